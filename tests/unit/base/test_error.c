@@ -1,0 +1,52 @@
+#include "base/error.h"
+#include "cmocka_all.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void every_code_has_a_text_of_its_own(void **state)
+{
+    (void)state;
+#define CHECK_TEXT(symbol, number, text) assert_string_equal(baton_strerror(symbol), text);
+    BATON_ERRORS(CHECK_TEXT)
+#undef CHECK_TEXT
+    assert_string_equal(baton_strerror(0), "success");
+    assert_string_equal(baton_strerror(4711), "unknown error");
+}
+
+static void context_goes_before_the_message(void **state)
+{
+    struct baton_error error = {0};
+    (void)state;
+    assert_int_equal(error_set(&error, BATON_EINVAL, "port %d", 70000), BATON_EINVAL);
+    assert_int_equal(error_wrap(&error, "peer %s", "b"), BATON_EINVAL);
+    assert_string_equal(error.message, "peer b: port 70000");
+    assert_int_equal(error_set(NULL, BATON_EIO, "nowhere"), BATON_EIO);
+}
+
+static void an_outside_value_cannot_forge_a_line(void **state)
+{
+    struct baton_error error;
+    (void)state;
+    error_set(&error, BATON_EINVAL, "name %s", "a\nb\x1b[31m");
+    assert_string_equal(error.message, "name a?b?[31m");
+}
+
+static void a_full_disk_has_a_code_of_its_own(void **state)
+{
+    (void)state;
+    assert_int_equal(error_from_errno(ENOSPC), BATON_EFULL);
+    assert_int_equal(error_from_errno(EIO), BATON_EIO);
+    assert_int_equal(error_from_errno(ECONNREFUSED), BATON_EUNAVAILABLE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_code_has_a_text_of_its_own),
+        cmocka_unit_test(context_goes_before_the_message),
+        cmocka_unit_test(an_outside_value_cannot_forge_a_line),
+        cmocka_unit_test(a_full_disk_has_a_code_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

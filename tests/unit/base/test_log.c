@@ -1,0 +1,78 @@
+#include "base/log.h"
+#include "cmocka_all.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static char line[4096];
+
+static const char *written_by(enum log_format format, const char *value)
+{
+    int ends[2];
+    ssize_t length;
+    struct logger *logger;
+
+    assert_int_equal(pipe(ends), 0);
+    logger = logger_new(ends[1], format, LOG_INFO);
+    assert_non_null(logger);
+    log_debug(logger, "not-wanted");
+    log_warning(logger, "peer-refused", LOG_STR("peer", value), LOG_U64("term", 7),
+                LOG_BOOL("tls", true));
+    close(ends[1]);
+    length = read(ends[0], line, sizeof(line) - 1);
+    assert_true(length > 0);
+    line[length] = '\0';
+    close(ends[0]);
+    logger_free(logger);
+    return line;
+}
+
+static void a_person_reads_words(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(written_by(LOG_FORMAT_HUMAN, "b"),
+                           " warning peer-refused peer=b term=7 tls=true\n"));
+}
+
+static void a_program_reads_json(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(written_by(LOG_FORMAT_JSON, "b\"c"),
+                           "\"level\":\"warning\",\"event\":\"peer-refused\",\"peer\":\"b\\\"c\","
+                           "\"term\":7,\"tls\":true}\n"));
+}
+
+static void the_journal_gets_a_priority(void **state)
+{
+    (void)state;
+    assert_int_equal(strncmp(written_by(LOG_FORMAT_JOURNAL, "b"), "<4>peer-refused ", 16), 0);
+}
+
+static void a_newline_from_outside_stays_inside_its_value(void **state)
+{
+    const char *text = written_by(LOG_FORMAT_HUMAN, "b\nerror forged");
+    (void)state;
+    assert_non_null(strstr(text, "peer=\"b\\u000aerror forged\""));
+    assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+}
+
+static void without_a_logger_nothing_happens(void **state)
+{
+    (void)state;
+    log_error(NULL, "silent", LOG_STR("a", "b"));
+    assert_false(log_wants(NULL, LOG_ERROR));
+    assert_int_equal(log_level_parse("debug"), LOG_DEBUG);
+    assert_int_equal(log_level_parse("loud"), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_person_reads_words),
+        cmocka_unit_test(a_program_reads_json),
+        cmocka_unit_test(the_journal_gets_a_priority),
+        cmocka_unit_test(a_newline_from_outside_stays_inside_its_value),
+        cmocka_unit_test(without_a_logger_nothing_happens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
