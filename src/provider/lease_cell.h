@@ -1,0 +1,35 @@
+/* The published word of an election: who reads it knows whether this process leads, now.
+ *
+ * One cell for each election, 64 bytes, on pages that a forked child sees wiped (MADV_WIPEONFORK),
+ * so that a child never answers true. The provider's thread writes; any thread reads, without a
+ * lock, by its own reading of the clock: it needs no event loop that is still alive.
+ */
+#ifndef PROVIDER_LEASE_CELL_H
+#define PROVIDER_LEASE_CELL_H
+
+#include "base/clock.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lease_cell; /* opaque */
+
+/* NULL when out of memory, or where the kernel cannot wipe pages on fork. */
+struct lease_cell *lease_cell_new(void);
+/* After the last reader is gone. NULL allowed. */
+void lease_cell_free(struct lease_cell *cell);
+
+/* Writer: leads in `epoch` until `end`. An end in the past is a void. Async-signal-safe. */
+void lease_cell_publish(struct lease_cell *cell, uint64_t epoch, instant end);
+/* Writer: no longer leads. Returns only when every later read says so. Async-signal-safe. */
+void lease_cell_void(struct lease_cell *cell);
+
+/* Reader: true only while the lease holds by this thread's clock; then *ret_epoch (NULL allowed)
+ * is its epoch. Wait-free but for a retry while a publish is under way. Async-signal-safe. */
+bool lease_cell_is_leader(const struct lease_cell *cell, uint64_t *ret_epoch);
+/* Reader: what is left; 0 or less: not the leader. */
+span lease_cell_remaining(const struct lease_cell *cell);
+/* Reader: the epoch last led in; 0: never. */
+uint64_t lease_cell_epoch(const struct lease_cell *cell);
+
+#endif

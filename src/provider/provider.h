@@ -1,0 +1,157 @@
+/* Where an election really happens: the small interface that every provider implements.
+ *
+ * A provider turns a core's outputs into I/O and I/O into its inputs. It runs on one libuv loop,
+ * all of its functions are called on that loop's thread, and all of its callbacks come there.
+ * Nothing blocks: an answer that takes a round trip comes by callback. A new provider is one folder
+ * and one line in the table of provider.c; tests/provider/ is the suite that it must pass.
+ *
+ * Failures: a function returns 0 or a negative BATON_E… and fills reterr; after a failure nothing
+ * was begun and no callback comes. A callback comes exactly once, with 0 or a negative code.
+ */
+#ifndef PROVIDER_PROVIDER_H
+#define PROVIDER_PROVIDER_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "provider/lease_cell.h"
+
+#include <baton/types.h>
+#include <uv.h>
+
+struct provider_option {
+    const char *key; /* "preset", "data", … as in a URL's query */
+    const char *value;
+};
+
+/* All borrowed during the call to open, but `loop`, `logger`: those outlive the provider. */
+struct provider_config {
+    uv_loop_t *loop;
+    struct logger *logger;                 /* or NULL */
+    const char *url;                       /* whole; never logged unmasked */
+    const char *node;                      /* this node's name; NULL: the provider's default */
+    const struct provider_option *options; /* beat those of the URL's query */
+    size_t option_count;
+};
+
+/* Comes on the loop's thread. The election may be left from inside; the provider not closed. */
+typedef void (*provider_event_cb)(void *userdata, const struct baton_event *event);
+
+struct provider_campaign {
+    const char *election;    /* its name; letters, digits, "-_.:/{}" */
+    bool eligible;           /* false: takes part (votes, listens) but never leads */
+    const char *metadata;    /* JSON object for the registry, or NULL */
+    struct lease_cell *cell; /* the provider publishes here first, and tells of it afterwards */
+    provider_event_cb on_event;
+    void *userdata;
+};
+
+enum provider_feature {
+    PROVIDER_MEMBERS = 1u << 0,
+    PROVIDER_CHANNELS = 1u << 1,
+    PROVIDER_STATE = 1u << 2,
+    PROVIDER_OPERATE = 1u << 3,        /* changes of membership, cordon */
+    PROVIDER_MANY_ELECTIONS = 1u << 4, /* more than one name for each open provider */
+};
+
+/* Base of every provider's own struct. */
+struct provider {
+    const struct provider_ops *ops;
+};
+struct provider_election {
+    const struct provider_ops *ops;
+    struct provider *provider;
+};
+
+typedef void (*provider_done_cb)(void *userdata, int code, const struct baton_error *error);
+typedef void (*provider_members_cb)(void *userdata, int code, const struct baton_member *members,
+                                    size_t count);
+typedef void (*provider_message_cb)(void *userdata, const char *channel, const void *data,
+                                    size_t bytes);
+
+/* A value with its revision: grows with each change of the key, 0 is "not there". */
+struct provider_value {
+    const char *key;
+    const void *data; /* NULL: deleted */
+    size_t bytes;
+    uint64_t revision;
+};
+typedef void (*provider_values_cb)(void *userdata, int code, const struct provider_value *values,
+                                   size_t count);
+
+#define PROVIDER_ANY_REVISION UINT64_MAX
+
+struct provider_ops {
+    const char *scheme;  /* of the URL, without ":" */
+    const char *summary; /* one line for --help */
+    unsigned features;   /* of enum provider_feature; the functions of the others are NULL */
+
+    int (*open)(struct provider **ret, const struct provider_config *config,
+                struct baton_error *reterr);
+    /* Resigns everything (void first), waits for it briefly, frees. Elections must not be used any
+     * more; each gets its last BATON_EVENT_STOPPED before `closed`. */
+    void (*close)(struct provider *provider, void (*closed)(void *userdata), void *userdata);
+
+    int (*campaign)(struct provider_election **ret, struct provider *provider,
+                    const struct provider_campaign *campaign, struct baton_error *reterr);
+    /* Hands leadership over: to the named node, or (NULL) to the best. The lease is void before
+     * anything is sent. BATON_ENOTLEADER at once if not leading; else the outcome is an event. */
+    int (*resign)(struct provider_election *election, const char *to, instant deadline,
+                  struct baton_error *reterr);
+    /* Campaign or only take part, from now on (cordon). A leader that is cordoned resigns. */
+    int (*set_eligible)(struct provider_election *election, bool eligible,
+                        struct baton_error *reterr);
+    /* Leaves the election: resigns if leading; BATON_EVENT_STOPPED is the last event. */
+    void (*leave)(struct provider_election *election);
+    /* The leader as known here; id "" if none. */
+    void (*leader)(struct provider_election *election, struct baton_member *ret,
+                   uint64_t *ret_epoch);
+
+    /* MEMBERS */
+    int (*members)(struct provider_election *election, provider_members_cb done, void *userdata,
+                   struct baton_error *reterr);
+
+    /* OPERATE: changes the group itself. */
+    int (*member_add)(struct provider_election *election, const struct baton_member *member,
+                      provider_done_cb done, void *userdata, struct baton_error *reterr);
+    int (*member_remove)(struct provider_election *election, const char *id, provider_done_cb done,
+                         void *userdata, struct baton_error *reterr);
+
+    /* CHANNELS: at most once, unordered between publishers. */
+    int (*publish)(struct provider *provider, const char *channel, const void *data, size_t bytes,
+                   provider_done_cb done, void *userdata, struct baton_error *reterr);
+    int (*subscribe)(struct provider *provider, const char *channel, provider_message_cb on_message,
+                     void *userdata, struct baton_error *reterr);
+    void (*unsubscribe)(struct provider *provider, const char *channel, void *userdata);
+
+    /* STATE: linearizable. `lifetime` 0: for ever. */
+    int (*get)(struct provider *provider, const char *key, provider_values_cb done, void *userdata,
+               struct baton_error *reterr);
+    int (*list)(struct provider *provider, const char *prefix, provider_values_cb done,
+                void *userdata, struct baton_error *reterr);
+    /* data NULL deletes. BATON_ECONFLICT unless the key is at `revision` (0: absent). */
+    int (*put)(struct provider *provider, const char *key, const void *data, size_t bytes,
+               uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+               struct baton_error *reterr);
+    /* First what there is, then each change once, in order; until unwatch. */
+    int (*watch)(struct provider *provider, const char *prefix, provider_values_cb on_change,
+                 void *userdata, struct baton_error *reterr);
+    void (*unwatch)(struct provider *provider, const char *prefix, void *userdata);
+};
+
+/* The providers there are, ending with NULL. */
+const struct provider_ops *const *provider_table(void);
+
+/* Opens the provider that the URL's scheme names; BATON_EINVAL lists the known ones. */
+int provider_open(struct provider **ret, const struct provider_config *config,
+                  struct baton_error *reterr);
+
+/* The value of an option: from config->options, else from the URL's query, percent-decoded into
+ * `space`. NULL: not given. BATON_ETOOBIG as NULL with *reterr set. */
+const char *provider_option(const struct provider_config *config, const char *key, char *space,
+                            size_t space_bytes);
+
+/* A URL with user info and secret options masked, for people and logs. */
+void provider_mask_url(const char *url, char *ret, size_t ret_bytes);
+
+#endif

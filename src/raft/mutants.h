@@ -1,0 +1,46 @@
+/* Planted bugs, to show that the simulator would find them. Compiled in only for sim/
+ * (BATON_MUTANTS); in the library RAFT_MUTANT() is the constant false and leaves no trace. */
+#ifndef RAFT_MUTANTS_H
+#define RAFT_MUTANTS_H
+
+/* X(name, what the bug is) */
+#define RAFT_MUTANTS(X)                                                                            \
+    X(VOTE_NOT_STORED, "a vote leaves before it is on disk")                                       \
+    X(TERM_NOT_STORED, "a vote's term is not written at all")                                      \
+    X(ACK_BEFORE_STORE, "entries are acknowledged before they are on disk")                        \
+    X(STORAGE_FAILURE_IGNORED, "a node whose write failed goes on voting")                         \
+    X(VOTE_UNGATED, "a promise does not hold back real votes")                                     \
+    X(STICKINESS_IGNORED, "a promise holds back neither votes nor pre-votes")                      \
+    X(CANDIDACY_UNGATED, "a promise does not hold back the own candidacy")                         \
+    X(LEADER_VOTES_UNDER_LEASE, "a leader votes for another under its own lease")                  \
+    X(NO_SILENCE, "a voter votes right after a restart")                                           \
+    X(CERTIFICATE_ANY_INCARNATION, "a certificate of another incarnation is accepted")             \
+    X(RESIGNATION_ANY_TERM, "a resignation of an earlier term ends a later promise")               \
+    X(EOF_IS_PROOF, "the end of a connection is taken as proof of death")                          \
+    X(LEASE_FROM_RECEIPT, "the lease is counted from the answer")                                  \
+    X(NO_DRIFT_FACTOR, "the lease is not shortened for clock drift")                               \
+    X(NO_EXPIRY, "check-quorum without expiry: the lease never runs out by the clock")             \
+    X(TRANSFER_BEFORE_VOID, "leadership is passed on before the own lease is voided")              \
+    X(WEIGHTS_AS_HEADS, "voters are counted, not their weights")                                   \
+    X(QUORUM_OF_HALF, "half of the weight is taken for a quorum")                                  \
+    X(JOINT_NEW_HALF_ONLY, "a joint configuration asks only the incoming half")                    \
+    X(LOG_NOT_COMPARED, "a vote does not compare logs")                                            \
+    X(COMMIT_OF_OLD_TERM, "entries of earlier terms are committed by counting")                    \
+    X(PREV_NOT_CHECKED, "an append does not check the entry before it")
+
+enum raft_mutant {
+    RAFT_MUTANT_NONE,
+#define RAFT_MUTANT_ENUM(name, text) RAFT_MUTANT_##name,
+    RAFT_MUTANTS(RAFT_MUTANT_ENUM)
+#undef RAFT_MUTANT_ENUM
+        RAFT_MUTANT_COUNT
+};
+
+#ifdef BATON_MUTANTS
+extern _Thread_local enum raft_mutant raft_mutant; /* the bug in force; set by the simulator */
+#define RAFT_MUTANT(name) (raft_mutant == RAFT_MUTANT_##name)
+#else
+#define RAFT_MUTANT(name) (false)
+#endif
+
+#endif

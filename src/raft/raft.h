@@ -1,0 +1,491 @@
+/* The consensus core: elections, leases and the log of a group, as a pure function.
+ *
+ *                    input, now                                   update
+ *   network ──┐   ┌──────────────┐    ┌─────────────┐    ┌──────────────────────┐
+ *   disk    ──┼──▶│ raft_input   │───▶│  raft_step  │───▶│ lease to publish      │
+ *   timers  ──┤   └──────────────┘    └─────────────┘    │ messages, write       │
+ *   user    ──┘                                          │ entries to apply      │
+ *                                                        │ events, next deadline │
+ *                                                        └──────────────────────┘
+ *
+ * No I/O, no clock, no thread, no randomness but the seed it was given: the same inputs at the same
+ * instants give the same updates, which is what sim/ stands on. One thread owns a `struct raft`.
+ *
+ * What the caller ("the driver") does with an update, in this order:
+ *   1. publishes update->lease, before anything leaves this process: void first, transfer then;
+ *   2. sends the messages whose `after_write` is 0;
+ *   3. stores update->write (all of it or nothing, one fsync) and reports it with RAFT_IN_WRITTEN;
+ *      a failure is reported with RAFT_IN_STORAGE_FAILED, and never retried;
+ *   4. sends a message with `after_write` = n once write n, and so every write before it, is
+ * stored;
+ *   5. applies the entries of update->apply, in order, and reports that with RAFT_IN_APPLIED;
+ *   6. passes the events on, and comes back with RAFT_IN_TICK at update->deadline at the latest.
+ * A driver that stores within step 3 and one that stores in a thread are both right.
+ *
+ * Messages may be lost, delayed, repeated and reordered; never forged: the driver authenticates.
+ *
+ * The lease (docs/raft.md says why each rule is needed):
+ *   - a heartbeat asks for a lease of L; a voter that answers it promises the sender's incarnation
+ *     no vote, no pre-vote and no candidacy of its own for the granted time;
+ *   - the leader counts each grant from the moment that the heartbeat was sent, shortened by the
+ *     drift factor (1 - rho) / (1 + rho), and leads until the latest instant that a quorum covers;
+ *   - a voter that starts is silent for the longest time that it may have promised before;
+ *   - a promise ends early by proof alone (RAFT_IN_PROOF and the messages that carry one).
+ */
+#ifndef RAFT_RAFT_H
+#define RAFT_RAFT_H
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint64_t raft_id; /* a node; the same for life; 0 is nobody */
+typedef uint64_t raft_term;
+typedef uint64_t raft_index; /* of a log entry; the first is 1 */
+
+#define RAFT_NOBODY ((raft_id)0)
+
+enum {
+    RAFT_NAME_MAX = 64,      /* bytes of a member's name, with the NUL */
+    RAFT_ADDRESS_MAX = 128,  /* bytes of a member's address, with the NUL */
+    RAFT_MEMBERS_MAX = 1024, /* members of one group, learners included */
+};
+
+/* ---- Membership ------------------------------------------------------------------------------ */
+
+enum raft_kind {
+    RAFT_VOTER,   /* votes and may lead */
+    RAFT_WITNESS, /* votes, never leads */
+    RAFT_LEARNER, /* follows, does not vote: its weight is 0 */
+};
+
+struct raft_member {
+    raft_id id;
+    enum raft_kind kind;
+    uint32_t weight;     /* of its vote; a quorum is more than half of the sum */
+    uint32_t old_weight; /* its weight in the outgoing half of a joint configuration */
+    bool is_leaving;     /* only in the outgoing half of a joint configuration */
+    int32_t priority;    /* the highest healthy one leads; 0 is usual */
+    char name[RAFT_NAME_MAX];
+    char address[RAFT_ADDRESS_MAX]; /* not read by the core */
+};
+
+/* Members in the order of their ids. `joint` while two halves must both agree. */
+struct raft_configuration {
+    struct raft_member *members; /* owned by whoever owns the struct */
+    size_t count;
+    bool is_joint;
+};
+
+/* ---- Settings -------------------------------------------------------------------------------- */
+
+struct raft_settings {
+    span heartbeat_interval; /* how often a leader asks for its lease again */
+    span heartbeat_timeout;  /* silence after which a leader is doubted, and the longest promise */
+    span lease;              /* what a leader asks for; at most the heartbeat timeout */
+    span election_timeout_min; /* a round of votes is given up after a random time between these */
+    span election_timeout_max;
+    uint32_t clock_drift_ppm; /* rho: no clock runs faster or slower by more than this, in 10^-6 */
+    span preferred_stable;    /* a node of higher priority is handed leadership after this long */
+    uint32_t elections_per_hour_max; /* more of them raise RAFT_EV_TOO_MANY_ELECTIONS; 0: never */
+    uint32_t message_bytes_max;      /* of entries in one append message */
+    uint32_t inflight_max;           /* append messages to one follower not yet answered */
+    uint32_t log_bytes_max;          /* not yet committed; more is refused with BATON_EBUSY */
+};
+
+/* "default", "lan", "wan" (seed 003) and "fast"; BATON_ENOENT names the known ones. */
+int raft_settings_preset(struct raft_settings *ret, const char *preset, struct baton_error *reterr);
+
+/* BATON_EUNSAFE and the inequality that fails, with its numbers, where the lease would not be safe;
+ * BATON_EINVAL where the settings could not work. */
+int raft_settings_check(const struct raft_settings *settings, struct baton_error *reterr);
+
+/* A granted time as the leader may count it: granted * (1 - rho) / (1 + rho). */
+span raft_settings_shorten(const struct raft_settings *settings, span granted);
+
+/* What `baton explain` prints: bounds from the settings alone, network and disk delays left out. */
+struct raft_bounds {
+    span lease;               /* effective: after the drift factor */
+    span hang;                /* silence to a new leader, at worst: promise, wait, one round */
+    span crash_without_proof; /* the same */
+    span restart_silence;     /* how long a voter is silent after a start */
+    span round;               /* one failed election, at worst */
+};
+struct raft_bounds raft_settings_bounds(const struct raft_settings *settings);
+
+/* ---- Log and stored state -------------------------------------------------------------------- */
+
+enum raft_entry_kind {
+    RAFT_ENTRY_NOOP,          /* a new leader's first */
+    RAFT_ENTRY_DATA,          /* the user's */
+    RAFT_ENTRY_CONFIGURATION, /* encoded by raft_configuration_encode */
+};
+
+struct raft_entry {
+    raft_term term;
+    enum raft_entry_kind kind;
+    const void *data; /* borrowed from who hands the struct over; NULL if bytes is 0 */
+    size_t bytes;
+};
+
+/* What must not be forgotten. Stored whole with each write that changes it. */
+struct raft_hard_state {
+    raft_term term;
+    raft_id vote;      /* in `term`; RAFT_NOBODY if none */
+    span promised_max; /* the longest promise this node may have given; 0: none ever */
+};
+
+/* A log's beginning: everything up to `index` is in `data` (the user's state) and `configuration`.
+ * index 0 with no data is the empty state of a new group, and holds its first configuration. */
+struct raft_snapshot {
+    raft_index index;
+    raft_term term;
+    struct raft_configuration configuration;
+    const void *data; /* borrowed */
+    size_t bytes;
+};
+
+/* Stored together, in this order: all of it, or nothing. */
+struct raft_write {
+    uint64_t id;                          /* 1, 2, 3, … in this process */
+    const struct raft_hard_state *hard;   /* NULL: unchanged */
+    const struct raft_snapshot *snapshot; /* NULL: none; else the log is replaced by it */
+    bool truncates;                       /* drop all entries from truncate_from on */
+    raft_index truncate_from;
+    raft_index first_index; /* of entries[0] */
+    const struct raft_entry *entries;
+    size_t entry_count;
+};
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+/* Proof that leadership ended: the incarnation of `node` up to `incarnation` will not lead in any
+ * term up to `through_term` (RAFT_TERM_FOREVER: it is dead). node RAFT_NOBODY: no proof. */
+struct raft_proof {
+    raft_id node;
+    uint64_t incarnation;
+    raft_term through_term;
+};
+
+#define RAFT_TERM_FOREVER UINT64_MAX
+
+enum raft_message_type {
+    RAFT_MSG_PRE_VOTE = 1,
+    RAFT_MSG_PRE_VOTE_REPLY,
+    RAFT_MSG_VOTE,
+    RAFT_MSG_VOTE_REPLY,
+    RAFT_MSG_HEARTBEAT,
+    RAFT_MSG_HEARTBEAT_REPLY,
+    RAFT_MSG_APPEND,
+    RAFT_MSG_APPEND_REPLY,
+    RAFT_MSG_SNAPSHOT,
+    RAFT_MSG_SNAPSHOT_REPLY,
+    RAFT_MSG_TIMEOUT_NOW, /* campaign at once: I have voided my lease (carries its proof) */
+    RAFT_MSG_RESIGN,      /* the same news for everybody else */
+    RAFT_MSG_READ,        /* a follower asks for a read index */
+    RAFT_MSG_READ_REPLY,
+};
+
+struct raft_message {
+    enum raft_message_type type;
+    raft_id from;
+    raft_id to;
+    uint64_t incarnation; /* of the sender's process: from the connection, not from the wire */
+    raft_term term;       /* the sender's; in a pre-vote the term it would campaign in */
+    uint64_t after_write; /* outgoing only: wait for this write; 0: send at once */
+    union {
+        struct { /* PRE_VOTE, VOTE */
+            raft_index last_index;
+            raft_term last_term;
+            struct raft_proof proof; /* lets a voter's promise end, where it is one to that node */
+        } vote;
+        struct { /* PRE_VOTE_REPLY (term: the one asked for if granted), VOTE_REPLY */
+            bool granted;
+        } vote_reply;
+        struct {               /* HEARTBEAT */
+            instant sent;      /* by the leader's clock; comes back untouched */
+            span lease;        /* asked for */
+            raft_index commit; /* at most what the follower is known to have */
+            raft_id heir;      /* who campaigns first if this leader is proved dead */
+            uint64_t read_round;
+        } heartbeat;
+        struct { /* HEARTBEAT_REPLY */
+            instant sent;
+            span granted; /* promised; 0: none */
+            uint64_t read_round;
+        } heartbeat_reply;
+        struct { /* APPEND */
+            raft_index prev_index;
+            raft_term prev_term;
+            raft_index commit;
+            const struct raft_entry *entries; /* borrowed until the next step */
+            size_t entry_count;
+        } append;
+        struct { /* APPEND_REPLY */
+            bool rejected;
+            raft_index index; /* matched up to here; rejected: the prev_index refused */
+            raft_index hint;  /* rejected: try from here */
+            raft_term hint_term;
+        } append_reply;
+        struct { /* SNAPSHOT: one chunk; the configuration comes with the first (offset 0) */
+            raft_index index;
+            raft_term snapshot_term;
+            const struct raft_configuration *configuration; /* NULL after the first chunk */
+            uint64_t offset;
+            uint64_t total_bytes;
+            const void *data;
+            size_t bytes;
+        } snapshot;
+        struct { /* SNAPSHOT_REPLY */
+            raft_index index;
+            uint64_t next_offset; /* total_bytes when installed */
+            bool rejected;
+        } snapshot_reply;
+        struct { /* TIMEOUT_NOW, RESIGN: the proof is (from, incarnation, term) */
+            raft_id heir;
+        } resign;
+        struct { /* READ, READ_REPLY */
+            uint64_t context;
+            raft_index index; /* reply; 0: refused */
+        } read;
+    };
+};
+
+/* ---- Inputs ---------------------------------------------------------------------------------- */
+
+/* What a proof rests on (DESIGN section 1); kept for events. RAFT_PROOF_EOF_ONLY is no proof. */
+enum raft_proof_kind {
+    RAFT_PROOF_RESIGNATION, /* (a) authenticated, lease voided first */
+    RAFT_PROOF_PIDFD,       /* (b) same host: the kernel says that the process is gone */
+    RAFT_PROOF_GUARDIAN,    /* (c) the authenticated guardian's word */
+    RAFT_PROOF_GREETING,    /* (d) a higher incarnation holds the data directory's lock */
+    RAFT_PROOF_REFUSED,     /* (e) end-of-file and a refused reconnect, on a trusted path */
+    RAFT_PROOF_EOF_ONLY,    /* a connection ended: proves nothing and changes nothing */
+    RAFT_PROOF_VOTE,        /* carried by a candidate's request */
+};
+
+enum raft_input_type {
+    RAFT_IN_TICK,           /* time has passed */
+    RAFT_IN_MESSAGE,        /* .message, authenticated */
+    RAFT_IN_WRITTEN,        /* .write_id is stored */
+    RAFT_IN_STORAGE_FAILED, /* a write failed or may have: step down, vote and store no more */
+    RAFT_IN_APPLIED,        /* .index has been applied */
+    RAFT_IN_PROOF,          /* .proof: a leader's end, authenticated by the driver */
+    RAFT_IN_CONNECTION,     /* .connection: a peer can or cannot be reached; proves nothing */
+    RAFT_IN_PROPOSE,        /* .propose: append a data entry; leader only */
+    RAFT_IN_RECONFIGURE,    /* .configuration: the wanted members; leader only; joint inside */
+    RAFT_IN_TRANSFER,       /* .transfer: hand over to a node, or the best; leader only */
+    RAFT_IN_ELIGIBLE,       /* .eligible: may campaign (a cordoned node votes, but never leads) */
+    RAFT_IN_READ,           /* .context: ask for a read index; any role */
+    RAFT_IN_COMPACT,        /* .compact: the state up to an applied index is in this snapshot */
+};
+
+struct raft_input {
+    enum raft_input_type type;
+    union {
+        const struct raft_message *message;
+        uint64_t write_id;
+        raft_index index;
+        struct {
+            enum raft_proof_kind kind;
+            struct raft_proof proof;
+            raft_id heir; /* named by the certificate; RAFT_NOBODY: the last one heard of */
+        } proof;
+        struct {
+            raft_id peer;
+            bool is_up;
+        } connection;
+        struct {
+            const void *data; /* copied */
+            size_t bytes;
+        } propose;
+        const struct raft_configuration *configuration; /* not joint; copied */
+        struct {
+            raft_id to;       /* RAFT_NOBODY: the best placed */
+            instant deadline; /* resign without an heir if nobody has caught up by then */
+            bool or_stay;     /* at the deadline stay leader instead */
+        } transfer;
+        bool eligible;
+        uint64_t context;
+        struct {
+            raft_index index;
+            const void *data; /* copied */
+            size_t bytes;
+        } compact;
+    };
+};
+
+/* ---- Updates --------------------------------------------------------------------------------- */
+
+enum raft_role { RAFT_FOLLOWER, RAFT_PRE_CANDIDATE, RAFT_CANDIDATE, RAFT_LEADER };
+
+enum raft_loss {
+    RAFT_LOSS_EXPIRED,     /* the lease ran out before a quorum renewed it */
+    RAFT_LOSS_SUPERSEDED,  /* a higher term was seen */
+    RAFT_LOSS_RESIGNED,    /* handed over */
+    RAFT_LOSS_LOST_QUORUM, /* elected, but never had a lease: the quorum did not answer */
+    RAFT_LOSS_STORAGE,     /* the disk failed */
+    RAFT_LOSS_REMOVED,     /* no longer a voter of the group */
+};
+
+enum raft_event_type {
+    RAFT_EV_ROLE,               /* .role */
+    RAFT_EV_LEADER,             /* .node, .incarnation: whom this node follows; RAFT_NOBODY: none */
+    RAFT_EV_ACQUIRED,           /* the first lease of a leadership: .term is its epoch */
+    RAFT_EV_LOST,               /* .loss, .term */
+    RAFT_EV_ELECTION_STARTED,   /* .term */
+    RAFT_EV_ELECTION_COMPLETED, /* .term, .node: who won, as far as this node knows */
+    RAFT_EV_ELECTION_FAILED,    /* .term: a round of ours ended without a winner */
+    RAFT_EV_JEOPARDY,           /* .left: the lease ends then unless it is renewed */
+    RAFT_EV_TOO_MANY_ELECTIONS, /* .count in the last hour */
+    RAFT_EV_PROOF_ACCEPTED,     /* .proof_kind, .node, .incarnation */
+    RAFT_EV_PROOF_IGNORED,      /* the same: it did not fit anything promised */
+    RAFT_EV_MEMBERSHIP,         /* the configuration in force changed */
+    RAFT_EV_PEER,               /* leader only: .node answers (.is_active) or has fallen silent */
+    RAFT_EV_TRANSFER_FAILED,    /* .node did not catch up in time; this node goes on leading */
+};
+
+struct raft_event {
+    enum raft_event_type type;
+    enum raft_role role;
+    enum raft_loss loss;
+    enum raft_proof_kind proof_kind;
+    raft_id node;
+    uint64_t incarnation;
+    raft_term term;
+    span left;
+    uint32_t count;
+    bool is_active;
+};
+
+/* is_leader() is true at an instant t if held && t < end. */
+struct raft_lease {
+    bool held;
+    instant end;
+    raft_term epoch; /* the term; strictly grows over all leaders of the group */
+};
+
+struct raft_read {
+    uint64_t context;
+    raft_index index; /* serve the read once this is applied; 0: refused, ask again */
+};
+
+/* Borrowed from the raft until its next step. */
+struct raft_update {
+    struct raft_lease lease;
+    const struct raft_message *messages;
+    size_t message_count;
+    const struct raft_write *write; /* NULL: nothing to store */
+    raft_index apply_first;         /* of apply[0] */
+    const struct raft_entry *apply; /* committed and stored here */
+    size_t apply_count;
+    const struct raft_snapshot *install; /* replaces the user's state, before `apply`; or NULL */
+    const struct raft_read *reads;
+    size_t read_count;
+    const struct raft_event *events;
+    size_t event_count;
+    instant deadline; /* INSTANT_NEVER: none */
+    raft_id heir;     /* leader only: for the guardian */
+};
+
+/* ---- The core -------------------------------------------------------------------------------- */
+
+struct raft; /* opaque */
+
+struct raft_start {
+    raft_id id;
+    uint64_t incarnation; /* grows with every start of this node, kept in its data directory */
+    uint64_t seed;        /* of the random waits */
+    struct raft_settings settings;
+    struct raft_hard_state hard;      /* all 0 for a new node */
+    struct raft_snapshot snapshot;    /* with the first configuration; copied */
+    const struct raft_entry *entries; /* entries[0] has index snapshot.index + 1; copied */
+    size_t entry_count;
+    bool eligible; /* campaigns at all */
+};
+
+/* BATON_EINVAL, BATON_EUNSAFE: the settings; BATON_ECORRUPT: the stored state contradicts itself;
+ * BATON_ENOMEM. The first step should follow at once: its update has the first deadline. */
+int raft_new(struct raft **ret, const struct raft_start *start, instant now,
+             struct baton_error *reterr);
+void raft_free(struct raft *raft); /* NULL allowed */
+
+/* Takes one input; *ret is written also on failure, and what it asks for must be done then too.
+ * `now` never goes back (an earlier one is taken as the latest).
+ *   BATON_ENOTLEADER   PROPOSE, RECONFIGURE, TRANSFER on another role
+ *   BATON_EBUSY        PROPOSE: log_bytes_max; RECONFIGURE, TRANSFER: another is under way, or no
+ *                      entry of this term is committed yet
+ *   BATON_EINVAL       RECONFIGURE: no voter, a double id …; TRANSFER: not a voter that may lead
+ *   BATON_ETOOBIG      PROPOSE: larger than message_bytes_max
+ *   BATON_ENOMEM       the input may be lost, like a message on the way; nothing else is
+ */
+int raft_step(struct raft *raft, const struct raft_input *input, instant now,
+              const struct raft_update **ret);
+
+struct raft_status {
+    raft_id id;
+    enum raft_role role;
+    raft_term term;
+    raft_id vote;
+    raft_id leader;
+    uint64_t leader_incarnation;
+    struct raft_lease lease;
+    raft_id promised_to; /* RAFT_NOBODY: free to vote */
+    uint64_t promised_incarnation;
+    instant promised_until;
+    instant silent_until;
+    raft_index first_index; /* of the log in memory */
+    raft_index last_index;
+    raft_index stored_index;
+    raft_index commit_index;
+    raft_index applied_index;
+    raft_id heir;
+    bool eligible;
+    bool storage_failed;
+    uint32_t elections_last_hour;
+};
+void raft_get_status(const struct raft *raft, struct raft_status *ret);
+
+/* How a leader sees a member; false if it does not lead or knows no such member. */
+struct raft_progress {
+    raft_index match_index;
+    bool is_active;
+    instant heard;
+    span round_trip; /* smoothed; 0: not measured */
+};
+bool raft_get_progress(const struct raft *raft, raft_id id, struct raft_progress *ret);
+
+/* The configuration in force; borrowed until the next step. */
+const struct raft_configuration *raft_get_configuration(const struct raft *raft);
+
+/* An entry of the log in memory, by index: false if it is compacted away or not there yet. */
+bool raft_get_entry(const struct raft *raft, raft_index index, struct raft_entry *ret);
+
+/* ---- Configurations, for drivers and tests -----------------------------------------------------
+ */
+
+/* Deep copy; BATON_ENOMEM. */
+int raft_configuration_copy(struct raft_configuration *ret, const struct raft_configuration *from);
+void raft_configuration_fini(struct raft_configuration *configuration);
+const struct raft_member *raft_configuration_find(const struct raft_configuration *configuration,
+                                                  raft_id id);
+/* Sorts by id and checks: no double id or name, a learner weighs 0, somebody votes. */
+int raft_configuration_normalise(struct raft_configuration *configuration,
+                                 struct baton_error *reterr);
+/* As the log stores it: versioned, little-endian. *ret is malloc'ed. */
+int raft_configuration_encode(const struct raft_configuration *configuration, void **ret,
+                              size_t *ret_bytes);
+/* BATON_ECORRUPT for anything that encode would not have written. Bounded by RAFT_MEMBERS_MAX. */
+int raft_configuration_decode(struct raft_configuration *ret, const void *data, size_t bytes);
+
+/* Names for logs and traces: "leader", "vote-reply", "lost-quorum" … */
+const char *raft_role_name(enum raft_role role);
+const char *raft_message_name(enum raft_message_type type);
+const char *raft_event_name(enum raft_event_type type);
+const char *raft_loss_name(enum raft_loss loss);
+const char *raft_proof_name(enum raft_proof_kind kind);
+
+#endif
