@@ -216,6 +216,7 @@ struct raft_message {
             instant sent;
             span granted; /* promised; 0: none */
             uint64_t read_round;
+            bool may_lead; /* not cordoned: fit to be an heir */
         } heartbeat_reply;
         struct { /* APPEND */
             raft_index prev_index;
@@ -279,7 +280,7 @@ enum raft_input_type {
     RAFT_IN_RECONFIGURE,    /* .configuration: the wanted members; leader only; joint inside */
     RAFT_IN_TRANSFER,       /* .transfer: hand over to a node, or the best; leader only */
     RAFT_IN_ELIGIBLE,       /* .eligible: may campaign (a cordoned node votes, but never leads) */
-    RAFT_IN_READ,           /* .context: ask for a read index; any role */
+    RAFT_IN_READ,           /* .read: ask for a read index; any role */
     RAFT_IN_COMPACT,        /* .compact: the state up to an applied index is in this snapshot */
 };
 
@@ -309,7 +310,10 @@ struct raft_input {
             bool or_stay;     /* at the deadline stay leader instead */
         } transfer;
         bool eligible;
-        uint64_t context;
+        struct {
+            uint64_t context;
+            bool by_lease; /* trust the own lease; else ask a quorum, whatever the clocks do */
+        } read;
         struct {
             raft_index index;
             const void *data; /* copied */
