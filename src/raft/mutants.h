@@ -3,6 +3,8 @@
 #ifndef RAFT_MUTANTS_H
 #define RAFT_MUTANTS_H
 
+#include "base/invariant.h"
+
 /* X(name, what the bug is) */
 #define RAFT_MUTANTS(X)                                                                            \
     X(VOTE_NOT_STORED, "a vote leaves before it is on disk")                                       \
@@ -36,11 +38,18 @@ enum raft_mutant {
         RAFT_MUTANT_COUNT
 };
 
+/* What must hold inside the core, in release builds too. In the simulator a broken one is a
+ * violation like any other, with its seed; elsewhere it ends the process before harm is done. */
 #ifdef BATON_MUTANTS
 extern _Thread_local enum raft_mutant raft_mutant; /* the bug in force; set by the simulator */
+void raft_invariant_failed(const char *text, const char *file, int line) __attribute__((noreturn));
 #define RAFT_MUTANT(name) (raft_mutant == RAFT_MUTANT_##name)
+#define RAFT_INVARIANT(condition)                                                                  \
+    ((condition) ? (void)0 : raft_invariant_failed(#condition, __FILE__, __LINE__))
 #else
 #define RAFT_MUTANT(name) (false)
+#define RAFT_INVARIANT(condition)                                                                  \
+    ((condition) ? (void)0 : invariant_failed(#condition, __FILE__, __LINE__))
 #endif
 
 #endif

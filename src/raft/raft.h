@@ -152,7 +152,8 @@ struct raft_snapshot {
 struct raft_write {
     uint64_t id;                          /* 1, 2, 3, … in this process */
     const struct raft_hard_state *hard;   /* NULL: unchanged */
-    const struct raft_snapshot *snapshot; /* NULL: none; else the log is replaced by it */
+    const struct raft_snapshot *snapshot; /* NULL: none; else takes the place of all entries up to
+                                             its index, and of the snapshot before it */
     bool truncates;                       /* drop all entries from truncate_from on */
     raft_index truncate_from;
     raft_index first_index; /* of entries[0] */

@@ -1,0 +1,138 @@
+/* Who belongs to the group: copies, checks, and which configuration is in force. */
+#include "raft/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int raft_configuration_copy(struct raft_configuration *ret, const struct raft_configuration *from)
+{
+    struct raft_member *members = calloc(from->count + 1, sizeof(*members));
+    if (!members) {
+        return BATON_ENOMEM;
+    }
+    if (from->count > 0) {
+        memcpy(members, from->members, from->count * sizeof(*members));
+    }
+    *ret = (struct raft_configuration){
+        .members = members, .count = from->count, .is_joint = from->is_joint};
+    return BATON_OK;
+}
+
+void raft_configuration_fini(struct raft_configuration *configuration)
+{
+    free(configuration->members);
+    *configuration = (struct raft_configuration){0};
+}
+
+const struct raft_member *raft_configuration_find(const struct raft_configuration *configuration,
+                                                  raft_id id)
+{
+    for (size_t i = 0; i < configuration->count; i++) {
+        if (configuration->members[i].id == id) {
+            return &configuration->members[i];
+        }
+    }
+    return NULL;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct raft_member *x = a;
+    const struct raft_member *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int check_member(const struct raft_member *member, struct baton_error *reterr)
+{
+    if (member->id == RAFT_NOBODY) {
+        return error_set(reterr, BATON_EINVAL, "member \"%.*s\": its id is 0, which is nobody's",
+                         RAFT_NAME_MAX, member->name);
+    }
+    if (!memchr(member->name, '\0', RAFT_NAME_MAX) ||
+        !memchr(member->address, '\0', RAFT_ADDRESS_MAX)) {
+        return error_set(reterr, BATON_EINVAL, "member %llx: its name or address is too long",
+                         (unsigned long long)member->id);
+    }
+    if (member->kind == RAFT_LEARNER && member->weight > 0) {
+        return error_set(reterr, BATON_EINVAL,
+                         "member \"%s\": a learner does not vote, its weight must be 0, not %u",
+                         member->name, member->weight);
+    }
+    return BATON_OK;
+}
+
+int raft_configuration_normalise(struct raft_configuration *configuration,
+                                 struct baton_error *reterr)
+{
+    uint64_t weight = 0;
+
+    if (configuration->count > RAFT_MEMBERS_MAX) {
+        return error_set(reterr, BATON_EINVAL, "%zu members: at most %d", configuration->count,
+                         RAFT_MEMBERS_MAX);
+    }
+    if (configuration->count > 0) {
+        qsort(configuration->members, configuration->count, sizeof(*configuration->members), by_id);
+    }
+    for (size_t i = 0; i < configuration->count; i++) {
+        const struct raft_member *member = &configuration->members[i];
+        int r = check_member(member, reterr);
+        if (r != BATON_OK) {
+            return r;
+        }
+        if (i > 0 && member[-1].id == member->id) {
+            return error_set(reterr, BATON_EINVAL, "members \"%s\" and \"%s\" have one id",
+                             member[-1].name, member->name);
+        }
+        for (size_t j = 0; j < i && member->name[0]; j++) {
+            if (strcmp(configuration->members[j].name, member->name) == 0) {
+                return error_set(reterr, BATON_EINVAL, "member \"%s\" is listed twice",
+                                 member->name);
+            }
+        }
+        weight += member->is_leaving ? 0 : member->weight;
+    }
+    if (weight == 0) {
+        return error_set(reterr, BATON_EINVAL, "nobody votes: the sum of the weights is 0");
+    }
+    return BATON_OK;
+}
+
+int configuration_enter(struct raft *raft, struct raft_configuration *configuration,
+                        raft_index index)
+{
+    if (peers_rebuild(raft, configuration) != BATON_OK) {
+        return BATON_ENOMEM;
+    }
+    raft_configuration_fini(&raft->configuration);
+    raft->configuration = *configuration;
+    raft->configuration_index = index;
+    *configuration = (struct raft_configuration){0};
+    (void)update_event(raft, RAFT_EV_MEMBERSHIP);
+    return BATON_OK;
+}
+
+int configuration_at(const struct raft *raft, raft_index index, struct raft_configuration *ret,
+                     raft_index *ret_index)
+{
+    const struct raft_entry *entry;
+
+    while ((entry = log_at(&raft->log, index)) && entry->kind != RAFT_ENTRY_CONFIGURATION) {
+        index--;
+    }
+    *ret_index = entry ? index : raft->log.snapshot_index;
+    return entry ? raft_configuration_decode(ret, entry->data, entry->bytes)
+                 : raft_configuration_copy(ret, &raft->snapshot.configuration);
+}
+
+int configuration_revert(struct raft *raft, raft_index from)
+{
+    struct raft_configuration found = {0};
+    raft_index index;
+    int r = configuration_at(raft, from - 1, &found, &index);
+
+    if (r == BATON_OK) {
+        r = configuration_enter(raft, &found, index);
+    }
+    raft_configuration_fini(&found);
+    return r;
+}

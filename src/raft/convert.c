@@ -1,0 +1,147 @@
+/* Every change of role, and nothing but that.
+ *
+ *                      doubts the leader            quorum of pre-votes
+ *        ┌─▶ FOLLOWER ───────────────────▶ PRE_CANDIDATE ─────────▶ CANDIDATE
+ *        │    │   ▲                          │     ▲                 │  │
+ *        │    │   └── leader heard, term ◀───┘     └── round ends ◀──┘  │ quorum of votes
+ *        │    └── proof and heir, or asked to by the leader ────────▲   ▼
+ *        └──────── lease over, higher term, resigned, storage ────── LEADER
+ *
+ *   convert_to_follower       FOLLOWER, of a leader or of nobody
+ *   convert_to_pre_candidate  PRE_CANDIDATE: the term stays
+ *   convert_to_candidate      CANDIDATE: term + 1, votes for itself
+ *   convert_to_leader         LEADER without a lease: that takes a round of heartbeats
+ *   convert_lose              LEADER ──▶ FOLLOWER: the lease is void first
+ */
+#include "raft/internal.h"
+
+static void set_role(struct raft *raft, enum raft_role role)
+{
+    if (raft->role != role) {
+        raft->role = role;
+        update_event(raft, RAFT_EV_ROLE)->role = role;
+    }
+}
+
+static void set_leader(struct raft *raft, raft_id leader, uint64_t incarnation)
+{
+    if (raft->leader != leader || raft->leader_incarnation != incarnation) {
+        struct raft_event *event = update_event(raft, RAFT_EV_LEADER);
+        event->node = leader;
+        event->incarnation = incarnation;
+        event->term = raft->hard.term;
+        raft->leader = leader;
+        raft->leader_incarnation = incarnation;
+    }
+    if (leader != RAFT_NOBODY) {
+        raft->proof = (struct raft_proof){0};
+        election_note(raft, raft->hard.term, leader);
+    }
+}
+
+static void clear_votes(struct raft *raft)
+{
+    for (size_t i = 0; i < raft->peer_count; i++) {
+        raft->peers[i].vote = VOTE_UNKNOWN;
+    }
+}
+
+void convert_to_follower(struct raft *raft, raft_id leader, uint64_t leader_incarnation)
+{
+    RAFT_INVARIANT(raft->role != RAFT_LEADER); /* a leader loses first: convert_lose */
+    if (leader != raft->leader) {
+        raft->heir_named = RAFT_NOBODY;
+        incoming_snapshot_drop(raft);
+    }
+    set_role(raft, RAFT_FOLLOWER);
+    set_leader(raft, leader, leader_incarnation);
+}
+
+void convert_to_pre_candidate(struct raft *raft)
+{
+    RAFT_INVARIANT(raft->role != RAFT_LEADER);
+    RAFT_INVARIANT(!promise_is_active(raft) || RAFT_MUTANT(CANDIDACY_UNGATED));
+    clear_votes(raft);
+    set_role(raft, RAFT_PRE_CANDIDATE);
+    set_leader(raft, RAFT_NOBODY, 0);
+    raft->election_at = instant_add(raft->now, election_round_time(raft));
+}
+
+void convert_to_candidate(struct raft *raft)
+{
+    struct raft_event *event;
+
+    RAFT_INVARIANT(raft->role != RAFT_LEADER);
+    RAFT_INVARIANT(promise_allows_candidacy(raft));
+    clear_votes(raft);
+    set_leader(raft, RAFT_NOBODY, 0);
+    raft->hard.term++;
+    raft->hard.vote = raft->id;
+    update_hard_changed(raft);
+    raft->vote_write = update_write_id(raft);
+    set_role(raft, RAFT_CANDIDATE);
+    raft->election_at = instant_add(raft->now, election_round_time(raft));
+    event = update_event(raft, RAFT_EV_ELECTION_STARTED);
+    event->term = raft->hard.term;
+}
+
+int convert_to_leader(struct raft *raft)
+{
+    struct raft_entry noop = {.term = raft->hard.term, .kind = RAFT_ENTRY_NOOP};
+
+    RAFT_INVARIANT(raft->role == RAFT_CANDIDATE);
+    peers_reset(raft);
+    raft->uncommitted_bytes = 0;
+    if (replicate_append(raft, &noop) != BATON_OK) {
+        return BATON_ENOMEM;
+    }
+    raft->term_start = log_last_index(&raft->log);
+    raft->leader_since = raft->now;
+    raft->lease = (struct raft_lease){.epoch = raft->hard.term};
+    raft->jeopardy_at = INSTANT_NEVER;
+    raft->heartbeat_at = raft->now;
+    raft->election_at = INSTANT_NEVER;
+    raft->heir = RAFT_NOBODY;
+    raft->transfer = (struct transfer){0};
+    raft->read_round = 0;
+    set_role(raft, RAFT_LEADER);
+    set_leader(raft, raft->id, raft->incarnation);
+    leader_lease_renew(raft);
+    leader_heartbeat(raft);
+    replicate_to_all(raft);
+    return BATON_OK;
+}
+
+void convert_lose(struct raft *raft, enum raft_loss loss)
+{
+    struct raft_event *event;
+    bool was_held = raft->lease.held;
+
+    RAFT_INVARIANT(raft->role == RAFT_LEADER);
+    raft->lease.held = false;
+    raft->transfer = (struct transfer){0};
+    raft->heir = RAFT_NOBODY;
+    raft->jeopardy_at = INSTANT_NEVER;
+    event = update_event(raft, was_held ? RAFT_EV_LOST : RAFT_EV_ELECTION_FAILED);
+    event->loss = loss;
+    event->term = raft->hard.term;
+    read_refuse_all(raft);
+    set_role(raft, RAFT_FOLLOWER);
+    set_leader(raft, RAFT_NOBODY, 0);
+    raft->election_at = instant_add(raft->now, election_round_time(raft));
+}
+
+void convert_adopt_term(struct raft *raft, raft_term term)
+{
+    RAFT_INVARIANT(term > raft->hard.term);
+    if (raft->role == RAFT_LEADER) {
+        convert_lose(raft, RAFT_LOSS_SUPERSEDED);
+    }
+    raft->hard.term = term;
+    raft->hard.vote = RAFT_NOBODY;
+    update_hard_changed(raft);
+    if (raft->role != RAFT_FOLLOWER || raft->leader != RAFT_NOBODY) {
+        convert_to_follower(raft, RAFT_NOBODY, 0);
+        raft->election_at = election_after(raft, raft->now);
+    }
+}

@@ -1,0 +1,373 @@
+/* What the rooms of src/raft/ share, and nobody else sees.
+ *
+ * Who calls whom: step.c takes an input and calls one recv_*.c, election.c, transfer.c …; those
+ * change the role through convert.c alone, and leave what is to be done in update.c, which turns it
+ * into the raft_update at the end of the step. The innermost rooms (log, quorum, peer, promise)
+ * know only themselves.
+ */
+#ifndef RAFT_INTERNAL_H
+#define RAFT_INTERNAL_H
+
+#include "raft/mutants.h"
+#include "raft/raft.h"
+
+enum {
+    RAFT_READS_MAX = 1024,     /* read requests that wait at once */
+    RAFT_ELECTIONS_KEPT = 256, /* of the last hour, remembered */
+    RAFT_SNAPSHOT_CHUNK_MIN = 1024,
+};
+
+/* Indexes and terms beyond this do not come from an honest peer: no arithmetic here overflows. */
+#define RAFT_SANE_MAX ((uint64_t)1 << 56)
+
+/* ---- log.c: the entries after the snapshot, in memory ------------------------------------------
+ */
+
+struct raft_log {
+    struct raft_entry *entries; /* entries[0] is at snapshot_index + 1; data owned */
+    uint64_t *write_ids;        /* which write stores entries[i]; 0: stored before the start */
+    size_t count;
+    size_t capacity;
+    raft_index snapshot_index;
+    raft_term snapshot_term;
+};
+
+void log_fini(struct raft_log *log);
+raft_index log_last_index(const struct raft_log *log);
+raft_term log_last_term(const struct raft_log *log);
+/* The term at `index`; 0 if it is compacted away or not there. The snapshot's own index counts. */
+raft_term log_term_at(const struct raft_log *log, raft_index index);
+const struct raft_entry *log_at(const struct raft_log *log, raft_index index); /* NULL: not there */
+/* Copies the entries' data; all or none; BATON_ENOMEM. */
+int log_append(struct raft_log *log, const struct raft_entry *entries, size_t count,
+               uint64_t write_id);
+void log_truncate(struct raft_log *log, raft_index from); /* drops from on */
+void log_compact(struct raft_log *log, raft_index through, raft_term term);
+void log_reset(struct raft_log *log, raft_index snapshot_index, raft_term snapshot_term);
+/* The highest index so that it and all before it are covered by writes up to write_id. */
+raft_index log_stored_through(const struct raft_log *log, raft_index from, uint64_t write_id);
+/* How many entries from `first` on fit into bytes_max: at least one, if there is one. */
+size_t log_fitting(const struct raft_log *log, raft_index first, size_t bytes_max);
+
+/* ---- peer.c: what a node knows of another -------------------------------------------------------
+ */
+
+enum replication {
+    REPLICATION_PROBE,    /* one message at a time, until the logs are found to agree */
+    REPLICATION_PIPELINE, /* messages go out ahead of their answers */
+    REPLICATION_SNAPSHOT, /* too far behind for the log */
+};
+
+enum vote_answer { VOTE_UNKNOWN, VOTE_GRANTED, VOTE_REFUSED };
+
+struct peer {
+    raft_id id;
+    bool is_up;           /* the driver has a connection */
+    uint64_t incarnation; /* highest heard of */
+
+    /* Proofs kept, so that a message that was long on its way cannot undo them. */
+    uint64_t dead_through; /* incarnations up to this one are dead; 0: none known */
+    uint64_t resigned_incarnation;
+    raft_term resigned_through;
+
+    enum vote_answer vote; /* candidate */
+
+    /* leader */
+    enum replication state;
+    raft_index match;
+    raft_index next;
+    uint32_t inflight;
+    instant sent_at; /* of the last append or snapshot chunk */
+    uint64_t snapshot_offset;
+    raft_index snapshot_index; /* which one is being sent */
+    bool is_active;
+    bool may_lead;
+    instant active_since;
+    instant heard;
+    instant granted_until; /* by the leader's clock, already shortened */
+    span round_trip;
+    uint64_t read_round; /* answered */
+};
+
+/* ---- promise.c
+ * ----------------------------------------------------------------------------------- */
+
+/* No vote, no pre-vote and no candidacy for or by anyone but `to` before `until`. */
+struct promise {
+    raft_id to; /* RAFT_NOBODY: none */
+    uint64_t incarnation;
+    raft_term term;
+    instant until;
+};
+
+/* ---- read.c
+ * -------------------------------------------------------------------------------------- */
+
+struct pending_read {
+    uint64_t context;
+    raft_id from; /* RAFT_NOBODY: this node's own */
+    uint64_t round;
+    raft_index index; /* what had been committed when it was asked */
+};
+
+/* ---- update.c: what a step leaves to be done
+ * ----------------------------------------------------- */
+
+struct outbox {
+    struct raft_message *messages;
+    size_t message_count;
+    size_t message_capacity;
+    struct raft_event *events;
+    size_t event_count;
+    size_t event_capacity;
+    struct raft_read *reads;
+    size_t read_count;
+    size_t read_capacity;
+
+    bool hard_changed;
+    bool snapshot_replaced;
+    bool truncates;
+    raft_index truncate_from;
+    raft_index append_from; /* 0: nothing appended */
+    bool out_of_memory;
+
+    struct raft_hard_state hard;
+    struct raft_snapshot snapshot;
+    struct raft_write write;
+    struct raft_update update;
+};
+
+/* ---- The node
+ * ------------------------------------------------------------------------------------ */
+
+struct transfer {
+    bool is_wanted;
+    raft_id to; /* RAFT_NOBODY: the best placed */
+    instant deadline;
+    bool or_stay;
+};
+
+struct incoming_snapshot {
+    raft_id from; /* RAFT_NOBODY: none */
+    raft_index index;
+    raft_term term;
+    struct raft_configuration configuration;
+    uint8_t *data;
+    uint64_t bytes; /* received */
+    uint64_t total_bytes;
+};
+
+struct raft {
+    raft_id id;
+    uint64_t incarnation;
+    struct raft_settings settings;
+    uint64_t random_state;
+    instant now; /* of the current step */
+
+    /* stored, or on its way to the disk */
+    struct raft_hard_state hard;
+    struct raft_log log;
+    struct raft_snapshot snapshot; /* data and configuration owned */
+    uint64_t last_write;           /* given out */
+    uint64_t stored_write;         /* reported back */
+    raft_index stored_index;
+    bool storage_failed;
+
+    struct raft_configuration configuration; /* the last one in the log, committed or not */
+    raft_index configuration_index;
+    struct peer *peers; /* one for each member, in the order of the configuration */
+    size_t peer_count;
+    struct quorum_item *scratch; /* room for peer_count */
+
+    enum raft_role role;
+    raft_id leader;
+    uint64_t leader_incarnation;
+    instant leader_until; /* heard of lately: not doubted before */
+    raft_id heir_named;   /* by the leader, in its heartbeats */
+    raft_index commit;
+    raft_index handed; /* given out to be applied */
+    raft_index applied;
+    bool eligible;
+
+    struct promise promise;
+    instant silent_until;
+    struct raft_proof proof; /* why the last leader is gone; carried in our vote requests */
+
+    instant election_at;      /* follower: doubts the leader; candidate: the round ends */
+    uint64_t vote_write;      /* candidate: the write that stores the vote for itself */
+    raft_term completed_term; /* the last one whose winner is known */
+    instant elections[RAFT_ELECTIONS_KEPT];
+    uint32_t election_count; /* ever; elections[] is a ring */
+    bool elections_warned;
+
+    /* leader */
+    struct raft_lease lease;
+    instant leader_since;
+    raft_index term_start; /* of this leadership's first entry */
+    instant heartbeat_at;
+    instant jeopardy_at; /* INSTANT_NEVER: told, or no lease that can end */
+    raft_id heir;
+    struct transfer transfer;
+    uint64_t read_round;
+
+    struct pending_read reads[RAFT_READS_MAX];
+    size_t read_count;
+    size_t uncommitted_bytes;
+
+    struct incoming_snapshot incoming;
+    bool install; /* this step replaced the user's state */
+    struct outbox out;
+};
+
+/* ---- quorum.c
+ * ------------------------------------------------------------------------------------- */
+
+struct quorum_item {
+    int64_t value;
+    uint32_t weight;
+};
+
+/* Whether the peers of which `holds` is true are a quorum, in both halves if joint. */
+bool quorum_holds(const struct raft *raft, bool (*holds)(const struct raft *, const struct peer *));
+/* The largest value that a quorum reaches, in both halves if joint. */
+int64_t quorum_value(struct raft *raft, int64_t (*value)(const struct raft *, const struct peer *));
+/* Whether this node alone is a quorum. */
+bool quorum_is_self(const struct raft *raft);
+
+/* ---- peer.c
+ * --------------------------------------------------------------------------------------- */
+
+struct peer *peer_find(const struct raft *raft, raft_id id);
+const struct raft_member *peer_member(const struct raft *raft, const struct peer *peer);
+bool member_votes(const struct raft_member *member);
+bool member_may_lead(const struct raft_member *member);
+/* Makes raft->peers fit raft->configuration, keeping what is known; BATON_ENOMEM: unchanged. */
+int peers_rebuild(struct raft *raft, const struct raft_configuration *configuration);
+/* At the start of a leadership. */
+void peers_reset(struct raft *raft);
+
+/* ---- configuration.c
+ * ------------------------------------------------------------------------------- */
+
+/* Takes over `configuration` (emptied on success); BATON_ENOMEM leaves everything. */
+int configuration_enter(struct raft *raft, struct raft_configuration *configuration,
+                        raft_index index);
+/* Before a truncation: back to the last configuration before `from`, in the log or snapshot. */
+int configuration_revert(struct raft *raft, raft_index from);
+/* A copy of the configuration that was in force at `index`, which is in the log or its snapshot. */
+int configuration_at(const struct raft *raft, raft_index index, struct raft_configuration *ret,
+                     raft_index *ret_index);
+
+/* ---- promise.c
+ * ------------------------------------------------------------------------------------- */
+
+bool promise_is_active(const struct raft *raft);
+/* May this node vote for (or help) `candidate` now? */
+bool promise_allows_vote(const struct raft *raft, raft_id candidate);
+bool promise_allows_candidacy(const struct raft *raft);
+/* When the own candidacy is allowed at the earliest. */
+instant promise_candidacy_at(const struct raft *raft);
+/* Promises a heartbeat's sender; the time granted: 0 if it cannot be. */
+span promise_give(struct raft *raft, const struct raft_message *heartbeat);
+/* Whether a proof already held says that this message's sender was no leader any more. */
+bool promise_is_disproved(const struct raft *raft, const struct raft_message *message);
+/* Ends what the proof ends; true if anything did. */
+bool promise_apply_proof(struct raft *raft, enum raft_proof_kind kind,
+                         const struct raft_proof *proof);
+/* A message of a higher incarnation proves the earlier ones dead. False: the message is of one. */
+bool promise_observe_incarnation(struct raft *raft, const struct raft_message *message);
+
+/* ---- convert.c: every change of role
+ * ------------------------------------------------------------- */
+
+void convert_to_follower(struct raft *raft, raft_id leader, uint64_t leader_incarnation);
+void convert_to_pre_candidate(struct raft *raft);
+void convert_to_candidate(struct raft *raft);
+int convert_to_leader(struct raft *raft);
+/* Gives up a leadership for that reason: the lease is void from here on. Role: follower, no leader.
+ */
+void convert_lose(struct raft *raft, enum raft_loss loss);
+/* A higher term: enters it, as a follower without a leader. */
+void convert_adopt_term(struct raft *raft, raft_term term);
+
+/* ---- election.c
+ * ------------------------------------------------------------------------------------ */
+
+uint64_t election_random(struct raft *raft, uint64_t below);
+span election_round_time(struct raft *raft);
+/* After a doubt arises: when this node would try, by priority and chance. */
+instant election_after(struct raft *raft, instant from);
+void election_tick(struct raft *raft);
+void election_campaign(struct raft *raft); /* real votes, without asking before */
+void election_inherit(struct raft *raft, raft_id heir);
+void election_count_vote(struct raft *raft);
+void election_note(struct raft *raft, raft_term term, raft_id winner);
+uint32_t election_last_hour(const struct raft *raft);
+
+/* ---- leader_lease.c
+ * -------------------------------------------------------------------------------- */
+
+void leader_lease_expire(struct raft *raft, instant last_step);
+void leader_lease_renew(struct raft *raft);
+void leader_heartbeat(struct raft *raft);
+void leader_tick(struct raft *raft);
+void leader_choose_heir(struct raft *raft);
+
+/* ---- replicate.c
+ * ----------------------------------------------------------------------------------- */
+
+void replicate_to(struct raft *raft, struct peer *peer);
+void replicate_to_all(struct raft *raft);
+int replicate_append(struct raft *raft, const struct raft_entry *entry);
+void replicate_commit(struct raft *raft);
+/* Commit up to index, as told by the leader or counted. */
+void replicate_commit_to(struct raft *raft, raft_index index);
+
+/* ---- recv_*.c, transfer.c, reconfigure.c, read.c
+ * --------------------------------------------------- */
+
+void recv_pre_vote(struct raft *raft, const struct raft_message *message);
+void recv_pre_vote_reply(struct raft *raft, const struct raft_message *message);
+void recv_vote(struct raft *raft, const struct raft_message *message);
+void recv_vote_reply(struct raft *raft, const struct raft_message *message);
+void recv_heartbeat(struct raft *raft, const struct raft_message *message);
+void recv_heartbeat_reply(struct raft *raft, const struct raft_message *message);
+void recv_append(struct raft *raft, const struct raft_message *message);
+void recv_append_reply(struct raft *raft, const struct raft_message *message);
+void recv_snapshot(struct raft *raft, const struct raft_message *message);
+void recv_snapshot_reply(struct raft *raft, const struct raft_message *message);
+void recv_resign(struct raft *raft, const struct raft_message *message);
+/* The sender claims to lead in a term of ours or later: follow it. False: it does not lead. */
+bool recv_from_leader(struct raft *raft, const struct raft_message *message);
+void incoming_snapshot_drop(struct raft *raft);
+
+int transfer_begin(struct raft *raft, raft_id to, instant deadline, bool or_stay);
+void transfer_tick(struct raft *raft);
+/* Voids the lease, then tells everybody; `to` may be RAFT_NOBODY. */
+void transfer_now(struct raft *raft, raft_id to, enum raft_loss loss);
+
+int reconfigure_begin(struct raft *raft, const struct raft_configuration *wanted);
+/* After a commit: a joint configuration is left, a removed leader steps down. */
+void reconfigure_advance(struct raft *raft);
+
+void read_ask(struct raft *raft, uint64_t context, raft_id from, bool by_lease);
+void read_advance(struct raft *raft);
+void read_refuse_all(struct raft *raft);
+void read_reply(struct raft *raft, const struct raft_message *message);
+
+/* ---- update.c
+ * -------------------------------------------------------------------------------------- */
+
+void update_begin(struct raft *raft);
+/* A message to `to`, from this node, in its term; NULL when out of memory. needs_write: its sense
+ * depends on what this step, or one before it, has yet to store. */
+struct raft_message *update_message(struct raft *raft, enum raft_message_type type, raft_id to,
+                                    bool needs_write);
+struct raft_event *update_event(struct raft *raft, enum raft_event_type type); /* never NULL */
+void update_read(struct raft *raft, uint64_t context, raft_index index);
+void update_hard_changed(struct raft *raft);
+uint64_t update_write_id(const struct raft *raft); /* of the write that this step will ask for */
+const struct raft_update *update_finish(struct raft *raft);
+void update_fini(struct raft *raft);
+
+#endif

@@ -1,0 +1,194 @@
+/* A leader's lease: asked for with each heartbeat, granted by each voter, covered by a quorum.
+ *
+ *   heartbeat sent at s ──▶ voter promises g ──▶ answer: (s, g)
+ *   that voter covers the leader until s + g * (1 - rho) / (1 + rho), by the leader's clock
+ *   the lease ends at the latest instant that a quorum of weight covers
+ *
+ * Counted from the sending, since the voter's promise began after it. At its end the leader steps
+ * down, whoever answers later: a leadership that was over is never taken up again in its term.
+ */
+#include "raft/internal.h"
+
+static int64_t covered_until(const struct raft *raft, const struct peer *peer)
+{
+    return peer->id == raft->id ? INT64_MAX : peer->granted_until.ns;
+}
+
+static span half_of_lease(const struct raft *raft)
+{
+    return SPAN_NS(raft_settings_shorten(&raft->settings, raft->settings.lease).ns / 2);
+}
+
+static void acquire(struct raft *raft)
+{
+    struct raft_event *event;
+
+    raft->lease.held = true;
+    event = update_event(raft, RAFT_EV_ACQUIRED);
+    event->term = raft->lease.epoch;
+    event->node = raft->id;
+}
+
+void leader_lease_renew(struct raft *raft)
+{
+    instant end = {quorum_value(raft, covered_until)};
+
+    if (RAFT_MUTANT(NO_EXPIRY) && instant_before(raft->now, end)) {
+        end = INSTANT_NEVER;
+    }
+    if (!instant_before(raft->now, end)) {
+        return;
+    }
+    if (!raft->lease.held || instant_before(raft->lease.end, end)) {
+        raft->lease.end = end;
+        raft->jeopardy_at = instant_add(end, SPAN_NS(-half_of_lease(raft).ns));
+    }
+    if (!raft->lease.held) {
+        acquire(raft);
+    }
+}
+
+/* Before anything else in a step. A loop that came late was stopped or stalled: that is said apart
+ * from a group that does not answer. */
+void leader_lease_expire(struct raft *raft, instant last_step)
+{
+    span asleep = instant_since(raft->now, last_step);
+    bool was_late = asleep.ns > 2 * raft->settings.heartbeat_interval.ns;
+
+    if (raft->role != RAFT_LEADER || RAFT_MUTANT(NO_EXPIRY)) {
+        return;
+    }
+    if (raft->lease.held && !instant_before(raft->now, raft->lease.end)) {
+        convert_lose(raft, was_late ? RAFT_LOSS_EXPIRED : RAFT_LOSS_LOST_QUORUM);
+    } else if (!raft->lease.held && instant_since(raft->now, raft->leader_since).ns >=
+                                        raft->settings.heartbeat_timeout.ns) {
+        convert_lose(raft, RAFT_LOSS_LOST_QUORUM);
+    }
+}
+
+static void send_heartbeat(struct raft *raft, const struct peer *peer)
+{
+    struct raft_message *message = update_message(raft, RAFT_MSG_HEARTBEAT, peer->id, false);
+
+    if (message) {
+        message->heartbeat.sent = raft->now;
+        message->heartbeat.lease = raft->settings.lease;
+        message->heartbeat.commit = raft->commit < peer->match ? raft->commit : peer->match;
+        message->heartbeat.heir = raft->heir;
+        message->heartbeat.read_round = raft->read_round;
+    }
+}
+
+void leader_heartbeat(struct raft *raft)
+{
+    for (size_t i = 0; i < raft->peer_count; i++) {
+        if (raft->peers[i].id != raft->id) {
+            send_heartbeat(raft, &raft->peers[i]);
+        }
+    }
+    raft->heartbeat_at = instant_add(raft->now, raft->settings.heartbeat_interval);
+}
+
+static void note_silence(struct raft *raft, struct peer *peer)
+{
+    if (peer->is_active &&
+        instant_since(raft->now, peer->heard).ns > raft->settings.heartbeat_timeout.ns) {
+        struct raft_event *event = update_event(raft, RAFT_EV_PEER);
+        peer->is_active = false;
+        event->node = peer->id;
+        event->is_active = false;
+    }
+}
+
+static bool is_fit_to_lead(const struct raft *raft, const struct peer *peer)
+{
+    return peer->id != raft->id && peer->is_active && peer->may_lead &&
+           member_may_lead(peer_member(raft, peer)) && !peer_member(raft, peer)->is_leaving;
+}
+
+/* Better placed: has all that is committed, then of higher priority, then clearly nearer. An heir
+ * that changes with every measurement, or with every entry on its way, would help nobody. */
+static bool is_better(const struct raft *raft, const struct peer *a, const struct peer *b)
+{
+    int32_t priority_a = peer_member(raft, a)->priority;
+    int32_t priority_b = peer_member(raft, b)->priority;
+    raft_index has_a = a->match < raft->commit ? a->match : raft->commit;
+    raft_index has_b = b->match < raft->commit ? b->match : raft->commit;
+
+    if (has_a != has_b) {
+        return has_a > has_b;
+    }
+    if (priority_a != priority_b) {
+        return priority_a > priority_b;
+    }
+    return 2 * a->round_trip.ns < b->round_trip.ns &&
+           b->round_trip.ns - a->round_trip.ns > SPAN_MS(1).ns;
+}
+
+void leader_choose_heir(struct raft *raft)
+{
+    struct peer *best = peer_find(raft, raft->heir);
+
+    if (best && !is_fit_to_lead(raft, best)) {
+        best = NULL;
+    }
+    for (size_t i = 0; i < raft->peer_count; i++) {
+        struct peer *peer = &raft->peers[i];
+        if (is_fit_to_lead(raft, peer) && (!best || is_better(raft, peer, best))) {
+            best = peer;
+        }
+    }
+    if (raft->heir != (best ? best->id : RAFT_NOBODY)) {
+        raft->heir = best ? best->id : RAFT_NOBODY;
+        raft->heartbeat_at = raft->now; /* the followers are to know it at once */
+    }
+}
+
+/* A node of higher priority that has been well for long enough is handed leadership: by transfer,
+ * never by an election against a leader that works. */
+static void prefer(struct raft *raft)
+{
+    const struct raft_member *self = raft_configuration_find(&raft->configuration, raft->id);
+
+    if (raft->role != RAFT_LEADER || raft->transfer.is_wanted || !raft->lease.held || !self) {
+        return;
+    }
+    for (size_t i = 0; i < raft->peer_count; i++) {
+        struct peer *peer = &raft->peers[i];
+        if (is_fit_to_lead(raft, peer) && peer_member(raft, peer)->priority > self->priority &&
+            instant_since(raft->now, peer->active_since).ns >= raft->settings.preferred_stable.ns &&
+            peer->match == log_last_index(&raft->log)) {
+            peer->active_since = raft->now; /* a failed try waits as long again */
+            (void)transfer_begin(raft, peer->id,
+                                 instant_add(raft->now, raft->settings.election_timeout_max), true);
+            return;
+        }
+    }
+}
+
+static void tell_jeopardy(struct raft *raft)
+{
+    if (raft->lease.held && !instant_before(raft->now, raft->jeopardy_at)) {
+        update_event(raft, RAFT_EV_JEOPARDY)->left = instant_since(raft->lease.end, raft->now);
+        raft->jeopardy_at = INSTANT_NEVER;
+    }
+}
+
+void leader_tick(struct raft *raft)
+{
+    tell_jeopardy(raft);
+    transfer_tick(raft);
+    if (raft->role != RAFT_LEADER || instant_before(raft->now, raft->heartbeat_at)) {
+        return;
+    }
+    for (size_t i = 0; i < raft->peer_count; i++) {
+        note_silence(raft, &raft->peers[i]);
+    }
+    leader_choose_heir(raft);
+    reconfigure_advance(raft); /* in case memory was short when it was due */
+    prefer(raft);
+    if (raft->role == RAFT_LEADER) {
+        leader_heartbeat(raft);
+        replicate_to_all(raft);
+    }
+}

@@ -1,0 +1,160 @@
+/* The entries after the snapshot, in memory, each with the write that stores it. */
+#include "raft/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void log_fini(struct raft_log *log)
+{
+    log_truncate(log, log->snapshot_index + 1);
+    free(log->entries);
+    free(log->write_ids);
+    log->entries = NULL;
+    log->write_ids = NULL;
+    log->capacity = 0;
+}
+
+raft_index log_last_index(const struct raft_log *log)
+{
+    return log->snapshot_index + log->count;
+}
+
+raft_term log_last_term(const struct raft_log *log)
+{
+    return log->count > 0 ? log->entries[log->count - 1].term : log->snapshot_term;
+}
+
+const struct raft_entry *log_at(const struct raft_log *log, raft_index index)
+{
+    if (index <= log->snapshot_index || index > log_last_index(log)) {
+        return NULL;
+    }
+    return &log->entries[index - log->snapshot_index - 1];
+}
+
+raft_term log_term_at(const struct raft_log *log, raft_index index)
+{
+    const struct raft_entry *entry = log_at(log, index);
+    if (entry) {
+        return entry->term;
+    }
+    return index == log->snapshot_index ? log->snapshot_term : 0;
+}
+
+static int reserve(struct raft_log *log, size_t count)
+{
+    size_t capacity = log->capacity ? log->capacity : 16;
+    struct raft_entry *entries;
+    uint64_t *write_ids;
+
+    if (log->count + count <= log->capacity) {
+        return BATON_OK;
+    }
+    while (capacity < log->count + count) {
+        capacity *= 2;
+    }
+    entries = realloc(log->entries, capacity * sizeof(*entries));
+    if (!entries) {
+        return BATON_ENOMEM;
+    }
+    log->entries = entries;
+    write_ids = realloc(log->write_ids, capacity * sizeof(*write_ids));
+    if (!write_ids) {
+        return BATON_ENOMEM; /* entries has merely grown: capacity still tells the truth */
+    }
+    log->write_ids = write_ids;
+    log->capacity = capacity;
+    return BATON_OK;
+}
+
+static int copy_entry(struct raft_entry *ret, const struct raft_entry *from)
+{
+    void *data = NULL;
+    if (from->bytes > 0) {
+        data = malloc(from->bytes);
+        if (!data) {
+            return BATON_ENOMEM;
+        }
+        memcpy(data, from->data, from->bytes);
+    }
+    *ret = *from;
+    ret->data = data;
+    return BATON_OK;
+}
+
+int log_append(struct raft_log *log, const struct raft_entry *entries, size_t count,
+               uint64_t write_id)
+{
+    size_t before = log->count;
+
+    if (reserve(log, count) != BATON_OK) {
+        return BATON_ENOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (copy_entry(&log->entries[log->count], &entries[i]) != BATON_OK) {
+            log_truncate(log, log->snapshot_index + before + 1);
+            return BATON_ENOMEM;
+        }
+        log->write_ids[log->count] = write_id;
+        log->count++;
+    }
+    return BATON_OK;
+}
+
+void log_truncate(struct raft_log *log, raft_index from)
+{
+    RAFT_INVARIANT(from > log->snapshot_index);
+    while (log_last_index(log) >= from) {
+        log->count--;
+        free((void *)log->entries[log->count].data);
+    }
+}
+
+void log_compact(struct raft_log *log, raft_index through, raft_term term)
+{
+    size_t dropped = (size_t)(through - log->snapshot_index);
+
+    RAFT_INVARIANT(through >= log->snapshot_index && through <= log_last_index(log));
+    for (size_t i = 0; i < dropped; i++) {
+        free((void *)log->entries[i].data);
+    }
+    log->count -= dropped;
+    if (log->count > 0) {
+        memmove(log->entries, log->entries + dropped, log->count * sizeof(*log->entries));
+        memmove(log->write_ids, log->write_ids + dropped, log->count * sizeof(*log->write_ids));
+    }
+    log->snapshot_index = through;
+    log->snapshot_term = term;
+}
+
+void log_reset(struct raft_log *log, raft_index snapshot_index, raft_term snapshot_term)
+{
+    log_truncate(log, log->snapshot_index + 1);
+    log->snapshot_index = snapshot_index;
+    log->snapshot_term = snapshot_term;
+}
+
+raft_index log_stored_through(const struct raft_log *log, raft_index from, uint64_t write_id)
+{
+    raft_index index = from > log->snapshot_index ? from : log->snapshot_index;
+    while (index < log_last_index(log) && log->write_ids[index - log->snapshot_index] <= write_id) {
+        index++;
+    }
+    return index;
+}
+
+size_t log_fitting(const struct raft_log *log, raft_index first, size_t bytes_max)
+{
+    size_t count = 0;
+    size_t bytes = 0;
+    const struct raft_entry *entry;
+
+    while ((entry = log_at(log, first + count)) != NULL) {
+        bytes += entry->bytes + 32; /* about what an entry's own header takes on a wire */
+        if (count > 0 && bytes > bytes_max) {
+            break;
+        }
+        count++;
+    }
+    return count;
+}

@@ -1,0 +1,85 @@
+/* What a node knows of each member: one struct peer for each, in the configuration's order. */
+#include "raft/internal.h"
+
+#include <stdlib.h>
+
+struct peer *peer_find(const struct raft *raft, raft_id id)
+{
+    size_t low = 0;
+    size_t high = raft->peer_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (raft->peers[middle].id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < raft->peer_count && raft->peers[low].id == id ? &raft->peers[low] : NULL;
+}
+
+const struct raft_member *peer_member(const struct raft *raft, const struct peer *peer)
+{
+    return &raft->configuration.members[peer - raft->peers];
+}
+
+bool member_votes(const struct raft_member *member)
+{
+    return member->weight > 0 || member->old_weight > 0;
+}
+
+bool member_may_lead(const struct raft_member *member)
+{
+    return member->kind == RAFT_VOTER && member_votes(member);
+}
+
+static void peer_reset(const struct raft *raft, struct peer *peer)
+{
+    peer->state = REPLICATION_PROBE;
+    peer->match = 0;
+    peer->next = log_last_index(&raft->log) + 1;
+    peer->inflight = 0;
+    peer->sent_at = INSTANT_PAST;
+    peer->snapshot_offset = 0;
+    peer->is_active = false;
+    peer->may_lead = false;
+    peer->active_since = INSTANT_PAST;
+    peer->heard = INSTANT_PAST;
+    peer->granted_until = INSTANT_PAST;
+    peer->read_round = 0;
+}
+
+void peers_reset(struct raft *raft)
+{
+    for (size_t i = 0; i < raft->peer_count; i++) {
+        peer_reset(raft, &raft->peers[i]);
+    }
+}
+
+int peers_rebuild(struct raft *raft, const struct raft_configuration *configuration)
+{
+    size_t count = configuration->count;
+    struct peer *peers = calloc(count + 1, sizeof(*peers));
+    struct quorum_item *scratch = calloc(count + 1, sizeof(*scratch));
+
+    if (!peers || !scratch) {
+        free(peers);
+        free(scratch);
+        return BATON_ENOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct peer *known = peer_find(raft, configuration->members[i].id);
+        if (known) {
+            peers[i] = *known;
+        } else {
+            peers[i].id = configuration->members[i].id;
+            peer_reset(raft, &peers[i]);
+        }
+    }
+    free(raft->peers);
+    free(raft->scratch);
+    raft->peers = peers;
+    raft->scratch = scratch;
+    raft->peer_count = count;
+    return BATON_OK;
+}

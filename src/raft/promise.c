@@ -1,0 +1,184 @@
+/* Promises, silence and proof: what keeps a second leader from being elected under a lease.
+ *
+ *   free ──heartbeat answered (promise_give)──▶ promised to (leader, incarnation) until T
+ *   promised ──time: T has passed──────────────▶ free
+ *   promised ──proof that fits (promise_apply_proof)──▶ free
+ *   start ──▶ silent for the longest time that may have been promised before, then free
+ *
+ * A promise of ours counts in the lease of that leader, so while it stands we vote for no one else,
+ * encourage no one else and do not run ourselves.
+ */
+#include "raft/internal.h"
+
+bool promise_is_active(const struct raft *raft)
+{
+    return raft->promise.to != RAFT_NOBODY && instant_before(raft->now, raft->promise.until);
+}
+
+static bool is_silent(const struct raft *raft)
+{
+    return instant_before(raft->now, raft->silent_until) && !RAFT_MUTANT(NO_SILENCE);
+}
+
+static bool leads_under_lease(const struct raft *raft)
+{
+    return raft->role == RAFT_LEADER && raft->lease.held &&
+           instant_before(raft->now, raft->lease.end);
+}
+
+bool promise_allows_vote(const struct raft *raft, raft_id candidate)
+{
+    if (is_silent(raft) || (raft->storage_failed && !RAFT_MUTANT(STORAGE_FAILURE_IGNORED))) {
+        return false;
+    }
+    if (leads_under_lease(raft) && !RAFT_MUTANT(LEADER_VOTES_UNDER_LEASE)) {
+        return false;
+    }
+    if (RAFT_MUTANT(STICKINESS_IGNORED)) {
+        return true;
+    }
+    return !promise_is_active(raft) || raft->promise.to == candidate;
+}
+
+bool promise_allows_candidacy(const struct raft *raft)
+{
+    if (is_silent(raft) || raft->storage_failed) {
+        return false;
+    }
+    return !promise_is_active(raft) || RAFT_MUTANT(CANDIDACY_UNGATED);
+}
+
+instant promise_candidacy_at(const struct raft *raft)
+{
+    instant at = raft->silent_until;
+    if (promise_is_active(raft)) {
+        at = instant_max(at, raft->promise.until);
+    }
+    return instant_max(at, raft->now);
+}
+
+span promise_give(struct raft *raft, const struct raft_message *heartbeat)
+{
+    span granted = heartbeat->heartbeat.lease;
+    struct promise *promise = &raft->promise;
+
+    if (granted.ns <= 0) {
+        return SPAN_NS(0);
+    }
+    if (granted.ns > raft->settings.heartbeat_timeout.ns) {
+        granted = raft->settings.heartbeat_timeout;
+    }
+    if (raft->hard.promised_max.ns < granted.ns) {
+        raft->hard.promised_max = raft->settings.heartbeat_timeout; /* once for good */
+        update_hard_changed(raft);
+    }
+    if (promise->to != heartbeat->from || promise->incarnation != heartbeat->incarnation) {
+        promise->until = INSTANT_PAST;
+    }
+    promise->to = heartbeat->from;
+    promise->incarnation = heartbeat->incarnation;
+    promise->term = heartbeat->term;
+    promise->until = instant_max(promise->until, instant_add(raft->now, granted));
+    return granted;
+}
+
+bool promise_is_disproved(const struct raft *raft, const struct raft_message *message)
+{
+    const struct peer *peer = peer_find(raft, message->from);
+
+    if (!peer) {
+        return false;
+    }
+    if (message->incarnation <= peer->dead_through) {
+        return true;
+    }
+    return message->incarnation == peer->resigned_incarnation &&
+           message->term <= peer->resigned_through;
+}
+
+static bool fits(const struct raft_proof *proof, raft_id node, uint64_t incarnation, raft_term term)
+{
+    if (proof->node == RAFT_NOBODY || proof->node != node) {
+        return false;
+    }
+    if (incarnation > proof->incarnation && !RAFT_MUTANT(CERTIFICATE_ANY_INCARNATION)) {
+        return false;
+    }
+    return term <= proof->through_term || RAFT_MUTANT(RESIGNATION_ANY_TERM);
+}
+
+static void remember(struct raft *raft, const struct raft_proof *proof)
+{
+    struct peer *peer = peer_find(raft, proof->node);
+
+    if (!peer) {
+        return;
+    }
+    if (proof->through_term == RAFT_TERM_FOREVER) {
+        if (proof->incarnation > peer->dead_through) {
+            peer->dead_through = proof->incarnation;
+        }
+    } else if (proof->incarnation > peer->resigned_incarnation ||
+               (proof->incarnation == peer->resigned_incarnation &&
+                proof->through_term > peer->resigned_through)) {
+        peer->resigned_incarnation = proof->incarnation;
+        peer->resigned_through = proof->through_term;
+    }
+}
+
+bool promise_apply_proof(struct raft *raft, enum raft_proof_kind kind,
+                         const struct raft_proof *proof)
+{
+    bool ended = false;
+    struct raft_event *event;
+
+    if (proof->node == raft->id || proof->node == RAFT_NOBODY) {
+        return false; /* this process is alive: whoever says otherwise is wrong */
+    }
+    if (kind != RAFT_PROOF_EOF_ONLY || RAFT_MUTANT(EOF_IS_PROOF)) {
+        remember(raft, proof);
+        if (promise_is_active(raft) &&
+            fits(proof, raft->promise.to, raft->promise.incarnation, raft->promise.term)) {
+            raft->promise = (struct promise){0};
+            ended = true;
+        }
+        if (raft->leader != raft->id &&
+            fits(proof, raft->leader, raft->leader_incarnation, raft->hard.term)) {
+            ended = true;
+        }
+    }
+    if (ended) {
+        raft->proof = *proof;
+    }
+    event = update_event(raft, ended ? RAFT_EV_PROOF_ACCEPTED : RAFT_EV_PROOF_IGNORED);
+    event->proof_kind = kind;
+    event->node = proof->node;
+    event->incarnation = proof->incarnation;
+    return ended;
+}
+
+bool promise_observe_incarnation(struct raft *raft, const struct raft_message *message)
+{
+    struct peer *peer = peer_find(raft, message->from);
+    struct raft_proof proof = {.node = message->from,
+                               .incarnation = message->incarnation - 1,
+                               .through_term = RAFT_TERM_FOREVER};
+
+    if (!peer) {
+        return true;
+    }
+    if (message->incarnation < peer->incarnation) {
+        return false;
+    }
+    if (message->incarnation > peer->incarnation) {
+        bool known = peer->incarnation > 0;
+        peer->incarnation = message->incarnation;
+        if (known && message->incarnation > 1 &&
+            (raft->promise.to == message->from || raft->leader == message->from) &&
+            promise_apply_proof(raft, RAFT_PROOF_GREETING, &proof) &&
+            raft->leader == message->from) {
+            election_inherit(raft, raft->heir_named);
+        }
+    }
+    return true;
+}

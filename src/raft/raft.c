@@ -1,0 +1,205 @@
+/* Birth, death and looks from outside. */
+#include "raft/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int check_start(const struct raft_start *start, struct baton_error *reterr)
+{
+    raft_term before = start->snapshot.term;
+
+    if (start->id == RAFT_NOBODY || start->incarnation == 0) {
+        return error_set(reterr, BATON_EINVAL, "a node's id and incarnation start at 1, not 0");
+    }
+    for (size_t i = 0; i < start->entry_count; i++) {
+        if (start->entries[i].term < before) {
+            return error_set(reterr, BATON_ECORRUPT,
+                             "stored log: entry %llu is of term %llu, the one before it of %llu",
+                             (unsigned long long)(start->snapshot.index + i + 1),
+                             (unsigned long long)start->entries[i].term,
+                             (unsigned long long)before);
+        }
+        before = start->entries[i].term;
+    }
+    if (start->hard.term < before) {
+        return error_set(reterr, BATON_ECORRUPT,
+                         "stored term %llu is below the last entry's term %llu",
+                         (unsigned long long)start->hard.term, (unsigned long long)before);
+    }
+    return raft_settings_check(&start->settings, reterr);
+}
+
+static int copy_snapshot(struct raft_snapshot *ret, const struct raft_snapshot *from)
+{
+    void *data = NULL;
+
+    if (from->bytes > 0) {
+        data = malloc(from->bytes);
+        if (!data) {
+            return BATON_ENOMEM;
+        }
+        memcpy(data, from->data, from->bytes);
+    }
+    *ret = *from;
+    ret->data = data;
+    ret->configuration = (struct raft_configuration){0};
+    return raft_configuration_copy(&ret->configuration, &from->configuration);
+}
+
+static int load(struct raft *raft, const struct raft_start *start)
+{
+    struct raft_configuration configuration = {0};
+    raft_index index;
+    int r = copy_snapshot(&raft->snapshot, &start->snapshot);
+
+    if (r != BATON_OK) {
+        return r;
+    }
+    log_reset(&raft->log, raft->snapshot.index, raft->snapshot.term);
+    r = log_append(&raft->log, start->entries, start->entry_count, 0);
+    if (r != BATON_OK) {
+        return r;
+    }
+    raft->stored_index = log_last_index(&raft->log);
+    raft->commit = raft->handed = raft->applied = raft->snapshot.index;
+    r = configuration_at(raft, log_last_index(&raft->log), &configuration, &index);
+    if (r == BATON_OK) {
+        r = configuration_enter(raft, &configuration, index);
+    }
+    raft_configuration_fini(&configuration);
+    return r;
+}
+
+/* Alone, there is no one else whom an earlier incarnation could have promised anything. */
+static void be_silent(struct raft *raft)
+{
+    raft->silent_until = INSTANT_PAST;
+    if (raft->hard.promised_max.ns > 0 && !quorum_is_self(raft)) {
+        span longest = raft->hard.promised_max;
+        if (longest.ns < raft->settings.heartbeat_timeout.ns) {
+            longest = raft->settings.heartbeat_timeout;
+        }
+        raft->silent_until = instant_add(raft->now, longest);
+    }
+}
+
+static void first_wait(struct raft *raft)
+{
+    if (quorum_is_self(raft)) {
+        raft->election_at = raft->now;
+    } else {
+        instant from = instant_max(raft->now, raft->silent_until);
+        raft->election_at =
+            election_after(raft, instant_add(from, raft->settings.election_timeout_min));
+    }
+}
+
+int raft_new(struct raft **ret, const struct raft_start *start, instant now,
+             struct baton_error *reterr)
+{
+    struct raft *raft;
+    int r = check_start(start, reterr);
+
+    if (r != BATON_OK) {
+        return r;
+    }
+    raft = calloc(1, sizeof(*raft));
+    if (!raft) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a node");
+    }
+    raft->id = start->id;
+    raft->incarnation = start->incarnation;
+    raft->settings = start->settings;
+    raft->random_state = start->seed;
+    raft->hard = start->hard;
+    raft->eligible = start->eligible;
+    raft->now = now;
+    raft->leader_until = INSTANT_PAST;
+    raft->jeopardy_at = INSTANT_NEVER;
+    raft->completed_term = start->hard.term;
+    r = load(raft, start);
+    if (r != BATON_OK) {
+        raft_free(raft);
+        return error_set(reterr, r, "stored log or configuration: %s", baton_strerror(r));
+    }
+    be_silent(raft);
+    first_wait(raft);
+    *ret = raft;
+    return BATON_OK;
+}
+
+void raft_free(struct raft *raft)
+{
+    if (!raft) {
+        return;
+    }
+    incoming_snapshot_drop(raft);
+    log_fini(&raft->log);
+    free((void *)raft->snapshot.data);
+    raft_configuration_fini(&raft->snapshot.configuration);
+    raft_configuration_fini(&raft->configuration);
+    free(raft->peers);
+    free(raft->scratch);
+    update_fini(raft);
+    free(raft);
+}
+
+void raft_get_status(const struct raft *raft, struct raft_status *ret)
+{
+    bool promised = promise_is_active(raft);
+
+    *ret = (struct raft_status){
+        .id = raft->id,
+        .role = raft->role,
+        .term = raft->hard.term,
+        .vote = raft->hard.vote,
+        .leader = raft->leader,
+        .leader_incarnation = raft->leader_incarnation,
+        .lease = raft->lease,
+        .promised_to = promised ? raft->promise.to : RAFT_NOBODY,
+        .promised_incarnation = promised ? raft->promise.incarnation : 0,
+        .promised_until = promised ? raft->promise.until : INSTANT_PAST,
+        .silent_until = raft->silent_until,
+        .first_index = raft->log.snapshot_index + 1,
+        .last_index = log_last_index(&raft->log),
+        .stored_index = raft->stored_index,
+        .commit_index = raft->commit,
+        .applied_index = raft->applied,
+        .heir = raft->role == RAFT_LEADER ? raft->heir : raft->heir_named,
+        .eligible = raft->eligible,
+        .storage_failed = raft->storage_failed,
+        .elections_last_hour = election_last_hour(raft),
+    };
+}
+
+bool raft_get_progress(const struct raft *raft, raft_id id, struct raft_progress *ret)
+{
+    const struct peer *peer = peer_find(raft, id);
+
+    if (!peer || raft->role != RAFT_LEADER) {
+        return false;
+    }
+    *ret = (struct raft_progress){.match_index = peer->match,
+                                  .is_active = peer->is_active,
+                                  .heard = peer->heard,
+                                  .round_trip = peer->round_trip};
+    if (id == raft->id) {
+        *ret = (struct raft_progress){
+            .match_index = raft->stored_index, .is_active = true, .heard = raft->now};
+    }
+    return true;
+}
+
+const struct raft_configuration *raft_get_configuration(const struct raft *raft)
+{
+    return &raft->configuration;
+}
+
+bool raft_get_entry(const struct raft *raft, raft_index index, struct raft_entry *ret)
+{
+    const struct raft_entry *entry = log_at(&raft->log, index);
+    if (entry) {
+        *ret = *entry;
+    }
+    return entry != NULL;
+}

@@ -1,0 +1,147 @@
+/* Change of membership and of weights, always through a joint configuration:
+ *
+ *   old ──append──▶ joint (both halves must agree) ──committed──▶ new ──committed──▶ done
+ *
+ * One path for every change: a change of one weight by one would be safe without, but a second path
+ * is a second proof. Begun only when the last configuration and an entry of this term are
+ * committed.
+ */
+#include "raft/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int append_configuration(struct raft *raft, struct raft_configuration *configuration)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    raft_index index = log_last_index(&raft->log) + 1;
+    struct raft_entry entry = {.term = raft->hard.term, .kind = RAFT_ENTRY_CONFIGURATION};
+    int r = raft_configuration_encode(configuration, &data, &bytes);
+
+    entry.data = data;
+    entry.bytes = bytes;
+    if (r == BATON_OK) {
+        r = replicate_append(raft, &entry);
+        if (r == BATON_OK && configuration_enter(raft, configuration, index) != BATON_OK) {
+            log_truncate(&raft->log, index);
+            if (raft->out.append_from == index) {
+                raft->out.append_from = 0;
+            }
+            r = BATON_ENOMEM;
+        }
+    }
+    free(data);
+    if (r == BATON_OK) {
+        leader_heartbeat(raft); /* who is new must be asked for its share of the lease */
+        replicate_to_all(raft);
+    }
+    return r;
+}
+
+static void add_leaving(struct raft_configuration *joint, const struct raft_member *member)
+{
+    struct raft_member *leaving = &joint->members[joint->count++];
+    *leaving = *member;
+    leaving->old_weight = member->weight;
+    leaving->weight = 0;
+    leaving->is_leaving = true;
+}
+
+static int make_joint(struct raft_configuration *ret, const struct raft_configuration *now,
+                      const struct raft_configuration *wanted)
+{
+    struct raft_configuration joint = {.is_joint = true};
+
+    joint.members = calloc(now->count + wanted->count + 1, sizeof(*joint.members));
+    if (!joint.members) {
+        return BATON_ENOMEM;
+    }
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct raft_member *before = raft_configuration_find(now, wanted->members[i].id);
+        struct raft_member *member = &joint.members[joint.count++];
+        *member = wanted->members[i];
+        member->old_weight = before ? before->weight : 0;
+        member->is_leaving = false;
+    }
+    for (size_t i = 0; i < now->count; i++) {
+        if (!raft_configuration_find(wanted, now->members[i].id)) {
+            add_leaving(&joint, &now->members[i]);
+        }
+    }
+    *ret = joint;
+    return BATON_OK;
+}
+
+int reconfigure_begin(struct raft *raft, const struct raft_configuration *wanted)
+{
+    struct raft_configuration checked = {0};
+    struct raft_configuration joint = {0};
+    int r;
+
+    if (raft->role != RAFT_LEADER) {
+        return BATON_ENOTLEADER;
+    }
+    if (raft->configuration.is_joint || raft->configuration_index > raft->commit ||
+        raft->commit < raft->term_start || raft->transfer.is_wanted) {
+        return BATON_EBUSY;
+    }
+    r = raft_configuration_copy(&checked, wanted);
+    if (r == BATON_OK) {
+        r = wanted->is_joint ? BATON_EINVAL : raft_configuration_normalise(&checked, NULL);
+    }
+    if (r == BATON_OK) {
+        r = make_joint(&joint, &raft->configuration, &checked);
+    }
+    if (r == BATON_OK) {
+        r = raft_configuration_normalise(&joint, NULL);
+    }
+    if (r == BATON_OK) {
+        r = append_configuration(raft, &joint);
+    }
+    raft_configuration_fini(&checked);
+    raft_configuration_fini(&joint);
+    return r;
+}
+
+static int make_final(struct raft_configuration *ret, const struct raft_configuration *joint)
+{
+    size_t kept = 0;
+    int r = raft_configuration_copy(ret, joint);
+
+    if (r != BATON_OK) {
+        return r;
+    }
+    for (size_t i = 0; i < ret->count; i++) {
+        if (!ret->members[i].is_leaving) {
+            ret->members[kept] = ret->members[i];
+            ret->members[kept++].old_weight = 0;
+        }
+    }
+    ret->count = kept;
+    ret->is_joint = false;
+    return BATON_OK;
+}
+
+void reconfigure_advance(struct raft *raft)
+{
+    const struct raft_member *self;
+
+    if (raft->role != RAFT_LEADER || raft->commit < raft->configuration_index ||
+        raft->commit < raft->term_start) {
+        return;
+    }
+    if (raft->configuration.is_joint) {
+        struct raft_configuration final = {0};
+        if (make_final(&final, &raft->configuration) != BATON_OK ||
+            append_configuration(raft, &final) != BATON_OK) {
+            raft->out.out_of_memory = true; /* tried again at the next commit or heartbeat */
+        }
+        raft_configuration_fini(&final);
+        return;
+    }
+    self = raft_configuration_find(&raft->configuration, raft->id);
+    if (!self || !member_may_lead(self)) {
+        transfer_now(raft, raft->heir, RAFT_LOSS_REMOVED);
+    }
+}

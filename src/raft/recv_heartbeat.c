@@ -1,0 +1,130 @@
+/* Heartbeats, their answers, and the news that a leader has resigned. */
+#include "raft/internal.h"
+
+static void tell_stale_leader(struct raft *raft, const struct raft_message *message)
+{
+    /* It must learn of our term, or it would lead a group in which we can never follow it. */
+    struct raft_message *reply =
+        update_message(raft, RAFT_MSG_HEARTBEAT_REPLY, message->from, true);
+    if (reply) {
+        reply->heartbeat_reply.sent = INSTANT_PAST;
+    }
+}
+
+bool recv_from_leader(struct raft *raft, const struct raft_message *message)
+{
+    if (promise_is_disproved(raft, message)) {
+        return false;
+    }
+    if (message->term < raft->hard.term) {
+        tell_stale_leader(raft, message);
+        return false;
+    }
+    if (message->term > raft->hard.term) {
+        convert_adopt_term(raft, message->term);
+    }
+    if (raft->role == RAFT_LEADER) {
+        return false; /* two leaders of one term: not of our making, and not to be followed */
+    }
+    convert_to_follower(raft, message->from, message->incarnation);
+    raft->leader_until = instant_add(raft->now, raft->settings.heartbeat_timeout);
+    raft->election_at = election_after(raft, raft->leader_until);
+    return true;
+}
+
+void recv_heartbeat(struct raft *raft, const struct raft_message *message)
+{
+    struct raft_message *reply;
+    span granted;
+
+    if (!recv_from_leader(raft, message)) {
+        return;
+    }
+    raft->heir_named = message->heartbeat.heir;
+    replicate_commit_to(raft, message->heartbeat.commit);
+    granted = promise_give(raft, message);
+    reply = update_message(raft, RAFT_MSG_HEARTBEAT_REPLY, message->from, true);
+    if (reply) {
+        reply->heartbeat_reply.sent = message->heartbeat.sent;
+        reply->heartbeat_reply.granted = granted;
+        reply->heartbeat_reply.read_round = message->heartbeat.read_round;
+        reply->heartbeat_reply.may_lead = raft->eligible;
+    }
+}
+
+static void measure(struct raft *raft, struct peer *peer, instant sent)
+{
+    int64_t trip = instant_since(raft->now, sent).ns;
+    peer->round_trip.ns = peer->round_trip.ns > 0 ? (7 * peer->round_trip.ns + trip) / 8 : trip;
+}
+
+static void hear(struct raft *raft, struct peer *peer)
+{
+    peer->heard = raft->now;
+    if (!peer->is_active) {
+        struct raft_event *event = update_event(raft, RAFT_EV_PEER);
+        peer->is_active = true;
+        peer->active_since = raft->now;
+        event->node = peer->id;
+        event->is_active = true;
+    }
+}
+
+static void count_grant(struct raft *raft, struct peer *peer, const struct raft_message *message)
+{
+    instant sent = message->heartbeat_reply.sent;
+    span granted = message->heartbeat_reply.granted;
+    span counted = raft_settings_shorten(&raft->settings, granted);
+    instant from = RAFT_MUTANT(LEASE_FROM_RECEIPT) ? raft->now : sent;
+    instant until = instant_add(from, RAFT_MUTANT(NO_DRIFT_FACTOR) ? granted : counted);
+
+    peer->granted_until = instant_max(peer->granted_until, until);
+    leader_lease_renew(raft);
+}
+
+void recv_heartbeat_reply(struct raft *raft, const struct raft_message *message)
+{
+    struct peer *peer = peer_find(raft, message->from);
+    instant sent = message->heartbeat_reply.sent;
+    bool is_honest = !instant_before(raft->now, sent) &&
+                     !instant_before(sent, raft->leader_since) &&
+                     message->heartbeat_reply.granted.ns <= raft->settings.lease.ns;
+
+    if (message->term > raft->hard.term) {
+        convert_adopt_term(raft, message->term);
+        return;
+    }
+    if (!peer || raft->role != RAFT_LEADER || message->term != raft->hard.term || !is_honest) {
+        return;
+    }
+    hear(raft, peer);
+    measure(raft, peer, sent);
+    peer->may_lead = message->heartbeat_reply.may_lead;
+    if (message->heartbeat_reply.read_round > peer->read_round &&
+        message->heartbeat_reply.read_round <= raft->read_round) {
+        peer->read_round = message->heartbeat_reply.read_round;
+    }
+    count_grant(raft, peer, message);
+    leader_choose_heir(raft);
+    read_advance(raft);
+}
+
+/* The leader has voided its lease: for the one it names to run at once, for the others to wait. */
+void recv_resign(struct raft *raft, const struct raft_message *message)
+{
+    struct raft_proof proof = {
+        .node = message->from, .incarnation = message->incarnation, .through_term = message->term};
+    bool is_for_us;
+
+    if (message->term < raft->hard.term || raft->role == RAFT_LEADER ||
+        promise_is_disproved(raft, message)) {
+        return;
+    }
+    if (message->term > raft->hard.term) {
+        convert_adopt_term(raft, message->term);
+    }
+    (void)promise_apply_proof(raft, RAFT_PROOF_RESIGNATION, &proof);
+    raft->proof = proof;
+    is_for_us = message->type == RAFT_MSG_TIMEOUT_NOW;
+    election_inherit(raft, is_for_us ? raft->id : message->resign.heir);
+}

@@ -1,0 +1,168 @@
+/* A snapshot arrives in chunks; when the last one is there it takes the place of the log. */
+#include "raft/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SNAPSHOT_BYTES_MAX ((uint64_t)1 << 30)
+
+void incoming_snapshot_drop(struct raft *raft)
+{
+    free(raft->incoming.data);
+    raft_configuration_fini(&raft->incoming.configuration);
+    raft->incoming = (struct incoming_snapshot){0};
+}
+
+static void answer(struct raft *raft, const struct raft_message *message, uint64_t next_offset)
+{
+    struct raft_message *reply = update_message(raft, RAFT_MSG_SNAPSHOT_REPLY, message->from, true);
+    if (reply) {
+        reply->snapshot_reply.index = message->snapshot.index;
+        reply->snapshot_reply.next_offset = next_offset;
+    }
+}
+
+static bool belongs(const struct incoming_snapshot *incoming, const struct raft_message *message)
+{
+    return incoming->from == message->from && incoming->index == message->snapshot.index &&
+           incoming->term == message->snapshot.snapshot_term &&
+           incoming->total_bytes == message->snapshot.total_bytes;
+}
+
+static int begin(struct raft *raft, const struct raft_message *message)
+{
+    struct raft_configuration copy;
+
+    if (raft_configuration_copy(&copy, message->snapshot.configuration) != BATON_OK) {
+        return BATON_ENOMEM;
+    }
+    incoming_snapshot_drop(raft);
+    raft->incoming = (struct incoming_snapshot){
+        .from = message->from,
+        .index = message->snapshot.index,
+        .term = message->snapshot.snapshot_term,
+        .configuration = copy,
+        .total_bytes = message->snapshot.total_bytes,
+    };
+    return BATON_OK;
+}
+
+static int add_chunk(struct incoming_snapshot *incoming, const struct raft_message *message)
+{
+    size_t bytes = message->snapshot.bytes;
+    uint8_t *data;
+
+    if (bytes == 0) {
+        return BATON_OK;
+    }
+    data = realloc(incoming->data, incoming->bytes + bytes);
+    if (!data) {
+        return BATON_ENOMEM;
+    }
+    memcpy(data + incoming->bytes, message->snapshot.data, bytes);
+    incoming->data = data;
+    incoming->bytes += bytes;
+    return BATON_OK;
+}
+
+static int install(struct raft *raft)
+{
+    struct incoming_snapshot *incoming = &raft->incoming;
+    struct raft_configuration copy = {0};
+
+    if (raft_configuration_copy(&copy, &incoming->configuration) != BATON_OK) {
+        return BATON_ENOMEM;
+    }
+    if (configuration_enter(raft, &copy, incoming->index) != BATON_OK) {
+        raft_configuration_fini(&copy);
+        return BATON_ENOMEM;
+    }
+    free((void *)raft->snapshot.data);
+    raft_configuration_fini(&raft->snapshot.configuration);
+    raft->snapshot = (struct raft_snapshot){.index = incoming->index,
+                                            .term = incoming->term,
+                                            .configuration = incoming->configuration,
+                                            .data = incoming->data,
+                                            .bytes = (size_t)incoming->bytes};
+    incoming->configuration = (struct raft_configuration){0};
+    incoming->data = NULL;
+    incoming_snapshot_drop(raft);
+
+    log_reset(&raft->log, raft->snapshot.index, raft->snapshot.term);
+    raft->commit = raft->handed = raft->applied = raft->snapshot.index;
+    raft->stored_index = raft->snapshot.index;
+    raft->out.snapshot_replaced = true;
+    raft->out.truncates = true;
+    raft->out.truncate_from = raft->snapshot.index + 1;
+    raft->install = true;
+    return BATON_OK;
+}
+
+static bool is_sane(const struct raft_message *message)
+{
+    return message->snapshot.total_bytes <= SNAPSHOT_BYTES_MAX &&
+           message->snapshot.offset <= message->snapshot.total_bytes &&
+           message->snapshot.bytes <= message->snapshot.total_bytes - message->snapshot.offset &&
+           (message->snapshot.offset > 0 || message->snapshot.configuration);
+}
+
+void recv_snapshot(struct raft *raft, const struct raft_message *message)
+{
+    struct incoming_snapshot *incoming = &raft->incoming;
+    raft_index index = message->snapshot.index;
+
+    if (!is_sane(message) || !recv_from_leader(raft, message)) {
+        return;
+    }
+    if (index <= raft->commit ||
+        log_term_at(&raft->log, index) == message->snapshot.snapshot_term) {
+        replicate_commit_to(raft, index); /* nothing in it that we do not have */
+        answer(raft, message, message->snapshot.total_bytes);
+        return;
+    }
+    if (message->snapshot.offset == 0 && begin(raft, message) != BATON_OK) {
+        raft->out.out_of_memory = true;
+        return;
+    }
+    if (!belongs(incoming, message) || incoming->bytes != message->snapshot.offset) {
+        answer(raft, message, belongs(incoming, message) ? incoming->bytes : 0);
+        return;
+    }
+    if (add_chunk(incoming, message) != BATON_OK ||
+        (incoming->bytes == incoming->total_bytes && install(raft) != BATON_OK)) {
+        incoming_snapshot_drop(raft);
+        raft->out.out_of_memory = true;
+        return;
+    }
+    answer(raft, message, message->snapshot.offset + message->snapshot.bytes);
+}
+
+void recv_snapshot_reply(struct raft *raft, const struct raft_message *message)
+{
+    struct peer *peer = peer_find(raft, message->from);
+
+    if (message->term > raft->hard.term) {
+        convert_adopt_term(raft, message->term);
+        return;
+    }
+    if (!peer || raft->role != RAFT_LEADER || message->term != raft->hard.term ||
+        peer->state != REPLICATION_SNAPSHOT ||
+        message->snapshot_reply.index != raft->snapshot.index ||
+        message->snapshot_reply.next_offset > raft->snapshot.bytes) {
+        return;
+    }
+    peer->inflight = 0;
+    peer->snapshot_offset = message->snapshot_reply.next_offset;
+    if (peer->snapshot_offset == raft->snapshot.bytes) {
+        if (peer->match < raft->snapshot.index) {
+            peer->match = raft->snapshot.index;
+        }
+        peer->next = peer->match + 1;
+        peer->state = REPLICATION_PROBE;
+        replicate_commit(raft);
+        peer = peer_find(raft, message->from);
+    }
+    if (peer && raft->role == RAFT_LEADER) {
+        replicate_to(raft, peer);
+    }
+}

@@ -1,0 +1,132 @@
+/* Requests for votes and pre-votes, and their answers. */
+#include "raft/internal.h"
+
+static bool is_up_to_date(const struct raft *raft, const struct raft_message *request)
+{
+    raft_term last_term = log_last_term(&raft->log);
+
+    if (RAFT_MUTANT(LOG_NOT_COMPARED)) {
+        return true;
+    }
+    if (request->vote.last_term != last_term) {
+        return request->vote.last_term > last_term;
+    }
+    return request->vote.last_index >= log_last_index(&raft->log);
+}
+
+/* A candidate may bring the proof that frees us; we then have no leader to wait for. */
+static void take_proof(struct raft *raft, const struct raft_message *request)
+{
+    const struct raft_proof *proof = &request->vote.proof;
+
+    if (proof->node == RAFT_NOBODY || proof->node == request->from) {
+        return;
+    }
+    if (promise_apply_proof(raft, RAFT_PROOF_VOTE, proof) && raft->role == RAFT_FOLLOWER &&
+        raft->leader == proof->node) {
+        convert_to_follower(raft, RAFT_NOBODY, 0);
+        raft->election_at = instant_add(raft->now, election_round_time(raft));
+    }
+}
+
+/* Somebody whom we hear is leading, lease or not, is not to be pushed aside. */
+static bool follows_another(const struct raft *raft, raft_id candidate)
+{
+    return raft->leader != RAFT_NOBODY && raft->leader != candidate &&
+           (raft->role == RAFT_LEADER || instant_before(raft->now, raft->leader_until)) &&
+           !RAFT_MUTANT(STICKINESS_IGNORED);
+}
+
+void recv_pre_vote(struct raft *raft, const struct raft_message *message)
+{
+    struct raft_message *reply;
+    bool granted;
+
+    take_proof(raft, message);
+    granted = message->term > raft->hard.term && promise_allows_vote(raft, message->from) &&
+              !follows_another(raft, message->from) && is_up_to_date(raft, message);
+    reply = update_message(raft, RAFT_MSG_PRE_VOTE_REPLY, message->from, false);
+    if (reply) {
+        reply->term = granted ? message->term : raft->hard.term;
+        reply->vote_reply.granted = granted;
+    }
+}
+
+void recv_pre_vote_reply(struct raft *raft, const struct raft_message *message)
+{
+    struct peer *peer = peer_find(raft, message->from);
+
+    if (!message->vote_reply.granted && message->term > raft->hard.term) {
+        convert_adopt_term(raft, message->term);
+        return;
+    }
+    if (!peer || raft->role != RAFT_PRE_CANDIDATE) {
+        return;
+    }
+    if (message->vote_reply.granted && message->term == raft->hard.term + 1) {
+        peer->vote = VOTE_GRANTED;
+    } else if (!message->vote_reply.granted && peer->vote == VOTE_UNKNOWN) {
+        peer->vote = VOTE_REFUSED;
+    }
+    election_count_vote(raft);
+}
+
+static bool grant(struct raft *raft, const struct raft_message *message)
+{
+    if (message->term < raft->hard.term || !is_up_to_date(raft, message)) {
+        return false;
+    }
+    if (raft->hard.vote != RAFT_NOBODY && raft->hard.vote != message->from) {
+        return false;
+    }
+    if (raft->hard.vote != message->from) {
+        raft->hard.vote = message->from;
+        if (!RAFT_MUTANT(TERM_NOT_STORED)) {
+            update_hard_changed(raft);
+        }
+    }
+    if (raft->role == RAFT_PRE_CANDIDATE) {
+        convert_to_follower(raft, RAFT_NOBODY, 0);
+    }
+    raft->election_at = instant_add(raft->now, election_round_time(raft));
+    return true;
+}
+
+/* The promise gates real votes too: without that, a candidate that skips asking (an heir, a node
+ * told to run) could win under a lease that still holds. The request's term is not even adopted. */
+void recv_vote(struct raft *raft, const struct raft_message *message)
+{
+    struct raft_message *reply;
+    bool allowed;
+    bool granted = false;
+
+    take_proof(raft, message);
+    allowed = promise_allows_vote(raft, message->from) || RAFT_MUTANT(VOTE_UNGATED);
+    if (allowed && message->term > raft->hard.term) {
+        convert_adopt_term(raft, message->term);
+    }
+    if (allowed && (raft->role == RAFT_FOLLOWER || raft->role == RAFT_PRE_CANDIDATE)) {
+        granted = grant(raft, message);
+    }
+    reply = update_message(raft, RAFT_MSG_VOTE_REPLY, message->from, !RAFT_MUTANT(VOTE_NOT_STORED));
+    if (reply) {
+        reply->vote_reply.granted = granted;
+    }
+}
+
+void recv_vote_reply(struct raft *raft, const struct raft_message *message)
+{
+    struct peer *peer = peer_find(raft, message->from);
+
+    if (message->term > raft->hard.term) {
+        convert_adopt_term(raft, message->term);
+        return;
+    }
+    if (!peer || raft->role != RAFT_CANDIDATE || message->term != raft->hard.term) {
+        return;
+    }
+    if (message->vote_reply.granted) {
+        peer->vote = VOTE_GRANTED;
+        election_count_vote(raft);
+    }
+}

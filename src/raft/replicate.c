@@ -1,0 +1,211 @@
+/* The leader's side of the log: who has what, what to send next, what is committed. */
+#include "raft/internal.h"
+
+static void send_append(struct raft *raft, struct peer *peer, size_t count)
+{
+    struct raft_message *message = update_message(raft, RAFT_MSG_APPEND, peer->id, false);
+
+    if (!message) {
+        return;
+    }
+    message->append.prev_index = peer->next - 1;
+    message->append.prev_term = log_term_at(&raft->log, peer->next - 1);
+    message->append.commit = raft->commit;
+    message->append.entry_count = count; /* update.c points to the entries at the end of the step */
+    peer->sent_at = raft->now;
+    peer->inflight++;
+    if (peer->state == REPLICATION_PIPELINE) {
+        peer->next += count;
+    }
+}
+
+static void send_snapshot(struct raft *raft, struct peer *peer)
+{
+    const struct raft_snapshot *snapshot = &raft->snapshot;
+    struct raft_message *message = update_message(raft, RAFT_MSG_SNAPSHOT, peer->id, false);
+    size_t chunk = raft->settings.message_bytes_max;
+
+    if (!message) {
+        return;
+    }
+    if (chunk < RAFT_SNAPSHOT_CHUNK_MIN) {
+        chunk = RAFT_SNAPSHOT_CHUNK_MIN;
+    }
+    if (peer->snapshot_index != snapshot->index || peer->snapshot_offset > snapshot->bytes) {
+        peer->snapshot_index = snapshot->index;
+        peer->snapshot_offset = 0;
+    }
+    if (chunk > snapshot->bytes - peer->snapshot_offset) {
+        chunk = snapshot->bytes - (size_t)peer->snapshot_offset;
+    }
+    message->snapshot.index = snapshot->index;
+    message->snapshot.snapshot_term = snapshot->term;
+    message->snapshot.configuration = peer->snapshot_offset == 0 ? &snapshot->configuration : NULL;
+    message->snapshot.offset = peer->snapshot_offset;
+    message->snapshot.total_bytes = snapshot->bytes;
+    message->snapshot.data =
+        chunk > 0 ? (const char *)snapshot->data + peer->snapshot_offset : NULL;
+    message->snapshot.bytes = chunk;
+    peer->sent_at = raft->now;
+    peer->inflight = 1;
+}
+
+/* An answer that has not come for this long was lost, or the question was. */
+static bool is_overdue(const struct raft *raft, const struct peer *peer)
+{
+    int64_t patience = raft->settings.heartbeat_interval.ns;
+    if (patience < 3 * peer->round_trip.ns) {
+        patience = 3 * peer->round_trip.ns;
+    }
+    return peer->inflight > 0 && instant_since(raft->now, peer->sent_at).ns >= patience;
+}
+
+static bool is_compacted_for(const struct raft *raft, const struct peer *peer)
+{
+    return peer->next <= raft->log.snapshot_index;
+}
+
+void replicate_to(struct raft *raft, struct peer *peer)
+{
+    raft_index last = log_last_index(&raft->log);
+
+    if (peer->id == raft->id) {
+        return;
+    }
+    if (is_overdue(raft, peer)) {
+        peer->inflight = 0;
+        if (peer->state == REPLICATION_PIPELINE) {
+            peer->state = REPLICATION_PROBE;
+            peer->next = peer->match + 1;
+        }
+    }
+    if (is_compacted_for(raft, peer)) {
+        peer->state = REPLICATION_SNAPSHOT;
+    }
+    if (peer->state == REPLICATION_SNAPSHOT) {
+        if (peer->inflight == 0) {
+            send_snapshot(raft, peer);
+        }
+        return;
+    }
+    if (peer->state == REPLICATION_PROBE) {
+        if (peer->inflight == 0 && peer->match < last) {
+            send_append(raft, peer,
+                        log_fitting(&raft->log, peer->next, raft->settings.message_bytes_max));
+        }
+        return;
+    }
+    while (peer->next <= last && peer->inflight < raft->settings.inflight_max) {
+        send_append(raft, peer,
+                    log_fitting(&raft->log, peer->next, raft->settings.message_bytes_max));
+    }
+}
+
+void replicate_to_all(struct raft *raft)
+{
+    for (size_t i = 0; i < raft->peer_count; i++) {
+        replicate_to(raft, &raft->peers[i]);
+    }
+}
+
+int replicate_append(struct raft *raft, const struct raft_entry *entry)
+{
+    raft_index index = log_last_index(&raft->log) + 1;
+
+    if (log_append(&raft->log, entry, 1, update_write_id(raft)) != BATON_OK) {
+        return BATON_ENOMEM;
+    }
+    if (raft->out.append_from == 0) {
+        raft->out.append_from = index;
+    }
+    raft->uncommitted_bytes += entry->bytes;
+    return BATON_OK;
+}
+
+static int64_t stored_by(const struct raft *raft, const struct peer *peer)
+{
+    return (int64_t)(peer->id == raft->id ? raft->stored_index : peer->match);
+}
+
+/* Only an entry of the own term is committed by counting; those before it come along (Raft 5.4.2).
+ * An older one could be on a quorum and still be overwritten. */
+void replicate_commit(struct raft *raft)
+{
+    int64_t reached = quorum_value(raft, stored_by);
+
+    if (raft->role != RAFT_LEADER || reached <= (int64_t)raft->commit) {
+        return;
+    }
+    if (log_term_at(&raft->log, (raft_index)reached) == raft->hard.term ||
+        RAFT_MUTANT(COMMIT_OF_OLD_TERM)) {
+        replicate_commit_to(raft, (raft_index)reached);
+        reconfigure_advance(raft);
+        read_advance(raft);
+    }
+}
+
+void replicate_commit_to(struct raft *raft, raft_index index)
+{
+    if (index > log_last_index(&raft->log)) {
+        index = log_last_index(&raft->log);
+    }
+    for (raft_index i = raft->commit + 1; i <= index && raft->role == RAFT_LEADER; i++) {
+        const struct raft_entry *entry = log_at(&raft->log, i);
+        size_t bytes = entry ? entry->bytes : 0;
+        raft->uncommitted_bytes -=
+            bytes < raft->uncommitted_bytes ? bytes : raft->uncommitted_bytes;
+    }
+    if (index > raft->commit) {
+        raft->commit = index;
+    }
+}
+
+void recv_append_reply(struct raft *raft, const struct raft_message *message)
+{
+    struct peer *peer = peer_find(raft, message->from);
+    raft_index last = log_last_index(&raft->log);
+
+    if (message->term > raft->hard.term) {
+        convert_adopt_term(raft, message->term);
+        return;
+    }
+    if (!peer || raft->role != RAFT_LEADER || message->term != raft->hard.term ||
+        message->append_reply.index > last) {
+        return;
+    }
+    if (peer->inflight > 0) {
+        peer->inflight--;
+    }
+    if (message->append_reply.rejected) {
+        raft_index next = message->append_reply.hint;
+        if (message->append_reply.index <= peer->match || peer->state == REPLICATION_SNAPSHOT) {
+            return; /* an old answer */
+        }
+        while (next > peer->match && next > raft->log.snapshot_index &&
+               log_term_at(&raft->log, next) > message->append_reply.hint_term) {
+            next--;
+        }
+        peer->next = (next > peer->match ? next : peer->match) + 1;
+        peer->state = REPLICATION_PROBE;
+        peer->inflight = 0;
+    } else if (message->append_reply.index >= peer->match) {
+        peer->match = message->append_reply.index;
+        if (peer->state != REPLICATION_PIPELINE) {
+            peer->state = REPLICATION_PIPELINE;
+            peer->next = peer->match + 1;
+            peer->inflight = 0;
+        } else if (peer->next <= peer->match) {
+            peer->next = peer->match + 1;
+        }
+        replicate_commit(raft);
+        transfer_tick(raft);
+        if (raft->role != RAFT_LEADER) {
+            return;
+        }
+    }
+    /* The configuration may have changed under us: look the peer up again. */
+    peer = peer_find(raft, message->from);
+    if (peer) {
+        replicate_to(raft, peer);
+    }
+}

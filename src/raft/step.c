@@ -1,0 +1,278 @@
+/* One input, one update: the only door by which anything changes. */
+#include "raft/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_sane(const struct raft *raft, const struct raft_message *message)
+{
+    uint64_t farthest = 0;
+
+    if (message->to != raft->id || message->from == raft->id || message->from == RAFT_NOBODY ||
+        message->incarnation == 0 || message->term >= RAFT_SANE_MAX) {
+        return false;
+    }
+    switch (message->type) {
+    case RAFT_MSG_PRE_VOTE:
+    case RAFT_MSG_VOTE:
+        farthest = message->vote.last_index | message->vote.last_term;
+        break;
+    case RAFT_MSG_APPEND:
+        farthest = message->append.prev_index | message->append.commit;
+        break;
+    case RAFT_MSG_APPEND_REPLY:
+        farthest = message->append_reply.index | message->append_reply.hint;
+        break;
+    case RAFT_MSG_SNAPSHOT:
+        farthest = message->snapshot.index | message->snapshot.snapshot_term;
+        break;
+    default:
+        break;
+    }
+    return farthest < RAFT_SANE_MAX;
+}
+
+static void take_message(struct raft *raft, const struct raft_message *message)
+{
+    if (raft->storage_failed || !is_sane(raft, message) ||
+        !promise_observe_incarnation(raft, message)) {
+        return;
+    }
+    switch (message->type) {
+    case RAFT_MSG_PRE_VOTE:
+        recv_pre_vote(raft, message);
+        break;
+    case RAFT_MSG_PRE_VOTE_REPLY:
+        recv_pre_vote_reply(raft, message);
+        break;
+    case RAFT_MSG_VOTE:
+        recv_vote(raft, message);
+        break;
+    case RAFT_MSG_VOTE_REPLY:
+        recv_vote_reply(raft, message);
+        break;
+    case RAFT_MSG_HEARTBEAT:
+        recv_heartbeat(raft, message);
+        break;
+    case RAFT_MSG_HEARTBEAT_REPLY:
+        recv_heartbeat_reply(raft, message);
+        break;
+    case RAFT_MSG_APPEND:
+        recv_append(raft, message);
+        break;
+    case RAFT_MSG_APPEND_REPLY:
+        recv_append_reply(raft, message);
+        break;
+    case RAFT_MSG_SNAPSHOT:
+        recv_snapshot(raft, message);
+        break;
+    case RAFT_MSG_SNAPSHOT_REPLY:
+        recv_snapshot_reply(raft, message);
+        break;
+    case RAFT_MSG_TIMEOUT_NOW:
+    case RAFT_MSG_RESIGN:
+        recv_resign(raft, message);
+        break;
+    case RAFT_MSG_READ:
+        read_ask(raft, message->read.context, message->from, false);
+        break;
+    case RAFT_MSG_READ_REPLY:
+        read_reply(raft, message);
+        break;
+    }
+}
+
+static void take_written(struct raft *raft, uint64_t id)
+{
+    if (id > raft->stored_write && id <= raft->last_write) {
+        raft->stored_write = id;
+        raft->stored_index = log_stored_through(&raft->log, raft->stored_index, id);
+    }
+    if (raft->role == RAFT_LEADER) {
+        replicate_commit(raft);
+        transfer_tick(raft);
+    } else if (raft->role == RAFT_CANDIDATE) {
+        election_count_vote(raft);
+    }
+}
+
+/* A write that failed may or may not be on the disk: from here on this node's word is worth
+ * nothing, to others or to itself, until it has started again from what the disk really holds. */
+static void take_storage_failure(struct raft *raft)
+{
+    if (raft->storage_failed || RAFT_MUTANT(STORAGE_FAILURE_IGNORED)) {
+        return;
+    }
+    if (raft->role == RAFT_LEADER) {
+        transfer_now(raft, raft->heir, RAFT_LOSS_STORAGE);
+    }
+    if (raft->role != RAFT_LEADER) {
+        convert_to_follower(raft, RAFT_NOBODY, 0);
+    }
+    raft->storage_failed = true;
+    raft->election_at = INSTANT_NEVER;
+}
+
+static void take_proof(struct raft *raft, const struct raft_input *input)
+{
+    raft_id heir = input->proof.heir != RAFT_NOBODY ? input->proof.heir : raft->heir_named;
+
+    if (promise_apply_proof(raft, input->proof.kind, &input->proof.proof) &&
+        raft->role != RAFT_LEADER) {
+        election_inherit(raft, heir);
+    }
+}
+
+static void take_connection(struct raft *raft, raft_id id, bool is_up)
+{
+    struct peer *peer = peer_find(raft, id);
+
+    if (!peer) {
+        return;
+    }
+    peer->is_up = is_up;
+    if (raft->role == RAFT_LEADER && is_up) {
+        peer->inflight = 0;
+        if (peer->state == REPLICATION_PIPELINE) {
+            peer->state = REPLICATION_PROBE;
+            peer->next = peer->match + 1;
+        }
+        leader_heartbeat(raft);
+        replicate_to(raft, peer);
+    }
+}
+
+static int take_proposal(struct raft *raft, const void *data, size_t bytes)
+{
+    struct raft_entry entry = {
+        .term = raft->hard.term, .kind = RAFT_ENTRY_DATA, .data = data, .bytes = bytes};
+    int r;
+
+    if (raft->role != RAFT_LEADER) {
+        return BATON_ENOTLEADER;
+    }
+    if (bytes > raft->settings.message_bytes_max) {
+        return BATON_ETOOBIG;
+    }
+    if (raft->transfer.is_wanted ||
+        raft->uncommitted_bytes + bytes > raft->settings.log_bytes_max) {
+        return BATON_EBUSY;
+    }
+    r = replicate_append(raft, &entry);
+    if (r == BATON_OK) {
+        replicate_to_all(raft);
+    }
+    return r;
+}
+
+static void take_eligible(struct raft *raft, bool eligible)
+{
+    bool was = raft->eligible;
+
+    raft->eligible = eligible;
+    if (raft->role == RAFT_LEADER && !eligible) {
+        (void)transfer_begin(raft, RAFT_NOBODY,
+                             instant_add(raft->now, raft->settings.heartbeat_timeout), false);
+    } else if (eligible && !was && raft->role == RAFT_FOLLOWER && raft->leader == RAFT_NOBODY &&
+               !raft->storage_failed) {
+        instant soon = election_after(raft, promise_candidacy_at(raft));
+        raft->election_at = instant_min(raft->election_at, soon);
+    } else if (!eligible && raft->role != RAFT_FOLLOWER) {
+        convert_to_follower(raft, RAFT_NOBODY, 0);
+    }
+}
+
+/* The state up to an applied index is in the caller's snapshot: the entries may go. */
+static int take_compaction(struct raft *raft, raft_index index, const void *data, size_t bytes)
+{
+    struct raft_snapshot taken = {
+        .index = index, .term = log_term_at(&raft->log, index), .bytes = bytes};
+    raft_index ignored;
+    void *copy = NULL;
+
+    if (index <= raft->log.snapshot_index || index > raft->applied) {
+        return BATON_EINVAL;
+    }
+    if (configuration_at(raft, index, &taken.configuration, &ignored) != BATON_OK) {
+        return BATON_ENOMEM;
+    }
+    if (bytes > 0) {
+        copy = malloc(bytes);
+        if (!copy) {
+            raft_configuration_fini(&taken.configuration);
+            return BATON_ENOMEM;
+        }
+        memcpy(copy, data, bytes);
+    }
+    free((void *)raft->snapshot.data);
+    raft_configuration_fini(&raft->snapshot.configuration);
+    taken.data = copy;
+    raft->snapshot = taken;
+    log_compact(&raft->log, index, taken.term);
+    raft->out.snapshot_replaced = true;
+    return BATON_OK;
+}
+
+static int dispatch(struct raft *raft, const struct raft_input *input)
+{
+    switch (input->type) {
+    case RAFT_IN_TICK:
+        return BATON_OK;
+    case RAFT_IN_MESSAGE:
+        take_message(raft, input->message);
+        return BATON_OK;
+    case RAFT_IN_WRITTEN:
+        take_written(raft, input->write_id);
+        return BATON_OK;
+    case RAFT_IN_STORAGE_FAILED:
+        take_storage_failure(raft);
+        return BATON_OK;
+    case RAFT_IN_APPLIED:
+        if (input->index > raft->applied && input->index <= raft->handed) {
+            raft->applied = input->index;
+        }
+        return BATON_OK;
+    case RAFT_IN_PROOF:
+        take_proof(raft, input);
+        return BATON_OK;
+    case RAFT_IN_CONNECTION:
+        take_connection(raft, input->connection.peer, input->connection.is_up);
+        return BATON_OK;
+    case RAFT_IN_PROPOSE:
+        return take_proposal(raft, input->propose.data, input->propose.bytes);
+    case RAFT_IN_RECONFIGURE:
+        return reconfigure_begin(raft, input->configuration);
+    case RAFT_IN_TRANSFER:
+        return transfer_begin(raft, input->transfer.to, input->transfer.deadline,
+                              input->transfer.or_stay);
+    case RAFT_IN_ELIGIBLE:
+        take_eligible(raft, input->eligible);
+        return BATON_OK;
+    case RAFT_IN_READ:
+        read_ask(raft, input->read.context, RAFT_NOBODY, input->read.by_lease);
+        return BATON_OK;
+    case RAFT_IN_COMPACT:
+        return take_compaction(raft, input->compact.index, input->compact.data,
+                               input->compact.bytes);
+    }
+    return BATON_EINVAL;
+}
+
+int raft_step(struct raft *raft, const struct raft_input *input, instant now,
+              const struct raft_update **ret)
+{
+    instant last_step = raft->now;
+    int r;
+
+    raft->now = instant_max(raft->now, now);
+    update_begin(raft);
+    leader_lease_expire(raft, last_step);
+    r = dispatch(raft, input);
+    if (raft->role == RAFT_LEADER) {
+        leader_tick(raft);
+    } else {
+        election_tick(raft);
+    }
+    *ret = update_finish(raft);
+    return r == BATON_OK && raft->out.out_of_memory ? BATON_ENOMEM : r;
+}
