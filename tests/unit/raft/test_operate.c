@@ -1,0 +1,405 @@
+/* What an operator does: hand over, change the members, read. */
+#include "cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void leadership_is_passed_to_the_named_node_without_a_wait(void **state)
+{
+    struct cluster *cluster = cluster_new(5);
+    raft_id leader, to;
+    instant asked;
+    (void)state;
+
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    to = leader == 5 ? 1 : 5;
+    asked = cluster->now;
+    assert_int_equal(node_transfer(cluster, leader, to, false), 0);
+    assert_false(node_is_leader(cluster, leader)); /* void first */
+    assert_true(cluster->queue_tail > cluster->queue_head);
+    cluster_deliver(cluster);
+    assert_true(cluster->now.ns == asked.ns);
+    assert_int_equal(cluster_leader(cluster), to);
+    assert_int_equal(node_last(cluster, leader, RAFT_EV_LOST)->loss, RAFT_LOSS_RESIGNED);
+    cluster_free(cluster);
+}
+
+static void to_the_best_when_nobody_is_named(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader, heir;
+    (void)state;
+
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    heir = node_of(cluster, leader)->heir;
+    assert_int_not_equal(heir, RAFT_NOBODY);
+    for (raft_id id = 1; id <= 3; id++) { /* everybody knows whom */
+        assert_int_equal(node_status(cluster, id).heir, heir);
+    }
+    assert_int_equal(node_transfer(cluster, leader, RAFT_NOBODY, false), 0);
+    cluster_deliver(cluster);
+    assert_int_equal(cluster_leader(cluster), heir);
+    cluster_free(cluster);
+}
+
+static void who_cannot_lead_is_refused(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    (void)state;
+
+    cluster->first.members[0].kind = RAFT_WITNESS;
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 50);
+    assert_int_equal(node_transfer(cluster, leader, 1, false), BATON_EINVAL);
+    assert_int_equal(node_transfer(cluster, leader, leader, false), BATON_EINVAL);
+    assert_int_equal(node_transfer(cluster, leader, 77, false), BATON_EINVAL);
+    assert_int_equal(node_transfer(cluster, 1, leader, false), BATON_ENOTLEADER);
+    cluster_free(cluster);
+}
+
+static void a_transfer_waits_for_its_target_and_then_goes_elsewhere_or_stays(void **state)
+{
+    (void)state;
+    for (int or_stay = 0; or_stay < 2; or_stay++) {
+        struct cluster *cluster = cluster_new(3);
+        raft_id leader, gone;
+        cluster_start(cluster);
+        leader = cluster_elect(cluster);
+        cluster_run(cluster, 100);
+        gone = leader == 1 ? 2 : 1;
+        node_of(cluster, gone)->is_cut = true;
+        assert_int_equal(node_propose(cluster, leader, "x"), 0);
+        assert_int_equal(node_transfer(cluster, leader, gone, or_stay), 0);
+        assert_int_equal(node_propose(cluster, leader, "y"), BATON_EBUSY);
+        if (!or_stay) {
+            assert_int_equal(node_transfer(cluster, leader, 6 - leader - gone, false), BATON_EBUSY);
+        }
+        cluster_run(cluster, 300);
+        assert_int_equal(cluster_leader(cluster), leader);
+        cluster_run(cluster, 500);
+        if (or_stay) {
+            assert_int_equal(cluster_leader(cluster), leader);
+            assert_int_equal(node_last(cluster, leader, RAFT_EV_TRANSFER_FAILED)->node, gone);
+            assert_int_equal(node_propose(cluster, leader, "y"), 0);
+        } else {
+            assert_int_equal(cluster_elect(cluster), 6 - leader - gone);
+        }
+        cluster_free(cluster);
+    }
+}
+
+static void a_target_that_is_behind_catches_up_first(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader, to;
+    (void)state;
+
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    to = leader == 1 ? 2 : 1;
+    node_of(cluster, to)->is_cut = true;
+    assert_int_equal(node_propose(cluster, leader, "x"), 0);
+    cluster_run(cluster, 20);
+    assert_int_equal(node_transfer(cluster, leader, to, false), 0);
+    assert_true(node_is_leader(cluster, leader));
+    node_of(cluster, to)->is_cut = false;
+    cluster_run(cluster, 60);
+    assert_int_equal(cluster_leader(cluster), to);
+    cluster_free(cluster);
+}
+
+static void a_node_alone_may_resign_and_is_elected_again(void **state)
+{
+    struct cluster *cluster = cluster_new(1);
+    (void)state;
+    cluster_start(cluster);
+    cluster_deliver(cluster);
+    assert_int_equal(node_transfer(cluster, 1, RAFT_NOBODY, false), 0);
+    assert_false(node_is_leader(cluster, 1));
+    cluster_run(cluster, 400);
+    assert_true(node_is_leader(cluster, 1));
+    assert_int_equal(node_of(cluster, 1)->lease.epoch, 2);
+    cluster_free(cluster);
+}
+
+static int reconfigure(struct cluster *cluster, raft_id leader, const struct raft_member *members,
+                       size_t count)
+{
+    struct raft_configuration wanted = {.members = (struct raft_member *)members, .count = count};
+    struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
+    return node_step(cluster, leader, &input);
+}
+
+static void a_voter_joins_through_a_joint_configuration(void **state)
+{
+    struct cluster *cluster = cluster_new(4);
+    raft_id leader;
+    (void)state;
+
+    cluster->first.count = 3; /* node 4 knows of the others, they do not know of it */
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    cluster->first.count = 4;
+    assert_int_equal(reconfigure(cluster, leader, cluster->first.members, 4), 0);
+    assert_true(raft_get_configuration(node_of(cluster, leader)->raft)->is_joint);
+    assert_int_equal(reconfigure(cluster, leader, cluster->first.members, 3), BATON_EBUSY);
+    cluster_run(cluster, 200);
+    for (raft_id id = 1; id <= 4; id++) {
+        const struct raft_configuration *now = raft_get_configuration(node_of(cluster, id)->raft);
+        assert_false(now->is_joint);
+        assert_int_equal(now->count, 4);
+    }
+    assert_int_equal(node_status(cluster, 4).leader, leader);
+    cluster_free(cluster);
+}
+
+static void while_it_is_joint_both_halves_must_agree(void **state)
+{
+    struct cluster *cluster = cluster_new(6);
+    struct raft_member *members = cluster->first.members;
+    raft_id leader;
+    (void)state;
+
+    cluster->first.count = 3;
+    node_start(cluster, 1);
+    node_start(cluster, 2);
+    node_start(cluster, 3);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    /* the new half is 4, 5, 6, who are not there: nothing is committed, and the lease ends */
+    assert_int_equal(reconfigure(cluster, leader, members + 3, 3), 0);
+    cluster_run(cluster, 1000);
+    assert_int_equal(cluster_leader(cluster), RAFT_NOBODY);
+    node_start(cluster, 4);
+    node_start(cluster, 5);
+    (void)cluster_elect(cluster);
+    cluster_run(cluster, 1000);
+    leader = cluster_elect(cluster);
+    assert_true(leader >= 4); /* the old half is gone, its leader with it */
+    assert_false(raft_get_configuration(node_of(cluster, leader)->raft)->is_joint);
+    assert_int_equal(raft_get_configuration(node_of(cluster, leader)->raft)->count, 3);
+    cluster_free(cluster);
+}
+
+static void a_removed_leader_finishes_the_change_and_hands_over(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    struct raft_member left[2];
+    raft_id leader;
+    size_t count = 0;
+    (void)state;
+
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    for (size_t i = 0; i < 3; i++) {
+        if (cluster->first.members[i].id != leader) {
+            left[count++] = cluster->first.members[i];
+        }
+    }
+    assert_int_equal(reconfigure(cluster, leader, left, 2), 0);
+    cluster_run(cluster, 100);
+    assert_int_equal(node_last(cluster, leader, RAFT_EV_LOST)->loss, RAFT_LOSS_REMOVED);
+    assert_int_not_equal(cluster_elect(cluster), leader);
+    cluster_run(cluster, 2000);
+    assert_int_equal(node_status(cluster, leader).role, RAFT_FOLLOWER); /* and never runs again */
+    cluster_free(cluster);
+}
+
+static void weights_change_like_members(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    struct raft_member members[3];
+    raft_id leader, other;
+    (void)state;
+
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    memcpy(members, cluster->first.members, sizeof(members));
+    members[leader - 1].weight = 5;
+    assert_int_equal(reconfigure(cluster, leader, members, 3), 0);
+    cluster_run(cluster, 100);
+    other = leader == 1 ? 2 : 1;
+    node_crash(cluster, other);
+    node_crash(cluster, 6 - leader - other);
+    cluster_run(cluster, 1000);
+    assert_int_equal(cluster_leader(cluster), leader); /* 5 of 7, alone */
+    cluster_free(cluster);
+}
+
+static void a_change_that_makes_no_group_is_refused(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    struct raft_member nobody = {.id = 1, .kind = RAFT_LEARNER};
+    struct raft_configuration joint = {.members = &nobody, .count = 1, .is_joint = true};
+    struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &joint};
+    raft_id leader;
+    (void)state;
+
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    assert_int_equal(reconfigure(cluster, leader, &nobody, 1), BATON_EINVAL);
+    assert_int_equal(node_step(cluster, leader, &input), BATON_EINVAL);
+    assert_int_equal(reconfigure(cluster, leader == 1 ? 2 : 1, &nobody, 1), BATON_ENOTLEADER);
+    cluster_free(cluster);
+}
+
+static void a_configuration_that_is_truncated_is_taken_back(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    (void)state;
+
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    node_of(cluster, leader)->is_cut = true;
+    assert_int_equal(reconfigure(cluster, leader, cluster->first.members, 2), 0);
+    assert_true(raft_get_configuration(node_of(cluster, leader)->raft)->is_joint);
+    cluster_run(cluster, 1000);
+    node_of(cluster, leader)->is_cut = false;
+    cluster_run(cluster, 500);
+    assert_false(raft_get_configuration(node_of(cluster, leader)->raft)->is_joint);
+    assert_int_equal(raft_get_configuration(node_of(cluster, leader)->raft)->count, 3);
+    cluster_free(cluster);
+}
+
+static int ask(struct cluster *cluster, raft_id id, uint64_t context, bool by_lease)
+{
+    struct raft_input input = {.type = RAFT_IN_READ,
+                               .read = {.context = context, .by_lease = by_lease}};
+    return node_step(cluster, id, &input);
+}
+
+static void a_read_by_lease_is_answered_at_once(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    (void)state;
+
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    assert_int_equal(ask(cluster, leader, 7, true), 0);
+    assert_int_equal(node_of(cluster, leader)->read_count, 1);
+    assert_int_equal(node_of(cluster, leader)->reads[0].context, 7);
+    assert_int_equal(node_of(cluster, leader)->reads[0].index,
+                     node_status(cluster, leader).commit_index);
+    cluster_free(cluster);
+}
+
+static void a_read_by_quorum_waits_for_a_round(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    (void)state;
+
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    assert_int_equal(ask(cluster, leader, 8, false), 0);
+    assert_int_equal(node_of(cluster, leader)->read_count, 0);
+    cluster_deliver(cluster);
+    assert_int_equal(node_of(cluster, leader)->read_count, 1);
+    assert_true(node_of(cluster, leader)->reads[0].index > 0);
+    cluster_free(cluster);
+}
+
+static void a_follower_asks_its_leader(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader, other;
+    (void)state;
+
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    other = leader == 1 ? 2 : 1;
+    assert_int_equal(ask(cluster, other, 9, true), 0);
+    cluster_deliver(cluster);
+    assert_int_equal(node_of(cluster, other)->read_count, 1);
+    assert_int_equal(node_of(cluster, other)->reads[0].context, 9);
+    assert_true(node_of(cluster, other)->reads[0].index > 0);
+    cluster_free(cluster);
+}
+
+static void reads_that_cannot_be_served_are_refused(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    struct raft_message read = {
+        .type = RAFT_MSG_READ, .from = 2, .to = 1, .incarnation = 1, .read = {.context = 4}};
+    raft_id leader;
+    (void)state;
+
+    node_start(cluster, 1);
+    assert_int_equal(ask(cluster, 1, 1, true), 0); /* no leader to ask */
+    assert_int_equal(node_of(cluster, 1)->reads[0].index, 0);
+    node_message(cluster, &read);
+    assert_int_equal(cluster->queue[(cluster->queue_tail - 1) % QUEUE_MAX].message.read.index, 0);
+
+    node_start(cluster, 2);
+    node_start(cluster, 3);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    node_of(cluster, leader)->read_count = 0;
+    node_of(cluster, leader)->is_cut = true;
+    assert_int_equal(ask(cluster, leader, 2, false), 0);
+    cluster_run(cluster, 200); /* it loses its lease before a quorum answers */
+    assert_int_equal(node_of(cluster, leader)->read_count, 1);
+    assert_int_equal(node_of(cluster, leader)->reads[0].index, 0);
+    cluster_free(cluster);
+}
+
+static void too_many_reads_at_once_are_refused(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    (void)state;
+
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    node_of(cluster, leader)->is_cut = true;
+    for (uint64_t i = 0; i < 1025; i++) {
+        assert_int_equal(ask(cluster, leader, i, false), 0);
+    }
+    assert_int_equal(node_of(cluster, leader)->read_count, 1);
+    assert_int_equal(node_of(cluster, leader)->reads[0].context, 1024);
+    assert_int_equal(node_of(cluster, leader)->reads[0].index, 0);
+    cluster_free(cluster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leadership_is_passed_to_the_named_node_without_a_wait),
+        cmocka_unit_test(to_the_best_when_nobody_is_named),
+        cmocka_unit_test(who_cannot_lead_is_refused),
+        cmocka_unit_test(a_transfer_waits_for_its_target_and_then_goes_elsewhere_or_stays),
+        cmocka_unit_test(a_target_that_is_behind_catches_up_first),
+        cmocka_unit_test(a_node_alone_may_resign_and_is_elected_again),
+        cmocka_unit_test(a_voter_joins_through_a_joint_configuration),
+        cmocka_unit_test(while_it_is_joint_both_halves_must_agree),
+        cmocka_unit_test(a_removed_leader_finishes_the_change_and_hands_over),
+        cmocka_unit_test(weights_change_like_members),
+        cmocka_unit_test(a_change_that_makes_no_group_is_refused),
+        cmocka_unit_test(a_configuration_that_is_truncated_is_taken_back),
+        cmocka_unit_test(a_read_by_lease_is_answered_at_once),
+        cmocka_unit_test(a_read_by_quorum_waits_for_a_round),
+        cmocka_unit_test(a_follower_asks_its_leader),
+        cmocka_unit_test(reads_that_cannot_be_served_are_refused),
+        cmocka_unit_test(too_many_reads_at_once_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
