@@ -122,12 +122,14 @@ static void a_node_for_which_there_is_no_memory_is_not_born(void **state)
         is_armed = true;
         r = raft_new(&raft, &start, (instant){0}, NULL);
         is_armed = false;
-        assert_true(r == BATON_ENOMEM || until_failure >= 0 || r == 0);
+        assert_true(r == BATON_ENOMEM || r == 0);
+        if (r == 0) {
+            raft_free(raft); /* an event found no place, which is no reason not to be born */
+        }
     } while (until_failure < 0);
     until_failure = -1;
     assert_int_equal(r, 0);
     assert_true(nth > 5);
-    raft_free(raft);
 }
 
 int main(void)
