@@ -61,10 +61,34 @@ instant election_after(struct raft *raft, instant from)
     return instant_add(from, SPAN_NS(wait));
 }
 
+static bool may_lead_in(const struct raft_configuration *configuration, raft_id id)
+{
+    const struct raft_member *member = raft_configuration_find(configuration, id);
+    return member && member_may_lead(member);
+}
+
+/* Who may not lead in the last configuration of its log may still have to: as long as that one is
+ * not known to be committed, this node can be the only one with a log long enough, and its vote be
+ * needed by the others, to whom it cannot give it (Raft thesis, 4.2.2). */
+static bool must_finish_change(const struct raft *raft)
+{
+    struct raft_configuration before = {0};
+    raft_index ignored;
+    bool must;
+
+    if (raft->configuration_index <= raft->commit ||
+        configuration_at(raft, raft->configuration_index - 1, &before, &ignored) != BATON_OK) {
+        return false;
+    }
+    must = may_lead_in(&before, raft->id);
+    raft_configuration_fini(&before);
+    return must;
+}
+
 static bool may_run(const struct raft *raft)
 {
-    const struct raft_member *self = raft_configuration_find(&raft->configuration, raft->id);
-    return raft->eligible && !raft->storage_failed && self && member_may_lead(self);
+    return raft->eligible && !raft->storage_failed &&
+           (may_lead_in(&raft->configuration, raft->id) || must_finish_change(raft));
 }
 
 static bool granted_by(const struct raft *raft, const struct peer *peer)

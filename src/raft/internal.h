@@ -309,6 +309,8 @@ uint32_t election_last_hour(const struct raft *raft);
 
 void leader_lease_expire(struct raft *raft, instant last_step);
 void leader_lease_renew(struct raft *raft);
+void leader_lease_cap(struct raft *raft);
+bool leader_lease_is_covered(struct raft *raft); /* by the configuration in force */
 void leader_heartbeat(struct raft *raft);
 void leader_tick(struct raft *raft);
 void leader_choose_heir(struct raft *raft);

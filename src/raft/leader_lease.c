@@ -4,6 +4,10 @@
  *   that voter covers the leader until s + g * (1 - rho) / (1 + rho), by the leader's clock
  *   the lease ends at the latest instant that a quorum of weight covers
  *
+ * Under a joint configuration both halves must cover it. It is not left before the new half covers
+ * all of the lease that was given out (leader_lease_is_covered): until then a quorum of the old
+ * half is what keeps others from being elected, and afterwards nobody would ask it any more.
+ *
  * Counted from the sending, since the voter's promise began after it. At its end the leader steps
  * down, whoever answers later: a leadership that was over is never taken up again in its term.
  */
@@ -46,6 +50,28 @@ void leader_lease_renew(struct raft *raft)
     if (!raft->lease.held) {
         acquire(raft);
     }
+}
+
+/* A lease may always be made shorter. One without an end, of a node that was a quorum alone, must
+ * get one before others have a say. */
+void leader_lease_cap(struct raft *raft)
+{
+    span longest = raft_settings_shorten(&raft->settings, raft->settings.lease);
+
+    if (!raft->lease.held) {
+        return;
+    }
+    raft->lease.end = instant_min(raft->lease.end, instant_add(raft->now, longest));
+    raft->jeopardy_at = instant_add(raft->lease.end, SPAN_NS(-half_of_lease(raft).ns));
+    leader_lease_renew(raft); /* who is still a quorum alone needs no end */
+}
+
+bool leader_lease_is_covered(struct raft *raft)
+{
+    instant covered = {quorum_value(raft, covered_until)};
+
+    return !raft->lease.held || !instant_before(covered, raft->lease.end) ||
+           RAFT_MUTANT(JOINT_LEFT_EARLY);
 }
 
 /* Before anything else in a step. A loop that came late was stopped or stalled: that is said apart

@@ -26,6 +26,7 @@
     X(WEIGHTS_AS_HEADS, "voters are counted, not their weights")                                   \
     X(QUORUM_OF_HALF, "half of the weight is taken for a quorum")                                  \
     X(JOINT_NEW_HALF_ONLY, "a joint configuration asks only the incoming half")                    \
+    X(JOINT_LEFT_EARLY, "a joint configuration is left before its new half covers the lease")      \
     X(LOG_NOT_COMPARED, "a vote does not compare logs")                                            \
     X(COMMIT_OF_OLD_TERM, "entries of earlier terms are committed by counting")                    \
     X(PREV_NOT_CHECKED, "an append does not check the entry before it")

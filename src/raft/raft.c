@@ -70,11 +70,13 @@ static int load(struct raft *raft, const struct raft_start *start)
     return r;
 }
 
-/* Alone, there is no one else whom an earlier incarnation could have promised anything. */
+/* Who never promised anything (a node that has always been alone) need not be silent. That it is a
+ * quorum by itself now is no excuse: an earlier incarnation may have promised a leader of a time
+ * when it was none. */
 static void be_silent(struct raft *raft)
 {
     raft->silent_until = INSTANT_PAST;
-    if (raft->hard.promised_max.ns > 0 && !quorum_is_self(raft)) {
+    if (raft->hard.promised_max.ns > 0) {
         span longest = raft->hard.promised_max;
         if (longest.ns < raft->settings.heartbeat_timeout.ns) {
             longest = raft->settings.heartbeat_timeout;
@@ -85,10 +87,11 @@ static void be_silent(struct raft *raft)
 
 static void first_wait(struct raft *raft)
 {
+    instant from = instant_max(raft->now, raft->silent_until);
+
     if (quorum_is_self(raft)) {
-        raft->election_at = raft->now;
+        raft->election_at = from;
     } else {
-        instant from = instant_max(raft->now, raft->silent_until);
         raft->election_at =
             election_after(raft, instant_add(from, raft->settings.election_timeout_min));
     }

@@ -1,6 +1,7 @@
 /* Change of membership and of weights, always through a joint configuration:
  *
- *   old ──append──▶ joint (both halves must agree) ──committed──▶ new ──committed──▶ done
+ *   old ──append──▶ joint (both halves must agree) ──committed, and
+ *                   the new half covers the lease──▶ new ──committed──▶ done
  *
  * One path for every change: a change of one weight by one would be safe without, but a second path
  * is a second proof. Begun only when the last configuration and an entry of this term are
@@ -33,6 +34,7 @@ static int append_configuration(struct raft *raft, struct raft_configuration *co
     }
     free(data);
     if (r == BATON_OK) {
+        leader_lease_cap(raft);
         leader_heartbeat(raft); /* who is new must be asked for its share of the lease */
         replicate_to_all(raft);
     }
@@ -133,6 +135,9 @@ void reconfigure_advance(struct raft *raft)
     }
     if (raft->configuration.is_joint) {
         struct raft_configuration final = {0};
+        if (!leader_lease_is_covered(raft)) {
+            return;
+        }
         if (make_final(&final, &raft->configuration) != BATON_OK ||
             append_configuration(raft, &final) != BATON_OK) {
             raft->out.out_of_memory = true; /* tried again at the next commit or heartbeat */

@@ -107,6 +107,9 @@ void recv_heartbeat_reply(struct raft *raft, const struct raft_message *message)
     count_grant(raft, peer, message);
     leader_choose_heir(raft);
     read_advance(raft);
+    if (raft->configuration.is_joint) {
+        reconfigure_advance(raft); /* the lease may be covered now */
+    }
 }
 
 /* The leader has voided its lease: for the one it names to run at once, for the others to wait. */
