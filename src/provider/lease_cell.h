@@ -23,6 +23,9 @@ void lease_cell_free(struct lease_cell *cell);
 void lease_cell_publish(struct lease_cell *cell, uint64_t epoch, instant end);
 /* Writer: no longer leads. Returns only when every later read says so. Async-signal-safe. */
 void lease_cell_void(struct lease_cell *cell);
+/* For ever: every read from here on says "not the leader", whatever is published. For a process
+ * that has begun to die. Any thread; async-signal-safe. */
+void lease_cell_poison(struct lease_cell *cell);
 
 /* Reader: true only while the lease holds by this thread's clock; then *ret_epoch (NULL allowed)
  * is its epoch. Wait-free but for a retry while a publish is under way. Async-signal-safe. */

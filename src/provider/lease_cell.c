@@ -1,0 +1,168 @@
+/* Two numbers and a flag, each atomic; their order makes a pair of them.
+ *
+ *   a new leadership:  end = 0, epoch = e, end = t        a renewal:  end = t
+ *
+ * A reader takes epoch, end, epoch: if both epochs agree, the end belongs to them, since between
+ * two leaderships the end was 0. The last word is `poisoned`: a dying thread sets it while another
+ * may be publishing, so a reader looks at it after the end.
+ *
+ * The pages are private and anonymous, the only kind that MADV_WIPEONFORK takes; a forked child
+ * reads zeros. Which places of a page are taken is kept elsewhere, or a child would forget it.
+ */
+#include "provider/lease_cell.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct lease_cell {
+    _Alignas(64) _Atomic uint64_t epoch;
+    _Atomic int64_t end_ns; /* 0: none */
+    _Atomic bool poisoned;
+};
+
+enum { PAGE_BYTES = 4096, CELLS_A_PAGE = PAGE_BYTES / (int)sizeof(struct lease_cell) };
+
+struct page {
+    struct lease_cell *cells;
+    uint64_t taken; /* a bit for each cell */
+    struct page *next;
+};
+
+/* An allocator of this process, like malloc's own state, and as hidden. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct page *pages;
+
+_Static_assert(CELLS_A_PAGE == 64, "a bit of page.taken for each cell");
+
+static struct page *page_new(void)
+{
+    struct page *page = calloc(1, sizeof(*page));
+    void *memory;
+
+    if (!page) {
+        return NULL;
+    }
+    memory = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        free(page);
+        return NULL;
+    }
+    if (madvise(memory, PAGE_BYTES, MADV_WIPEONFORK) != 0) {
+        (void)munmap(memory, PAGE_BYTES);
+        free(page);
+        return NULL;
+    }
+    page->cells = memory;
+    page->next = pages;
+    pages = page;
+    return page;
+}
+
+static struct lease_cell *take_cell(struct page *page)
+{
+    int place = __builtin_ctzll(~page->taken);
+    page->taken |= (uint64_t)1 << place;
+    memset(&page->cells[place], 0, sizeof(page->cells[place]));
+    return &page->cells[place];
+}
+
+struct lease_cell *lease_cell_new(void)
+{
+    struct lease_cell *cell = NULL;
+    struct page *page;
+
+    (void)pthread_mutex_lock(&lock);
+    for (page = pages; page && page->taken == UINT64_MAX; page = page->next) {
+    }
+    if (!page) {
+        page = page_new();
+    }
+    if (page) {
+        cell = take_cell(page);
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return cell;
+}
+
+void lease_cell_free(struct lease_cell *cell)
+{
+    struct page **link = &pages;
+
+    (void)pthread_mutex_lock(&lock);
+    while (cell && *link && (cell < (*link)->cells || cell >= (*link)->cells + CELLS_A_PAGE)) {
+        link = &(*link)->next;
+    }
+    if (cell && *link) {
+        struct page *page = *link;
+        page->taken &= ~((uint64_t)1 << (cell - page->cells));
+        if (page->taken == 0) {
+            *link = page->next;
+            (void)munmap(page->cells, PAGE_BYTES);
+            free(page);
+        }
+    }
+    (void)pthread_mutex_unlock(&lock);
+}
+
+void lease_cell_publish(struct lease_cell *cell, uint64_t epoch, instant end)
+{
+    if (atomic_load(&cell->epoch) != epoch) {
+        atomic_store(&cell->end_ns, 0);
+        atomic_store(&cell->epoch, epoch);
+    }
+    atomic_store(&cell->end_ns, end.ns > 0 ? end.ns : 0);
+}
+
+void lease_cell_void(struct lease_cell *cell)
+{
+    atomic_store(&cell->end_ns, 0);
+}
+
+void lease_cell_poison(struct lease_cell *cell)
+{
+    atomic_store(&cell->poisoned, true);
+    atomic_store(&cell->end_ns, 0);
+}
+
+/* The lease's end and the epoch that it belongs to; 0 if none. */
+static int64_t read_pair(const struct lease_cell *cell, uint64_t *ret_epoch)
+{
+    for (;;) {
+        uint64_t before = atomic_load(&cell->epoch);
+        int64_t end_ns = atomic_load(&cell->end_ns);
+        if (atomic_load(&cell->epoch) == before) {
+            *ret_epoch = before;
+            return atomic_load(&cell->poisoned) ? 0 : end_ns;
+        }
+    }
+}
+
+bool lease_cell_is_leader(const struct lease_cell *cell, uint64_t *ret_epoch)
+{
+    uint64_t epoch;
+    int64_t end_ns = read_pair(cell, &epoch);
+
+    if (end_ns == 0 || clock_now().ns >= end_ns) {
+        return false;
+    }
+    if (ret_epoch) {
+        *ret_epoch = epoch;
+    }
+    return true;
+}
+
+span lease_cell_remaining(const struct lease_cell *cell)
+{
+    uint64_t epoch;
+    int64_t end_ns = read_pair(cell, &epoch);
+
+    return end_ns == 0 ? SPAN_NS(0) : instant_since((instant){end_ns}, clock_now());
+}
+
+uint64_t lease_cell_epoch(const struct lease_cell *cell)
+{
+    return atomic_load(&cell->epoch);
+}
