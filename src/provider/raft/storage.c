@@ -1,0 +1,441 @@
+/* Opening the directory, and writing. */
+#include "provider/raft/crc32c.h"
+#include "provider/raft/storage_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char schema[] =
+    "CREATE TABLE identity (id INTEGER PRIMARY KEY CHECK (id = 1), cluster TEXT NOT NULL,"
+    " node TEXT NOT NULL, incarnation INTEGER NOT NULL);"
+    "CREATE TABLE hard (id INTEGER PRIMARY KEY CHECK (id = 1), term INTEGER NOT NULL,"
+    " vote INTEGER NOT NULL, promised_ns INTEGER NOT NULL, sum INTEGER NOT NULL);"
+    "CREATE TABLE snapshot (id INTEGER PRIMARY KEY CHECK (id = 1), idx INTEGER NOT NULL,"
+    " term INTEGER NOT NULL, configuration BLOB NOT NULL, data BLOB NOT NULL,"
+    " sum INTEGER NOT NULL);"
+    "CREATE TABLE entry (idx INTEGER PRIMARY KEY, term INTEGER NOT NULL, kind INTEGER NOT NULL,"
+    " data BLOB NOT NULL, sum INTEGER NOT NULL);";
+
+static const char *const statement_texts[STATEMENT_COUNT] = {
+    [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
+    [STATEMENT_COMMIT] = "COMMIT",
+    [STATEMENT_ROLLBACK] = "ROLLBACK",
+    [STATEMENT_HARD] = "INSERT OR REPLACE INTO hard VALUES (1, ?, ?, ?, ?)",
+    [STATEMENT_SNAPSHOT] = "INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?, ?, ?)",
+    [STATEMENT_DROP_THROUGH] = "DELETE FROM entry WHERE idx <= ?",
+    [STATEMENT_DROP_FROM] = "DELETE FROM entry WHERE idx >= ?",
+    [STATEMENT_ENTRY] = "INSERT INTO entry VALUES (?, ?, ?, ?, ?)",
+};
+
+/* ---- Sums ------------------------------------------------------------------------------------ */
+
+static uint32_t sum_numbers(uint32_t sum, const uint64_t *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint8_t raw[8];
+        for (int j = 0; j < 8; j++) {
+            raw[j] = (uint8_t)(numbers[i] >> (8 * j));
+        }
+        sum = crc32c(sum, raw, sizeof(raw));
+    }
+    return sum;
+}
+
+uint32_t storage_sum_hard(const struct raft_hard_state *hard)
+{
+    uint64_t numbers[] = {hard->term, hard->vote, (uint64_t)hard->promised_max.ns};
+    return sum_numbers(0, numbers, 3);
+}
+
+uint32_t storage_sum_entry(raft_index index, const struct raft_entry *entry)
+{
+    uint64_t numbers[] = {index, entry->term, (uint64_t)entry->kind, entry->bytes};
+    return crc32c(sum_numbers(0, numbers, 4), entry->data, entry->bytes);
+}
+
+uint32_t storage_sum_snapshot(raft_index index, raft_term term, const void *configuration,
+                              size_t configuration_bytes, const void *data, size_t bytes)
+{
+    uint64_t numbers[] = {index, term, configuration_bytes, bytes};
+    uint32_t sum = crc32c(sum_numbers(0, numbers, 4), configuration, configuration_bytes);
+    return crc32c(sum, data, bytes);
+}
+
+/* ---- SQLite ---------------------------------------------------------------------------------- */
+
+int storage_error(const struct storage *storage, const char *doing, struct baton_error *reterr)
+{
+    int code = sqlite3_errcode(storage->db) & 0xff;
+
+    switch (code) {
+    case SQLITE_FULL:
+        return error_set(reterr, BATON_EFULL, "%s: %s: no space left", storage->path, doing);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return error_set(reterr, BATON_ECORRUPT,
+                         "%s: %s: %s; restore it, or remove it and join the group anew",
+                         storage->path, doing, sqlite3_errmsg(storage->db));
+    case SQLITE_NOMEM:
+        return error_set(reterr, BATON_ENOMEM, "%s: %s: out of memory", storage->path, doing);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return error_set(reterr, BATON_EBUSY, "%s: %s: another program has it open", storage->path,
+                         doing);
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+        return error_set(reterr, BATON_EAUTH, "%s: %s: %s", storage->path, doing,
+                         sqlite3_errmsg(storage->db));
+    default:
+        return error_set(reterr, BATON_EIO, "%s: %s: %s (errno %d)", storage->path, doing,
+                         sqlite3_errmsg(storage->db), sqlite3_system_errno(storage->db));
+    }
+}
+
+static int execute(struct storage *storage, const char *sql, const char *doing,
+                   struct baton_error *reterr)
+{
+    if (sqlite3_exec(storage->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        return storage_error(storage, doing, reterr);
+    }
+    return BATON_OK;
+}
+
+static int pragma_number(struct storage *storage, const char *sql, int64_t *ret,
+                         struct baton_error *reterr)
+{
+    sqlite3_stmt *statement;
+    int r = BATON_OK;
+
+    if (sqlite3_prepare_v2(storage->db, sql, -1, &statement, NULL) != SQLITE_OK) {
+        return storage_error(storage, "reading its header", reterr);
+    }
+    if (sqlite3_step(statement) == SQLITE_ROW) {
+        *ret = sqlite3_column_int64(statement, 0);
+    } else {
+        r = storage_error(storage, "reading its header", reterr);
+    }
+    (void)sqlite3_finalize(statement);
+    return r;
+}
+
+/* ---- The directory --------------------------------------------------------------------------- */
+
+static int lock_directory(struct storage *storage, const char *directory,
+                          struct baton_error *reterr)
+{
+    char path[STORAGE_PATH_MAX];
+    char text[32] = "";
+
+    if (mkdir(directory, 0700) != 0 && errno != EEXIST) {
+        return error_set(reterr, error_from_errno(errno), "data directory %s: %s", directory,
+                         strerror(errno));
+    }
+    if (snprintf(path, sizeof(path), "%s/lock", directory) >= (int)sizeof(path) ||
+        snprintf(storage->path, sizeof(storage->path), "%s/raft.db", directory) >=
+            (int)sizeof(storage->path)) {
+        return error_set(reterr, BATON_ETOOBIG, "data directory: its path is too long");
+    }
+    storage->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (storage->lock_fd < 0) {
+        return error_set(reterr, error_from_errno(errno), "%s: %s", path, strerror(errno));
+    }
+    if (flock(storage->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        ssize_t length = pread(storage->lock_fd, text, sizeof(text) - 1, 0);
+        text[length > 0 ? strcspn(text, "\n") : 0] = '\0';
+        return error_set(reterr, BATON_EBUSY,
+                         "data directory %s: process %s has it; each node needs one of its own",
+                         directory, text[0] ? text : "(unknown)");
+    }
+    (void)snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+    if (ftruncate(storage->lock_fd, 0) != 0 ||
+        pwrite(storage->lock_fd, text, strlen(text), 0) < 0) {
+        return error_set(reterr, error_from_errno(errno), "%s: %s", path, strerror(errno));
+    }
+    return BATON_OK;
+}
+
+static int create(struct storage *storage, const struct storage_identity *identity,
+                  struct baton_error *reterr)
+{
+    char header[128];
+    char *insert = sqlite3_mprintf("INSERT INTO identity VALUES (1, %Q, %Q, 0)", identity->cluster,
+                                   identity->node);
+    int r = insert ? BATON_OK : BATON_ENOMEM;
+
+    (void)snprintf(header, sizeof(header), "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+                   STORAGE_APPLICATION_ID, STORAGE_VERSION);
+    if (r == BATON_OK) {
+        r = execute(storage, "BEGIN IMMEDIATE", "creating it", reterr);
+    }
+    if (r == BATON_OK) {
+        r = execute(storage, schema, "creating it", reterr);
+    }
+    if (r == BATON_OK) {
+        r = execute(storage, header, "creating it", reterr);
+    }
+    if (r == BATON_OK) {
+        r = execute(storage, insert, "creating it", reterr);
+    }
+    if (r == BATON_OK) {
+        r = execute(storage, "COMMIT", "creating it", reterr);
+    }
+    sqlite3_free(insert);
+    return r;
+}
+
+static int prepare(struct storage *storage, struct baton_error *reterr)
+{
+    for (int i = 0; i < STATEMENT_COUNT; i++) {
+        if (sqlite3_prepare_v3(storage->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT,
+                               &storage->statements[i], NULL) != SQLITE_OK) {
+            return storage_error(storage, "preparing", reterr);
+        }
+    }
+    return BATON_OK;
+}
+
+/* Ours, empty, or somebody else's? */
+static int check_header(struct storage *storage, bool *ret_is_new, struct baton_error *reterr)
+{
+    int64_t application = 0;
+    int64_t version = 0;
+    int64_t pages = 0;
+    int r = pragma_number(storage, "PRAGMA application_id", &application, reterr);
+
+    if (r == BATON_OK) {
+        r = pragma_number(storage, "PRAGMA user_version", &version, reterr);
+    }
+    if (r == BATON_OK) {
+        r = pragma_number(storage, "SELECT count(*) FROM sqlite_schema", &pages, reterr);
+    }
+    if (r != BATON_OK) {
+        return r;
+    }
+    *ret_is_new = application == 0 && pages == 0;
+    if (*ret_is_new) {
+        return BATON_OK;
+    }
+    if (application != STORAGE_APPLICATION_ID) {
+        return error_set(reterr, BATON_ECORRUPT, "%s: a SQLite file, but not one of Baton's",
+                         storage->path);
+    }
+    if (version != STORAGE_VERSION) {
+        return error_set(reterr, BATON_ENOTSUP, "%s: its format is %lld, this program knows %d",
+                         storage->path, (long long)version, STORAGE_VERSION);
+    }
+    return BATON_OK;
+}
+
+static int check_integrity(struct storage *storage, struct baton_error *reterr)
+{
+    sqlite3_stmt *statement = NULL;
+    int r = BATON_OK;
+
+    if (sqlite3_prepare_v2(storage->db, "PRAGMA quick_check(1)", -1, &statement, NULL) !=
+            SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW) {
+        r = storage_error(storage, "checking it", reterr);
+    } else if (strcmp((const char *)sqlite3_column_text(statement, 0), "ok") != 0) {
+        r = error_set(reterr, BATON_ECORRUPT, "%s: damaged: %s", storage->path,
+                      (const char *)sqlite3_column_text(statement, 0));
+    }
+    (void)sqlite3_finalize(statement);
+    return r;
+}
+
+static int open_database(struct storage *storage, const struct storage_identity *identity,
+                         bool *ret_is_new, struct baton_error *reterr)
+{
+    static const char pragmas[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL;"
+                                  "PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON;";
+    int r;
+
+    if (sqlite3_open_v2(storage->path, &storage->db,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                        NULL) != SQLITE_OK) {
+        return storage->db ? storage_error(storage, "opening it", reterr) : BATON_ENOMEM;
+    }
+    r = check_header(storage, ret_is_new, reterr);
+    if (r == BATON_OK) {
+        r = execute(storage, pragmas, "opening it", reterr);
+    }
+    if (r == BATON_OK && *ret_is_new) {
+        r = create(storage, identity, reterr);
+    } else if (r == BATON_OK) {
+        r = check_integrity(storage, reterr);
+    }
+    return r == BATON_OK ? prepare(storage, reterr) : r;
+}
+
+int storage_open(struct storage **ret, const struct storage_identity *identity,
+                 const struct raft_configuration *first, struct storage_loaded *ret_loaded,
+                 struct baton_error *reterr)
+{
+    struct storage *storage = calloc(1, sizeof(*storage));
+    struct raft_hard_state none = {0};
+    struct raft_snapshot empty = {.configuration = *first};
+    struct raft_write birth = {.hard = &none, .snapshot = &empty};
+    bool is_new = false;
+    int r;
+
+    if (!storage) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for the storage");
+    }
+    storage->lock_fd = -1;
+    r = lock_directory(storage, identity->directory, reterr);
+    if (r == BATON_OK) {
+        r = open_database(storage, identity, &is_new, reterr);
+    }
+    if (r == BATON_OK && is_new) {
+        r = storage_write(storage, &birth, reterr);
+    }
+    if (r == BATON_OK) {
+        r = storage_load(storage, identity, ret_loaded, reterr);
+    }
+    if (r != BATON_OK) {
+        storage_close(storage);
+        return r;
+    }
+    *ret = storage;
+    return BATON_OK;
+}
+
+void storage_close(struct storage *storage)
+{
+    if (!storage) {
+        return;
+    }
+    for (int i = 0; i < STATEMENT_COUNT; i++) {
+        (void)sqlite3_finalize(storage->statements[i]);
+    }
+    (void)sqlite3_close(storage->db);
+    if (storage->lock_fd >= 0) {
+        (void)close(storage->lock_fd);
+    }
+    free(storage);
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static bool run(struct storage *storage, enum statement which)
+{
+    sqlite3_stmt *statement = storage->statements[which];
+    bool done = sqlite3_step(statement) == SQLITE_DONE;
+
+    (void)sqlite3_reset(statement);
+    (void)sqlite3_clear_bindings(statement);
+    return done;
+}
+
+static void bind(struct storage *storage, enum statement which, int place, uint64_t value)
+{
+    (void)sqlite3_bind_int64(storage->statements[which], place, (sqlite3_int64)value);
+}
+
+static void bind_bytes(struct storage *storage, enum statement which, int place, const void *data,
+                       size_t bytes)
+{
+    (void)sqlite3_bind_blob64(storage->statements[which], place, bytes > 0 ? data : "", bytes,
+                              SQLITE_STATIC);
+}
+
+static bool write_hard(struct storage *storage, const struct raft_hard_state *hard)
+{
+    bind(storage, STATEMENT_HARD, 1, hard->term);
+    bind(storage, STATEMENT_HARD, 2, hard->vote);
+    bind(storage, STATEMENT_HARD, 3, (uint64_t)hard->promised_max.ns);
+    bind(storage, STATEMENT_HARD, 4, storage_sum_hard(hard));
+    return run(storage, STATEMENT_HARD);
+}
+
+static bool write_snapshot(struct storage *storage, const struct raft_snapshot *snapshot)
+{
+    void *configuration = NULL;
+    size_t bytes = 0;
+    bool done;
+
+    if (raft_configuration_encode(&snapshot->configuration, &configuration, &bytes) != BATON_OK) {
+        return false;
+    }
+    bind(storage, STATEMENT_SNAPSHOT, 1, snapshot->index);
+    bind(storage, STATEMENT_SNAPSHOT, 2, snapshot->term);
+    bind_bytes(storage, STATEMENT_SNAPSHOT, 3, configuration, bytes);
+    bind_bytes(storage, STATEMENT_SNAPSHOT, 4, snapshot->data, snapshot->bytes);
+    bind(storage, STATEMENT_SNAPSHOT, 5,
+         storage_sum_snapshot(snapshot->index, snapshot->term, configuration, bytes, snapshot->data,
+                              snapshot->bytes));
+    done = run(storage, STATEMENT_SNAPSHOT);
+    free(configuration);
+    bind(storage, STATEMENT_DROP_THROUGH, 1, snapshot->index);
+    return done && run(storage, STATEMENT_DROP_THROUGH);
+}
+
+static bool write_entry(struct storage *storage, raft_index index, const struct raft_entry *entry)
+{
+    bind(storage, STATEMENT_ENTRY, 1, index);
+    bind(storage, STATEMENT_ENTRY, 2, entry->term);
+    bind(storage, STATEMENT_ENTRY, 3, (uint64_t)entry->kind);
+    bind_bytes(storage, STATEMENT_ENTRY, 4, entry->data, entry->bytes);
+    bind(storage, STATEMENT_ENTRY, 5, storage_sum_entry(index, entry));
+    return run(storage, STATEMENT_ENTRY);
+}
+
+static bool write_all(struct storage *storage, const struct raft_write *write)
+{
+    if (!run(storage, STATEMENT_BEGIN) || (write->hard && !write_hard(storage, write->hard))) {
+        return false;
+    }
+    if (write->truncates) {
+        bind(storage, STATEMENT_DROP_FROM, 1, write->truncate_from);
+        if (!run(storage, STATEMENT_DROP_FROM)) {
+            return false;
+        }
+    }
+    if (write->snapshot && !write_snapshot(storage, write->snapshot)) {
+        return false;
+    }
+    for (size_t i = 0; i < write->entry_count; i++) {
+        if (!write_entry(storage, write->first_index + i, &write->entries[i])) {
+            return false;
+        }
+    }
+    return run(storage, STATEMENT_COMMIT);
+}
+
+int storage_write(struct storage *storage, const struct raft_write *write,
+                  struct baton_error *reterr)
+{
+    int r;
+
+    if (storage->failed) {
+        return error_set(reterr, BATON_EIO,
+                         "%s: an earlier write failed; nothing more is written until a restart",
+                         storage->path);
+    }
+    if (write_all(storage, write)) {
+        return BATON_OK;
+    }
+    storage->failed = true;
+    r = storage_error(storage, "writing", reterr);
+    (void)run(storage, STATEMENT_ROLLBACK);
+    return r;
+}
+
+int storage_checkpoint(struct storage *storage, struct baton_error *reterr)
+{
+    if (storage->failed) {
+        return BATON_OK; /* said already, by the write that failed */
+    }
+    if (sqlite3_wal_checkpoint_v2(storage->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) !=
+        SQLITE_OK) {
+        storage->failed = true;
+        return storage_error(storage, "checkpoint", reterr);
+    }
+    return BATON_OK;
+}

@@ -1,0 +1,54 @@
+/* What a node must not forget, in its data directory: one SQLite file, one fsync a write.
+ *
+ *   DATA/lock       held with flock(2) for as long as the process lives; its pid, for people
+ *   DATA/raft.db    SQLite in WAL mode, synchronous=FULL; docs/disk-format.md lays it out
+ *
+ * A write is one transaction: all of it or nothing. Each row carries a CRC-32C of what it says, so
+ * that a flipped bit is found when it is read; a torn tail of the write-ahead log is cut by SQLite.
+ * Whatever does not add up is refused with BATON_ECORRUPT and the path, never half-used.
+ *
+ * After a failure nothing more is written, ever: what the disk holds is then unknown until it is
+ * read again by a new start (an fsync that is tried again may claim success for what is lost).
+ */
+#ifndef PROVIDER_RAFT_STORAGE_H
+#define PROVIDER_RAFT_STORAGE_H
+
+#include "raft/raft.h"
+
+struct storage; /* opaque; one thread */
+
+struct storage_identity {
+    const char *directory; /* made if it is not there */
+    const char *cluster;   /* must be the one that the directory was made for */
+    const char *node;      /* likewise */
+};
+
+/* What an open finds. Owned by the caller: storage_loaded_fini. */
+struct storage_loaded {
+    uint64_t incarnation; /* one more than at the last open, and stored before this returns */
+    struct raft_hard_state hard;
+    struct raft_snapshot snapshot;
+    struct raft_entry *entries;
+    size_t entry_count;
+};
+
+/* `first` is the configuration of a new directory, kept as the state at index 0.
+ *   BATON_EBUSY     another process holds the directory (the message has its pid)
+ *   BATON_EEXIST    the directory belongs to another cluster or node
+ *   BATON_ECORRUPT  not a file of ours, or damaged
+ *   BATON_EFULL, BATON_EIO, BATON_EAUTH, BATON_ENOMEM */
+int storage_open(struct storage **ret, const struct storage_identity *identity,
+                 const struct raft_configuration *first, struct storage_loaded *ret_loaded,
+                 struct baton_error *reterr);
+void storage_loaded_fini(struct storage_loaded *loaded);
+
+/* Stores all of `write`, durably, before it returns. BATON_EFULL, BATON_EIO: see above. */
+int storage_write(struct storage *storage, const struct raft_write *write,
+                  struct baton_error *reterr);
+
+/* Moves the write-ahead log into the file: bounds what a start has to read. */
+int storage_checkpoint(struct storage *storage, struct baton_error *reterr);
+
+void storage_close(struct storage *storage); /* NULL allowed */
+
+#endif

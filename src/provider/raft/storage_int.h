@@ -1,0 +1,45 @@
+/* Shared by storage.c (writing) and storage_load.c (opening and reading). */
+#ifndef PROVIDER_RAFT_STORAGE_INT_H
+#define PROVIDER_RAFT_STORAGE_INT_H
+
+#include "provider/raft/storage.h"
+
+#include <sqlite3.h>
+
+enum {
+    STORAGE_APPLICATION_ID = 0x42415431, /* "BAT1" */
+    STORAGE_VERSION = 1,
+    STORAGE_PATH_MAX = 4096,
+};
+
+enum statement {
+    STATEMENT_BEGIN,
+    STATEMENT_COMMIT,
+    STATEMENT_ROLLBACK,
+    STATEMENT_HARD,
+    STATEMENT_SNAPSHOT,
+    STATEMENT_DROP_THROUGH,
+    STATEMENT_DROP_FROM,
+    STATEMENT_ENTRY,
+    STATEMENT_COUNT
+};
+
+struct storage {
+    sqlite3 *db;
+    sqlite3_stmt *statements[STATEMENT_COUNT];
+    int lock_fd;
+    bool failed;
+    char path[STORAGE_PATH_MAX];
+};
+
+uint32_t storage_sum_hard(const struct raft_hard_state *hard);
+uint32_t storage_sum_entry(raft_index index, const struct raft_entry *entry);
+uint32_t storage_sum_snapshot(raft_index index, raft_term term, const void *configuration,
+                              size_t configuration_bytes, const void *data, size_t bytes);
+/* The error that SQLite's last failure stands for, with the path. */
+int storage_error(const struct storage *storage, const char *doing, struct baton_error *reterr);
+
+int storage_load(struct storage *storage, const struct storage_identity *identity,
+                 struct storage_loaded *ret, struct baton_error *reterr);
+
+#endif

@@ -1,0 +1,215 @@
+/* Reading back what was stored, and believing none of it unchecked. */
+#include "provider/raft/storage_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int damaged(const struct storage *storage, const char *what, struct baton_error *reterr)
+{
+    return error_set(reterr, BATON_ECORRUPT,
+                     "%s: %s is damaged (its checksum does not fit); restore the directory, or "
+                     "remove it and join the group anew",
+                     storage->path, what);
+}
+
+static int query(const struct storage *storage, sqlite3_stmt **ret, const char *sql,
+                 struct baton_error *reterr)
+{
+    if (sqlite3_prepare_v2(storage->db, sql, -1, ret, NULL) != SQLITE_OK) {
+        return storage_error(storage, "reading it", reterr);
+    }
+    return BATON_OK;
+}
+
+static int one_row(const struct storage *storage, sqlite3_stmt **ret, const char *sql,
+                   struct baton_error *reterr)
+{
+    int r = query(storage, ret, sql, reterr);
+
+    if (r == BATON_OK && sqlite3_step(*ret) != SQLITE_ROW) {
+        (void)sqlite3_finalize(*ret);
+        *ret = NULL;
+        r = damaged(storage, "the table of its state", reterr);
+    }
+    return r;
+}
+
+static uint64_t number(sqlite3_stmt *row, int column)
+{
+    return (uint64_t)sqlite3_column_int64(row, column);
+}
+
+static bool sum_fits(sqlite3_stmt *row, int column, uint32_t sum)
+{
+    return sqlite3_column_int64(row, column) == (sqlite3_int64)sum;
+}
+
+static void *copy_bytes(sqlite3_stmt *row, int column, size_t *ret_bytes)
+{
+    size_t bytes = (size_t)sqlite3_column_bytes(row, column);
+    void *copy = malloc(bytes + 1);
+
+    if (copy && bytes > 0) {
+        memcpy(copy, sqlite3_column_blob(row, column), bytes);
+    }
+    *ret_bytes = bytes;
+    return copy;
+}
+
+/* Whose directory is it? A life more is counted, and stored, before anything else is done. */
+static int load_identity(struct storage *storage, const struct storage_identity *identity,
+                         uint64_t *ret_incarnation, struct baton_error *reterr)
+{
+    sqlite3_stmt *row;
+    int r = one_row(storage, &row, "SELECT cluster, node, incarnation FROM identity", reterr);
+
+    if (r != BATON_OK) {
+        return r;
+    }
+    const char *cluster = (const char *)sqlite3_column_text(row, 0);
+    const char *node = (const char *)sqlite3_column_text(row, 1);
+    *ret_incarnation = number(row, 2) + 1;
+    if (!cluster || !node) {
+        r = damaged(storage, "its identity", reterr);
+    } else if (strcmp(cluster, identity->cluster) != 0 || strcmp(node, identity->node) != 0) {
+        r = error_set(reterr, BATON_EEXIST,
+                      "data directory %s belongs to node \"%s\" of cluster \"%s\", not to \"%s\" "
+                      "of \"%s\"; give each node a directory of its own",
+                      identity->directory, node, cluster, identity->node, identity->cluster);
+    }
+    (void)sqlite3_finalize(row);
+    if (r == BATON_OK &&
+        sqlite3_exec(storage->db, "UPDATE identity SET incarnation = incarnation + 1", NULL, NULL,
+                     NULL) != SQLITE_OK) {
+        r = storage_error(storage, "counting this start", reterr);
+    }
+    return r;
+}
+
+static int load_hard(const struct storage *storage, struct raft_hard_state *ret,
+                     struct baton_error *reterr)
+{
+    sqlite3_stmt *row;
+    int r = one_row(storage, &row, "SELECT term, vote, promised_ns, sum FROM hard", reterr);
+
+    if (r != BATON_OK) {
+        return r;
+    }
+    *ret = (struct raft_hard_state){.term = number(row, 0),
+                                    .vote = number(row, 1),
+                                    .promised_max = {sqlite3_column_int64(row, 2)}};
+    if (!sum_fits(row, 3, storage_sum_hard(ret))) {
+        r = damaged(storage, "its term and vote", reterr);
+    }
+    (void)sqlite3_finalize(row);
+    return r;
+}
+
+static int load_snapshot(const struct storage *storage, struct raft_snapshot *ret,
+                         struct baton_error *reterr)
+{
+    sqlite3_stmt *row;
+    size_t bytes;
+    int r =
+        one_row(storage, &row, "SELECT idx, term, configuration, data, sum FROM snapshot", reterr);
+
+    if (r != BATON_OK) {
+        return r;
+    }
+    *ret = (struct raft_snapshot){.index = number(row, 0), .term = number(row, 1)};
+    ret->data = copy_bytes(row, 3, &bytes);
+    ret->bytes = bytes;
+    if (!ret->data) {
+        r = error_set(reterr, BATON_ENOMEM, "out of memory for the snapshot");
+    } else if (!sum_fits(row, 4,
+                         storage_sum_snapshot(ret->index, ret->term, sqlite3_column_blob(row, 2),
+                                              (size_t)sqlite3_column_bytes(row, 2), ret->data,
+                                              ret->bytes)) ||
+               raft_configuration_decode(&ret->configuration, sqlite3_column_blob(row, 2),
+                                         (size_t)sqlite3_column_bytes(row, 2)) != BATON_OK) {
+        r = damaged(storage, "its snapshot", reterr);
+    }
+    (void)sqlite3_finalize(row);
+    return r;
+}
+
+static int add_entry(const struct storage *storage, struct storage_loaded *loaded,
+                     sqlite3_stmt *row, size_t *capacity, struct baton_error *reterr)
+{
+    raft_index expected = loaded->snapshot.index + loaded->entry_count + 1;
+    struct raft_entry entry = {.term = number(row, 1),
+                               .kind = (enum raft_entry_kind)number(row, 2)};
+
+    if (loaded->entry_count == *capacity) {
+        size_t wanted = *capacity ? *capacity * 2 : 64;
+        struct raft_entry *grown = realloc(loaded->entries, wanted * sizeof(*grown));
+        if (!grown) {
+            return error_set(reterr, BATON_ENOMEM, "out of memory for the log");
+        }
+        loaded->entries = grown;
+        *capacity = wanted;
+    }
+    entry.data = copy_bytes(row, 3, &entry.bytes);
+    if (!entry.data) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for the log");
+    }
+    loaded->entries[loaded->entry_count++] = entry;
+    if (number(row, 0) != expected || number(row, 2) > RAFT_ENTRY_CONFIGURATION ||
+        !sum_fits(row, 4, storage_sum_entry(expected, &entry))) {
+        return damaged(storage, "an entry of its log", reterr);
+    }
+    return BATON_OK;
+}
+
+static int load_entries(const struct storage *storage, struct storage_loaded *loaded,
+                        struct baton_error *reterr)
+{
+    sqlite3_stmt *row;
+    size_t capacity = 0;
+    int step = SQLITE_DONE;
+    int r =
+        query(storage, &row, "SELECT idx, term, kind, data, sum FROM entry ORDER BY idx", reterr);
+
+    while (r == BATON_OK && (step = sqlite3_step(row)) == SQLITE_ROW) {
+        r = add_entry(storage, loaded, row, &capacity, reterr);
+    }
+    if (r == BATON_OK && step != SQLITE_DONE) {
+        r = storage_error(storage, "reading its log", reterr);
+    }
+    (void)sqlite3_finalize(row);
+    return r;
+}
+
+int storage_load(struct storage *storage, const struct storage_identity *identity,
+                 struct storage_loaded *ret, struct baton_error *reterr)
+{
+    struct storage_loaded loaded = {0};
+    int r = load_identity(storage, identity, &loaded.incarnation, reterr);
+
+    if (r == BATON_OK) {
+        r = load_hard(storage, &loaded.hard, reterr);
+    }
+    if (r == BATON_OK) {
+        r = load_snapshot(storage, &loaded.snapshot, reterr);
+    }
+    if (r == BATON_OK) {
+        r = load_entries(storage, &loaded, reterr);
+    }
+    if (r != BATON_OK) {
+        storage_loaded_fini(&loaded);
+        return r;
+    }
+    *ret = loaded;
+    return BATON_OK;
+}
+
+void storage_loaded_fini(struct storage_loaded *loaded)
+{
+    for (size_t i = 0; i < loaded->entry_count; i++) {
+        free((void *)loaded->entries[i].data);
+    }
+    free(loaded->entries);
+    free((void *)loaded->snapshot.data);
+    raft_configuration_fini(&loaded->snapshot.configuration);
+    *loaded = (struct storage_loaded){0};
+}

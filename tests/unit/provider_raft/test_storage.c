@@ -1,0 +1,347 @@
+/* The data directory: what was stored comes back, what is damaged is refused and named. */
+#include "cmocka_all.h"
+#include "provider/raft/crc32c.h"
+#include "provider/raft/storage.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char directory[64];
+static struct raft_member member = {.id = 7, .weight = 1, .name = "a"};
+static struct raft_configuration first = {.members = &member, .count = 1};
+static struct storage_identity identity = {.directory = directory, .cluster = "c", .node = "a"};
+
+static int make_directory(void **state)
+{
+    (void)state;
+    strcpy(directory, "/tmp/baton-storage-XXXXXX");
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+    static const char *const names[] = {"lock", "raft.db", "raft.db-wal", "raft.db-shm"};
+    char path[128];
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
+        unlink(path);
+    }
+    return rmdir(directory);
+}
+
+static struct storage *open_ok(struct storage_loaded *loaded)
+{
+    struct storage *storage = NULL;
+    struct baton_error error = {0};
+    if (storage_open(&storage, &identity, &first, loaded, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    return storage;
+}
+
+static int open_fails(struct baton_error *error)
+{
+    struct storage *storage = NULL;
+    struct storage_loaded loaded;
+    return storage_open(&storage, &identity, &first, &loaded, error);
+}
+
+static void write_three(struct storage *storage)
+{
+    struct raft_hard_state hard = {.term = 3, .vote = 7, .promised_max = SPAN_MS(75)};
+    struct raft_entry entries[3] = {{.term = 1, .kind = RAFT_ENTRY_NOOP},
+                                    {.term = 2, .kind = RAFT_ENTRY_DATA, .data = "xy", .bytes = 2},
+                                    {.term = 3, .kind = RAFT_ENTRY_DATA, .data = "z", .bytes = 1}};
+    struct raft_write write = {
+        .hard = &hard, .first_index = 1, .entries = entries, .entry_count = 3};
+    assert_int_equal(storage_write(storage, &write, NULL), 0);
+}
+
+static void a_new_directory_starts_with_the_first_configuration(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    (void)state;
+    assert_int_equal(loaded.incarnation, 1);
+    assert_int_equal(loaded.hard.term, 0);
+    assert_int_equal(loaded.entry_count, 0);
+    assert_int_equal(loaded.snapshot.index, 0);
+    assert_int_equal(loaded.snapshot.configuration.count, 1);
+    assert_string_equal(loaded.snapshot.configuration.members[0].name, "a");
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+}
+
+static void what_was_stored_comes_back(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    (void)state;
+    storage_loaded_fini(&loaded);
+    write_three(storage);
+    storage_close(storage);
+
+    storage = open_ok(&loaded);
+    assert_int_equal(loaded.incarnation, 2);
+    assert_int_equal(loaded.hard.term, 3);
+    assert_int_equal(loaded.hard.vote, 7);
+    assert_int_equal(loaded.hard.promised_max.ns, SPAN_MS(75).ns);
+    assert_int_equal(loaded.entry_count, 3);
+    assert_int_equal(loaded.entries[1].term, 2);
+    assert_memory_equal(loaded.entries[1].data, "xy", 2);
+    assert_int_equal(loaded.entries[0].kind, RAFT_ENTRY_NOOP);
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+}
+
+static void truncation_and_snapshots_take_the_entries_along(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    struct raft_entry entry = {.term = 4, .kind = RAFT_ENTRY_DATA, .data = "n", .bytes = 1};
+    struct raft_snapshot snapshot = {
+        .index = 1, .term = 1, .configuration = first, .data = "state", .bytes = 5};
+    struct raft_write cut = {.truncates = true,
+                             .truncate_from = 3,
+                             .first_index = 3,
+                             .entries = &entry,
+                             .entry_count = 1};
+    struct raft_write compact = {.snapshot = &snapshot};
+    (void)state;
+    storage_loaded_fini(&loaded);
+    write_three(storage);
+    assert_int_equal(storage_write(storage, &cut, NULL), 0);
+    assert_int_equal(storage_write(storage, &compact, NULL), 0);
+    assert_int_equal(storage_checkpoint(storage, NULL), 0);
+    storage_close(storage);
+
+    storage = open_ok(&loaded);
+    assert_int_equal(loaded.snapshot.index, 1);
+    assert_memory_equal(loaded.snapshot.data, "state", 5);
+    assert_int_equal(loaded.entry_count, 2);
+    assert_int_equal(loaded.entries[1].term, 4);
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+}
+
+static void a_second_process_is_refused_and_told_whose_it_is(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    struct baton_error error;
+    char pid[32];
+    (void)state;
+    snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+    assert_int_equal(open_fails(&error), BATON_EBUSY);
+    assert_non_null(strstr(error.message, pid));
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+}
+
+static void a_directory_of_another_node_or_cluster_is_refused(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    struct baton_error error;
+    (void)state;
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+    identity.node = "b";
+    assert_int_equal(open_fails(&error), BATON_EEXIST);
+    assert_non_null(strstr(error.message, "\"a\""));
+    identity.node = "a";
+    identity.cluster = "d";
+    assert_int_equal(open_fails(&error), BATON_EEXIST);
+    identity.cluster = "c";
+}
+
+static void change_row(const char *sql)
+{
+    sqlite3 *db;
+    char path[128];
+    snprintf(path, sizeof(path), "%s/raft.db", directory);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void a_value_that_was_changed_behind_our_back_is_found(void **state)
+{
+    static const char *const changes[][2] = {
+        {"UPDATE hard SET term = term + 1", "UPDATE hard SET term = term - 1"},
+        {"UPDATE entry SET data = x'7878' WHERE idx = 2",
+         "UPDATE entry SET data = x'7879' WHERE idx = 2"},
+        {"UPDATE entry SET idx = 9 WHERE idx = 3", "UPDATE entry SET idx = 3 WHERE idx = 9"},
+        {"UPDATE snapshot SET term = 1", "UPDATE snapshot SET term = 0"},
+    };
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    struct baton_error error;
+    (void)state;
+    storage_loaded_fini(&loaded);
+    write_three(storage);
+    storage_close(storage);
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        change_row(changes[i][0]);
+        assert_int_equal(open_fails(&error), BATON_ECORRUPT);
+        assert_non_null(strstr(error.message, directory));
+        change_row(changes[i][1]);
+    }
+    storage = open_ok(&loaded);
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+}
+
+static void a_foreign_file_is_refused(void **state)
+{
+    char path[128];
+    struct baton_error error;
+    FILE *file;
+    (void)state;
+    snprintf(path, sizeof(path), "%s/raft.db", directory);
+    file = fopen(path, "w");
+    fputs("this is a letter to a friend, long enough to be taken for something else entirely, "
+          "and certainly longer than a header of a hundred bytes would be",
+          file);
+    fclose(file);
+    assert_int_equal(open_fails(&error), BATON_ECORRUPT);
+    unlink(path);
+    change_row("CREATE TABLE recipes (name TEXT)");
+    assert_int_equal(open_fails(&error), BATON_ECORRUPT);
+    assert_non_null(strstr(error.message, "not one of Baton's"));
+}
+
+static void a_file_cut_in_the_middle_is_refused(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    char path[128];
+    struct stat info;
+    struct baton_error error;
+    int r;
+    (void)state;
+    storage_loaded_fini(&loaded);
+    write_three(storage);
+    storage_close(storage);
+    snprintf(path, sizeof(path), "%s/raft.db", directory);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(truncate(path, info.st_size / 2), 0);
+    r = open_fails(&error);
+    assert_int_equal(r, BATON_ECORRUPT);
+}
+
+static void a_full_disk_is_said_and_nothing_is_written_after_it(void **state)
+{
+    pid_t child = fork();
+    int status;
+    (void)state;
+    if (child == 0) { /* the limit is the process's own */
+        struct storage_loaded loaded;
+        struct storage *storage = open_ok(&loaded);
+        struct rlimit limit = {.rlim_cur = 1024, .rlim_max = 1024};
+        struct raft_hard_state hard = {.term = 9};
+        struct raft_write write = {.hard = &hard};
+        struct baton_error error = {0};
+        int r;
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        r = storage_write(storage, &write, &error);
+        if ((r != BATON_EFULL && r != BATON_EIO) || !strstr(error.message, directory)) {
+            _exit(1);
+        }
+        limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
+        if (storage_write(storage, &write, &error) != BATON_EIO ||
+            !strstr(error.message, "until a restart")) {
+            _exit(2);
+        }
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    assert_int_equal(loaded.hard.term, 0);
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+}
+
+static void a_process_killed_while_writing_loses_nothing_acknowledged(void **state)
+{
+    int reports[2];
+    uint64_t acknowledged = 0;
+    uint64_t next;
+    pid_t child;
+    struct storage_loaded loaded;
+    struct storage *storage;
+    (void)state;
+    assert_int_equal(pipe(reports), 0);
+    child = fork();
+    if (child == 0) {
+        struct raft_entry entry = {.kind = RAFT_ENTRY_DATA, .data = "word", .bytes = 4};
+        storage = open_ok(&loaded);
+        for (uint64_t i = 1;; i++) {
+            struct raft_hard_state hard = {.term = i, .vote = 7};
+            struct raft_write step = {
+                .hard = &hard, .first_index = i, .entries = &entry, .entry_count = 1};
+            entry.term = i;
+            if (storage_write(storage, &step, NULL) != 0 ||
+                write(reports[1], &i, sizeof(i)) != sizeof(i)) {
+                _exit(1);
+            }
+        }
+    }
+    close(reports[1]);
+    while (acknowledged < 200 && read(reports[0], &next, sizeof(next)) == sizeof(next)) {
+        acknowledged = next;
+    }
+    kill(child, SIGKILL);
+    while (read(reports[0], &next, sizeof(next)) == sizeof(next)) {
+        acknowledged = next;
+    }
+    close(reports[0]);
+    waitpid(child, NULL, 0);
+    storage = open_ok(&loaded);
+    assert_true(loaded.hard.term >= acknowledged);
+    assert_int_equal(loaded.entry_count, loaded.hard.term);
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+}
+
+static void the_checksum_is_the_one_of_the_standard(void **state)
+{
+    uint8_t zeros[32] = {0};
+    (void)state;
+    assert_int_equal(crc32c(0, "123456789", 9), 0xe3069283);
+    assert_int_equal(crc32c(0, zeros, 32), 0x8a9136aa); /* RFC 3720, B.4 */
+    assert_int_equal(crc32c(crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
+}
+
+#define IN_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_DIRECTORY(a_new_directory_starts_with_the_first_configuration),
+        IN_DIRECTORY(what_was_stored_comes_back),
+        IN_DIRECTORY(truncation_and_snapshots_take_the_entries_along),
+        IN_DIRECTORY(a_second_process_is_refused_and_told_whose_it_is),
+        IN_DIRECTORY(a_directory_of_another_node_or_cluster_is_refused),
+        IN_DIRECTORY(a_value_that_was_changed_behind_our_back_is_found),
+        IN_DIRECTORY(a_foreign_file_is_refused),
+        IN_DIRECTORY(a_file_cut_in_the_middle_is_refused),
+        IN_DIRECTORY(a_full_disk_is_said_and_nothing_is_written_after_it),
+        IN_DIRECTORY(a_process_killed_while_writing_loses_nothing_acknowledged),
+        cmocka_unit_test(the_checksum_is_the_one_of_the_standard),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
