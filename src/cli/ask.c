@@ -1,0 +1,149 @@
+#include "cli/ask.h"
+
+#include "base/buffer.h"
+#include "cli/member.h"
+#include "net/control.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ask_socket_path(const struct options *options, char *ret, size_t bytes,
+                    struct baton_error *reterr)
+{
+    const char *data = member_data(options);
+    if (!data) {
+        return error_set(reterr, BATON_EINVAL,
+                         "--data: is needed, the data directory of a node on this machine");
+    }
+    int written = snprintf(ret, bytes, "%s/control.sock", data);
+    return written > 0 && (size_t)written < bytes
+               ? 0
+               : error_set(reterr, BATON_ETOOBIG, "--data %s: too long", data);
+}
+
+static size_t on_body(char *data, size_t size, size_t count, void *userdata)
+{
+    struct buffer *body = userdata;
+    buffer_put(body, data, size * count);
+    return body->failed ? 0 : size * count;
+}
+
+static struct curl_slist *token_header(const char *path, struct baton_error *reterr)
+{
+    char line[512] = "Authorization: Bearer ";
+    size_t used = strlen(line);
+    FILE *file = fopen(path, "re");
+    if (!file || !fgets(line + used, (int)(sizeof(line) - used), file)) {
+        error_set(reterr, BATON_EIO, "--http-token-file %s: cannot be read", path);
+        used = 0;
+    }
+    if (file) {
+        fclose(file);
+    }
+    line[strcspn(line, "\r\n")] = '\0';
+    return used ? curl_slist_append(NULL, line) : NULL;
+}
+
+static int fetch(const struct options *options, const char *url, struct buffer *body,
+                 struct baton_error *reterr)
+{
+    const char *token_file = options_text(options, "http-token-file");
+    struct curl_slist *headers = NULL;
+    long status = 0;
+    if (token_file && !(headers = token_header(token_file, reterr))) {
+        return reterr->code;
+    }
+    CURL *curl = curl_easy_init();
+    if (!curl) {
+        curl_slist_free_all(headers);
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    long timeout_ms = (long)(options_duration(options, "timeout").ns / 1000000);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
+    curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* a token must not meet a proxy */
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, body);
+    CURLcode done = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_cleanup(curl);
+    curl_slist_free_all(headers);
+    if (done != CURLE_OK) {
+        int code = done == CURLE_OPERATION_TIMEDOUT ? BATON_ETIMEDOUT : BATON_EUNAVAILABLE;
+        return error_set(reterr, code, "%s: %s", url, curl_easy_strerror(done));
+    }
+    if (status != 200) {
+        return error_set(reterr, status == 401 || status == 403 ? BATON_EAUTH : BATON_EPROTO,
+                         "%s: refused with status %ld", url, status);
+    }
+    return 0;
+}
+
+static int ask_http(const struct options *options, const json_t *request, json_t **ret_answer,
+                    struct baton_error *reterr)
+{
+    const char *what = json_string_value(json_object_get(request, "do"));
+    char url[OPTION_TEXT_MAX + 32];
+    struct buffer body;
+    if (strcmp(what, "status") != 0 && strcmp(what, "members") != 0) {
+        return error_set(reterr, BATON_EINVAL,
+                         "--http: the status server only answers status and members; give --data "
+                         "of a node on this machine");
+    }
+    (void)snprintf(url, sizeof(url), "http://%s/status", options_text(options, "http"));
+    buffer_init(&body, CONTROL_ANSWER_MAX);
+    int code = fetch(options, url, &body, reterr);
+    json_t *json = code ? NULL : json_loadb((const char *)body.data, body.bytes, 0, NULL);
+    buffer_fini(&body);
+    if (!code && !json_is_object(json)) {
+        json_decref(json);
+        code = error_set(reterr, BATON_EPROTO, "%s: not the answer of a baton node", url);
+    }
+    if (!code) {
+        *ret_answer = json;
+    }
+    return code;
+}
+
+static int check_answer(json_t **answer, struct baton_error *reterr)
+{
+    const char *text = json_string_value(json_object_get(*answer, "error"));
+    json_int_t code = json_integer_value(json_object_get(*answer, "code"));
+    if (json_is_true(json_object_get(*answer, "ok"))) {
+        return 0;
+    }
+    error_set(reterr, code < 0 && code > -1000 ? (int)code : BATON_EPROTO, "%s",
+              text ? text : "the node refused and gave no reason");
+    json_decref(*answer);
+    *answer = NULL;
+    return reterr->code;
+}
+
+int ask_node(const struct options *options, const json_t *request, json_t **ret_answer,
+             struct baton_error *reterr)
+{
+    char path[4200];
+    json_t *answer = NULL;
+    int code;
+    /* A data directory on the command line means that node, whatever a shared file says of HTTP. */
+    bool by_http = options_is_set(options, "http") &&
+                   !(options_is_set(options, "data") &&
+                     options_source(options, "data") >= options_source(options, "http"));
+    if (by_http) {
+        code = ask_http(options, request, &answer, reterr);
+    } else {
+        code = ask_socket_path(options, path, sizeof(path), reterr);
+        code = code ? code
+                    : control_call(path, request, options_duration(options, "timeout"), &answer,
+                                   reterr);
+    }
+    code = code ? code : check_answer(&answer, reterr);
+    if (!code) {
+        *ret_answer = answer;
+    }
+    return code;
+}

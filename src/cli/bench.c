@@ -1,0 +1,238 @@
+/* `baton bench failover`: real processes, real faults, stamps by those who take over. */
+#include "cli/bench_peers.h"
+#include "cli/cluster.h"
+#include "cli/command.h"
+#include "cli/print.h"
+#include "raft/raft.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { FIRST_LEADER_S = 60, FAILOVER_S = 60 };
+
+struct bench {
+    const char *fault;
+    const char *preset;
+    struct cluster cluster;
+    span silence; /* how long a node that starts does not vote */
+};
+
+static void rest(span length)
+{
+    struct timespec wait = {.tv_sec = length.ns / 1000000000, .tv_nsec = length.ns % 1000000000};
+    while (nanosleep(&wait, &wait) != 0) {
+    }
+}
+
+/* Between rounds, all must be as in a cluster that has stood for a while: everybody votes again,
+ * is connected, and the guardian has been told of the heir. */
+static void settle(const struct bench *bench, bool has_started)
+{
+    rest(has_started ? (span){bench->silence.ns + SPAN_MS(700).ns} : SPAN_MS(300));
+}
+
+static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
+                   struct baton_error *reterr)
+{
+    struct cluster *cluster = &bench->cluster;
+    *ret_fault = clock_now();
+    if (strcmp(bench->fault, "kill") == 0) {
+        (void)kill(cluster->nodes[leader].pid, SIGKILL);
+        return 0;
+    }
+    if (strcmp(bench->fault, "stop") == 0) {
+        cluster_signal(cluster, leader, SIGSTOP);
+        return 0;
+    }
+    if (strcmp(bench->fault, "partition") == 0) {
+        return cluster_cut_off(cluster, leader, true, reterr);
+    }
+    json_t *request = json_pack("{s:s,s:i}", "do", "pass", "timeout_ms", 10000);
+    return cluster_ask(cluster, leader, request, SPAN_S(15), NULL, reterr);
+}
+
+static int heal(struct bench *bench, unsigned leader, struct baton_error *reterr)
+{
+    struct cluster *cluster = &bench->cluster;
+    if (strcmp(bench->fault, "kill") == 0) {
+        cluster_kill(cluster, leader); /* reaps */
+        int code = cluster_start(cluster, leader, reterr);
+        settle(bench, true);
+        return code;
+    }
+    if (strcmp(bench->fault, "stop") == 0) {
+        cluster_signal(cluster, leader, SIGCONT);
+    } else if (strcmp(bench->fault, "partition") == 0) {
+        int code = cluster_cut_off(cluster, leader, false, reterr);
+        if (code) {
+            return code;
+        }
+    }
+    settle(bench, false);
+    return 0;
+}
+
+static int one_round(struct bench *bench, struct bench_round *ret, struct baton_error *reterr)
+{
+    instant fault;
+    int old = cluster_leader(&bench->cluster);
+    if (old < 0) {
+        old = cluster_wait_leader(&bench->cluster, -1, clock_now(),
+                                  instant_add(clock_now(), SPAN_S(FIRST_LEADER_S)));
+        settle(bench, false);
+    }
+    if (old < 0) {
+        return error_set(reterr, BATON_ETIMEDOUT, "no leader in %d s", FIRST_LEADER_S);
+    }
+    int code = inflict(bench, (unsigned)old, &fault, reterr);
+    if (code) {
+        return code;
+    }
+    int heir = cluster_wait_leader(&bench->cluster, old, fault,
+                                   instant_add(fault, SPAN_S(FAILOVER_S)));
+    if (heir < 0) {
+        return error_set(reterr, BATON_ETIMEDOUT, "nobody took over in %d s", FAILOVER_S);
+    }
+    struct act_stamp stamp = act_read(bench->cluster.act, (unsigned)heir);
+    ret->failover = instant_since(stamp.acquired, fault);
+    ret->gap = cluster_gap(&bench->cluster, old, heir, fault);
+    return heal(bench, (unsigned)old, reterr);
+}
+
+static int bench_ours(const struct invocation *invocation, struct bench_round *rounds, size_t count,
+                      struct baton_error *reterr)
+{
+    const struct options *options = invocation->options;
+    struct raft_settings settings;
+    struct bench bench = {.fault = options_text(options, "fault"),
+                          .preset = options_text(options, "preset")};
+    struct cluster_plan plan = {.nodes = (unsigned)options_number(options, "nodes"),
+                                .preset = bench.preset,
+                                .guardian = options_text(options, "guardian"),
+                                .resident_mb = options_text(options, "resident-mb")};
+    int code = raft_settings_preset(&settings, bench.preset, reterr);
+    if (code) {
+        return code;
+    }
+    bench.silence = raft_settings_bounds(&settings).restart_silence;
+    instant begun = clock_now();
+    code = cluster_open(&bench.cluster, &plan, reterr);
+    if (code) {
+        return code;
+    }
+    if (cluster_wait_leader(&bench.cluster, -1, begun,
+                            instant_add(begun, SPAN_S(FIRST_LEADER_S))) < 0) {
+        code = error_set(reterr, BATON_ETIMEDOUT, "no first leader in %d s", FIRST_LEADER_S);
+    } else {
+        settle(&bench, true);
+    }
+    for (size_t i = 0; !code && i < count; i++) {
+        code = one_round(&bench, &rounds[i], reterr);
+    }
+    cluster_close(&bench.cluster, false);
+    return code;
+}
+
+/* ---- Figures ---------------------------------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+    double first = *(const double *)a;
+    double second = *(const double *)b;
+    return (first > second) - (first < second);
+}
+
+/* The nearest rank: the smallest value that `percent` of all do not exceed. */
+static double percentile(const double *sorted, size_t count, double percent)
+{
+    double rank = percent / 100 * (double)count;
+    size_t index = (size_t)rank;
+    index = (double)index < rank ? index + 1 : index;
+    return sorted[index > 0 ? index - 1 : 0];
+}
+
+static json_t *figures(const struct bench_round *rounds, size_t count, bool is_gap)
+{
+    double *ms = calloc(count, sizeof(*ms));
+    json_t *json = NULL;
+    for (size_t i = 0; ms && i < count; i++) {
+        ms[i] = (double)(is_gap ? rounds[i].gap : rounds[i].failover).ns / 1e6;
+    }
+    if (ms) {
+        qsort(ms, count, sizeof(*ms), by_size);
+        json = json_pack("{s:f,s:f,s:f,s:f,s:f}", "min_ms", ms[0], "p50_ms",
+                         percentile(ms, count, 50), "p95_ms", percentile(ms, count, 95), "p99_ms",
+                         percentile(ms, count, 99), "max_ms", ms[count - 1]);
+    }
+    free(ms);
+    return json;
+}
+
+static void print_figures(const struct options *options, const json_t *json, const json_t *gap)
+{
+    static const char *const keys[] = {"min_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms"};
+    char texts[2][5][32];
+    const char *cells[3 * 7 + 1] = {"MS", "MIN", "P50", "P95", "P99", "MAX", NULL};
+    size_t used = 7;
+    for (size_t row = 0; row < 2; row++) {
+        cells[used++] = row == 0 ? "fault to acting leader" : "without a leader";
+        for (size_t i = 0; i < 5; i++) {
+            double number = json_number_value(json_object_get(row == 0 ? json : gap, keys[i]));
+            (void)snprintf(texts[row][i], sizeof(texts[0][0]), "%.3f", number);
+            cells[used++] = texts[row][i];
+        }
+        cells[used++] = NULL;
+    }
+    printf("%s, %s, %lld rounds\n", options_text(options, "provider"),
+           options_text(options, "fault"), (long long)options_number(options, "rounds"));
+    print_table(stdout, cells);
+}
+
+static void report(const struct options *options, const struct bench_round *rounds, size_t count)
+{
+    json_t *json = figures(rounds, count, false);
+    json_t *gap = figures(rounds, count, true);
+    if (options_flag(options, "json")) {
+        (void)json_object_set_new(json, "rounds", json_integer((json_int_t)count));
+        (void)json_object_set_new(json, "provider",
+                                  json_string(options_text(options, "provider")));
+        (void)json_object_set_new(json, "fault", json_string(options_text(options, "fault")));
+        (void)json_object_set_new(json, "preset", json_string(options_text(options, "preset")));
+        (void)json_object_set_new(json, "guardian",
+                                  json_string(options_text(options, "guardian")));
+        (void)json_object_set_new(json, "nodes", json_integer(options_number(options, "nodes")));
+        (void)json_object_set(json, "gap", gap);
+        print_json(stdout, json);
+    } else {
+        print_figures(options, json, gap);
+    }
+    json_decref(json);
+    json_decref(gap);
+}
+
+int bench_main(const struct invocation *invocation)
+{
+    const struct options *options = invocation->options;
+    struct baton_error error = {0};
+    size_t count = (size_t)options_number(options, "rounds");
+    struct bench_round *rounds = calloc(count, sizeof(*rounds));
+    int code;
+    if (strcmp(invocation->argv[0], "failover") != 0) {
+        code = error_set(&error, BATON_EINVAL, "'%s': no such benchmark; there is failover",
+                         invocation->argv[0]);
+    } else if (!rounds) {
+        code = error_set(&error, BATON_ENOMEM, "out of memory");
+    } else if (strcmp(options_text(options, "provider"), "raft") == 0) {
+        code = bench_ours(invocation, rounds, count, &error);
+    } else {
+        code = bench_peer(invocation, rounds, count, &error);
+    }
+    if (!code) {
+        report(options, rounds, count);
+    }
+    free(rounds);
+    return code ? command_fail(invocation, &error) : EXIT_OK;
+}

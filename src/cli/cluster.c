@@ -1,0 +1,278 @@
+#include "cli/cluster.h"
+
+#include "net/control.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ARGUMENTS_MAX = 40, END_WAIT_MS = 3000 };
+
+/* Ports that the kernel has free now; all are held until all are found, so that none comes twice. */
+static int find_ports(struct cluster *cluster, struct baton_error *reterr)
+{
+    int sockets[CLUSTER_NODES_MAX];
+    unsigned opened = 0;
+    int code = 0;
+    while (!code && opened < cluster->plan.nodes) {
+        struct sockaddr_in address = {.sin_family = AF_INET,
+                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        socklen_t bytes = sizeof(address);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+            getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
+            code = error_set(reterr, BATON_EIO, "no free port on loopback: %s", strerror(errno));
+        } else {
+            (void)snprintf(cluster->nodes[opened].address, sizeof(cluster->nodes[0].address),
+                           "127.0.0.1:%d", ntohs(address.sin_port));
+        }
+        sockets[opened++] = fd;
+    }
+    while (opened > 0) {
+        close(sockets[--opened]);
+    }
+    return code;
+}
+
+struct arguments {
+    char *words[ARGUMENTS_MAX];
+    char space[ARGUMENTS_MAX][128];
+    size_t count;
+};
+
+static void add(struct arguments *arguments, const char *word)
+{
+    char *copy = arguments->space[arguments->count];
+    (void)snprintf(copy, sizeof(arguments->space[0]), "%s", word);
+    arguments->words[arguments->count++] = copy;
+}
+
+static void add_pair(struct arguments *arguments, const char *flag, const char *value)
+{
+    add(arguments, flag);
+    add(arguments, value);
+}
+
+static void fill_arguments(const struct cluster *cluster, unsigned node, struct arguments *ret)
+{
+    char text[128];
+    *ret = (struct arguments){.count = 0};
+    add(ret, "baton");
+    add(ret, "node");
+    add_pair(ret, "--node", cluster->nodes[node].name);
+    add_pair(ret, "--listen", cluster->nodes[node].address);
+    add_pair(ret, "--data", cluster->nodes[node].data);
+    for (unsigned i = 0; i < cluster->plan.nodes; i++) {
+        if (i != node) {
+            (void)snprintf(text, sizeof(text), "%s=%s", cluster->nodes[i].name,
+                           cluster->nodes[i].address);
+            add_pair(ret, "--peer", text);
+        }
+    }
+    add_pair(ret, "--preset", cluster->plan.preset);
+    add_pair(ret, "--guardian", cluster->plan.guardian);
+    add_pair(ret, "--elections-per-hour-max", "0");
+    add_pair(ret, "--act-file", cluster->act_path);
+    (void)snprintf(text, sizeof(text), "%u", node);
+    add_pair(ret, "--act-slot", text);
+    if (cluster->plan.resident_mb) {
+        add_pair(ret, "--resident-mb", cluster->plan.resident_mb);
+    }
+    add(ret, "--test-switches");
+}
+
+/* After fork: only what is safe there. */
+static void become_node(const struct cluster *cluster, const struct arguments *arguments, int log,
+                        pid_t parent)
+{
+    if (!cluster->plan.is_kept) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) {
+            _exit(1);
+        }
+    }
+    (void)setpgid(0, 0); /* a terminal's Ctrl-C is for the demonstration, which ends them in order */
+    (void)dup2(log, STDERR_FILENO);
+    (void)dup2(log, STDOUT_FILENO);
+    execv("/proc/self/exe", arguments->words);
+    _exit(127);
+}
+
+int cluster_start(struct cluster *cluster, unsigned node, struct baton_error *reterr)
+{
+    struct arguments arguments;
+    char path[160];
+    fill_arguments(cluster, node, &arguments);
+    (void)snprintf(path, sizeof(path), "%s.log", cluster->nodes[node].data);
+    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    pid_t parent = getpid();
+    pid_t pid = log >= 0 ? fork() : -1;
+    if (pid == 0) {
+        become_node(cluster, &arguments, log, parent);
+    }
+    int errnum = errno;
+    if (log >= 0) {
+        close(log);
+    }
+    if (pid < 0) {
+        return error_set(reterr, BATON_EIO, "cannot start node %s: %s", cluster->nodes[node].name,
+                         strerror(errnum));
+    }
+    cluster->nodes[node].pid = pid;
+    cluster->nodes[node].state = CLUSTER_RUNNING;
+    return 0;
+}
+
+int cluster_open(struct cluster *cluster, const struct cluster_plan *plan,
+                 struct baton_error *reterr)
+{
+    *cluster = (struct cluster){.plan = *plan};
+    strcpy(cluster->dir, "/tmp/baton-XXXXXX");
+    if (!mkdtemp(cluster->dir)) {
+        return error_set(reterr, BATON_EIO, "%s: %s", cluster->dir, strerror(errno));
+    }
+    (void)snprintf(cluster->act_path, sizeof(cluster->act_path), "%s/act", cluster->dir);
+    for (unsigned i = 0; i < plan->nodes; i++) {
+        struct cluster_node *node = &cluster->nodes[i];
+        (void)snprintf(node->name, sizeof(node->name), "%c", 'a' + (int)i);
+        (void)snprintf(node->data, sizeof(node->data), "%s/%s", cluster->dir, node->name);
+        node->state = CLUSTER_DEAD;
+    }
+    int code = act_open(&cluster->act, cluster->act_path, reterr);
+    code = code ? code : find_ports(cluster, reterr);
+    for (unsigned i = 0; !code && i < plan->nodes; i++) {
+        code = cluster_start(cluster, i, reterr);
+    }
+    if (code) {
+        cluster_close(cluster, false);
+    }
+    return code;
+}
+
+void cluster_signal(struct cluster *cluster, unsigned node, int number)
+{
+    if (cluster->nodes[node].pid > 0) {
+        (void)kill(cluster->nodes[node].pid, number);
+    }
+    if (number == SIGSTOP || number == SIGCONT) {
+        cluster->nodes[node].state = number == SIGSTOP ? CLUSTER_STOPPED : CLUSTER_RUNNING;
+    }
+}
+
+void cluster_kill(struct cluster *cluster, unsigned node)
+{
+    pid_t pid = cluster->nodes[node].pid;
+    if (pid > 0) {
+        (void)kill(pid, SIGKILL);
+        (void)waitpid(pid, NULL, 0);
+    }
+    cluster->nodes[node].pid = 0;
+    cluster->nodes[node].state = CLUSTER_DEAD;
+}
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
+{
+    (void)about;
+    (void)type;
+    (void)place;
+    return remove(path);
+}
+
+void cluster_close(struct cluster *cluster, bool keeps)
+{
+    for (unsigned i = 0; !keeps && i < cluster->plan.nodes; i++) {
+        cluster_kill(cluster, i);
+    }
+    act_close(cluster->act);
+    cluster->act = NULL;
+    if (!keeps) {
+        (void)nftw(cluster->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+}
+
+int cluster_ask(const struct cluster *cluster, unsigned node, json_t *request_taken, span timeout,
+                json_t **ret_answer, struct baton_error *reterr)
+{
+    char path[160];
+    json_t *answer = NULL;
+    (void)snprintf(path, sizeof(path), "%s/control.sock", cluster->nodes[node].data);
+    int code = request_taken ? control_call(path, request_taken, timeout, &answer, reterr)
+                             : error_set(reterr, BATON_ENOMEM, "out of memory");
+    json_decref(request_taken);
+    if (!code && !json_is_true(json_object_get(answer, "ok"))) {
+        const char *text = json_string_value(json_object_get(answer, "error"));
+        code = error_set(reterr, BATON_EPROTO, "node %s: %s", cluster->nodes[node].name,
+                         text ? text : "refused");
+    }
+    if (!code && ret_answer) {
+        *ret_answer = answer;
+        return 0;
+    }
+    json_decref(answer);
+    return code;
+}
+
+int cluster_cut_off(struct cluster *cluster, unsigned node, bool on, struct baton_error *reterr)
+{
+    json_t *request = json_pack("{s:s,s:b}", "do", "isolate", "on", (int)on);
+    int code = cluster_ask(cluster, node, request, SPAN_S(5), NULL, reterr);
+    if (!code) {
+        cluster->nodes[node].state = on ? CLUSTER_CUT_OFF : CLUSTER_RUNNING;
+    }
+    return code;
+}
+
+int cluster_leader(const struct cluster *cluster)
+{
+    int leader = -1;
+    uint64_t epoch = 0;
+    for (unsigned i = 0; i < cluster->plan.nodes; i++) {
+        struct act_stamp stamp = act_read(cluster->act, i);
+        bool leads = stamp.count > 0 && stamp.lost.ns < stamp.acquired.ns;
+        if (leads && stamp.epoch > epoch && cluster->nodes[i].state == CLUSTER_RUNNING) {
+            leader = (int)i;
+            epoch = stamp.epoch;
+        }
+    }
+    return leader;
+}
+
+static int leader_since(const struct cluster *cluster, int old, instant since)
+{
+    for (unsigned i = 0; i < cluster->plan.nodes; i++) {
+        struct act_stamp stamp = act_read(cluster->act, i);
+        if ((int)i != old && stamp.count > 0 && stamp.acquired.ns > since.ns) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+int cluster_wait_leader(const struct cluster *cluster, int old, instant since, instant deadline)
+{
+    for (;;) {
+        uint32_t bells = act_bells(cluster->act);
+        int leader = leader_since(cluster, old, since);
+        if (leader >= 0 || !act_wait(cluster->act, bells, deadline)) {
+            return leader;
+        }
+    }
+}
+
+span cluster_gap(const struct cluster *cluster, int old, int heir, instant fault)
+{
+    struct act_stamp before = act_read(cluster->act, (unsigned)old);
+    struct act_stamp after = act_read(cluster->act, (unsigned)heir);
+    bool ended_later = before.lost.ns > fault.ns && before.lost.ns < after.acquired.ns;
+    return instant_since(after.acquired, ended_later ? before.lost : fault);
+}

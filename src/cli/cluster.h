@@ -1,0 +1,67 @@
+/* A cluster of real processes on this machine's loopback, for the demonstration and the benchmark.
+ *
+ * Each node is a `baton node` of this very program, with its own data directory under one temporary
+ * directory, and stamps its leadership in one shared file (cli/act.h). Nodes die with the process
+ * that started them, unless they are to be kept.
+ */
+#ifndef CLI_CLUSTER_H
+#define CLI_CLUSTER_H
+
+#include "cli/act.h"
+
+#include <jansson.h>
+#include <sys/types.h>
+
+enum { CLUSTER_NODES_MAX = 9 };
+
+enum cluster_state { CLUSTER_RUNNING, CLUSTER_DEAD, CLUSTER_STOPPED, CLUSTER_CUT_OFF };
+
+struct cluster_node {
+    char name[8];
+    char address[32];
+    char data[128];
+    pid_t pid;
+    enum cluster_state state;
+};
+
+struct cluster_plan {
+    unsigned nodes;
+    const char *preset;
+    const char *guardian; /* "on" or "off" */
+    const char *resident_mb;
+    bool is_kept; /* outlives this process */
+};
+
+struct cluster {
+    struct cluster_plan plan;
+    struct cluster_node nodes[CLUSTER_NODES_MAX];
+    char dir[64];
+    char act_path[96];
+    struct act *act;
+};
+
+int cluster_open(struct cluster *cluster, const struct cluster_plan *plan,
+                 struct baton_error *reterr);
+/* Ends the nodes and removes what they wrote; with `keeps` it leaves both alone. */
+void cluster_close(struct cluster *cluster, bool keeps);
+
+int cluster_start(struct cluster *cluster, unsigned node, struct baton_error *reterr);
+void cluster_kill(struct cluster *cluster, unsigned node); /* -9, and waits for its end */
+void cluster_signal(struct cluster *cluster, unsigned node, int number);
+
+/* One request to the node's control socket; *ret_answer may be NULL: not wanted. */
+int cluster_ask(const struct cluster *cluster, unsigned node, json_t *request_taken, span timeout,
+                json_t **ret_answer, struct baton_error *reterr);
+int cluster_cut_off(struct cluster *cluster, unsigned node, bool on, struct baton_error *reterr);
+
+/* The node that acted as leader last and has not said that it lost; -1: none. */
+int cluster_leader(const struct cluster *cluster);
+
+/* Waits until a node other than `old` has acquired leadership since `since`; its number, or -1 at
+ * the deadline. `old` -1: any. */
+int cluster_wait_leader(const struct cluster *cluster, int old, instant since, instant deadline);
+
+/* How long nobody led: from the fault, or the old leader's own end if it came later. */
+span cluster_gap(const struct cluster *cluster, int old, int heir, instant fault);
+
+#endif

@@ -1,0 +1,52 @@
+/* The commands of `baton`: one row each, from which parsing, help, man pages and completions come.
+ */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include "cli/exit_code.h"
+#include "cli/option.h"
+
+/* What a command is called with. All borrowed from main(). */
+struct invocation {
+    const struct command *command;
+    const struct options *options;
+    int argc; /* words after the flags */
+    char **argv;
+};
+
+struct command {
+    const char *name;
+    const char *arguments; /* "[--] CMD [ARG…]", or "" */
+    const char *summary;   /* one line */
+    const char *text;      /* paragraphs, parted by an empty line */
+    const char *example;   /* a line each */
+    const struct option_group *const *groups;
+    int arguments_min;
+    int arguments_max; /* -1: any number */
+    int (*main)(const struct invocation *invocation);
+};
+
+/* All of them, ending with a nameless one. */
+extern const struct command commands[];
+
+const struct command *command_find(const char *name); /* NULL: no such command */
+
+/* Whether any command knows the option. */
+bool command_option_is_known(const char *name);
+
+/* "baton NAME: message" on standard error, and a hint for usage errors; returns the exit code. */
+int command_fail(const struct invocation *invocation, const struct baton_error *error);
+
+int explain_main(const struct invocation *invocation);
+int node_main(const struct invocation *invocation);
+int run_main(const struct invocation *invocation);
+int once_main(const struct invocation *invocation);
+int status_main(const struct invocation *invocation);
+int members_main(const struct invocation *invocation);
+int watch_main(const struct invocation *invocation);
+int operate_main(const struct invocation *invocation); /* pass, cordon, uncordon, join, leave */
+int demo_main(const struct invocation *invocation);
+int bench_main(const struct invocation *invocation);
+int help_main(const struct invocation *invocation);
+
+#endif

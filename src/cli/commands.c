@@ -1,0 +1,189 @@
+#include "cli/command.h"
+
+#include "cli/groups.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define GROUPS(...) ((const struct option_group *const[]){__VA_ARGS__, &group_general, NULL})
+
+const struct command commands[] = {
+    {.name = "node",
+     .arguments = "",
+     .summary = "be a member of a cluster, until stopped",
+     .text = "Takes part in an election as a voter, a witness or a learner. It listens on a control "
+             "socket in its data directory, which status, members, watch, pass, cordon, uncordon, "
+             "join and leave talk to, and with --http on a status server.\n\n"
+             "SIGTERM and SIGINT hand leadership over and then end the node. Under systemd the "
+             "node tells when it is ready, its status, and that it is alive (Type=notify).",
+     .example = "baton node -n a -d /var/lib/baton --listen 127.0.0.1:7401 -p b=127.0.0.1:7402 "
+                "-p c=127.0.0.1:7403",
+     .groups = GROUPS(&group_election, &group_peers, &group_timing, &group_serve, &group_measure),
+     .main = node_main},
+    {.name = "run",
+     .arguments = "[--] CMD [ARG ...]",
+     .summary = "run CMD only while this node leads",
+     .text = "Takes part in an election and runs CMD while, and only while, this node leads. CMD "
+             "finds the epoch in BATON_EPOCH, the election in BATON_ELECTION and the node in "
+             "BATON_NODE; it should attach the epoch to what it writes.\n\n"
+             "When the lease is in jeopardy or leadership is lost, CMD's process group gets "
+             "SIGTERM, so early that SIGKILL, if it is needed, lands before the lease ends. "
+             "Signals are forwarded to CMD. When CMD ends by itself, baton hands leadership over "
+             "and ends with CMD's exit code.\n\n"
+             "Only the guardian's word ends this node's lease early, since CMD must be dead too.",
+     .example = "baton run -n a -d /var/lib/baton -p b=10.0.0.2:7400 -- ./cron-job",
+     .groups = GROUPS(&group_run, &group_election, &group_peers, &group_timing, &group_serve),
+     .arguments_min = 1,
+     .arguments_max = -1,
+     .main = run_main},
+    {.name = "once",
+     .arguments = "NAME [--] CMD [ARG ...]",
+     .summary = "run CMD on exactly one node; all share its result",
+     .text = "For database migrations: every node calls it with the same NAME, one of them runs "
+             "CMD, the others wait, and all end with CMD's exit code. A node that comes later "
+             "finds the result as long as it is kept. If the node that runs CMD fails, another "
+             "one takes over and runs CMD again: CMD must bear to be begun twice.\n\n"
+             "Needs a provider that keeps state among processes.",
+     .example = "baton once schema-42 --provider redis://db/0 -- ./migrate",
+     .groups = GROUPS(&group_once, &group_election, &group_peers, &group_timing),
+     .arguments_min = 2,
+     .arguments_max = -1,
+     .main = once_main},
+    {.name = "status",
+     .arguments = "",
+     .summary = "show what a node knows: role, leader, epoch, lease",
+     .text = "Asks one node. Ends with 0 whatever the node's role is.",
+     .example = "baton status -d /var/lib/baton --json",
+     .groups = GROUPS(&group_client, &group_output),
+     .main = status_main},
+    {.name = "members",
+     .arguments = "",
+     .summary = "list the members of the cluster as a node knows them",
+     .text = "Asks one node.",
+     .example = "baton members -d /var/lib/baton",
+     .groups = GROUPS(&group_client, &group_output),
+     .main = members_main},
+    {.name = "watch",
+     .arguments = "",
+     .summary = "print the events of a node as they come",
+     .text = "One line an event until interrupted, or until the node ends.",
+     .example = "baton watch -d /var/lib/baton --json",
+     .groups = GROUPS(&group_client, &group_output),
+     .main = watch_main},
+    {.name = "pass",
+     .arguments = "",
+     .summary = "hand leadership over to another node",
+     .text = "Asks the leading node to void its lease and to let another node lead: the one named "
+             "by --to, or the best placed. Ends when another node leads.",
+     .example = "baton pass -d /var/lib/baton --to b",
+     .groups = GROUPS(&group_pass, &group_client, &group_output),
+     .main = operate_main},
+    {.name = "cordon",
+     .arguments = "",
+     .summary = "keep a node from leading; it goes on voting",
+     .text = "A leader that is cordoned hands leadership over first. Lasts until uncordon or until "
+             "the node's end.",
+     .example = "baton cordon -d /var/lib/baton",
+     .groups = GROUPS(&group_client, &group_output),
+     .main = operate_main},
+    {.name = "uncordon",
+     .arguments = "",
+     .summary = "let a node lead again",
+     .text = "The opposite of cordon.",
+     .example = "baton uncordon -d /var/lib/baton",
+     .groups = GROUPS(&group_client, &group_output),
+     .main = operate_main},
+    {.name = "join",
+     .arguments = "NAME=HOST:PORT",
+     .summary = "add a member to the cluster",
+     .text = "Asks the leading node to add the member; start that node afterwards.",
+     .example = "baton join -d /var/lib/baton d=10.0.0.4:7400",
+     .groups = GROUPS(&group_client, &group_output),
+     .arguments_min = 1,
+     .arguments_max = 1,
+     .main = operate_main},
+    {.name = "leave",
+     .arguments = "NAME",
+     .summary = "remove a member from the cluster",
+     .text = "Asks the leading node to remove the member; stop that node afterwards.",
+     .example = "baton leave -d /var/lib/baton d",
+     .groups = GROUPS(&group_client, &group_output),
+     .arguments_min = 1,
+     .arguments_max = 1,
+     .main = operate_main},
+    {.name = "explain",
+     .arguments = "",
+     .summary = "tell from the settings how long a failover takes at worst",
+     .text = "Needs no cluster. Prints how the times relate, what each fault costs at worst, and "
+             "how wrong a clock may be. Settings that could elect two leaders are refused with the "
+             "inequality that fails.",
+     .example = "baton explain --preset lan --lease 1s",
+     .groups = GROUPS(&group_timing, &group_output),
+     .main = explain_main},
+    {.name = "demo",
+     .arguments = "",
+     .summary = "watch a cluster of five survive its accidents",
+     .text = "Starts nodes on this machine, shows them in a live table, kills the leader with "
+             "SIGKILL, stops one with SIGSTOP, cuts one off, passes leadership on, and prints for "
+             "each how long the cluster was without a leader. Ends by itself in less than 30 s. "
+             "On a pipe it prints lines.",
+     .example = "baton demo",
+     .groups = GROUPS(&group_demo),
+     .main = demo_main},
+    {.name = "bench",
+     .arguments = "failover",
+     .summary = "measure how fast leadership moves",
+     .text = "Starts real processes, lets a fault befall the leader, and measures the time from "
+             "the fault to the moment when another process leads and acts, and the gap without a "
+             "leader.",
+     .example = "baton bench failover --fault kill --rounds 50 --json",
+     .groups = GROUPS(&group_bench),
+     .arguments_min = 1,
+     .arguments_max = 1,
+     .main = bench_main},
+    {.name = "help",
+     .arguments = "[COMMAND]",
+     .summary = "explain baton or one of its commands",
+     .text = "Prints the help, a man page, or a completion for a shell.",
+     .example = "baton help run",
+     .groups = GROUPS(&group_help),
+     .arguments_max = 1,
+     .main = help_main},
+    {.name = NULL},
+};
+
+const struct command *command_find(const char *name)
+{
+    for (const struct command *command = commands; command->name; command++) {
+        if (strcmp(command->name, name) == 0) {
+            return command;
+        }
+    }
+    return NULL;
+}
+
+bool command_option_is_known(const char *name)
+{
+    for (const struct command *command = commands; command->name; command++) {
+        for (size_t i = 0; command->groups[i]; i++) {
+            for (const struct option_spec *spec = command->groups[i]->specs; spec->name; spec++) {
+                if (strcmp(spec->name, name) == 0) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+int command_fail(const struct invocation *invocation, const struct baton_error *error)
+{
+    const char *name = invocation->command->name;
+    int code = (int)exit_code_of_error(error->code);
+    (void)fprintf(stderr, "baton %s: %s\n", name, error->message);
+    if (code == EXIT_USAGE_WRONG) {
+        (void)fprintf(stderr, "baton %s: 'baton %s --help' lists the flags and their values\n",
+                      name, name);
+    }
+    return code;
+}

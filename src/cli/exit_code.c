@@ -1,0 +1,30 @@
+#include "cli/exit_code.h"
+
+#include <baton/error.h>
+
+enum exit_code exit_code_of_error(int code)
+{
+    switch (code) {
+    case BATON_OK:
+        return EXIT_OK;
+    case BATON_EINVAL:
+        return EXIT_USAGE_WRONG;
+    case BATON_EUNSAFE:
+        return EXIT_UNSAFE;
+    case BATON_ETIMEDOUT:
+        return EXIT_TIMED_OUT;
+    case BATON_EUNAVAILABLE:
+    case BATON_ECLOSED:
+        return EXIT_UNAVAILABLE;
+    case BATON_EAUTH:
+        return EXIT_DENIED;
+    case BATON_EIO:
+    case BATON_ECORRUPT:
+    case BATON_EFULL:
+        return EXIT_STORAGE;
+    case BATON_ELOST:
+        return EXIT_LOST;
+    default:
+        return EXIT_REFUSED;
+    }
+}

@@ -1,0 +1,34 @@
+/* How a command of `baton` ends. The numbers are part of the interface: scripts and units rely on
+ * them, the man pages list them, and they never change their meaning.
+ *
+ * They follow sysexits(3), timeout(1) and the shell where those have a word for the same thing, and
+ * stay out of the way of the small numbers that programs under `baton run` usually end with.
+ */
+#ifndef CLI_EXIT_CODE_H
+#define CLI_EXIT_CODE_H
+
+/* X(symbol, number, text) */
+#define EXIT_CODES(X)                                                                              \
+    X(EXIT_OK, 0, "done; under run and once: the exit code of CMD itself, whatever it is")         \
+    X(EXIT_REFUSED, 1, "the cluster refused or failed what was asked for")                         \
+    X(EXIT_USAGE_WRONG, 64, "usage: an unknown flag, a wrong value, a key missing")                \
+    X(EXIT_UNAVAILABLE, 69, "the provider, or the node that was asked, cannot be reached")         \
+    X(EXIT_STORAGE, 74, "the disk failed, is full, or holds damaged data")                         \
+    X(EXIT_LOST, 75, "leadership was lost while CMD ran; it has been stopped")                     \
+    X(EXIT_DENIED, 77, "not authenticated, or not allowed")                                        \
+    X(EXIT_UNSAFE, 78, "settings that could elect two leaders, or a configuration file refused")   \
+    X(EXIT_TIMED_OUT, 124, "the time that was allowed is over")                                    \
+    X(EXIT_CANNOT_RUN, 126, "CMD was found and could not be run")                                  \
+    X(EXIT_NOT_FOUND, 127, "CMD was not found")                                                    \
+    X(EXIT_SIGNAL, 128, "plus N: CMD, or baton itself, was ended by signal N")
+
+enum exit_code {
+#define EXIT_CODE_ENUM(symbol, number, text) symbol = (number),
+    EXIT_CODES(EXIT_CODE_ENUM)
+#undef EXIT_CODE_ENUM
+};
+
+/* The exit code that tells a BATON_E… code to the shell. */
+enum exit_code exit_code_of_error(int code);
+
+#endif

@@ -1,0 +1,22 @@
+/* The option tables. An option that several commands share stands in one group that they share. */
+#ifndef CLI_GROUPS_H
+#define CLI_GROUPS_H
+
+#include "cli/option.h"
+
+extern const struct option_group group_general;  /* help, config, log */
+extern const struct option_group group_election; /* provider, node, election */
+extern const struct option_group group_peers;    /* the embedded Raft provider */
+extern const struct option_group group_timing;   /* preset and what overrides it */
+extern const struct option_group group_serve;    /* status on HTTP */
+extern const struct option_group group_client;   /* which node to ask, and how to print */
+extern const struct option_group group_output;   /* json */
+extern const struct option_group group_run;
+extern const struct option_group group_once;
+extern const struct option_group group_pass;
+extern const struct option_group group_demo;
+extern const struct option_group group_bench;
+extern const struct option_group group_help;
+extern const struct option_group group_measure; /* hidden: for bench and tests */
+
+#endif

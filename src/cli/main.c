@@ -1,0 +1,90 @@
+/* The program `baton`: finds the command, gathers its options, and calls it. */
+#include "cli/command.h"
+#include "cli/config.h"
+#include "cli/help.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int gather(const struct command *command, struct options *options, int argc, char **argv,
+                  int *ret_used, struct baton_error *reterr)
+{
+    int code = options_take_flags(options, argc, argv, ret_used, reterr);
+    if (code || (code = options_take_environment(options, reterr))) {
+        return code;
+    }
+    const char *config = options_text(options, "config");
+    if (config) {
+        code = config_take_file(options, config, command_option_is_known, reterr);
+    }
+    (void)command;
+    return code;
+}
+
+static int check_arguments(const struct command *command, int count, char **argv,
+                           struct baton_error *reterr)
+{
+    if (count < command->arguments_min) {
+        return error_set(reterr, BATON_EINVAL, "%s is missing",
+                         *command->arguments ? command->arguments : "an argument");
+    }
+    if (command->arguments_max >= 0 && count > command->arguments_max) {
+        return error_set(reterr, BATON_EINVAL, "'%s': one argument too many",
+                         argv[command->arguments_max]);
+    }
+    return 0;
+}
+
+static int call(const struct command *command, int argc, char **argv)
+{
+    struct options *options = options_new(command->groups);
+    struct invocation invocation = {.command = command, .options = options};
+    struct baton_error error = {0};
+    int used = 1;
+    if (!options) {
+        error_set(&error, BATON_ENOMEM, "out of memory");
+        return command_fail(&invocation, &error);
+    }
+    int code = gather(command, options, argc, argv, &used, &error);
+    int result;
+    if (!code && options_flag(options, "help")) {
+        help_text(stdout, command);
+        result = EXIT_OK;
+    } else if (code || check_arguments(command, argc - used, argv + used, &error)) {
+        result = command_fail(&invocation, &error);
+        if (options_is_set(options, "config") && options_source(options, "config") &&
+            result == EXIT_REFUSED) {
+            result = EXIT_USAGE_WRONG;
+        }
+    } else {
+        invocation.argc = argc - used;
+        invocation.argv = argv + used;
+        result = command->main(&invocation);
+    }
+    options_free(options);
+    if (fflush(stdout) != 0 && result == EXIT_OK) {
+        result = EXIT_STORAGE;
+    }
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "";
+    if (strcmp(word, "--version") == 0) {
+        puts("baton " BATON_VERSION_TEXT);
+        return EXIT_OK;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        help_text(stdout, NULL);
+        return EXIT_OK;
+    }
+    const struct command *command = command_find(word);
+    if (!command) {
+        (void)fprintf(stderr, *word ? "baton: '%s': no such command; 'baton --help' lists them\n"
+                                    : "baton: a command is missing%s; 'baton --help' lists them\n",
+                      word);
+        return EXIT_USAGE_WRONG;
+    }
+    return call(command, argc - 1, argv + 1);
+}

@@ -1,0 +1,270 @@
+#include "cli/member_internal.h"
+
+#include "cli/notify.h"
+#include "cli/value.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CLOSE_WAIT_MS = 2000 };
+
+struct logger *member_logger(const struct options *options)
+{
+    int level = log_level_parse(options_text(options, "log-level"));
+    enum log_format format = log_format_for(STDERR_FILENO, options_flag(options, "log-json"));
+    return logger_new(STDERR_FILENO, format, (enum log_level)level);
+}
+
+bool member_is_leader(const struct member *member, uint64_t *ret_epoch)
+{
+    return lease_cell_is_leader(member->cell, ret_epoch);
+}
+
+span member_lease_left(const struct member *member)
+{
+    return lease_cell_remaining(member->cell);
+}
+
+const char *member_node(const struct member *member)
+{
+    return member->node;
+}
+
+const char *member_election(const struct member *member)
+{
+    return options_text(member->config.options, "election");
+}
+
+struct provider *member_provider(const struct member *member)
+{
+    return member->provider;
+}
+
+int member_resign(struct member *member, const char *to, span timeout, struct baton_error *reterr)
+{
+    return member->provider->ops->resign(member->election, to, instant_add(clock_now(), timeout),
+                                         reterr);
+}
+
+/* ---- Events ----------------------------------------------------------------------------------- */
+
+static void count_event(struct member *member, const struct baton_event *event)
+{
+    member->events++;
+    member->elections_won += event->type == BATON_EVENT_ACQUIRED;
+    member->leaderships_lost += event->type == BATON_EVENT_LOST;
+    member->leader_changes += event->type == BATON_EVENT_LEADER;
+}
+
+static enum log_level level_of(const struct baton_event *event)
+{
+    switch (event->type) {
+    case BATON_EVENT_ERROR:
+    case BATON_EVENT_JEOPARDY:
+    case BATON_EVENT_INSTABILITY:
+        return LOG_WARNING;
+    case BATON_EVENT_ACQUIRED:
+    case BATON_EVENT_LOST:
+    case BATON_EVENT_LEADER:
+        return LOG_NOTICE;
+    default:
+        return LOG_INFO;
+    }
+}
+
+static void log_event(struct member *member, const struct baton_event *event)
+{
+    const char *loss = event->type == BATON_EVENT_LOST ? baton_loss_name(event->loss) : NULL;
+    const char *text = event->error.code ? event->error.message : event->text;
+    LOG_EVENT(member->config.logger, level_of(event), baton_event_name(event->type),
+              LOG_U64("epoch", event->epoch), LOG_STR("member", event->member.id),
+              LOG_STR("loss", loss), LOG_STR("text", text));
+}
+
+static void publish_event(struct member *member, const struct baton_event *event)
+{
+    json_t *line = member->control ? member_event_json(event) : NULL;
+    if (line) {
+        control_server_publish(member->control, line);
+    }
+    json_decref(line);
+}
+
+static void tell_systemd(const struct baton_event *event)
+{
+    char text[BATON_NAME_MAX + 64];
+    if (event->type == BATON_EVENT_ACQUIRED) {
+        (void)snprintf(text, sizeof(text), "leads in epoch %llu", (unsigned long long)event->epoch);
+        notify_status(text);
+    } else if (event->type == BATON_EVENT_LEADER) {
+        (void)snprintf(text, sizeof(text), "%s leads",
+                       event->member.id[0] ? event->member.id : "nobody");
+        notify_status(text);
+    }
+}
+
+/* The command acts first: it is what the milliseconds are saved for. */
+static void on_event(void *userdata, const struct baton_event *event)
+{
+    struct member *member = userdata;
+    member->config.on_event(member->config.userdata, event);
+    count_event(member, event);
+    member_pass_watch(member, event);
+    log_event(member, event);
+    publish_event(member, event);
+    tell_systemd(event);
+}
+
+/* ---- Opening ---------------------------------------------------------------------------------- */
+
+static int name_node(struct member *member, struct baton_error *reterr)
+{
+    const char *name = options_text(member->config.options, "node");
+    char host[256] = "";
+    if (!name) {
+        (void)gethostname(host, sizeof(host) - 1);
+        name = host;
+    }
+    if (strlen(name) >= sizeof(member->node) || !*name) {
+        return error_set(reterr, BATON_EINVAL, "--node '%s': must have 1 to %d bytes", name,
+                         BATON_NAME_MAX - 1);
+    }
+    strcpy(member->node, name);
+    return 0;
+}
+
+static int campaign(struct member *member, struct baton_error *reterr)
+{
+    struct provider_campaign campaign = {.election = member_election(member),
+                                         .eligible = true,
+                                         .cell = member->cell,
+                                         .on_event = on_event,
+                                         .userdata = member};
+    return member->provider->ops->campaign(&member->election, member->provider, &campaign, reterr);
+}
+
+static int open_control(struct member *member, struct baton_error *reterr)
+{
+    const char *data = member_data(member->config.options);
+    if (!data) {
+        return 0; /* a provider without a data directory: no control socket */
+    }
+    if (asprintf(&member->control_path, "%s/control.sock", data) < 0) {
+        member->control_path = NULL;
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    return control_server_open(&member->control, member->config.loop, member->control_path,
+                               member_on_control, member, reterr);
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_alive();
+}
+
+static void start_timers(struct member *member)
+{
+    uint64_t interval_ms = (uint64_t)(notify_interval().ns / 1000000);
+    (void)uv_timer_init(member->config.loop, &member->pass.timer);
+    (void)uv_timer_init(member->config.loop, &member->watchdog);
+    member->pass.timer.data = member;
+    member->has_timers = true;
+    if (interval_ms) {
+        (void)uv_timer_start(&member->watchdog, on_watchdog, interval_ms, interval_ms);
+    }
+}
+
+static int open_parts(struct member *member, struct baton_error *reterr)
+{
+    int code = name_node(member, reterr);
+    if (!code) {
+        code = member_provider_open(member, reterr);
+    }
+    if (!code && member->config.has_doors) {
+        /* Doors before the campaign: who cannot open them must not lead for a moment. */
+        code = open_control(member, reterr);
+        code = code ? code : member_http_open(member, reterr);
+    }
+    return code ? code : campaign(member, reterr);
+}
+
+static void discard(void *userdata)
+{
+    (void)userdata;
+}
+
+int member_open(struct member **ret, const struct member_config *config,
+                struct baton_error *reterr)
+{
+    struct member *member = calloc(1, sizeof(*member));
+    struct lease_cell *cell = lease_cell_new();
+    json_t *members = json_array();
+    if (!member || !cell || !members) {
+        free(member);
+        lease_cell_free(cell);
+        json_decref(members);
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    member->config = *config;
+    member->cell = cell;
+    member->members = members;
+    member->started = clock_now();
+    start_timers(member);
+    int code = open_parts(member, reterr);
+    if (code) {
+        member_close(member, discard, NULL);
+        (void)uv_run(config->loop, UV_RUN_DEFAULT);
+        member_free(member);
+        return code;
+    }
+    notify_ready();
+    *ret = member;
+    return 0;
+}
+
+/* ---- Closing ---------------------------------------------------------------------------------- */
+
+static void on_provider_closed(void *userdata)
+{
+    struct member *member = userdata;
+    control_server_close(member->control);
+    member->control = NULL;
+    http_server_close(member->http);
+    if (member->has_timers) {
+        uv_close((uv_handle_t *)&member->pass.timer, NULL);
+        uv_close((uv_handle_t *)&member->watchdog, NULL);
+        member->has_timers = false;
+    }
+    member->closed(member->closed_userdata);
+}
+
+void member_close(struct member *member, void (*closed)(void *userdata), void *userdata)
+{
+    if (member->is_closing) {
+        return;
+    }
+    member->is_closing = true;
+    member->closed = closed;
+    member->closed_userdata = userdata;
+    notify_stopping();
+    if (member->provider) {
+        member->provider->ops->close(member->provider, on_provider_closed, member);
+    } else {
+        on_provider_closed(member);
+    }
+}
+
+void member_free(struct member *member)
+{
+    if (!member) {
+        return;
+    }
+    http_server_free(member->http);
+    lease_cell_free(member->cell);
+    json_decref(member->members);
+    free(member->control_path);
+    free(member);
+}

@@ -1,0 +1,54 @@
+/* One process's part in an election, with its doors: what node, run and once have in common.
+ *
+ *     options ──▶ member ──▶ provider ──▶ events ──▶ log, control socket's watchers, systemd
+ *                   │                        └─────▶ on_event (the command's own)
+ *                   └──▶ control socket, status server
+ *
+ * Everything runs on one libuv loop, and on its thread.
+ */
+#ifndef CLI_MEMBER_H
+#define CLI_MEMBER_H
+
+#include "base/log.h"
+#include "cli/option.h"
+#include "provider/provider.h"
+
+#include <jansson.h>
+
+struct member; /* opaque */
+
+struct member_config {
+    uv_loop_t *loop;
+    const struct options *options;
+    struct logger *logger;
+    const char *proofs; /* the default of --proofs, or NULL */
+    bool has_doors;     /* control socket and status server */
+    provider_event_cb on_event;
+    void *userdata;
+};
+
+/* On failure nothing is left behind but handles that the loop closes when it next runs. */
+int member_open(struct member **ret, const struct member_config *config,
+                struct baton_error *reterr);
+
+/* Hands leadership over if it leads, leaves, closes the doors. `closed` comes once; after it the
+ * loop is to be run until it is done, then member_free. */
+void member_close(struct member *member, void (*closed)(void *userdata), void *userdata);
+void member_free(struct member *member); /* NULL allowed */
+
+/* Void first, then transfer; BATON_ENOTLEADER. */
+int member_resign(struct member *member, const char *to, span timeout, struct baton_error *reterr);
+
+bool member_is_leader(const struct member *member, uint64_t *ret_epoch);
+span member_lease_left(const struct member *member);
+const char *member_node(const struct member *member);
+const char *member_election(const struct member *member);
+struct provider *member_provider(const struct member *member);
+
+/* The data directory of --data or $STATE_DIRECTORY; NULL: neither. */
+const char *member_data(const struct options *options);
+
+/* A logger as --log-level and --log-json want it, on standard error; NULL when out of memory. */
+struct logger *member_logger(const struct options *options);
+
+#endif

@@ -1,0 +1,284 @@
+/* What a member does for those who call on its control socket. */
+#include "cli/member_internal.h"
+
+#include "cli/value.h"
+#ifdef BATON_PROVIDER_RAFT
+#include "provider/raft/raft_provider.h"
+#endif
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A call that is answered later. */
+struct call {
+    struct member *member;
+    uint64_t client;
+    bool wants_members; /* only */
+};
+
+static struct call *call_new(struct member *member, uint64_t client)
+{
+    struct call *call = calloc(1, sizeof(*call));
+    if (call) {
+        call->member = member;
+        call->client = client;
+    }
+    return call;
+}
+
+static void answer(struct member *member, uint64_t client, json_t *json)
+{
+    if (member->control) {
+        control_server_answer(member->control, client, json);
+    } else {
+        json_decref(json);
+    }
+}
+
+static void answer_code(struct member *member, uint64_t client, int code,
+                        const struct baton_error *error)
+{
+    if (code) {
+        const char *text = error && error->code ? error->message : baton_strerror(code);
+        answer(member, client, member_error_json(code, text));
+    } else {
+        answer(member, client, json_pack("{s:b}", "ok", 1));
+    }
+}
+
+static void on_refreshed(void *userdata, int code)
+{
+    struct call *call = userdata;
+    struct member *member = call->member;
+    if (code) {
+        answer_code(member, call->client, code, NULL);
+    } else if (call->wants_members) {
+        answer(member, call->client,
+               json_pack("{s:b,s:O}", "ok", 1, "members", member->members));
+    } else {
+        answer(member, call->client, member_status_json(member));
+    }
+    free(call);
+}
+
+static int do_status(struct member *member, uint64_t client, const json_t *request,
+                     struct baton_error *reterr)
+{
+    const char *what = json_string_value(json_object_get(request, "do"));
+    struct call *call = call_new(member, client);
+    if (!call) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    call->wants_members = strcmp(what, "members") == 0;
+    int code = member_refresh(member, on_refreshed, call, reterr);
+    if (code) {
+        free(call);
+    }
+    return code;
+}
+
+static int do_watch(struct member *member, uint64_t client, const json_t *request,
+                    struct baton_error *reterr)
+{
+    (void)request;
+    (void)reterr;
+    control_server_subscribe(member->control, client);
+    return 0;
+}
+
+static int do_pass(struct member *member, uint64_t client, const json_t *request,
+                   struct baton_error *reterr)
+{
+    const char *to = json_string_value(json_object_get(request, "to"));
+    json_int_t timeout_ms = json_integer_value(json_object_get(request, "timeout_ms"));
+    struct baton_member leader = {0};
+    uint64_t epoch = 0;
+    if (!member_is_leader(member, NULL)) {
+        member->provider->ops->leader(member->election, &leader, &epoch);
+        return error_set(reterr, BATON_ENOTLEADER,
+                         "%s does not lead, %s does; ask there", member->node,
+                         leader.id[0] ? leader.name : "nobody known to it");
+    }
+    if (member->pass.client) {
+        return error_set(reterr, BATON_EBUSY, "leadership is being passed on already");
+    }
+    timeout_ms = timeout_ms < 1 || timeout_ms > 3600000 ? 30000 : timeout_ms;
+    member->pass.client = client;
+    int code = member_resign(member, to, SPAN_MS(timeout_ms), reterr);
+    if (code) {
+        member->pass.client = 0;
+        return code;
+    }
+    (void)uv_timer_start(&member->pass.timer, member_on_pass_timeout, (uint64_t)timeout_ms, 0);
+    return 0;
+}
+
+void member_on_pass_timeout(uv_timer_t *timer)
+{
+    struct member *member = timer->data;
+    answer(member, member->pass.client,
+           member_error_json(BATON_ETIMEDOUT, "no other node has taken over in time"));
+    member->pass.client = 0;
+}
+
+void member_pass_watch(struct member *member, const struct baton_event *event)
+{
+    bool is_taken = (event->type == BATON_EVENT_LEADER ||
+                     event->type == BATON_EVENT_ELECTION_COMPLETED) &&
+                    event->member.id[0] && strcmp(event->member.name, member->node) != 0;
+    bool is_back = event->type == BATON_EVENT_ACQUIRED;
+    if (!member->pass.client || (!is_taken && !is_back)) {
+        return;
+    }
+    json_t *json =
+        is_taken ? json_pack("{s:b,s:s,s:I}", "ok", 1, "leader", event->member.id, "epoch",
+                             (json_int_t)event->epoch)
+                 : member_error_json(BATON_ECONFLICT, "nobody took over: this node leads again");
+    answer(member, member->pass.client, json);
+    member->pass.client = 0;
+    (void)uv_timer_stop(&member->pass.timer);
+}
+
+static int set_cordoned(struct member *member, uint64_t client, bool is_cordoned,
+                        struct baton_error *reterr)
+{
+    int code = member->provider->ops->set_eligible(member->election, !is_cordoned, reterr);
+    if (!code) {
+        member->is_cordoned = is_cordoned;
+        answer_code(member, client, 0, NULL);
+    }
+    return code;
+}
+
+static int do_cordon(struct member *member, uint64_t client, const json_t *request,
+                     struct baton_error *reterr)
+{
+    (void)request;
+    return set_cordoned(member, client, true, reterr);
+}
+
+static int do_uncordon(struct member *member, uint64_t client, const json_t *request,
+                       struct baton_error *reterr)
+{
+    (void)request;
+    return set_cordoned(member, client, false, reterr);
+}
+
+static void on_operated(void *userdata, int code, const struct baton_error *error)
+{
+    struct call *call = userdata;
+    answer_code(call->member, call->client, code, error);
+    free(call);
+}
+
+/* NAME=HOST:PORT */
+static int parse_member(const char *text, struct baton_member *ret, struct baton_error *reterr)
+{
+    const char *equals = strchr(text, '=');
+    char host[BATON_ADDRESS_MAX];
+    int port;
+    if (!equals || equals == text || equals - text >= BATON_NAME_MAX ||
+        strlen(equals + 1) >= BATON_ADDRESS_MAX) {
+        return error_set(reterr, BATON_EINVAL, "'%s': must be NAME=HOST:PORT", text);
+    }
+    int code = value_address(equals + 1, false, host, sizeof(host), &port, reterr);
+    if (code) {
+        return code;
+    }
+    *ret = (struct baton_member){.weight = 1};
+    memcpy(ret->name, text, (size_t)(equals - text));
+    memcpy(ret->id, ret->name, sizeof(ret->id));
+    strcpy(ret->address, equals + 1);
+    return 0;
+}
+
+static int do_join(struct member *member, uint64_t client, const json_t *request,
+                   struct baton_error *reterr)
+{
+    const char *text = json_string_value(json_object_get(request, "member"));
+    struct baton_member added;
+    if (!(member->provider->ops->features & PROVIDER_OPERATE)) {
+        return error_set(reterr, BATON_ENOTSUP, "%s: members of this provider come and go by "
+                                                "themselves",
+                         member->provider->ops->scheme);
+    }
+    int code = parse_member(text ? text : "", &added, reterr);
+    struct call *call = code ? NULL : call_new(member, client);
+    if (!call) {
+        return code ? code : error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    code = member->provider->ops->member_add(member->election, &added, on_operated, call, reterr);
+    if (code) {
+        free(call);
+    }
+    return code;
+}
+
+static int do_leave(struct member *member, uint64_t client, const json_t *request,
+                    struct baton_error *reterr)
+{
+    const char *text = json_string_value(json_object_get(request, "member"));
+    if (!(member->provider->ops->features & PROVIDER_OPERATE)) {
+        return error_set(reterr, BATON_ENOTSUP, "%s: members of this provider come and go by "
+                                                "themselves",
+                         member->provider->ops->scheme);
+    }
+    struct call *call = text ? call_new(member, client) : NULL;
+    if (!call) {
+        return error_set(reterr, BATON_EINVAL, "the member's name is missing");
+    }
+    int code = member->provider->ops->member_remove(member->election, text, on_operated, call,
+                                                    reterr);
+    if (code) {
+        free(call);
+    }
+    return code;
+}
+
+static int do_isolate(struct member *member, uint64_t client, const json_t *request,
+                      struct baton_error *reterr)
+{
+    const struct options *options = member->config.options;
+    if (!options_find(options, "test-switches") || !options_flag(options, "test-switches")) {
+        return error_set(reterr, BATON_EAUTH, "this node was not started for tests");
+    }
+#ifdef BATON_PROVIDER_RAFT
+    if (strcmp(member->provider->ops->scheme, "raft") == 0) {
+        raft_provider_isolate(member->provider, json_is_true(json_object_get(request, "on")));
+        answer_code(member, client, 0, NULL);
+        return 0;
+    }
+#endif
+    (void)client;
+    (void)request;
+    return error_set(reterr, BATON_ENOTSUP, "only nodes of the raft provider can be cut off");
+}
+
+static const struct {
+    const char *name;
+    int (*act)(struct member *member, uint64_t client, const json_t *request,
+               struct baton_error *reterr);
+} requests[] = {
+    {"status", do_status},     {"members", do_status}, {"watch", do_watch}, {"pass", do_pass},
+    {"cordon", do_cordon},     {"uncordon", do_uncordon}, {"join", do_join}, {"leave", do_leave},
+    {"isolate", do_isolate},
+};
+
+void member_on_control(void *userdata, uint64_t client, const json_t *request)
+{
+    struct member *member = userdata;
+    struct baton_error error = {0};
+    const char *what = json_string_value(json_object_get(request, "do"));
+    for (size_t i = 0; what && i < sizeof(requests) / sizeof(requests[0]); i++) {
+        if (strcmp(requests[i].name, what) == 0) {
+            int code = requests[i].act(member, client, request, &error);
+            if (code) {
+                answer_code(member, client, code, &error);
+            }
+            return;
+        }
+    }
+    error_set(&error, BATON_EINVAL, "'%s': no such request", what ? what : "");
+    answer_code(member, client, BATON_EINVAL, &error);
+}

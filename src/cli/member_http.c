@@ -1,0 +1,117 @@
+/* The status server of a member. */
+#include "cli/member_internal.h"
+
+#include "cli/value.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void put_json(struct http_answer *answer, unsigned status, json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    answer->status = text ? status : 500;
+    answer->type = "application/json";
+    if (text) {
+        buffer_put_text(&answer->body, text);
+        buffer_put_text(&answer->body, "\n");
+    }
+    free(text);
+    json_decref(json);
+}
+
+static void ignore(void *userdata, int code)
+{
+    (void)userdata;
+    (void)code;
+}
+
+static void answer_leader(struct member *member, struct http_answer *answer)
+{
+    struct baton_member leader = {0};
+    uint64_t epoch = 0;
+    bool leads = member_is_leader(member, NULL);
+    member->provider->ops->leader(member->election, &leader, &epoch);
+    put_json(answer, leads ? 200 : 503,
+             json_pack("{s:b,s:s,s:s,s:I}", "is_leader", (int)leads, "leader", leader.id, "address",
+                       leader.address, "epoch", (json_int_t)epoch));
+}
+
+static void on_request(void *userdata, const char *path, struct http_answer *answer)
+{
+    struct member *member = userdata;
+    if (strcmp(path, "/status") == 0) {
+        (void)member_refresh(member, ignore, NULL, NULL);
+        put_json(answer, 200, member_status_json(member));
+    } else if (strcmp(path, "/healthz") == 0) {
+        put_json(answer, 200, json_pack("{s:b}", "ok", 1));
+    } else if (strcmp(path, "/leader") == 0) {
+        answer_leader(member, answer);
+    } else if (strcmp(path, "/metrics") == 0) {
+        answer->status = 200;
+        answer->type = "text/plain; version=0.0.4";
+        member_metrics(member, &answer->body);
+    }
+}
+
+static int read_token(const char *path, char ret[static HTTP_TOKEN_MAX],
+                      struct baton_error *reterr)
+{
+    struct stat about;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t bytes = -1;
+    if (fd >= 0 && fstat(fd, &about) == 0 && (about.st_mode & 077) != 0) {
+        close(fd);
+        return error_set(reterr, BATON_EAUTH,
+                         "--http-token-file %s: others may read it; chmod 600 it first", path);
+    }
+    if (fd >= 0) {
+        bytes = read(fd, ret, HTTP_TOKEN_MAX - 1);
+        close(fd);
+    }
+    if (bytes < 0) {
+        return error_set(reterr, BATON_EIO, "--http-token-file %s: %s", path, strerror(errno));
+    }
+    ret[bytes] = '\0';
+    ret[strcspn(ret, "\r\n")] = '\0';
+    return strlen(ret) >= 16 ? 0
+                             : error_set(reterr, BATON_EINVAL,
+                                         "--http-token-file %s: the token is shorter than 16 "
+                                         "characters",
+                                         path);
+}
+
+int member_http_open(struct member *member, struct baton_error *reterr)
+{
+    const struct options *options = member->config.options;
+    const char *address = options_text(options, "http");
+    const char *token_file = options_text(options, "http-token-file");
+    const char *hosts[17] = {0};
+    char host[256];
+    char token[HTTP_TOKEN_MAX];
+    int port = 0;
+    if (!address) {
+        return 0;
+    }
+    int code = value_address(address, true, host, sizeof(host), &port, reterr);
+    if (!code && token_file) {
+        code = read_token(token_file, token, reterr);
+    }
+    if (code) {
+        return code;
+    }
+    for (size_t i = 0; i < options_count(options, "http-host") && i < 16; i++) {
+        hosts[i] = options_item(options, "http-host", i);
+    }
+    struct http_config config = {.loop = member->config.loop,
+                                 .host = host,
+                                 .port = port,
+                                 .token = token_file ? token : NULL,
+                                 .hosts = hosts,
+                                 .on_request = on_request,
+                                 .userdata = member};
+    return http_server_open(&member->http, &config, reterr);
+}

@@ -1,0 +1,61 @@
+/* Between the files member*.c; not for others. */
+#ifndef CLI_MEMBER_INTERNAL_H
+#define CLI_MEMBER_INTERNAL_H
+
+#include "cli/member.h"
+#include "net/control.h"
+#include "net/http_server.h"
+
+enum { MEMBER_OPTIONS_MAX = 64 };
+
+struct pass {
+    uint64_t client; /* 0: none is under way */
+    uv_timer_t timer;
+};
+
+struct member {
+    struct member_config config;
+    struct provider *provider;
+    struct provider_election *election;
+    struct lease_cell *cell;
+    struct control_server *control;
+    struct http_server *http;
+    struct pass pass;
+    uv_timer_t watchdog;
+    bool has_timers;
+    bool is_cordoned;
+    bool is_closing;
+    instant started;
+    char node[BATON_NAME_MAX];
+    char *control_path;
+    json_t *members; /* as last told */
+    uint64_t elections_won;
+    uint64_t leaderships_lost;
+    uint64_t leader_changes;
+    uint64_t events;
+    void (*closed)(void *userdata);
+    void *closed_userdata;
+};
+
+/* member_provider.c */
+int member_provider_open(struct member *member, struct baton_error *reterr);
+
+/* member_status.c: new references; NULL when out of memory. */
+json_t *member_status_json(struct member *member);
+json_t *member_event_json(const struct baton_event *event);
+json_t *member_member_json(const struct baton_member *member);
+json_t *member_error_json(int code, const char *text);
+void member_metrics(struct member *member, struct buffer *ret);
+/* Asks the provider for the members; `done` comes with member->members renewed, or a code. */
+int member_refresh(struct member *member, void (*done)(void *userdata, int code), void *userdata,
+                   struct baton_error *reterr);
+
+/* member_control.c */
+void member_on_control(void *userdata, uint64_t client, const json_t *request);
+void member_pass_watch(struct member *member, const struct baton_event *event);
+void member_on_pass_timeout(uv_timer_t *timer);
+
+/* member_http.c */
+int member_http_open(struct member *member, struct baton_error *reterr);
+
+#endif

@@ -1,0 +1,106 @@
+/* `baton node`: a member and nothing else, until it is told to stop. */
+#include "cli/act.h"
+#include "cli/command.h"
+#include "cli/member.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct node {
+    uv_loop_t loop;
+    uv_signal_t signals[2];
+    struct member *member;
+    struct act *act; /* measurement only */
+    unsigned slot;
+    void *resident;
+    int result;
+};
+
+/* What a measured program does with leadership: it looks, and stamps that it acted. */
+static void on_event(void *userdata, const struct baton_event *event)
+{
+    struct node *node = userdata;
+    uint64_t epoch = 0;
+    if (node->act && node->member && event->type == BATON_EVENT_ACQUIRED &&
+        member_is_leader(node->member, &epoch)) {
+        act_stamp_acquired(node->act, node->slot, epoch, clock_now());
+    } else if (node->act && event->type == BATON_EVENT_LOST) {
+        act_stamp_lost(node->act, node->slot, (instant){event->at_ns});
+    }
+}
+
+static void on_closed(void *userdata)
+{
+    struct node *node = userdata;
+    uv_close((uv_handle_t *)&node->signals[0], NULL);
+    uv_close((uv_handle_t *)&node->signals[1], NULL);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct node *node = handle->data;
+    (void)number;
+    member_close(node->member, on_closed, node);
+}
+
+static void listen_to_signals(struct node *node)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    for (size_t i = 0; i < 2; i++) {
+        (void)uv_signal_init(&node->loop, &node->signals[i]);
+        node->signals[i].data = node;
+        (void)uv_signal_start(&node->signals[i], on_signal, numbers[i]);
+    }
+}
+
+static int prepare_measure(struct node *node, const struct options *options,
+                           struct baton_error *reterr)
+{
+    const char *path = options_text(options, "act-file");
+    size_t bytes = (size_t)options_number(options, "resident-mb") << 20;
+    if (bytes) {
+        node->resident = malloc(bytes);
+        if (!node->resident) {
+            return error_set(reterr, BATON_ENOMEM, "--resident-mb: out of memory");
+        }
+        memset(node->resident, 0x5a, bytes);
+    }
+    node->slot = (unsigned)options_number(options, "act-slot");
+    return path ? act_open(&node->act, path, reterr) : 0;
+}
+
+static int run(struct node *node, const struct invocation *invocation, struct logger *logger,
+               struct baton_error *reterr)
+{
+    struct member_config config = {.loop = &node->loop,
+                                   .options = invocation->options,
+                                   .logger = logger,
+                                   .has_doors = true,
+                                   .on_event = on_event,
+                                   .userdata = node};
+    int code = prepare_measure(node, invocation->options, reterr);
+    code = code ? code : member_open(&node->member, &config, reterr);
+    if (!code) {
+        listen_to_signals(node);
+        (void)uv_run(&node->loop, UV_RUN_DEFAULT);
+        member_free(node->member);
+    }
+    return code;
+}
+
+int node_main(const struct invocation *invocation)
+{
+    struct node node = {0};
+    struct baton_error error = {0};
+    struct logger *logger = member_logger(invocation->options);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)uv_loop_init(&node.loop);
+    int code = run(&node, invocation, logger, &error);
+    int result = code ? command_fail(invocation, &error) : EXIT_OK;
+    (void)uv_loop_close(&node.loop);
+    act_close(node.act);
+    free(node.resident);
+    logger_free(logger);
+    return result;
+}

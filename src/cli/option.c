@@ -1,0 +1,387 @@
+#include "cli/option.h"
+
+#include "cli/value.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTIONS_MAX = 96, LETTERS_BYTES = 2 * OPTIONS_MAX + 3 };
+
+struct value {
+    const struct option_spec *spec;
+    enum option_source source;
+    char **items; /* owned, each too; one unless a list */
+    size_t count;
+};
+
+struct options {
+    struct value values[OPTIONS_MAX];
+    size_t count;
+};
+
+void option_groups_visit(const struct option_group *const *groups,
+                         void (*each)(void *userdata, const struct option_group *group,
+                                      const struct option_spec *spec),
+                         void *userdata)
+{
+    for (size_t i = 0; groups[i]; i++) {
+        for (const struct option_spec *spec = groups[i]->specs; spec->name; spec++) {
+            each(userdata, groups[i], spec);
+        }
+    }
+}
+
+static void add_value(void *userdata, const struct option_group *group,
+                      const struct option_spec *spec)
+{
+    struct options *options = userdata;
+    (void)group;
+    assert(options->count < OPTIONS_MAX);
+    assert(strlen(spec->name) < OPTION_NAME_MAX);
+    options->values[options->count++] = (struct value){.spec = spec};
+}
+
+struct options *options_new(const struct option_group *const *groups)
+{
+    struct options *options = calloc(1, sizeof(*options));
+    if (options) {
+        option_groups_visit(groups, add_value, options);
+    }
+    return options;
+}
+
+static void clear_value(struct value *value)
+{
+    for (size_t i = 0; i < value->count; i++) {
+        free(value->items[i]);
+    }
+    free(value->items);
+    value->items = NULL;
+    value->count = 0;
+}
+
+void options_free(struct options *options)
+{
+    if (!options) {
+        return;
+    }
+    for (size_t i = 0; i < options->count; i++) {
+        clear_value(&options->values[i]);
+    }
+    free(options);
+}
+
+static struct value *find_value(const struct options *options, const char *name)
+{
+    for (size_t i = 0; i < options->count; i++) {
+        if (strcmp(options->values[i].spec->name, name) == 0) {
+            return (struct value *)&options->values[i];
+        }
+    }
+    return NULL;
+}
+
+const struct option_spec *options_find(const struct options *options, const char *name)
+{
+    const struct value *value = find_value(options, name);
+    return value ? value->spec : NULL;
+}
+
+static int check_text(const char *text, struct baton_error *reterr)
+{
+    if (strlen(text) > OPTION_TEXT_MAX) {
+        return error_set(reterr, BATON_EINVAL, "longer than %d bytes", OPTION_TEXT_MAX);
+    }
+    for (const char *at = text; *at; at++) {
+        if (iscntrl((unsigned char)*at)) {
+            return error_set(reterr, BATON_EINVAL, "'%s': control characters are not allowed",
+                             text);
+        }
+    }
+    return 0;
+}
+
+static int check_value(const struct option_spec *spec, const char *text, struct baton_error *reterr)
+{
+    int64_t number;
+    span min;
+    span max;
+    bool flag;
+    char host[OPTION_TEXT_MAX];
+    int port;
+    int code = check_text(text, reterr);
+    if (code) {
+        return code;
+    }
+    switch (spec->type) {
+    case OPTION_FLAG:
+        return value_flag(text, &flag, reterr);
+    case OPTION_NUMBER:
+        return value_number(text, spec->min, spec->max, &number, reterr);
+    case OPTION_DURATION:
+        return value_duration(text, &min, reterr);
+    case OPTION_RANGE:
+        return value_range(text, &min, &max, reterr);
+    case OPTION_CHOICE:
+        return value_choice(text, spec->choices, reterr);
+    case OPTION_ADDRESS:
+        return value_address(text, true, host, sizeof(host), &port, reterr);
+    case OPTION_TEXT:
+    case OPTION_LIST:
+        break;
+    }
+    if (*text == '\0') {
+        return error_set(reterr, BATON_EINVAL, "'': must not be empty");
+    }
+    return 0;
+}
+
+static int append_item(struct value *value, const char *text, struct baton_error *reterr)
+{
+    if (value->count == OPTION_LIST_MAX) {
+        return error_set(reterr, BATON_EINVAL, "given more than %d times", OPTION_LIST_MAX);
+    }
+    char **items = realloc(value->items, (value->count + 1) * sizeof(*items));
+    if (!items) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    value->items = items;
+    items[value->count] = strdup(text);
+    if (!items[value->count]) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    value->count++;
+    return 0;
+}
+
+int options_take(struct options *options, enum option_source source, const char *name,
+                 const char *text, struct baton_error *reterr)
+{
+    struct value *value = find_value(options, name);
+    if (!value) {
+        return error_set(reterr, BATON_ENOENT, "there is no option '%s'", name);
+    }
+    int code = check_value(value->spec, text, reterr);
+    if (code) {
+        return code;
+    }
+    if (value->count > 0 && value->source > source) {
+        return 0;
+    }
+    bool adds = value->spec->type == OPTION_LIST && value->source == source;
+    if (!adds) {
+        clear_value(value);
+    }
+    value->source = source;
+    return append_item(value, text, reterr);
+}
+
+/* ---- Command line ---------------------------------------------------------------------------- */
+
+/* getopt's own table. Flags take no value there; the numbers index options->values. */
+static void fill_getopt(const struct options *options, struct option ret[static OPTIONS_MAX + 1],
+                        char letters[static LETTERS_BYTES])
+{
+    char *at = letters;
+    *at++ = '+'; /* stop at the first word that is no flag: it begins CMD */
+    *at++ = ':'; /* tell a missing value from an unknown flag, and print nothing */
+    for (size_t i = 0; i < options->count; i++) {
+        const struct option_spec *spec = options->values[i].spec;
+        bool takes_value = spec->type != OPTION_FLAG;
+        ret[i] = (struct option){spec->name, takes_value ? required_argument : no_argument, NULL,
+                                 (int)i + 256};
+        if (spec->letter) {
+            *at++ = spec->letter;
+            if (takes_value) {
+                *at++ = ':';
+            }
+        }
+    }
+    ret[options->count] = (struct option){0};
+    *at = '\0';
+}
+
+static const struct option_spec *spec_of_letter(const struct options *options, int letter)
+{
+    for (size_t i = 0; i < options->count; i++) {
+        if (options->values[i].spec->letter == letter) {
+            return options->values[i].spec;
+        }
+    }
+    return NULL;
+}
+
+static int take_flag(struct options *options, int found, struct baton_error *reterr)
+{
+    const struct option_spec *spec = found >= 256 ? options->values[found - 256].spec
+                                                  : spec_of_letter(options, found);
+    const char *text = spec->type == OPTION_FLAG ? "yes" : optarg;
+    int code = options_take(options, OPTION_FLAGS, spec->name, text, reterr);
+    return code ? error_wrap(reterr, "--%s", spec->name) : 0;
+}
+
+int options_take_flags(struct options *options, int argc, char **argv, int *ret_used,
+                       struct baton_error *reterr)
+{
+    struct option longs[OPTIONS_MAX + 1];
+    char letters[LETTERS_BYTES];
+    int found;
+    fill_getopt(options, longs, letters);
+    optind = 0; /* glibc: begin anew */
+    while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+        const char *word = argv[optind - 1];
+        if (found == ':') {
+            return error_set(reterr, BATON_EINVAL, "%s: a value is missing", word);
+        }
+        if (found == '?') {
+            return error_set(reterr, BATON_EINVAL,
+                             "%s: no such flag, or a value where none belongs", word);
+        }
+        int code = take_flag(options, found, reterr);
+        if (code) {
+            return code;
+        }
+    }
+    *ret_used = optind;
+    return 0;
+}
+
+/* ---- Environment ----------------------------------------------------------------------------- */
+
+void option_variable(const struct option_spec *spec, char ret[static OPTION_NAME_MAX + 8])
+{
+    char *at = stpcpy(ret, "BATON_");
+    for (const char *from = spec->name; *from; from++) {
+        *at++ = *from == '-' ? '_' : (char)toupper((unsigned char)*from);
+    }
+    *at = '\0';
+}
+
+static int take_words(struct options *options, const char *name, const char *text,
+                      struct baton_error *reterr)
+{
+    char *copy = strdup(text);
+    char *rest = NULL;
+    int code = 0;
+    if (!copy) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    for (char *word = strtok_r(copy, " ", &rest); word && !code; word = strtok_r(NULL, " ", &rest)) {
+        code = options_take(options, OPTION_ENVIRONMENT, name, word, reterr);
+    }
+    free(copy);
+    return code;
+}
+
+int options_take_environment(struct options *options, struct baton_error *reterr)
+{
+    for (size_t i = 0; i < options->count; i++) {
+        const struct option_spec *spec = options->values[i].spec;
+        char variable[OPTION_NAME_MAX + 8];
+        option_variable(spec, variable);
+        const char *text = getenv(variable);
+        if (!text || !*text) {
+            continue;
+        }
+        int code = spec->type == OPTION_LIST
+                       ? take_words(options, spec->name, text, reterr)
+                       : options_take(options, OPTION_ENVIRONMENT, spec->name, text, reterr);
+        if (code) {
+            return error_wrap(reterr, "%s", variable);
+        }
+    }
+    return 0;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static const struct value *value_of(const struct options *options, const char *name)
+{
+    const struct value *value = find_value(options, name);
+    assert(value);
+    return value;
+}
+
+static const char *text_of(const struct options *options, const char *name, enum option_type type)
+{
+    const struct value *value = value_of(options, name);
+    assert(value->spec->type == type);
+    return value->count > 0 ? value->items[0] : value->spec->initial;
+}
+
+bool options_is_set(const struct options *options, const char *name)
+{
+    return value_of(options, name)->count > 0;
+}
+
+enum option_source options_source(const struct options *options, const char *name)
+{
+    const struct value *value = value_of(options, name);
+    return value->count > 0 ? value->source : OPTION_DEFAULT;
+}
+
+bool options_flag(const struct options *options, const char *name)
+{
+    const char *text = text_of(options, name, OPTION_FLAG);
+    bool flag = false;
+    return text && value_flag(text, &flag, NULL) == 0 && flag;
+}
+
+const char *options_text(const struct options *options, const char *name)
+{
+    const struct value *value = value_of(options, name);
+    assert(value->spec->type != OPTION_LIST && value->spec->type != OPTION_FLAG);
+    return value->count > 0 ? value->items[0] : value->spec->initial;
+}
+
+int64_t options_number(const struct options *options, const char *name)
+{
+    const struct option_spec *spec = value_of(options, name)->spec;
+    const char *text = text_of(options, name, OPTION_NUMBER);
+    int64_t number = 0;
+    if (text) {
+        int code = value_number(text, spec->min, spec->max, &number, NULL);
+        assert(code == 0);
+        (void)code;
+    }
+    return number;
+}
+
+span options_duration(const struct options *options, const char *name)
+{
+    const char *text = text_of(options, name, OPTION_DURATION);
+    span length = {0};
+    if (text) {
+        int code = value_duration(text, &length, NULL);
+        assert(code == 0);
+        (void)code;
+    }
+    return length;
+}
+
+void options_range(const struct options *options, const char *name, span *ret_min, span *ret_max)
+{
+    const char *text = text_of(options, name, OPTION_RANGE);
+    *ret_min = *ret_max = (span){0};
+    if (text) {
+        int code = value_range(text, ret_min, ret_max, NULL);
+        assert(code == 0);
+        (void)code;
+    }
+}
+
+size_t options_count(const struct options *options, const char *name)
+{
+    return value_of(options, name)->count;
+}
+
+const char *options_item(const struct options *options, const char *name, size_t index)
+{
+    const struct value *value = value_of(options, name);
+    assert(index < value->count);
+    return value->items[index];
+}

@@ -1,0 +1,99 @@
+/* Options: one table says everything about them, and everything else is read off the table.
+ *
+ *                 ┌──▶ command line     --election-timeout 75ms-150ms
+ *                 ├──▶ environment      BATON_ELECTION_TIMEOUT=75ms-150ms
+ *   the table ────┼──▶ configuration    election-timeout: 75ms-150ms
+ *                 ├──▶ --help, man pages, shell completions
+ *                 └──▶ the provider     (provider_key: handed on as it is)
+ *
+ * Where an option is given more than once, the command line beats the environment, which beats the
+ * configuration file, which beats the default. A list is replaced whole, never mixed. Values are
+ * checked when they are taken in, wherever they come from, so that reading one cannot fail.
+ */
+#ifndef CLI_OPTION_H
+#define CLI_OPTION_H
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum option_type {
+    OPTION_FLAG,     /* on the command line without a value; elsewhere yes or no */
+    OPTION_TEXT,     /* at most OPTION_TEXT_MAX bytes, no control characters */
+    OPTION_NUMBER,   /* min to max */
+    OPTION_DURATION, /* 15ms, 5s */
+    OPTION_RANGE,    /* 150ms-300ms */
+    OPTION_CHOICE,   /* one of choices */
+    OPTION_ADDRESS,  /* HOST:PORT */
+    OPTION_LIST,     /* repeated; in the environment parted by spaces */
+};
+
+enum { OPTION_TEXT_MAX = 4096, OPTION_LIST_MAX = 1024, OPTION_NAME_MAX = 32 };
+
+struct option_spec {
+    const char *name; /* long, without the dashes */
+    char letter;      /* or 0 */
+    enum option_type type;
+    const char *value;        /* what --help calls the value; NULL for a flag */
+    const char *initial;      /* default as text; NULL: none */
+    const char *choices;      /* "a|b" */
+    int64_t min, max;         /* of a number */
+    const char *provider_key; /* of the provider option that it sets; NULL: not for the provider */
+    const char *help;         /* one sentence, without the full stop */
+    bool is_hidden;           /* for tests and measurements: not in --help and the man pages */
+};
+
+/* Options that belong together, ending with a nameless one. */
+struct option_group {
+    const char *title;
+    const struct option_spec *specs;
+};
+
+enum option_source { OPTION_DEFAULT, OPTION_CONFIG, OPTION_ENVIRONMENT, OPTION_FLAGS };
+
+struct options; /* opaque: the values of one command's options */
+
+/* Groups end with NULL and outlive the result; NULL when out of memory. */
+struct options *options_new(const struct option_group *const *groups);
+void options_free(struct options *options); /* NULL allowed */
+
+/* Takes one value in, for `name` as spelt in the table. A source replaces a lower one, is ignored
+ * under a higher one, and adds to itself if the option is a list. BATON_EINVAL, BATON_ENOENT:
+ * no such option, BATON_ENOMEM. */
+int options_take(struct options *options, enum option_source source, const char *name,
+                 const char *value, struct baton_error *reterr);
+
+/* Takes the flags in front of argv (argv[0] is skipped), up to the first word that is none or a
+ * "--". *ret_used is the number of words used, argv[0] and the "--" included. */
+int options_take_flags(struct options *options, int argc, char **argv, int *ret_used,
+                       struct baton_error *reterr);
+
+/* Takes BATON_… variables that name options of the table. An empty variable counts as not set. */
+int options_take_environment(struct options *options, struct baton_error *reterr);
+
+const struct option_spec *options_find(const struct options *options, const char *name);
+
+/* BATON_ELECTION_TIMEOUT for election-timeout. */
+void option_variable(const struct option_spec *spec, char ret[static OPTION_NAME_MAX + 8]);
+
+/* Reading: the option must be in the table and of that type, which is asserted. */
+bool options_is_set(const struct options *options, const char *name); /* by more than a default */
+bool options_flag(const struct options *options, const char *name);
+const char *options_text(const struct options *options, const char *name); /* NULL: not given */
+int64_t options_number(const struct options *options, const char *name);
+span options_duration(const struct options *options, const char *name);
+void options_range(const struct options *options, const char *name, span *ret_min, span *ret_max);
+size_t options_count(const struct options *options, const char *name);
+const char *options_item(const struct options *options, const char *name, size_t index);
+enum option_source options_source(const struct options *options, const char *name);
+
+/* Calls `each` for every spec of the groups, in their order. */
+void option_groups_visit(const struct option_group *const *groups,
+                         void (*each)(void *userdata, const struct option_group *group,
+                                      const struct option_spec *spec),
+                         void *userdata);
+
+#endif

@@ -1,0 +1,53 @@
+/* A small HTTP server for a node's status, on libwebsockets over a libuv loop of ours.
+ *
+ * It only answers GET and HEAD, so that nothing can be changed through it. Whoever asks must name a
+ * host that is allowed (the address itself, loopback names, and those listed): a page in a browser
+ * that was rebound to this address is refused, and so is a foreign Origin. With a token, every
+ * request but /healthz must show it. Headers above 4 KiB, slow senders and more than
+ * HTTP_CLIENTS_MAX connections are cut off.
+ */
+#ifndef NET_HTTP_SERVER_H
+#define NET_HTTP_SERVER_H
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <uv.h>
+
+enum { HTTP_CLIENTS_MAX = 64, HTTP_BODY_MAX = 4 * 1024 * 1024, HTTP_TOKEN_MAX = 256 };
+
+struct http_answer {
+    unsigned status;
+    const char *type;   /* of the content; static */
+    struct buffer body; /* of at most HTTP_BODY_MAX bytes */
+};
+
+/* Fills the answer to a GET of `path`, on the loop's thread; status 404 where there is none. */
+typedef void (*http_request_cb)(void *userdata, const char *path, struct http_answer *answer);
+
+struct http_config {
+    uv_loop_t *loop;
+    const char *host;         /* an address of this machine */
+    int port;                 /* 0: the kernel chooses */
+    const char *token;        /* NULL: none, which is refused off loopback */
+    const char *const *hosts; /* further names that a request may ask for; NULL-ended, or NULL */
+    http_request_cb on_request;
+    void *userdata;
+};
+
+struct http_server; /* opaque */
+
+/* Texts are copied. BATON_EAUTH: off loopback without a token; BATON_EIO: cannot listen there. */
+int http_server_open(struct http_server **ret, const struct http_config *config,
+                     struct baton_error *reterr);
+int http_server_port(const struct http_server *server);
+/* Call on the loop's thread, then run the loop until it is done, then http_server_free. */
+void http_server_close(struct http_server *server); /* NULL allowed */
+void http_server_free(struct http_server *server);  /* NULL allowed */
+
+/* Whether a Host or Origin names `host` or a name of the list: for tests. */
+bool http_host_is_allowed(const struct http_config *config, const char *host);
+bool http_is_loopback(const char *host);
+
+#endif
