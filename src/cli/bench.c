@@ -1,5 +1,4 @@
 /* `baton bench failover`: real processes, real faults, stamps by those who take over. */
-#include "cli/bench_peers.h"
 #include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -10,12 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { FIRST_LEADER_S = 60, FAILOVER_S = 60 };
 
+struct bench_round {
+    span failover; /* from the fault to another who leads and acts */
+    span gap;      /* nobody led */
+};
+
 struct bench {
     const char *fault;
-    const char *preset;
     struct cluster cluster;
     span silence; /* how long a node that starts does not vote */
 };
@@ -40,7 +44,7 @@ static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
     struct cluster *cluster = &bench->cluster;
     *ret_fault = clock_now();
     if (strcmp(bench->fault, "kill") == 0) {
-        (void)kill(cluster->nodes[leader].pid, SIGKILL);
+        cluster_signal(cluster, leader, SIGKILL);
         return 0;
     }
     if (strcmp(bench->fault, "stop") == 0) {
@@ -49,6 +53,10 @@ static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
     }
     if (strcmp(bench->fault, "partition") == 0) {
         return cluster_cut_off(cluster, leader, true, reterr);
+    }
+    if (cluster->plan.program) {
+        (void)kill(cluster->nodes[leader].pid, SIGUSR1);
+        return 0;
     }
     json_t *request = json_pack("{s:s,s:i}", "do", "pass", "timeout_ms", 10000);
     return cluster_ask(cluster, leader, request, SPAN_S(15), NULL, reterr);
@@ -102,38 +110,69 @@ static int one_round(struct bench *bench, struct bench_round *ret, struct baton_
     return heal(bench, (unsigned)old, reterr);
 }
 
-static int bench_ours(const struct invocation *invocation, struct bench_round *rounds, size_t count,
-                      struct baton_error *reterr)
+/* The peers' programs lie beside this one in a build tree. */
+static int find_peer(const struct options *options, char *ret, size_t bytes,
+                     struct baton_error *reterr)
 {
-    const struct options *options = invocation->options;
-    struct raft_settings settings;
-    struct bench bench = {.fault = options_text(options, "fault"),
-                          .preset = options_text(options, "preset")};
-    struct cluster_plan plan = {.nodes = (unsigned)options_number(options, "nodes"),
-                                .preset = bench.preset,
-                                .guardian = options_text(options, "guardian"),
-                                .resident_mb = options_text(options, "resident-mb")};
-    int code = raft_settings_preset(&settings, bench.preset, reterr);
-    if (code) {
-        return code;
+    const char *provider = options_text(options, "provider");
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    int name_bytes = (int)strcspn(provider, "-");
+    (void)snprintf(ret, bytes, "%.*s/baton-bench-%.*s", slash ? (int)(slash - self) : 0, self,
+                   name_bytes, provider);
+    if (strcmp(options_text(options, "fault"), "partition") == 0) {
+        return error_set(reterr, BATON_ENOTSUP, "--fault partition: only for --provider raft");
     }
-    bench.silence = raft_settings_bounds(&settings).restart_silence;
+    return access(ret, X_OK) == 0
+               ? 0
+               : error_set(reterr, BATON_ENOENT,
+                           "%s: not there; 'make bench' installs and builds the peers", ret);
+}
+
+static int run_rounds(struct bench *bench, const struct cluster_plan *plan,
+                      struct bench_round *rounds, size_t count, struct baton_error *reterr)
+{
     instant begun = clock_now();
-    code = cluster_open(&bench.cluster, &plan, reterr);
+    int code = cluster_open(&bench->cluster, plan, reterr);
     if (code) {
         return code;
     }
-    if (cluster_wait_leader(&bench.cluster, -1, begun,
+    if (cluster_wait_leader(&bench->cluster, -1, begun,
                             instant_add(begun, SPAN_S(FIRST_LEADER_S))) < 0) {
         code = error_set(reterr, BATON_ETIMEDOUT, "no first leader in %d s", FIRST_LEADER_S);
     } else {
-        settle(&bench, true);
+        settle(bench, true);
     }
     for (size_t i = 0; !code && i < count; i++) {
-        code = one_round(&bench, &rounds[i], reterr);
+        code = one_round(bench, &rounds[i], reterr);
     }
-    cluster_close(&bench.cluster, false);
+    cluster_close(&bench->cluster, false);
     return code;
+}
+
+static int run(const struct options *options, struct bench_round *rounds, size_t count,
+               struct baton_error *reterr)
+{
+    const char *provider = options_text(options, "provider");
+    bool is_ours = strcmp(provider, "raft") == 0;
+    char program[4200];
+    struct raft_settings settings;
+    struct bench bench = {.fault = options_text(options, "fault"), .silence = SPAN_MS(1500)};
+    struct cluster_plan plan = {.nodes = (unsigned)options_number(options, "nodes"),
+                                .preset = options_text(options, "preset"),
+                                .guardian = options_text(options, "guardian"),
+                                .resident_mb = options_text(options, "resident-mb"),
+                                .mode = strchr(provider, '-') ? "tuned" : "default"};
+    int code = raft_settings_preset(&settings, plan.preset, reterr);
+    if (!code && is_ours) {
+        bench.silence = raft_settings_bounds(&settings).restart_silence;
+    } else if (!code) {
+        code = find_peer(options, program, sizeof(program), reterr);
+        plan.program = program;
+    }
+    return code ? code : run_rounds(&bench, &plan, rounds, count, reterr);
 }
 
 /* ---- Figures ---------------------------------------------------------------------------------- */
@@ -225,10 +264,8 @@ int bench_main(const struct invocation *invocation)
                          invocation->argv[0]);
     } else if (!rounds) {
         code = error_set(&error, BATON_ENOMEM, "out of memory");
-    } else if (strcmp(options_text(options, "provider"), "raft") == 0) {
-        code = bench_ours(invocation, rounds, count, &error);
     } else {
-        code = bench_peer(invocation, rounds, count, &error);
+        code = run(options, rounds, count, &error);
     }
     if (!code) {
         report(options, rounds, count);

@@ -63,10 +63,31 @@ static void add_pair(struct arguments *arguments, const char *flag, const char *
     add(arguments, value);
 }
 
+static void fill_peer_arguments(const struct cluster *cluster, unsigned node,
+                                struct arguments *ret)
+{
+    char text[16];
+    add(ret, cluster->plan.program);
+    (void)snprintf(text, sizeof(text), "%u", node);
+    add(ret, text);
+    (void)snprintf(text, sizeof(text), "%u", cluster->plan.nodes);
+    add(ret, text);
+    add(ret, cluster->act_path);
+    add(ret, cluster->nodes[node].data);
+    add(ret, cluster->plan.mode);
+    for (unsigned i = 0; i < cluster->plan.nodes; i++) {
+        add(ret, cluster->nodes[i].address);
+    }
+}
+
 static void fill_arguments(const struct cluster *cluster, unsigned node, struct arguments *ret)
 {
     char text[128];
     *ret = (struct arguments){.count = 0};
+    if (cluster->plan.program) {
+        fill_peer_arguments(cluster, node, ret);
+        return;
+    }
     add(ret, "baton");
     add(ret, "node");
     add_pair(ret, "--node", cluster->nodes[node].name);
@@ -104,7 +125,7 @@ static void become_node(const struct cluster *cluster, const struct arguments *a
     (void)setpgid(0, 0); /* a terminal's Ctrl-C is for the demonstration, which ends them in order */
     (void)dup2(log, STDERR_FILENO);
     (void)dup2(log, STDOUT_FILENO);
-    execv("/proc/self/exe", arguments->words);
+    execv(cluster->plan.program ? cluster->plan.program : "/proc/self/exe", arguments->words);
     _exit(127);
 }
 
@@ -128,6 +149,7 @@ int cluster_start(struct cluster *cluster, unsigned node, struct baton_error *re
         return error_set(reterr, BATON_EIO, "cannot start node %s: %s", cluster->nodes[node].name,
                          strerror(errnum));
     }
+    (void)setpgid(pid, pid); /* here too, so that a signal to the group cannot come too early */
     cluster->nodes[node].pid = pid;
     cluster->nodes[node].state = CLUSTER_RUNNING;
     return 0;
@@ -161,8 +183,9 @@ int cluster_open(struct cluster *cluster, const struct cluster_plan *plan,
 
 void cluster_signal(struct cluster *cluster, unsigned node, int number)
 {
-    if (cluster->nodes[node].pid > 0) {
-        (void)kill(cluster->nodes[node].pid, number);
+    pid_t pid = cluster->nodes[node].pid;
+    if (pid > 0) {
+        (void)kill(cluster->plan.program ? -pid : pid, number);
     }
     if (number == SIGSTOP || number == SIGCONT) {
         cluster->nodes[node].state = number == SIGSTOP ? CLUSTER_STOPPED : CLUSTER_RUNNING;
@@ -173,7 +196,7 @@ void cluster_kill(struct cluster *cluster, unsigned node)
 {
     pid_t pid = cluster->nodes[node].pid;
     if (pid > 0) {
-        (void)kill(pid, SIGKILL);
+        (void)kill(cluster->plan.program ? -pid : pid, SIGKILL);
         (void)waitpid(pid, NULL, 0);
     }
     cluster->nodes[node].pid = 0;

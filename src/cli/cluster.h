@@ -30,6 +30,11 @@ struct cluster_plan {
     const char *guardian; /* "on" or "off" */
     const char *resident_mb;
     bool is_kept; /* outlives this process */
+    /* A peer of another make instead of `baton node`, which stamps through the same file:
+     * PROGRAM SLOT NODES ACT-FILE DATA MODE ADDRESS... ; signals go to its process group, and
+     * SIGUSR1 asks it to hand leadership over. NULL: none. */
+    const char *program;
+    const char *mode; /* "default" or "tuned" */
 };
 
 struct cluster {
