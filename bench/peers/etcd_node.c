@@ -29,7 +29,7 @@ static int client_port(const char *address)
 
 static void run_etcd(char **argv, unsigned slot, unsigned nodes, int log)
 {
-    char name[16];
+    char name[32];
     char cluster[ARGUMENT_BYTES] = "--initial-cluster=";
     char listen_peer[64];
     char advertise_peer[64];
@@ -46,10 +46,10 @@ static void run_etcd(char **argv, unsigned slot, unsigned nodes, int log)
     (void)snprintf(data, sizeof(data), "--data-dir=%s", argv[4]);
     (void)snprintf(listen_peer, sizeof(listen_peer), "--listen-peer-urls=http://%s",
                    argv[6 + slot]);
-    (void)snprintf(advertise_peer, sizeof(advertise_peer), "--initial-advertise-peer-urls=http://%s",
-                   argv[6 + slot]);
-    (void)snprintf(listen_client, sizeof(listen_client),
-                   "--listen-client-urls=http://127.0.0.1:%d", port);
+    (void)snprintf(advertise_peer, sizeof(advertise_peer),
+                   "--initial-advertise-peer-urls=http://%s", argv[6 + slot]);
+    (void)snprintf(listen_client, sizeof(listen_client), "--listen-client-urls=http://127.0.0.1:%d",
+                   port);
     (void)snprintf(advertise_client, sizeof(advertise_client),
                    "--advertise-client-urls=http://127.0.0.1:%d", port);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -127,10 +127,9 @@ int main(int argc, char **argv)
     demand(uv_loop_init(&server.loop), "loop");
     demand(raft_uv_tcp_init(&server.transport, &server.loop), "transport");
     demand(raft_uv_init(&server.io, &server.loop, argv[4], &server.transport), "io");
-    server.fsm = (struct raft_fsm){
-        .version = 1, .apply = apply, .snapshot = snapshot, .restore = restore};
-    demand(raft_init(&server.raft, &server.io, &server.fsm, server.slot + 1,
-                     argv[6 + server.slot]),
+    server.fsm =
+        (struct raft_fsm){.version = 1, .apply = apply, .snapshot = snapshot, .restore = restore};
+    demand(raft_init(&server.raft, &server.io, &server.fsm, server.slot + 1, argv[6 + server.slot]),
            "init");
     if (strcmp(argv[5], "tuned") == 0) {
         raft_set_election_timeout(&server.raft, 20);

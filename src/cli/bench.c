@@ -99,8 +99,8 @@ static int one_round(struct bench *bench, struct bench_round *ret, struct baton_
     if (code) {
         return code;
     }
-    int heir = cluster_wait_leader(&bench->cluster, old, fault,
-                                   instant_add(fault, SPAN_S(FAILOVER_S)));
+    int heir =
+        cluster_wait_leader(&bench->cluster, old, fault, instant_add(fault, SPAN_S(FAILOVER_S)));
     if (heir < 0) {
         return error_set(reterr, BATON_ETIMEDOUT, "nobody took over in %d s", FAILOVER_S);
     }
@@ -175,7 +175,8 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
     return code ? code : run_rounds(&bench, &plan, rounds, count, reterr);
 }
 
-/* ---- Figures ---------------------------------------------------------------------------------- */
+/* ---- Figures ----------------------------------------------------------------------------------
+ */
 
 static int by_size(const void *a, const void *b)
 {
@@ -236,12 +237,10 @@ static void report(const struct options *options, const struct bench_round *roun
     json_t *gap = figures(rounds, count, true);
     if (options_flag(options, "json")) {
         (void)json_object_set_new(json, "rounds", json_integer((json_int_t)count));
-        (void)json_object_set_new(json, "provider",
-                                  json_string(options_text(options, "provider")));
+        (void)json_object_set_new(json, "provider", json_string(options_text(options, "provider")));
         (void)json_object_set_new(json, "fault", json_string(options_text(options, "fault")));
         (void)json_object_set_new(json, "preset", json_string(options_text(options, "preset")));
-        (void)json_object_set_new(json, "guardian",
-                                  json_string(options_text(options, "guardian")));
+        (void)json_object_set_new(json, "guardian", json_string(options_text(options, "guardian")));
         (void)json_object_set_new(json, "nodes", json_integer(options_number(options, "nodes")));
         (void)json_object_set(json, "gap", gap);
         print_json(stdout, json);

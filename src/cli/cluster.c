@@ -18,7 +18,8 @@
 
 enum { ARGUMENTS_MAX = 40, END_WAIT_MS = 3000 };
 
-/* Ports that the kernel has free now; all are held until all are found, so that none comes twice. */
+/* Ports that the kernel has free now; all are held until all are found, so that none comes twice.
+ */
 static int find_ports(struct cluster *cluster, struct baton_error *reterr)
 {
     int sockets[CLUSTER_NODES_MAX];
@@ -63,8 +64,7 @@ static void add_pair(struct arguments *arguments, const char *flag, const char *
     add(arguments, value);
 }
 
-static void fill_peer_arguments(const struct cluster *cluster, unsigned node,
-                                struct arguments *ret)
+static void fill_peer_arguments(const struct cluster *cluster, unsigned node, struct arguments *ret)
 {
     char text[16];
     add(ret, cluster->plan.program);
@@ -122,7 +122,8 @@ static void become_node(const struct cluster *cluster, const struct arguments *a
             _exit(1);
         }
     }
-    (void)setpgid(0, 0); /* a terminal's Ctrl-C is for the demonstration, which ends them in order */
+    (void)setpgid(0,
+                  0); /* a terminal's Ctrl-C is for the demonstration, which ends them in order */
     (void)dup2(log, STDERR_FILENO);
     (void)dup2(log, STDOUT_FILENO);
     execv(cluster->plan.program ? cluster->plan.program : "/proc/self/exe", arguments->words);

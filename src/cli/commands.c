@@ -11,11 +11,12 @@ const struct command commands[] = {
     {.name = "node",
      .arguments = "",
      .summary = "be a member of a cluster, until stopped",
-     .text = "Takes part in an election as a voter, a witness or a learner. It listens on a control "
-             "socket in its data directory, which status, members, watch, pass, cordon, uncordon, "
-             "join and leave talk to, and with --http on a status server.\n\n"
-             "SIGTERM and SIGINT hand leadership over and then end the node. Under systemd the "
-             "node tells when it is ready, its status, and that it is alive (Type=notify).",
+     .text =
+         "Takes part in an election as a voter, a witness or a learner. It listens on a control "
+         "socket in its data directory, which status, members, watch, pass, cordon, uncordon, "
+         "join and leave talk to, and with --http on a status server.\n\n"
+         "SIGTERM and SIGINT hand leadership over and then end the node. Under systemd the "
+         "node tells when it is ready, its status, and that it is alive (Type=notify).",
      .example = "baton node -n a -d /var/lib/baton --listen 127.0.0.1:7401 -p b=127.0.0.1:7402 "
                 "-p c=127.0.0.1:7403",
      .groups = GROUPS(&group_election, &group_peers, &group_timing, &group_serve, &group_measure),

@@ -33,7 +33,8 @@ static void on_interrupt(int number)
     is_interrupted = 1;
 }
 
-/* ---- Table ------------------------------------------------------------------------------------ */
+/* ---- Table ------------------------------------------------------------------------------------
+ */
 
 struct texts {
     char pid[TEXT_BYTES];
@@ -109,7 +110,8 @@ static void show(struct demo *demo, span length)
     }
 }
 
-/* ---- Accidents -------------------------------------------------------------------------------- */
+/* ---- Accidents --------------------------------------------------------------------------------
+ */
 
 static const char *name_of(const struct demo *demo, int node)
 {
@@ -197,9 +199,8 @@ static int play(struct demo *demo, unsigned act, struct baton_error *reterr)
     draw(demo);
     instant fault = clock_now();
     int code = acts[act].fall(demo, reterr);
-    int heir = code ? -1
-                    : cluster_wait_leader(cluster, demo->old, fault,
-                                          instant_add(fault, SPAN_S(5)));
+    int heir =
+        code ? -1 : cluster_wait_leader(cluster, demo->old, fault, instant_add(fault, SPAN_S(5)));
     if (code || heir < 0) {
         return code ? code : error_set(reterr, BATON_ETIMEDOUT, "nobody took over in 5 s");
     }
@@ -238,8 +239,8 @@ static void print_summary(const struct demo *demo)
 static int perform(struct demo *demo, struct baton_error *reterr)
 {
     instant begun = demo->screen.begun;
-    int first = cluster_wait_leader(&demo->cluster, -1, (instant){0},
-                                    instant_add(begun, SPAN_S(10)));
+    int first =
+        cluster_wait_leader(&demo->cluster, -1, (instant){0}, instant_add(begun, SPAN_S(10)));
     if (first < 0) {
         return error_set(reterr, BATON_ETIMEDOUT, "no node led in 10 s; see the logs in %s",
                          demo->cluster.dir);

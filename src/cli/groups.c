@@ -1,23 +1,42 @@
 #include "cli/groups.h"
 
-#define FLAG(n, h)          {.name = (n), .type = OPTION_FLAG, .help = (h)}
+#define FLAG(n, h)                                                                                 \
+    {                                                                                              \
+        .name = (n), .type = OPTION_FLAG, .help = (h)                                              \
+    }
 #define TEXT(n, v, i, k, h)                                                                        \
-    {.name = (n), .type = OPTION_TEXT, .value = (v), .initial = (i), .provider_key = (k), .help = (h)}
+    {                                                                                              \
+        .name = (n), .type = OPTION_TEXT, .value = (v), .initial = (i), .provider_key = (k),       \
+        .help = (h)                                                                                \
+    }
 #define ADDRESS(n, i, k, h)                                                                        \
-    {.name = (n), .type = OPTION_ADDRESS, .value = "HOST:PORT", .initial = (i),                    \
-     .provider_key = (k), .help = (h)}
+    {                                                                                              \
+        .name = (n), .type = OPTION_ADDRESS, .value = "HOST:PORT", .initial = (i),                 \
+        .provider_key = (k), .help = (h)                                                           \
+    }
 #define NUMBER(n, lo, hi, i, k, h)                                                                 \
-    {.name = (n), .type = OPTION_NUMBER, .value = "N", .initial = (i), .min = (lo), .max = (hi),   \
-     .provider_key = (k), .help = (h)}
+    {                                                                                              \
+        .name = (n), .type = OPTION_NUMBER, .value = "N", .initial = (i), .min = (lo),             \
+        .max = (hi), .provider_key = (k), .help = (h)                                              \
+    }
 #define DURATION(n, i, k, h)                                                                       \
-    {.name = (n), .type = OPTION_DURATION, .value = "TIME", .initial = (i), .provider_key = (k),   \
-     .help = (h)}
+    {                                                                                              \
+        .name = (n), .type = OPTION_DURATION, .value = "TIME", .initial = (i),                     \
+        .provider_key = (k), .help = (h)                                                           \
+    }
 #define CHOICE(n, c, i, k, h)                                                                      \
-    {.name = (n), .type = OPTION_CHOICE, .value = (c), .choices = (c), .initial = (i),             \
-     .provider_key = (k), .help = (h)}
+    {                                                                                              \
+        .name = (n), .type = OPTION_CHOICE, .value = (c), .choices = (c), .initial = (i),          \
+        .provider_key = (k), .help = (h)                                                           \
+    }
 #define HIDDEN_TEXT(n, h)                                                                          \
-    {.name = (n), .type = OPTION_TEXT, .value = "V", .help = (h), .is_hidden = true}
-#define END {.name = NULL}
+    {                                                                                              \
+        .name = (n), .type = OPTION_TEXT, .value = "V", .help = (h), .is_hidden = true             \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }
 
 const struct option_group group_general = {
     "General",
@@ -34,10 +53,17 @@ const struct option_group group_general = {
 const struct option_group group_election = {
     "Election",
     (const struct option_spec[]){
-        {.name = "node", .letter = 'n', .type = OPTION_TEXT, .value = "NAME",
+        {.name = "node",
+         .letter = 'n',
+         .type = OPTION_TEXT,
+         .value = "NAME",
          .help = "name of this node in the cluster; the host's name if not given"},
-        {.name = "election", .letter = 'e', .type = OPTION_TEXT, .value = "NAME",
-         .initial = "default", .help = "which election to take part in"},
+        {.name = "election",
+         .letter = 'e',
+         .type = OPTION_TEXT,
+         .value = "NAME",
+         .initial = "default",
+         .help = "which election to take part in"},
         TEXT("provider", "URL", NULL, NULL,
              "where the election happens, as URL; the embedded raft:// at --listen if not given"),
         END,
@@ -47,10 +73,17 @@ const struct option_group group_peers = {
     "Embedded Raft provider",
     (const struct option_spec[]){
         ADDRESS("listen", "127.0.0.1:7400", NULL, "address at which the peers reach this node"),
-        {.name = "peer", .letter = 'p', .type = OPTION_LIST, .value = "NAME=HOST:PORT",
+        {.name = "peer",
+         .letter = 'p',
+         .type = OPTION_LIST,
+         .value = "NAME=HOST:PORT",
          .provider_key = "peers",
          .help = "another member of the cluster; once for each, none for a node that stands alone"},
-        {.name = "data", .letter = 'd', .type = OPTION_TEXT, .value = "DIR", .provider_key = "data",
+        {.name = "data",
+         .letter = 'd',
+         .type = OPTION_TEXT,
+         .value = "DIR",
+         .provider_key = "data",
          .help = "directory of this node's state and control socket; $STATE_DIRECTORY if not "
                  "given"},
         CHOICE("kind", "voter|witness|learner", NULL, "kind",
@@ -64,7 +97,9 @@ const struct option_group group_peers = {
              "certificate of this node, whose name is the node's"),
         TEXT("tls-key", "FILE", NULL, "tls-key", "private key of the certificate"),
         TEXT("tls-ca", "FILE", NULL, "tls-ca", "authority that signed the peers' certificates"),
-        {.name = "insecure", .type = OPTION_FLAG, .provider_key = "insecure",
+        {.name = "insecure",
+         .type = OPTION_FLAG,
+         .provider_key = "insecure",
          .help = "allow peers without authentication off the loopback interface"},
         CHOICE("guardian", "on|off", NULL, "guardian",
                "keep a guardian process, whose word proves this node's death at once"),
@@ -84,7 +119,9 @@ const struct option_group group_timing = {
         DURATION("heartbeat-timeout", NULL, "heartbeat-timeout",
                  "silence after which a leader is doubted"),
         DURATION("lease", NULL, "lease", "how long a leader leads without being heard again"),
-        {.name = "election-timeout", .type = OPTION_RANGE, .value = "MIN-MAX",
+        {.name = "election-timeout",
+         .type = OPTION_RANGE,
+         .value = "MIN-MAX",
          .provider_key = "election-timeout",
          .help = "random time after which a round of votes is given up"},
         NUMBER("clock-drift-ppm", 0, 500000, NULL, "clock-drift-ppm",
@@ -102,7 +139,9 @@ const struct option_group group_serve = {
         ADDRESS("http", NULL, NULL, "serve /status, /healthz, /leader and /metrics there"),
         TEXT("http-token-file", "FILE", NULL, NULL,
              "file of the bearer token that requests must show; needed off loopback"),
-        {.name = "http-host", .type = OPTION_LIST, .value = "NAME",
+        {.name = "http-host",
+         .type = OPTION_LIST,
+         .value = "NAME",
          .help = "host name that a request may ask for, besides the address itself"},
         END,
     }};
@@ -110,7 +149,10 @@ const struct option_group group_serve = {
 const struct option_group group_client = {
     "Which node to ask",
     (const struct option_spec[]){
-        {.name = "data", .letter = 'd', .type = OPTION_TEXT, .value = "DIR",
+        {.name = "data",
+         .letter = 'd',
+         .type = OPTION_TEXT,
+         .value = "DIR",
          .help = "data directory of a node on this machine; $STATE_DIRECTORY if not given"},
         ADDRESS("http", NULL, NULL, "ask the status server of a node there instead"),
         TEXT("http-token-file", "FILE", NULL, NULL, "file of the bearer token to show"),
@@ -118,12 +160,10 @@ const struct option_group group_client = {
         END,
     }};
 
-const struct option_group group_output = {
-    "Output",
-    (const struct option_spec[]){
-        FLAG("json", "print JSON for programs"),
-        END,
-    }};
+const struct option_group group_output = {"Output", (const struct option_spec[]){
+                                                        FLAG("json", "print JSON for programs"),
+                                                        END,
+                                                    }};
 
 const struct option_group group_run = {
     "Running CMD",
@@ -184,14 +224,25 @@ const struct option_group group_help = {
     }};
 
 const struct option_group group_measure = {
-    "Measurement",
-    (const struct option_spec[]){
-        HIDDEN_TEXT("act-file", "shared file in which leadership is stamped"),
-        {.name = "act-slot", .type = OPTION_NUMBER, .value = "N", .min = 0, .max = 63,
-         .help = "which slot of it", .is_hidden = true},
-        {.name = "resident-mb", .type = OPTION_NUMBER, .value = "N", .min = 0, .max = 65536,
-         .help = "memory to hold", .is_hidden = true},
-        {.name = "test-switches", .type = OPTION_FLAG,
-         .help = "allow 'isolate' over the control socket", .is_hidden = true},
-        END,
-    }};
+    "Measurement", (const struct option_spec[]){
+                       HIDDEN_TEXT("act-file", "shared file in which leadership is stamped"),
+                       {.name = "act-slot",
+                        .type = OPTION_NUMBER,
+                        .value = "N",
+                        .min = 0,
+                        .max = 63,
+                        .help = "which slot of it",
+                        .is_hidden = true},
+                       {.name = "resident-mb",
+                        .type = OPTION_NUMBER,
+                        .value = "N",
+                        .min = 0,
+                        .max = 65536,
+                        .help = "memory to hold",
+                        .is_hidden = true},
+                       {.name = "test-switches",
+                        .type = OPTION_FLAG,
+                        .help = "allow 'isolate' over the control socket",
+                        .is_hidden = true},
+                       END,
+                   }};

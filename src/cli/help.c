@@ -109,7 +109,8 @@ void help_text(FILE *file, const struct command *command)
     text_exit_codes(file);
 }
 
-/* ---- Man pages -------------------------------------------------------------------------------- */
+/* ---- Man pages --------------------------------------------------------------------------------
+ */
 
 /* Text for mdoc: a line that would begin with a control character, and backslashes, are guarded. */
 static void man_text(FILE *file, const char *text)
@@ -194,13 +195,14 @@ static void man_commands(FILE *file)
 
 static void man_overview(FILE *file)
 {
-    (void)fputs(".Dd November 20, 2026\n.Dt BATON 1\n.Os\n.Sh NAME\n.Nm baton\n"
-                ".Nd exactly one leader, handed on in milliseconds\n.Sh SYNOPSIS\n.Nm\n.Ar COMMAND\n"
-                ".Op flags\n.Sh DESCRIPTION\n.Nm\n"
-                "keeps exactly one leader in a group of processes, and hands leadership on within\n"
-                "milliseconds when that leader dies.\nEach command has its own page, such as\n"
-                ".Xr baton-run 1 .\n",
-                file);
+    (void)fputs(
+        ".Dd November 20, 2026\n.Dt BATON 1\n.Os\n.Sh NAME\n.Nm baton\n"
+        ".Nd exactly one leader, handed on in milliseconds\n.Sh SYNOPSIS\n.Nm\n.Ar COMMAND\n"
+        ".Op flags\n.Sh DESCRIPTION\n.Nm\n"
+        "keeps exactly one leader in a group of processes, and hands leadership on within\n"
+        "milliseconds when that leader dies.\nEach command has its own page, such as\n"
+        ".Xr baton-run 1 .\n",
+        file);
     man_commands(file);
     (void)fputs(".Sh ENVIRONMENT\nEach flag may also be given in the environment:\n"
                 ".Fl \\-log-level\nas\n.Ev BATON_LOG_LEVEL .\n"
@@ -238,7 +240,8 @@ void help_man(FILE *file, const struct command *command)
     (void)fprintf(file, ".Sh EXAMPLES\n.Dl %s\n.Sh SEE ALSO\n.Xr baton 1\n", command->example);
 }
 
-/* ---- Completions ------------------------------------------------------------------------------ */
+/* ---- Completions ------------------------------------------------------------------------------
+ */
 
 static void print_flags(FILE *file, const struct command *command)
 {

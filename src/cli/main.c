@@ -81,8 +81,9 @@ int main(int argc, char **argv)
     }
     const struct command *command = command_find(word);
     if (!command) {
-        (void)fprintf(stderr, *word ? "baton: '%s': no such command; 'baton --help' lists them\n"
-                                    : "baton: a command is missing%s; 'baton --help' lists them\n",
+        (void)fprintf(stderr,
+                      *word ? "baton: '%s': no such command; 'baton --help' lists them\n"
+                            : "baton: a command is missing%s; 'baton --help' lists them\n",
                       word);
         return EXIT_USAGE_WRONG;
     }

@@ -48,7 +48,8 @@ int member_resign(struct member *member, const char *to, span timeout, struct ba
                                          reterr);
 }
 
-/* ---- Events ----------------------------------------------------------------------------------- */
+/* ---- Events -----------------------------------------------------------------------------------
+ */
 
 static void count_event(struct member *member, const struct baton_event *event)
 {
@@ -117,7 +118,8 @@ static void on_event(void *userdata, const struct baton_event *event)
     tell_systemd(event);
 }
 
-/* ---- Opening ---------------------------------------------------------------------------------- */
+/* ---- Opening ----------------------------------------------------------------------------------
+ */
 
 static int name_node(struct member *member, struct baton_error *reterr)
 {
@@ -196,8 +198,7 @@ static void discard(void *userdata)
     (void)userdata;
 }
 
-int member_open(struct member **ret, const struct member_config *config,
-                struct baton_error *reterr)
+int member_open(struct member **ret, const struct member_config *config, struct baton_error *reterr)
 {
     struct member *member = calloc(1, sizeof(*member));
     struct lease_cell *cell = lease_cell_new();
@@ -225,7 +226,8 @@ int member_open(struct member **ret, const struct member_config *config,
     return 0;
 }
 
-/* ---- Closing ---------------------------------------------------------------------------------- */
+/* ---- Closing ----------------------------------------------------------------------------------
+ */
 
 static void on_provider_closed(void *userdata)
 {

@@ -54,8 +54,7 @@ static void on_refreshed(void *userdata, int code)
     if (code) {
         answer_code(member, call->client, code, NULL);
     } else if (call->wants_members) {
-        answer(member, call->client,
-               json_pack("{s:b,s:O}", "ok", 1, "members", member->members));
+        answer(member, call->client, json_pack("{s:b,s:O}", "ok", 1, "members", member->members));
     } else {
         answer(member, call->client, member_status_json(member));
     }
@@ -96,9 +95,8 @@ static int do_pass(struct member *member, uint64_t client, const json_t *request
     uint64_t epoch = 0;
     if (!member_is_leader(member, NULL)) {
         member->provider->ops->leader(member->election, &leader, &epoch);
-        return error_set(reterr, BATON_ENOTLEADER,
-                         "%s does not lead, %s does; ask there", member->node,
-                         leader.id[0] ? leader.name : "nobody known to it");
+        return error_set(reterr, BATON_ENOTLEADER, "%s does not lead, %s does; ask there",
+                         member->node, leader.id[0] ? leader.name : "nobody known to it");
     }
     if (member->pass.client) {
         return error_set(reterr, BATON_EBUSY, "leadership is being passed on already");
@@ -124,9 +122,9 @@ void member_on_pass_timeout(uv_timer_t *timer)
 
 void member_pass_watch(struct member *member, const struct baton_event *event)
 {
-    bool is_taken = (event->type == BATON_EVENT_LEADER ||
-                     event->type == BATON_EVENT_ELECTION_COMPLETED) &&
-                    event->member.id[0] && strcmp(event->member.name, member->node) != 0;
+    bool is_taken =
+        (event->type == BATON_EVENT_LEADER || event->type == BATON_EVENT_ELECTION_COMPLETED) &&
+        event->member.id[0] && strcmp(event->member.name, member->node) != 0;
     bool is_back = event->type == BATON_EVENT_ACQUIRED;
     if (!member->pass.client || (!is_taken && !is_back)) {
         return;
@@ -199,8 +197,9 @@ static int do_join(struct member *member, uint64_t client, const json_t *request
     const char *text = json_string_value(json_object_get(request, "member"));
     struct baton_member added;
     if (!(member->provider->ops->features & PROVIDER_OPERATE)) {
-        return error_set(reterr, BATON_ENOTSUP, "%s: members of this provider come and go by "
-                                                "themselves",
+        return error_set(reterr, BATON_ENOTSUP,
+                         "%s: members of this provider come and go by "
+                         "themselves",
                          member->provider->ops->scheme);
     }
     int code = parse_member(text ? text : "", &added, reterr);
@@ -220,16 +219,17 @@ static int do_leave(struct member *member, uint64_t client, const json_t *reques
 {
     const char *text = json_string_value(json_object_get(request, "member"));
     if (!(member->provider->ops->features & PROVIDER_OPERATE)) {
-        return error_set(reterr, BATON_ENOTSUP, "%s: members of this provider come and go by "
-                                                "themselves",
+        return error_set(reterr, BATON_ENOTSUP,
+                         "%s: members of this provider come and go by "
+                         "themselves",
                          member->provider->ops->scheme);
     }
     struct call *call = text ? call_new(member, client) : NULL;
     if (!call) {
         return error_set(reterr, BATON_EINVAL, "the member's name is missing");
     }
-    int code = member->provider->ops->member_remove(member->election, text, on_operated, call,
-                                                    reterr);
+    int code =
+        member->provider->ops->member_remove(member->election, text, on_operated, call, reterr);
     if (code) {
         free(call);
     }
@@ -260,9 +260,9 @@ static const struct {
     int (*act)(struct member *member, uint64_t client, const json_t *request,
                struct baton_error *reterr);
 } requests[] = {
-    {"status", do_status},     {"members", do_status}, {"watch", do_watch}, {"pass", do_pass},
-    {"cordon", do_cordon},     {"uncordon", do_uncordon}, {"join", do_join}, {"leave", do_leave},
-    {"isolate", do_isolate},
+    {"status", do_status}, {"members", do_status}, {"watch", do_watch},
+    {"pass", do_pass},     {"cordon", do_cordon},  {"uncordon", do_uncordon},
+    {"join", do_join},     {"leave", do_leave},    {"isolate", do_isolate},
 };
 
 void member_on_control(void *userdata, uint64_t client, const json_t *request)

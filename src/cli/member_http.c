@@ -57,8 +57,7 @@ static void on_request(void *userdata, const char *path, struct http_answer *ans
     }
 }
 
-static int read_token(const char *path, char ret[static HTTP_TOKEN_MAX],
-                      struct baton_error *reterr)
+static int read_token(const char *path, char ret[static HTTP_TOKEN_MAX], struct baton_error *reterr)
 {
     struct stat about;
     int fd = open(path, O_RDONLY | O_CLOEXEC);

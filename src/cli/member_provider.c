@@ -87,7 +87,6 @@ static bool is_raft(const char *url)
 int member_provider_open(struct member *member, struct baton_error *reterr)
 {
 
-
     const struct options *options = member->config.options;
     const char *url = options_text(options, "provider");
     struct gathering gathering = {.options = options};

@@ -12,13 +12,12 @@
 
 json_t *member_member_json(const struct baton_member *member)
 {
-    json_t *json =
-        json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:i,s:b,s:b,s:b}", "id", member->id, "name",
-                  member->name, "address", member->address, "kind",
-                  baton_member_kind_name(member->kind), "role", baton_role_name(member->role),
-                  "weight", (json_int_t)member->weight, "priority", (int)member->priority, "alive",
-                  (int)member->is_alive, "self", (int)member->is_self, "cordoned",
-                  (int)member->is_cordoned);
+    json_t *json = json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:i,s:b,s:b,s:b}", "id", member->id, "name",
+                             member->name, "address", member->address, "kind",
+                             baton_member_kind_name(member->kind), "role",
+                             baton_role_name(member->role), "weight", (json_int_t)member->weight,
+                             "priority", (int)member->priority, "alive", (int)member->is_alive,
+                             "self", (int)member->is_self, "cordoned", (int)member->is_cordoned);
     json_t *metadata = member->metadata ? json_loads(member->metadata, 0, NULL) : NULL;
     if (json && metadata) {
         (void)json_object_set(json, "metadata", metadata);
@@ -99,8 +98,7 @@ json_t *member_status_json(struct member *member)
         "uptime_s", (double)instant_since(clock_now(), member->started).ns / 1e9, "elections_won",
         (json_int_t)member->elections_won, "members", member->members);
     if (json && member->http) {
-        (void)json_object_set_new(json, "http_port",
-                                  json_integer(http_server_port(member->http)));
+        (void)json_object_set_new(json, "http_port", json_integer(http_server_port(member->http)));
     }
 #ifdef BATON_PROVIDER_RAFT
     if (json && strcmp(ops->scheme, "raft") == 0) {

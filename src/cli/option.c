@@ -217,8 +217,8 @@ static const struct option_spec *spec_of_letter(const struct options *options, i
 
 static int take_flag(struct options *options, int found, struct baton_error *reterr)
 {
-    const struct option_spec *spec = found >= 256 ? options->values[found - 256].spec
-                                                  : spec_of_letter(options, found);
+    const struct option_spec *spec =
+        found >= 256 ? options->values[found - 256].spec : spec_of_letter(options, found);
     const char *text = spec->type == OPTION_FLAG ? "yes" : optarg;
     int code = options_take(options, OPTION_FLAGS, spec->name, text, reterr);
     return code ? error_wrap(reterr, "--%s", spec->name) : 0;
@@ -270,7 +270,8 @@ static int take_words(struct options *options, const char *name, const char *tex
     if (!copy) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    for (char *word = strtok_r(copy, " ", &rest); word && !code; word = strtok_r(NULL, " ", &rest)) {
+    for (char *word = strtok_r(copy, " ", &rest); word && !code;
+         word = strtok_r(NULL, " ", &rest)) {
         code = options_take(options, OPTION_ENVIRONMENT, name, word, reterr);
     }
     free(copy);

@@ -32,18 +32,37 @@ static void print_status(const json_t *status)
     const json_t *leader = json_object_get(status, "leader");
     (void)snprintf(epoch, sizeof(epoch), "%.0f", number_at(status, "epoch"));
     const char *cells[] = {
-        "node", text_at(status, "node"), NULL,
-        "election", text_at(status, "election"), NULL,
-        "provider", text_at(status, "provider"), NULL,
-        "role", text_at(status, "role"), NULL,
-        "leader", text_at(leader, "id"), NULL,
-        "address", text_at(leader, "address"), NULL,
-        "epoch", epoch, NULL,
-        "lease left", value_format_span((span){(int64_t)(number_at(status, "lease_left_ms") * 1e6)},
-                                        left), NULL,
-        "cordoned", yes_no(status, "cordoned"), NULL,
-        "up", value_format_span((span){(int64_t)(number_at(status, "uptime_s") * 1e9)}, uptime),
-        NULL, NULL};
+        "node",
+        text_at(status, "node"),
+        NULL,
+        "election",
+        text_at(status, "election"),
+        NULL,
+        "provider",
+        text_at(status, "provider"),
+        NULL,
+        "role",
+        text_at(status, "role"),
+        NULL,
+        "leader",
+        text_at(leader, "id"),
+        NULL,
+        "address",
+        text_at(leader, "address"),
+        NULL,
+        "epoch",
+        epoch,
+        NULL,
+        "lease left",
+        value_format_span((span){(int64_t)(number_at(status, "lease_left_ms") * 1e6)}, left),
+        NULL,
+        "cordoned",
+        yes_no(status, "cordoned"),
+        NULL,
+        "up",
+        value_format_span((span){(int64_t)(number_at(status, "uptime_s") * 1e9)}, uptime),
+        NULL,
+        NULL};
     print_table(stdout, cells);
 }
 
@@ -54,7 +73,7 @@ static void print_members(const json_t *members)
     size_t count = json_array_size(members);
     const char **cells = calloc((count + 1) * (MEMBER_COLUMNS + 1) + 1, sizeof(*cells));
     char(*numbers)[NUMBERS_MAX] = calloc(count * 2 + 1, sizeof(*numbers));
-    static const char *const heads[] = {"NODE", "ADDRESS", "KIND", "ROLE",
+    static const char *const heads[] = {"NODE",   "ADDRESS",  "KIND",  "ROLE",
                                         "WEIGHT", "PRIORITY", "ALIVE", NULL};
     size_t index;
     json_t *one;
@@ -64,8 +83,7 @@ static void print_members(const json_t *members)
         {
             const char **row = cells + (index + 1) * (MEMBER_COLUMNS + 1);
             (void)snprintf(numbers[2 * index], NUMBERS_MAX, "%.0f", number_at(one, "weight"));
-            (void)snprintf(numbers[2 * index + 1], NUMBERS_MAX, "%.0f",
-                           number_at(one, "priority"));
+            (void)snprintf(numbers[2 * index + 1], NUMBERS_MAX, "%.0f", number_at(one, "priority"));
             row[0] = text_at(one, "name");
             row[1] = text_at(one, "address");
             row[2] = text_at(one, "kind");
@@ -129,9 +147,15 @@ static bool print_event(void *userdata, const json_t *line)
     } else {
         char epoch[VALUE_TEXT_MAX];
         (void)snprintf(epoch, sizeof(epoch), "%.0f", number_at(line, "epoch"));
-        const char *cells[] = {text_at(line, "event"), "member", text_at(line, "member"),
-                               "epoch", epoch, text_at(line, "loss"), text_at(line, "text"),
-                               NULL, NULL};
+        const char *cells[] = {text_at(line, "event"),
+                               "member",
+                               text_at(line, "member"),
+                               "epoch",
+                               epoch,
+                               text_at(line, "loss"),
+                               text_at(line, "text"),
+                               NULL,
+                               NULL};
         print_table(stdout, cells);
     }
     return fflush(stdout) == 0; /* the reader has gone: so do we */
@@ -143,8 +167,8 @@ int watch_main(const struct invocation *invocation)
     char path[4200];
     const struct options *options = invocation->options;
     json_t *request = json_pack("{s:s}", "do", "watch");
-    span timeout = options_is_set(options, "timeout") ? options_duration(options, "timeout")
-                                                      : SPAN_NS(0);
+    span timeout =
+        options_is_set(options, "timeout") ? options_duration(options, "timeout") : SPAN_NS(0);
     int code = ask_socket_path(options, path, sizeof(path), &error);
     if (!code) {
         code = control_follow(path, request, timeout, print_event, (void *)options, &error);

@@ -29,9 +29,8 @@ struct unit {
     double ns;
 };
 
-static const struct unit units[] = {{"ns", 1},   {"us", 1e3},  {"ms", 1e6},
-                                    {"s", 1e9},  {"m", 60e9},  {"min", 60e9},
-                                    {"h", 36e11}, {"d", 864e11}};
+static const struct unit units[] = {{"ns", 1},   {"us", 1e3},   {"ms", 1e6},  {"s", 1e9},
+                                    {"m", 60e9}, {"min", 60e9}, {"h", 36e11}, {"d", 864e11}};
 
 static const struct unit *find_unit(const char *name, size_t bytes)
 {

@@ -127,12 +127,12 @@ static int send_headers(struct lws *wsi, struct exchange *exchange)
     static const char no_store[] = "no-store";
     if (lws_add_http_common_headers(wsi, exchange->answer.status, exchange->answer.type,
                                     exchange->answer.body.bytes, &at, end) ||
-        lws_add_http_header_by_name(wsi, (const unsigned char *)"x-content-type-options:",
-                                    (const unsigned char *)nosniff, sizeof(nosniff) - 1, &at,
-                                    end) ||
-        lws_add_http_header_by_name(wsi, (const unsigned char *)"cache-control:",
-                                    (const unsigned char *)no_store, sizeof(no_store) - 1, &at,
-                                    end)) {
+        lws_add_http_header_by_name(
+            wsi, (const unsigned char *)"x-content-type-options:", (const unsigned char *)nosniff,
+            sizeof(nosniff) - 1, &at, end) ||
+        lws_add_http_header_by_name(
+            wsi, (const unsigned char *)"cache-control:", (const unsigned char *)no_store,
+            sizeof(no_store) - 1, &at, end)) {
         return -1;
     }
     return lws_finalize_write_http_header(wsi, start, &at, end) ? -1 : 0;
@@ -239,8 +239,9 @@ static int start(struct http_server *server, struct baton_error *reterr)
     lws_set_log_level(0, NULL);
     server->context = lws_create_context(&info);
     if (!server->context) {
-        return error_set(reterr, BATON_ENOMEM, "the status server cannot start: is "
-                                               "libwebsockets-evlib-uv installed?");
+        return error_set(reterr, BATON_ENOMEM,
+                         "the status server cannot start: is "
+                         "libwebsockets-evlib-uv installed?");
     }
     server->protocols[0] = (struct lws_protocols){.name = "http",
                                                   .callback = on_lws,

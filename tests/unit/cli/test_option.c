@@ -1,0 +1,137 @@
+#include "cli/option.h"
+
+#include "cli/groups.h"
+#include "cmocka_all.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct option_group *const groups[] = {&group_election, &group_peers, &group_timing,
+                                                    &group_general, NULL};
+
+static int take(struct options *options, int argc, const char *const *words, int *used,
+                struct baton_error *error)
+{
+    return options_take_flags(options, argc, (char **)(uintptr_t)words, used, error);
+}
+
+#define TAKE(options, used, error, ...)                                                            \
+    take((options), (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)),                 \
+         (const char *[]){__VA_ARGS__, NULL}, (used), (error))
+
+static void flags_end_where_the_command_begins(void **state)
+{
+    struct options *options = options_new(groups);
+    struct baton_error error;
+    int used;
+    (void)state;
+    assert_int_equal(TAKE(options, &used, &error, "run", "-n", "a", "--insecure", "sh", "-n"), 0);
+    assert_int_equal(used, 4);
+    assert_string_equal(options_text(options, "node"), "a");
+    assert_true(options_flag(options, "insecure"));
+    assert_int_equal(TAKE(options, &used, &error, "run", "--node=b", "--", "--node", "c"), 0);
+    assert_int_equal(used, 3);
+    assert_string_equal(options_text(options, "node"), "b");
+    options_free(options);
+}
+
+static void a_wrong_flag_is_named(void **state)
+{
+    struct options *options = options_new(groups);
+    struct baton_error error;
+    int used;
+    (void)state;
+    assert_int_equal(TAKE(options, &used, &error, "run", "--wight", "3"), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "--wight"));
+    assert_int_equal(TAKE(options, &used, &error, "run", "--weight"), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "--weight"));
+    assert_int_equal(TAKE(options, &used, &error, "run", "--weight", "much"), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "--weight"));
+    assert_non_null(strstr(error.message, "much"));
+    options_free(options);
+}
+
+static void a_flag_beats_the_environment_and_that_the_file(void **state)
+{
+    struct options *options = options_new(groups);
+    struct baton_error error;
+    int used;
+    (void)state;
+    assert_int_equal(setenv("BATON_PRESET", "lan", 1), 0);
+    assert_int_equal(options_take(options, OPTION_CONFIG, "preset", "wan", &error), 0);
+    assert_string_equal(options_text(options, "preset"), "wan");
+    assert_int_equal(options_take_environment(options, &error), 0);
+    assert_string_equal(options_text(options, "preset"), "lan");
+    assert_int_equal(options_take(options, OPTION_CONFIG, "preset", "wan", &error), 0);
+    assert_string_equal(options_text(options, "preset"), "lan");
+    assert_int_equal(TAKE(options, &used, &error, "run", "--preset", "fast"), 0);
+    assert_int_equal(options_take_environment(options, &error), 0);
+    assert_string_equal(options_text(options, "preset"), "fast");
+    assert_int_equal(options_source(options, "preset"), OPTION_FLAGS);
+    assert_int_equal(unsetenv("BATON_PRESET"), 0);
+    options_free(options);
+}
+
+static void a_list_is_replaced_whole_by_a_higher_source(void **state)
+{
+    struct options *options = options_new(groups);
+    struct baton_error error;
+    int used;
+    (void)state;
+    assert_int_equal(setenv("BATON_PEER", "x=h:1 y=h:2", 1), 0);
+    assert_int_equal(options_take_environment(options, &error), 0);
+    assert_int_equal(options_count(options, "peer"), 2);
+    assert_string_equal(options_item(options, "peer", 1), "y=h:2");
+    assert_int_equal(TAKE(options, &used, &error, "run", "-p", "z=h:3"), 0);
+    assert_int_equal(options_count(options, "peer"), 1);
+    assert_string_equal(options_item(options, "peer", 0), "z=h:3");
+    assert_int_equal(unsetenv("BATON_PEER"), 0);
+    options_free(options);
+}
+
+static void a_wrong_value_in_the_environment_names_the_variable(void **state)
+{
+    struct options *options = options_new(groups);
+    struct baton_error error;
+    (void)state;
+    assert_int_equal(setenv("BATON_LEASE", "soon", 1), 0);
+    assert_int_equal(options_take_environment(options, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "BATON_LEASE"));
+    assert_int_equal(unsetenv("BATON_LEASE"), 0);
+    options_free(options);
+}
+
+static void defaults_are_values_that_their_own_option_accepts(void **state)
+{
+    static const struct option_group *const all[] = {
+        &group_general, &group_election, &group_peers, &group_timing,  &group_serve,
+        &group_client,  &group_output,   &group_run,   &group_once,    &group_pass,
+        &group_demo,    &group_bench,    &group_help,  &group_measure, NULL};
+    struct baton_error error;
+    (void)state;
+    for (size_t i = 0; all[i]; i++) {
+        const struct option_group *const one[] = {all[i], NULL};
+        struct options *options = options_new(one);
+        for (const struct option_spec *spec = all[i]->specs; spec->name; spec++) {
+            assert_non_null(spec->help);
+            if (spec->initial) {
+                assert_int_equal(
+                    options_take(options, OPTION_FLAGS, spec->name, spec->initial, &error), 0);
+            }
+        }
+        options_free(options);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flags_end_where_the_command_begins),
+        cmocka_unit_test(a_wrong_flag_is_named),
+        cmocka_unit_test(a_flag_beats_the_environment_and_that_the_file),
+        cmocka_unit_test(a_list_is_replaced_whole_by_a_higher_source),
+        cmocka_unit_test(a_wrong_value_in_the_environment_names_the_variable),
+        cmocka_unit_test(defaults_are_values_that_their_own_option_accepts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+#include "net/control.h"
+
+#include "cmocka_all.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct world {
+    uv_loop_t loop;
+    uv_async_t stop;
+    pthread_t thread;
+    struct control_server *server;
+    char dir[64];
+    char path[128];
+};
+
+/* "echo" answers the request back, "watch" subscribes and is sent one line. */
+static void on_request(void *userdata, uint64_t id, const json_t *request)
+{
+    struct world *world = userdata;
+    const char *what = json_string_value(json_object_get(request, "do"));
+    if (what && strcmp(what, "watch") == 0) {
+        json_t *line = json_pack("{s:s}", "event", "seen");
+        control_server_subscribe(world->server, id);
+        control_server_publish(world->server, line);
+        json_decref(line);
+        return;
+    }
+    control_server_answer(world->server, id, json_pack("{s:b,s:O}", "ok", 1, "request", request));
+}
+
+static void on_stop(uv_async_t *handle)
+{
+    struct world *world = handle->data;
+    control_server_close(world->server);
+    uv_close((uv_handle_t *)handle, NULL);
+}
+
+static void *serve(void *userdata)
+{
+    struct world *world = userdata;
+    (void)uv_run(&world->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+static int setup(void **state)
+{
+    struct world *world = calloc(1, sizeof(*world));
+    strcpy(world->dir, "/tmp/baton-control-XXXXXX");
+    assert_non_null(mkdtemp(world->dir));
+    snprintf(world->path, sizeof(world->path), "%s/control.sock", world->dir);
+    assert_int_equal(uv_loop_init(&world->loop), 0);
+    assert_int_equal(
+        control_server_open(&world->server, &world->loop, world->path, on_request, world, NULL), 0);
+    assert_int_equal(uv_async_init(&world->loop, &world->stop, on_stop), 0);
+    world->stop.data = world;
+    assert_int_equal(pthread_create(&world->thread, NULL, serve, world), 0);
+    *state = world;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *world = *state;
+    uv_async_send(&world->stop);
+    pthread_join(world->thread, NULL);
+    assert_int_equal(uv_loop_close(&world->loop), 0);
+    assert_int_equal(access(world->path, F_OK), -1);
+    assert_int_equal(rmdir(world->dir), 0);
+    free(world);
+    return 0;
+}
+
+static void a_request_gets_one_answer(void **state)
+{
+    struct world *world = *state;
+    struct baton_error error;
+    json_t *request = json_pack("{s:s}", "do", "echo");
+    json_t *answer = NULL;
+    assert_int_equal(control_call(world->path, request, SPAN_S(60), &answer, &error), 0);
+    assert_true(json_equal(json_object_get(answer, "request"), request));
+    json_decref(answer);
+    json_decref(request);
+}
+
+static bool keep_first(void *userdata, const json_t *line)
+{
+    *(bool *)userdata = strcmp(json_string_value(json_object_get(line, "event")), "seen") == 0;
+    return false;
+}
+
+static void a_subscriber_is_sent_what_is_published(void **state)
+{
+    struct world *world = *state;
+    struct baton_error error;
+    bool has_seen = false;
+    json_t *request = json_pack("{s:s}", "do", "watch");
+    assert_int_equal(
+        control_follow(world->path, request, SPAN_S(60), keep_first, &has_seen, &error), 0);
+    assert_true(has_seen);
+    json_decref(request);
+}
+
+static void the_socket_is_for_its_owner_alone(void **state)
+{
+    struct world *world = *state;
+    struct stat about;
+    assert_int_equal(stat(world->path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+}
+
+/* Sends raw bytes and returns what comes back until the server hangs up. */
+static void raw(const struct world *world, const void *data, size_t bytes, char *ret, size_t room)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, world->path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    (void)send(fd, data, bytes, MSG_NOSIGNAL);
+    size_t used = 0;
+    ssize_t count;
+    while (used < room - 1 && (count = read(fd, ret + used, room - 1 - used)) > 0) {
+        used += (size_t)count;
+    }
+    ret[used] = '\0';
+    close(fd);
+}
+
+static void what_is_no_object_is_refused(void **state)
+{
+    static const char *const bad[] = {"[]\n", "\n", "{\"a\":1,\"a\":2}\n", "\xff\xfe\n", "{\n"};
+    char answer[512];
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        raw(*state, bad[i], strlen(bad[i]), answer, sizeof(answer));
+        assert_non_null(strstr(answer, "\"ok\":false"));
+    }
+}
+
+static void a_line_without_end_is_bounded(void **state)
+{
+    enum { BYTES = 4 * CONTROL_LINE_MAX };
+    char *data = malloc(BYTES);
+    char answer[512];
+    memset(data, '[', BYTES);
+    raw(*state, data, BYTES, answer, sizeof(answer));
+    free(data);
+    a_request_gets_one_answer(state); /* and the server goes on */
+}
+
+static void nobody_listening_is_unavailable(void **state)
+{
+    struct baton_error error;
+    json_t *request = json_object();
+    json_t *answer = NULL;
+    (void)state;
+    assert_int_equal(control_call("/nonexistent/control.sock", request, SPAN_S(1), &answer, &error),
+                     BATON_EUNAVAILABLE);
+    assert_non_null(strstr(error.message, "/nonexistent/control.sock"));
+    json_decref(request);
+}
+
+static void a_path_longer_than_the_kernel_allows_is_named(void **state)
+{
+    char path[256];
+    struct baton_error error;
+    struct control_server *server;
+    uv_loop_t loop;
+    (void)state;
+    memset(path, 'x', sizeof(path) - 1);
+    path[sizeof(path) - 1] = '\0';
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(control_server_open(&server, &loop, path, on_request, NULL, &error),
+                     BATON_ETOOBIG);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_request_gets_one_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_subscriber_is_sent_what_is_published, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_socket_is_for_its_owner_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_no_object_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_line_without_end_is_bounded, setup, teardown),
+        cmocka_unit_test(nobody_listening_is_unavailable),
+        cmocka_unit_test(a_path_longer_than_the_kernel_allows_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,238 @@
+#include "net/http_server.h"
+
+#include "cmocka_all.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define TOKEN "0123456789abcdef-token"
+
+struct world {
+    uv_loop_t loop;
+    uv_async_t stop;
+    pthread_t thread;
+    struct http_server *server;
+    int port;
+};
+
+static void on_request(void *userdata, const char *path, struct http_answer *answer)
+{
+    (void)userdata;
+    if (strcmp(path, "/status") == 0 || strcmp(path, "/healthz") == 0) {
+        answer->status = 200;
+        answer->type = "application/json";
+        buffer_put_text(&answer->body, "{\"ok\":true}\n");
+    } else if (strcmp(path, "/big") == 0) {
+        answer->status = 200;
+        for (int i = 0; i < 20000; i++) {
+            buffer_put_text(&answer->body, "0123456789012345678901234567890123456789012345678\n");
+        }
+    }
+}
+
+static void on_stop(uv_async_t *handle)
+{
+    struct world *world = handle->data;
+    http_server_close(world->server);
+    uv_close((uv_handle_t *)handle, NULL);
+}
+
+static void *serve(void *userdata)
+{
+    struct world *world = userdata;
+    (void)uv_run(&world->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+static void start(struct world *world, const char *token)
+{
+    static const char *const hosts[] = {"node-a.example", NULL};
+    struct http_config config = {.loop = &world->loop,
+                                 .host = "127.0.0.1",
+                                 .token = token,
+                                 .hosts = hosts,
+                                 .on_request = on_request};
+    struct baton_error error = {0};
+    assert_int_equal(uv_loop_init(&world->loop), 0);
+    assert_int_equal(http_server_open(&world->server, &config, &error), 0);
+    world->port = http_server_port(world->server);
+    assert_int_equal(uv_async_init(&world->loop, &world->stop, on_stop), 0);
+    world->stop.data = world;
+    assert_int_equal(pthread_create(&world->thread, NULL, serve, world), 0);
+}
+
+static int setup(void **state)
+{
+    *state = calloc(1, sizeof(struct world));
+    start(*state, NULL);
+    return 0;
+}
+
+static int setup_with_token(void **state)
+{
+    *state = calloc(1, sizeof(struct world));
+    start(*state, TOKEN);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *world = *state;
+    uv_async_send(&world->stop);
+    pthread_join(world->thread, NULL);
+    http_server_free(world->server);
+    assert_int_equal(uv_loop_close(&world->loop), 0);
+    free(world);
+    return 0;
+}
+
+static int dial(const struct world *world)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)world->port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    return fd;
+}
+
+/* Sends the text, and returns all that comes until the server hangs up; malloc'ed. */
+static char *talk(const struct world *world, const char *text)
+{
+    size_t used = 0;
+    size_t room = 2 * 1024 * 1024;
+    char *ret = calloc(1, room);
+    int fd = dial(world);
+    ssize_t count;
+    (void)send(fd, text, strlen(text), MSG_NOSIGNAL);
+    while (used < room - 1 && (count = read(fd, ret + used, room - 1 - used)) > 0) {
+        used += (size_t)count;
+    }
+    close(fd);
+    return ret;
+}
+
+static void expect(void **state, const char *request, const char *status)
+{
+    char *answer = talk(*state, request);
+    char wanted[32];
+    snprintf(wanted, sizeof(wanted), "HTTP/1.1 %s", status);
+    if (strncmp(answer, wanted, strlen(wanted)) != 0 &&
+        (strncmp(answer, "HTTP/1.0", 8) != 0 || strncmp(answer + 9, status, strlen(status)) != 0)) {
+        fail_msg("%s got %.60s", request, answer);
+    }
+    free(answer);
+}
+
+#define END "Connection: close\r\n\r\n"
+
+static void a_page_is_answered_and_an_unknown_one_is_not(void **state)
+{
+    expect(state, "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\n" END, "200");
+    expect(state, "HEAD /status HTTP/1.1\r\nHost: localhost:99\r\n" END, "200");
+    expect(state, "GET /status HTTP/1.1\r\nHost: node-a.example\r\n" END, "200");
+    expect(state, "GET /../etc/passwd HTTP/1.1\r\nHost: 127.0.0.1\r\n" END, "40");
+}
+
+static void a_large_answer_comes_whole(void **state)
+{
+    char *answer = talk(*state, "GET /big HTTP/1.1\r\nHost: 127.0.0.1\r\n" END);
+    char *body = strstr(answer, "\r\n\r\n");
+    assert_non_null(body);
+    assert_int_equal(strlen(body + 4), 1000000);
+    free(answer);
+}
+
+static void a_foreign_host_or_origin_is_refused(void **state)
+{
+    expect(state, "GET /status HTTP/1.1\r\nHost: evil.example\r\n" END, "403");
+    expect(state, "GET /status HTTP/1.1\r\nHost: 127.0.0.1.evil.example\r\n" END, "403");
+    expect(state, "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\n" END,
+           "403");
+    expect(state, "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: null\r\n" END, "403");
+    expect(state, "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://localhost:1\r\n" END,
+           "200");
+}
+
+static void a_change_is_not_a_thing_that_it_does(void **state)
+{
+    char *answer = talk(*state, "POST /status HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                                "Content-Length: 2\r\n" END "{}");
+    assert_null(strstr(answer, " 200 "));
+    free(answer);
+}
+
+static void a_token_is_demanded_of_all_but_health(void **state)
+{
+    expect(state, "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\n" END, "401");
+    expect(state, "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer wrong\r\n" END,
+           "401");
+    expect(state,
+           "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " TOKEN "\r\n" END,
+           "200");
+    expect(state, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n" END, "200");
+}
+
+static void a_megabyte_of_header_is_harmless(void **state)
+{
+    enum { BYTES = 1024 * 1024 };
+    char *text = malloc(BYTES + 1);
+    size_t used = (size_t)sprintf(text, "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ");
+    memset(text + used, 'a', BYTES - used);
+    text[BYTES] = '\0';
+    char *answer = talk(*state, text);
+    assert_null(strstr(answer, " 200 "));
+    free(answer);
+    free(text);
+    expect(state, "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\n" END, "200");
+}
+
+static void silent_clients_do_not_stop_the_others(void **state)
+{
+    enum { SILENT = 12 };
+    int silent[SILENT];
+    for (int i = 0; i < SILENT; i++) {
+        silent[i] = dial(*state);
+        (void)send(silent[i], "GET /st", 7, MSG_NOSIGNAL);
+    }
+    expect(state, "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\n" END, "200");
+    for (int i = 0; i < SILENT; i++) {
+        close(silent[i]);
+    }
+}
+
+static void off_loopback_it_does_not_start_without_a_token(void **state)
+{
+    uv_loop_t loop;
+    struct http_server *server;
+    struct baton_error error;
+    struct http_config config = {.loop = &loop, .host = "0.0.0.0", .on_request = on_request};
+    (void)state;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(http_server_open(&server, &config, &error), BATON_EAUTH);
+    assert_non_null(strstr(error.message, "0.0.0.0"));
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_page_is_answered_and_an_unknown_one_is_not, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_large_answer_comes_whole, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_foreign_host_or_origin_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_change_is_not_a_thing_that_it_does, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_token_is_demanded_of_all_but_health, setup_with_token,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_megabyte_of_header_is_harmless, setup, teardown),
+        cmocka_unit_test_setup_teardown(silent_clients_do_not_stop_the_others, setup, teardown),
+        cmocka_unit_test(off_loopback_it_does_not_start_without_a_token),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
