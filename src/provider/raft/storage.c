@@ -1,5 +1,5 @@
 /* Opening the directory, and writing. */
-#include "provider/raft/crc32c.h"
+#include "base/crc32c.h"
 #include "provider/raft/storage_int.h"
 
 #include <errno.h>

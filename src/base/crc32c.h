@@ -1,6 +1,6 @@
 /* CRC-32C (Castagnoli), as in RFC 3720: finds torn and flipped bytes; it authenticates nothing. */
-#ifndef PROVIDER_RAFT_CRC32C_H
-#define PROVIDER_RAFT_CRC32C_H
+#ifndef BASE_CRC32C_H
+#define BASE_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>

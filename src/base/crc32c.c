@@ -1,4 +1,4 @@
-#include "provider/raft/crc32c.h"
+#include "base/crc32c.h"
 
 uint32_t crc32c(uint32_t sum, const void *data, size_t bytes)
 {

@@ -1,0 +1,416 @@
+#include "net/stream.h"
+
+#include "base/buffer.h"
+#include "net/tls_int.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { READ_BYTES = 65536, KEEPALIVE_S = 15, USER_TIMEOUT_MS = 30000 };
+
+struct stream {
+    uv_tcp_t tcp;
+    uv_connect_t connecting;
+    uv_getaddrinfo_t resolving;
+    bool is_resolving; /* the request must end before the memory may */
+    bool is_handle_closed;
+    bool is_open;
+    bool is_closing;
+    struct stream_options options;
+    struct tls_session *session;
+    struct buffer clear;  /* decrypted, to hand on */
+    struct buffer cipher; /* encrypted, to send */
+    size_t queued_bytes;
+    int port;
+    int close_code;
+    char close_reason[160];
+    char peer_name_wanted[256];
+    char peer_address[96];
+    bool is_loopback;
+    char read_space[READ_BYTES];
+};
+
+struct write_request {
+    uv_write_t request;
+    size_t bytes;
+    uint8_t data[];
+};
+
+static struct stream *stream_new(const struct stream_options *options)
+{
+    struct stream *stream = calloc(1, sizeof(*stream));
+
+    if (!stream) {
+        return NULL;
+    }
+    stream->options = *options;
+    if (options->peer_name) {
+        (void)snprintf(stream->peer_name_wanted, sizeof(stream->peer_name_wanted), "%s",
+                       options->peer_name);
+    }
+    buffer_init(&stream->clear, options->queue_bytes_max + READ_BYTES);
+    buffer_init(&stream->cipher, options->queue_bytes_max + READ_BYTES);
+    if (uv_tcp_init(options->loop, &stream->tcp) != 0) {
+        free(stream);
+        return NULL;
+    }
+    stream->tcp.data = stream;
+    return stream;
+}
+
+/* The memory ends when the handle is closed and no request refers to it any more. */
+static void end_if_done(struct stream *stream)
+{
+    if (!stream->is_handle_closed || stream->is_resolving) {
+        return;
+    }
+    stream->options.callbacks.on_close(stream, stream->close_code, stream->close_reason,
+                                       stream->options.userdata);
+    tls_session_free(stream->session);
+    buffer_fini(&stream->clear);
+    buffer_fini(&stream->cipher);
+    free(stream);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct stream *stream = handle->data;
+    stream->is_handle_closed = true;
+    end_if_done(stream);
+}
+
+static void close_with(struct stream *stream, int code, const char *reason)
+{
+    if (stream->is_closing) {
+        return;
+    }
+    stream->is_closing = true;
+    stream->close_code = code;
+    (void)snprintf(stream->close_reason, sizeof(stream->close_reason), "%s", reason);
+    if (stream->is_resolving) {
+        (void)uv_cancel((uv_req_t *)&stream->resolving);
+    }
+    uv_close((uv_handle_t *)&stream->tcp, handle_closed);
+}
+
+void stream_close(struct stream *stream)
+{
+    close_with(stream, BATON_ECANCELED, "closed");
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static void written(uv_write_t *request, int status)
+{
+    struct write_request *write = (struct write_request *)request;
+    struct stream *stream = request->handle->data;
+
+    stream->queued_bytes -= write->bytes;
+    free(write);
+    if (status != 0 && status != UV_ECANCELED) {
+        close_with(stream, BATON_EIO, uv_strerror(status));
+    }
+}
+
+static int queue(struct stream *stream, const uint8_t *data, size_t bytes)
+{
+    struct write_request *write;
+    uv_buf_t piece;
+
+    if (stream->queued_bytes + bytes > stream->options.queue_bytes_max) {
+        close_with(stream, BATON_ETOOBIG, "the peer reads too slowly");
+        return BATON_ETOOBIG;
+    }
+    write = malloc(sizeof(*write) + bytes);
+    if (!write) {
+        close_with(stream, BATON_ENOMEM, "out of memory");
+        return BATON_ENOMEM;
+    }
+    memcpy(write->data, data, bytes);
+    write->bytes = bytes;
+    piece = uv_buf_init((char *)write->data, (unsigned)bytes);
+    stream->queued_bytes += bytes;
+    if (uv_write(&write->request, (uv_stream_t *)&stream->tcp, &piece, 1, written) != 0) {
+        stream->queued_bytes -= bytes;
+        free(write);
+        close_with(stream, BATON_EIO, "write failed");
+        return BATON_EIO;
+    }
+    return BATON_OK;
+}
+
+static int write_raw(struct stream *stream, const uint8_t *data, size_t bytes)
+{
+    size_t sent = 0;
+
+    if (stream->queued_bytes == 0) {
+        uv_buf_t piece = uv_buf_init((char *)data, (unsigned)bytes);
+        int result = uv_try_write((uv_stream_t *)&stream->tcp, &piece, 1);
+        if (result < 0 && result != UV_EAGAIN) {
+            close_with(stream, BATON_EIO, uv_strerror(result));
+            return BATON_EIO;
+        }
+        sent = result > 0 ? (size_t)result : 0;
+    }
+    return sent < bytes ? queue(stream, data + sent, bytes - sent) : BATON_OK;
+}
+
+static int flush_cipher(struct stream *stream)
+{
+    int r = BATON_OK;
+
+    if (stream->cipher.failed) {
+        close_with(stream, BATON_ENOMEM, "out of memory");
+        return BATON_ENOMEM;
+    }
+    if (stream->cipher.bytes > 0) {
+        r = write_raw(stream, stream->cipher.data, stream->cipher.bytes);
+    }
+    buffer_clear(&stream->cipher);
+    return r;
+}
+
+int stream_write(struct stream *stream, const void *data, size_t bytes)
+{
+    if (stream->is_closing || !stream->is_open) {
+        return BATON_ECLOSED;
+    }
+    if (!stream->session) {
+        return write_raw(stream, data, bytes);
+    }
+    if (tls_session_send(stream->session, data, bytes, &stream->cipher) != BATON_OK) {
+        close_with(stream, BATON_EIO, "TLS failed");
+        return BATON_EIO;
+    }
+    return flush_cipher(stream);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static void opened(struct stream *stream)
+{
+    stream->is_open = true;
+    stream->options.callbacks.on_open(stream, stream->options.userdata);
+}
+
+static void hand_on(struct stream *stream, const void *data, size_t bytes)
+{
+    if (bytes > 0 && !stream->is_closing) {
+        stream->options.callbacks.on_data(stream, data, bytes, stream->options.userdata);
+    }
+}
+
+static void receive_tls(struct stream *stream, const void *data, size_t bytes)
+{
+    const char *reason = "TLS failed";
+    bool was_open = stream->is_open;
+    int r =
+        tls_session_receive(stream->session, data, bytes, &stream->clear, &stream->cipher, &reason);
+
+    if (flush_cipher(stream) != BATON_OK) {
+        return;
+    }
+    if (r != BATON_OK || stream->clear.failed) {
+        close_with(stream, r != BATON_OK ? BATON_EAUTH : BATON_ETOOBIG, reason);
+        return;
+    }
+    if (!was_open && tls_session_is_open(stream->session)) {
+        opened(stream);
+    }
+    hand_on(stream, stream->clear.data, stream->clear.bytes);
+    buffer_clear(&stream->clear);
+}
+
+static void give_space(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+{
+    struct stream *stream = handle->data;
+    (void)suggested;
+    *ret = uv_buf_init(stream->read_space, sizeof(stream->read_space));
+}
+
+static void received(uv_stream_t *handle, ssize_t bytes, const uv_buf_t *buffer)
+{
+    struct stream *stream = handle->data;
+
+    if (bytes == UV_EOF) {
+        close_with(stream, BATON_OK, "ended by the peer");
+    } else if (bytes < 0) {
+        close_with(stream, BATON_EIO, uv_strerror((int)bytes));
+    } else if (stream->session) {
+        receive_tls(stream, buffer->base, (size_t)bytes);
+    } else {
+        hand_on(stream, buffer->base, (size_t)bytes);
+    }
+}
+
+/* ---- Beginnings ------------------------------------------------------------------------------ */
+
+static void note_address(struct stream *stream)
+{
+    struct sockaddr_storage address;
+    int length = sizeof(address);
+    char host[64] = "?";
+    int port = 0;
+
+    if (uv_tcp_getpeername(&stream->tcp, (struct sockaddr *)&address, &length) != 0) {
+        return;
+    }
+    if (address.ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
+        (void)uv_ip4_name(v4, host, sizeof(host));
+        port = ntohs(v4->sin_port);
+        stream->is_loopback = ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    } else if (address.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address;
+        (void)uv_ip6_name(v6, host, sizeof(host));
+        port = ntohs(v6->sin6_port);
+        stream->is_loopback = IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+    }
+    (void)snprintf(stream->peer_address, sizeof(stream->peer_address), "%s:%d", host, port);
+}
+
+static void tune(struct stream *stream)
+{
+    int timeout_ms = USER_TIMEOUT_MS;
+    uv_os_fd_t fd;
+
+    (void)uv_tcp_nodelay(&stream->tcp, 1);
+    (void)uv_tcp_keepalive(&stream->tcp, 1, KEEPALIVE_S);
+    if (uv_fileno((uv_handle_t *)&stream->tcp, &fd) == 0) {
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
+    }
+}
+
+static int begin(struct stream *stream, bool is_client)
+{
+    tune(stream);
+    note_address(stream);
+    if (stream->options.tls) {
+        stream->session =
+            tls_session_new(stream->options.tls, is_client,
+                            stream->peer_name_wanted[0] ? stream->peer_name_wanted : NULL);
+        if (!stream->session) {
+            return BATON_ENOMEM;
+        }
+    }
+    if (uv_read_start((uv_stream_t *)&stream->tcp, give_space, received) != 0) {
+        return BATON_EIO;
+    }
+    if (!stream->session) {
+        opened(stream);
+    } else if (is_client) {
+        receive_tls(stream, NULL, 0);
+    }
+    return BATON_OK;
+}
+
+static void connected(uv_connect_t *request, int status)
+{
+    struct stream *stream = request->handle->data;
+
+    if (status != 0) {
+        close_with(stream, BATON_EUNAVAILABLE, uv_strerror(status));
+    } else if (!stream->is_closing && begin(stream, true) != BATON_OK) {
+        close_with(stream, BATON_ENOMEM, "out of memory");
+    }
+}
+
+static int dial(struct stream *stream, const struct sockaddr *address)
+{
+    return uv_tcp_connect(&stream->connecting, &stream->tcp, address, connected);
+}
+
+static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+{
+    struct stream *stream = request->data;
+    int result = status;
+
+    stream->is_resolving = false;
+    if (stream->is_closing) {
+        end_if_done(stream);
+    } else if (status != 0 || (result = dial(stream, found->ai_addr)) != 0) {
+        close_with(stream, BATON_EUNAVAILABLE, uv_strerror(result));
+    }
+    uv_freeaddrinfo(found);
+}
+
+static int resolve(struct stream *stream, const char *host, int port)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    char service[16];
+
+    (void)snprintf(service, sizeof(service), "%d", port);
+    stream->resolving.data = stream;
+    stream->is_resolving = true;
+    return uv_getaddrinfo(stream->options.loop, &stream->resolving, resolved, host, service,
+                          &hints);
+}
+
+int stream_connect(struct stream **ret, const struct stream_options *options, const char *host,
+                   int port, struct baton_error *reterr)
+{
+    struct stream *stream = stream_new(options);
+    struct sockaddr_storage address;
+    int result;
+
+    if (!stream) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a connection");
+    }
+    if (uv_ip4_addr(host, port, (struct sockaddr_in *)&address) == 0 ||
+        uv_ip6_addr(host, port, (struct sockaddr_in6 *)&address) == 0) {
+        result = dial(stream, (const struct sockaddr *)&address);
+    } else {
+        result = resolve(stream, host, port);
+    }
+    if (result != 0) {
+        stream->is_resolving = false;
+        close_with(stream, BATON_EUNAVAILABLE, uv_strerror(result));
+    }
+    *ret = stream; /* a failure comes by on_close, like every other */
+    return BATON_OK;
+}
+
+int stream_accept(struct stream **ret, const struct stream_options *options, uv_stream_t *server,
+                  struct baton_error *reterr)
+{
+    struct stream *stream = stream_new(options);
+
+    if (!stream) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a connection");
+    }
+    *ret = stream;
+    if (uv_accept(server, (uv_stream_t *)&stream->tcp) != 0 || begin(stream, false) != BATON_OK) {
+        close_with(stream, BATON_EIO, "accept failed");
+    }
+    return BATON_OK;
+}
+
+int stream_start_tls(struct stream *stream, const struct tls *tls, const void *first, size_t bytes)
+{
+    stream->session = tls_session_new(tls, false, NULL);
+    if (!stream->session) {
+        close_with(stream, BATON_ENOMEM, "out of memory");
+        return BATON_ENOMEM;
+    }
+    stream->is_open = false;
+    receive_tls(stream, first, bytes);
+    return BATON_OK;
+}
+
+const char *stream_peer_name(const struct stream *stream)
+{
+    return stream->session ? tls_session_peer_name(stream->session) : NULL;
+}
+
+bool stream_is_loopback(const struct stream *stream)
+{
+    return stream->is_loopback;
+}
+
+const char *stream_peer_address(const struct stream *stream)
+{
+    return stream->peer_address;
+}

@@ -1,0 +1,65 @@
+/* A byte stream over TCP on a libuv loop, in the clear or under TLS.
+ *
+ * Life: stream_connect or stream_accept ──▶ on_open ──▶ on_data … ──▶ on_close, once, always last
+ * (also without on_open, when connecting fails). After stream_close no callback but on_close comes;
+ * the memory is freed after on_close has returned: that is when the handle's memory ends, and not
+ * before. The loop's thread only.
+ *
+ * Writes go out at once if the socket takes them; what it does not take is queued, up to
+ * `queue_bytes_max`: a peer that reads too slowly is closed, not waited for.
+ */
+#ifndef NET_STREAM_H
+#define NET_STREAM_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+struct stream; /* opaque */
+struct tls;    /* see net/tls.h */
+
+struct stream_callbacks {
+    void (*on_open)(struct stream *stream, void *userdata);
+    /* Bytes as they come, borrowed during the call. May close the stream. */
+    void (*on_data)(struct stream *stream, const void *data, size_t bytes, void *userdata);
+    /* code: 0 the peer ended it in order, BATON_ECANCELED it was closed here, BATON_EUNAVAILABLE
+     * refused or unreachable, BATON_EIO reset, BATON_EAUTH, BATON_ETOOBIG the queue was full. */
+    void (*on_close)(struct stream *stream, int code, const char *reason, void *userdata);
+};
+
+struct stream_options {
+    uv_loop_t *loop;
+    struct stream_callbacks callbacks;
+    void *userdata;
+    size_t queue_bytes_max;
+    const struct tls *tls; /* NULL: in the clear; outlives the stream */
+    const char *peer_name; /* TLS: the name that the peer's certificate must have; or NULL */
+};
+
+/* host: a numeric address or a name. BATON_EINVAL, BATON_ENOMEM; the rest comes by on_close. */
+int stream_connect(struct stream **ret, const struct stream_options *options, const char *host,
+                   int port, struct baton_error *reterr);
+
+/* Takes the next connection from a listening handle. */
+int stream_accept(struct stream **ret, const struct stream_options *options, uv_stream_t *server,
+                  struct baton_error *reterr);
+
+/* For streams whose first byte decides: until stream_start_tls everything is in the clear.
+ * `first` are the bytes read so far. Only on an accepted stream, before anything was written. */
+int stream_start_tls(struct stream *stream, const struct tls *tls, const void *first, size_t bytes);
+
+/* Copies. BATON_ETOOBIG, BATON_ECLOSED, BATON_EIO: nothing was sent, the stream is closing. */
+int stream_write(struct stream *stream, const void *data, size_t bytes);
+
+void stream_close(struct stream *stream);
+
+/* The peer's name as its certificate proves it; NULL if it does not (no TLS, a shared key). */
+const char *stream_peer_name(const struct stream *stream);
+/* Both ends are on this machine's loopback. */
+bool stream_is_loopback(const struct stream *stream);
+/* Of the accepted or connected peer, "address:port", for people. */
+const char *stream_peer_address(const struct stream *stream);
+
+#endif

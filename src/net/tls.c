@@ -1,0 +1,337 @@
+/* OpenSSL over memory buffers, so that one loop and one kind of stream carry it. */
+#include "net/tls_int.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { KEY_BYTES_MIN = 16, KEY_BYTES_MAX = 4096, NAME_MAX_BYTES = 256 };
+
+static const char psk_identity[] = "baton";
+
+struct tls {
+    SSL_CTX *context;
+    bool has_key;
+    uint8_t key[32]; /* SHA-256 of the shared key's file */
+};
+
+struct tls_session {
+    SSL *ssl;
+    BIO *from_wire;
+    BIO *to_wire;
+    bool is_open;
+    char peer_name[NAME_MAX_BYTES];
+};
+
+static const char *reason(void)
+{
+    unsigned long code = ERR_peek_last_error();
+    const char *text = code ? ERR_reason_error_string(code) : NULL;
+    return text ? text : "TLS failed";
+}
+
+/* ---- The shared key -------------------------------------------------------------------------- */
+
+static SSL_SESSION *psk_session(SSL *ssl)
+{
+    const struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+    static const unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
+    const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, aes_128_gcm_sha256);
+    SSL_SESSION *session = SSL_SESSION_new();
+
+    if (!session || !cipher || !SSL_SESSION_set1_master_key(session, tls->key, sizeof(tls->key)) ||
+        !SSL_SESSION_set_cipher(session, cipher) ||
+        !SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION)) {
+        SSL_SESSION_free(session);
+        return NULL;
+    }
+    return session;
+}
+
+static int use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_bytes,
+                   SSL_SESSION **ret)
+{
+    (void)md;
+    *id = (const unsigned char *)psk_identity;
+    *id_bytes = sizeof(psk_identity) - 1;
+    *ret = psk_session(ssl);
+    return *ret != NULL;
+}
+
+static int find_psk(SSL *ssl, const unsigned char *id, size_t id_bytes, SSL_SESSION **ret)
+{
+    *ret = NULL;
+    if (id_bytes == sizeof(psk_identity) - 1 && memcmp(id, psk_identity, id_bytes) == 0) {
+        *ret = psk_session(ssl);
+    }
+    return 1;
+}
+
+static int read_shared_key(struct tls *tls, const char *path, struct baton_error *reterr)
+{
+    struct stat info;
+    uint8_t raw[KEY_BYTES_MAX];
+    size_t bytes;
+    unsigned length = sizeof(tls->key);
+    FILE *file = fopen(path, "re");
+
+    if (!file || fstat(fileno(file), &info) != 0) {
+        int r =
+            error_set(reterr, error_from_errno(errno), "cluster key %s: %s", path, strerror(errno));
+        if (file) {
+            (void)fclose(file);
+        }
+        return r;
+    }
+    bytes = fread(raw, 1, sizeof(raw), file);
+    (void)fclose(file);
+    if (info.st_mode & (S_IRWXG | S_IRWXO)) {
+        return error_set(reterr, BATON_EAUTH,
+                         "cluster key %s: others may read it (mode %04o); chmod 600 it", path,
+                         (unsigned)info.st_mode & 07777u);
+    }
+    if (bytes < KEY_BYTES_MIN || bytes == sizeof(raw)) {
+        return error_set(reterr, BATON_EINVAL, "cluster key %s: %zu bytes, must be %d to %d", path,
+                         bytes, KEY_BYTES_MIN, KEY_BYTES_MAX - 1);
+    }
+    (void)EVP_Digest(raw, bytes, tls->key, &length, EVP_sha256(), NULL);
+    OPENSSL_cleanse(raw, sizeof(raw));
+    tls->has_key = true;
+    SSL_CTX_set_psk_use_session_callback(tls->context, use_psk);
+    SSL_CTX_set_psk_find_session_callback(tls->context, find_psk);
+    return BATON_OK;
+}
+
+/* ---- Certificates ---------------------------------------------------------------------------- */
+
+static int load_certificates(struct tls *tls, const struct tls_options *options,
+                             struct baton_error *reterr)
+{
+    if (!options->certificate_file || !options->key_file || !options->ca_file) {
+        return error_set(reterr, BATON_EINVAL,
+                         "TLS: a certificate, its key and the CA go together; %s is missing",
+                         !options->certificate_file ? "the certificate"
+                         : !options->key_file       ? "the key"
+                                                    : "the CA");
+    }
+    if (SSL_CTX_use_certificate_chain_file(tls->context, options->certificate_file) != 1) {
+        return error_set(reterr, BATON_EINVAL, "TLS certificate %s: %s", options->certificate_file,
+                         reason());
+    }
+    if (SSL_CTX_use_PrivateKey_file(tls->context, options->key_file, SSL_FILETYPE_PEM) != 1) {
+        return error_set(reterr, BATON_EINVAL, "TLS key %s: %s", options->key_file, reason());
+    }
+    if (SSL_CTX_load_verify_file(tls->context, options->ca_file) != 1) {
+        return error_set(reterr, BATON_EINVAL, "TLS CA %s: %s", options->ca_file, reason());
+    }
+    SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    return BATON_OK;
+}
+
+int tls_new(struct tls **ret, const struct tls_options *options, struct baton_error *reterr)
+{
+    bool has_files = options->certificate_file || options->key_file || options->ca_file;
+    struct tls *tls;
+    int r;
+
+    if (!has_files && !options->shared_key_file) {
+        *ret = NULL;
+        return BATON_OK;
+    }
+    if (has_files && options->shared_key_file) {
+        return error_set(reterr, BATON_EINVAL,
+                         "TLS: certificates or a cluster key, not both: which one is to count?");
+    }
+    tls = calloc(1, sizeof(*tls));
+    if (tls) {
+        tls->context = SSL_CTX_new(TLS_method());
+    }
+    if (!tls || !tls->context) {
+        tls_free(tls);
+        return error_set(reterr, BATON_ENOMEM, "out of memory for TLS");
+    }
+    SSL_CTX_set_app_data(tls->context, tls);
+    (void)SSL_CTX_set_min_proto_version(tls->context, TLS1_3_VERSION);
+    (void)SSL_CTX_set_num_tickets(tls->context, 0);
+    r = has_files ? load_certificates(tls, options, reterr)
+                  : read_shared_key(tls, options->shared_key_file, reterr);
+    if (r != BATON_OK) {
+        tls_free(tls);
+        return r;
+    }
+    *ret = tls;
+    return BATON_OK;
+}
+
+void tls_free(struct tls *tls)
+{
+    if (tls) {
+        SSL_CTX_free(tls->context);
+        OPENSSL_cleanse(tls->key, sizeof(tls->key));
+        free(tls);
+    }
+}
+
+bool tls_proves_names(const struct tls *tls)
+{
+    return tls && !tls->has_key;
+}
+
+/* ---- A session ------------------------------------------------------------------------------- */
+
+struct tls_session *tls_session_new(const struct tls *tls, bool is_client, const char *peer_name)
+{
+    struct tls_session *session = calloc(1, sizeof(*session));
+
+    if (!session) {
+        return NULL;
+    }
+    session->ssl = SSL_new(tls->context);
+    session->from_wire = BIO_new(BIO_s_mem());
+    session->to_wire = BIO_new(BIO_s_mem());
+    if (!session->ssl || !session->from_wire || !session->to_wire) {
+        BIO_free(session->from_wire);
+        BIO_free(session->to_wire);
+        SSL_free(session->ssl);
+        free(session);
+        return NULL;
+    }
+    SSL_set_bio(session->ssl, session->from_wire, session->to_wire);
+    if (is_client) {
+        SSL_set_connect_state(session->ssl);
+    } else {
+        SSL_set_accept_state(session->ssl);
+    }
+    if (peer_name && !tls->has_key) {
+        SSL_set_hostflags(session->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+        (void)SSL_set1_host(session->ssl, peer_name);
+    }
+    return session;
+}
+
+void tls_session_free(struct tls_session *session)
+{
+    if (session) {
+        SSL_free(session->ssl);
+        free(session);
+    }
+}
+
+/* The first DNS name of the peer's certificate, or its common name. */
+static void note_peer_name(struct tls_session *session)
+{
+    X509 *certificate = SSL_get1_peer_certificate(session->ssl);
+    GENERAL_NAMES *names = NULL;
+
+    if (!certificate) {
+        return;
+    }
+    names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    for (int i = 0; names && i < sk_GENERAL_NAME_num(names) && !session->peer_name[0]; i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        if (name->type == GEN_DNS) {
+            (void)snprintf(session->peer_name, sizeof(session->peer_name), "%.*s",
+                           ASN1_STRING_length(name->d.dNSName),
+                           (const char *)ASN1_STRING_get0_data(name->d.dNSName));
+        }
+    }
+    if (!session->peer_name[0]) {
+        (void)X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName,
+                                        session->peer_name, sizeof(session->peer_name));
+    }
+    GENERAL_NAMES_free(names);
+    X509_free(certificate);
+}
+
+static void drain(struct tls_session *session, struct buffer *out)
+{
+    char *data;
+    long bytes = BIO_get_mem_data(session->to_wire, &data);
+
+    if (bytes > 0) {
+        buffer_put(out, data, (size_t)bytes);
+        (void)BIO_reset(session->to_wire);
+    }
+}
+
+static int go_on(struct tls_session *session, int result)
+{
+    int error = SSL_get_error(session->ssl, result);
+    return error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE ||
+                   error == SSL_ERROR_ZERO_RETURN
+               ? BATON_OK
+               : BATON_EAUTH;
+}
+
+static int handshake(struct tls_session *session)
+{
+    int result = SSL_do_handshake(session->ssl);
+
+    if (result == 1) {
+        session->is_open = true;
+        note_peer_name(session);
+        return BATON_OK;
+    }
+    return go_on(session, result);
+}
+
+static int read_clear(struct tls_session *session, struct buffer *in)
+{
+    for (;;) {
+        uint8_t chunk[16384];
+        int result = SSL_read(session->ssl, chunk, sizeof(chunk));
+        if (result <= 0) {
+            return go_on(session, result);
+        }
+        buffer_put(in, chunk, (size_t)result);
+    }
+}
+
+int tls_session_receive(struct tls_session *session, const void *data, size_t bytes,
+                        struct buffer *in, struct buffer *out, const char **ret_reason)
+{
+    int r = BATON_OK;
+
+    ERR_clear_error();
+    if (bytes > 0) {
+        (void)BIO_write(session->from_wire, data, (int)bytes);
+    }
+    if (!session->is_open) {
+        r = handshake(session);
+    }
+    if (r == BATON_OK && session->is_open) {
+        r = read_clear(session, in);
+    }
+    if (r != BATON_OK) {
+        *ret_reason = reason();
+    }
+    drain(session, out);
+    return r;
+}
+
+int tls_session_send(struct tls_session *session, const void *data, size_t bytes,
+                     struct buffer *out)
+{
+    ERR_clear_error();
+    if (SSL_write(session->ssl, data, (int)bytes) != (int)bytes) {
+        return BATON_EIO;
+    }
+    drain(session, out);
+    return BATON_OK;
+}
+
+bool tls_session_is_open(const struct tls_session *session)
+{
+    return session->is_open;
+}
+
+const char *tls_session_peer_name(const struct tls_session *session)
+{
+    return session->peer_name[0] ? session->peer_name : NULL;
+}

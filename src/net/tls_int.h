@@ -1,0 +1,25 @@
+/* One TLS session over memory: bytes in, bytes out, no socket. For stream.c alone. */
+#ifndef NET_TLS_INT_H
+#define NET_TLS_INT_H
+
+#include "base/buffer.h"
+#include "net/tls.h"
+
+#include <stddef.h>
+
+struct tls_session; /* opaque */
+
+/* peer_name: what a client demands of the server's certificate; NULL: anybody of the group. */
+struct tls_session *tls_session_new(const struct tls *tls, bool is_client, const char *peer_name);
+void tls_session_free(struct tls_session *session);
+
+/* Feeds bytes from the wire (may be none: to begin a handshake). What is to be sent goes to `out`,
+ * what was received to `in`. 0, or BATON_EAUTH with the reason. */
+int tls_session_receive(struct tls_session *session, const void *data, size_t bytes,
+                        struct buffer *in, struct buffer *out, const char **ret_reason);
+int tls_session_send(struct tls_session *session, const void *data, size_t bytes,
+                     struct buffer *out);
+bool tls_session_is_open(const struct tls_session *session);
+const char *tls_session_peer_name(const struct tls_session *session); /* proved; or NULL */
+
+#endif
