@@ -121,6 +121,7 @@ int main(int argc, char **argv)
                       argv[0]);
         return 64;
     }
+    (void)signal(SIGPIPE, SIG_IGN); /* a killed peer's socket must not end us */
     server.slot = (unsigned)atoi(argv[1]);
     demand(act_open(&server.act, argv[3], NULL), "act file");
     demand(mkdir(argv[4], 0700) != 0 && errno != EEXIST, "mkdir");

@@ -21,6 +21,7 @@ struct command {
     const char *text;      /* paragraphs, parted by an empty line */
     const char *example;   /* a line each */
     const struct option_group *const *groups;
+    int words; /* how many arguments may stand among the flags; CMD may not */
     int arguments_min;
     int arguments_max; /* -1: any number */
     int (*main)(const struct invocation *invocation);

@@ -6,19 +6,45 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ARGUMENTS_MAX = 4 };
+
+/* Flags may stand among the first words of a command ("bench failover --rounds 5"), never among
+ * those of CMD. The words are moved to just before the rest: argv[*ret_used] is the first. */
+static int take_words(const struct command *command, struct options *options, int argc, char **argv,
+                      int *ret_used, struct baton_error *reterr)
+{
+    char *words[ARGUMENTS_MAX];
+    int count = 0;
+    int at = 0;
+    for (;;) {
+        int used = 0;
+        int code = options_take_flags(options, argc - at, argv + at, &used, reterr);
+        if (code) {
+            return code;
+        }
+        at += used;
+        bool is_ended = used > 1 && strcmp(argv[at - 1], "--") == 0;
+        if (is_ended || at >= argc || count == command->words || count == ARGUMENTS_MAX) {
+            break;
+        }
+        words[count++] = argv[at];
+    }
+    for (int i = 0; i < count; i++) {
+        argv[at - count + i] = words[i];
+    }
+    *ret_used = at - count;
+    return 0;
+}
+
 static int gather(const struct command *command, struct options *options, int argc, char **argv,
                   int *ret_used, struct baton_error *reterr)
 {
-    int code = options_take_flags(options, argc, argv, ret_used, reterr);
+    int code = take_words(command, options, argc, argv, ret_used, reterr);
     if (code || (code = options_take_environment(options, reterr))) {
         return code;
     }
     const char *config = options_text(options, "config");
-    if (config) {
-        code = config_take_file(options, config, command_option_is_known, reterr);
-    }
-    (void)command;
-    return code;
+    return config ? config_take_file(options, config, command_option_is_known, reterr) : 0;
 }
 
 static int check_arguments(const struct command *command, int count, char **argv,

@@ -24,6 +24,9 @@ struct member_config {
     const char *proofs; /* the default of --proofs, or NULL */
     bool has_doors;     /* control socket and status server */
     provider_event_cb on_event;
+    /* Before leadership is given away on request: what acts under it must have stopped first.
+     * true: not yet, member_drained will be called, by `deadline` at the latest. NULL: at once. */
+    bool (*drain)(void *userdata, instant deadline);
     void *userdata;
 };
 
@@ -38,6 +41,9 @@ void member_free(struct member *member); /* NULL allowed */
 
 /* Void first, then transfer; BATON_ENOTLEADER. */
 int member_resign(struct member *member, const char *to, span timeout, struct baton_error *reterr);
+
+/* Nothing acts under the lease any more: what waited for that goes on. */
+void member_drained(struct member *member);
 
 bool member_is_leader(const struct member *member, uint64_t *ret_epoch);
 span member_lease_left(const struct member *member);

@@ -86,24 +86,56 @@ static int do_watch(struct member *member, uint64_t client, const json_t *reques
     return 0;
 }
 
+static int set_cordoned(struct member *member, bool is_cordoned, struct baton_error *reterr)
+{
+    int code = member->provider->ops->set_eligible(member->election, !is_cordoned, reterr);
+    if (!code) {
+        member->is_cordoned = is_cordoned;
+    }
+    return code;
+}
+
+static bool must_drain(struct member *member, instant deadline)
+{
+    return member->config.drain && member->config.drain(member->config.userdata, deadline);
+}
+
+static int refuse_pass(struct member *member, struct baton_error *reterr)
+{
+    struct baton_member leader = {0};
+    uint64_t epoch = 0;
+    if (member->pass.client) {
+        return error_set(reterr, BATON_EBUSY, "leadership is being given away already");
+    }
+    member->provider->ops->leader(member->election, &leader, &epoch);
+    return error_set(reterr, BATON_ENOTLEADER, "%s does not lead, %s does; ask there", member->node,
+                     leader.id[0] ? leader.name : "nobody known to it");
+}
+
+static int resign_now(struct member *member, struct baton_error *reterr)
+{
+    const char *to = member->pass.to[0] ? member->pass.to : NULL;
+    return member->provider->ops->resign(member->election, to, member->pass.deadline, reterr);
+}
+
 static int do_pass(struct member *member, uint64_t client, const json_t *request,
                    struct baton_error *reterr)
 {
     const char *to = json_string_value(json_object_get(request, "to"));
     json_int_t timeout_ms = json_integer_value(json_object_get(request, "timeout_ms"));
-    struct baton_member leader = {0};
-    uint64_t epoch = 0;
-    if (!member_is_leader(member, NULL)) {
-        member->provider->ops->leader(member->election, &leader, &epoch);
-        return error_set(reterr, BATON_ENOTLEADER, "%s does not lead, %s does; ask there",
-                         member->node, leader.id[0] ? leader.name : "nobody known to it");
+    if (member->pass.client || !member_is_leader(member, NULL)) {
+        return refuse_pass(member, reterr);
     }
-    if (member->pass.client) {
-        return error_set(reterr, BATON_EBUSY, "leadership is being passed on already");
+    if (to && strlen(to) >= sizeof(member->pass.to)) {
+        return error_set(reterr, BATON_EINVAL, "'%s': no such node", to);
     }
     timeout_ms = timeout_ms < 1 || timeout_ms > 3600000 ? 30000 : timeout_ms;
+    strcpy(member->pass.to, to ? to : "");
+    member->pass.deadline = instant_add(clock_now(), SPAN_MS(timeout_ms));
+    member->pass.is_cordon = false;
     member->pass.client = client;
-    int code = member_resign(member, to, SPAN_MS(timeout_ms), reterr);
+    member->pass.is_draining = must_drain(member, member->pass.deadline);
+    int code = member->pass.is_draining ? 0 : resign_now(member, reterr);
     if (code) {
         member->pass.client = 0;
         return code;
@@ -112,12 +144,35 @@ static int do_pass(struct member *member, uint64_t client, const json_t *request
     return 0;
 }
 
+/* What waited for the end of the program under the lease. */
+void member_drained(struct member *member)
+{
+    struct baton_error error = {0};
+    uint64_t client = member->pass.client;
+    if (!client || !member->pass.is_draining) {
+        return;
+    }
+    member->pass.is_draining = false;
+    if (member->pass.is_cordon) {
+        member->pass.client = 0;
+        answer_code(member, client, set_cordoned(member, true, &error), &error);
+        return;
+    }
+    int code = resign_now(member, &error);
+    if (code) {
+        member->pass.client = 0;
+        (void)uv_timer_stop(&member->pass.timer);
+        answer_code(member, client, code, &error);
+    }
+}
+
 void member_on_pass_timeout(uv_timer_t *timer)
 {
     struct member *member = timer->data;
     answer(member, member->pass.client,
            member_error_json(BATON_ETIMEDOUT, "no other node has taken over in time"));
     member->pass.client = 0;
+    member->pass.is_draining = false;
 }
 
 void member_pass_watch(struct member *member, const struct baton_event *event)
@@ -126,7 +181,7 @@ void member_pass_watch(struct member *member, const struct baton_event *event)
         (event->type == BATON_EVENT_LEADER || event->type == BATON_EVENT_ELECTION_COMPLETED) &&
         event->member.id[0] && strcmp(event->member.name, member->node) != 0;
     bool is_back = event->type == BATON_EVENT_ACQUIRED;
-    if (!member->pass.client || (!is_taken && !is_back)) {
+    if (!member->pass.client || member->pass.is_draining || (!is_taken && !is_back)) {
         return;
     }
     json_t *json =
@@ -138,29 +193,36 @@ void member_pass_watch(struct member *member, const struct baton_event *event)
     (void)uv_timer_stop(&member->pass.timer);
 }
 
-static int set_cordoned(struct member *member, uint64_t client, bool is_cordoned,
-                        struct baton_error *reterr)
-{
-    int code = member->provider->ops->set_eligible(member->election, !is_cordoned, reterr);
-    if (!code) {
-        member->is_cordoned = is_cordoned;
-        answer_code(member, client, 0, NULL);
-    }
-    return code;
-}
-
 static int do_cordon(struct member *member, uint64_t client, const json_t *request,
                      struct baton_error *reterr)
 {
     (void)request;
-    return set_cordoned(member, client, true, reterr);
+    if (member->pass.client) {
+        return refuse_pass(member, reterr);
+    }
+    if (member_is_leader(member, NULL) &&
+        must_drain(member, instant_add(clock_now(), member_lease_left(member)))) {
+        member->pass.client = client;
+        member->pass.is_cordon = true;
+        member->pass.is_draining = true;
+        return 0;
+    }
+    int code = set_cordoned(member, true, reterr);
+    if (!code) {
+        answer_code(member, client, 0, NULL);
+    }
+    return code;
 }
 
 static int do_uncordon(struct member *member, uint64_t client, const json_t *request,
                        struct baton_error *reterr)
 {
     (void)request;
-    return set_cordoned(member, client, false, reterr);
+    int code = set_cordoned(member, false, reterr);
+    if (!code) {
+        answer_code(member, client, 0, NULL);
+    }
+    return code;
 }
 
 static void on_operated(void *userdata, int code, const struct baton_error *error)

@@ -8,8 +8,13 @@
 
 enum { MEMBER_OPTIONS_MAX = 64 };
 
+/* Leadership is being given away on a client's request. */
 struct pass {
     uint64_t client; /* 0: none is under way */
+    bool is_draining;
+    bool is_cordon; /* the answer comes as soon as it is begun */
+    instant deadline;
+    char to[BATON_NAME_MAX]; /* "": the best placed */
     uv_timer_t timer;
 };
 

@@ -43,7 +43,7 @@ void print_table(FILE *file, const char *const *cells)
 
 void print_json(FILE *file, const json_t *json)
 {
-    size_t flags = JSON_SORT_KEYS | JSON_ENSURE_ASCII;
+    size_t flags = JSON_SORT_KEYS | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9);
     flags |= isatty(fileno(file)) ? JSON_INDENT(2) : JSON_COMPACT;
     (void)json_dumpf(json, file, flags);
     (void)fputc('\n', file);

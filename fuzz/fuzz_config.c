@@ -1,0 +1,26 @@
+/* The configuration file: whatever it holds, it is taken or refused, and nothing else happens. */
+#include "cli/command.h"
+#include "cli/config.h"
+#include "cli/groups.h"
+
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static bool is_known(const char *name)
+{
+    return name[0] != 'z';
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static const struct option_group *const groups[] = {&group_election, &group_peers,
+                                                        &group_timing, &group_serve, NULL};
+    struct options *options = options_new(groups);
+    if (options) {
+        struct baton_error error;
+        (void)config_take_text(options, "fuzz", (const char *)data, bytes, is_known, &error);
+    }
+    options_free(options);
+    return 0;
+}

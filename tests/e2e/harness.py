@@ -1,0 +1,134 @@
+"""What the end-to-end tests share: a cluster of real nodes in a temporary directory.
+
+Nothing here sleeps for a guess: `until` waits for a condition with a generous deadline.
+"""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BATON = os.environ.get("BATON_PROGRAM", "build-dev/bin/baton")
+DEADLINE_S = 60
+
+
+def clean_environment():
+    return {key: value for key, value in os.environ.items() if not key.startswith("BATON_")}
+
+
+def baton(*words, env=None, text=None):
+    """Runs a command to its end; the result has returncode, stdout, stderr."""
+    environment = clean_environment()
+    environment.update(env or {})
+    return subprocess.run([BATON, *words], input=text, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, universal_newlines=True, env=environment,
+                          timeout=DEADLINE_S, check=False)
+
+
+def until(condition, what):
+    """Waits until condition() is true, and returns what it gave."""
+    end = time.monotonic() + DEADLINE_S
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError("not in %d s: %s" % (DEADLINE_S, what))
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Cluster:
+    """Nodes a, b, c … on loopback."""
+
+    def __init__(self, count, *flags, preset="fast", command="node"):
+        # Unix sockets have short paths: not below a deep build directory.
+        self.dir = tempfile.mkdtemp(prefix="baton-e2e-", dir="/tmp")
+        self.names = [chr(ord("a") + i) for i in range(count)]
+        self.ports = dict(zip(self.names, free_ports(count)))
+        self.flags = list(flags)
+        self.preset = preset
+        self.command = command
+        self.processes = {}
+
+    def data(self, name):
+        return os.path.join(self.dir, name)
+
+    def arguments(self, name):
+        words = ["--node", name, "--data", self.data(name), "--preset", self.preset,
+                 "--listen", "127.0.0.1:%d" % self.ports[name]]
+        for peer in self.names:
+            if peer != name:
+                words += ["--peer", "%s=127.0.0.1:%d" % (peer, self.ports[peer])]
+        return words + self.flags
+
+    def start(self, name, *more):
+        log = open(os.path.join(self.dir, name + ".log"), "ab")
+        self.processes[name] = subprocess.Popen(
+            [BATON, self.command, *self.arguments(name), *more], stdin=subprocess.DEVNULL,
+            stdout=log, stderr=log, env=clean_environment(), start_new_session=True)
+        log.close()
+
+    def start_all(self, *more):
+        for name in self.names:
+            self.start(name, *more)
+
+    def log(self, name):
+        with open(os.path.join(self.dir, name + ".log"), encoding="utf-8") as file:
+            return file.read()
+
+    def status(self, name):
+        done = baton("status", "--data", self.data(name), "--json", "--timeout", "5s")
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def leader(self, among=None):
+        for name in among or self.names:
+            status = self.status(name)
+            if status and status["is_leader"]:
+                return name
+        return None
+
+    def wait_leader(self, among=None):
+        return until(lambda: self.leader(among), "a leader among %s; logs:\n%s" % (
+            among or self.names, "".join(self.log(name) for name in self.processes)))
+
+    def signal(self, name, number):
+        self.processes[name].send_signal(number)
+
+    def kill(self, name):
+        self.processes[name].kill()
+        self.processes[name].wait()
+
+    def close(self):
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+            process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class ClusterTest(unittest.TestCase):
+    """A test that has clusters, which end with it."""
+
+    def cluster(self, count, *flags, **more):
+        cluster = Cluster(count, *flags, **more)
+        self.addCleanup(cluster.close)
+        return cluster
+
+
+def main():
+    unittest.main(verbosity=2, argv=sys.argv[:1] + sys.argv[1:])

@@ -1,0 +1,194 @@
+"""Three real nodes: what is asked of them, what is ordered, and what befalls them."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import unittest
+import urllib.error
+import urllib.request
+
+from harness import BATON, ClusterTest, baton, clean_environment, main, until
+
+
+def fetch(port, path, **headers):
+    request = urllib.request.Request("http://127.0.0.1:%d%s" % (port, path), headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+class Asking(ClusterTest):
+    def setUp(self):
+        self.three = self.cluster(3, "--http", "127.0.0.1:0")
+        self.three.start_all()
+        self.leader = self.three.wait_leader()
+
+    def port(self, name):
+        return self.three.status(name)["http_port"]
+
+    def test_status_and_members_tell_one_story(self):
+        follower = next(name for name in self.three.names if name != self.leader)
+        until(lambda: self.three.status(follower)["leader"]["id"] == self.leader,
+              "the follower knows its leader")
+        theirs, ours = self.three.status(follower), self.three.status(self.leader)
+        self.assertEqual(theirs["epoch"], ours["epoch"])
+        self.assertGreater(ours["lease_left_ms"], 0)
+        self.assertEqual(theirs["role"], "follower")
+        members = json.loads(baton("members", "--data", self.three.data(follower),
+                                   "--json").stdout)
+        self.assertEqual(sorted(member["name"] for member in members), self.three.names)
+        table = baton("members", "--data", self.three.data(follower)).stdout
+        self.assertTrue(table.startswith("NODE"), table)
+        self.assertIn(self.leader, baton("status", "--data", self.three.data(follower)).stdout)
+
+    def test_http_tells_the_leader_from_the_others(self):
+        for name in self.three.names:
+            code, text = fetch(self.port(name), "/leader")
+            self.assertEqual(code, 200 if name == self.leader else 503, text)
+            self.assertEqual(fetch(self.port(name), "/healthz")[0], 200)
+        port = self.port(self.leader)
+        self.assertEqual(json.loads(fetch(port, "/status")[1])["node"], self.leader)
+        self.assertIn("baton_is_leader 1\n", fetch(port, "/metrics")[1])
+        self.assertEqual(fetch(port, "/nothing")[0], 404)
+        self.assertEqual(fetch(port, "/status", Host="evil.example")[0], 403)
+        by_http = baton("status", "--http", "127.0.0.1:%d" % port, "--json")
+        self.assertEqual(json.loads(by_http.stdout)["node"], self.leader, by_http.stderr)
+
+    def test_hostile_requests_leave_the_leader_leading(self):
+        port, epoch = self.port(self.leader), self.three.status(self.leader)["epoch"]
+        hostile = [b"GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"a" * 1000000,
+                   b"\0" * 4096, b"GET " + b"/" * 60000 + b" HTTP/1.1\r\n\r\n",
+                   b"POST /status HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"]
+        for data in hostile * 5:
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as one:
+                try:
+                    one.sendall(data)
+                except OSError:
+                    pass
+        self.assertEqual(fetch(port, "/healthz")[0], 200)
+        self.assertEqual(self.three.status(self.leader)["epoch"], epoch)
+
+    def test_the_socket_is_private_and_goes_with_the_node(self):
+        path = os.path.join(self.three.data(self.leader), "control.sock")
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.three.signal(self.leader, signal.SIGTERM)
+        self.assertEqual(self.three.processes[self.leader].wait(timeout=60), 0)
+        self.assertFalse(os.path.exists(path))
+        self.three.wait_leader([name for name in self.three.names if name != self.leader])
+
+
+class Operating(ClusterTest):
+    def setUp(self):
+        self.three = self.cluster(3)
+        self.three.start_all()
+        self.leader = self.three.wait_leader()
+        self.others = [name for name in self.three.names if name != self.leader]
+
+    def test_pass_hands_over_to_the_named_node_in_a_higher_epoch(self):
+        before = self.three.status(self.leader)["epoch"]
+        until(lambda: all(self.three.status(name)["leader"]["id"] == self.leader
+                          for name in self.others), "all follow")
+        done = baton("pass", "--data", self.three.data(self.leader), "--to", self.others[1],
+                     "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["leader"], self.others[1])
+        until(lambda: self.three.status(self.others[1])["is_leader"], "it leads")
+        self.assertGreater(self.three.status(self.others[1])["epoch"], before)
+
+    def test_a_follower_cannot_pass_what_it_has_not(self):
+        done = baton("pass", "--data", self.three.data(self.others[0]))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("does not lead", done.stderr)
+
+    def test_a_cordoned_leader_hands_over(self):
+        done = baton("cordon", "--data", self.three.data(self.leader))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.three.wait_leader(self.others)
+        self.assertTrue(self.three.status(self.leader)["cordoned"])
+        self.assertEqual(baton("uncordon", "--data",
+                               self.three.data(self.leader)).returncode, 0)
+        self.assertFalse(self.three.status(self.leader)["cordoned"])
+
+    def test_watch_prints_events_until_the_node_ends(self):
+        follower = self.others[0]
+        watch = subprocess.Popen([BATON, "watch", "--data", self.three.data(follower), "--json"],
+                                 stdout=subprocess.PIPE, universal_newlines=True,
+                                 stderr=subprocess.DEVNULL, env=clean_environment())
+        self.addCleanup(watch.stdout.close)
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+        lines = []
+        reader = threading.Thread(target=lambda: lines.extend(map(json.loads, watch.stdout)))
+        reader.start()
+        # Passing to and fro until an event came: the subscription is under way all the while.
+        def has_event():
+            leader = self.three.leader()
+            if leader:
+                baton("pass", "--data", self.three.data(leader), "--timeout", "5s")
+            return any(line["event"] == "leader-changed" for line in list(lines))
+        until(has_event, "an event")
+        self.three.kill(follower)
+        self.assertEqual(watch.wait(timeout=60), 69)
+        reader.join()
+
+    def test_a_killed_leader_is_followed_by_another(self):
+        before = self.three.status(self.leader)["epoch"]
+        self.three.kill(self.leader)
+        heir = self.three.wait_leader(self.others)
+        self.assertGreater(self.three.status(heir)["epoch"], before)
+        self.three.start(self.leader)
+        until(lambda: (self.three.status(self.leader) or {}).get("leader", {}).get("id"),
+              "the old leader follows")
+
+    def test_a_stopped_leader_finds_itself_a_follower(self):
+        self.three.signal(self.leader, signal.SIGSTOP)
+        heir = self.three.wait_leader(self.others)
+        self.three.signal(self.leader, signal.SIGCONT)
+        status = until(lambda: self.three.status(self.leader), "it answers")
+        self.assertFalse(status["is_leader"])
+        self.assertTrue(self.three.status(heir)["is_leader"])
+
+
+class Starting(ClusterTest):
+    def test_a_second_process_on_one_directory_is_refused(self):
+        one = self.cluster(1)
+        one.start("a")
+        one.wait_leader()
+        done = baton("node", *one.arguments("a"))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(one.data("a"), done.stderr)
+        self.assertTrue(one.status("a")["is_leader"])
+
+    def test_http_off_loopback_needs_a_token(self):
+        one = self.cluster(1, "--http", "0.0.0.0:0")
+        done = baton("node", *one.arguments("a"))
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("--http-token-file", done.stderr)
+
+    def test_a_token_that_others_may_read_is_refused(self):
+        one = self.cluster(1)
+        path = os.path.join(one.dir, "token")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("0123456789abcdef0123\n")
+        os.chmod(path, 0o644)
+        done = baton("node", *one.arguments("a"), "--http", "127.0.0.1:0", "--http-token-file",
+                     path)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        os.chmod(path, 0o600)
+        one.start("a", "--http", "127.0.0.1:0", "--http-token-file", path)
+        one.wait_leader()
+        port = one.status("a")["http_port"]
+        self.assertEqual(fetch(port, "/status")[0], 401)
+        self.assertEqual(
+            fetch(port, "/status", Authorization="Bearer 0123456789abcdef0123")[0], 200)
+        asked = baton("status", "--http", "127.0.0.1:%d" % port, "--http-token-file", path)
+        self.assertEqual(asked.returncode, 0, asked.stderr)
+
+
+if __name__ == "__main__":
+    main()

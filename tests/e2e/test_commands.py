@@ -1,0 +1,113 @@
+"""What needs no cluster: help, man pages, the agreement of flags, environment and file."""
+import filecmp
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+from harness import BATON, baton, main
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def commands():
+    text = baton("help").stdout
+    return re.findall(r"^  ([a-z]+) ", text.split("Commands:")[1].split("\n\n")[0], re.M)
+
+
+class Help(unittest.TestCase):
+    def test_every_command_explains_itself(self):
+        for command in commands():
+            done = baton(command, "--help")
+            self.assertEqual(done.returncode, 0, command)
+            self.assertIn("usage: baton " + command, done.stdout)
+            self.assertIn("Exit codes:", done.stdout)
+            self.assertEqual(done.stdout, baton("help", command).stdout)
+
+    def test_pages_and_completions_are_those_of_the_tables(self):
+        with tempfile.TemporaryDirectory() as fresh:
+            subprocess.run([os.path.join(SOURCE, "scripts/docs-cli"), os.path.abspath(BATON),
+                            fresh], check=True)
+            for folder in ("docs/man", "packaging/completions"):
+                for name in os.listdir(os.path.join(fresh, folder)):
+                    self.assertTrue(
+                        filecmp.cmp(os.path.join(fresh, folder, name),
+                                    os.path.join(SOURCE, folder, name), shallow=False),
+                        folder + "/" + name + ": run scripts/docs-cli BATON")
+
+    def test_hidden_options_stay_hidden(self):
+        self.assertNotIn("act-file", baton("node", "--help").stdout)
+
+    def test_the_version_is_told(self):
+        self.assertRegex(baton("--version").stdout, r"^baton \d+\.\d+\.\d+\n$")
+
+
+class Errors(unittest.TestCase):
+    def expect(self, code, says, *words, env=None):
+        done = baton(*words, env=env)
+        self.assertEqual(done.returncode, code, (words, done.stderr))
+        self.assertIn(says, done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_usage_errors_end_with_64_and_name_the_value(self):
+        self.expect(64, "frobnicate", "frobnicate")
+        self.expect(64, "missing")
+        self.expect(64, "--wieght", "node", "--wieght", "3")
+        self.expect(64, "'heavy'", "node", "--weight", "heavy")
+        self.expect(64, "a value is missing", "node", "--weight")
+        self.expect(64, "CMD", "run", "--node", "a")
+        self.expect(64, "extra", "status", "extra")
+        self.expect(64, "--data", "status")
+        self.expect(64, "BATON_LEASE", "explain", env={"BATON_LEASE": "5"})
+
+    def test_unsafe_settings_end_with_78_and_the_inequality(self):
+        self.expect(78, "lease <= heartbeat timeout fails", "explain", "--lease", "9s")
+
+    def test_a_node_that_is_not_there_ends_with_69(self):
+        self.expect(69, "/nonexistent/control.sock", "status", "--data", "/nonexistent")
+        self.expect(69, "127.0.0.1:1", "status", "--http", "127.0.0.1:1")
+
+    def test_a_configuration_file_is_checked(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write("preset: fast\nprest: lan\n")
+            file.flush()
+            self.expect(64, "prest", "explain", "--config", file.name)
+
+
+class Agreement(unittest.TestCase):
+    """The same option gives the same result wherever it stands."""
+
+    OPTIONS = {"preset": "lan", "lease": "1500ms", "heartbeat-interval": "300ms",
+               "heartbeat-timeout": "1800ms", "election-timeout": "90ms-180ms",
+               "clock-drift-ppm": "20000"}
+
+    def test_flags_environment_and_file_agree(self):
+        flags = [word for key, value in self.OPTIONS.items() for word in ("--" + key, value)]
+        by_flags = baton("explain", "--json", *flags)
+        self.assertEqual(by_flags.returncode, 0, by_flags.stderr)
+        variables = {"BATON_" + key.upper().replace("-", "_"): value
+                     for key, value in self.OPTIONS.items()}
+        by_environment = baton("explain", env=dict(variables, BATON_JSON="yes"))
+        self.assertEqual(by_environment.stdout, by_flags.stdout)
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write("json: yes\nrounds: 3\n")
+            file.writelines("%s: %s\n" % pair for pair in self.OPTIONS.items())
+            file.flush()
+            by_file = baton("explain", "--config", file.name)
+            self.assertEqual(by_file.stdout, by_flags.stdout)
+            mixed = json.loads(baton("explain", "--config", file.name, "--clock-drift-ppm", "7",
+                                     env={"BATON_CLOCK_DRIFT_PPM": "9"}).stdout)
+            self.assertEqual(mixed["clock_drift_ppm"], 7)
+
+    def test_explain_counts_the_drift(self):
+        bounds = json.loads(baton("explain", "--json", "--clock-drift-ppm", "10000").stdout)
+        self.assertAlmostEqual(bounds["lease_effective_ms"],
+                               bounds["lease_ms"] * 0.99 / 1.01, places=3)
+        self.assertEqual(bounds["failover_resign_ms"], 0)
+        self.assertGreaterEqual(bounds["failover_hang_ms"], bounds["heartbeat_timeout_ms"])
+
+
+if __name__ == "__main__":
+    main()
