@@ -1,0 +1,279 @@
+/* `baton once`: one node runs CMD, all share its result.
+ *
+ * The result is one key of the provider's state, "once/NAME": {"exit_code":…,"node":…,"epoch":…}.
+ * Whoever leads the election and finds no result runs CMD and writes it, with "absent" as the
+ * condition; everybody watches the key and ends with what it says. A provider whose state ends with
+ * the process (memory:) would share with nobody, and one without state cannot: both are refused.
+ */
+#include "cli/child.h"
+#include "cli/command.h"
+#include "cli/member.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_BYTES = 160 };
+
+struct once {
+    uv_loop_t loop;
+    uv_signal_t signals[2];
+    uv_timer_t patience;
+    const struct invocation *invocation;
+    struct logger *logger;
+    struct member *member;
+    struct child *child;
+    char key[KEY_BYTES];
+    bool is_leaving;
+    bool is_asking; /* a read is under way */
+    int exit_code;  /* of CMD, while it is being written */
+    int result;
+};
+
+static void on_closed(void *userdata)
+{
+    struct once *once = userdata;
+    uv_close((uv_handle_t *)&once->signals[0], NULL);
+    uv_close((uv_handle_t *)&once->signals[1], NULL);
+    uv_close((uv_handle_t *)&once->patience, NULL);
+}
+
+static void leave(struct once *once, int result)
+{
+    if (once->is_leaving) {
+        return;
+    }
+    once->is_leaving = true;
+    once->result = result;
+    if (once->child) {
+        child_kill(once->child);
+    }
+    member_close(once->member, on_closed, once);
+}
+
+static void fail(struct once *once, int code, const char *what)
+{
+    struct baton_error error;
+    error_set(&error, code, "%s: %s", what, baton_strerror(code));
+    leave(once, command_fail(once->invocation, &error));
+}
+
+/* ---- The result -------------------------------------------------------------------------------
+ */
+
+static void take_result(struct once *once, const struct provider_value *value)
+{
+    json_t *json = json_loadb(value->data, value->bytes, 0, NULL);
+    const json_t *code = json_object_get(json, "exit_code");
+    if (!json_is_integer(code)) {
+        fail(once, BATON_ECORRUPT, once->key);
+    } else {
+        log_notice(once->logger, "result-found",
+                   LOG_STR("node", json_string_value(json_object_get(json, "node"))),
+                   LOG_I64("exit_code", json_integer_value(code)));
+        leave(once, (int)json_integer_value(code) & 255);
+    }
+    json_decref(json);
+}
+
+static void on_change(void *userdata, int code, const struct provider_value *values, size_t count)
+{
+    struct once *once = userdata;
+    for (size_t i = 0; code == 0 && i < count && !once->is_leaving; i++) {
+        if (strcmp(values[i].key, once->key) == 0 && values[i].data) {
+            take_result(once, &values[i]);
+        }
+    }
+}
+
+static void on_written(void *userdata, int code, const struct baton_error *error)
+{
+    struct once *once = userdata;
+    if (code && code != BATON_ECONFLICT) {
+        fail(once, code, error && error->code ? error->message : "the result was not stored");
+        return;
+    }
+    leave(once, once->exit_code);
+}
+
+static void on_command_end(void *userdata, int exit_code)
+{
+    struct once *once = userdata;
+    struct baton_error error = {0};
+    uint64_t epoch = 0;
+    once->child = NULL;
+    if (once->is_leaving) {
+        return;
+    }
+    if (!member_is_leader(once->member, &epoch)) {
+        /* Killed because leadership went: another one runs CMD, and its result is awaited. */
+        log_warning(once->logger, "command-abandoned", LOG_I64("exit_code", exit_code));
+        return;
+    }
+    json_t *json = json_pack("{s:i,s:s,s:I}", "exit_code", exit_code, "node",
+                             member_node(once->member), "epoch", (json_int_t)epoch);
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    struct provider *provider = member_provider(once->member);
+    once->exit_code = exit_code;
+    int code = text ? provider->ops->put(provider, once->key, text, strlen(text), 0,
+                                         options_duration(once->invocation->options, "keep"),
+                                         on_written, once, &error)
+                    : BATON_ENOMEM;
+    if (code) {
+        fail(once, code, "the result was not stored");
+    }
+    free(text);
+    json_decref(json);
+}
+
+/* ---- Running CMD ------------------------------------------------------------------------------
+ */
+
+static void start(struct once *once, uint64_t epoch)
+{
+    struct baton_error error;
+    struct child_config config = {.loop = &once->loop,
+                                  .argv = once->invocation->argv + 1,
+                                  .node = member_node(once->member),
+                                  .election = member_election(once->member),
+                                  .epoch = epoch,
+                                  .on_exit = on_command_end,
+                                  .userdata = once};
+    (void)uv_timer_stop(&once->patience);
+    int code = child_start(&once->child, &config, &error);
+    if (code) {
+        (void)command_fail(once->invocation, &error);
+        leave(once, code == BATON_ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+    }
+}
+
+static void on_read(void *userdata, int code, const struct provider_value *values, size_t count)
+{
+    struct once *once = userdata;
+    uint64_t epoch = 0;
+    once->is_asking = false;
+    if (once->is_leaving || once->child) {
+        return;
+    }
+    if (code && code != BATON_ENOENT) {
+        fail(once, code, once->key);
+    } else if (!code && count > 0 && values[0].data) {
+        take_result(once, &values[0]);
+    } else if (member_is_leader(once->member, &epoch)) {
+        start(once, epoch);
+    }
+}
+
+/* Leads: looks whether somebody has run CMD already, and runs it if not. */
+static void on_acquired(struct once *once)
+{
+    struct baton_error error;
+    struct provider *provider = member_provider(once->member);
+    if (once->is_asking || once->child || once->is_leaving) {
+        return;
+    }
+    once->is_asking = true;
+    int code = provider->ops->get(provider, once->key, on_read, once, &error);
+    if (code) {
+        once->is_asking = false;
+        fail(once, code, error.message);
+    }
+}
+
+static void on_event(void *userdata, const struct baton_event *event)
+{
+    struct once *once = userdata;
+    bool ends = event->type == BATON_EVENT_LOST || event->type == BATON_EVENT_JEOPARDY;
+    if (event->type == BATON_EVENT_ACQUIRED && once->member) {
+        on_acquired(once);
+    } else if (ends && once->child) {
+        child_kill(once->child);
+    }
+}
+
+/* ---- The whole --------------------------------------------------------------------------------
+ */
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    leave(handle->data, EXIT_SIGNAL + number);
+}
+
+static void on_patience(uv_timer_t *timer)
+{
+    struct once *once = timer->data;
+    if (!once->child) {
+        fail(once, BATON_ETIMEDOUT, "no result of another node, and no turn of our own");
+    }
+}
+
+static void prepare(struct once *once)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    int64_t wait_ms = options_duration(once->invocation->options, "wait-timeout").ns / 1000000;
+    for (size_t i = 0; i < 2; i++) {
+        (void)uv_signal_init(&once->loop, &once->signals[i]);
+        once->signals[i].data = once;
+        (void)uv_signal_start(&once->signals[i], on_signal, numbers[i]);
+    }
+    (void)uv_timer_init(&once->loop, &once->patience);
+    once->patience.data = once;
+    (void)uv_timer_start(&once->patience, on_patience, (uint64_t)wait_ms, 0);
+}
+
+static int check_provider(const struct once *once, struct baton_error *reterr)
+{
+    const struct provider_ops *ops = member_provider(once->member)->ops;
+    if (!(ops->features & PROVIDER_STATE) || strcmp(ops->scheme, "memory") == 0) {
+        return error_set(reterr, BATON_ENOTSUP,
+                         "provider %s: keeps no state that other processes share, so a result "
+                         "could not reach them; use redis://",
+                         ops->scheme);
+    }
+    return 0;
+}
+
+static int run_all(struct once *once, struct baton_error *reterr)
+{
+    struct member_config config = {.loop = &once->loop,
+                                   .options = once->invocation->options,
+                                   .logger = once->logger,
+                                   .proofs = "guardian",
+                                   .on_event = on_event,
+                                   .userdata = once};
+    int code = member_open(&once->member, &config, reterr);
+    if (code) {
+        return code;
+    }
+    prepare(once);
+    struct provider *provider = member_provider(once->member);
+    code = check_provider(once, reterr);
+    code = code ? code : provider->ops->watch(provider, once->key, on_change, once, reterr);
+    if (code) {
+        leave(once, EXIT_REFUSED);
+    } else if (member_is_leader(once->member, NULL)) {
+        on_acquired(once);
+    }
+    (void)uv_run(&once->loop, UV_RUN_DEFAULT);
+    member_free(once->member);
+    return code;
+}
+
+int once_main(const struct invocation *invocation)
+{
+    struct once once = {.invocation = invocation};
+    struct baton_error error = {0};
+    int written = snprintf(once.key, sizeof(once.key), "once/%s", invocation->argv[0]);
+    if (written < 0 || (size_t)written >= sizeof(once.key)) {
+        error_set(&error, BATON_EINVAL, "'%s': the name is too long", invocation->argv[0]);
+        return command_fail(invocation, &error);
+    }
+    once.logger = member_logger(invocation->options);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)uv_loop_init(&once.loop);
+    int code = run_all(&once, &error);
+    (void)uv_loop_close(&once.loop);
+    logger_free(once.logger);
+    return code ? command_fail(invocation, &error) : once.result;
+}

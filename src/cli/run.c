@@ -1,0 +1,272 @@
+/* `baton run`: CMD lives only while this node leads.
+ *
+ *            acquired               jeopardy, drain
+ *   WAITING ─────────▶ RUNNING ─────────────────────▶ STOPPING     leadership lost: SIGKILL at once
+ *      ▲                  │ CMD ends by itself            │ CMD ends
+ *      │                  ▼                               ▼
+ *      │               LEAVING ◀── --on-loss exit ──── (decide)
+ *      └──────────────────────────── restart ─────────────┘
+ *
+ * on_acquired, stop, on_lost and on_command_end are the arrows. The lease is the hard limit: SIGTERM comes
+ * at jeopardy, and SIGKILL at the latest KILL_MARGIN before the end, so that CMD is dead by then.
+ */
+#include "cli/child.h"
+#include "cli/command.h"
+#include "cli/member.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FORWARDED = 6 };
+
+/* From SIGKILL to the end of the lease: the kernel needs a moment to end a process. A tenth of what
+ * is left, and 50 ms at most. */
+#define KILL_MARGIN_MAX SPAN_MS(50)
+
+enum run_state { WAITING, RUNNING, STOPPING, LEAVING };
+
+struct run {
+    uv_loop_t loop;
+    uv_signal_t signals[FORWARDED];
+    uv_timer_t patience; /* of --wait-timeout */
+    const struct invocation *invocation;
+    struct logger *logger;
+    struct member *member;
+    struct child *child; /* NULL: none lives */
+    enum run_state state;
+    bool is_told; /* to end, by a signal */
+    int result;
+};
+
+static void on_member_closed(void *userdata)
+{
+    struct run *run = userdata;
+    for (size_t i = 0; i < FORWARDED; i++) {
+        uv_close((uv_handle_t *)&run->signals[i], NULL);
+    }
+    uv_close((uv_handle_t *)&run->patience, NULL);
+}
+
+/* Ends baton itself with `result`; leadership is handed over on the way. */
+static void leave(struct run *run, int result)
+{
+    if (run->state != LEAVING) {
+        run->state = LEAVING;
+        run->result = result;
+        member_close(run->member, on_member_closed, run);
+    }
+}
+
+/* ---- CMD --------------------------------------------------------------------------------------
+ */
+
+static void start(struct run *run, uint64_t epoch);
+
+static bool says(const struct run *run, const char *on_loss)
+{
+    return strcmp(options_text(run->invocation->options, "on-loss"), on_loss) == 0;
+}
+
+static void on_command_end(void *userdata, int exit_code)
+{
+    struct run *run = userdata;
+    enum run_state was = run->state;
+    uint64_t epoch = 0;
+    run->child = NULL;
+    log_notice(run->logger, "command-ended", LOG_I64("exit_code", exit_code));
+    if (was == RUNNING || run->is_told) {
+        leave(run, exit_code);
+    } else if (was == STOPPING && says(run, "exit")) {
+        leave(run, EXIT_LOST);
+    } else if (was == STOPPING) {
+        run->state = WAITING;
+        member_drained(run->member);
+        /* The jeopardy may have passed with leadership kept. */
+        if (run->state == WAITING && member_is_leader(run->member, &epoch)) {
+            start(run, epoch);
+        }
+    }
+}
+
+static void start(struct run *run, uint64_t epoch)
+{
+    struct baton_error error;
+    struct child_config config = {.loop = &run->loop,
+                                  .argv = run->invocation->argv,
+                                  .node = member_node(run->member),
+                                  .election = member_election(run->member),
+                                  .epoch = epoch,
+                                  .on_exit = on_command_end,
+                                  .userdata = run};
+    (void)uv_timer_stop(&run->patience);
+    int code = child_start(&run->child, &config, &error);
+    if (code) {
+        (void)command_fail(run->invocation, &error);
+        leave(run, code == BATON_ENOENT   ? EXIT_NOT_FOUND
+                   : code == BATON_EINVAL ? EXIT_CANNOT_RUN
+                                          : EXIT_REFUSED);
+        return;
+    }
+    run->state = RUNNING;
+    log_notice(run->logger, "command-started", LOG_I64("pid", child_pid(run->child)),
+               LOG_U64("epoch", epoch));
+}
+
+/* SIGTERM now; SIGKILL after --stop-timeout, or as much earlier as lease and deadline demand. */
+static void stop(struct run *run, instant deadline)
+{
+    instant now = clock_now();
+    span left = member_lease_left(run->member);
+    span margin = {left.ns / 10 < KILL_MARGIN_MAX.ns ? left.ns / 10 : KILL_MARGIN_MAX.ns};
+    instant lease_limit = instant_add(now, SPAN_NS(left.ns - margin.ns));
+    instant own = instant_add(now, options_duration(run->invocation->options, "stop-timeout"));
+    run->state = STOPPING;
+    child_stop(run->child, instant_min(instant_min(own, lease_limit), deadline));
+}
+
+/* ---- What happens -----------------------------------------------------------------------------
+ */
+
+static void on_acquired(struct run *run, uint64_t epoch)
+{
+    if (run->state == WAITING && !run->child && run->member) {
+        start(run, epoch);
+    }
+}
+
+static void on_jeopardy(struct run *run)
+{
+    if (run->state != RUNNING) {
+        return;
+    }
+    if (says(run, "kill")) {
+        run->state = STOPPING;
+        child_kill(run->child);
+    } else {
+        stop(run, INSTANT_NEVER);
+    }
+}
+
+/* Nothing is left of the lease: CMD must not act any more. */
+static void on_lost(struct run *run)
+{
+    if (run->child) {
+        run->state = run->state == RUNNING ? STOPPING : run->state;
+        child_kill(run->child);
+    }
+}
+
+static void on_event(void *userdata, const struct baton_event *event)
+{
+    struct run *run = userdata;
+    switch (event->type) {
+    case BATON_EVENT_ACQUIRED:
+        on_acquired(run, event->epoch);
+        break;
+    case BATON_EVENT_JEOPARDY:
+    case BATON_EVENT_DRAIN:
+        on_jeopardy(run);
+        break;
+    case BATON_EVENT_LOST:
+        on_lost(run);
+        break;
+    default:
+        break;
+    }
+}
+
+static bool drain(void *userdata, instant deadline)
+{
+    struct run *run = userdata;
+    if (run->state == RUNNING) {
+        stop(run, deadline);
+    }
+    return run->child != NULL;
+}
+
+/* Forwarded to CMD; without one, baton itself ends. */
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct run *run = handle->data;
+    bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+    run->is_told |= ends;
+    if (run->child && ends && number != SIGQUIT) {
+        instant limit =
+            instant_add(clock_now(), options_duration(run->invocation->options, "stop-timeout"));
+        child_signal(run->child, number);
+        child_limit(run->child, limit);
+    } else if (run->child) {
+        child_signal(run->child, number);
+    } else if (ends) {
+        leave(run, EXIT_SIGNAL + number);
+    }
+}
+
+static void on_patience(uv_timer_t *timer)
+{
+    struct run *run = timer->data;
+    struct baton_error error;
+    if (run->state == WAITING && !run->child) {
+        error_set(&error, BATON_ETIMEDOUT, "--wait-timeout %s: leadership was not won in this time",
+                  options_text(run->invocation->options, "wait-timeout"));
+        leave(run, command_fail(run->invocation, &error));
+    }
+}
+
+/* ---- The whole --------------------------------------------------------------------------------
+ */
+
+static void prepare(struct run *run)
+{
+    static const int numbers[FORWARDED] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    int64_t wait_ms = options_duration(run->invocation->options, "wait-timeout").ns / 1000000;
+    for (size_t i = 0; i < FORWARDED; i++) {
+        (void)uv_signal_init(&run->loop, &run->signals[i]);
+        run->signals[i].data = run;
+        (void)uv_signal_start(&run->signals[i], on_signal, numbers[i]);
+    }
+    (void)uv_timer_init(&run->loop, &run->patience);
+    run->patience.data = run;
+    if (wait_ms > 0) {
+        (void)uv_timer_start(&run->patience, on_patience, (uint64_t)wait_ms, 0);
+    }
+}
+
+static int run_all(struct run *run, struct baton_error *reterr)
+{
+    uint64_t epoch = 0;
+    struct member_config config = {.loop = &run->loop,
+                                   .options = run->invocation->options,
+                                   .logger = run->logger,
+                                   .proofs = "guardian",
+                                   .has_doors = true,
+                                   .on_event = on_event,
+                                   .drain = drain,
+                                   .userdata = run};
+    int code = member_open(&run->member, &config, reterr);
+    if (code) {
+        return code;
+    }
+    prepare(run);
+    if (member_is_leader(run->member, &epoch)) { /* a node alone leads before open returns */
+        on_acquired(run, epoch);
+    }
+    (void)uv_run(&run->loop, UV_RUN_DEFAULT);
+    member_free(run->member);
+    return 0;
+}
+
+int run_main(const struct invocation *invocation)
+{
+    struct run run = {.invocation = invocation, .logger = member_logger(invocation->options)};
+    struct baton_error error = {0};
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)uv_loop_init(&run.loop);
+    int code = run_all(&run, &error);
+    (void)uv_loop_close(&run.loop);
+    logger_free(run.logger);
+    return code ? command_fail(invocation, &error) : run.result;
+}

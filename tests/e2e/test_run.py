@@ -1,0 +1,140 @@
+"""`baton run` and `baton once`: a program that lives only where a node leads."""
+import os
+import signal
+import subprocess
+import unittest
+
+from harness import BATON, ClusterTest, baton, clean_environment, main, until
+
+
+def is_alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class Running(ClusterTest):
+    def run_alone(self, *words):
+        one = self.cluster(1)
+        return baton("run", *one.arguments("a"), *words)
+
+    def start(self, cluster, name, flags, *command):
+        log = open(os.path.join(cluster.dir, name + ".log"), "ab")
+        process = subprocess.Popen([BATON, "run", *cluster.arguments(name), *flags, "--",
+                                    *command], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                   env=clean_environment(), start_new_session=True)
+        log.close()
+        cluster.processes[name] = process
+        return process
+
+    def pids(self, cluster):
+        """{node: pid} of the programs that have started and are alive."""
+        found = {}
+        for name in cluster.names:
+            path = os.path.join(cluster.dir, name + ".pid")
+            try:
+                with open(path, encoding="utf-8") as file:
+                    pid = int(file.read().strip() or 0)
+            except FileNotFoundError:
+                continue
+            if pid and is_alive(pid):
+                found[name] = pid
+        return found
+
+    def script(self, cluster, rest="exec sleep 1000"):
+        return "echo $$ >%s/$BATON_NODE.pid.new && mv %s/$BATON_NODE.pid.new " \
+               "%s/$BATON_NODE.pid; %s" % (cluster.dir, cluster.dir, cluster.dir, rest)
+
+    def test_the_program_knows_epoch_election_and_node(self):
+        done = self.run_alone("--", "sh", "-c", "echo $BATON_NODE $BATON_ELECTION $BATON_EPOCH")
+        node, election, epoch = done.stdout.split()
+        self.assertEqual((node, election), ("a", "default"))
+        self.assertGreater(int(epoch), 0)
+        self.assertEqual(done.returncode, 0)
+
+    def test_its_exit_code_is_ours(self):
+        self.assertEqual(self.run_alone("--", "sh", "-c", "exit 42").returncode, 42)
+        self.assertEqual(self.run_alone("--", "sh", "-c", "kill -9 $$").returncode, 137)
+
+    def test_a_program_that_is_not_there_ends_with_127(self):
+        done = self.run_alone("--", "/nonexistent/program")
+        self.assertEqual(done.returncode, 127)
+        self.assertIn("/nonexistent/program", done.stderr)
+        self.assertEqual(self.run_alone("--", "/etc/hostname").returncode, 126)
+
+    def test_without_a_quorum_it_gives_up_in_time(self):
+        three = self.cluster(3)
+        done = baton("run", *three.arguments("a"), "--wait-timeout", "300ms", "--", "true")
+        self.assertEqual(done.returncode, 124, done.stderr)
+        self.assertIn("--wait-timeout", done.stderr)
+
+    def test_signals_reach_the_program(self):
+        one = self.cluster(1)
+        process = self.start(one, "a", [], "sh", "-c", self.script(
+            one, "trap 'exit 7' TERM; while :; do sleep 0.05; done"))
+        until(lambda: self.pids(one), "the program runs")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=60), 7)
+
+    def test_it_dies_with_its_wrapper(self):
+        one = self.cluster(1)
+        process = self.start(one, "a", [], "sh", "-c", self.script(one))
+        pid = until(lambda: self.pids(one), "the program runs")["a"]
+        process.kill()
+        process.wait()
+        until(lambda: not is_alive(pid), "the program is dead")
+
+    def test_it_moves_with_leadership_and_is_never_in_two_places(self):
+        three = self.cluster(3)
+        for name in three.names:
+            self.start(three, name, [], "sh", "-c", self.script(three))
+        first = list(until(lambda: self.pids(three), "one program runs"))
+        self.assertEqual(len(first), 1)
+        old = first[0]
+        pid = self.pids(three)[old]
+        three.processes[old].kill()
+        three.processes[old].wait()
+        def moved():
+            pids = self.pids(three)
+            self.assertFalse(len(pids) > 1, pids)
+            return [name for name in pids if name != old]
+        until(moved, "the program runs elsewhere")
+        self.assertFalse(is_alive(pid))
+
+    def test_pass_stops_the_program_before_another_begins(self):
+        three = self.cluster(3)
+        for name in three.names:
+            self.start(three, name, [], "sh", "-c", self.script(three))
+        old = list(until(lambda: self.pids(three), "one program runs"))[0]
+        until(lambda: all((three.status(name) or {"leader": {"id": ""}})["leader"]["id"] == old
+                          for name in three.names), "all follow")
+        done = baton("pass", "--data", three.data(old))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        def moved():
+            pids = self.pids(three)
+            self.assertFalse(len(pids) > 1, pids)
+            return [name for name in pids if name != old]
+        until(moved, "the program runs elsewhere")
+
+    def test_on_loss_exit_ends_with_75(self):
+        three = self.cluster(3)
+        processes = {name: self.start(three, name, ["--on-loss", "exit"], "sh", "-c",
+                                      self.script(three)) for name in three.names}
+        old = list(until(lambda: self.pids(three), "one program runs"))[0]
+        for name in three.names:
+            if name != old:
+                three.kill(name)
+        self.assertEqual(processes[old].wait(timeout=60), 75, three.log(old))
+
+
+class Once(ClusterTest):
+    def test_a_provider_without_shared_state_is_refused(self):
+        done = baton("once", "schema", "--provider", "memory:", "--", "true")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("memory", done.stderr)
+
+
+if __name__ == "__main__":
+    main()
