@@ -23,7 +23,7 @@ static volatile sig_atomic_t is_asked;
 
 static int client_port(const char *address)
 {
-    int port = atoi(strrchr(address, ':') + 1);
+    int port = (int)strtol(strrchr(address, ':') + 1, NULL, 10);
     return port < 64000 ? port + 1000 : port - 1000;
 }
 
@@ -114,8 +114,8 @@ int main(int argc, char **argv)
     struct act *act = NULL;
     int pipes[2];
     struct sigaction action = {.sa_handler = on_user_signal}; /* no SA_RESTART: fgets must wake */
-    unsigned nodes = argc > 5 ? (unsigned)atoi(argv[2]) : 0;
-    unsigned slot = argc > 5 ? (unsigned)atoi(argv[1]) : 0;
+    unsigned nodes = argc > 5 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+    unsigned slot = argc > 5 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
     if (nodes == 0 || nodes > NODES_MAX || argc != (int)nodes + 6 || slot >= nodes) {
         (void)fprintf(stderr, "usage: %s SLOT NODES ACT-FILE DATA default ADDRESS...\n", argv[0]);
         return 64;

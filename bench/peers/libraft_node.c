@@ -115,14 +115,14 @@ static void watch(struct server *server)
 int main(int argc, char **argv)
 {
     static struct server server;
-    unsigned nodes = argc > 5 ? (unsigned)atoi(argv[2]) : 0;
+    unsigned nodes = argc > 5 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
     if (nodes == 0 || argc != (int)nodes + 6) {
         (void)fprintf(stderr, "usage: %s SLOT NODES ACT-FILE DATA default|tuned ADDRESS...\n",
                       argv[0]);
         return 64;
     }
     (void)signal(SIGPIPE, SIG_IGN); /* a killed peer's socket must not end us */
-    server.slot = (unsigned)atoi(argv[1]);
+    server.slot = (unsigned)strtoul(argv[1], NULL, 10);
     demand(act_open(&server.act, argv[3], NULL), "act file");
     demand(mkdir(argv[4], 0700) != 0 && errno != EEXIST, "mkdir");
     demand(uv_loop_init(&server.loop), "loop");

@@ -160,7 +160,7 @@ int cluster_open(struct cluster *cluster, const struct cluster_plan *plan,
                  struct baton_error *reterr)
 {
     *cluster = (struct cluster){.plan = *plan};
-    strcpy(cluster->dir, "/tmp/baton-XXXXXX");
+    (void)snprintf(cluster->dir, sizeof(cluster->dir), "%s", "/tmp/baton-XXXXXX");
     if (!mkdtemp(cluster->dir)) {
         return error_set(reterr, BATON_EIO, "%s: %s", cluster->dir, strerror(errno));
     }

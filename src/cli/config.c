@@ -54,12 +54,12 @@ static int take_key(struct loading *loading, struct fy_event *event)
     }
     for (size_t i = 0; i < loading->key_count; i++) {
         if (strcmp(loading->keys[i], loading->key) == 0) {
-            code = refuse(loading, event, "given twice; keep one");
+            (void)refuse(loading, event, "given twice; keep one");
             return error_wrap(loading->reterr, "key '%s'", loading->key);
         }
     }
     if (!loading->is_known(loading->key)) {
-        code = refuse(loading, event, "no such key; the names are those of the flags");
+        (void)refuse(loading, event, "no such key; the names are those of the flags");
         return error_wrap(loading->reterr, "key '%s'", loading->key);
     }
     if (loading->key_count == KEYS_MAX) {

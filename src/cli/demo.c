@@ -53,9 +53,9 @@ static void fill_texts(const struct cluster *cluster, unsigned node, struct text
 {
     enum cluster_state state = cluster->nodes[node].state;
     json_t *status = NULL;
-    strcpy(ret->role, "-");
-    strcpy(ret->epoch, "-");
-    strcpy(ret->left, "-");
+    (void)snprintf(ret->role, sizeof(ret->role), "%s", "-");
+    (void)snprintf(ret->epoch, sizeof(ret->epoch), "%s", "-");
+    (void)snprintf(ret->left, sizeof(ret->left), "%s", "-");
     (void)snprintf(ret->pid, sizeof(ret->pid), "%d", (int)cluster->nodes[node].pid);
     if (state == CLUSTER_DEAD || state == CLUSTER_STOPPED ||
         cluster_ask(cluster, node, json_pack("{s:s}", "do", "status"), SPAN_MS(50), &status,

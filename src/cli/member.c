@@ -133,7 +133,7 @@ static int name_node(struct member *member, struct baton_error *reterr)
         return error_set(reterr, BATON_EINVAL, "--node '%s': must have 1 to %d bytes", name,
                          BATON_NAME_MAX - 1);
     }
-    strcpy(member->node, name);
+    (void)snprintf(member->node, sizeof(member->node), "%s", name);
     return 0;
 }
 

@@ -249,7 +249,7 @@ static int parse_member(const char *text, struct baton_member *ret, struct baton
     *ret = (struct baton_member){.weight = 1};
     memcpy(ret->name, text, (size_t)(equals - text));
     memcpy(ret->id, ret->name, sizeof(ret->id));
-    strcpy(ret->address, equals + 1);
+    (void)snprintf(ret->address, sizeof(ret->address), "%s", equals + 1);
     return 0;
 }
 

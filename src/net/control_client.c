@@ -16,7 +16,7 @@ static int open_socket(const char *path, struct baton_error *reterr)
     if (strlen(path) >= sizeof(address.sun_path)) {
         return error_set(reterr, BATON_ETOOBIG, "%s: too long for a Unix socket", path);
     }
-    strcpy(address.sun_path, path);
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0) {
         return fd;

@@ -209,7 +209,7 @@ static int bind_socket(const char *path, struct baton_error *reterr)
                          "use a shorter data directory",
                          path, sizeof(address.sun_path) - 1);
     }
-    strcpy(address.sun_path, path);
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     (void)unlink(path);
     if (fd < 0 || fchmod(fd, 0600) != 0 ||

@@ -76,7 +76,7 @@ static bool header(struct lws *wsi, enum lws_token_indexes which, char ret[stati
 {
     int bytes = lws_hdr_copy(wsi, ret, HEADER_MAX, which);
     if (bytes < 0) {
-        strcpy(ret, "(too long)"); /* there, and nothing that is allowed */
+        (void)snprintf(ret, HEADER_MAX, "(too long)"); /* there, and nothing that is allowed */
         return true;
     }
     return bytes > 0;

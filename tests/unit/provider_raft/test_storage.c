@@ -1,6 +1,6 @@
 /* The data directory: what was stored comes back, what is damaged is refused and named. */
-#include "cmocka_all.h"
 #include "base/crc32c.h"
+#include "cmocka_all.h"
 #include "provider/raft/storage.h"
 
 #include <fcntl.h>

@@ -1,0 +1,57 @@
+# The front door. CMake and its presets (CMakePresets.json) do the work behind it.
+#
+#   make help     lists what is here, from this file itself
+#
+# JOBS=N bounds what runs at once, PREFIX and DESTDIR place an installation, SECONDS_EACH=N is how
+# long `make fuzz` stays with each target, SEEDS=FROM..TO what `make sim` plays.
+JOBS         ?= $(shell nproc)
+PREFIX       ?= /usr/local
+SEEDS        ?= 1..1000000
+SECONDS_EACH ?= 60
+export JOBS DESTDIR
+
+.DEFAULT_GOAL := build
+.PHONY: help deps build demo check bench sim fuzz coverage lint format docs install clean
+
+help: ## lists these targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
+
+deps: ## installs the build dependencies that are missing (packaging/debian/control)
+	@scripts/deps
+
+build: deps ## builds the release programs into build/bin, the library into build/lib
+	@scripts/build release
+
+demo: build ## five nodes on this machine: kill, stop, cut off and pass on the leader
+	@build/bin/baton demo $(DEMO)
+
+check: deps ## everything that must hold before a change lands, in under ten minutes
+	@scripts/check
+
+bench: build ## every figure of the README, measured here and now
+	@scripts/bench
+
+sim: build ## plays a million seeds in the simulator, then every planted bug
+	@build/bin/baton-sim --seeds $(SEEDS) --jobs $(JOBS)
+	@build/bin/baton-sim --mutants
+
+fuzz: deps ## runs each fuzz target for SECONDS_EACH seconds
+	@scripts/fuzz $(SECONDS_EACH)
+
+coverage: deps ## lines and branches of src/raft that the tests reach; fails below 95 and 90 %
+	@scripts/coverage
+
+lint: deps ## clang-format, cppcheck and the whole of clang-tidy
+	@scripts/lint
+
+format: deps ## puts every source file into the house's format
+	@scripts/format
+
+docs: deps ## checks the manual pages and the links of the documents
+	@scripts/docs
+
+install: build ## installs into DESTDIR/PREFIX
+	@cmake --install build --prefix "$(PREFIX)"
+
+clean: ## removes every build folder
+	@rm -rf build build-dev build-asan build-tsan build-coverage build-fuzz
