@@ -3,8 +3,11 @@
 add_library(baton_flags INTERFACE)
 target_compile_options(baton_flags INTERFACE
     -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-    -Wpointer-arith -Wvla -Wformat=2 -Wno-format-truncation -Wundef -Werror
+    -Wpointer-arith -Wvla -Wformat=2 -Wundef -Werror
     -fno-strict-aliasing -fvisibility=hidden)
+if(CMAKE_C_COMPILER_ID STREQUAL GNU)
+    target_compile_options(baton_flags INTERFACE -Wno-format-truncation)
+endif()
 target_compile_definitions(baton_flags INTERFACE _GNU_SOURCE)
 
 if(BATON_SANITIZE OR BATON_COVERAGE)
