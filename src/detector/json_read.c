@@ -1,0 +1,202 @@
+#include "detector/json_read.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+/* jansson's own cap is compiled in and generous; recursion over hostile input is cut here first. */
+static bool is_too_deep(const char *bytes, size_t count, size_t depth_max)
+{
+    size_t depth = 0;
+    bool in_string = false;
+
+    for (size_t i = 0; i < count; i++) {
+        char c = bytes[i];
+        if (in_string) {
+            if (c == '\\') {
+                i++;
+            } else if (c == '"') {
+                in_string = false;
+            }
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '{' || c == '[') {
+            if (++depth > depth_max) {
+                return true;
+            }
+        } else if ((c == '}' || c == ']') && depth > 0) {
+            depth--;
+        }
+    }
+    return false;
+}
+
+int json_read_object(const char *bytes, size_t count, size_t bytes_max, size_t depth_max,
+                     json_t **object, struct baton_error *reterr)
+{
+    json_error_t why;
+    json_t *root;
+
+    if (count > bytes_max) {
+        return error_set(reterr, BATON_ETOOBIG, "message of %zu bytes: at most %zu are read", count,
+                         bytes_max);
+    }
+    if (is_too_deep(bytes, count, depth_max)) {
+        return error_set(reterr, BATON_EPROTO, "message nested more than %zu levels deep",
+                         depth_max);
+    }
+    root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &why);
+    if (root == NULL) {
+        if (json_error_code(&why) == json_error_out_of_memory) {
+            return error_set(reterr, BATON_ENOMEM, "out of memory while reading a message");
+        }
+        /* jansson quotes the input, which may hold a URL with its password: only its place. */
+        return error_set(reterr, BATON_EPROTO, "not valid JSON at line %d, column %d", why.line,
+                         why.column);
+    }
+    if (!json_is_object(root)) {
+        int rc = error_set(reterr, BATON_EPROTO, "message is %s: must be an object",
+                           json_type_name(json_typeof(root)));
+        json_decref(root);
+        return rc;
+    }
+    *object = root;
+    return 0;
+}
+
+const char *json_type_name(json_type type)
+{
+    switch (type) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+        return "an integer";
+    case JSON_REAL:
+        return "a fraction";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "a boolean";
+    case JSON_NULL:
+        return "null";
+    }
+    return "unknown";
+}
+
+int json_read_field(const json_t *object, const char *path, const char *key, bool is_required,
+                    json_type type, json_t **value, struct baton_error *reterr)
+{
+    json_t *found = json_object_get(object, key);
+
+    if (found == NULL || (json_is_null(found) && !is_required)) {
+        if (is_required) {
+            return error_set(reterr, BATON_EPROTO, "%s%s is missing: must be %s", path, key,
+                             json_type_name(type));
+        }
+        *value = NULL;
+        return 0;
+    }
+    if (json_typeof(found) != type) {
+        return error_set(reterr, BATON_EPROTO, "%s%s is %s: must be %s", path, key,
+                         json_type_name(json_typeof(found)), json_type_name(type));
+    }
+    *value = found;
+    return 0;
+}
+
+static bool has_control(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int json_read_text(const json_t *object, const char *path, const char *key, bool is_required,
+                   size_t bytes_max, const char **text, struct baton_error *reterr)
+{
+    json_t *value;
+    size_t bytes;
+    int rc = json_read_field(object, path, key, is_required, JSON_STRING, &value, reterr);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (value == NULL) {
+        *text = NULL;
+        return 0;
+    }
+    bytes = json_string_length(value);
+    if (bytes == 0 || bytes > bytes_max) {
+        return error_set(reterr, BATON_EPROTO, "%s%s is %zu bytes long: must be 1 to %zu", path,
+                         key, bytes, bytes_max);
+    }
+    if (has_control(json_string_value(value), bytes)) {
+        return error_set(reterr, BATON_EPROTO, "%s%s holds control characters: none are allowed",
+                         path, key);
+    }
+    *text = json_string_value(value);
+    return 0;
+}
+
+int json_read_integer(const json_t *object, const char *path, const char *key, int64_t low,
+                      int64_t high, bool *is_given, int64_t *value, struct baton_error *reterr)
+{
+    json_t *found;
+    int64_t number;
+    int rc = json_read_field(object, path, key, is_given == NULL, JSON_INTEGER, &found, reterr);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (is_given != NULL) {
+        *is_given = found != NULL;
+    }
+    if (found == NULL) {
+        return 0;
+    }
+    number = json_integer_value(found);
+    if (number < low || number > high) {
+        return error_set(reterr, BATON_EPROTO, "%s%s is %lld: must be %lld to %lld", path, key,
+                         (long long)number, (long long)low, (long long)high);
+    }
+    *value = number;
+    return 0;
+}
+
+int json_read_number(const json_t *object, const char *path, const char *key, double low,
+                     double high, double *value, struct baton_error *reterr)
+{
+    json_t *found = json_object_get(object, key);
+    double number;
+
+    if (found == NULL || !json_is_number(found)) {
+        return error_set(reterr, BATON_EPROTO, "%s%s is %s: must be a number", path, key,
+                         found == NULL ? "missing" : json_type_name(json_typeof(found)));
+    }
+    number = json_number_value(found);
+    if (!(number >= low && number <= high)) {
+        return error_set(reterr, BATON_EPROTO, "%s%s is %g: must be %g to %g", path, key, number,
+                         low, high);
+    }
+    *value = number;
+    return 0;
+}
+
+int json_read_boolean(const json_t *object, const char *path, const char *key, bool *value,
+                      struct baton_error *reterr)
+{
+    json_t *found = json_object_get(object, key);
+
+    if (found == NULL || !json_is_boolean(found)) {
+        return error_set(reterr, BATON_EPROTO, "%s%s is %s: must be a boolean", path, key,
+                         found == NULL ? "missing" : json_type_name(json_typeof(found)));
+    }
+    *value = json_boolean_value(found);
+    return 0;
+}

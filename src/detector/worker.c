@@ -1,0 +1,640 @@
+#include "detector/worker.h"
+
+#include "base/error.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct display {
+    char *name;
+    struct session_id session;
+    enum stage stage;
+};
+
+struct worker {
+    struct worker_hooks hooks;
+    uint64_t backends[WORKER_BACKENDS_MAX]; /* in order of arrival */
+    size_t backend_count;
+    uint64_t owner; /* one of them, or 0 */
+
+    struct subscription *subscriptions;
+    bool *is_online; /* beside it */
+    size_t subscription_count;
+
+    struct display displays[WORKER_DISPLAYS_MAX];
+    size_t display_count;
+
+    struct detection *queue; /* a ring */
+    size_t queue_max, queue_first, queue_count;
+
+    char *unknown[WORKER_UNKNOWN_MAX];
+    size_t unknown_count;
+
+    struct usage usage;
+    struct worker_counters counters;
+};
+
+const char *worker_event_name(enum worker_event_type type)
+{
+#define WORKER_EVENT_NAME(symbol, name) [symbol] = (name),
+    static const char *const names[] = {WORKER_EVENTS(WORKER_EVENT_NAME)};
+#undef WORKER_EVENT_NAME
+    assert(type < WORKER_EVENT_COUNT);
+    return names[type];
+}
+
+struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max)
+{
+    struct worker *worker = calloc(1, sizeof(*worker));
+
+    assert(queue_max >= 1);
+    if (worker == NULL) {
+        return NULL;
+    }
+    worker->hooks = *hooks;
+    worker->queue_max = queue_max;
+    worker->queue = calloc(queue_max, sizeof(*worker->queue));
+    if (worker->queue == NULL) {
+        worker_free(worker);
+        return NULL;
+    }
+    return worker;
+}
+
+static struct detection *queue_at(const struct worker *worker, size_t index)
+{
+    return &worker->queue[(worker->queue_first + index) % worker->queue_max];
+}
+
+static void subscriptions_free(struct subscription *subscriptions, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        subscription_fini(&subscriptions[i]);
+    }
+    free(subscriptions);
+}
+
+void worker_free(struct worker *worker)
+{
+    if (worker == NULL) {
+        return;
+    }
+    subscriptions_free(worker->subscriptions, worker->subscription_count);
+    free(worker->is_online);
+    for (size_t i = 0; i < worker->display_count; i++) {
+        free(worker->displays[i].name);
+    }
+    for (size_t i = 0; i < worker->queue_count; i++) {
+        detection_fini(queue_at(worker, i));
+    }
+    free(worker->queue);
+    for (size_t i = 0; i < worker->unknown_count; i++) {
+        free(worker->unknown[i]);
+    }
+    free(worker);
+}
+
+static void emit(struct worker *worker, struct worker_event event)
+{
+    worker->hooks.event(worker->hooks.userdata, &event);
+}
+
+/* ---- sending ---- */
+
+/* Sends and releases `text`; NULL (out of memory) counts as not sent. */
+static bool send_text(struct worker *worker, uint64_t backend, char *text)
+{
+    bool is_sent =
+        text != NULL && worker->hooks.send(worker->hooks.userdata, backend, text, strlen(text));
+    free(text);
+    return is_sent;
+}
+
+static void send_report(struct worker *worker, uint64_t backend)
+{
+    size_t count = worker->subscription_count;
+    struct connection_report *reports = calloc(count + 1, sizeof(*reports));
+
+    if (reports == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct subscription *subscription = &worker->subscriptions[i];
+        reports[i] = (struct connection_report){.identifier = subscription->identifier,
+                                                .model_name = subscription->model_name,
+                                                .model_id = subscription->model_id,
+                                                .is_online = worker->is_online[i],
+                                                .crop = subscription->crop};
+    }
+    /* A report that is not taken is no loss: the next heartbeat tells the same, only newer. */
+    (void)send_text(worker, backend, format_state_report(&worker->usage, reports, count));
+    free(reports);
+}
+
+/* A queued detection is late: it patches its session, where it has one and anything to say. */
+static bool send_late(struct worker *worker, const struct detection *detection)
+{
+    json_t *patch = detection->session.is_set ? patch_of_detection(detection) : NULL;
+    bool is_sent;
+
+    if (patch == NULL) {
+        is_sent = send_text(worker, worker->owner, format_image_detection(detection));
+        worker->counters.detections_sent += is_sent;
+        return is_sent;
+    }
+    is_sent = send_text(worker, worker->owner, format_patch_session(detection->session.id, patch));
+    worker->counters.patches_sent += is_sent;
+    json_decref(patch);
+    return is_sent;
+}
+
+static void queue_pop(struct worker *worker)
+{
+    detection_fini(queue_at(worker, 0));
+    worker->queue_first = (worker->queue_first + 1) % worker->queue_max;
+    worker->queue_count--;
+}
+
+static void queue_flush(struct worker *worker)
+{
+    while (worker->owner != 0 && worker->queue_count > 0 &&
+           send_late(worker, queue_at(worker, 0))) {
+        queue_pop(worker);
+    }
+}
+
+static void queue_push(struct worker *worker, struct detection *detection)
+{
+    if (worker->queue_count == worker->queue_max) {
+        queue_pop(worker);
+        worker->counters.detections_dropped++;
+    }
+    *queue_at(worker, worker->queue_count++) = *detection;
+    *detection = (struct detection){0};
+}
+
+/* ---- who the backend is ---- */
+
+static void set_owner(struct worker *worker, uint64_t backend)
+{
+    worker->owner = backend;
+    emit(worker, (struct worker_event){.type = WORKER_OWNER_CHANGED, .backend = backend});
+}
+
+static bool forget_backend(struct worker *worker, uint64_t backend)
+{
+    for (size_t i = 0; i < worker->backend_count; i++) {
+        if (worker->backends[i] == backend) {
+            worker->backend_count--;
+            memmove(&worker->backends[i], &worker->backends[i + 1],
+                    (worker->backend_count - i) * sizeof(worker->backends[0]));
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drop_oldest_waiting(struct worker *worker)
+{
+    uint64_t oldest =
+        worker->backends[0] != worker->owner ? worker->backends[0] : worker->backends[1];
+
+    (void)forget_backend(worker, oldest);
+    worker->hooks.close(worker->hooks.userdata, oldest, WORKER_CLOSE_CROWDED,
+                        "too many backends wait for this worker");
+}
+
+void worker_connected(struct worker *worker, uint64_t backend)
+{
+    assert(backend != 0);
+    if (worker->backend_count == WORKER_BACKENDS_MAX) {
+        drop_oldest_waiting(worker);
+    }
+    worker->backends[worker->backend_count++] = backend;
+    send_report(worker, backend);
+    if (worker->owner == 0) {
+        set_owner(worker, backend);
+        queue_flush(worker);
+    }
+}
+
+void worker_disconnected(struct worker *worker, uint64_t backend)
+{
+    if (!forget_backend(worker, backend) || worker->owner != backend) {
+        return;
+    }
+    set_owner(worker, worker->backend_count > 0 ? worker->backends[worker->backend_count - 1] : 0);
+    queue_flush(worker);
+}
+
+static void take_over(struct worker *worker, uint64_t backend)
+{
+    uint64_t older = worker->owner;
+
+    if (older == backend) {
+        return;
+    }
+    (void)forget_backend(worker, older);
+    worker->counters.takeovers++;
+    set_owner(worker, backend);
+    worker->hooks.close(worker->hooks.userdata, older, WORKER_CLOSE_SUPERSEDED,
+                        "another backend owns this worker now");
+    queue_flush(worker);
+}
+
+static bool is_backend(const struct worker *worker, uint64_t backend)
+{
+    for (size_t i = 0; i < worker->backend_count; i++) {
+        if (worker->backends[i] == backend) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- displays ---- */
+
+static struct display *find_display(struct worker *worker, const char *name)
+{
+    for (size_t i = 0; i < worker->display_count; i++) {
+        if (strcmp(worker->displays[i].name, name) == 0) {
+            return &worker->displays[i];
+        }
+    }
+    return NULL;
+}
+
+/* The display, made if there is none. NULL with the error: no room. */
+static struct display *need_display(struct worker *worker, const char *name,
+                                    struct baton_error *reterr)
+{
+    struct display *display = find_display(worker, name);
+
+    if (display != NULL) {
+        return display;
+    }
+    if (worker->display_count == WORKER_DISPLAYS_MAX) {
+        (void)error_set(reterr, BATON_ETOOBIG,
+                        "display \"%s\": %d displays have a session or stage already; clear one",
+                        name, WORKER_DISPLAYS_MAX);
+        return NULL;
+    }
+    display = &worker->displays[worker->display_count];
+    *display = (struct display){.name = strdup(name)};
+    if (display->name == NULL) {
+        (void)error_set(reterr, BATON_ENOMEM, "out of memory for a display");
+        return NULL;
+    }
+    worker->display_count++;
+    return display;
+}
+
+/* A display without session and stage is as good as unknown. */
+static void release_display_if_empty(struct worker *worker, struct display *display)
+{
+    if (!display->session.is_set && display->stage == STAGE_NONE) {
+        free(display->name);
+        *display = worker->displays[--worker->display_count];
+    }
+}
+
+static const struct display *display_of(const struct worker *worker, const char *identifier)
+{
+    for (size_t i = 0; i < worker->display_count; i++) {
+        if (identifier_has_display(identifier, worker->displays[i].name)) {
+            return &worker->displays[i];
+        }
+    }
+    return NULL;
+}
+
+struct session_id worker_session(const struct worker *worker, const char *identifier)
+{
+    const struct display *display = display_of(worker, identifier);
+    return display != NULL ? display->session : (struct session_id){0};
+}
+
+enum stage worker_stage(const struct worker *worker, const char *identifier)
+{
+    const struct display *display = display_of(worker, identifier);
+    return display != NULL ? display->stage : STAGE_NONE;
+}
+
+static int set_session(struct worker *worker, uint64_t backend, const struct command *command,
+                       struct baton_error *reterr)
+{
+    struct display *display = need_display(worker, command->display, reterr);
+
+    if (display == NULL) {
+        return reterr->code;
+    }
+    if (display->session.is_set != command->session.is_set ||
+        display->session.id != command->session.id) {
+        display->session = command->session;
+        emit(worker, (struct worker_event){.type = WORKER_SESSION_CHANGED,
+                                           .backend = backend,
+                                           .identifier = command->display,
+                                           .session = command->session});
+    }
+    release_display_if_empty(worker, display);
+    return 0;
+}
+
+static int set_stage(struct worker *worker, uint64_t backend, const struct command *command,
+                     struct baton_error *reterr)
+{
+    struct display *display = need_display(worker, command->display, reterr);
+
+    if (display == NULL) {
+        return reterr->code;
+    }
+    if (display->stage != command->stage) {
+        display->stage = command->stage;
+        emit(worker, (struct worker_event){.type = WORKER_STAGE_CHANGED,
+                                           .backend = backend,
+                                           .identifier = command->display,
+                                           .text = stage_name(command->stage)});
+    }
+    release_display_if_empty(worker, display);
+    return 0;
+}
+
+/* ---- subscriptions ---- */
+
+static size_t find_subscription(const struct worker *worker, const char *identifier)
+{
+    size_t i = 0;
+    while (i < worker->subscription_count &&
+           strcmp(worker->subscriptions[i].identifier, identifier) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* A refused subscription that runs already, in its older form, goes on running in that form: puts
+ * copies of those at the end of the wanted list. */
+static int keep_refused(struct worker *worker, struct command *command)
+{
+    size_t room = command->subscription_count + command->rejection_count;
+    struct subscription *longer =
+        realloc(command->subscriptions, (room + 1) * sizeof(*command->subscriptions));
+
+    if (longer == NULL) {
+        return BATON_ENOMEM;
+    }
+    command->subscriptions = longer;
+    for (size_t i = 0; i < command->rejection_count; i++) {
+        const char *identifier = command->rejections[i].identifier;
+        size_t at = find_subscription(worker, identifier);
+        bool is_wanted = false;
+        for (size_t j = 0; j < command->subscription_count && !is_wanted; j++) {
+            is_wanted = strcmp(longer[j].identifier, identifier) == 0;
+        }
+        if (at == worker->subscription_count || is_wanted) {
+            continue;
+        }
+        if (subscription_copy(&worker->subscriptions[at], &longer[command->subscription_count])) {
+            return BATON_ENOMEM;
+        }
+        command->subscription_count++;
+    }
+    return 0;
+}
+
+static void emit_step(struct worker *worker, uint64_t backend, const struct step *step,
+                      const struct subscription *subscription)
+{
+    static const enum worker_event_type types[] = {[STEP_REMOVE] = WORKER_SUBSCRIPTION_REMOVED,
+                                                   [STEP_UPDATE] = WORKER_SUBSCRIPTION_UPDATED,
+                                                   [STEP_ADD] = WORKER_SUBSCRIPTION_ADDED};
+
+    if (step->type != STEP_KEEP) {
+        emit(worker, (struct worker_event){.type = types[step->type],
+                                           .backend = backend,
+                                           .identifier = subscription->identifier,
+                                           .subscription = subscription,
+                                           .changes = step->changes});
+    }
+}
+
+static void emit_rejections(struct worker *worker, uint64_t backend, const struct command *command)
+{
+    for (size_t i = 0; i < command->rejection_count; i++) {
+        worker->counters.subscriptions_refused++;
+        emit(worker, (struct worker_event){.type = WORKER_SUBSCRIPTION_REFUSED,
+                                           .backend = backend,
+                                           .identifier = command->rejections[i].identifier,
+                                           .error = &command->rejections[i].error});
+    }
+}
+
+/* Moves the wanted list in; whether a camera is online survives unless the camera is another. */
+static void swap_subscriptions(struct worker *worker, uint64_t backend, struct command *command,
+                               const struct step *steps, size_t step_count, bool *is_online)
+{
+    struct subscription *old = worker->subscriptions;
+    size_t old_count = worker->subscription_count;
+
+    for (size_t i = 0; i < step_count; i++) {
+        if (steps[i].type == STEP_UPDATE || steps[i].type == STEP_KEEP) {
+            is_online[steps[i].wanted] =
+                worker->is_online[steps[i].current] && (steps[i].changes & CHANGE_CAMERA) == 0;
+        }
+    }
+    free(worker->is_online);
+    worker->is_online = is_online;
+    worker->subscriptions = command->subscriptions;
+    worker->subscription_count = command->subscription_count;
+    command->subscriptions = NULL;
+    command->subscription_count = 0;
+    for (size_t i = 0; i < step_count; i++) {
+        emit_step(worker, backend, &steps[i],
+                  steps[i].type == STEP_REMOVE ? &old[steps[i].current]
+                                               : &worker->subscriptions[steps[i].wanted]);
+    }
+    subscriptions_free(old, old_count);
+}
+
+static int set_subscription_list(struct worker *worker, uint64_t backend, struct command *command,
+                                 struct baton_error *reterr)
+{
+    struct step *steps = NULL;
+    bool *is_online = NULL;
+    size_t step_count;
+
+    if (keep_refused(worker, command) == 0) {
+        size_t count = command->subscription_count;
+        steps = calloc(worker->subscription_count + count + 1, sizeof(*steps));
+        is_online = calloc(count + 1, sizeof(*is_online));
+    }
+    if (steps == NULL || is_online == NULL) {
+        free(steps);
+        free(is_online);
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a subscription list");
+    }
+    emit_rejections(worker, backend, command);
+    step_count = reconcile(worker->subscriptions, worker->subscription_count,
+                           command->subscriptions, command->subscription_count, steps);
+    swap_subscriptions(worker, backend, command, steps, step_count, is_online);
+    free(steps);
+    send_report(worker, backend);
+    return 0;
+}
+
+/* ---- messages ---- */
+
+static void report_unknown(struct worker *worker, uint64_t backend, const char *name)
+{
+    for (size_t i = 0; i < worker->unknown_count; i++) {
+        if (strcmp(worker->unknown[i], name) == 0) {
+            return;
+        }
+    }
+    if (worker->unknown_count == WORKER_UNKNOWN_MAX) {
+        return;
+    }
+    worker->unknown[worker->unknown_count] = strdup(name);
+    if (worker->unknown[worker->unknown_count] != NULL) {
+        worker->unknown_count++;
+    }
+    emit(worker,
+         (struct worker_event){.type = WORKER_MESSAGE_UNKNOWN, .backend = backend, .text = name});
+}
+
+static int apply(struct worker *worker, uint64_t backend, struct command *command,
+                 struct baton_error *reterr)
+{
+    switch (command->type) {
+    case COMMAND_SET_SUBSCRIPTION_LIST:
+        take_over(worker, backend);
+        return set_subscription_list(worker, backend, command, reterr);
+    case COMMAND_SET_SESSION_ID:
+        take_over(worker, backend);
+        return set_session(worker, backend, command, reterr);
+    case COMMAND_SET_PROGRESSION_STAGE:
+        take_over(worker, backend);
+        return set_stage(worker, backend, command, reterr);
+    case COMMAND_REQUEST_STATE:
+        send_report(worker, backend);
+        return 0;
+    case COMMAND_PATCH_SESSION_RESULT:
+        emit(worker, (struct worker_event){.type = WORKER_PATCH_ANSWERED,
+                                           .backend = backend,
+                                           .session = command->session,
+                                           .is_success = command->is_success,
+                                           .text = command->text});
+        return 0;
+    case COMMAND_UNKNOWN:
+        report_unknown(worker, backend, command->name);
+        return 0;
+    }
+    return 0;
+}
+
+int worker_receive(struct worker *worker, uint64_t backend, const char *bytes, size_t count)
+{
+    struct command command = {0};
+    struct baton_error error = {0};
+    int rc;
+
+    if (!is_backend(worker, backend)) {
+        return BATON_ECLOSED; /* superseded while its message was on the way */
+    }
+    worker->counters.messages++;
+    rc = command_parse(bytes, count, &command, &error);
+    if (rc == 0) {
+        rc = apply(worker, backend, &command, &error);
+    }
+    command_fini(&command);
+    if (rc != 0) {
+        worker->counters.messages_refused++;
+        emit(worker, (struct worker_event){
+                         .type = WORKER_MESSAGE_REFUSED, .backend = backend, .error = &error});
+    }
+    return rc;
+}
+
+void worker_tick(struct worker *worker, const struct usage *usage)
+{
+    worker->usage = *usage;
+    for (size_t i = 0; i < worker->backend_count; i++) {
+        send_report(worker, worker->backends[i]);
+    }
+    queue_flush(worker);
+}
+
+void worker_writable(struct worker *worker)
+{
+    queue_flush(worker);
+}
+
+int worker_detected(struct worker *worker, struct detection *detection, struct baton_error *reterr)
+{
+    int rc = detection_check(detection, reterr);
+
+    if (rc == 0 && worker_find(worker, detection->identifier) == NULL) {
+        rc = error_set(reterr, BATON_ENOENT, "detection for \"%s\": no such subscription",
+                       detection->identifier);
+    }
+    if (rc != 0) {
+        detection_fini(detection);
+        return rc;
+    }
+    detection->session = worker_session(worker, detection->identifier);
+    queue_flush(worker); /* none overtakes those that wait */
+    if (worker->owner == 0 || worker->queue_count > 0 ||
+        !send_text(worker, worker->owner, format_image_detection(detection))) {
+        queue_push(worker, detection);
+        return 0;
+    }
+    worker->counters.detections_sent++;
+    detection_fini(detection);
+    return 0;
+}
+
+void worker_set_online(struct worker *worker, const char *identifier, bool is_online)
+{
+    size_t at = find_subscription(worker, identifier);
+    if (at < worker->subscription_count) {
+        worker->is_online[at] = is_online;
+    }
+}
+
+size_t worker_subscription_count(const struct worker *worker)
+{
+    return worker->subscription_count;
+}
+
+const struct subscription *worker_subscription(const struct worker *worker, size_t index,
+                                               bool *is_online)
+{
+    if (index >= worker->subscription_count) {
+        return NULL;
+    }
+    if (is_online != NULL) {
+        *is_online = worker->is_online[index];
+    }
+    return &worker->subscriptions[index];
+}
+
+const struct subscription *worker_find(const struct worker *worker, const char *identifier)
+{
+    size_t at = find_subscription(worker, identifier);
+    return at < worker->subscription_count ? &worker->subscriptions[at] : NULL;
+}
+
+size_t worker_queued(const struct worker *worker)
+{
+    return worker->queue_count;
+}
+
+uint64_t worker_owner(const struct worker *worker)
+{
+    return worker->owner;
+}
+
+const struct worker_counters *worker_counters(const struct worker *worker)
+{
+    return &worker->counters;
+}

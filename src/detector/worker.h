@@ -1,0 +1,123 @@
+/* The worker as a pure state machine: who its backend is, what it is subscribed to, which sessions
+ * and stages its displays are in, and which detections wait for a backend.
+ *
+ * It does no I/O and reads no clock. Messages and detections come in; messages, closings and events
+ * go out through hooks, called from within the call that caused them.
+ *
+ *   nobody ──worker_connected──▶ owned ──state-changing command of another──▶ owned by that one
+ *      ▲                           │                                         (the older is closed)
+ *      └──worker_disconnected──────┴──▶ the newest of those that wait, if there is one
+ *
+ * A backend that connects while another owns the worker waits: it gets state reports and answers,
+ * so that it sees a living worker, and takes over with its first setSubscriptionList, setSessionId
+ * or setProgressionStage. A connection that stays silent deposes nobody.
+ *
+ * A detection that cannot be sent at once (no backend, or one that does not read) is queued, the
+ * oldest dropped when the queue is full. What was queued is late: it goes out as patchSession to
+ * the session it was seen in, or as imageDetection with its old timestamp if there was none.
+ */
+#ifndef DETECTOR_WORKER_H
+#define DETECTOR_WORKER_H
+
+#include "detector/protocol.h"
+#include "detector/reconcile.h"
+
+enum {
+    WORKER_BACKENDS_MAX = 8,    /* the owner and those that wait; then the oldest waiting goes */
+    WORKER_DISPLAYS_MAX = 4096, /* displays with a session or stage */
+    WORKER_UNKNOWN_MAX = 16,    /* unknown message types that are reported, each once */
+    WORKER_QUEUE_DEFAULT = 1000,
+};
+
+/* WebSocket close codes that the worker gives. */
+enum { WORKER_CLOSE_SUPERSEDED = 4001, WORKER_CLOSE_CROWDED = 1013 };
+
+/* X(symbol, event name in the log) */
+#define WORKER_EVENTS(X)                                                                           \
+    X(WORKER_MESSAGE_REFUSED, "message-refused")           /* error */                             \
+    X(WORKER_MESSAGE_UNKNOWN, "message-unknown")           /* text: its type */                    \
+    X(WORKER_SUBSCRIPTION_REFUSED, "subscription-refused") /* identifier, error */                 \
+    X(WORKER_SUBSCRIPTION_REMOVED, "subscription-removed") /* identifier, subscription */          \
+    X(WORKER_SUBSCRIPTION_UPDATED, "subscription-updated") /* the same, changes */                 \
+    X(WORKER_SUBSCRIPTION_ADDED, "subscription-added")     /* identifier, subscription */          \
+    X(WORKER_SESSION_CHANGED, "session-changed")           /* identifier: display; session */      \
+    X(WORKER_STAGE_CHANGED, "stage-changed")               /* identifier: display; text */         \
+    X(WORKER_PATCH_ANSWERED, "patch-answered")             /* session, is_success, text */         \
+    X(WORKER_OWNER_CHANGED, "owner-changed")               /* backend: the new one, or 0 */
+
+#define WORKER_EVENT_ENUM(symbol, name) symbol,
+enum worker_event_type { WORKER_EVENTS(WORKER_EVENT_ENUM) WORKER_EVENT_COUNT };
+#undef WORKER_EVENT_ENUM
+
+const char *worker_event_name(enum worker_event_type type);
+
+/* Fields that the type does not name are zero. Borrowed during the call. */
+struct worker_event {
+    enum worker_event_type type;
+    uint64_t backend; /* whose message it was; 0: nobody's */
+    const char *identifier;
+    const struct subscription *subscription; /* holds secrets: its URLs */
+    unsigned changes;
+    struct session_id session;
+    bool is_success;
+    const char *text;
+    const struct baton_error *error;
+};
+
+struct worker_hooks {
+    /* Hands one message to a backend; false: it does not read fast enough, nothing was taken. */
+    bool (*send)(void *userdata, uint64_t backend, const char *text, size_t bytes);
+    /* The worker has forgotten this backend already; worker_disconnected() may still be called. */
+    void (*close)(void *userdata, uint64_t backend, int code, const char *reason);
+    void (*event)(void *userdata, const struct worker_event *event); /* must not call back in */
+    void *userdata;
+};
+
+struct worker_counters {
+    uint64_t messages, messages_refused, subscriptions_refused;
+    uint64_t detections_sent, detections_dropped, patches_sent, takeovers;
+};
+
+struct worker; /* opaque; one thread */
+
+/* `queue_max`: detections that may wait, 1 or more. NULL when out of memory. */
+struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max);
+void worker_free(struct worker *worker);
+
+/* A backend (any number but 0, never used again) is there; it is sent a stateReport at once, and
+ * what was queued if it becomes the owner. */
+void worker_connected(struct worker *worker, uint64_t backend);
+void worker_disconnected(struct worker *worker, uint64_t backend); /* unknown ones are ignored */
+
+/* One whole message of a backend. 0, or the error that was also given as an event: then nothing
+ * has changed. */
+int worker_receive(struct worker *worker, uint64_t backend, const char *bytes, size_t count);
+
+/* The heartbeat is due: a stateReport to every backend, and what is queued to the owner. */
+void worker_tick(struct worker *worker, const struct usage *usage);
+
+/* The owner reads again: what is queued goes out. */
+void worker_writable(struct worker *worker);
+
+/* Takes the detection (always: it is released by the worker, also on failure) and fills in the
+ * display's session. 0; BATON_EINVAL if it is not flat; BATON_ENOENT without such a subscription.
+ */
+int worker_detected(struct worker *worker, struct detection *detection, struct baton_error *reterr);
+
+/* Whether the subscription's frames arrive; ignored when there is no such subscription. */
+void worker_set_online(struct worker *worker, const char *identifier, bool is_online);
+
+/* The session and stage of the display of a subscription. */
+struct session_id worker_session(const struct worker *worker, const char *identifier);
+enum stage worker_stage(const struct worker *worker, const char *identifier);
+
+size_t worker_subscription_count(const struct worker *worker);
+/* NULL past the end; borrowed until the next message. */
+const struct subscription *worker_subscription(const struct worker *worker, size_t index,
+                                               bool *is_online);
+const struct subscription *worker_find(const struct worker *worker, const char *identifier);
+size_t worker_queued(const struct worker *worker);
+uint64_t worker_owner(const struct worker *worker); /* 0: none */
+const struct worker_counters *worker_counters(const struct worker *worker);
+
+#endif
