@@ -1,5 +1,4 @@
 /* The configuration file: whatever it holds, it is taken or refused, and nothing else happens. */
-#include "cli/command.h"
 #include "cli/config.h"
 #include "cli/groups.h"
 

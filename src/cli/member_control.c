@@ -130,7 +130,7 @@ static int do_pass(struct member *member, uint64_t client, const json_t *request
         return error_set(reterr, BATON_EINVAL, "'%s': no such node", to);
     }
     timeout_ms = timeout_ms < 1 || timeout_ms > 3600000 ? 30000 : timeout_ms;
-    strcpy(member->pass.to, to ? to : "");
+    (void)snprintf(member->pass.to, sizeof(member->pass.to), "%s", to ? to : "");
     member->pass.deadline = instant_add(clock_now(), SPAN_MS(timeout_ms));
     member->pass.is_cordon = false;
     member->pass.client = client;

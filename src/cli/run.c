@@ -7,8 +7,9 @@
  *      │               LEAVING ◀── --on-loss exit ──── (decide)
  *      └──────────────────────────── restart ─────────────┘
  *
- * on_acquired, stop, on_lost and on_command_end are the arrows. The lease is the hard limit: SIGTERM comes
- * at jeopardy, and SIGKILL at the latest KILL_MARGIN before the end, so that CMD is dead by then.
+ * on_acquired, stop, on_lost and on_command_end are the arrows. The lease is the hard limit:
+ * SIGTERM comes at jeopardy, and SIGKILL at the latest KILL_MARGIN before the end, so that CMD is
+ * dead by then.
  */
 #include "cli/child.h"
 #include "cli/command.h"
