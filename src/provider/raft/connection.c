@@ -1,0 +1,610 @@
+/* Connections: every node dials every other one, and greets first.
+ *
+ *   dialer ──GREETING──▶ acceptor          cluster, name and incarnation are checked at both ends,
+ *   dialer ◀──GREETING── acceptor          against the certificate's name where there is one
+ *   then messages both ways; a node prefers the connection that it dialed
+ *
+ * A stranger (a connection that has not greeted) may send one thing: a death certificate, which
+ * proves itself. It may be in the clear even where the others speak TLS: the first byte tells.
+ */
+#include "provider/raft/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TLS_RECORD_HANDSHAKE = 0x16 };
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+static void flush(struct connection *connection)
+{
+    struct node *node = connection->node;
+
+    if (!node->output.failed && node->output.bytes > 0 && !node->is_isolated &&
+        stream_write(connection->stream, node->output.data, node->output.bytes) == BATON_OK) {
+        node->counters.frames_sent++;
+        node->counters.bytes_sent += node->output.bytes;
+    }
+    buffer_clear(&node->output);
+}
+
+void connection_send_bare(struct connection *connection, enum frame_type type)
+{
+    frame_put_bare(&connection->node->output, connection->node->cluster, type);
+    flush(connection);
+}
+
+static void greet(struct connection *connection)
+{
+    struct greeting greeting = connection->node->greeting;
+
+    greeting.expected = connection->link ? connection->link->id : RAFT_NOBODY;
+    frame_put_greeting(&connection->node->output, connection->node->cluster, &greeting);
+    flush(connection);
+    connection->has_greeted = true;
+}
+
+static struct connection *way_to(const struct node *node, raft_id id)
+{
+    for (const struct link *link = node->links; link; link = link->next) {
+        if (link->id == id && link->connection && link->connection->id == id) {
+            return link->connection;
+        }
+    }
+    for (struct connection *accepted = node->accepted; accepted; accepted = accepted->next) {
+        if (accepted->id == id && accepted->is_open) {
+            return accepted;
+        }
+    }
+    return NULL;
+}
+
+bool connection_is_up(const struct node *node, raft_id id)
+{
+    return way_to(node, id) != NULL;
+}
+
+void connection_send_message(struct node *node, const struct raft_message *message)
+{
+    struct connection *connection = way_to(node, message->to);
+
+    if (connection) {
+        frame_put_message(&node->output, node->cluster, message);
+        flush(connection);
+    }
+}
+
+void connection_send_text(struct node *node, raft_id to, enum frame_type type, uint64_t id,
+                          const char *text)
+{
+    struct connection *connection = way_to(node, to);
+
+    if (connection) {
+        frame_put_text(&node->output, node->cluster, type, id, text, strlen(text));
+        flush(connection);
+    }
+}
+
+/* ---- Receiving ------------------------------------------------------------------------------- */
+
+static void refuse(struct connection *connection, int code)
+{
+    struct node *node = connection->node;
+    instant now = clock_now();
+    uint64_t *counter = &node->counters.refused_content;
+
+    switch (code) {
+    case BATON_ETOOBIG:
+        counter = &node->counters.refused_length;
+        break;
+    case BATON_ENOTSUP:
+        counter = &node->counters.refused_version;
+        break;
+    case BATON_EAUTH:
+        counter = &node->counters.refused_cluster;
+        break;
+    case BATON_ECORRUPT:
+        counter = &node->counters.refused_checksum;
+        break;
+    case BATON_EEXIST:
+        counter = &node->counters.refused_greeting;
+        break;
+    default:
+        break;
+    }
+    (*counter)++;
+    if (instant_since(now, node->refusals_logged).ns > SPAN_S(1).ns) {
+        node->refusals_logged = now;
+        log_warning(node->logger, "peer-refused",
+                    LOG_STR("address", stream_peer_address(connection->stream)),
+                    LOG_STR("reason", baton_strerror(code)));
+    }
+    stream_close(connection->stream);
+}
+
+static void stop_being_stranger(struct connection *connection)
+{
+    if (!connection->link && connection->id == RAFT_NOBODY) {
+        connection->node->stranger_count--;
+    }
+}
+
+static void tell_core(struct node *node, raft_id peer, bool is_up)
+{
+    struct raft_input input = {.type = RAFT_IN_CONNECTION,
+                               .connection = {.peer = peer, .is_up = is_up}};
+    (void)node_step(node, &input);
+}
+
+/* Whoever dials us is there: no need to wait for our own next try. */
+static void hurry_link(struct node *node, raft_id id)
+{
+    for (struct link *link = node->links; link; link = link->next) {
+        if (link->id == id && !link->connection && !link->is_leaving) {
+            link->backoff_ms = NODE_RECONNECT_MIN_MS;
+            (void)uv_timer_start(&link->retry, link->retry.timer_cb, 0, 0);
+        }
+    }
+}
+
+static bool is_acceptable(const struct connection *connection, const struct greeting *greeting)
+{
+    const struct node *node = connection->node;
+    const char *proved = stream_peer_name(connection->stream);
+
+    if (strcmp(greeting->cluster, node->greeting.cluster) != 0 ||
+        greeting->id != raft_id_of(greeting->name) || greeting->id == node->id) {
+        return false;
+    }
+    if (tls_proves_names(node->tls) && (!proved || strcmp(proved, greeting->name) != 0)) {
+        return false;
+    }
+    if (connection->link) {
+        return greeting->id == connection->link->id;
+    }
+    return greeting->expected == node->id;
+}
+
+static int take_greeting(struct connection *connection, const struct greeting *greeting)
+{
+    struct node *node = connection->node;
+
+    if (connection->id != RAFT_NOBODY || !is_acceptable(connection, greeting)) {
+        return BATON_EEXIST;
+    }
+    stop_being_stranger(connection);
+    connection->id = greeting->id;
+    connection->incarnation = greeting->incarnation;
+    if (!connection->has_greeted) {
+        greet(connection);
+    }
+    if (!proof_on_greeting(connection, greeting)) {
+        return BATON_EEXIST;
+    }
+    if (connection->link) {
+        connection->link->was_greeted = true;
+        connection->link->last_incarnation = greeting->incarnation;
+        connection->link->last_was_loopback = stream_is_loopback(connection->stream);
+        connection->link->backoff_ms = NODE_RECONNECT_MIN_MS;
+        node->counters.connects++;
+        log_info(node->logger, "peer-connected", LOG_STR("peer", greeting->name),
+                 LOG_STR("address", stream_peer_address(connection->stream)));
+    } else {
+        hurry_link(node, greeting->id);
+    }
+    tell_core(node, greeting->id, true);
+    return BATON_OK;
+}
+
+static void take_message(struct connection *connection, struct raft_message *message)
+{
+    struct raft_input input = {.type = RAFT_IN_MESSAGE, .message = message};
+
+    message->from = connection->id;
+    message->to = connection->node->id;
+    message->incarnation = connection->incarnation;
+    (void)node_step(connection->node, &input);
+}
+
+static int take_frame(struct connection *connection, struct frame *frame)
+{
+    struct node *node = connection->node;
+    bool is_known = connection->id != RAFT_NOBODY;
+
+    switch (frame->type) {
+    case FRAME_GREETING:
+        return take_greeting(connection, &frame->greeting);
+    case FRAME_CERTIFICATE:
+        if (!is_known) {
+            proof_on_certificate(node, frame->whole);
+        }
+        return BATON_OK;
+    case FRAME_PIN:
+        if (is_known) {
+            connection_send_bare(connection, FRAME_PINNED);
+        }
+        break;
+    case FRAME_PINNED:
+        if (is_known) {
+            proof_on_pinned(connection);
+        }
+        break;
+    case FRAME_REQUEST:
+        if (is_known) {
+            request_receive(node, connection->id, frame);
+        }
+        break;
+    case FRAME_REPLY:
+        if (is_known) {
+            request_reply(node, frame);
+        }
+        break;
+    case FRAME_MESSAGE:
+        if (is_known) {
+            take_message(connection, &frame->message);
+        }
+        break;
+    }
+    return is_known ? BATON_OK : BATON_EEXIST;
+}
+
+/* In the clear where TLS is wanted: nothing but a certificate is taken. */
+static bool may_be_taken(const struct connection *connection, const struct frame *frame)
+{
+    return !connection->node->tls || connection->is_tls || frame->type == FRAME_CERTIFICATE;
+}
+
+static void take_frames(struct connection *connection)
+{
+    struct node *node = connection->node;
+    size_t used = 0;
+    int result = 0;
+
+    for (;;) {
+        struct frame frame;
+        result = frame_take(&frame, &node->scratch, node->cluster, connection->input.data + used,
+                            connection->input.bytes - used);
+        if (result <= 0) {
+            break;
+        }
+        used += (size_t)result;
+        node->counters.frames_received++;
+        result = may_be_taken(connection, &frame) ? take_frame(connection, &frame) : BATON_EEXIST;
+        if (result != BATON_OK || !connection->is_open) {
+            break;
+        }
+    }
+    buffer_consume(&connection->input, used);
+    if (result < 0 && connection->is_open) {
+        refuse(connection, result);
+    }
+}
+
+static void on_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
+{
+    struct connection *connection = userdata;
+    struct node *node = connection->node;
+    bool is_first = !connection->link && connection->id == RAFT_NOBODY && !connection->is_tls &&
+                    connection->input.bytes == 0;
+
+    if (node->is_isolated || node->is_closing) {
+        return;
+    }
+    node->counters.bytes_received += bytes;
+    if (is_first && node->tls && *(const uint8_t *)data == TLS_RECORD_HANDSHAKE) {
+        connection->is_tls = true;
+        (void)stream_start_tls(stream, node->tls, data, bytes);
+        return;
+    }
+    buffer_put(&connection->input, data, bytes);
+    if (connection->input.failed) {
+        refuse(connection, BATON_ETOOBIG);
+        return;
+    }
+    take_frames(connection);
+}
+
+static void on_open(struct stream *stream, void *userdata)
+{
+    struct connection *connection = userdata;
+    (void)stream;
+    connection->is_open = true;
+    if (connection->link) {
+        connection->is_tls = connection->node->tls != NULL;
+        greet(connection);
+    }
+}
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+static void redial_later(struct link *link)
+{
+    int64_t wait = link->backoff_ms;
+
+    /* Jitter from the clock's low digits is enough to keep peers apart. */
+    wait += clock_now().ns / 1000 % (wait / 2 + 1);
+    link->backoff_ms *= 2;
+    if (link->backoff_ms > NODE_RECONNECT_MAX_MS) {
+        link->backoff_ms = NODE_RECONNECT_MAX_MS;
+    }
+    (void)uv_timer_start(&link->retry, link->retry.timer_cb, (uint64_t)wait, 0);
+}
+
+static void dial(struct link *link);
+
+static void link_ended(struct link *link, int code, bool was_greeted)
+{
+    struct node *node = link->node;
+
+    link->connection = NULL;
+    if (node->is_closing || link->is_leaving) {
+        return;
+    }
+    if (was_greeted) {
+        node->counters.disconnects++;
+        dial(link); /* at once: a refusal now would be news */
+        return;
+    }
+    if (code == BATON_EUNAVAILABLE) {
+        proof_on_refused(link);
+    }
+    link->was_greeted = false;
+    redial_later(link);
+}
+
+static void on_close(struct stream *stream, int code, const char *reason, void *userdata)
+{
+    struct connection *connection = userdata;
+    struct node *node = connection->node;
+    struct link *link = connection->link;
+    raft_id id = connection->id;
+    (void)stream;
+
+    connection->is_open = false;
+    stop_being_stranger(connection);
+    if (!link) {
+        if (connection->prev) {
+            connection->prev->next = connection->next;
+        } else {
+            node->accepted = connection->next;
+        }
+        if (connection->next) {
+            connection->next->prev = connection->prev;
+        }
+    }
+    if (code == BATON_EAUTH) {
+        node->counters.refused_greeting++;
+        log_warning(node->logger, "peer-not-authenticated", LOG_STR("reason", reason));
+    }
+    buffer_fini(&connection->input);
+    free(connection);
+    if (link) {
+        link_ended(link, code, id != RAFT_NOBODY);
+    }
+    if (id != RAFT_NOBODY && !node->is_closing && !connection_is_up(node, id)) {
+        tell_core(node, id, false);
+    }
+    node_release(node);
+}
+
+/* ---- Beginnings ------------------------------------------------------------------------------ */
+
+static struct connection *connection_new(struct node *node, struct link *link)
+{
+    struct connection *connection = calloc(1, sizeof(*connection));
+    if (connection) {
+        connection->node = node;
+        connection->link = link;
+        buffer_init(&connection->input, FRAME_BYTES_MAX + 65536);
+    }
+    return connection;
+}
+
+static struct stream_options options_for(struct connection *connection)
+{
+    return (struct stream_options){
+        .loop = connection->node->loop,
+        .callbacks = {.on_open = on_open, .on_data = on_data, .on_close = on_close},
+        .userdata = connection,
+        .queue_bytes_max = NODE_QUEUE_BYTES_MAX,
+    };
+}
+
+static void dial(struct link *link)
+{
+    struct node *node = link->node;
+    struct connection *connection = connection_new(node, link);
+    struct stream_options options;
+    char host[RAFT_ADDRESS_MAX];
+    int port;
+
+    if (!connection ||
+        raft_options_parse_address(link->address, host, sizeof(host), &port, NULL) != BATON_OK) {
+        free(connection);
+        redial_later(link);
+        return;
+    }
+    options = options_for(connection);
+    options.tls = node->tls;
+    options.peer_name = tls_proves_names(node->tls) ? link->name : NULL;
+    if (stream_connect(&connection->stream, &options, host, port, NULL) != BATON_OK) {
+        free(connection);
+        redial_later(link);
+        return;
+    }
+    link->connection = connection;
+    node->open_handles++;
+}
+
+static void on_accept(uv_stream_t *server, int status)
+{
+    struct node *node = server->data;
+    struct connection *connection;
+    struct stream_options options;
+
+    if (status != 0 || node->is_closing) {
+        return;
+    }
+    connection = connection_new(node, NULL);
+    if (!connection) {
+        return;
+    }
+    options = options_for(connection);
+    connection->next = node->accepted;
+    if (node->accepted) {
+        node->accepted->prev = connection;
+    }
+    node->accepted = connection;
+    node->stranger_count++;
+    node->open_handles++;
+    if (stream_accept(&connection->stream, &options, server, NULL) != BATON_OK) {
+        node->accepted = connection->next;
+        if (connection->next) {
+            connection->next->prev = NULL;
+        }
+        node->stranger_count--;
+        node->open_handles--;
+        free(connection);
+    } else if (node->stranger_count > NODE_STRANGERS_MAX) {
+        node->counters.refused_strangers++;
+        stream_close(connection->stream);
+    }
+}
+
+int connection_listen(struct node *node, struct baton_error *reterr)
+{
+    struct sockaddr_storage address;
+    const char *host =
+        strcmp(node->options.host, "localhost") == 0 ? "127.0.0.1" : node->options.host;
+    int length = sizeof(address);
+    int result;
+
+    if (uv_ip4_addr(host, node->options.port, (struct sockaddr_in *)&address) != 0 &&
+        uv_ip6_addr(host, node->options.port, (struct sockaddr_in6 *)&address) != 0) {
+        return error_set(reterr, BATON_EINVAL,
+                         "address \"%s\": give a numeric address to listen on (0.0.0.0 for all)",
+                         node->options.host);
+    }
+    (void)uv_tcp_init(node->loop, &node->listener);
+    node->listener.data = node;
+    node->open_handles++;
+    result = uv_tcp_bind(&node->listener, (const struct sockaddr *)&address, 0);
+    if (result == 0) {
+        result = uv_listen((uv_stream_t *)&node->listener, 128, on_accept);
+    }
+    if (result != 0) {
+        return error_set(reterr, result == UV_EADDRINUSE ? BATON_EBUSY : BATON_EIO,
+                         "listening on %s:%d: %s", node->options.host, node->options.port,
+                         uv_strerror(result));
+    }
+    (void)uv_tcp_getsockname(&node->listener, (struct sockaddr *)&address, &length);
+    node->port =
+        ntohs(address.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&address)->sin6_port
+                                            : ((const struct sockaddr_in *)&address)->sin_port);
+    return BATON_OK;
+}
+
+/* ---- Links follow the membership ------------------------------------------------------------- */
+
+static void on_retry(uv_timer_t *timer)
+{
+    struct link *link = timer->data;
+    if (!link->connection && !link->is_leaving && !link->node->is_closing) {
+        dial(link);
+    }
+}
+
+static void link_closed(uv_handle_t *handle)
+{
+    struct link *link = handle->data;
+    struct node *node = link->node;
+
+    free(link);
+    node_release(node);
+}
+
+static void link_end(struct link *link)
+{
+    link->is_leaving = true;
+    proof_drop_pidfd(link);
+    if (link->connection) {
+        link->connection->link = NULL;
+        link->connection->prev = NULL;
+        link->connection->next = link->node->accepted; /* an accepted one from here on */
+        if (link->node->accepted) {
+            link->node->accepted->prev = link->connection;
+        }
+        link->node->accepted = link->connection;
+        if (link->connection->id == RAFT_NOBODY) {
+            link->node->stranger_count++;
+        }
+        stream_close(link->connection->stream);
+    }
+    uv_close((uv_handle_t *)&link->retry, link_closed);
+}
+
+static void link_begin(struct node *node, const struct raft_member *member)
+{
+    struct link *link = calloc(1, sizeof(*link));
+
+    if (!link) {
+        return; /* tried again at the next change of membership */
+    }
+    link->node = node;
+    link->id = member->id;
+    link->pidfd = -1;
+    link->backoff_ms = NODE_RECONNECT_MIN_MS;
+    memcpy(link->name, member->name, sizeof(link->name));
+    memcpy(link->address, member->address, sizeof(link->address));
+    (void)uv_timer_init(node->loop, &link->retry);
+    link->retry.data = link;
+    node->open_handles++;
+    link->next = node->links;
+    node->links = link;
+    (void)uv_timer_start(&link->retry, on_retry, 0, 0);
+}
+
+static bool has_link(const struct node *node, const struct raft_member *member)
+{
+    for (const struct link *link = node->links; link; link = link->next) {
+        if (link->id == member->id && strcmp(link->address, member->address) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void connection_follow_membership(struct node *node)
+{
+    const struct raft_configuration *members = raft_get_configuration(node->raft);
+    struct link **at = &node->links;
+
+    while (*at) {
+        struct link *link = *at;
+        const struct raft_member *member = raft_configuration_find(members, link->id);
+        if (member && strcmp(member->address, link->address) == 0) {
+            at = &link->next;
+        } else {
+            *at = link->next;
+            link_end(link);
+        }
+    }
+    for (size_t i = 0; i < members->count && !node->is_closing; i++) {
+        const struct raft_member *member = &members->members[i];
+        if (member->id != node->id && member->address[0] && !has_link(node, member)) {
+            link_begin(node, member);
+        }
+    }
+}
+
+void connection_close_all(struct node *node)
+{
+    while (node->links) {
+        struct link *link = node->links;
+        node->links = link->next;
+        link_end(link);
+    }
+    for (struct connection *accepted = node->accepted; accepted; accepted = accepted->next) {
+        stream_close(accepted->stream);
+    }
+}

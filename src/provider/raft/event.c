@@ -1,0 +1,188 @@
+/* From the core's events to those that a program hears. */
+#include "provider/raft/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum baton_loss loss_of(const struct node *node, enum raft_loss loss)
+{
+    if (node->is_closing) {
+        return BATON_LOSS_SHUTDOWN;
+    }
+    switch (loss) {
+    case RAFT_LOSS_EXPIRED:
+        return BATON_LOSS_EXPIRED;
+    case RAFT_LOSS_SUPERSEDED:
+        return BATON_LOSS_SUPERSEDED;
+    case RAFT_LOSS_RESIGNED:
+    case RAFT_LOSS_REMOVED:
+        return BATON_LOSS_RESIGNED;
+    case RAFT_LOSS_LOST_QUORUM:
+        return BATON_LOSS_LOST_QUORUM;
+    case RAFT_LOSS_STORAGE:
+        return BATON_LOSS_STORAGE;
+    }
+    return BATON_LOSS_EXPIRED;
+}
+
+static enum baton_role role_of(enum raft_role role)
+{
+    return role == RAFT_LEADER     ? BATON_ROLE_LEADER
+           : role == RAFT_FOLLOWER ? BATON_ROLE_FOLLOWER
+                                   : BATON_ROLE_CANDIDATE;
+}
+
+void event_member_of(const struct node *node, raft_id id, struct baton_member *ret)
+{
+    const struct raft_member *member =
+        raft_configuration_find(raft_get_configuration(node->raft), id);
+    struct raft_status status;
+    struct raft_progress progress;
+
+    *ret = (struct baton_member){.is_self = id == node->id};
+    if (!member) {
+        return;
+    }
+    raft_get_status(node->raft, &status);
+    memcpy(ret->id, member->name, sizeof(ret->id));
+    memcpy(ret->name, member->name, sizeof(ret->name));
+    memcpy(ret->address, member->address, sizeof(ret->address));
+    ret->kind = member->kind == RAFT_VOTER     ? BATON_MEMBER_VOTER
+                : member->kind == RAFT_WITNESS ? BATON_MEMBER_WITNESS
+                                               : BATON_MEMBER_LEARNER;
+    ret->weight = member->weight;
+    ret->priority = member->priority;
+    ret->role = ret->is_self          ? role_of(status.role)
+                : status.leader == id ? BATON_ROLE_LEADER
+                                      : BATON_ROLE_FOLLOWER;
+    if (ret->is_self) {
+        ret->is_alive = true;
+        ret->is_cordoned = !node->eligible;
+    } else {
+        ret->is_alive = raft_get_progress(node->raft, id, &progress) ? progress.is_active
+                                                                     : connection_is_up(node, id);
+    }
+}
+
+void event_push(struct node *node, const struct baton_event *event)
+{
+    struct queued_event *queued = calloc(1, sizeof(*queued));
+
+    if (!queued) {
+        return; /* the lease cell tells the truth all the same */
+    }
+    queued->event = *event;
+    queued->event.at_ns = clock_now().ns;
+    if (node->events_last) {
+        node->events_last->next = queued;
+    } else {
+        node->events_first = queued;
+    }
+    node->events_last = queued;
+}
+
+void event_tell(struct node *node)
+{
+    while (node->depth == 0 && node->events_first) {
+        struct queued_event *queued = node->events_first;
+        node->events_first = queued->next;
+        if (!node->events_first) {
+            node->events_last = NULL;
+        }
+        if (node->election) {
+            struct node_election *election = node->election;
+            bool is_last = queued->event.type == BATON_EVENT_STOPPED;
+            if (is_last) {
+                node->election = NULL;
+            }
+            election->on_event(election->userdata, &queued->event);
+            if (is_last) {
+                free(election);
+            }
+        }
+        free(queued);
+    }
+}
+
+void event_error(struct node *node, int code, const struct baton_error *error)
+{
+    struct baton_event event = {.type = BATON_EVENT_ERROR, .error = *error};
+    event.error.code = code;
+    event_push(node, &event);
+}
+
+static void take_acquired(struct node *node, struct baton_event *event)
+{
+    span left = instant_since(node->published.end, clock_now());
+    event->lease_left_ns = left.ns;
+    event_member_of(node, node->id, &event->member);
+    node->counters.elections++;
+}
+
+void event_take(struct node *node, const struct raft_event *from)
+{
+    struct baton_event event = {.epoch = from->term};
+
+    switch (from->type) {
+    case RAFT_EV_ROLE:
+        event.type = BATON_EVENT_ROLE;
+        event.role = role_of(from->role);
+        break;
+    case RAFT_EV_LEADER:
+        event.type = BATON_EVENT_LEADER;
+        event_member_of(node, from->node, &event.member);
+        break;
+    case RAFT_EV_ACQUIRED:
+        event.type = BATON_EVENT_ACQUIRED;
+        take_acquired(node, &event);
+        break;
+    case RAFT_EV_LOST:
+        event.type = BATON_EVENT_LOST;
+        event.loss = loss_of(node, from->loss);
+        break;
+    case RAFT_EV_ELECTION_STARTED:
+        event.type = BATON_EVENT_ELECTION_STARTED;
+        break;
+    case RAFT_EV_ELECTION_COMPLETED:
+        event.type = BATON_EVENT_ELECTION_COMPLETED;
+        event_member_of(node, from->node, &event.member);
+        break;
+    case RAFT_EV_ELECTION_FAILED:
+        event.type = BATON_EVENT_ELECTION_FAILED;
+        break;
+    case RAFT_EV_JEOPARDY:
+        event.type = BATON_EVENT_JEOPARDY;
+        event.lease_left_ns = from->left.ns;
+        break;
+    case RAFT_EV_TOO_MANY_ELECTIONS:
+        event.type = BATON_EVENT_INSTABILITY;
+        event.count = from->count;
+        event.text = "the network may be unstable, the timeouts too short, or a machine overloaded";
+        break;
+    case RAFT_EV_PROOF_ACCEPTED:
+        node->counters.proofs_accepted++;
+        event.type = BATON_EVENT_PROOF;
+        event.text = raft_proof_name(from->proof_kind);
+        event_member_of(node, from->node, &event.member);
+        break;
+    case RAFT_EV_PROOF_IGNORED:
+        node->counters.proofs_ignored++;
+        return;
+    case RAFT_EV_MEMBERSHIP:
+        connection_follow_membership(node);
+        return;
+    case RAFT_EV_PEER:
+        event.type = from->is_active ? BATON_EVENT_MEMBER_JOINED : BATON_EVENT_MEMBER_LEFT;
+        event_member_of(node, from->node, &event.member);
+        break;
+    case RAFT_EV_TRANSFER_FAILED: {
+        struct baton_error error;
+        (void)error_set(&error, BATON_ETIMEDOUT,
+                        "handing leadership over: the other node did not "
+                        "catch up in time; this node goes on leading");
+        event_error(node, BATON_ETIMEDOUT, &error);
+        return;
+    }
+    }
+    event_push(node, &event);
+}

@@ -1,0 +1,217 @@
+/* A node of a group: the core, its data directory, its connections, on one libuv loop.
+ *
+ *                     ┌───────────── node.c ─────────────┐
+ *   connection.c ───▶ │ input ─▶ raft_step ─▶ update     │ ───▶ lease cell, connection.c, storage
+ *   proof.c      ───▶ │ (messages, writes, events)       │ ───▶ event.c ─▶ who campaigns
+ *   request.c    ───▶ └──────────────────────────────────┘
+ *
+ * Inner header: for the files of this folder.
+ */
+#ifndef PROVIDER_RAFT_NODE_H
+#define PROVIDER_RAFT_NODE_H
+
+#include "net/stream.h"
+#include "net/tls.h"
+#include "provider/raft/frame.h"
+#include "provider/raft/options.h"
+#include "provider/raft/raft_provider.h"
+#include "provider/raft/storage.h"
+
+#include <uthash.h>
+
+enum {
+    NODE_STRANGERS_MAX = 256, /* accepted connections that have not greeted */
+    NODE_QUEUE_BYTES_MAX = 8 * 1024 * 1024,
+    NODE_REQUESTS_MAX = 256, /* of operators, waiting for the leader */
+    NODE_RECONNECT_MIN_MS = 20,
+    NODE_RECONNECT_MAX_MS = 1000,
+    NODE_COMPACT_ENTRIES = 1024, /* the log is compacted when it is longer */
+};
+
+/* X(field, name): what was refused or happened, for the status and the metrics. */
+#define NODE_COUNTERS(X)                                                                           \
+    X(frames_sent, "frames_sent")                                                                  \
+    X(frames_received, "frames_received")                                                          \
+    X(bytes_sent, "bytes_sent")                                                                    \
+    X(bytes_received, "bytes_received")                                                            \
+    X(refused_length, "refused_length")                                                            \
+    X(refused_version, "refused_version")                                                          \
+    X(refused_cluster, "refused_cluster")                                                          \
+    X(refused_checksum, "refused_checksum")                                                        \
+    X(refused_content, "refused_content")                                                          \
+    X(refused_greeting, "refused_greeting")                                                        \
+    X(refused_certificate, "refused_certificate")                                                  \
+    X(refused_strangers, "refused_strangers")                                                      \
+    X(connects, "connects")                                                                        \
+    X(disconnects, "disconnects")                                                                  \
+    X(writes, "writes")                                                                            \
+    X(elections, "elections")                                                                      \
+    X(proofs_accepted, "proofs_accepted")                                                          \
+    X(proofs_ignored, "proofs_ignored")
+
+struct node_counters {
+#define NODE_COUNTER_FIELD(field, name) uint64_t field;
+    NODE_COUNTERS(NODE_COUNTER_FIELD)
+#undef NODE_COUNTER_FIELD
+};
+
+struct node;
+
+/* What is known of another process of the group, by its latest greeting. */
+struct acquaintance {
+    raft_id id;
+    char name[RAFT_NAME_MAX];
+    uint64_t incarnation;
+    uint8_t commitment[32];
+    uint8_t flags;
+    UT_hash_handle hh;
+};
+
+/* One stream. Ours (link is set) or one that was accepted. */
+struct connection {
+    struct node *node;
+    struct stream *stream;
+    struct link *link;
+    raft_id id; /* RAFT_NOBODY: not greeted yet */
+    uint64_t incarnation;
+    struct buffer input;
+    bool is_open;
+    bool is_tls;
+    bool has_greeted;               /* our own greeting went out */
+    struct connection *prev, *next; /* of the accepted ones */
+};
+
+/* The way to one member: dialed, and dialed again. */
+struct link {
+    struct node *node;
+    raft_id id;
+    char name[RAFT_NAME_MAX];
+    char address[RAFT_ADDRESS_MAX];
+    struct connection *connection; /* NULL: between two tries */
+    uv_timer_t retry;
+    int64_t backoff_ms;
+    bool is_leaving;  /* the member is gone: ends with its timer */
+    bool was_greeted; /* on the connection that ended last: a refusal now means something */
+    uint64_t last_incarnation;
+    bool last_was_loopback;
+
+    int pidfd; /* of the peer's process on this host; -1: none */
+    uint64_t pidfd_incarnation;
+    bool is_pinned; /* the process answered after the pidfd was opened */
+    uv_poll_t *pid_poll;
+    struct link *next;
+};
+
+struct node_request {
+    uint64_t id;
+    provider_done_cb done;
+    void *userdata;
+    struct node_request *next;
+};
+
+struct node_election {
+    struct provider_election base;
+    struct node *node;
+    char name[BATON_NAME_MAX];
+    struct lease_cell *cell;
+    provider_event_cb on_event;
+    void *userdata;
+    bool is_leaving;
+};
+
+struct queued_event {
+    struct baton_event event;
+    struct queued_event *next;
+};
+
+struct node {
+    struct provider base;
+    uv_loop_t *loop;
+    struct logger *logger;
+    struct raft_options options;
+    struct tls *tls;
+    struct storage *storage;
+    struct raft *raft; /* NULL before the first campaign has named the cluster */
+    uint32_t cluster;
+    raft_id id;
+    uint64_t incarnation;
+    struct greeting greeting; /* ours */
+    uint8_t secret[32];
+
+    uv_tcp_t listener;
+    int port;
+    int timer_fd; /* CLOCK_BOOTTIME, in nanoseconds: libuv's timers count milliseconds awake */
+    uv_poll_t timer;
+    uv_timer_t checkpoint;
+    int open_handles; /* to be closed before the memory ends */
+
+    struct link *links;
+    struct connection *accepted;
+    size_t stranger_count;
+    struct acquaintance *acquaintances;
+    struct frame_scratch scratch;
+    struct buffer output;
+
+    struct node_election *election;
+    struct node_request *requests;
+    uint64_t next_request;
+    struct queued_event *events_first, *events_last;
+    int depth; /* of steps within steps: events are told when it is 0 */
+    bool eligible;
+    bool is_isolated;
+    bool is_broken; /* its start failed: only to be closed */
+    bool is_closing;
+    bool is_closed;
+    instant refusals_logged; /* at most one line a second */
+    struct raft_lease published;
+    raft_index applied;
+    struct node_counters counters;
+    void (*closed)(void *userdata);
+    void *closed_userdata;
+};
+
+/* node.c */
+int node_step(struct node *node, const struct raft_input *input);
+/* After the step that is under way: tells events; ends a node whose time has come. */
+void node_rearm(struct node *node, instant deadline);
+/* One handle less; the last one of a node that is closing ends it. */
+void node_release(struct node *node);
+void node_handle_closed(uv_handle_t *handle); /* the same, for handles whose data is the node */
+void node_publish_void(struct node *node);
+
+/* connection.c */
+int connection_listen(struct node *node, struct baton_error *reterr);
+void connection_close_all(struct node *node);
+void connection_send_message(struct node *node, const struct raft_message *message);
+void connection_send_text(struct node *node, raft_id to, enum frame_type type, uint64_t id,
+                          const char *text);
+void connection_send_bare(struct connection *connection, enum frame_type type);
+/* Makes the links fit the configuration in force. */
+void connection_follow_membership(struct node *node);
+bool connection_is_up(const struct node *node, raft_id id);
+
+/* proof.c */
+void proof_make_greeting(struct node *node);
+/* A peer's process has greeted on `connection`; false: it is not to be heard. */
+bool proof_on_greeting(struct connection *connection, const struct greeting *greeting);
+void proof_on_pinned(struct connection *connection);
+void proof_on_certificate(struct node *node, const void *frame);
+/* A dial that failed, or a link that ended. */
+void proof_on_refused(struct link *link);
+void proof_drop_pidfd(struct link *link);
+
+/* event.c */
+void event_take(struct node *node, const struct raft_event *event);
+void event_push(struct node *node, const struct baton_event *event);
+void event_tell(struct node *node);
+void event_error(struct node *node, int code, const struct baton_error *error);
+void event_member_of(const struct node *node, raft_id id, struct baton_member *ret);
+
+/* request.c */
+int request_operate(struct node *node, const char *what, const struct baton_member *member,
+                    provider_done_cb done, void *userdata, struct baton_error *reterr);
+void request_receive(struct node *node, raft_id from, const struct frame *frame);
+void request_reply(struct node *node, const struct frame *frame);
+void request_fail_all(struct node *node, int code);
+
+#endif

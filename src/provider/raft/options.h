@@ -1,0 +1,47 @@
+/* How a node of a group is told what it is: from the URL, options and a peers file. */
+#ifndef PROVIDER_RAFT_OPTIONS_H
+#define PROVIDER_RAFT_OPTIONS_H
+
+#include "provider/provider.h"
+#include "raft/raft.h"
+
+enum { OPTIONS_PATH_MAX = 1024, OPTIONS_URL_MAX = 4096 };
+
+struct raft_options {
+    char node[RAFT_NAME_MAX];
+    char cluster[RAFT_NAME_MAX]; /* "" until the first campaign names it */
+    char host[RAFT_ADDRESS_MAX]; /* to listen on */
+    int port;                    /* 0: the kernel chooses */
+    char data[OPTIONS_PATH_MAX];
+    struct raft_settings settings;
+    struct raft_configuration members; /* the first configuration, this node included; owned */
+    span checkpoint;
+    char tls_certificate[OPTIONS_PATH_MAX];
+    char tls_key[OPTIONS_PATH_MAX];
+    char tls_ca[OPTIONS_PATH_MAX];
+    char cluster_key[OPTIONS_PATH_MAX];
+    bool is_insecure;      /* may listen beyond loopback without either */
+    bool is_joining;       /* starts knowing nobody; is added by `baton join` */
+    bool trusts_loopback;  /* takes a refused reconnect for proof (e) */
+    bool believes_pidfd;   /* takes a pidfd of the same host for proof (b) */
+    bool is_guardian_only; /* asks others to believe nothing but its guardian */
+    bool wants_guardian;
+};
+
+/* The URL is raft://HOST:PORT?key=value&…; docs/raft.md lists the keys. Errors name the value.
+ * BATON_EINVAL, BATON_EUNSAFE, BATON_EAUTH (would listen to the world unprotected), BATON_ENOMEM.
+ */
+int raft_options_parse(struct raft_options *ret, const struct provider_config *config,
+                       struct baton_error *reterr);
+void raft_options_fini(struct raft_options *options);
+
+/* One peer: NAME@HOST:PORT[*WEIGHT][^PRIORITY][/voter|/witness|/learner]. */
+int raft_options_parse_peer(struct raft_member *ret, const char *text, struct baton_error *reterr);
+/* "host:port", "[v6]:port" apart. */
+int raft_options_parse_address(const char *text, char *ret_host, size_t host_bytes, int *ret_port,
+                               struct baton_error *reterr);
+
+/* A node's id: the first 8 bytes of SHA-256 of its name, never 0. */
+raft_id raft_id_of(const char *name);
+
+#endif

@@ -1,0 +1,262 @@
+/* What proves that a leader is gone, and what does not (DESIGN: a to e).
+ *
+ *   (b) a pidfd of a process on this host, opened and then answered for by that very process: from
+ *       then on the pid cannot have been another's. Readable: the process has ended.
+ *   (c) a certificate whose secret hashes to what the dead process had told us, authenticated.
+ *   (d) a greeting of a higher incarnation: only the holder of the data directory's lock counts up.
+ *   (e) on loopback: a connection that had greeted ends, and the next dial is refused: nobody
+ * listens there, and a process under a lease never closes its listener.
+ *
+ * (a), the resignation, is a message of the core. The end of a connection alone proves nothing.
+ */
+#include "guardian/certificate.h"
+#include "provider/raft/node.h"
+
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void sha256(uint8_t ret[32], const void *data, size_t bytes)
+{
+    unsigned length = 32;
+    (void)EVP_Digest(data, bytes, ret, &length, EVP_sha256(), NULL);
+}
+
+/* The boot's id, from its text 8-4-4-4-12; zeros if the kernel does not tell: then no pid counts.
+ */
+static void read_boot_id(uint8_t ret[16])
+{
+    char text[64] = "";
+    size_t used = 0;
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    if (file) {
+        if (!fgets(text, sizeof(text), file)) {
+            text[0] = '\0';
+        }
+        (void)fclose(file);
+    }
+    for (const char *c = text; c[0] && c[1] && used < 16;) {
+        unsigned byte;
+        if (*c == '-') {
+            c++;
+        } else if (sscanf(c, "%2x", &byte) == 1) {
+            ret[used++] = (uint8_t)byte;
+            c += 2;
+        } else {
+            break;
+        }
+    }
+}
+
+void proof_make_greeting(struct node *node)
+{
+    struct greeting *greeting = &node->greeting;
+    struct stat info;
+
+    if (RAND_bytes(node->secret, sizeof(node->secret)) != 1) {
+        node->options.wants_guardian = false; /* no secret, no certificate: the lease alone */
+    }
+    sha256(greeting->commitment, node->secret, sizeof(node->secret));
+    (void)snprintf(greeting->cluster, sizeof(greeting->cluster), "%s", node->options.cluster);
+    (void)snprintf(greeting->name, sizeof(greeting->name), "%s", node->options.node);
+    greeting->id = node->id;
+    greeting->incarnation = node->incarnation;
+    greeting->pid = (uint32_t)getpid();
+    greeting->pid_namespace = stat("/proc/self/ns/pid", &info) == 0 ? (uint64_t)info.st_ino : 0;
+    read_boot_id(greeting->boot_id);
+    greeting->flags = node->options.is_guardian_only ? GREETING_GUARDIAN_ONLY : 0;
+}
+
+static void tell(struct node *node, enum raft_proof_kind kind, raft_id id, uint64_t incarnation,
+                 raft_id heir)
+{
+    struct raft_input input = {
+        .type = RAFT_IN_PROOF,
+        .proof = {.kind = kind,
+                  .proof = {.node = id,
+                            .incarnation = incarnation,
+                            .through_term = RAFT_TERM_FOREVER},
+                  .heir = heir},
+    };
+    (void)node_step(node, &input);
+}
+
+static struct acquaintance *acquaintance_of(struct node *node, raft_id id)
+{
+    struct acquaintance *found;
+    HASH_FIND(hh, node->acquaintances, &id, sizeof(id), found);
+    return found;
+}
+
+/* ---- (b) ---------------------------------------------------------------------------------------
+ */
+
+static void pid_poll_closed(uv_handle_t *handle)
+{
+    struct node *node = handle->data;
+    free(handle);
+    node_release(node);
+}
+
+void proof_drop_pidfd(struct link *link)
+{
+    if (link->pid_poll) {
+        (void)uv_poll_stop(link->pid_poll);
+        link->pid_poll->data = link->node;
+        uv_close((uv_handle_t *)link->pid_poll, pid_poll_closed);
+        link->pid_poll = NULL;
+    }
+    if (link->pidfd >= 0) {
+        (void)close(link->pidfd);
+        link->pidfd = -1;
+    }
+    link->is_pinned = false;
+}
+
+static void on_process_ended(uv_poll_t *poll, int status, int events)
+{
+    struct link *link = poll->data;
+    struct node *node = link->node;
+    raft_id id = link->id;
+    uint64_t incarnation = link->pidfd_incarnation;
+    (void)events;
+
+    proof_drop_pidfd(link);
+    if (status == 0 && !node->is_closing) {
+        tell(node, RAFT_PROOF_PIDFD, id, incarnation, RAFT_NOBODY);
+    }
+}
+
+static bool is_on_this_host(const struct node *node, const struct greeting *greeting)
+{
+    static const uint8_t unknown[16];
+    const struct greeting *ours = &node->greeting;
+
+    return memcmp(ours->boot_id, unknown, sizeof(unknown)) != 0 && ours->pid_namespace != 0 &&
+           memcmp(ours->boot_id, greeting->boot_id, sizeof(unknown)) == 0 &&
+           ours->pid_namespace == greeting->pid_namespace;
+}
+
+static void open_pidfd(struct connection *connection, const struct greeting *greeting)
+{
+    struct link *link = connection->link;
+
+    proof_drop_pidfd(link);
+    if (!connection->node->options.believes_pidfd || greeting->flags & GREETING_GUARDIAN_ONLY ||
+        !is_on_this_host(connection->node, greeting) || greeting->pid == (uint32_t)getpid()) {
+        return;
+    }
+    link->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)greeting->pid, 0); /* close-on-exec already */
+    if (link->pidfd >= 0) {
+        link->pidfd_incarnation = greeting->incarnation;
+        connection_send_bare(connection, FRAME_PIN);
+    }
+}
+
+/* The peer has answered since the pidfd was opened, so the pid was and is its own. */
+void proof_on_pinned(struct connection *connection)
+{
+    struct link *link = connection->link;
+    struct node *node = connection->node;
+
+    if (!link || link->pidfd < 0 || link->is_pinned ||
+        link->pidfd_incarnation != connection->incarnation) {
+        return;
+    }
+    link->pid_poll = calloc(1, sizeof(*link->pid_poll));
+    if (!link->pid_poll || uv_poll_init(node->loop, link->pid_poll, link->pidfd) != 0) {
+        free(link->pid_poll);
+        link->pid_poll = NULL;
+        return;
+    }
+    node->open_handles++;
+    link->pid_poll->data = link;
+    link->is_pinned = uv_poll_start(link->pid_poll, UV_READABLE, on_process_ended) == 0;
+}
+
+/* ---- (d) ---------------------------------------------------------------------------------------
+ */
+
+static bool meet(struct node *node, const struct greeting *greeting)
+{
+    struct acquaintance *known = acquaintance_of(node, greeting->id);
+
+    if (known && greeting->incarnation < known->incarnation) {
+        return false; /* of a life that is over */
+    }
+    if (!known) {
+        known = calloc(1, sizeof(*known));
+        if (!known) {
+            return false;
+        }
+        known->id = greeting->id;
+        HASH_ADD(hh, node->acquaintances, id, sizeof(known->id), known);
+    }
+    memcpy(known->name, greeting->name, sizeof(known->name));
+    memcpy(known->commitment, greeting->commitment, sizeof(known->commitment));
+    known->flags = greeting->flags;
+    known->incarnation = greeting->incarnation;
+    return true;
+}
+
+bool proof_on_greeting(struct connection *connection, const struct greeting *greeting)
+{
+    struct node *node = connection->node;
+    const struct acquaintance *known = acquaintance_of(node, greeting->id);
+    bool is_reborn = known && greeting->incarnation > known->incarnation;
+
+    if (!meet(node, greeting)) {
+        return false;
+    }
+    if (is_reborn) {
+        tell(node, RAFT_PROOF_GREETING, greeting->id, greeting->incarnation - 1, RAFT_NOBODY);
+    }
+    if (connection->link) {
+        open_pidfd(connection, greeting);
+    }
+    return true;
+}
+
+/* ---- (c) ---------------------------------------------------------------------------------------
+ */
+
+void proof_on_certificate(struct node *node, const void *frame)
+{
+    struct certificate certificate;
+    const struct acquaintance *known = NULL;
+    uint8_t digest[32];
+
+    if (certificate_decode(&certificate, frame, CERTIFICATE_BYTES)) {
+        known = acquaintance_of(node, certificate.node);
+    }
+    if (known) {
+        sha256(digest, certificate.secret, sizeof(certificate.secret));
+    }
+    if (!known || known->incarnation != certificate.incarnation ||
+        CRYPTO_memcmp(digest, known->commitment, sizeof(digest)) != 0) {
+        node->counters.refused_certificate++;
+        return;
+    }
+    tell(node, RAFT_PROOF_GUARDIAN, certificate.node, certificate.incarnation, certificate.heir);
+}
+
+/* ---- (e) ---------------------------------------------------------------------------------------
+ */
+
+void proof_on_refused(struct link *link)
+{
+    const struct acquaintance *known = acquaintance_of(link->node, link->id);
+
+    if (link->was_greeted && link->last_was_loopback && link->node->options.trusts_loopback &&
+        known && !(known->flags & GREETING_GUARDIAN_ONLY)) {
+        tell(link->node, RAFT_PROOF_REFUSED, link->id, link->last_incarnation, RAFT_NOBODY);
+    }
+}

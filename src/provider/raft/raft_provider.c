@@ -1,0 +1,427 @@
+/* The provider's face: opening, campaigning, handing over, closing. */
+#include "provider/raft/node.h"
+
+#include <openssl/rand.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+static struct node *node_of(struct provider *provider)
+{
+    return (struct node *)provider;
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static void node_free(struct node *node)
+{
+    struct acquaintance *known, *next;
+
+    HASH_ITER (hh, node->acquaintances, known, next) {
+        HASH_DEL(node->acquaintances, known);
+        free(known);
+    }
+    raft_free(node->raft);
+    storage_close(node->storage);
+    tls_free(node->tls);
+    frame_scratch_fini(&node->scratch);
+    buffer_fini(&node->output);
+    raft_options_fini(&node->options);
+    if (node->timer_fd >= 0) {
+        (void)close(node->timer_fd);
+    }
+    OPENSSL_cleanse(node->secret, sizeof(node->secret));
+    free(node->election);
+    free(node);
+}
+
+void node_release(struct node *node)
+{
+    void (*closed)(void *) = node->closed;
+    void *userdata = node->closed_userdata;
+
+    if (--node->open_handles == 0 && node->is_closing) {
+        node_free(node);
+        if (closed) {
+            closed(userdata);
+        }
+    }
+}
+
+void node_handle_closed(uv_handle_t *handle)
+{
+    node_release(handle->data);
+}
+
+static void close_handle(struct node *node, uv_handle_t *handle)
+{
+    if (handle->data == node && !uv_is_closing(handle)) {
+        uv_close(handle, node_handle_closed);
+    }
+}
+
+static void stop_election(struct node *node)
+{
+    struct baton_event stopped = {.type = BATON_EVENT_STOPPED};
+
+    if (node->election && !node->election->is_leaving) {
+        node->election->is_leaving = true;
+        node->election->cell = NULL;
+        event_push(node, &stopped);
+    }
+}
+
+/* Leadership goes to the best placed node, before anything is closed. */
+static void hand_over(struct node *node)
+{
+    struct raft_input transfer = {.type = RAFT_IN_TRANSFER, .transfer = {.deadline = clock_now()}};
+    struct raft_input cordon = {.type = RAFT_IN_ELIGIBLE, .eligible = false};
+
+    if (node->raft) {
+        (void)node_step(node, &transfer); /* BATON_ENOTLEADER: nothing to hand over */
+        (void)node_step(node, &cordon);
+        node_publish_void(node);
+    }
+}
+
+static void raft_close(struct provider *provider, void (*closed)(void *userdata), void *userdata)
+{
+    struct node *node = node_of(provider);
+
+    if (node->is_closing) {
+        return;
+    }
+    node->is_closing = true;
+    hand_over(node);
+    stop_election(node);
+    event_tell(node);
+    request_fail_all(node, BATON_ECANCELED);
+    node->is_closed = true;
+    node->closed = closed;
+    node->closed_userdata = userdata;
+    if (node->raft) {
+        connection_close_all(node);
+    }
+    close_handle(node, (uv_handle_t *)&node->listener);
+    close_handle(node, (uv_handle_t *)&node->timer);
+    close_handle(node, (uv_handle_t *)&node->checkpoint); /* there is always this one */
+}
+
+/* ---- Beginning ------------------------------------------------------------------------------- */
+
+static void on_timer(uv_poll_t *poll, int status, int events)
+{
+    struct node *node = poll->data;
+    struct raft_input tick = {.type = RAFT_IN_TICK};
+    uint64_t expirations;
+    ssize_t ignored = read(node->timer_fd, &expirations, sizeof(expirations));
+    (void)ignored;
+    (void)status;
+    (void)events;
+
+    (void)node_step(node, &tick);
+}
+
+/* Bounds what the next start has to read: the write-ahead log goes into the file, and a long log of
+ * entries (changes of leader and of members, so far) is cut down to its last configuration. */
+static void on_checkpoint(uv_timer_t *timer)
+{
+    struct node *node = timer->data;
+    struct raft_status status;
+    struct baton_error error;
+
+    raft_get_status(node->raft, &status);
+    if (status.applied_index >= status.first_index + NODE_COMPACT_ENTRIES) {
+        struct raft_input compact = {.type = RAFT_IN_COMPACT,
+                                     .compact = {.index = status.applied_index}};
+        (void)node_step(node, &compact);
+    }
+    if (!status.storage_failed && storage_checkpoint(node->storage, &error) != BATON_OK) {
+        struct raft_input failed = {.type = RAFT_IN_STORAGE_FAILED};
+        log_error(node->logger, "checkpoint-failed", LOG_STR("error", error.message));
+        event_error(node, error.code, &error);
+        (void)node_step(node, &failed);
+    }
+}
+
+static int begin_timers(struct node *node, struct baton_error *reterr)
+{
+    uint64_t every_ms = (uint64_t)(node->options.checkpoint.ns / 1000000);
+
+    if (every_ms > 0) {
+        (void)uv_timer_start(&node->checkpoint, on_checkpoint, every_ms, every_ms);
+    }
+    node->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (node->timer_fd < 0 || uv_poll_init(node->loop, &node->timer, node->timer_fd) != 0) {
+        return error_set(reterr, BATON_EIO, "a timer: no descriptor left");
+    }
+    node->timer.data = node;
+    node->open_handles++;
+    (void)uv_poll_start(&node->timer, UV_READABLE, on_timer);
+    return BATON_OK;
+}
+
+static int begin_core(struct node *node, struct baton_error *reterr)
+{
+    struct storage_identity identity = {.directory = node->options.data,
+                                        .cluster = node->options.cluster,
+                                        .node = node->options.node};
+    struct storage_loaded loaded;
+    struct raft_start start = {.id = node->id, .settings = node->options.settings};
+    int r = storage_open(&node->storage, &identity, &node->options.members, &loaded, reterr);
+
+    if (r != BATON_OK) {
+        return r;
+    }
+    node->incarnation = loaded.incarnation;
+    start.incarnation = loaded.incarnation;
+    start.hard = loaded.hard;
+    start.snapshot = loaded.snapshot;
+    start.entries = loaded.entries;
+    start.entry_count = loaded.entry_count;
+    start.eligible = node->eligible;
+    if (RAND_bytes((unsigned char *)&start.seed, sizeof(start.seed)) != 1) {
+        start.seed = node->id ^ (uint64_t)clock_now().ns;
+    }
+    r = raft_new(&node->raft, &start, clock_now(), reterr);
+    if (r != BATON_OK) {
+        (void)error_wrap(reterr, "data directory %s", node->options.data);
+    }
+    node->applied = loaded.snapshot.index;
+    storage_loaded_fini(&loaded);
+    return r;
+}
+
+/* From here on this process is a member: it listens, dials, promises and votes. */
+static int begin(struct node *node, struct baton_error *reterr)
+{
+    struct raft_input tick = {.type = RAFT_IN_TICK};
+    int r;
+
+    node->cluster = frame_cluster_of(node->options.cluster);
+    r = begin_core(node, reterr);
+    if (r == BATON_OK) {
+        r = begin_timers(node, reterr);
+    }
+    if (r == BATON_OK) {
+        r = connection_listen(node, reterr);
+    }
+    if (r == BATON_OK) {
+        proof_make_greeting(node);
+        connection_follow_membership(node);
+        (void)node_step(node, &tick);
+    }
+    return r;
+}
+
+static int raft_open(struct provider **ret, const struct provider_config *config,
+                     struct baton_error *reterr)
+{
+    struct node *node = calloc(1, sizeof(*node));
+    struct tls_options tls;
+    int r;
+
+    if (!node) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a node");
+    }
+    node->base.ops = &raft_provider_ops;
+    node->loop = config->loop;
+    node->logger = config->logger;
+    node->timer_fd = -1;
+    buffer_init(&node->output, FRAME_BYTES_MAX + 64);
+    r = raft_options_parse(&node->options, config, reterr);
+    if (r == BATON_OK) {
+        tls = (struct tls_options){
+            .certificate_file =
+                node->options.tls_certificate[0] ? node->options.tls_certificate : NULL,
+            .key_file = node->options.tls_key[0] ? node->options.tls_key : NULL,
+            .ca_file = node->options.tls_ca[0] ? node->options.tls_ca : NULL,
+            .shared_key_file = node->options.cluster_key[0] ? node->options.cluster_key : NULL,
+        };
+        r = tls_new(&node->tls, &tls, reterr);
+    }
+    if (r != BATON_OK) {
+        node_free(node);
+        return r;
+    }
+    node->id = raft_id_of(node->options.node);
+    (void)uv_timer_init(node->loop, &node->checkpoint);
+    node->checkpoint.data = node;
+    node->open_handles++;
+    *ret = &node->base;
+    return BATON_OK;
+}
+
+/* ---- Elections ------------------------------------------------------------------------------- */
+
+static int check_campaign(const struct node *node, const struct provider_campaign *campaign,
+                          struct baton_error *reterr)
+{
+    if (node->is_closing || node->is_broken) {
+        return error_set(reterr, BATON_ECLOSED,
+                         "campaign: the provider is closing, or its start failed: open it anew");
+    }
+    if (strlen(campaign->election) == 0 || strlen(campaign->election) >= BATON_NAME_MAX) {
+        return error_set(reterr, BATON_EINVAL, "election \"%.40s\": must have 1 to %d bytes",
+                         campaign->election, BATON_NAME_MAX - 1);
+    }
+    if (node->election) {
+        return error_set(reterr, BATON_EEXIST,
+                         "election \"%s\": this group elects the leader of \"%s\" already; a group "
+                         "has one election (open another group for another one)",
+                         campaign->election, node->election->name);
+    }
+    return BATON_OK;
+}
+
+static int raft_campaign(struct provider_election **ret, struct provider *provider,
+                         const struct provider_campaign *campaign, struct baton_error *reterr)
+{
+    struct node *node = node_of(provider);
+    struct node_election *election;
+    int r = check_campaign(node, campaign, reterr);
+
+    if (r != BATON_OK) {
+        return r;
+    }
+    election = calloc(1, sizeof(*election));
+    if (!election) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for an election");
+    }
+    election->base = (struct provider_election){.ops = &raft_provider_ops, .provider = provider};
+    election->node = node;
+    election->cell = campaign->cell;
+    election->on_event = campaign->on_event;
+    election->userdata = campaign->userdata;
+    (void)snprintf(election->name, sizeof(election->name), "%s", campaign->election);
+    if (!node->options.cluster[0]) {
+        (void)snprintf(node->options.cluster, sizeof(node->options.cluster), "%s", election->name);
+    }
+    node->election = election;
+    node->eligible = campaign->eligible;
+    *ret = &election->base;
+    if (node->raft) {
+        struct raft_input eligible = {.type = RAFT_IN_ELIGIBLE, .eligible = campaign->eligible};
+        return node_step(node, &eligible);
+    }
+    node->depth++; /* the caller shall have its handle before the first event */
+    r = begin(node, reterr);
+    node->depth--;
+    if (r != BATON_OK) {
+        node->is_broken = true;
+        node->election = NULL;
+        free(election);
+        return r;
+    }
+    node_rearm(node, clock_now()); /* the first events come from the loop */
+    return BATON_OK;
+}
+
+static int raft_resign(struct provider_election *election, const char *to, instant deadline,
+                       struct baton_error *reterr)
+{
+    struct node *node = ((struct node_election *)election)->node;
+    struct raft_input input = {.type = RAFT_IN_TRANSFER,
+                               .transfer = {.to = to ? raft_id_of(to) : RAFT_NOBODY,
+                                            .deadline = deadline,
+                                            .or_stay = to != NULL}};
+    int r = node_step(node, &input);
+
+    switch (r) {
+    case BATON_OK:
+        return r;
+    case BATON_ENOTLEADER:
+        return error_set(reterr, r, "node \"%s\" does not lead", node->options.node);
+    case BATON_EINVAL:
+        return error_set(reterr, r, "node \"%s\": not a member that may lead, or this one itself",
+                         to ? to : "");
+    default:
+        return error_set(reterr, r, "handing over: another hand-over is under way");
+    }
+}
+
+static int raft_set_eligible(struct provider_election *election, bool eligible,
+                             struct baton_error *reterr)
+{
+    struct node *node = ((struct node_election *)election)->node;
+    struct raft_input input = {.type = RAFT_IN_ELIGIBLE, .eligible = eligible};
+    (void)reterr;
+
+    node->eligible = eligible;
+    return node_step(node, &input);
+}
+
+static void raft_leave(struct provider_election *election)
+{
+    struct node *node = ((struct node_election *)election)->node;
+
+    if (!((struct node_election *)election)->is_leaving) {
+        node->eligible = false;
+        hand_over(node);
+        stop_election(node);
+        event_tell(node);
+    }
+}
+
+static void raft_leader(struct provider_election *election, struct baton_member *ret,
+                        uint64_t *ret_epoch)
+{
+    const struct node *node = ((struct node_election *)election)->node;
+    struct raft_status status;
+
+    raft_get_status(node->raft, &status);
+    event_member_of(node, status.leader, ret);
+    *ret_epoch = status.leader != RAFT_NOBODY ? status.term : 0;
+}
+
+static int raft_members(struct provider_election *election, provider_members_cb done,
+                        void *userdata, struct baton_error *reterr)
+{
+    const struct node *node = ((struct node_election *)election)->node;
+    const struct raft_configuration *now = raft_get_configuration(node->raft);
+    struct baton_member *members = calloc(now->count + 1, sizeof(*members));
+
+    if (!members) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for the members");
+    }
+    for (size_t i = 0; i < now->count; i++) {
+        event_member_of(node, now->members[i].id, &members[i]);
+    }
+    done(userdata, BATON_OK, members, now->count);
+    free(members);
+    return BATON_OK;
+}
+
+static int raft_member_add(struct provider_election *election, const struct baton_member *member,
+                           provider_done_cb done, void *userdata, struct baton_error *reterr)
+{
+    return request_operate(((struct node_election *)election)->node, "add", member, done, userdata,
+                           reterr);
+}
+
+static int raft_member_remove(struct provider_election *election, const char *id,
+                              provider_done_cb done, void *userdata, struct baton_error *reterr)
+{
+    struct baton_member member = {0};
+
+    (void)snprintf(member.name, sizeof(member.name), "%s", id);
+    return request_operate(((struct node_election *)election)->node, "remove", &member, done,
+                           userdata, reterr);
+}
+
+const struct provider_ops raft_provider_ops = {
+    .scheme = "raft",
+    .summary = "peers elect among themselves, with no outside service",
+    .features = PROVIDER_MEMBERS | PROVIDER_OPERATE,
+    .open = raft_open,
+    .close = raft_close,
+    .campaign = raft_campaign,
+    .resign = raft_resign,
+    .set_eligible = raft_set_eligible,
+    .leave = raft_leave,
+    .leader = raft_leader,
+    .members = raft_members,
+    .member_add = raft_member_add,
+    .member_remove = raft_member_remove,
+};

@@ -1,0 +1,82 @@
+/* Everything that a person or a dashboard wants to know of a node. */
+#include "provider/raft/node.h"
+
+static json_t *peer_json(const struct node *node, const struct raft_member *member)
+{
+    struct raft_progress progress = {0};
+    bool has_progress = raft_get_progress(node->raft, member->id, &progress);
+    json_t *peer =
+        json_pack("{s:s,s:s,s:I,s:i,s:b,s:b}", "name", member->name, "address", member->address,
+                  "weight", (json_int_t)member->weight, "priority", (int)member->priority,
+                  "connected", (int)(member->id == node->id || connection_is_up(node, member->id)),
+                  "leaving", (int)member->is_leaving);
+
+    if (peer && has_progress) {
+        (void)json_object_set_new(peer, "match_index",
+                                  json_integer((json_int_t)progress.match_index));
+        (void)json_object_set_new(peer, "active", json_boolean(progress.is_active));
+        (void)json_object_set_new(peer, "round_trip_us",
+                                  json_real((double)progress.round_trip.ns / 1e3));
+    }
+    return peer;
+}
+
+static const char *name_of(const struct node *node, raft_id id)
+{
+    const struct raft_member *member =
+        raft_configuration_find(raft_get_configuration(node->raft), id);
+    return member ? member->name : "";
+}
+
+static double left_ms(instant until)
+{
+    span left = instant_since(until, clock_now());
+    return left.ns > 0 ? (double)left.ns / 1e6 : 0;
+}
+
+json_t *raft_provider_status(struct provider *provider)
+{
+    struct node *node = (struct node *)provider;
+    const struct raft_configuration *members;
+    struct raft_status status;
+    json_t *peers = json_array();
+    json_t *counters = json_object();
+    json_t *json;
+
+    if (!node->raft) {
+        json_decref(peers);
+        json_decref(counters);
+        return json_object();
+    }
+    raft_get_status(node->raft, &status);
+    members = raft_get_configuration(node->raft);
+    for (size_t i = 0; i < members->count; i++) {
+        (void)json_array_append_new(peers, peer_json(node, &members->members[i]));
+    }
+#define COUNTER_TO_JSON(field, name)                                                               \
+    (void)json_object_set_new(counters, (name), json_integer((json_int_t)node->counters.field));
+    NODE_COUNTERS(COUNTER_TO_JSON)
+#undef COUNTER_TO_JSON
+    json = json_pack(
+        "{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:f,s:f,s:b,s:b,s:b,s:I,s:o,s:o}", "cluster",
+        node->options.cluster, "role", raft_role_name(status.role), "term", (json_int_t)status.term,
+        "incarnation", (json_int_t)node->incarnation, "first_index", (json_int_t)status.first_index,
+        "last_index", (json_int_t)status.last_index, "commit_index",
+        (json_int_t)status.commit_index, "applied_index", (json_int_t)status.applied_index, "heir",
+        name_of(node, status.heir), "promised_to", name_of(node, status.promised_to),
+        "promise_left_ms", left_ms(status.promised_until), "silence_left_ms",
+        left_ms(status.silent_until), "joint", (int)members->is_joint, "storage_failed",
+        (int)status.storage_failed, "isolated", (int)node->is_isolated, "elections_last_hour",
+        (json_int_t)status.elections_last_hour, "peers", peers, "counters", counters);
+    return json;
+}
+
+void raft_provider_isolate(struct provider *provider, bool on)
+{
+    ((struct node *)provider)->is_isolated = on;
+}
+
+int raft_provider_port(struct provider *provider)
+{
+    return ((struct node *)provider)->port;
+}

@@ -1,0 +1,42 @@
+/* The providers there are: a new one is one folder and one line here. */
+#include "provider/provider.h"
+#include "provider/raft/raft_provider.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct provider_ops *const table[] = {
+    &raft_provider_ops,
+    NULL,
+};
+
+const struct provider_ops *const *provider_table(void)
+{
+    return table;
+}
+
+static void list_schemes(char *ret, size_t ret_bytes)
+{
+    ret[0] = '\0';
+    for (size_t i = 0; table[i]; i++) {
+        size_t used = strlen(ret);
+        (void)snprintf(ret + used, ret_bytes - used, "%s%s:", i > 0 ? ", " : "", table[i]->scheme);
+    }
+}
+
+int provider_open(struct provider **ret, const struct provider_config *config,
+                  struct baton_error *reterr)
+{
+    size_t length = strcspn(config->url, ":");
+    char known[128];
+
+    for (size_t i = 0; table[i]; i++) {
+        if (strlen(table[i]->scheme) == length && config->url[length] == ':' &&
+            strncmp(table[i]->scheme, config->url, length) == 0) {
+            return table[i]->open(ret, config, reterr);
+        }
+    }
+    list_schemes(known, sizeof(known));
+    return error_set(reterr, BATON_EINVAL, "URL \"%.*s…\": no such provider; there are %s",
+                     (int)(length < 32 ? length : 32), config->url, known);
+}
