@@ -103,6 +103,8 @@ static int read_shared_key(struct tls *tls, const char *path, struct baton_error
     (void)EVP_Digest(raw, bytes, tls->key, &length, EVP_sha256(), NULL);
     OPENSSL_cleanse(raw, sizeof(raw));
     tls->has_key = true;
+    /* The key is bound to one hash; a server that preferred another could not use it. */
+    (void)SSL_CTX_set_ciphersuites(tls->context, "TLS_AES_128_GCM_SHA256");
     SSL_CTX_set_psk_use_session_callback(tls->context, use_psk);
     SSL_CTX_set_psk_find_session_callback(tls->context, find_psk);
     return BATON_OK;

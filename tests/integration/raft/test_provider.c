@@ -1,0 +1,397 @@
+/* The embedded provider with real sockets, real disks and real deaths, on loopback. */
+#include "cmocka_all.h"
+#include "provider/provider.h"
+#include "provider/raft/raft_provider.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NODES = 3, PATIENCE_S = 20 };
+
+static char directory[64];
+static int ports[NODES];
+
+/* What each node process says of itself, in memory that all of them share. */
+struct report {
+    _Atomic uint64_t epoch; /* of its leadership now; 0: follows */
+    _Atomic int leader_seen;
+    _Atomic int loss;
+    _Atomic uint64_t acquired;
+    _Atomic int command; /* 1: resign */
+};
+static struct report *reports;
+
+static void remove_all(const char *path)
+{
+    char command[256];
+    snprintf(command, sizeof(command), "rm -rf '%s'", path);
+    assert_int_equal(system(command), 0);
+}
+
+static int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    strcpy(directory, "/tmp/baton-raft-XXXXXX");
+    assert_non_null(mkdtemp(directory));
+    for (int i = 0; i < NODES; i++) {
+        ports[i] = free_port();
+    }
+    reports = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return reports == MAP_FAILED ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    munmap(reports, 4096);
+    remove_all(directory);
+    return 0;
+}
+
+struct one {
+    int number;
+    uv_loop_t *loop;
+    struct provider *provider;
+    struct provider_election *election;
+    struct lease_cell *cell;
+};
+
+static void on_event(void *userdata, const struct baton_event *event)
+{
+    struct one *one = userdata;
+    struct report *report = &reports[one->number];
+
+    switch (event->type) {
+    case BATON_EVENT_ACQUIRED:
+        assert_true(lease_cell_is_leader(one->cell, NULL));
+        report->acquired++;
+        report->epoch = event->epoch;
+        break;
+    case BATON_EVENT_LOST:
+        report->epoch = 0;
+        report->loss = (int)event->loss + 1;
+        break;
+    case BATON_EVENT_LEADER:
+        report->leader_seen = event->member.id[0] ? event->member.id[1] - '0' : 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static void url_of(char *ret, size_t bytes, int number, const char *more)
+{
+    int used = snprintf(ret, bytes,
+                        "raft://127.0.0.1:%d?node=n%d&cluster=test&preset=fast&data=%s/n%d&peers=",
+                        ports[number - 1], number, directory, number);
+    for (int i = 1; i <= NODES; i++) {
+        used += snprintf(ret + used, bytes - (size_t)used, "%sn%d@127.0.0.1:%d", i > 1 ? "," : "",
+                         i, ports[i - 1]);
+    }
+    snprintf(ret + used, bytes - (size_t)used, "%s", more);
+}
+
+static void begin(struct one *one, uv_loop_t *loop, int number, const char *more)
+{
+    char url[1024];
+    struct baton_error error = {0};
+    struct provider_config config = {.loop = loop, .url = url};
+    struct provider_campaign campaign = {
+        .election = "job", .eligible = true, .on_event = on_event, .userdata = one};
+
+    url_of(url, sizeof(url), number, more);
+    one->number = number;
+    one->loop = loop;
+    one->cell = campaign.cell = lease_cell_new();
+    if (raft_provider_ops.open(&one->provider, &config, &error) != 0 ||
+        one->provider->ops->campaign(&one->election, one->provider, &campaign, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+}
+
+static void on_poll_command(uv_timer_t *timer)
+{
+    struct one *one = timer->data;
+    struct report *report = &reports[one->number];
+    if (report->command == 1) {
+        report->command = 0;
+        (void)one->provider->ops->resign(one->election, NULL, instant_add(clock_now(), SPAN_S(1)),
+                                         NULL);
+    }
+}
+
+/* A node in a process of its own. */
+static pid_t spawn(int number, const char *more)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        uv_loop_t loop;
+        uv_timer_t commands;
+        struct one one;
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves nobody behind */
+        uv_loop_init(&loop);
+        begin(&one, &loop, number, more);
+        uv_timer_init(&loop, &commands);
+        commands.data = &one;
+        uv_timer_start(&commands, on_poll_command, 5, 5);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        _exit(0);
+    }
+    return pid;
+}
+
+/* The number of the node that leads; fails the test if none does for a minute. */
+static int wait_for_leader_other_than(int other)
+{
+    instant deadline = instant_add(clock_now(), SPAN_S(PATIENCE_S));
+    while (instant_before(clock_now(), deadline)) {
+        for (int i = 1; i <= NODES; i++) {
+            if (i != other && reports[i].epoch > 0) {
+                return i;
+            }
+        }
+        poll(NULL, 0, 1);
+    }
+    fail_msg("nobody leads");
+    return 0;
+}
+
+static void wait_for_loss(int number)
+{
+    instant deadline = instant_add(clock_now(), SPAN_S(PATIENCE_S));
+    while (reports[number].loss == 0 && instant_before(clock_now(), deadline)) {
+        poll(NULL, 0, 1);
+    }
+    assert_int_not_equal(reports[number].loss, 0);
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    kill(pid, SIGCONT);
+    waitpid(pid, NULL, 0);
+}
+
+static void a_killed_leader_is_replaced_with_a_higher_epoch(void **state)
+{
+    pid_t pids[NODES + 1];
+    (void)state;
+    for (int i = 1; i <= NODES; i++) {
+        pids[i] = spawn(i, "");
+    }
+    uint64_t epoch = 0;
+    int leader = wait_for_leader_other_than(0);
+    for (int round = 0; round < 3; round++) {
+        assert_true(reports[leader].epoch > epoch);
+        epoch = reports[leader].epoch;
+        end(pids[leader]);
+        reports[leader].epoch = 0;
+        int next = wait_for_leader_other_than(leader);
+        pids[leader] = spawn(leader, "");
+        leader = next;
+    }
+    for (int i = 1; i <= NODES; i++) {
+        end(pids[i]);
+    }
+}
+
+static void a_stopped_leader_follows_when_it_wakes_up(void **state)
+{
+    pid_t pids[NODES + 1];
+    (void)state;
+    for (int i = 1; i <= NODES; i++) {
+        pids[i] = spawn(i, "");
+    }
+    int old = wait_for_leader_other_than(0);
+    uint64_t epoch = reports[old].epoch;
+    kill(pids[old], SIGSTOP);
+    int next = wait_for_leader_other_than(old);
+    assert_true(reports[next].epoch > epoch);
+    kill(pids[old], SIGCONT);
+    wait_for_loss(old);
+    assert_int_equal(reports[old].loss - 1, BATON_LOSS_EXPIRED);
+    for (int i = 1; i <= NODES; i++) {
+        end(pids[i]);
+    }
+}
+
+static void a_resignation_hands_over(void **state)
+{
+    pid_t pids[NODES + 1];
+    (void)state;
+    for (int i = 1; i <= NODES; i++) {
+        pids[i] = spawn(i, "&proofs=none");
+    }
+    int old = wait_for_leader_other_than(0);
+    poll(NULL, 0, 50); /* let the others be heard of: an heir is needed */
+    reports[old].command = 1;
+    wait_for_loss(old);
+    assert_int_equal(reports[old].loss - 1, BATON_LOSS_RESIGNED);
+    (void)wait_for_leader_other_than(0);
+    for (int i = 1; i <= NODES; i++) {
+        end(pids[i]);
+    }
+}
+
+static void without_any_proof_the_lease_decides(void **state)
+{
+    pid_t pids[NODES + 1];
+    (void)state;
+    for (int i = 1; i <= NODES; i++) {
+        pids[i] = spawn(i, "&proofs=none");
+    }
+    int leader = wait_for_leader_other_than(0);
+    end(pids[leader]);
+    reports[leader].epoch = 0;
+    pids[leader] = 0;
+    (void)wait_for_leader_other_than(leader);
+    for (int i = 1; i <= NODES; i++) {
+        if (pids[i]) {
+            end(pids[i]);
+        }
+    }
+}
+
+static void a_shared_key_protects_and_a_wrong_one_is_kept_out(void **state)
+{
+    pid_t pids[NODES + 1];
+    char options[2][128];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char path[96];
+        FILE *file;
+        snprintf(path, sizeof(path), "%s/key%d", directory, i);
+        file = fopen(path, "w");
+        fprintf(file, "a shared key, number %d\n", i);
+        fclose(file);
+        chmod(path, 0600);
+        snprintf(options[i], sizeof(options[i]), "&key-file=%s", path);
+    }
+    pids[3] = spawn(3, options[1]); /* has another key: never to be a part of it */
+    pids[1] = spawn(1, options[0]);
+    pids[2] = spawn(2, options[0]);
+    int leader = wait_for_leader_other_than(0);
+    assert_int_not_equal(leader, 3);
+    uint64_t epoch = reports[leader].epoch;
+    poll(NULL, 0, 500); /* it knocks all the while */
+    assert_true(reports[leader].epoch == epoch);
+    assert_true(reports[3].epoch == 0);
+    for (int i = 1; i <= NODES; i++) {
+        end(pids[i]);
+    }
+}
+
+static void on_closed(void *userdata)
+{
+    *(int *)userdata += 1;
+}
+
+static void one_node_alone_leads_and_closes_in_order(void **state)
+{
+    uv_loop_t loop;
+    struct one one;
+    char url[512];
+    struct baton_error error = {0};
+    struct provider_config config = {.loop = &loop, .url = url};
+    struct provider_campaign campaign = {
+        .election = "job", .eligible = true, .on_event = on_event, .userdata = &one};
+    int closed = 0;
+    (void)state;
+
+    uv_loop_init(&loop);
+    one.number = 1;
+    snprintf(url, sizeof(url), "raft://127.0.0.1:0?node=alone&data=%s/alone", directory);
+    one.cell = campaign.cell = lease_cell_new();
+    if (raft_provider_ops.open(&one.provider, &config, &error) != 0 ||
+        raft_provider_ops.campaign(&one.election, one.provider, &campaign, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    assert_true(lease_cell_is_leader(one.cell, NULL));
+    assert_int_equal(reports[1].epoch, 0); /* told by the loop, not from inside campaign() */
+    while (reports[1].epoch == 0) {
+        uv_run(&loop, UV_RUN_ONCE);
+    }
+    assert_true(raft_provider_port(one.provider) > 0);
+    json_t *status = raft_provider_status(one.provider);
+    assert_string_equal(json_string_value(json_object_get(status, "role")), "leader");
+    json_decref(status);
+    assert_int_equal(raft_provider_ops.campaign(&one.election, one.provider, &campaign, &error),
+                     BATON_EEXIST);
+    raft_provider_ops.close(one.provider, on_closed, &closed);
+    assert_false(lease_cell_is_leader(one.cell, NULL));
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(closed, 1);
+    assert_int_equal(reports[1].loss - 1, BATON_LOSS_SHUTDOWN);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    lease_cell_free(one.cell);
+}
+
+static void three_in_one_process_elect_and_close_without_a_leak(void **state)
+{
+    uv_loop_t loop;
+    struct one ones[NODES];
+    int closed = 0;
+    int leader = 0;
+    (void)state;
+
+    uv_loop_init(&loop);
+    for (int i = 0; i < NODES; i++) {
+        begin(&ones[i], &loop, i + 1, "");
+    }
+    instant deadline = instant_add(clock_now(), SPAN_S(PATIENCE_S));
+    while (leader == 0 && instant_before(clock_now(), deadline)) {
+        uv_run(&loop, UV_RUN_ONCE);
+        for (int i = 1; i <= NODES; i++) {
+            leader = reports[i].epoch > 0 ? i : leader;
+        }
+    }
+    assert_int_not_equal(leader, 0);
+    for (int i = 0; i < NODES; i++) {
+        ones[i].provider->ops->close(ones[i].provider, on_closed, &closed);
+    }
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(closed, NODES);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    for (int i = 0; i < NODES; i++) {
+        lease_cell_free(ones[i].cell);
+    }
+}
+
+#define WITH_NODES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_NODES(one_node_alone_leads_and_closes_in_order),
+        WITH_NODES(three_in_one_process_elect_and_close_without_a_leak),
+        WITH_NODES(a_killed_leader_is_replaced_with_a_higher_epoch),
+        WITH_NODES(a_stopped_leader_follows_when_it_wakes_up),
+        WITH_NODES(a_resignation_hands_over),
+        WITH_NODES(without_any_proof_the_lease_decides),
+        WITH_NODES(a_shared_key_protects_and_a_wrong_one_is_kept_out),
+    };
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
