@@ -1,0 +1,183 @@
+#include "lib/process.h"
+
+#include "base/clock.h"
+#include "cmocka_all.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static instant patience(void)
+{
+    return instant_add(clock_now(), SPAN_MS(PROCESS_PATIENCE_MS));
+}
+
+static void pause_or_fail(instant limit, const char *what)
+{
+    if (!instant_before(clock_now(), limit)) {
+        fail_msg("waited in vain: %s", what);
+    }
+    (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+pid_t process_fork(int (*body)(void *userdata), void *userdata)
+{
+    pid_t parent = getpid();
+    pid_t child;
+
+    (void)fflush(NULL);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) {
+            _exit(EXIT_FAILURE);
+        }
+        _exit(body(userdata));
+    }
+    return child;
+}
+
+int process_wait(pid_t child)
+{
+    int status = 0;
+    instant limit = patience();
+    pid_t got;
+
+    while ((got = waitpid(child, &status, WNOHANG)) == 0 || (got < 0 && errno == EINTR)) {
+        pause_or_fail(limit, "a child should end");
+    }
+    assert_int_equal(got, child);
+    return status;
+}
+
+void process_end(pid_t child)
+{
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, 0);
+}
+
+/* The letter of /proc/PID/stat; 0: no such process. */
+static char state_of(pid_t pid)
+{
+    char path[64], text[512];
+    char *after_name;
+    size_t bytes;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    if (file == NULL) {
+        return 0;
+    }
+    bytes = fread(text, 1, sizeof(text) - 1, file);
+    (void)fclose(file);
+    text[bytes] = '\0';
+    after_name = strrchr(text, ')');
+    return after_name != NULL && strlen(after_name) > 2 ? after_name[2] : '\0';
+}
+
+bool process_lives(pid_t pid)
+{
+    char state = state_of(pid);
+    return state != 0 && state != 'Z' && state != 'X';
+}
+
+void process_wait_gone(pid_t pid)
+{
+    instant limit = patience();
+    while (process_lives(pid)) {
+        pause_or_fail(limit, "a process should be gone");
+    }
+}
+
+void process_wait_stopped(pid_t pid)
+{
+    instant limit = patience();
+    while (state_of(pid) != 'T') {
+        pause_or_fail(limit, "a process should be stopped");
+    }
+}
+
+void process_wait_readable(int fd)
+{
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    int count;
+    do {
+        count = poll(&polled, 1, PROCESS_PATIENCE_MS);
+    } while (count < 0 && errno == EINTR);
+    assert_int_equal(count, 1);
+}
+
+size_t process_read_all(int fd, void *ret, size_t bytes)
+{
+    size_t total = 0;
+    while (total < bytes) {
+        process_wait_readable(fd);
+        ssize_t got = read(fd, (char *)ret + total, bytes - total);
+        if (got <= 0) {
+            break;
+        }
+        total += (size_t)got;
+    }
+    return total;
+}
+
+void process_read(int fd, void *ret, size_t bytes)
+{
+    assert_int_equal(process_read_all(fd, ret, bytes), bytes);
+}
+
+int process_listen(int *ret_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, bytes), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &bytes), 0);
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+int process_accept(int listener)
+{
+    int fd;
+    process_wait_readable(listener);
+    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+void process_make_folder(char *ret, size_t ret_bytes)
+{
+    const char *base = getenv("TMPDIR");
+    (void)snprintf(ret, ret_bytes, "%s/baton-test-XXXXXX", base != NULL ? base : "/tmp");
+    assert_non_null(mkdtemp(ret));
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    (void)status;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+void process_remove_folder(const char *folder)
+{
+    assert_int_equal(nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT), 0);
+}

@@ -1,0 +1,47 @@
+/* Real processes for tests: started, waited for with a deadline, and never left behind.
+ *
+ * Deadlines are generous (PROCESS_PATIENCE_MS) and only say how long a broken test takes to fail;
+ * no test measures time with them. Every failure is a cmocka failure of the calling test, so the
+ * functions may only be used in the test's own process.
+ */
+#ifndef TESTS_LIB_PROCESS_H
+#define TESTS_LIB_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { PROCESS_PATIENCE_MS = 30000 };
+
+/* A process that runs body(userdata) and exits with what it returns. It dies with the test. */
+pid_t process_fork(int (*body)(void *userdata), void *userdata);
+
+/* Waits until the child has ended; returns its wait status. */
+int process_wait(pid_t child);
+/* Kills by pid (SIGKILL) and waits; a child that has ended already is fine. */
+void process_end(pid_t child);
+
+/* Whether the process is there and not a zombie. */
+bool process_lives(pid_t pid);
+/* Waits until it is not. */
+void process_wait_gone(pid_t pid);
+/* Waits until it is stopped by a signal. */
+void process_wait_stopped(pid_t pid);
+
+/* Waits until fd is readable or ended. */
+void process_wait_readable(int fd);
+/* Reads exactly `bytes`. */
+void process_read(int fd, void *ret, size_t bytes);
+/* Reads until the end of the stream, at most `bytes`; returns how many came. */
+size_t process_read_all(int fd, void *ret, size_t bytes);
+
+/* A listening socket on the loopback, on a port that the kernel chose. */
+int process_listen(int *ret_port);
+/* The next connection to it. */
+int process_accept(int listener);
+
+/* A fresh folder, and its removal with all that is in it. */
+void process_make_folder(char *ret, size_t ret_bytes);
+void process_remove_folder(const char *folder);
+
+#endif
