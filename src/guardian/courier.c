@@ -1,0 +1,149 @@
+#include "guardian/courier.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <unistd.h>
+
+enum {
+    TRIES_MAX = 6,
+    RETRY_MS = 25,          /* doubled with each try */
+    DELIVERY_MAX_MS = 5000, /* for all peers and tries together */
+};
+
+static void drop(struct courier_peer *peer)
+{
+    if (peer->fd >= 0) {
+        (void)close(peer->fd);
+    }
+    peer->fd = -1;
+    peer->is_connected = false;
+}
+
+void courier_clear(struct courier *courier)
+{
+    for (size_t i = 0; i < courier->count; i++) {
+        drop(&courier->peers[i]);
+    }
+    courier->count = 0;
+}
+
+static void fail(struct courier_peer *peer)
+{
+    drop(peer);
+    peer->tries++;
+    peer->is_done = peer->tries >= TRIES_MAX;
+    peer->retry_at_ns = instant_add(clock_now(), SPAN_MS(RETRY_MS << peer->tries)).ns;
+}
+
+static void dial(struct courier_peer *peer)
+{
+    int one = 1;
+    peer->fd =
+        socket(peer->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+    if (peer->fd < 0) {
+        fail(peer);
+        return;
+    }
+    (void)setsockopt(peer->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* only for speed */
+    if (connect(peer->fd, (const struct sockaddr *)&peer->address, peer->address_bytes) == 0) {
+        peer->is_connected = true;
+    } else if (errno != EINPROGRESS) {
+        fail(peer);
+    }
+}
+
+static void dial_if_due(struct courier_peer *peer)
+{
+    if (!peer->is_done && peer->fd < 0 && clock_now().ns >= peer->retry_at_ns) {
+        dial(peer);
+    }
+}
+
+/* In the order in which the peers shall hear of it. */
+static void heir_to_front(struct courier *courier, uint64_t heir)
+{
+    for (size_t i = 1; i < courier->count; i++) {
+        if (courier->peers[i].node == heir) {
+            struct courier_peer first = courier->peers[0];
+            courier->peers[0] = courier->peers[i];
+            courier->peers[i] = first;
+        }
+    }
+}
+
+void courier_connect(struct courier *courier, uint64_t heir)
+{
+    heir_to_front(courier, heir);
+    for (size_t i = 0; i < courier->count; i++) {
+        dial_if_due(&courier->peers[i]);
+    }
+}
+
+static void send_frame(struct courier_peer *peer, const uint8_t *frame)
+{
+    if (send(peer->fd, frame, CERTIFICATE_BYTES, MSG_NOSIGNAL) == CERTIFICATE_BYTES) {
+        /* The end of the stream tells the peer that no more comes; unread input would turn a
+         * close into a reset, which may overtake the frame. */
+        (void)shutdown(peer->fd, SHUT_WR);
+        peer->is_done = true;
+    } else {
+        fail(peer);
+    }
+}
+
+static bool is_done(const struct courier *courier)
+{
+    for (size_t i = 0; i < courier->count; i++) {
+        if (!courier->peers[i].is_done) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Sends where a connection stands, waits for the others until something changes. */
+static void deliver_round(struct courier *courier, const uint8_t *frame, int64_t end_ns)
+{
+    struct pollfd polls[GUARDIAN_PEERS_MAX];
+    int64_t wake_ns = end_ns;
+
+    for (size_t i = 0; i < courier->count; i++) {
+        struct courier_peer *peer = &courier->peers[i];
+        dial_if_due(peer);
+        if (!peer->is_done && peer->is_connected) {
+            send_frame(peer, frame);
+        }
+        if (!peer->is_done && peer->fd < 0 && peer->retry_at_ns < wake_ns) {
+            wake_ns = peer->retry_at_ns;
+        }
+        polls[i] = (struct pollfd){.fd = peer->is_done ? -1 : peer->fd, .events = POLLOUT};
+    }
+    if (is_done(courier)) {
+        return;
+    }
+    int64_t wait_ms = (wake_ns - clock_now().ns + 999999) / 1000000;
+    (void)poll(polls, courier->count, wait_ms > 0 ? (int)wait_ms : 0);
+    for (size_t i = 0; i < courier->count; i++) {
+        if (polls[i].fd >= 0 && polls[i].revents & (POLLERR | POLLHUP)) {
+            fail(&courier->peers[i]);
+        } else if (polls[i].fd >= 0 && polls[i].revents & POLLOUT) {
+            courier->peers[i].is_connected = true;
+        }
+    }
+}
+
+void courier_deliver(struct courier *courier, const struct certificate *certificate)
+{
+    uint8_t frame[CERTIFICATE_BYTES];
+    int64_t end_ns = instant_add(clock_now(), SPAN_MS(DELIVERY_MAX_MS)).ns;
+
+    certificate_encode(frame, certificate);
+    heir_to_front(courier, certificate->heir);
+    while (!is_done(courier) && clock_now().ns < end_ns) {
+        deliver_round(courier, frame, end_ns);
+    }
+}

@@ -1,0 +1,517 @@
+#include "guardian/guardian.h"
+
+#include "guardian/fatal.h"
+#include "guardian/protocol.h"
+#include "guardian/resolve.h"
+#include "guardian/spawn.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    RESTART_MIN_MS = 100,
+    RESTART_DOUBLINGS = 7, /* up to 12.8 s */
+    STEADY_S = 10,         /* a guardian that lived this long was no failed start */
+};
+
+/* One running guardian process. Lives until its poll handle is closed. */
+struct link {
+    uv_poll_t poll;
+    struct guardian *guardian;
+    int fd;
+    pid_t first; /* the short-lived child; 0: waited for */
+    pid_t pid;   /* 0: has not greeted yet */
+    instant since;
+};
+
+/* One name that is being looked up. */
+struct lookup {
+    uv_getaddrinfo_t request;
+    struct guardian *guardian;
+    unsigned generation; /* of the peer list that it belongs to */
+    size_t place;
+    int port;
+};
+
+struct guardian {
+    struct guardian_options options;
+    char program[PATH_MAX];
+    int pidfd;
+    int shared_fd;
+    struct guardian_shared *shared;
+    struct link *link; /* NULL: none runs */
+    uv_timer_t restart;
+    unsigned restarts;
+    struct guardian_message peers[GUARDIAN_PEERS_MAX]; /* address_bytes 0: not known yet */
+    size_t peer_count;
+    unsigned generation;
+    struct victims victims;
+    int fatal_slot; /* -1: not armed */
+    struct guardian_message crash;
+    unsigned open; /* handles and lookups that still call back */
+    bool is_stopping;
+    void (*closed)(void *userdata);
+    void *closed_userdata;
+};
+
+static void warn(struct guardian *guardian, const struct baton_error *error)
+{
+    if (guardian->options.on_warning != NULL && !guardian->is_stopping) {
+        guardian->options.on_warning(guardian->options.userdata, error);
+    }
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+static void destroy(struct guardian *guardian)
+{
+    if (guardian->shared != NULL) {
+        (void)munmap(guardian->shared, sizeof(*guardian->shared));
+    }
+    if (guardian->shared_fd >= 0) {
+        (void)close(guardian->shared_fd);
+    }
+    if (guardian->pidfd >= 0) {
+        (void)close(guardian->pidfd);
+    }
+    explicit_bzero(&guardian->options.certificate, sizeof(guardian->options.certificate));
+    free(guardian);
+}
+
+static void release(struct guardian *guardian)
+{
+    void (*closed)(void *userdata) = guardian->closed;
+    void *userdata = guardian->closed_userdata;
+
+    if (--guardian->open > 0) {
+        return;
+    }
+    destroy(guardian);
+    if (closed != NULL) {
+        closed(userdata);
+    }
+}
+
+static void wait_for_first(struct link *link)
+{
+    if (link->first != 0) {
+        /* A program that waits for any child may have taken it: as good. */
+        while (waitpid(link->first, NULL, 0) < 0 && errno == EINTR) {
+        }
+        link->first = 0;
+    }
+}
+
+static void link_closed(uv_handle_t *handle)
+{
+    struct link *link = handle->data;
+    struct guardian *guardian = link->guardian;
+    (void)close(link->fd);
+    free(link);
+    release(guardian);
+}
+
+static void drop_link(struct guardian *guardian)
+{
+    struct link *link = guardian->link;
+    if (link != NULL) {
+        guardian->link = NULL;
+        if (guardian->fatal_slot >= 0) {
+            fatal_set_fd(guardian->fatal_slot, -1);
+        }
+        wait_for_first(link);
+        uv_close((uv_handle_t *)&link->poll, link_closed);
+    }
+}
+
+/* ---- Telling --------------------------------------------------------------------------------- */
+
+static void lose_link(struct guardian *guardian, const char *reason);
+
+static void tell(struct guardian *guardian, const struct guardian_message *message)
+{
+    if (guardian->link == NULL) {
+        return; /* tell_all follows when there is one */
+    }
+    if (send(guardian->link->fd, message, sizeof(*message), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        lose_link(guardian, errno == EAGAIN ? "does not listen" : "is gone");
+    }
+}
+
+static void tell_type(struct guardian *guardian, enum guardian_message_type type)
+{
+    struct guardian_message message = {.version = GUARDIAN_VERSION, .type = (uint16_t)type};
+    tell(guardian, &message);
+}
+
+static void tell_peers(struct guardian *guardian)
+{
+    tell_type(guardian, GUARDIAN_PEERS_CLEAR);
+    for (size_t i = 0; i < guardian->peer_count; i++) {
+        if (guardian->peers[i].peer.address_bytes > 0) {
+            tell(guardian, &guardian->peers[i]);
+        }
+    }
+}
+
+static void tell_victims(struct guardian *guardian)
+{
+    struct guardian_message message = {.version = GUARDIAN_VERSION, .type = GUARDIAN_VICTIMS};
+    message.victims = guardian->victims;
+    tell(guardian, &message);
+}
+
+static void tell_all(struct guardian *guardian)
+{
+    struct guardian_message message = {.version = GUARDIAN_VERSION, .type = GUARDIAN_CONFIGURE};
+    message.configure.certificate = guardian->options.certificate;
+    message.configure.kills_outliving = guardian->options.kills_outliving;
+    tell_victims(guardian); /* first: nothing is certified while they live */
+    tell_peers(guardian);
+    tell(guardian, &message);
+    explicit_bzero(&message, sizeof(message));
+}
+
+/* ---- Life of the process --------------------------------------------------------------------- */
+
+static void on_readable(uv_poll_t *handle, int status, int events)
+{
+    struct link *link = handle->data;
+    struct guardian_message message;
+    ssize_t bytes = recv(link->fd, &message, sizeof(message), MSG_DONTWAIT);
+
+    (void)status; /* recv tells */
+    (void)events;
+    if (bytes == (ssize_t)sizeof(message) && message.version == GUARDIAN_VERSION &&
+        message.type == GUARDIAN_HELLO) {
+        link->pid = message.pid;
+        wait_for_first(link);
+    } else if (bytes == 0 || (bytes < 0 && errno != EAGAIN && errno != EINTR)) {
+        lose_link(link->guardian, "has ended");
+    } else if (bytes > 0) {
+        lose_link(link->guardian, "is of another version");
+    }
+}
+
+static int make_link(struct link **ret, struct guardian *guardian, int ours,
+                     struct baton_error *reterr)
+{
+    struct link *link = calloc(1, sizeof(*link));
+    if (link == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "guardian: no memory for its connection");
+    }
+    if (uv_poll_init(guardian->options.loop, &link->poll, ours) != 0) {
+        free(link);
+        return error_set(reterr, BATON_EIO, "guardian: its socket cannot be watched");
+    }
+    link->poll.data = link;
+    link->guardian = guardian;
+    link->fd = ours;
+    link->since = clock_now();
+    guardian->open++;
+    *ret = link;
+    return 0;
+}
+
+static int launch(struct guardian *guardian, struct baton_error *reterr)
+{
+    struct spawn_descriptors theirs = {.parent = guardian->pidfd, .shared = guardian->shared_fd};
+    struct link *link = NULL;
+    int pair[2], code;
+    pid_t first;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return error_set(reterr, BATON_EIO, "guardian: no socket pair: %s", strerror(errno));
+    }
+    theirs.socket = pair[1];
+    code = make_link(&link, guardian, pair[0], reterr);
+    if (code != 0) {
+        (void)close(pair[0]);
+        (void)close(pair[1]);
+        return code;
+    }
+    code = guardian_spawn(&first, guardian->program, &theirs, reterr);
+    (void)close(pair[1]);
+    if (code != 0) {
+        uv_close((uv_handle_t *)&link->poll, link_closed);
+        return code;
+    }
+    link->first = first;
+    guardian->link = link;
+    uv_unref((uv_handle_t *)&link->poll);
+    (void)uv_poll_start(&link->poll, UV_READABLE | UV_DISCONNECT, on_readable); /* valid handle */
+    if (guardian->fatal_slot >= 0) {
+        fatal_set_fd(guardian->fatal_slot, link->fd);
+    }
+    tell_all(guardian);
+    return 0;
+}
+
+static void on_restart(uv_timer_t *timer);
+
+static void restart_later(struct guardian *guardian)
+{
+    unsigned doublings =
+        guardian->restarts < RESTART_DOUBLINGS ? guardian->restarts : RESTART_DOUBLINGS;
+    guardian->restarts++;
+    (void)uv_timer_start(&guardian->restart, on_restart, (uint64_t)RESTART_MIN_MS << doublings, 0);
+}
+
+static void on_restart(uv_timer_t *timer)
+{
+    struct guardian *guardian = timer->data;
+    struct baton_error error;
+    if (guardian->link == NULL && launch(guardian, &error) != 0) {
+        warn(guardian, &error);
+        restart_later(guardian);
+    }
+}
+
+/* The guardian is of no use any more. A hung one is killed, so that there are never two. */
+static void lose_link(struct guardian *guardian, const char *reason)
+{
+    struct link *link = guardian->link;
+    struct baton_error error;
+
+    if (link == NULL || guardian->is_stopping) {
+        return;
+    }
+    if (instant_since(clock_now(), link->since).ns > SPAN_S(STEADY_S).ns) {
+        guardian->restarts = 0;
+    }
+    (void)error_set(&error, BATON_EUNAVAILABLE,
+                    "guardian (process %d) %s; leadership is unaffected, it is started again",
+                    (int)link->pid, reason);
+    if (link->pid > 0) {
+        (void)kill(link->pid, SIGKILL); /* mostly dead already */
+    }
+    drop_link(guardian);
+    restart_later(guardian);
+    warn(guardian, &error);
+}
+
+/* ---- Start and stop -------------------------------------------------------------------------- */
+
+static int share(struct guardian *guardian, struct baton_error *reterr)
+{
+    void *memory = MAP_FAILED;
+
+    guardian->pidfd = pidfd_open(getpid(), 0);
+    guardian->shared_fd = memfd_create("baton-lease", MFD_CLOEXEC);
+    if (guardian->pidfd >= 0 && guardian->shared_fd >= 0 &&
+        ftruncate(guardian->shared_fd, sizeof(*guardian->shared)) == 0) {
+        memory = mmap(NULL, sizeof(*guardian->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
+                      guardian->shared_fd, 0);
+    }
+    if (memory == MAP_FAILED) {
+        return error_set(reterr, BATON_EIO, "guardian: pidfd or shared page refused: %s",
+                         strerror(errno));
+    }
+    guardian->shared = memory;
+    /* A child must not be able to prolong its parent's lease. */
+    if (madvise(memory, sizeof(*guardian->shared), MADV_DONTFORK) != 0) {
+        return error_set(reterr, BATON_EIO,
+                         "guardian: the shared page cannot be kept from "
+                         "children: %s",
+                         strerror(errno));
+    }
+    return 0;
+}
+
+static int choose_program(struct guardian *guardian, struct baton_error *reterr)
+{
+    const char *wanted = guardian->options.program;
+    if (wanted != NULL) {
+        int length = snprintf(guardian->program, sizeof(guardian->program), "%s", wanted);
+        if (length < 0 || (size_t)length >= sizeof(guardian->program)) {
+            return error_set(reterr, BATON_ETOOBIG, "guardian %s: the path is too long", wanted);
+        }
+        return 0;
+    }
+    if (!guardian_find(guardian->program, sizeof(guardian->program))) {
+        return error_set(reterr, BATON_ENOENT,
+                         "baton-guardian: neither beside this program nor at %s; install it, name "
+                         "its path, or switch the guardian off",
+                         guardian->program);
+    }
+    return 0;
+}
+
+int guardian_start(struct guardian **ret, const struct guardian_options *options,
+                   struct baton_error *reterr)
+{
+    struct guardian *guardian = calloc(1, sizeof(*guardian));
+    int code;
+
+    if (guardian == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "guardian: out of memory");
+    }
+    guardian->options = *options;
+    guardian->pidfd = guardian->shared_fd = guardian->fatal_slot = -1;
+    code = choose_program(guardian, reterr);
+    code = code != 0 ? code : share(guardian, reterr);
+    if (code != 0) {
+        destroy(guardian);
+        return code;
+    }
+    (void)uv_timer_init(options->loop, &guardian->restart); /* cannot fail */
+    guardian->restart.data = guardian;
+    uv_unref((uv_handle_t *)&guardian->restart);
+    guardian->open++;
+    code = launch(guardian, reterr);
+    if (code != 0) {
+        guardian_stop(guardian, NULL, NULL);
+        return code;
+    }
+    *ret = guardian;
+    return 0;
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    release(handle->data);
+}
+
+void guardian_stop(struct guardian *guardian, void (*closed)(void *userdata), void *userdata)
+{
+    if (guardian == NULL) {
+        return;
+    }
+    guardian->is_stopping = true;
+    guardian->closed = closed;
+    guardian->closed_userdata = userdata;
+    if (guardian->fatal_slot >= 0) {
+        fatal_remove(guardian->fatal_slot);
+        guardian->fatal_slot = -1;
+    }
+    tell_type(guardian, GUARDIAN_FAREWELL);
+    drop_link(guardian);
+    uv_close((uv_handle_t *)&guardian->restart, timer_closed);
+}
+
+/* ---- What it must know ----------------------------------------------------------------------- */
+
+static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+{
+    struct lookup *lookup = request->data;
+    struct guardian *guardian = lookup->guardian;
+
+    if (status == 0 && !guardian->is_stopping && lookup->generation == guardian->generation) {
+        struct guardian_message *peer = &guardian->peers[lookup->place];
+        memcpy(&peer->peer.address, found->ai_addr, found->ai_addrlen);
+        peer->peer.address_bytes = found->ai_addrlen;
+        resolve_set_port(&peer->peer.address, lookup->port);
+        tell_peers(guardian);
+    } else if (status != 0 && status != UV_ECANCELED) {
+        struct baton_error error;
+        (void)error_set(&error, BATON_ENOENT,
+                        "guardian: the name of peer %zu cannot be resolved (%s): it would get no "
+                        "certificate",
+                        lookup->place + 1, uv_strerror(status));
+        warn(guardian, &error);
+    }
+    uv_freeaddrinfo(found);
+    free(lookup);
+    release(guardian);
+}
+
+static void look_up(struct guardian *guardian, size_t place, const char *host, int port)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct lookup *lookup = calloc(1, sizeof(*lookup));
+    if (lookup == NULL) {
+        return; /* the peer gets no certificate and waits out the lease */
+    }
+    *lookup = (struct lookup){
+        .guardian = guardian, .generation = guardian->generation, .place = place, .port = port};
+    lookup->request.data = lookup;
+    if (uv_getaddrinfo(guardian->options.loop, &lookup->request, on_resolved, host, NULL, &hints) ==
+        0) {
+        guardian->open++;
+    } else {
+        free(lookup);
+    }
+}
+
+void guardian_set_peers(struct guardian *guardian, const struct guardian_peer *peers, size_t count)
+{
+    guardian->generation++;
+    guardian->peer_count = count < GUARDIAN_PEERS_MAX ? count : GUARDIAN_PEERS_MAX;
+    for (size_t i = 0; i < guardian->peer_count; i++) {
+        struct guardian_message *peer = &guardian->peers[i];
+        char host[RESOLVE_HOST_MAX];
+        struct baton_error error;
+        int port;
+
+        *peer = (struct guardian_message){.version = GUARDIAN_VERSION, .type = GUARDIAN_PEER};
+        peer->peer.node = peers[i].node;
+        if (resolve_split(peers[i].address, host, &port, &error) != 0) {
+            warn(guardian, &error);
+        } else if (!resolve_numeric(host, port, &peer->peer.address, &peer->peer.address_bytes)) {
+            peer->peer.address_bytes = 0;
+            look_up(guardian, i, host, port);
+        }
+    }
+    tell_peers(guardian);
+}
+
+void guardian_set_heir(struct guardian *guardian, uint64_t node)
+{
+    atomic_store(&guardian->shared->heir, node);
+}
+
+void guardian_set_victims(struct guardian *guardian, const struct victims *victims)
+{
+    guardian->victims = victims != NULL ? *victims : (struct victims){0};
+    tell_victims(guardian);
+}
+
+void guardian_publish(struct guardian *guardian, instant end)
+{
+    int64_t end_ns = end.ns > 0 ? end.ns : 0;
+    int64_t old_ns = atomic_exchange(&guardian->shared->end_ns, end_ns);
+    /* It sleeps until the old end; only where there was none, or the new one is sooner, must it
+     * be woken. */
+    if (guardian->options.kills_outliving && end_ns > 0 && (old_ns == 0 || end_ns < old_ns)) {
+        tell_type(guardian, GUARDIAN_LEASE);
+    }
+}
+
+int guardian_arm(struct guardian *guardian, void (*void_lease)(void *lease), void *lease,
+                 struct baton_error *reterr)
+{
+    struct fatal_entry entry = {.void_lease = void_lease,
+                                .lease = lease,
+                                .fd = guardian->link != NULL ? guardian->link->fd : -1,
+                                .datagram = &guardian->crash,
+                                .bytes = sizeof(guardian->crash)};
+    int slot;
+
+    guardian->crash =
+        (struct guardian_message){.version = GUARDIAN_VERSION, .type = GUARDIAN_CRASH};
+    slot = fatal_add(&entry);
+    if (slot < 0) {
+        return error_set(reterr, slot,
+                         "more than %d elections in one process guard against fatal "
+                         "signals",
+                         (int)FATAL_ENTRIES_MAX);
+    }
+    guardian->fatal_slot = slot;
+    return 0;
+}
+
+pid_t guardian_pid(const struct guardian *guardian)
+{
+    return guardian->link != NULL ? guardian->link->pid : 0;
+}

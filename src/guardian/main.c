@@ -1,0 +1,265 @@
+/* baton-guardian: waits for its parent to die, and says so.
+ *
+ *        WATCHING ──farewell──────────────────────────────────▶ exit, nothing said
+ *           │ ├────lease outlived (if asked)──▶ kill the parent ─┐
+ *           │ └────crash announced──▶ kill victims, certify ─────┼─▶ wait for the death, exit
+ *           └──────pidfd readable───▶ kill victims, certify ◀────┘        exit
+ *
+ * It is started by the library alone, with a socket to the parent, the parent's own pidfd and a
+ * page shared with it. It allocates nothing, links libc only, and sleeps in one poll(2).
+ */
+#include "guardian/courier.h"
+#include "guardian/protocol.h"
+#include "guardian/victims.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum {
+    VICTIMS_LIMIT_MS = 5000, /* who is not dead by then may live: nothing is certified */
+    EXIT_USAGE = 2,
+};
+
+static const char usage[] =
+    "usage: baton-guardian --inherited\n"
+    "\n"
+    "Started by libbaton, with descriptors that it inherits; of no use by hand.\n"
+    "It waits for its parent to die and hands the peers a death certificate.\n"
+    "See baton-guardian(8).\n";
+
+struct guardian {
+    bool is_configured;
+    bool is_farewell;
+    bool is_crash; /* announced */
+    bool is_socket_open;
+    bool has_killed; /* the parent, for outliving its lease */
+    bool kills_outliving;
+    int alarm_fd;
+    struct certificate certificate;
+    struct victims victims;
+    struct courier courier;
+    struct guardian_shared *shared;
+};
+
+static void add_peer(struct courier *courier, const struct guardian_message *message)
+{
+    if (courier->count < GUARDIAN_PEERS_MAX &&
+        message->peer.address_bytes <= sizeof(message->peer.address)) {
+        courier->peers[courier->count++] = (struct courier_peer){
+            .node = message->peer.node,
+            .address_bytes = message->peer.address_bytes,
+            .address = message->peer.address,
+            .fd = -1,
+        };
+    }
+}
+
+static void take_message(struct guardian *guardian, const struct guardian_message *message)
+{
+    switch ((enum guardian_message_type)message->type) {
+    case GUARDIAN_CONFIGURE:
+        guardian->certificate = message->configure.certificate;
+        guardian->kills_outliving = message->configure.kills_outliving;
+        guardian->is_configured = true;
+        break;
+    case GUARDIAN_PEERS_CLEAR:
+        courier_clear(&guardian->courier);
+        break;
+    case GUARDIAN_PEER:
+        add_peer(&guardian->courier, message);
+        break;
+    case GUARDIAN_VICTIMS:
+        guardian->victims = message->victims;
+        guardian->victims.cgroup[VICTIMS_PATH_MAX - 1] = '\0';
+        guardian->victims.marker[VICTIMS_MARKER_MAX - 1] = '\0';
+        guardian->victims.parent = 0; /* whoever adopted orphans is not the parent any more */
+        break;
+    case GUARDIAN_FAREWELL:
+        guardian->is_farewell = true;
+        break;
+    case GUARDIAN_CRASH:
+        guardian->is_crash = true;
+        break;
+    case GUARDIAN_LEASE: /* was only there to end the sleep */
+    case GUARDIAN_HELLO:
+        break;
+    }
+}
+
+/* Reads all that is there. The end of the socket without a farewell proves nothing: the parent may
+ * live; but connections are worth having from now on. */
+static void drain_socket(struct guardian *guardian)
+{
+    while (guardian->is_socket_open && !guardian->is_farewell) {
+        struct guardian_message message;
+        ssize_t bytes = recv(GUARDIAN_FD_SOCKET, &message, sizeof(message), MSG_DONTWAIT);
+        if (bytes == (ssize_t)sizeof(message) && message.version == GUARDIAN_VERSION) {
+            take_message(guardian, &message);
+        } else if (bytes < 0 && errno == EINTR) {
+            continue;
+        } else if (bytes < 0 && errno == EAGAIN) {
+            return;
+        } else if (bytes <= 0) {
+            guardian->is_socket_open = false;
+            courier_connect(&guardian->courier, atomic_load(&guardian->shared->heir));
+        }
+    }
+}
+
+/* First make it true, then say it. */
+static void certify(struct guardian *guardian)
+{
+    if (!guardian->is_configured) {
+        return;
+    }
+    courier_connect(&guardian->courier, atomic_load(&guardian->shared->heir));
+    if (victims_kill(&guardian->victims, VICTIMS_LIMIT_MS)) {
+        guardian->certificate.heir = atomic_load(&guardian->shared->heir);
+        courier_deliver(&guardian->courier, &guardian->certificate);
+    }
+}
+
+/* Kills a parent that has outlived its lease; else sets the alarm to the lease's end, which is one
+ * wake-up for each lease, however often it is renewed. */
+static void guard_lease(struct guardian *guardian)
+{
+    int64_t end_ns = atomic_load(&guardian->shared->end_ns);
+    struct itimerspec alarm = {
+        .it_value = {.tv_sec = end_ns / 1000000000, .tv_nsec = end_ns % 1000000000}};
+
+    if (!guardian->kills_outliving || guardian->has_killed || end_ns <= 0) {
+        return;
+    }
+    if (clock_now().ns < end_ns) {
+        (void)timerfd_settime(guardian->alarm_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
+        return;
+    }
+    guardian->has_killed = true;
+    (void)pidfd_send_signal(GUARDIAN_FD_PARENT, SIGKILL, NULL, 0); /* ESRCH: dead already */
+    (void)victims_kill(&guardian->victims, VICTIMS_LIMIT_MS);      /* certify() looks again */
+}
+
+/* Sleeps until the parent dies, says something, or its lease ought to have been renewed. True: the
+ * parent is dead. */
+static bool sleep_and_look(struct guardian *guardian)
+{
+    struct pollfd polls[3] = {
+        {.fd = GUARDIAN_FD_PARENT, .events = POLLIN},
+        {.fd = guardian->is_socket_open ? GUARDIAN_FD_SOCKET : -1, .events = POLLIN},
+        {.fd = guardian->alarm_fd, .events = POLLIN},
+    };
+    uint64_t expirations;
+
+    (void)poll(polls, 3, -1);
+    if (polls[2].revents != 0) {
+        (void)!read(guardian->alarm_fd, &expirations, sizeof(expirations)); /* else it rings on */
+    }
+    drain_socket(guardian);
+    return polls[0].revents != 0;
+}
+
+static void watch(struct guardian *guardian)
+{
+    bool has_certified = false;
+    for (;;) {
+        bool is_dead = sleep_and_look(guardian);
+        if (guardian->is_farewell) {
+            return;
+        }
+        if (!has_certified && (is_dead || guardian->is_crash)) {
+            certify(guardian);
+            has_certified = true;
+        }
+        if (is_dead) {
+            return;
+        }
+        if (!has_certified) {
+            guard_lease(guardian);
+        }
+    }
+}
+
+/* Becomes a process that its parent's terminal, session and descriptors do not reach. The first
+ * process ends at once: the parent waits for it, so that no child is left that a program which
+ * waits for "any child" would stumble upon. */
+static bool detach(void)
+{
+    static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                  SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM};
+    pid_t child = fork();
+    if (child != 0) {
+        _exit(child < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+    }
+    (void)setsid(); /* cannot fail after a fork */
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++) {
+        (void)signal(ignored[i], SIG_IGN);
+    }
+    (void)close_range(GUARDIAN_FD_SHARED + 1, ~0U, 0);
+    return chdir("/") == 0;
+}
+
+/* What may be refused without harm. */
+static void harden(void)
+{
+    int null = open("/dev/null", O_RDWR);
+    int score;
+
+    for (int fd = 0; null >= 0 && fd <= 2; fd++) {
+        (void)dup2(null, fd);
+    }
+    if (null > GUARDIAN_FD_SHARED) {
+        (void)close(null);
+    }
+    (void)prctl(PR_SET_NAME, "baton-guardian");
+    (void)prctl(PR_SET_DUMPABLE, 0); /* nobody reads the secret */
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (score >= 0) {
+        (void)!write(score, "-900", 4); /* needs a privilege */
+        (void)close(score);
+    }
+}
+
+static bool greet(void)
+{
+    struct guardian_message hello = {
+        .version = GUARDIAN_VERSION, .type = GUARDIAN_HELLO, .pid = getpid()};
+    return send(GUARDIAN_FD_SOCKET, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello);
+}
+
+int main(int argc, char **argv)
+{
+    static struct guardian guardian;
+
+    if (argc != 2 || strcmp(argv[1], "--inherited") != 0) {
+        bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
+        (void)fputs(usage, is_help ? stdout : stderr);
+        return is_help ? EXIT_SUCCESS : EXIT_USAGE;
+    }
+    guardian.shared =
+        mmap(NULL, sizeof(*guardian.shared), PROT_READ, MAP_SHARED, GUARDIAN_FD_SHARED, 0);
+    if (guardian.shared == MAP_FAILED) {
+        return EXIT_USAGE; /* not started by the library */
+    }
+    if (!detach()) {
+        return EXIT_FAILURE;
+    }
+    harden();
+    guardian.alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    guardian.is_socket_open = true;
+    (void)greet(); /* a parent that is gone already is seen by its pidfd */
+    watch(&guardian);
+    return EXIT_SUCCESS;
+}

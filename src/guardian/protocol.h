@@ -1,0 +1,61 @@
+/* What a leader tells its guardian: datagrams on a socket pair, and two words that both map.
+ *
+ * Both ends are of one build on one host, so the structs are their own wire format; the version
+ * catches an old guardian next to a new library. A parent that dies has its last datagrams still
+ * waiting in the socket: the guardian reads them all before it acts.
+ *
+ *   parent → guardian   CONFIGURE once · PEERS_CLEAR, PEER… · VICTIMS · LEASE · FAREWELL · CRASH
+ *   guardian → parent   HELLO once
+ */
+#ifndef GUARDIAN_PROTOCOL_H
+#define GUARDIAN_PROTOCOL_H
+
+#include "guardian/certificate.h"
+#include "guardian/victims.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+enum { GUARDIAN_VERSION = 1, GUARDIAN_PEERS_MAX = 64 };
+
+/* Where the guardian finds what it inherits. */
+enum { GUARDIAN_FD_SOCKET = 3, GUARDIAN_FD_PARENT = 4, GUARDIAN_FD_SHARED = 5 };
+
+enum guardian_message_type {
+    GUARDIAN_HELLO = 1,   /* .pid */
+    GUARDIAN_CONFIGURE,   /* .configure */
+    GUARDIAN_PEERS_CLEAR, /* forget all peers; followed by each of the new */
+    GUARDIAN_PEER,        /* .peer */
+    GUARDIAN_VICTIMS,     /* .victims: all, each time */
+    GUARDIAN_LEASE,       /* the shared end was 0 and is no longer: look at it */
+    GUARDIAN_FAREWELL,    /* a clean end: certify nothing */
+    GUARDIAN_CRASH,       /* the lease is void for good, death will follow: certify now */
+};
+
+struct guardian_message {
+    uint16_t version; /* GUARDIAN_VERSION */
+    uint16_t type;
+    union {
+        pid_t pid;
+        struct {
+            struct certificate certificate; /* but for the heir, which is shared */
+            bool kills_outliving;           /* kill a parent that outlives the shared end */
+        } configure;
+        struct {
+            uint64_t node;
+            socklen_t address_bytes;
+            struct sockaddr_storage address;
+        } peer;
+        struct victims victims;
+    };
+};
+
+/* In a memfd that both map; a child that the parent forks does not have it. */
+struct guardian_shared {
+    _Atomic int64_t end_ns; /* CLOCK_BOOTTIME; 0: does not lead */
+    _Atomic uint64_t heir;  /* 0: nobody in particular */
+};
+
+#endif

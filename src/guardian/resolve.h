@@ -1,0 +1,23 @@
+/* "HOST:PORT" to a socket address; inside the guardian layer only. */
+#ifndef GUARDIAN_RESOLVE_H
+#define GUARDIAN_RESOLVE_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+enum { RESOLVE_HOST_MAX = 112 };
+
+/* Takes "HOST:PORT" or "[HOST]:PORT" apart. BATON_EINVAL names the address. */
+int resolve_split(const char *address, char host[RESOLVE_HOST_MAX], int *ret_port,
+                  struct baton_error *reterr);
+
+/* False: the host is a name, not numbers. */
+bool resolve_numeric(const char *host, int port, struct sockaddr_storage *ret,
+                     socklen_t *ret_bytes);
+
+void resolve_set_port(struct sockaddr_storage *address, int port);
+
+#endif
