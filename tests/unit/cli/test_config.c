@@ -66,6 +66,9 @@ static void what_is_wrong_is_refused_with_its_line(void **state)
         {"node: a\n---\nnode: b\n", "second document"},
         {"node: \"a\n", "YAML"},
         {"node: *x\n", ""},
+        {"%YAML 1.2\n---\nnode: a\n", "directives"},
+        {"%~\xff\xff:\xa5 !-", "UTF-8"},
+        {"node: a\x01\n", "control character"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
