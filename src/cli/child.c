@@ -1,4 +1,5 @@
 #include "cli/child.h"
+#include "cli/supervise.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +18,7 @@ struct child {
     int pidfd;
     uv_poll_t end;
     uv_timer_t limit;
+    uv_signal_t orphans; /* SIGCHLD: adopted ones end */
     instant kill_at;
     int exit_code;
     int open_handles;
@@ -26,16 +27,20 @@ struct child {
 /* ---- Environment ------------------------------------------------------------------------------
  */
 
-enum { OWN_VARIABLES = 3 };
+enum { OWN_VARIABLES = 4 };
+
+/* What CMD left behind is killed while the loop waits: this long at most. */
+enum { REST_LIMIT_MS = 200 };
 
 static bool is_own(const char *entry)
 {
     return strncmp(entry, "BATON_EPOCH=", 12) == 0 || strncmp(entry, "BATON_ELECTION=", 15) == 0 ||
-           strncmp(entry, "BATON_NODE=", 11) == 0;
+           strncmp(entry, "BATON_NODE=", 11) == 0 || strncmp(entry, "BATON_RUN=", 10) == 0;
 }
 
-/* environ with our three variables in front; the array is malloc'ed, and `space` holds ours. */
-static char **make_environment(const struct child_config *config, char space[static 3][192])
+/* environ with our variables in front; the array is malloc'ed, and `space` holds ours. */
+static char **make_environment(const struct child_config *config,
+                               char space[static OWN_VARIABLES][192])
 {
     size_t count = 0;
     while (environ[count]) {
@@ -49,6 +54,7 @@ static char **make_environment(const struct child_config *config, char space[sta
     (void)snprintf(space[0], sizeof(space[0]), "BATON_EPOCH=%" PRIu64, config->epoch);
     (void)snprintf(space[1], sizeof(space[1]), "BATON_ELECTION=%s", config->election);
     (void)snprintf(space[2], sizeof(space[2]), "BATON_NODE=%s", config->node);
+    (void)snprintf(space[3], sizeof(space[3]), "%s", supervise_variable(config->supervise));
     for (size_t i = 0; i < OWN_VARIABLES; i++) {
         ret[i] = space[i];
     }
@@ -74,8 +80,7 @@ static void become_child(const struct child_config *config, char *const *environ
     }
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setpgid(0, 0);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) {
+    if (supervise_enter(config->supervise, parent)) {
         (void)execvpe(config->argv[0], config->argv, environment);
     }
     int errnum = errno;
@@ -112,7 +117,7 @@ static int spawn(struct child *child, struct baton_error *reterr)
     free(environment);
     close(report[1]);
     if (child->pid > 0) {
-        (void)setpgid(child->pid, child->pid);
+        supervise_track(config->supervise, child->pid);
         errnum = wait_exec(report[0]);
     }
     close(report[0]);
@@ -144,6 +149,7 @@ static void close_handles(struct child *child)
 {
     uv_close((uv_handle_t *)&child->end, on_handle_closed);
     uv_close((uv_handle_t *)&child->limit, on_handle_closed);
+    uv_close((uv_handle_t *)&child->orphans, on_handle_closed);
 }
 
 static void on_end(uv_poll_t *handle, int status, int events)
@@ -155,10 +161,19 @@ static void on_end(uv_poll_t *handle, int status, int events)
     if (waitpid(child->pid, &wait_status, WNOHANG) != child->pid) {
         return;
     }
-    (void)kill(-child->pid, SIGKILL); /* those of its group that it left behind */
+    (void)supervise_kill(child->config.supervise, REST_LIMIT_MS); /* those that it left behind */
+    child->config.supervise->victims.group = 0; /* the number may be given to another from now on */
+    supervise_reap(child->config.supervise);
     child->exit_code =
         WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
     close_handles(child);
+}
+
+static void on_orphan(uv_signal_t *handle, int number)
+{
+    struct child *child = handle->data;
+    (void)number;
+    supervise_reap(child->config.supervise);
 }
 
 static void on_limit(uv_timer_t *timer)
@@ -188,8 +203,11 @@ int child_start(struct child **ret, const struct child_config *config, struct ba
         return code;
     }
     (void)uv_timer_init(config->loop, &child->limit);
-    child->end.data = child->limit.data = child;
-    child->open_handles = 2;
+    (void)uv_signal_init(config->loop, &child->orphans);
+    child->end.data = child->limit.data = child->orphans.data = child;
+    child->open_handles = 3;
+    (void)uv_signal_start(&child->orphans, on_orphan, SIGCHLD);
+    uv_unref((uv_handle_t *)&child->orphans);
     (void)uv_poll_start(&child->end, UV_READABLE, on_end);
     *ret = child;
     return 0;
@@ -232,5 +250,9 @@ void child_limit(struct child *child, instant kill_at)
 
 void child_kill(struct child *child)
 {
-    child_signal(child, SIGKILL);
+    if (!uv_is_closing((uv_handle_t *)&child->end)) {
+        struct victims all = child->config.supervise->victims;
+        all.parent = getpid();
+        (void)victims_signal(&all, SIGKILL); /* on_end looks whether it was enough */
+    }
 }

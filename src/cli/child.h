@@ -1,7 +1,8 @@
-/* CMD of `baton run` and `baton once`: a process group that never outlives this process.
+/* CMD of `baton run` and `baton once`: it and its offspring never outlive this process.
  *
- * The child gets a process group of its own, and SIGKILL from the kernel when its parent dies. Its
- * end is seen through its pidfd, on the loop, and whoever is left of the group is killed then.
+ * The child gets a process group of its own, and SIGKILL from the kernel when its parent dies; what
+ * it starts is kept track of by supervise.h. Its end is seen through its pidfd, on the loop, and
+ * whoever is left is killed then.
  */
 #ifndef CLI_CHILD_H
 #define CLI_CHILD_H
@@ -14,11 +15,13 @@
 #include <uv.h>
 
 struct child; /* opaque */
+struct supervise;
 
 struct child_config {
     uv_loop_t *loop;
-    char *const *argv; /* ended by NULL; found through PATH */
-    const char *node;  /* BATON_NODE */
+    struct supervise *supervise; /* initialised; outlives the child */
+    char *const *argv;           /* ended by NULL; found through PATH */
+    const char *node;            /* BATON_NODE */
     const char *election;
     uint64_t epoch;
     /* It is dead: exit_code is its own, or 128 + the signal's number. The child is freed after the

@@ -8,6 +8,7 @@
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/member.h"
+#include "cli/supervise.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ struct once {
     char key[KEY_BYTES];
     bool is_leaving;
     bool is_asking; /* a read is under way */
-    int exit_code;  /* of CMD, while it is being written */
+    struct supervise supervise;
+    int exit_code; /* of CMD, while it is being written */
     int result;
 };
 
@@ -134,6 +136,7 @@ static void start(struct once *once, uint64_t epoch)
 {
     struct baton_error error;
     struct child_config config = {.loop = &once->loop,
+                                  .supervise = &once->supervise,
                                   .argv = once->invocation->argv + 1,
                                   .node = member_node(once->member),
                                   .election = member_election(once->member),
@@ -272,7 +275,9 @@ int once_main(const struct invocation *invocation)
     once.logger = member_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)uv_loop_init(&once.loop);
-    int code = run_all(&once, &error);
+    int code = supervise_init(&once.supervise, &error);
+    code = code ? code : run_all(&once, &error);
+    supervise_fini(&once.supervise);
     (void)uv_loop_close(&once.loop);
     logger_free(once.logger);
     return code ? command_fail(invocation, &error) : once.result;

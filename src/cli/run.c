@@ -14,6 +14,7 @@
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/member.h"
+#include "cli/supervise.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -37,6 +38,7 @@ struct run {
     struct logger *logger;
     struct member *member;
     struct child *child; /* NULL: none lives */
+    struct supervise supervise;
     enum run_state state;
     bool is_told; /* to end, by a signal */
     int result;
@@ -96,6 +98,7 @@ static void start(struct run *run, uint64_t epoch)
 {
     struct baton_error error;
     struct child_config config = {.loop = &run->loop,
+                                  .supervise = &run->supervise,
                                   .argv = run->invocation->argv,
                                   .node = member_node(run->member),
                                   .election = member_election(run->member),
@@ -266,7 +269,9 @@ int run_main(const struct invocation *invocation)
     struct baton_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
     (void)uv_loop_init(&run.loop);
-    int code = run_all(&run, &error);
+    int code = supervise_init(&run.supervise, &error);
+    code = code ? code : run_all(&run, &error);
+    supervise_fini(&run.supervise);
     (void)uv_loop_close(&run.loop);
     logger_free(run.logger);
     return code ? command_fail(invocation, &error) : run.result;

@@ -72,7 +72,7 @@ void guardian_publish(struct guardian *guardian, instant end);
 int guardian_arm(struct guardian *guardian, void (*void_lease)(void *lease), void *lease,
                  struct baton_error *reterr);
 
-/* Of the running guardian; 0 until it has greeted. Who kills this process's orphans spares it. */
+/* Of the running guardian; 0 until it has greeted. */
 pid_t guardian_pid(const struct guardian *guardian);
 
 /* Where the program is: beside this executable, else in ../libexec/baton, else in the folder

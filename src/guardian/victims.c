@@ -24,6 +24,7 @@ struct process {
     pid_t parent;
     pid_t group;
     char state;
+    bool is_guardian; /* by its name */
 };
 
 static bool read_stat(pid_t pid, struct process *ret)
@@ -47,6 +48,7 @@ static bool read_stat(pid_t pid, struct process *ret)
     text[bytes] = '\0';
     after_name = strrchr(text, ')'); /* the name may hold anything, brackets too */
     ret->pid = pid;
+    ret->is_guardian = strstr(text, " (baton-guardian)") != NULL;
     return after_name != NULL &&
            sscanf(after_name + 1, " %c %d %d", &ret->state, &ret->parent, &ret->group) == 3;
 }
@@ -82,12 +84,11 @@ static bool environ_holds(pid_t pid, const char *marker)
 
 static bool is_victim(const struct victims *victims, const struct process *process)
 {
-    if (process->state == 'Z' || process->state == 'X' || process->pid == getpid() ||
-        process->pid == victims->spared) {
+    if (process->state == 'Z' || process->state == 'X' || process->pid == getpid()) {
         return false;
     }
     return (victims->group != 0 && process->group == victims->group) ||
-           (victims->parent != 0 && process->parent == victims->parent) ||
+           (victims->parent != 0 && process->parent == victims->parent && !process->is_guardian) ||
            (victims->marker[0] != '\0' && environ_holds(process->pid, victims->marker));
 }
 

@@ -5,7 +5,8 @@
  *   cgroup   every process in it, whatever it did since; exact; where one could be made
  *   group    the process group; a process leaves it by setsid(2)
  *   marker   "NAME=value" in the environment, inherited by who left the group and lost its parent
- *   parent   children of this process, such as orphans that a subreaper adopted
+ *   parent   children of this process, such as orphans that a subreaper adopted; but for
+ *            a guardian, which detaches itself and so becomes one of them
  *
  * libc only: the guardian uses it, and so does the supervisor of `baton run`.
  */
@@ -20,7 +21,6 @@ enum { VICTIMS_PATH_MAX = 512, VICTIMS_MARKER_MAX = 64 };
 struct victims {
     pid_t group;                     /* 0: none */
     pid_t parent;                    /* 0: none */
-    pid_t spared;                    /* never touched, though a child of `parent`; 0: nobody */
     char cgroup[VICTIMS_PATH_MAX];   /* its folder; "": none */
     char marker[VICTIMS_MARKER_MAX]; /* "": none */
 };

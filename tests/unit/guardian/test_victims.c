@@ -86,19 +86,24 @@ static void a_marker_matches_whole_variables_only(void **state)
     assert_int_equal(victims_signal(&(struct victims){.marker = "BATON_TEST_PREFIX=1234"}, 0), 0);
 }
 
-static void a_spared_child_is_not_touched(void **state)
+static int sleep_as_guardian(void *userdata)
+{
+    (void)prctl(PR_SET_NAME, "baton-guardian");
+    return sleep_for_ever(userdata);
+}
+
+static void a_guardian_among_the_orphans_is_not_touched(void **state)
 {
     int ready[2];
     pid_t spared, other, pid;
     (void)state;
 
     assert_int_equal(pipe(ready), 0);
-    spared = process_fork(sleep_for_ever, &ready[1]);
+    spared = process_fork(sleep_as_guardian, &ready[1]);
     other = process_fork(sleep_for_ever, &ready[1]);
     process_read(ready[0], &pid, sizeof(pid));
     process_read(ready[0], &pid, sizeof(pid));
-    assert_true(
-        victims_kill(&(struct victims){.parent = getpid(), .spared = spared}, PROCESS_PATIENCE_MS));
+    assert_true(victims_kill(&(struct victims){.parent = getpid()}, PROCESS_PATIENCE_MS));
     assert_true(process_lives(spared));
     assert_false(process_lives(other));
     process_end(spared);
@@ -120,7 +125,7 @@ int main(void)
         cmocka_unit_test(a_process_group_dies_whole),
         cmocka_unit_test(who_left_group_and_parent_is_found_by_the_marker),
         cmocka_unit_test(a_marker_matches_whole_variables_only),
-        cmocka_unit_test(a_spared_child_is_not_touched),
+        cmocka_unit_test(a_guardian_among_the_orphans_is_not_touched),
         cmocka_unit_test(nobody_to_kill_is_a_success),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

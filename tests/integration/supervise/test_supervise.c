@@ -1,0 +1,244 @@
+/* CMD, its children and its strays end with the wrapper, however that ends. */
+#include "cli/child.h"
+#include "cli/supervise.h"
+#include "cmocka_all.h"
+#include "guardian/certificate.h"
+#include "guardian/guardian.h"
+#include "lib/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Reports the pids of CMD, of a child and of one that left group, session and parent. */
+#define FAMILY                                                                                     \
+    "sleep 1000 & printf '%%08d' $! >&%d; "                                                        \
+    "(setsid sh -c 'printf \"%%08d\" $$ >&%d; exec sleep 1001' &) ; printf '%%08d' $$ >&%d; "
+
+enum { FAMILY_SIZE = 3 };
+
+struct scene {
+    const char *last; /* command of CMD after FAMILY */
+    const char *const *argv;
+    int report[2];
+    int port; /* of a peer; 0: no guardian */
+    bool kills_outliving;
+    bool stops; /* SIGTERM at once, SIGKILL soon */
+    bool without_cgroup;
+};
+
+static struct supervise supervise;
+
+static void on_child_exit(void *userdata, int exit_code)
+{
+    (void)userdata;
+    supervise_fini(&supervise);
+    _exit(exit_code);
+}
+
+static void start_guardian(uv_loop_t *loop, const struct scene *scene)
+{
+    struct guardian *guardian;
+    struct guardian_options options = {
+        .loop = loop, .kills_outliving = scene->kills_outliving, .program = GUARDIAN_PROGRAM};
+    char address[32];
+    struct guardian_peer peer = {.node = 1, .address = address};
+
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%d", scene->port);
+    if (guardian_start(&guardian, &options, NULL) != 0) {
+        _exit(99);
+    }
+    guardian_set_peers(guardian, &peer, 1);
+    guardian_set_victims(guardian, &supervise.victims);
+    if (scene->kills_outliving) {
+        guardian_publish(guardian, instant_add(clock_now(), SPAN_MS(500)));
+    }
+}
+
+static int wrap(void *userdata)
+{
+    const struct scene *scene = userdata;
+    char script[512];
+    char *family[] = {(char *)"sh", (char *)"-c", script, NULL};
+    uv_loop_t loop;
+    struct child *child;
+    struct child_config config = {.loop = &loop,
+                                  .supervise = &supervise,
+                                  .argv = scene->argv ? (char *const *)scene->argv : family,
+                                  .node = "a",
+                                  .election = "e",
+                                  .epoch = 7,
+                                  .on_exit = on_child_exit};
+    int out = scene->report[1], code;
+
+    (void)uv_loop_init(&loop);
+    if (supervise_init(&supervise, NULL) != 0) {
+        return 99;
+    }
+    if (scene->without_cgroup && supervise.procs_fd >= 0) {
+        close(supervise.procs_fd);
+        (void)rmdir(supervise.victims.cgroup);
+        supervise.procs_fd = -1;
+        supervise.victims.cgroup[0] = '\0';
+    }
+    int used = snprintf(script, sizeof(script), FAMILY, out, out, out);
+    (void)snprintf(script + used, sizeof(script) - (size_t)used, "%s",
+                   scene->last ? scene->last : "");
+    if (scene->port != 0) {
+        start_guardian(&loop, scene);
+    }
+    (void)fcntl(out, F_SETFD, 0);
+    code = child_start(&child, &config, NULL);
+    if (code != 0) {
+        return -code;
+    }
+    if (scene->stops) {
+        child_stop(child, instant_add(clock_now(), SPAN_MS(100)));
+    }
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    return 98;
+}
+
+static pid_t start(struct scene *scene)
+{
+    assert_int_equal(pipe2(scene->report, O_CLOEXEC), 0);
+    return process_fork(wrap, scene);
+}
+
+static void read_family(struct scene *scene, pid_t family[FAMILY_SIZE])
+{
+    for (int i = 0; i < FAMILY_SIZE; i++) {
+        char number[9] = {0};
+        process_read(scene->report[0], number, 8);
+        family[i] = (pid_t)atoi(number);
+        assert_true(family[i] > 1);
+    }
+}
+
+static void finish(struct scene *scene)
+{
+    close(scene->report[0]);
+    close(scene->report[1]);
+}
+
+static void expect_certificate(int listener)
+{
+    uint8_t frame[CERTIFICATE_BYTES];
+    int fd = process_accept(listener);
+    process_read(fd, frame, sizeof(frame));
+    close(fd);
+}
+
+static void the_exit_code_is_cmds_own_and_strays_are_dead(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        struct scene scene = {.last = "exit 37", .without_cgroup = i == 1};
+        pid_t family[FAMILY_SIZE], wrapper = start(&scene);
+        (void)state;
+        read_family(&scene, family);
+        assert_int_equal(WEXITSTATUS(process_wait(wrapper)), 37);
+        for (int j = 0; j < FAMILY_SIZE; j++) {
+            assert_false(process_lives(family[j]));
+        }
+        finish(&scene);
+    }
+}
+
+static void a_signal_is_told_as_128_plus_its_number(void **state)
+{
+    struct scene scene = {.last = "kill -USR1 $$"};
+    pid_t wrapper = start(&scene);
+    (void)state;
+    assert_int_equal(WEXITSTATUS(process_wait(wrapper)), 128 + SIGUSR1);
+    finish(&scene);
+}
+
+static void who_ignores_sigterm_is_killed_in_time(void **state)
+{
+    static const char *const argv[] = {"sh", "-c",
+                                       "trap '' TERM; while :; do sleep 1000 & wait; done", NULL};
+    struct scene scene = {.argv = argv, .stops = true};
+    pid_t wrapper = start(&scene);
+    int code;
+    (void)state;
+    code = WEXITSTATUS(process_wait(wrapper));
+    assert_true(code == 128 + SIGKILL || code == 128 + SIGTERM); /* before the trap: TERM */
+    finish(&scene);
+}
+
+static void a_program_that_is_not_there_is_told_apart(void **state)
+{
+    static const char *const argv[] = {"/nowhere/program", NULL};
+    struct scene scene = {.argv = argv};
+    (void)state;
+    assert_int_equal(WEXITSTATUS(process_wait(start(&scene))), -BATON_ENOENT);
+    finish(&scene);
+}
+
+static void a_killed_wrapper_takes_all_with_it_before_it_is_certified(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        struct scene scene = {.last = "sleep 1002", .without_cgroup = i == 1};
+        int listener = process_listen(&scene.port);
+        pid_t family[FAMILY_SIZE], wrapper = start(&scene);
+        (void)state;
+        read_family(&scene, family);
+        process_end(wrapper);
+        expect_certificate(listener);
+        for (int j = 0; j < FAMILY_SIZE; j++) {
+            assert_false(process_lives(family[j]));
+        }
+        close(listener);
+        finish(&scene);
+    }
+}
+
+static void cmd_dies_with_the_wrapper_without_a_guardian_too(void **state)
+{
+    struct scene scene = {.last = "exec sleep 1002", .without_cgroup = true};
+    pid_t family[FAMILY_SIZE], wrapper = start(&scene);
+    (void)state;
+    read_family(&scene, family);
+    process_end(wrapper);
+    process_wait_gone(family[2]);
+    (void)kill(family[0], SIGKILL); /* what only a guardian would have killed */
+    (void)kill(family[1], SIGKILL);
+    finish(&scene);
+}
+
+static void a_stopped_wrapper_is_killed_with_all_its_own(void **state)
+{
+    struct scene scene = {.last = "sleep 1002", .kills_outliving = true};
+    int listener = process_listen(&scene.port), status;
+    pid_t family[FAMILY_SIZE], wrapper = start(&scene);
+    (void)state;
+    read_family(&scene, family);
+    (void)kill(wrapper, SIGSTOP);
+    expect_certificate(listener);
+    status = process_wait(wrapper);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+    for (int j = 0; j < FAMILY_SIZE; j++) {
+        assert_false(process_lives(family[j]));
+    }
+    close(listener);
+    finish(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_exit_code_is_cmds_own_and_strays_are_dead),
+        cmocka_unit_test(a_signal_is_told_as_128_plus_its_number),
+        cmocka_unit_test(who_ignores_sigterm_is_killed_in_time),
+        cmocka_unit_test(a_program_that_is_not_there_is_told_apart),
+        cmocka_unit_test(a_killed_wrapper_takes_all_with_it_before_it_is_certified),
+        cmocka_unit_test(cmd_dies_with_the_wrapper_without_a_guardian_too),
+        cmocka_unit_test(a_stopped_wrapper_is_killed_with_all_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
