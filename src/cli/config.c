@@ -1,6 +1,5 @@
 #include "cli/config.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <jansson.h>
 #include <libfyaml.h>

@@ -2,9 +2,9 @@
 #include "cli/member_internal.h"
 
 #include "base/buffer.h"
+#include "base/invariant.h"
 #include "cli/groups.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static char *join_list(const struct options *options, const char *name)
 
 static void add_option(struct gathering *gathering, const char *key, const char *value)
 {
-    assert(gathering->count < MEMBER_OPTIONS_MAX);
+    INVARIANT(gathering->count < MEMBER_OPTIONS_MAX);
     gathering->found[gathering->count++] = (struct provider_option){key, value};
 }
 

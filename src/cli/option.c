@@ -1,8 +1,8 @@
 #include "cli/option.h"
 
+#include "base/invariant.h"
 #include "cli/value.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -40,8 +40,8 @@ static void add_value(void *userdata, const struct option_group *group,
 {
     struct options *options = userdata;
     (void)group;
-    assert(options->count < OPTIONS_MAX);
-    assert(strlen(spec->name) < OPTION_NAME_MAX);
+    INVARIANT(options->count < OPTIONS_MAX);
+    INVARIANT(strlen(spec->name) < OPTION_NAME_MAX);
     options->values[options->count++] = (struct value){.spec = spec};
 }
 
@@ -303,14 +303,14 @@ int options_take_environment(struct options *options, struct baton_error *reterr
 static const struct value *value_of(const struct options *options, const char *name)
 {
     const struct value *value = find_value(options, name);
-    assert(value);
+    INVARIANT(value);
     return value;
 }
 
 static const char *text_of(const struct options *options, const char *name, enum option_type type)
 {
     const struct value *value = value_of(options, name);
-    assert(value->spec->type == type);
+    INVARIANT(value->spec->type == type);
     return value->count > 0 ? value->items[0] : value->spec->initial;
 }
 
@@ -335,7 +335,7 @@ bool options_flag(const struct options *options, const char *name)
 const char *options_text(const struct options *options, const char *name)
 {
     const struct value *value = value_of(options, name);
-    assert(value->spec->type != OPTION_LIST && value->spec->type != OPTION_FLAG);
+    INVARIANT(value->spec->type != OPTION_LIST && value->spec->type != OPTION_FLAG);
     return value->count > 0 ? value->items[0] : value->spec->initial;
 }
 
@@ -346,8 +346,7 @@ int64_t options_number(const struct options *options, const char *name)
     int64_t number = 0;
     if (text) {
         int code = value_number(text, spec->min, spec->max, &number, NULL);
-        assert(code == 0);
-        (void)code;
+        INVARIANT(code == 0);
     }
     return number;
 }
@@ -358,8 +357,7 @@ span options_duration(const struct options *options, const char *name)
     span length = {0};
     if (text) {
         int code = value_duration(text, &length, NULL);
-        assert(code == 0);
-        (void)code;
+        INVARIANT(code == 0);
     }
     return length;
 }
@@ -370,8 +368,7 @@ void options_range(const struct options *options, const char *name, span *ret_mi
     *ret_min = *ret_max = (span){0};
     if (text) {
         int code = value_range(text, ret_min, ret_max, NULL);
-        assert(code == 0);
-        (void)code;
+        INVARIANT(code == 0);
     }
 }
 
@@ -383,6 +380,6 @@ size_t options_count(const struct options *options, const char *name)
 const char *options_item(const struct options *options, const char *name, size_t index)
 {
     const struct value *value = value_of(options, name);
-    assert(index < value->count);
+    INVARIANT(index < value->count);
     return value->items[index];
 }

@@ -199,6 +199,18 @@ static void on_connection(uv_stream_t *listener, int status)
     }
 }
 
+/* A socket that somebody still listens on is not stale: its owner lives. */
+static bool is_listened_on(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int connected = fd < 0 ? -1 : connect(fd, (const struct sockaddr *)address, sizeof(*address));
+    bool is_live = connected == 0 || (fd >= 0 && errno == EAGAIN);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is_live;
+}
+
 /* Bound by hand, since the mode must be right from the first moment. */
 static int bind_socket(const char *path, struct baton_error *reterr)
 {
@@ -210,6 +222,11 @@ static int bind_socket(const char *path, struct baton_error *reterr)
                          path, sizeof(address.sun_path) - 1);
     }
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    if (is_listened_on(&address)) {
+        return error_set(reterr, BATON_EBUSY,
+                         "%s: a running node listens there; give each node a directory of its own",
+                         path);
+    }
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     (void)unlink(path);
     if (fd < 0 || fchmod(fd, 0600) != 0 ||
@@ -269,7 +286,7 @@ void control_server_close(struct control_server *server)
         return;
     }
     server->is_closing = true;
-    if (uv_is_active((uv_handle_t *)&server->pipe)) {
+    if (uv_is_active((uv_handle_t *)&server->pipe)) { /* it is ours: it listens */
         (void)unlink(server->path);
     }
     while (server->clients) {

@@ -152,6 +152,20 @@ static void a_line_without_end_is_bounded(void **state)
     a_request_gets_one_answer(state); /* and the server goes on */
 }
 
+static void a_living_servers_socket_is_not_taken_over(void **state)
+{
+    struct world *world = *state;
+    struct control_server *second;
+    struct baton_error error;
+    uv_loop_t loop;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(control_server_open(&second, &loop, world->path, on_request, NULL, &error),
+                     BATON_EBUSY);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    a_request_gets_one_answer(state);
+}
+
 static void nobody_listening_is_unavailable(void **state)
 {
     struct baton_error error;
@@ -188,6 +202,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_socket_is_for_its_owner_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_object_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_line_without_end_is_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_living_servers_socket_is_not_taken_over, setup, teardown),
         cmocka_unit_test(nobody_listening_is_unavailable),
         cmocka_unit_test(a_path_longer_than_the_kernel_allows_is_named),
     };
