@@ -1,0 +1,82 @@
+/* WebSocket and HTTP on one port, with libwebsockets over a libuv loop of ours.
+ *
+ * A WebSocket connection is a number: its messages arrive whole, and what is sent to it waits in a
+ * bounded queue of its own until the peer reads. HTTP answers GET and HEAD. With a token, both must
+ * show it (Authorization: Bearer …), except /healthz and /readyz. A page in a browser cannot drive
+ * the worker: an upgrade with an Origin is refused. Nobody can hold a place for ever: silent peers
+ * are pinged and cut off, headers have a time limit, connections a number.
+ *
+ * One thread: the loop's. Hooks are called on it and may call server_send and server_drop, but
+ * not close the server.
+ */
+#ifndef DETECTOR_SERVER_H
+#define DETECTOR_SERVER_H
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+enum {
+    SERVER_CONNECTIONS_MAX = 2048,
+    SERVER_BACKLOG_MAX = 4 << 20,  /* bytes that wait for one WebSocket peer to read */
+    SERVER_ANSWERS_MAX = 64 << 20, /* bytes of HTTP answers that wait, all together; then 503 */
+    SERVER_BODY_MAX = 32 << 20,    /* bytes of one HTTP answer */
+    SERVER_PATH_MAX = 1024,        /* bytes of a decoded path */
+    SERVER_TOKEN_MAX = 256,
+};
+
+struct http_question {
+    const char *path;  /* decoded, always begins with a slash */
+    const char *query; /* "crop=1&…", or "" */
+    const char *etag;  /* of If-None-Match, or "" */
+};
+
+struct http_reply {
+    unsigned status;
+    const char *type;   /* of the content; static */
+    char etag[64];      /* quoted, or "": none, and then the answer is not to be stored */
+    struct buffer body; /* an empty one of SERVER_BODY_MAX */
+};
+
+struct server_hooks {
+    void (*connected)(void *userdata, uint64_t peer);
+    void (*disconnected)(void *userdata, uint64_t peer);
+    void (*received)(void *userdata, uint64_t peer, const char *bytes, size_t count);
+    void (*drained)(void *userdata, uint64_t peer); /* all that waited for it was written */
+    void (*asked)(void *userdata, const struct http_question *question, struct http_reply *reply);
+    void *userdata;
+};
+
+struct server_config {
+    uv_loop_t *loop;
+    const char *host;     /* NULL: every address of this machine */
+    int port;             /* 0: the kernel chooses */
+    const char *token;    /* NULL: none */
+    const char *tls_cert; /* PEM files: wss and https; both NULL: ws and http */
+    const char *tls_key;
+    size_t message_max; /* bytes of a WebSocket message */
+    struct server_hooks hooks;
+};
+
+struct server; /* opaque */
+
+/* Texts are copied. BATON_EIO: cannot listen there. */
+int server_open(struct server **ret, const struct server_config *config,
+                struct baton_error *reterr);
+int server_port(const struct server *server);
+unsigned server_connections(const struct server *server);
+
+/* Queues a message. False: no such peer, it is being closed, or its backlog is full. */
+bool server_send(struct server *server, uint64_t peer, const char *text, size_t bytes);
+
+/* Closes with a WebSocket code and reason (at most 123 bytes) once what waits is written. */
+void server_drop(struct server *server, uint64_t peer, int code, const char *reason);
+
+/* Close, then run the loop until it is done, then free. NULL is allowed. */
+void server_close(struct server *server);
+void server_free(struct server *server);
+
+#endif

@@ -1,0 +1,228 @@
+#include "detector/service_int.h"
+
+#include "base/error.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the worker speaks ---- */
+
+static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes)
+{
+    struct service *service = userdata;
+    return server_send(service->server, backend, text, bytes);
+}
+
+static void on_close(void *userdata, uint64_t backend, int code, const char *reason)
+{
+    struct service *service = userdata;
+    log_notice(service->config.logger, "backend-closed", LOG_U64("backend", backend),
+               LOG_I64("code", code), LOG_STR("reason", reason));
+    server_drop(service->server, backend, code, reason);
+}
+
+static enum log_level level_of(enum worker_event_type type)
+{
+    switch (type) {
+    case WORKER_MESSAGE_REFUSED:
+    case WORKER_SUBSCRIPTION_REFUSED:
+    case WORKER_MESSAGE_UNKNOWN:
+        return LOG_WARNING;
+    case WORKER_SESSION_CHANGED:
+    case WORKER_STAGE_CHANGED:
+    case WORKER_PATCH_ANSWERED:
+        return LOG_DEBUG;
+    default:
+        return LOG_INFO;
+    }
+}
+
+static void on_event(void *userdata, const struct worker_event *event)
+{
+    struct service *service = userdata;
+    enum log_level level = level_of(event->type);
+
+    if (log_wants(service->config.logger, level)) {
+        LOG_EVENT(service->config.logger, level, worker_event_name(event->type),
+                  LOG_U64("backend", event->backend), LOG_STR("identifier", event->identifier),
+                  LOG_STR("text", event->text),
+                  LOG_STR("error", event->error != NULL ? event->error->message : NULL));
+    }
+    if (event->type == WORKER_SUBSCRIPTION_REMOVED ||
+        (event->type == WORKER_SUBSCRIPTION_UPDATED && (event->changes & CHANGE_CAMERA) != 0)) {
+        image_remove(service->images, event->identifier);
+    }
+    if (service->config.changed != NULL) {
+        service->config.changed(service->config.userdata, event);
+    }
+}
+
+/* ---- the server speaks ---- */
+
+static void on_connected(void *userdata, uint64_t peer)
+{
+    struct service *service = userdata;
+    worker_connected(service->worker, peer);
+}
+
+static void on_disconnected(void *userdata, uint64_t peer)
+{
+    struct service *service = userdata;
+    worker_disconnected(service->worker, peer);
+}
+
+static void on_received(void *userdata, uint64_t peer, const char *bytes, size_t count)
+{
+    struct service *service = userdata;
+    (void)worker_receive(service->worker, peer, bytes, count); /* told as an event already */
+}
+
+static void on_drained(void *userdata, uint64_t peer)
+{
+    struct service *service = userdata;
+    if (worker_owner(service->worker) == peer) {
+        worker_writable(service->worker);
+    }
+}
+
+static void on_asked(void *userdata, const struct http_question *question, struct http_reply *reply)
+{
+    service_http_answer(userdata, question, reply);
+}
+
+static void on_heartbeat(uv_timer_t *timer)
+{
+    struct service *service = timer->data;
+    usage_measure(&service->meter, clock_now(), &service->usage);
+    worker_tick(service->worker, &service->usage);
+}
+
+/* ---- life ---- */
+
+static int start_server(struct service *service, struct baton_error *reterr)
+{
+    const struct service_config *config = &service->config;
+    struct server_config server = {
+        .loop = config->loop,
+        .host = config->host,
+        .port = config->port,
+        .token = config->token,
+        .tls_cert = config->tls_cert,
+        .tls_key = config->tls_key,
+        .message_max = PROTOCOL_MESSAGE_MAX,
+        .hooks = {on_connected, on_disconnected, on_received, on_drained, on_asked, service},
+    };
+    return server_open(&service->server, &server, reterr);
+}
+
+static int start_heartbeat(struct service *service, struct baton_error *reterr)
+{
+    uint64_t interval_ms = (uint64_t)service->config.report_interval_ms;
+
+    usage_meter_init(&service->meter, service->config.system_root);
+    usage_measure(&service->meter, clock_now(), &service->usage);
+    if (uv_timer_init(service->config.loop, &service->heartbeat) != 0) {
+        return error_set(reterr, BATON_EIO, "cannot start the heartbeat's timer");
+    }
+    service->has_heartbeat = true;
+    service->heartbeat.data = service;
+    (void)uv_timer_start(&service->heartbeat, on_heartbeat, interval_ms, interval_ms);
+    return 0;
+}
+
+int service_open(struct service **ret, const struct service_config *config,
+                 struct baton_error *reterr)
+{
+    const struct worker_hooks hooks = {on_send, on_close, on_event, NULL};
+    struct service *service = calloc(1, sizeof(*service));
+    struct worker_hooks with_service = hooks;
+    int rc;
+
+    assert(config->report_interval_ms >= 1);
+    if (service == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
+    }
+    service->config = *config;
+    service->started_at = clock_now();
+    with_service.userdata = service;
+    service->worker = worker_new(&with_service, config->queue_max);
+    service->images = image_store_new(PROTOCOL_SUBSCRIPTIONS_MAX);
+    if (service->worker == NULL || service->images == NULL) {
+        service_free(service);
+        return error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
+    }
+    rc = start_server(service, reterr);
+    if (rc == 0) {
+        rc = start_heartbeat(service, reterr);
+    }
+    if (rc != 0) {
+        service_close(service);
+        (void)uv_run(config->loop, UV_RUN_NOWAIT);
+        service_free(service);
+        return rc;
+    }
+    *ret = service;
+    return 0;
+}
+
+int service_port(const struct service *service)
+{
+    return server_port(service->server);
+}
+
+const struct worker *service_worker(const struct service *service)
+{
+    return service->worker;
+}
+
+void service_frame(struct service *service, const char *identifier, const struct frame *frame)
+{
+    struct baton_error error = {0};
+
+    if (worker_find(service->worker, identifier) == NULL) {
+        return; /* removed while its frame was on the way */
+    }
+    if (image_put(service->images, identifier, frame, &error) != 0) {
+        log_warning(service->config.logger, "frame-refused", LOG_STR("identifier", identifier),
+                    LOG_STR("error", error.message));
+    }
+}
+
+void service_online(struct service *service, const char *identifier, bool is_online)
+{
+    worker_set_online(service->worker, identifier, is_online);
+}
+
+int service_detected(struct service *service, struct detection *detection,
+                     struct baton_error *reterr)
+{
+    return worker_detected(service->worker, detection, reterr);
+}
+
+void service_drain(struct service *service)
+{
+    service->is_draining = true;
+}
+
+void service_close(struct service *service)
+{
+    if (service == NULL) {
+        return;
+    }
+    if (service->has_heartbeat && !uv_is_closing((uv_handle_t *)&service->heartbeat)) {
+        uv_close((uv_handle_t *)&service->heartbeat, NULL);
+    }
+    server_close(service->server);
+}
+
+void service_free(struct service *service)
+{
+    if (service == NULL) {
+        return;
+    }
+    server_free(service->server);
+    worker_free(service->worker);
+    image_store_free(service->images);
+    free(service);
+}

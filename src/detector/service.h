@@ -1,0 +1,51 @@
+/* The running worker: worker.h behind server.h, with a heartbeat, the images and the status pages.
+ *
+ *   GET /camera/{subscriptionIdentifier}/image[?crop=1]   newest frame as JPEG
+ *   GET /healthz  /readyz  /metrics  /status
+ *
+ * Whatever opens cameras is told what is subscribed through `changed`, and tells back through
+ * service_frame, service_online and service_detected, all on the loop's thread.
+ */
+#ifndef DETECTOR_SERVICE_H
+#define DETECTOR_SERVICE_H
+
+#include "base/log.h"
+#include "detector/image.h"
+#include "detector/server.h"
+#include "detector/worker.h"
+
+struct service_config {
+    uv_loop_t *loop;
+    struct logger *logger; /* borrowed; NULL: silent */
+    const char *host;      /* NULL: every address */
+    int port;              /* 0: the kernel chooses */
+    const char *token, *tls_cert, *tls_key;
+    int report_interval_ms;  /* 100 to 60000; the specification's is 2000 */
+    size_t queue_max;        /* detections that wait for a backend */
+    const char *system_root; /* where /proc and /sys are found; "" but in tests */
+    /* A subscription was added, updated or removed, or a session or stage changed; may be NULL. */
+    void (*changed)(void *userdata, const struct worker_event *event);
+    void *userdata;
+};
+
+struct service; /* opaque */
+
+int service_open(struct service **ret, const struct service_config *config,
+                 struct baton_error *reterr);
+int service_port(const struct service *service);
+const struct worker *service_worker(const struct service *service);
+
+void service_frame(struct service *service, const char *identifier, const struct frame *frame);
+void service_online(struct service *service, const char *identifier, bool is_online);
+/* Takes the detection, as worker_detected() does. */
+int service_detected(struct service *service, struct detection *detection,
+                     struct baton_error *reterr);
+
+/* Not ready any more: /readyz says so. */
+void service_drain(struct service *service);
+
+/* Close, then run the loop until it is done, then free. NULL is allowed. */
+void service_close(struct service *service);
+void service_free(struct service *service);
+
+#endif

@@ -1,0 +1,254 @@
+/* What the worker answers over HTTP. */
+#include "detector/service_int.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CAMERA_PREFIX "/camera/"
+#define IMAGE_SUFFIX  "/image"
+
+static void answer_error(struct http_reply *reply, unsigned status, const char *message)
+{
+    json_t *object = json_pack("{s:s}", "error", message);
+    char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
+
+    reply->status = status;
+    reply->type = "application/json";
+    buffer_put_text(&reply->body, text != NULL ? text : "{\"error\":\"out of memory\"}");
+    buffer_put_text(&reply->body, "\n");
+    free(text);
+    json_decref(object);
+}
+
+static bool is_utf8(const char *text)
+{
+    json_t *string = json_string(text);
+    json_decref(string);
+    return string != NULL;
+}
+
+/* Whether the query has `name`=1 among its parts. */
+static bool query_has(const char *query, const char *name)
+{
+    size_t bytes = strlen(name);
+
+    while (*query != '\0') {
+        size_t part = strcspn(query, "&");
+        if (part == bytes + 2 && strncmp(query, name, bytes) == 0 &&
+            strncmp(query + bytes, "=1", 2) == 0) {
+            return true;
+        }
+        query += part + (query[part] == '&');
+    }
+    return false;
+}
+
+static void answer_jpeg(struct service *service, const struct http_question *question,
+                        const struct subscription *subscription, struct http_reply *reply)
+{
+    bool is_cropped = query_has(question->query, "crop");
+    struct baton_error error = {0};
+    struct image image;
+    int rc = image_jpeg(service->images, subscription->identifier,
+                        is_cropped ? &subscription->crop : NULL, &image, &error);
+
+    if (rc != 0) {
+        answer_error(reply, rc == BATON_ENOENT ? 404 : 500, error.message);
+        return;
+    }
+    /* Pictures of another run of this program must have other tags. */
+    (void)snprintf(reply->etag, sizeof(reply->etag), "\"%llx-%llx%s\"",
+                   (unsigned long long)service->started_at.ns, (unsigned long long)image.number,
+                   is_cropped ? "c" : "");
+    reply->type = "image/jpeg";
+    if (strcmp(question->etag, reply->etag) == 0) {
+        reply->status = 304;
+        return;
+    }
+    reply->status = 200;
+    buffer_put(&reply->body, image.jpeg, image.bytes);
+    service->images_served++;
+}
+
+static void answer_camera(struct service *service, const struct http_question *question,
+                          struct http_reply *reply)
+{
+    const char *begin = question->path + strlen(CAMERA_PREFIX);
+    size_t bytes = strlen(begin);
+    size_t suffix = strlen(IMAGE_SUFFIX);
+    char identifier[PROTOCOL_IDENTIFIER_MAX + 1];
+    const struct subscription *subscription;
+
+    if (bytes < suffix || strcmp(begin + bytes - suffix, IMAGE_SUFFIX) != 0) {
+        answer_error(reply, 404, "no such page: /camera/{display;camera}/image");
+        return;
+    }
+    bytes -= suffix;
+    if (bytes > PROTOCOL_IDENTIFIER_MAX) {
+        answer_error(reply, 400, "the camera's name is too long");
+        return;
+    }
+    memcpy(identifier, begin, bytes);
+    identifier[bytes] = '\0';
+    if (!is_utf8(identifier) || !identifier_is_valid(identifier)) {
+        answer_error(reply, 400, "a camera is named displayIdentifier;cameraIdentifier");
+        return;
+    }
+    subscription = worker_find(service->worker, identifier);
+    if (subscription == NULL) {
+        answer_error(reply, 404, "no such subscription");
+        return;
+    }
+    answer_jpeg(service, question, subscription, reply);
+}
+
+static const char *source_name(enum usage_source source)
+{
+    return source == USAGE_CGROUP_V2   ? "cgroup v2"
+           : source == USAGE_CGROUP_V1 ? "cgroup v1"
+                                       : "process";
+}
+
+/* {"cameras": …}: names and states only; URLs are secrets. */
+static json_t *cameras_json(const struct service *service)
+{
+    json_t *list = json_array();
+    const struct subscription *subscription;
+    bool is_online;
+
+    for (size_t i = 0; (subscription = worker_subscription(service->worker, i, &is_online)) != NULL;
+         i++) {
+        const char *stage = stage_name(worker_stage(service->worker, subscription->identifier));
+        struct session_id session = worker_session(service->worker, subscription->identifier);
+        (void)json_array_append_new(
+            list,
+            json_pack("{s:s, s:b, s:I, s:s, s:o, s:s?}", "subscriptionIdentifier",
+                      subscription->identifier, "online", (int)is_online, "modelId",
+                      (json_int_t)subscription->model_id, "modelName", subscription->model_name,
+                      "sessionId", session.is_set ? json_integer(session.id) : json_null(),
+                      "progressionStage", stage));
+    }
+    return list;
+}
+
+static void answer_status(struct service *service, struct http_reply *reply)
+{
+    const struct worker_counters *counters = worker_counters(service->worker);
+    json_t *status = json_pack(
+        "{s:b, s:b, s:I, s:{s:f, s:f, s:f, s:f, s:s, s:f, s:I},"
+        " s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}",
+        "ready", (int)!service->is_draining, "hasBackend",
+        (int)(worker_owner(service->worker) != 0), "connections",
+        (json_int_t)server_connections(service->server), "usage", "cpu", service->usage.cpu,
+        "memory", service->usage.memory, "gpu", service->usage.gpu, "gpuMemory",
+        service->usage.gpu_memory, "of", source_name(service->meter.source), "cpus",
+        usage_cpus(&service->meter), "memoryBytes",
+        (json_int_t)(usage_memory_limit(&service->meter) & INT64_MAX), "counters", "messages",
+        (json_int_t)counters->messages, "messagesRefused", (json_int_t)counters->messages_refused,
+        "subscriptionsRefused", (json_int_t)counters->subscriptions_refused, "detectionsSent",
+        (json_int_t)counters->detections_sent, "detectionsQueued",
+        (json_int_t)worker_queued(service->worker), "detectionsDropped",
+        (json_int_t)counters->detections_dropped, "patchesSent", (json_int_t)counters->patches_sent,
+        "takeovers", (json_int_t)counters->takeovers, "cameras", cameras_json(service));
+    char *text =
+        status != NULL ? json_dumps(status, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
+
+    reply->status = 200;
+    reply->type = "application/json";
+    if (text == NULL) {
+        answer_error(reply, 500, "out of memory");
+    } else {
+        buffer_put_text(&reply->body, text);
+        buffer_put_text(&reply->body, "\n");
+    }
+    free(text);
+    json_decref(status);
+}
+
+static void metric(struct buffer *body, const char *name, const char *type, const char *help,
+                   double value)
+{
+    buffer_printf(body,
+                  "# HELP baton_detector_%s %s\n# TYPE baton_detector_%s %s\n"
+                  "baton_detector_%s %.15g\n",
+                  name, help, name, type, name, value);
+}
+
+static size_t count_online(const struct service *service)
+{
+    size_t online = 0;
+    bool is_online;
+
+    for (size_t i = 0; worker_subscription(service->worker, i, &is_online) != NULL; i++) {
+        online += is_online;
+    }
+    return online;
+}
+
+static void answer_metrics(struct service *service, struct http_reply *reply)
+{
+    const struct worker_counters *counters = worker_counters(service->worker);
+    const struct worker *worker = service->worker;
+    struct buffer *body = &reply->body;
+
+    reply->status = 200;
+    reply->type = "text/plain; version=0.0.4";
+    metric(body, "subscriptions", "gauge", "Subscriptions that run.",
+           (double)worker_subscription_count(worker));
+    metric(body, "subscriptions_online", "gauge", "Subscriptions whose frames arrive.",
+           (double)count_online(service));
+    metric(body, "backend_connected", "gauge", "1 while a backend owns this worker.",
+           worker_owner(worker) != 0);
+    metric(body, "connections", "gauge", "WebSocket connections.",
+           server_connections(service->server));
+    metric(body, "cpu_percent", "gauge", "CPU of what this process may use.", service->usage.cpu);
+    metric(body, "memory_percent", "gauge", "Memory of what this process may use.",
+           service->usage.memory);
+    metric(body, "messages_total", "counter", "Messages of backends.", (double)counters->messages);
+    metric(body, "messages_refused_total", "counter", "Messages that were not valid.",
+           (double)counters->messages_refused);
+    metric(body, "subscriptions_refused_total", "counter", "Subscriptions that were not valid.",
+           (double)counters->subscriptions_refused);
+    metric(body, "detections_sent_total", "counter", "imageDetection messages.",
+           (double)counters->detections_sent);
+    metric(body, "patches_sent_total", "counter", "patchSession messages.",
+           (double)counters->patches_sent);
+    metric(body, "detections_queued", "gauge", "Detections that wait for a backend.",
+           (double)worker_queued(worker));
+    metric(body, "detections_dropped_total", "counter", "Detections that a full queue lost.",
+           (double)counters->detections_dropped);
+    metric(body, "takeovers_total", "counter", "Backends that another one superseded.",
+           (double)counters->takeovers);
+    metric(body, "images_served_total", "counter", "Images sent.", (double)service->images_served);
+}
+
+static void answer_text(struct http_reply *reply, unsigned status, const char *text)
+{
+    reply->status = status;
+    reply->type = "text/plain; charset=utf-8";
+    buffer_put_text(&reply->body, text);
+}
+
+void service_http_answer(struct service *service, const struct http_question *question,
+                         struct http_reply *reply)
+{
+    const char *path = question->path;
+
+    if (strncmp(path, CAMERA_PREFIX, strlen(CAMERA_PREFIX)) == 0) {
+        answer_camera(service, question, reply);
+    } else if (strcmp(path, "/healthz") == 0) {
+        answer_text(reply, 200, "ok\n");
+    } else if (strcmp(path, "/readyz") == 0) {
+        answer_text(reply, service->is_draining ? 503 : 200,
+                    service->is_draining ? "draining\n" : "ready\n");
+    } else if (strcmp(path, "/metrics") == 0) {
+        answer_metrics(service, reply);
+    } else if (strcmp(path, "/status") == 0) {
+        answer_status(service, reply);
+    } else {
+        answer_error(reply, 404, "no such page");
+    }
+}

@@ -1,0 +1,26 @@
+/* What service.c and service_http.c share. */
+#ifndef DETECTOR_SERVICE_INT_H
+#define DETECTOR_SERVICE_INT_H
+
+#include "detector/service.h"
+#include "detector/usage.h"
+
+struct service {
+    struct service_config config;
+    struct worker *worker;
+    struct server *server;
+    struct image_store *images;
+    struct usage_meter meter;
+    struct usage usage;
+    uv_timer_t heartbeat;
+    bool has_heartbeat; /* the timer's handle is open */
+    bool is_draining;
+    uint64_t images_served;
+    instant started_at;
+};
+
+/* Answers one GET or HEAD. */
+void service_http_answer(struct service *service, const struct http_question *question,
+                         struct http_reply *reply);
+
+#endif

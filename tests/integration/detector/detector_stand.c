@@ -1,0 +1,129 @@
+/* A worker with painted cameras, for the tests that speak to it from outside.
+ *
+ *   detector_stand [--token TOKEN] [--interval MS] [--queue N]
+ *
+ * Prints its port. Every subscription is given a frame each 20 ms, a grey 64x48 picture that gets
+ * brighter, and is online from the first on. SIGUSR1: every subscription detects a car. SIGUSR2:
+ * not ready any more. SIGTERM: ends.
+ */
+#include "detector/service.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH = 64, HEIGHT = 48 };
+
+struct stand {
+    uv_loop_t loop;
+    struct service *service;
+    uv_timer_t painter;
+    uv_signal_t signals[3];
+    unsigned painted, detected;
+};
+
+static const struct subscription *next_subscription(struct stand *stand, size_t index)
+{
+    return worker_subscription(service_worker(stand->service), index, NULL);
+}
+
+static void paint(uv_timer_t *timer)
+{
+    struct stand *stand = timer->data;
+    uint8_t luma[WIDTH * HEIGHT];
+    uint8_t chroma[WIDTH * HEIGHT / 4];
+    struct frame frame = {.width = WIDTH,
+                          .height = HEIGHT,
+                          .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
+                          .plane = {luma, chroma, chroma}};
+    const struct subscription *subscription;
+
+    memset(luma, (int)(stand->painted++ % 200), sizeof(luma));
+    memset(chroma, 128, sizeof(chroma));
+    for (size_t i = 0; (subscription = next_subscription(stand, i)) != NULL; i++) {
+        service_frame(stand->service, subscription->identifier, &frame);
+        service_online(stand->service, subscription->identifier, true);
+    }
+}
+
+static void detect(struct stand *stand)
+{
+    const struct subscription *subscription;
+
+    for (size_t i = 0; (subscription = next_subscription(stand, i)) != NULL; i++) {
+        struct detection detection = {.identifier = strdup(subscription->identifier),
+                                      .model_name = strdup(subscription->model_name),
+                                      .model_id = subscription->model_id,
+                                      .at_unix_ms = 1752573600000,
+                                      .attributes = json_pack("{s:s, s:i}", "carBrand", "Honda",
+                                                              "number", (int)++stand->detected)};
+        (void)service_detected(stand->service, &detection, NULL);
+    }
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct stand *stand = handle->data;
+
+    if (number == SIGUSR1) {
+        detect(stand);
+    } else if (number == SIGUSR2) {
+        service_drain(stand->service);
+    } else {
+        service_close(stand->service);
+        uv_close((uv_handle_t *)&stand->painter, NULL);
+        for (int i = 0; i < 3; i++) {
+            uv_close((uv_handle_t *)&stand->signals[i], NULL);
+        }
+    }
+}
+
+static void start(struct stand *stand)
+{
+    static const int numbers[] = {SIGUSR1, SIGUSR2, SIGTERM};
+
+    (void)uv_timer_init(&stand->loop, &stand->painter);
+    stand->painter.data = stand;
+    (void)uv_timer_start(&stand->painter, paint, 20, 20);
+    for (int i = 0; i < 3; i++) {
+        (void)uv_signal_init(&stand->loop, &stand->signals[i]);
+        stand->signals[i].data = stand;
+        (void)uv_signal_start(&stand->signals[i], on_signal, numbers[i]);
+    }
+}
+
+int main(int count, char **arguments)
+{
+    struct stand stand = {0};
+    struct baton_error error = {0};
+    struct service_config config = {.loop = &stand.loop,
+                                    .host = "127.0.0.1",
+                                    .report_interval_ms = 100,
+                                    .queue_max = 3,
+                                    .system_root = "",
+                                    .logger = logger_new(2, LOG_FORMAT_HUMAN, LOG_DEBUG)};
+
+    for (int i = 1; i + 1 < count; i += 2) {
+        if (strcmp(arguments[i], "--token") == 0) {
+            config.token = arguments[i + 1];
+        } else if (strcmp(arguments[i], "--interval") == 0) {
+            config.report_interval_ms = atoi(arguments[i + 1]);
+        } else if (strcmp(arguments[i], "--queue") == 0) {
+            config.queue_max = (size_t)atoi(arguments[i + 1]);
+        }
+    }
+    (void)uv_loop_init(&stand.loop);
+    if (service_open(&stand.service, &config, &error) != 0) {
+        (void)fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    start(&stand);
+    (void)printf("port %d\n", service_port(stand.service));
+    (void)fflush(stdout);
+    (void)uv_run(&stand.loop, UV_RUN_DEFAULT);
+    service_free(stand.service);
+    (void)uv_run(&stand.loop, UV_RUN_DEFAULT);
+    logger_free(config.logger);
+    return uv_loop_close(&stand.loop) == 0 ? 0 : 3;
+}

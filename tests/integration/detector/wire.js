@@ -1,0 +1,420 @@
+// Speaks to detector_stand as a backend of other make would, with the `ws` client, and with curl as
+// anybody would.   node wire.js STAND CURL
+'use strict';
+const assert = require('assert');
+const { spawn, execFileSync } = require('child_process');
+const net = require('net');
+
+let WebSocket;
+try {
+    WebSocket = require('ws');
+} catch (error) {
+    console.log('skipped: the WebSocket client "ws" of Node.js is not installed (node-ws)');
+    process.exit(77);
+}
+
+const [stand_path, curl_path] = process.argv.slice(2);
+const DEADLINE_MS = 30000;
+
+// ---- tools: every wait is for an event, with a deadline ----
+
+function deadline(promise, what) {
+    let timer;
+    const late = new Promise((_, reject) => {
+        timer = setTimeout(() => reject(new Error('waited too long for ' + what)), DEADLINE_MS);
+    });
+    return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+class Stand {
+    static async start(...options) {
+        const stand = new Stand();
+        stand.log = '';
+        stand.child = spawn(stand_path, options, { stdio: ['ignore', 'pipe', 'pipe'] });
+        stand.child.stderr.on('data', (data) => { stand.log += data; });
+        stand.ended = new Promise((resolve) => stand.child.on('close', (code, signal) =>
+            resolve(signal || code)));
+        stand.port = await deadline(new Promise((resolve) =>
+            stand.child.stdout.once('data', (data) => resolve(Number(String(data).slice(5))))),
+            'the port');
+        return stand;
+    }
+    signal(name) { this.child.kill(name); }
+    async stop() {
+        this.signal('SIGTERM');
+        assert.strictEqual(await deadline(this.ended, 'the end'), 0, this.log);
+    }
+    url(path) { return `http://127.0.0.1:${this.port}${path}`; }
+    // status, headers (lower case) and body of one request
+    curl(path, ...options) {
+        const out = execFileSync(curl_path, ['-s', '-i', '--path-as-is', '-m', '20', ...options,
+            this.url(path)], { maxBuffer: 1 << 26 });
+        const cut = out.indexOf('\r\n\r\n');
+        const head = String(out.slice(0, cut));
+        return { status: Number(head.split(' ')[1]), head: head.toLowerCase(),
+            body: out.slice(cut + 4) };
+    }
+}
+
+class Backend {
+    static async connect(stand, options) {
+        const backend = new Backend();
+        backend.messages = [];
+        backend.wake = () => {};
+        backend.socket = new WebSocket(`ws://127.0.0.1:${stand.port}/`, options);
+        backend.closed = new Promise((resolve) => backend.socket.on('close', (code, reason) => {
+            resolve({ code, reason: String(reason) });
+        }));
+        backend.socket.on('message', (data) => {
+            backend.messages.push(JSON.parse(data));
+            backend.wake();
+        });
+        await deadline(new Promise((resolve, reject) => {
+            backend.socket.on('open', resolve);
+            backend.socket.on('error', reject);
+        }), 'the connection');
+        return backend;
+    }
+    send(message) { this.socket.send(typeof message === 'string' ? message :
+        JSON.stringify(message)); }
+    // The next message that fits, and none before it again.
+    async next(what, fits) {
+        return deadline((async () => {
+            for (;;) {
+                while (this.messages.length > 0) {
+                    const message = this.messages.shift();
+                    if (fits(message)) return message;
+                }
+                await new Promise((resolve) => { this.wake = resolve; });
+            }
+        })(), what);
+    }
+    report(fits = () => true) {
+        return this.next('a report', (m) => m.type === 'stateReport' && fits(m.cameraConnections));
+    }
+    async close() {
+        this.socket.close();
+        return deadline(this.closed, 'the close');
+    }
+}
+
+const subscription = (identifier, more) => ({ subscriptionIdentifier: identifier,
+    rtspUrl: 'rtsp://user:canary@192.0.2.1/1', modelUrl: 'http://192.0.2.1/m.mpta?token=canary',
+    modelName: 'Cars', modelId: 7, ...more });
+const list = (...subscriptions) => ({ type: 'setSubscriptionList', subscriptions });
+const session = (displayIdentifier, sessionId) => ({ type: 'setSessionId',
+    payload: { displayIdentifier, sessionId } });
+const stage = (displayIdentifier, progressionStage) => ({ type: 'setProgressionStage',
+    payload: { displayIdentifier, progressionStage } });
+const online = (count) => (c) => c.length === count && c.every((one) => one.online);
+
+// ---- the tests ----
+
+const tests = {
+    async 'the log of the specification plays against the server'(stand) {
+        let backend = await Backend.connect(stand);
+        const first = await backend.report();
+        assert.deepStrictEqual(Object.keys(first), ['type', 'cpuUsage', 'memoryUsage', 'gpuUsage',
+            'gpuMemoryUsage', 'cameraConnections']);
+        assert.deepStrictEqual(first.cameraConnections, []);
+        const camera = { subscriptionIdentifier: 'display-001;entry-cam-01',
+            rtspUrl: 'rtsp://192.168.1.100/stream1',
+            modelUrl: 'http://storage/models/vehicle-id.mpta?token=fresh-token',
+            modelName: 'Vehicle Identification', modelId: 201, snapshotInterval: 5000 };
+        backend.send(list(camera));
+        const report = await backend.report(online(1));
+        assert.deepStrictEqual(report.cameraConnections, [{
+            subscriptionIdentifier: 'display-001;entry-cam-01', modelId: 201,
+            modelName: 'Vehicle Identification', online: true }]);
+        backend.send(session('display-001', 12345));
+        backend.send(stage('display-001', 'welcome'));
+        backend.send({ type: 'requestState' });
+        await backend.report();
+        stand.signal('SIGUSR1');
+        const detection = await backend.next('a detection', (m) => m.type === 'imageDetection');
+        assert.deepStrictEqual(detection, { type: 'imageDetection',
+            subscriptionIdentifier: 'display-001;entry-cam-01',
+            timestamp: '2025-07-15T10:00:00.000Z', sessionId: 12345,
+            data: { detection: { carBrand: 'Honda', number: 1 }, modelId: 201,
+                modelName: 'Vehicle Identification' } });
+        backend.send(stage('display-001', 'car_fueling'));
+        await backend.close();
+        backend = await Backend.connect(stand);
+        await backend.report();
+        backend.send(list({ ...camera, modelUrl: camera.modelUrl + '-again' }));
+        backend.send(session('display-001', 12345));
+        backend.send(stage('display-001', 'car_fueling'));
+        await backend.report(online(1));
+        const status = JSON.parse(stand.curl('/status').body);
+        assert.strictEqual(status.cameras[0].sessionId, 12345);
+        assert.strictEqual(status.cameras[0].progressionStage, 'car_fueling');
+        backend.send(list());
+        await backend.report((c) => c.length === 0);
+        await backend.close();
+    },
+
+    async 'a heartbeat comes by itself'(stand) {
+        const backend = await Backend.connect(stand);
+        for (let i = 0; i < 4; i++) await backend.report();
+        await backend.close();
+    },
+
+    async 'bad messages change nothing and the connection lives'(stand) {
+        const backend = await Backend.connect(stand);
+        backend.send(list(subscription('a;1')));
+        await backend.report(online(1));
+        for (const bad of ['', 'x', '[]', '{}', '{"type":"setSubscriptionList"}',
+            '[' .repeat(100000), '{"type":"setSessionId","payload":{}}']) backend.send(bad);
+        backend.send({ type: 'somethingNew' });
+        backend.send({ type: 'requestState' });
+        await backend.report((c) => c.length === 1);
+        backend.send(list(subscription('b;1'), { subscriptionIdentifier: 'c;1' }));
+        await backend.report((c) => c.length === 1 && c[0].subscriptionIdentifier === 'b;1');
+        const status = JSON.parse(stand.curl('/status').body);
+        assert.strictEqual(status.counters.messagesRefused, 7);
+        assert.strictEqual(status.counters.subscriptionsRefused, 1);
+        await backend.close();
+    },
+
+    async 'a message in many fragments is one message'(stand) {
+        const backend = await Backend.connect(stand);
+        const text = JSON.stringify(list(subscription('a;1'), subscription('a;2')));
+        for (let i = 0; i < text.length; i += 50) {
+            backend.socket.send(text.slice(i, i + 50), { fin: i + 50 >= text.length });
+        }
+        await backend.report(online(2));
+        const many = [];
+        for (let i = 0; i < 500; i++) many.push(subscription('many;' + i));
+        backend.send(list(...many));
+        await backend.report(online(500));
+        await backend.close();
+    },
+
+    async 'binary and oversized messages close the connection with a code'(stand) {
+        let backend = await Backend.connect(stand);
+        backend.socket.send(Buffer.from('{}'));
+        assert.strictEqual((await deadline(backend.closed, 'the close')).code, 1003);
+        backend = await Backend.connect(stand);
+        backend.socket.on('error', () => {});
+        backend.send(' '.repeat(5 << 20));
+        const { code } = await deadline(backend.closed, 'the close');
+        assert.ok(code === 1009 || code === 1006, String(code));
+    },
+
+    async 'a successor takes over and the older one is told why'(stand) {
+        const older = await Backend.connect(stand);
+        older.send(list(subscription('a;1')));
+        await older.report(online(1));
+        const newer = await Backend.connect(stand);
+        await newer.report(online(1));
+        await older.report(online(1)); // silence deposes nobody
+        newer.send(list(subscription('b;1')));
+        const { code, reason } = await deadline(older.closed, 'the older one to be closed');
+        assert.strictEqual(code, 4001);
+        assert.strictEqual(reason, 'another backend owns this worker now');
+        await newer.report((c) => c.length === 1 && c[0].subscriptionIdentifier === 'b;1');
+        await newer.close();
+    },
+
+    async 'detections without a backend wait, the oldest are dropped and counted'(stand) {
+        let backend = await Backend.connect(stand);
+        backend.send(list(subscription('a;1')));
+        backend.send(session('a', 9));
+        await backend.report(online(1));
+        await backend.close();
+        const queued = (status) => status.counters.detectionsQueued +
+            status.counters.detectionsDropped;
+        for (let i = 1; i <= 5; i++) { // signals merge: one at a time
+            stand.signal('SIGUSR1');
+            const until = Date.now() + DEADLINE_MS;
+            while (queued(JSON.parse(stand.curl('/status').body)) < i) {
+                assert.ok(Date.now() < until, 'detection ' + i);
+            }
+        }
+        const status = JSON.parse(stand.curl('/status').body);
+        assert.strictEqual(status.hasBackend, false);
+        assert.strictEqual(status.counters.detectionsQueued, 3);
+        assert.strictEqual(status.counters.detectionsDropped, 2);
+        backend = await Backend.connect(stand);
+        for (let i = 0; i < 3; i++) {
+            const patch = await backend.next('a patch', (m) => m.type === 'patchSession');
+            assert.deepStrictEqual(patch, { type: 'patchSession', sessionId: 9,
+                data: { currentCar: { carBrand: 'Honda' } } });
+            backend.send({ type: 'patchSessionResult', payload: { sessionId: 9, success: true,
+                message: 'Session updated successfully.' } });
+        }
+        await backend.close();
+    },
+
+    async 'the image endpoint gives the newest frame as JPEG'(stand) {
+        const backend = await Backend.connect(stand);
+        backend.send(list(subscription('display-001;cam-001',
+            { cropX1: 8, cropY1: 8, cropX2: 40, cropY2: 24 })));
+        await backend.report(online(1));
+        const size = (jpeg) => {
+            const at = jpeg.indexOf(Buffer.from([0xff, 0xc0]));
+            return [jpeg.readUInt16BE(at + 7), jpeg.readUInt16BE(at + 5)];
+        };
+        for (const path of ['/camera/display-001;cam-001/image',
+            '/camera/display-001%3Bcam-001/image', '/camera/display-001%3bcam%2D001/image']) {
+            const { status, head, body } = stand.curl(path);
+            assert.strictEqual(status, 200, path);
+            assert.match(head, /content-type: image\/jpeg/);
+            assert.match(head, /cache-control: no-cache/);
+            assert.match(head, /etag: "[0-9a-f]+-[0-9a-f]+"/);
+            assert.strictEqual(body.readUInt16BE(0), 0xffd8);
+            assert.deepStrictEqual(size(body), [64, 48]);
+        }
+        const cropped = stand.curl('/camera/display-001;cam-001/image?crop=1');
+        assert.deepStrictEqual(size(cropped.body), [32, 16]);
+        const head = stand.curl('/camera/display-001;cam-001/image', '-I');
+        assert.strictEqual(head.status, 200);
+        assert.match(head.head, /content-length: [1-9]/);
+        assert.strictEqual(head.body.length, 0);
+        backend.send(list(subscription('other;cam', { rtspUrl: 'rtsp://192.0.2.2/2' })));
+        await backend.report((c) => c[0].subscriptionIdentifier === 'other;cam');
+        assert.strictEqual(stand.curl('/camera/display-001;cam-001/image').status, 404);
+        await backend.close();
+    },
+
+    async 'an unchanged frame is told by its tag'(stand) {
+        const backend = await Backend.connect(stand);
+        backend.send(list(subscription('a;1')));
+        await backend.report(online(1));
+        const etag = /etag: ("[^"]+")/;
+        const until = Date.now() + DEADLINE_MS;
+        for (;;) { // a new frame comes each 20 ms: ask in one go until both hit the same
+            const out = String(execFileSync(curl_path, ['-s', '-I', stand.url('/camera/a;1/image')]));
+            const tag = etag.exec(out.toLowerCase())[1];
+            const again = stand.curl('/camera/a;1/image', '-H', 'If-None-Match: ' + tag);
+            if (again.status === 304) {
+                assert.strictEqual(again.body.length, 0);
+                break;
+            }
+            assert.strictEqual(again.status, 200);
+            assert.ok(Date.now() < until, 'a 304');
+        }
+        await backend.close();
+    },
+
+    async 'bad names are 400, unknown ones 404, both with a JSON error'(stand) {
+        const cases = { '/camera/nobody;1/image': 404, '/camera/nobody/image': 400,
+            '/camera/;/image': 400, '/camera/a;/image': 400, '/camera/a;b;c/image': 400,
+            '/camera/%ff;1/image': 400,
+            [`/camera/a;${'x'.repeat(300)}/image`]: 400, '/camera/a;1/video': 404, '/nothing': 404 };
+        for (const [path, expected] of Object.entries(cases)) {
+            const { status, head, body } = stand.curl(path);
+            assert.strictEqual(status, expected, path);
+            assert.match(head, /content-type: application\/json/);
+            assert.ok(JSON.parse(body).error, path);
+        }
+        // lws itself takes these apart or turns them away; no answer shows anything.
+        for (const path of ['/camera/../../etc/passwd', '/camera/%2e%2e%2f%2e%2e%2fetc/passwd',
+            '/camera/a;1%00/image', '/camera/a;%0a/image', `/camera/a;${'x'.repeat(6000)}/image`]) {
+            let status = 0;
+            try { status = stand.curl(path).status; } catch (error) { /* hung up on */ }
+            assert.ok(status === 0 || (status >= 400 && status < 500), path + ': ' + status);
+        }
+        assert.strictEqual(stand.curl('/status', '-X', 'POST', '-d', 'x').status, 405);
+    },
+
+    async 'health, readiness, metrics and status are there'(stand) {
+        assert.strictEqual(stand.curl('/healthz').status, 200);
+        assert.strictEqual(stand.curl('/readyz').status, 200);
+        const backend = await Backend.connect(stand);
+        backend.send(list(subscription('a;1'), subscription('a;2')));
+        await backend.report(online(2));
+        const metrics = String(stand.curl('/metrics').body);
+        assert.match(metrics, /^baton_detector_subscriptions_online 2$/m);
+        assert.match(metrics, /^# TYPE baton_detector_detections_dropped_total counter$/m);
+        const status = JSON.parse(stand.curl('/status').body);
+        assert.strictEqual(status.hasBackend, true);
+        assert.ok(status.usage.cpus > 0);
+        stand.signal('SIGUSR2');
+        const until = Date.now() + DEADLINE_MS;
+        while (stand.curl('/readyz').status !== 503) assert.ok(Date.now() < until);
+        await backend.close();
+    },
+
+    async 'a thousand silent connections leave the owner and the pages alone'(stand) {
+        const owner = await Backend.connect(stand);
+        owner.send(list(subscription('a;1')));
+        await owner.report(online(1));
+        const sockets = [];
+        for (let i = 0; i < 1000; i++) {
+            const socket = net.connect(stand.port, '127.0.0.1', () => socket.write(
+                'GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
+                'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'));
+            socket.upgraded = new Promise((resolve) => {
+                socket.once('data', () => resolve(true));
+                socket.on('error', () => resolve(false));
+                socket.on('close', () => resolve(false));
+            });
+            sockets.push(socket);
+        }
+        await deadline(Promise.all(sockets.map((s) => s.upgraded)), 'the thousand');
+        owner.messages.length = 0;
+        await owner.report(online(1));
+        assert.strictEqual(stand.curl('/healthz').status, 200);
+        assert.strictEqual(owner.socket.readyState, WebSocket.OPEN);
+        sockets.forEach((s) => s.destroy());
+        owner.messages.length = 0;
+        await owner.report(online(1));
+        await owner.close();
+    },
+
+    async 'a page in a browser cannot drive the worker'(stand) {
+        await assert.rejects(Backend.connect(stand, { origin: 'http://example.org' }), /403/);
+    },
+
+    async 'no password reaches log, status or metrics'(stand) {
+        const backend = await Backend.connect(stand);
+        backend.send(list(subscription('a;1'), subscription('a;1'),
+            subscription('b;1', { rtspUrl: 'http://u:canary@h/' })));
+        await backend.report((c) => c.length === 1);
+        backend.send('{"rtspUrl":"rtsp://u:canary@h" "');
+        backend.send({ type: 'requestState' });
+        assert.ok(!JSON.stringify(await backend.report()).includes('canary'));
+        for (const path of ['/status', '/metrics', '/camera/a;1/image']) {
+            assert.ok(!stand.curl(path).body.includes('canary'), path);
+        }
+        assert.match(stand.log, /subscription-refused/);
+        assert.ok(!stand.log.includes('canary'), stand.log);
+        await backend.close();
+    },
+};
+
+async function with_token() {
+    const stand = await Stand.start('--token', 'open-sesame');
+    await assert.rejects(Backend.connect(stand), /401/);
+    await assert.rejects(Backend.connect(stand, { headers: { Authorization: 'Bearer open' } }),
+        /401/);
+    const backend = await Backend.connect(stand,
+        { headers: { Authorization: 'Bearer open-sesame' } });
+    await backend.report();
+    assert.strictEqual(stand.curl('/status').status, 401);
+    assert.strictEqual(stand.curl('/healthz').status, 200);
+    assert.strictEqual(stand.curl('/status', '-H', 'Authorization: Bearer open-sesame').status, 200);
+    await backend.close();
+    await stand.stop();
+}
+
+(async () => {
+    for (const [name, test] of Object.entries(tests)) {
+        const stand = await Stand.start();
+        try {
+            await test(stand);
+            await stand.stop();
+        } catch (error) {
+            stand.child.kill('SIGKILL');
+            console.log('not ok', name, '\n', stand.log.slice(-3000));
+            throw error;
+        }
+        console.log('ok', name);
+    }
+    await with_token();
+    console.log('ok a token is asked of everybody but probes');
+})().catch((error) => {
+    console.log(error);
+    process.exit(1);
+});

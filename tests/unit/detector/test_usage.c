@@ -1,0 +1,197 @@
+#include "cmocka_all.h"
+#include "detector/usage.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A machine made of files below a temporary folder. */
+struct machine {
+    char root[64];
+};
+
+static int set_up(void **state)
+{
+    struct machine *machine = calloc(1, sizeof(*machine));
+    (void)strcpy(machine->root, "/tmp/baton-usage-XXXXXX");
+    *state = machine;
+    return mkdtemp(machine->root) == NULL;
+}
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
+{
+    (void)about;
+    (void)type;
+    (void)place;
+    return remove(path);
+}
+
+static int tear_down(void **state)
+{
+    struct machine *machine = *state;
+    (void)nftw(machine->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free(machine);
+    return 0;
+}
+
+/* Writes root/path with all its folders. */
+static void put(const struct machine *machine, const char *path, const char *text)
+{
+    char full[512];
+    FILE *file;
+
+    (void)snprintf(full, sizeof(full), "%s%s", machine->root, path);
+    for (char *slash = full + strlen(machine->root) + 1; (slash = strchr(slash, '/')) != NULL;
+         slash++) {
+        *slash = '\0';
+        (void)mkdir(full, 0700);
+        *slash = '/';
+    }
+    file = fopen(full, "w");
+    assert_non_null(file);
+    (void)fputs(text, file);
+    (void)fclose(file);
+}
+
+static struct usage measure(struct usage_meter *meter, int64_t at_s)
+{
+    struct usage usage = {0};
+    usage_measure(meter, (instant){at_s * 1000000000}, &usage);
+    return usage;
+}
+
+static void assert_near(double value, double expected)
+{
+    if (value < expected - 0.01 || value > expected + 0.01) {
+        fail_msg("%f is not %f", value, expected);
+    }
+}
+
+static void version_2_counts_the_cgroup_against_its_smallest_limit(void **state)
+{
+    const struct machine *machine = *state;
+    struct usage_meter meter;
+
+    put(machine, "/proc/self/cgroup", "0::/pod/worker\n");
+    put(machine, "/proc/meminfo", "MemTotal:       16000000 kB\n");
+    put(machine, "/sys/fs/cgroup/pod/worker/memory.current", "250000000\n");
+    put(machine, "/sys/fs/cgroup/pod/worker/memory.max", "max\n");
+    put(machine, "/sys/fs/cgroup/pod/memory.max", "1000000000\n");
+    put(machine, "/sys/fs/cgroup/pod/worker/cpu.max", "50000 100000\n");
+    put(machine, "/sys/fs/cgroup/pod/cpu.max", "max 100000\n");
+    put(machine, "/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1000000\nuser_usec 1\n");
+    usage_meter_init(&meter, machine->root);
+    assert_int_equal(meter.source, USAGE_CGROUP_V2);
+    assert_near(usage_cpus(&meter), 0.5);
+    assert_near(measure(&meter, 10).cpu, 0);
+    put(machine, "/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1250000\n");
+    assert_near(measure(&meter, 11).cpu, 50); /* a quarter of a second of half a core */
+    assert_near(measure(&meter, 12).memory, 25);
+}
+
+static void a_container_sees_its_cgroup_at_the_mount(void **state)
+{
+    const struct machine *machine = *state;
+    struct usage_meter meter;
+
+    put(machine, "/proc/self/cgroup", "0::/../outside\n");
+    put(machine, "/sys/fs/cgroup/memory.current", "50\n");
+    put(machine, "/sys/fs/cgroup/memory.max", "200\n");
+    usage_meter_init(&meter, machine->root);
+    assert_int_equal(meter.source, USAGE_CGROUP_V2);
+    assert_near(measure(&meter, 1).memory, 25);
+}
+
+static void version_1_is_read_where_its_controllers_are(void **state)
+{
+    const struct machine *machine = *state;
+    struct usage_meter meter;
+
+    put(machine, "/proc/self/cgroup",
+        "9:name=systemd:/x\n4:memory:/docker/1\n3:cpu,cpuacct:/docker/1\n");
+    put(machine, "/sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes", "30\n");
+    put(machine, "/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "300\n");
+    put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpuacct.usage", "0\n");
+    put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_quota_us", "25000\n");
+    put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_period_us", "100000\n");
+    usage_meter_init(&meter, machine->root);
+    assert_int_equal(meter.source, USAGE_CGROUP_V1);
+    assert_near(usage_cpus(&meter), 0.25);
+    assert_near(measure(&meter, 1).memory, 10);
+    put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpuacct.usage", "100000000\n");
+    assert_near(measure(&meter, 2).cpu, 40);
+}
+
+static void without_a_cgroup_it_is_the_process_against_the_machine(void **state)
+{
+    const struct machine *machine = *state;
+    struct usage_meter meter;
+
+    put(machine, "/proc/self/status", "Name:\tx\nVmRSS:\t     500 kB\n");
+    put(machine, "/proc/meminfo", "MemTotal:       10000 kB\n");
+    usage_meter_init(&meter, machine->root);
+    assert_int_equal(meter.source, USAGE_PROCESS);
+    assert_true(usage_cpus(&meter) >= 1);
+    assert_near(measure(&meter, 1).memory, 5);
+}
+
+static void the_root_of_version_1_without_quota_is_the_machine_and_no_cgroup(void **state)
+{
+    const struct machine *machine = *state;
+    struct usage_meter meter;
+
+    put(machine, "/proc/self/cgroup", "4:memory:/\n3:cpu,cpuacct:/\n");
+    put(machine, "/sys/fs/cgroup/memory/memory.usage_in_bytes", "30\n");
+    put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "0\n");
+    put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+    usage_meter_init(&meter, machine->root);
+    assert_int_equal(meter.source, USAGE_PROCESS);
+}
+
+static void nonsense_counts_as_nothing(void **state)
+{
+    const struct machine *machine = *state;
+    struct usage_meter meter;
+
+    put(machine, "/proc/self/cgroup", "0:\n::\n:::\n0::/a\n");
+    put(machine, "/sys/fs/cgroup/memory.current", "lots\n");
+    put(machine, "/sys/fs/cgroup/cpu.max", "0 0\n");
+    put(machine, "/sys/fs/cgroup/cpu.stat", "usage_usec\n");
+    usage_meter_init(&meter, machine->root);
+    (void)measure(&meter, 1);
+    assert_near(measure(&meter, 2).cpu, 0);
+    assert_near(measure(&meter, 3).memory, 0);
+    assert_near(measure(&meter, 3).cpu, 0); /* no time has passed */
+}
+
+static void this_machine_is_measured(void **state)
+{
+    struct usage_meter meter;
+    struct usage usage;
+    (void)state;
+
+    usage_meter_init(&meter, "");
+    usage_measure(&meter, clock_now(), &usage);
+    usage_measure(&meter, clock_now(), &usage);
+    assert_true(usage.cpu >= 0 && usage.cpu <= 100);
+    assert_true(usage.memory > 0 && usage.memory <= 100);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(version_2_counts_the_cgroup_against_its_smallest_limit),
+        TEST(a_container_sees_its_cgroup_at_the_mount),
+        TEST(version_1_is_read_where_its_controllers_are),
+        TEST(without_a_cgroup_it_is_the_process_against_the_machine),
+        TEST(the_root_of_version_1_without_quota_is_the_machine_and_no_cgroup),
+        TEST(nonsense_counts_as_nothing),
+        TEST(this_machine_is_measured),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
