@@ -170,6 +170,7 @@ void event_take(struct node *node, const struct raft_event *from)
         return;
     case RAFT_EV_MEMBERSHIP:
         connection_follow_membership(node);
+        ward_follow_membership(node);
         return;
     case RAFT_EV_PEER:
         event.type = from->is_active ? BATON_EVENT_MEMBER_JOINED : BATON_EVENT_MEMBER_LEFT;

@@ -33,6 +33,7 @@ static void publish(struct node *node, const struct raft_lease *lease)
     } else {
         lease_cell_void(cell);
     }
+    ward_publish(node, lease);
 }
 
 void node_publish_void(struct node *node)
@@ -73,6 +74,7 @@ static void perform(struct node *node, const struct raft_update *update)
     int r = BATON_OK;
 
     publish(node, &update->lease);
+    ward_set_heir(node, update->heir);
     send_messages(node, update, false);
     if (update->write) {
         node->counters.writes++;

@@ -10,6 +10,7 @@
 #ifndef PROVIDER_RAFT_NODE_H
 #define PROVIDER_RAFT_NODE_H
 
+#include "guardian/victims.h"
 #include "net/stream.h"
 #include "net/tls.h"
 #include "provider/raft/frame.h"
@@ -56,6 +57,7 @@ struct node_counters {
 };
 
 struct node;
+struct guardian;
 
 /* What is known of another process of the group, by its latest greeting. */
 struct acquaintance {
@@ -152,6 +154,10 @@ struct node {
     struct frame_scratch scratch;
     struct buffer output;
 
+    struct guardian *guardian; /* or NULL */
+    struct victims victims;    /* who dies before this node is certified dead */
+    bool has_victims;
+
     struct node_election *election;
     struct node_request *requests;
     uint64_t next_request;
@@ -199,6 +205,13 @@ void proof_on_certificate(struct node *node, const void *frame);
 /* A dial that failed, or a link that ended. */
 void proof_on_refused(struct link *link);
 void proof_drop_pidfd(struct link *link);
+
+/* ward.c */
+void ward_begin(struct node *node);
+void ward_follow_membership(struct node *node);
+void ward_publish(struct node *node, const struct raft_lease *lease);
+void ward_set_heir(struct node *node, raft_id heir);
+void ward_end(struct node *node);
 
 /* event.c */
 void event_take(struct node *node, const struct raft_event *event);

@@ -415,7 +415,8 @@ static int take_proofs(struct raft_options *options, const struct provider_confi
         (r = take_bool(config, "pidfd", &options->believes_pidfd, reterr)) == BATON_OK) {
         r = take_bool(config, "guardian", &options->wants_guardian, reterr);
     }
-    return r;
+    return r == BATON_OK ? take_bool(config, "kill-outliving", &options->kills_outliving, reterr)
+                         : r;
 }
 
 /* raft://HOST:PORT/?… : the part between the slashes and the query. */

@@ -26,6 +26,7 @@ struct raft_options {
     bool believes_pidfd;   /* takes a pidfd of the same host for proof (b) */
     bool is_guardian_only; /* asks others to believe nothing but its guardian */
     bool wants_guardian;
+    bool kills_outliving; /* the guardian ends a process that outlives its lease */
 };
 
 /* The URL is raft://HOST:PORT?key=value&…; docs/raft.md lists the keys. Errors name the value.

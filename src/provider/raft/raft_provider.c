@@ -100,6 +100,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     node->is_closed = true;
     node->closed = closed;
     node->closed_userdata = userdata;
+    ward_end(node);
     if (node->raft) {
         connection_close_all(node);
     }
@@ -209,6 +210,7 @@ static int begin(struct node *node, struct baton_error *reterr)
     }
     if (r == BATON_OK) {
         proof_make_greeting(node);
+        ward_begin(node);
         connection_follow_membership(node);
         (void)node_step(node, &tick);
     }
