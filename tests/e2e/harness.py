@@ -75,11 +75,12 @@ class Cluster:
                 words += ["--peer", "%s=127.0.0.1:%d" % (peer, self.ports[peer])]
         return words + self.flags
 
-    def start(self, name, *more):
+    def start(self, name, *more, env=None):
         log = open(os.path.join(self.dir, name + ".log"), "ab")
         self.processes[name] = subprocess.Popen(
             [BATON, self.command, *self.arguments(name), *more], stdin=subprocess.DEVNULL,
-            stdout=log, stderr=log, env=clean_environment(), start_new_session=True)
+            stdout=log, stderr=log, env=dict(clean_environment(), **(env or {})),
+            start_new_session=True)
         log.close()
 
     def start_all(self, *more):

@@ -155,6 +155,21 @@ class Operating(ClusterTest):
 
 
 class Starting(ClusterTest):
+    def test_systemd_is_told_ready_alive_and_stopping(self):
+        one = self.cluster(1)
+        path = os.path.join(one.dir, "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(path)
+            manager.settimeout(60)
+            one.start("a", env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "100000"})
+            told = set()
+            while not {"READY=1", "WATCHDOG=1"} <= told:
+                told.add(manager.recv(4096).decode())
+            one.signal("a", signal.SIGTERM)
+            while "STOPPING=1" not in told:
+                told.add(manager.recv(4096).decode())
+            self.assertTrue(any(text.startswith("STATUS=") for text in told), told)
+
     def test_a_second_process_on_one_directory_is_refused(self):
         one = self.cluster(1)
         one.start("a")
