@@ -63,7 +63,9 @@ static void wait_for_letter(int number)
 {
     char letter;
     (void)number;
-    while (read(in_leader->command[0], &letter, 1) < 0 && errno == EINTR) {
+    /* libuv made the pipe non-blocking. */
+    while (read(in_leader->command[0], &letter, 1) < 0 && (errno == EINTR || errno == EAGAIN)) {
+        (void)poll(&(struct pollfd){.fd = in_leader->command[0], .events = POLLIN}, 1, -1);
     }
     _exit(is_void ? 42 : 43);
 }
@@ -149,8 +151,9 @@ static int lead(void *userdata)
         return 99;
     }
     for (int i = 0; i < PEERS; i++) {
-        (void)snprintf(addresses[i], sizeof(addresses[i]), "%s:%d",
-                       i == 0 ? "127.0.0.1" : "localhost", scene->ports[i]);
+        /* Numbers: a name may not have been resolved when the leader is killed, which is at once.
+         */
+        (void)snprintf(addresses[i], sizeof(addresses[i]), "127.0.0.1:%d", scene->ports[i]);
         peers[i] = (struct guardian_peer){.node = (uint64_t)(101 + i), .address = addresses[i]};
     }
     guardian_set_peers(guardian, peers, PEERS);
