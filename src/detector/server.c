@@ -84,12 +84,14 @@ static bool has_token(const struct server *server, struct lws *wsi)
 }
 
 /* 0 to go on, 1: refused with an answer, -1: hang up. */
-static int on_upgrade(const struct server *server, struct lws *wsi)
+static int on_upgrade(const struct server *server, struct lws *wsi, const char *to)
 {
     char origin[HEADER_MAX];
     unsigned status = 0;
 
-    if (header(wsi, WSI_TOKEN_ORIGIN, origin)) {
+    if (strcasecmp(to, "websocket") != 0) {
+        status = HTTP_STATUS_BAD_REQUEST; /* to HTTP/2, where this check would not be asked again */
+    } else if (header(wsi, WSI_TOKEN_ORIGIN, origin)) {
         status = HTTP_STATUS_FORBIDDEN;
     } else if (!has_token(server, wsi)) {
         status = HTTP_STATUS_UNAUTHORIZED;
@@ -218,6 +220,11 @@ static int on_request(struct server *server, struct lws *wsi, struct peer *peer)
     struct http_reply *reply = &peer->reply;
     bool is_head = lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
 
+    /* A stream of HTTP/2 (a client may ask for it, even without TLS): its frames would need room in
+     * front of each body, and chunks. Only HTTP/1.1 is spoken here. */
+    if (lws_get_network_wsi(wsi) != wsi) {
+        return -1;
+    }
     drop_reply(server, peer);
     *reply = (struct http_reply){.status = HTTP_STATUS_NOT_FOUND};
     buffer_init(&reply->body, SERVER_BODY_MAX);
@@ -437,8 +444,11 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
 
     switch (reason) {
     case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
-        return on_upgrade(server, wsi);
+        return on_upgrade(server, wsi, in);
     case LWS_CALLBACK_ESTABLISHED:
+        if (lws_get_network_wsi(wsi) != wsi) {
+            return -1; /* a WebSocket within HTTP/2 */
+        }
         on_established(server, wsi, peer);
         return 0;
     case LWS_CALLBACK_RECEIVE:
@@ -504,6 +514,7 @@ static int start(struct server *server, struct baton_error *reterr)
     info.timeout_secs = 10;
     info.keepalive_timeout = 10;
     info.retry_and_idle_policy = &patience;
+    info.alpn = "http/1.1";
     info.options |= LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND;
     if (server->tls_cert != NULL) {
         info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;

@@ -95,6 +95,7 @@ static void on_heartbeat(uv_timer_t *timer)
 {
     struct service *service = timer->data;
     usage_measure(&service->meter, clock_now(), &service->usage);
+    gpu_measure(service->gpus, &service->usage);
     worker_tick(service->worker, &service->usage);
 }
 
@@ -122,6 +123,8 @@ static int start_heartbeat(struct service *service, struct baton_error *reterr)
 
     usage_meter_init(&service->meter, service->config.system_root);
     usage_measure(&service->meter, clock_now(), &service->usage);
+    service->gpus = gpu_meter_new(GPU_LIBRARY);
+    gpu_measure(service->gpus, &service->usage);
     if (uv_timer_init(service->config.loop, &service->heartbeat) != 0) {
         return error_set(reterr, BATON_EIO, "cannot start the heartbeat's timer");
     }
@@ -224,5 +227,6 @@ void service_free(struct service *service)
     server_free(service->server);
     worker_free(service->worker);
     image_store_free(service->images);
+    gpu_meter_free(service->gpus);
     free(service);
 }

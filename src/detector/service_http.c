@@ -138,7 +138,7 @@ static void answer_status(struct service *service, struct http_reply *reply)
 {
     const struct worker_counters *counters = worker_counters(service->worker);
     json_t *status = json_pack(
-        "{s:b, s:b, s:I, s:{s:f, s:f, s:f, s:f, s:s, s:f, s:I},"
+        "{s:b, s:b, s:I, s:{s:f, s:f, s:f, s:f, s:s, s:f, s:I, s:I},"
         " s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}",
         "ready", (int)!service->is_draining, "hasBackend",
         (int)(worker_owner(service->worker) != 0), "connections",
@@ -146,7 +146,8 @@ static void answer_status(struct service *service, struct http_reply *reply)
         "memory", service->usage.memory, "gpu", service->usage.gpu, "gpuMemory",
         service->usage.gpu_memory, "of", source_name(service->meter.source), "cpus",
         usage_cpus(&service->meter), "memoryBytes",
-        (json_int_t)(usage_memory_limit(&service->meter) & INT64_MAX), "counters", "messages",
+        (json_int_t)(usage_memory_limit(&service->meter) & INT64_MAX), "gpus",
+        (json_int_t)gpu_count(service->gpus), "counters", "messages",
         (json_int_t)counters->messages, "messagesRefused", (json_int_t)counters->messages_refused,
         "subscriptionsRefused", (json_int_t)counters->subscriptions_refused, "detectionsSent",
         (json_int_t)counters->detections_sent, "detectionsQueued",

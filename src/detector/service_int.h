@@ -2,6 +2,7 @@
 #ifndef DETECTOR_SERVICE_INT_H
 #define DETECTOR_SERVICE_INT_H
 
+#include "detector/gpu.h"
 #include "detector/service.h"
 #include "detector/usage.h"
 
@@ -11,6 +12,7 @@ struct service {
     struct server *server;
     struct image_store *images;
     struct usage_meter meter;
+    struct gpu_meter *gpus; /* NULL: none */
     struct usage usage;
     uv_timer_t heartbeat;
     bool has_heartbeat; /* the timer's handle is open */

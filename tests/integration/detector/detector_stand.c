@@ -1,6 +1,6 @@
 /* A worker with painted cameras, for the tests that speak to it from outside.
  *
- *   detector_stand [--token TOKEN] [--interval MS] [--queue N]
+ *   detector_stand [--token TOKEN] [--cert PEM --key PEM]
  *
  * Prints its port. Every subscription is given a frame each 20 ms, a grey 64x48 picture that gets
  * brighter, and is online from the first on. SIGUSR1: every subscription detects a car. SIGUSR2:
@@ -107,10 +107,10 @@ int main(int count, char **arguments)
     for (int i = 1; i + 1 < count; i += 2) {
         if (strcmp(arguments[i], "--token") == 0) {
             config.token = arguments[i + 1];
-        } else if (strcmp(arguments[i], "--interval") == 0) {
-            config.report_interval_ms = atoi(arguments[i + 1]);
-        } else if (strcmp(arguments[i], "--queue") == 0) {
-            config.queue_max = (size_t)atoi(arguments[i + 1]);
+        } else if (strcmp(arguments[i], "--cert") == 0) {
+            config.tls_cert = arguments[i + 1];
+        } else if (strcmp(arguments[i], "--key") == 0) {
+            config.tls_key = arguments[i + 1];
         }
     }
     (void)uv_loop_init(&stand.loop);

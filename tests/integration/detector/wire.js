@@ -3,7 +3,10 @@
 'use strict';
 const assert = require('assert');
 const { spawn, execFileSync } = require('child_process');
+const fs = require('fs');
 const net = require('net');
+const os = require('os');
+const path = require('path');
 
 let WebSocket;
 try {
@@ -29,6 +32,7 @@ function deadline(promise, what) {
 class Stand {
     static async start(...options) {
         const stand = new Stand();
+        stand.scheme = options.includes('--cert') ? 'wss' : 'ws';
         stand.log = '';
         stand.child = spawn(stand_path, options, { stdio: ['ignore', 'pipe', 'pipe'] });
         stand.child.stderr.on('data', (data) => { stand.log += data; });
@@ -44,7 +48,7 @@ class Stand {
         this.signal('SIGTERM');
         assert.strictEqual(await deadline(this.ended, 'the end'), 0, this.log);
     }
-    url(path) { return `http://127.0.0.1:${this.port}${path}`; }
+    url(path) { return `http${this.scheme.slice(2)}://127.0.0.1:${this.port}${path}`; }
     // status, headers (lower case) and body of one request
     curl(path, ...options) {
         const out = execFileSync(curl_path, ['-s', '-i', '--path-as-is', '-m', '20', ...options,
@@ -61,7 +65,7 @@ class Backend {
         const backend = new Backend();
         backend.messages = [];
         backend.wake = () => {};
-        backend.socket = new WebSocket(`ws://127.0.0.1:${stand.port}/`, options);
+        backend.socket = new WebSocket(`${stand.scheme}://127.0.0.1:${stand.port}/`, options);
         backend.closed = new Promise((resolve) => backend.socket.on('close', (code, reason) => {
             resolve({ code, reason: String(reason) });
         }));
@@ -367,6 +371,19 @@ const tests = {
         await assert.rejects(Backend.connect(stand, { origin: 'http://example.org' }), /403/);
     },
 
+    async 'HTTP/2 is not spoken and hurts nobody'(stand) {
+        const backend = await Backend.connect(stand);
+        backend.send(list(subscription('a;1')));
+        await backend.report(online(1));
+        for (const option of ['--http2', '--http2-prior-knowledge']) {
+            for (let i = 0; i < 20; i++) {
+                try { stand.curl('/camera/a;1/image', option); } catch (error) { /* hung up on */ }
+            }
+        }
+        assert.strictEqual(stand.curl('/camera/a;1/image').status, 200);
+        await backend.close();
+    },
+
     async 'no password reaches log, status or metrics'(stand) {
         const backend = await Backend.connect(stand);
         backend.send(list(subscription('a;1'), subscription('a;1'),
@@ -399,6 +416,28 @@ async function with_token() {
     await stand.stop();
 }
 
+async function with_tls() {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'baton-wire-'));
+    try {
+        const [cert, key] = ['cert.pem', 'key.pem'].map((name) => path.join(folder, name));
+        execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2',
+            '-subj', '/CN=worker', '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', key,
+            '-out', cert], { stdio: 'ignore' });
+        const stand = await Stand.start('--cert', cert, '--key', key);
+        await assert.rejects(Backend.connect(stand), /self.signed/);
+        const backend = await Backend.connect(stand, { ca: fs.readFileSync(cert) });
+        backend.send(list(subscription('a;1')));
+        await backend.report(online(1));
+        const image = stand.curl('/camera/a;1/image', '--cacert', cert);
+        assert.strictEqual(image.status, 200);
+        assert.strictEqual(image.body.readUInt16BE(0), 0xffd8);
+        await backend.close();
+        await stand.stop();
+    } finally {
+        fs.rmSync(folder, { recursive: true });
+    }
+}
+
 (async () => {
     for (const [name, test] of Object.entries(tests)) {
         const stand = await Stand.start();
@@ -414,6 +453,8 @@ async function with_token() {
     }
     await with_token();
     console.log('ok a token is asked of everybody but probes');
+    await with_tls();
+    console.log('ok the same is there under TLS');
 })().catch((error) => {
     console.log(error);
     process.exit(1);
