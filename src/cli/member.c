@@ -2,6 +2,7 @@
 
 #include "cli/notify.h"
 #include "cli/value.h"
+#include "guardian/fatal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -220,6 +221,9 @@ int member_open(struct member **ret, const struct member_config *config, struct 
         (void)uv_run(config->loop, UV_RUN_DEFAULT);
         member_free(member);
         return code;
+    }
+    if (fatal_install(reterr)) { /* a crash is announced before the kernel gets to it */
+        log_warning(config->logger, "no-fatal-handlers");
     }
     notify_ready();
     *ret = member;

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "cli/option.h"
+#include "guardian/victims.h"
 #include "provider/provider.h"
 
 #include <jansson.h>
@@ -21,8 +22,9 @@ struct member_config {
     uv_loop_t *loop;
     const struct options *options;
     struct logger *logger;
-    const char *proofs; /* the default of --proofs, or NULL */
-    bool has_doors;     /* control socket and status server */
+    const char *proofs;   /* the default of --proofs, or NULL */
+    bool kills_outliving; /* the guardian ends this process if it outlives its lease */
+    bool has_doors;       /* control socket and status server */
     provider_event_cb on_event;
     /* Before leadership is given away on request: what acts under it must have stopped first.
      * true: not yet, member_drained will be called, by `deadline` at the latest. NULL: at once. */
@@ -50,6 +52,9 @@ span member_lease_left(const struct member *member);
 const char *member_node(const struct member *member);
 const char *member_election(const struct member *member);
 struct provider *member_provider(const struct member *member);
+
+/* Who acts for this node, and is killed before the guardian certifies its death. Copied. */
+void member_set_victims(struct member *member, const struct victims *victims);
 
 /* The data directory of --data or $STATE_DIRECTORY; NULL: neither. */
 const char *member_data(const struct options *options);

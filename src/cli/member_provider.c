@@ -4,6 +4,9 @@
 #include "base/buffer.h"
 #include "base/invariant.h"
 #include "cli/groups.h"
+#ifdef BATON_PROVIDER_RAFT
+#include "provider/raft/raft_provider.h"
+#endif
 
 #include <errno.h>
 #include <stdlib.h>
@@ -106,6 +109,9 @@ int member_provider_open(struct member *member, struct baton_error *reterr)
     if (member->config.proofs && !options_is_set(options, "proofs")) {
         add_option(&gathering, "proofs", member->config.proofs);
     }
+    if (member->config.kills_outliving) {
+        add_option(&gathering, "kill-outliving", "yes");
+    }
     struct provider_config config = {.loop = member->config.loop,
                                      .logger = member->config.logger,
                                      .url = url ? url : own_url,
@@ -118,4 +124,16 @@ int member_provider_open(struct member *member, struct baton_error *reterr)
         free(gathering.owned[i]);
     }
     return code;
+}
+
+void member_set_victims(struct member *member, const struct victims *victims)
+{
+#ifdef BATON_PROVIDER_RAFT
+    if (strcmp(member->provider->ops->scheme, "raft") == 0) {
+        raft_provider_set_victims(member->provider, victims);
+    }
+#else
+    (void)member;
+    (void)victims;
+#endif
 }

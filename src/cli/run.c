@@ -115,6 +115,7 @@ static void start(struct run *run, uint64_t epoch)
         return;
     }
     run->state = RUNNING;
+    member_set_victims(run->member, &run->supervise.victims); /* its process group is known now */
     log_notice(run->logger, "command-started", LOG_I64("pid", child_pid(run->child)),
                LOG_U64("epoch", epoch));
 }
@@ -246,6 +247,7 @@ static int run_all(struct run *run, struct baton_error *reterr)
                                    .options = run->invocation->options,
                                    .logger = run->logger,
                                    .proofs = "guardian",
+                                   .kills_outliving = says(run, "kill"),
                                    .has_doors = true,
                                    .on_event = on_event,
                                    .drain = drain,
@@ -255,6 +257,7 @@ static int run_all(struct run *run, struct baton_error *reterr)
         return code;
     }
     prepare(run);
+    member_set_victims(run->member, &run->supervise.victims);
     if (member_is_leader(run->member, &epoch)) { /* a node alone leads before open returns */
         on_acquired(run, epoch);
     }
