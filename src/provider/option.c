@@ -24,7 +24,7 @@ static bool decode(const char *text, size_t length, char *space, size_t space_by
         if (used + 1 >= space_bytes) {
             return false;
         }
-        if (c == '%' && i + 2 < length + 0 && hex_digit(text[i + 1]) >= 0 &&
+        if (c == '%' && i + 2 < length && hex_digit(text[i + 1]) >= 0 &&
             hex_digit(text[i + 2]) >= 0) {
             c = (char)(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
             i += 2;
@@ -104,7 +104,6 @@ void provider_mask_url(const char *url, char *ret, size_t ret_bytes)
         const char *colon = memchr(host, ':', (size_t)(at - host));
         append(ret, ret_bytes, host, (size_t)((colon ? colon : at) - host));
         append(ret, ret_bytes, ":***", 4);
-        authority -= (size_t)(at - host);
         host = at;
     }
     query = strchr(host, '?');

@@ -107,7 +107,7 @@ int raft_options_parse_address(const char *text, char *ret_host, size_t host_byt
 {
     const char *colon = strrchr(text, ':');
     size_t length = colon ? (size_t)(colon - text) : 0;
-    long long port;
+    long long port = 0;
 
     if (!colon || length == 0) {
         return error_set(reterr, BATON_EINVAL, "address \"%s\": must be HOST:PORT", text);
@@ -164,8 +164,8 @@ int raft_options_parse_peer(struct raft_member *ret, const char *text, struct ba
     char copy[RAFT_NAME_MAX + RAFT_ADDRESS_MAX + 64];
     char host[RAFT_ADDRESS_MAX];
     char *kind, *priority, *weight, *address;
-    long long number;
-    int port;
+    long long number = 0;
+    int port = 0;
     int r = BATON_OK;
 
     if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy)) {
@@ -324,7 +324,7 @@ static int take_u32(const struct provider_config *config, const char *key, uint3
 {
     char space[64];
     const char *given = provider_option(config, key, space, sizeof(space));
-    long long number;
+    long long number = 0;
     int r = BATON_OK;
 
     if (given && (r = parse_number(key, given, 0, max, &number, reterr)) == BATON_OK) {

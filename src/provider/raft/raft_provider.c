@@ -16,11 +16,13 @@ static struct node *node_of(struct provider *provider)
 
 static void node_free(struct node *node)
 {
-    struct acquaintance *known, *next;
+    struct acquaintance *known = node->acquaintances;
 
-    HASH_ITER (hh, node->acquaintances, known, next) {
-        HASH_DEL(node->acquaintances, known);
+    HASH_CLEAR(hh, node->acquaintances); /* the table; its members are still a list */
+    while (known) {
+        struct acquaintance *next = known->hh.next;
         free(known);
+        known = next;
     }
     raft_free(node->raft);
     storage_close(node->storage);
