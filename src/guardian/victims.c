@@ -104,7 +104,8 @@ static int signal_processes(const struct victims *victims, int signal_number)
     while ((entry = readdir(proc)) != NULL) {
         struct process process;
         if (isdigit((unsigned char)entry->d_name[0]) &&
-            read_stat((pid_t)strtol(entry->d_name, NULL, 10), &process) && is_victim(victims, &process)) {
+            read_stat((pid_t)strtol(entry->d_name, NULL, 10), &process) &&
+            is_victim(victims, &process)) {
             count++;
             (void)kill(process.pid, signal_number); /* gone meanwhile: seen at the next look */
         }
