@@ -75,7 +75,7 @@ void detection_fini(struct detection *detection)
     *detection = (struct detection){0};
 }
 
-static int attributes_check(const json_t *attributes, const char *path, struct baton_error *reterr)
+static int attributes_check(json_t *attributes, const char *path, struct baton_error *reterr)
 {
     const char *key;
     json_t *value;
@@ -87,7 +87,7 @@ static int attributes_check(const json_t *attributes, const char *path, struct b
         return error_set(reterr, BATON_EINVAL, "%s has %zu fields: at most %d", path,
                          json_object_size(attributes), PROTOCOL_FIELDS_MAX);
     }
-    json_object_foreach((json_t *)(uintptr_t)attributes, key, value)
+    json_object_foreach(attributes, key, value)
     {
         if (json_is_object(value) || json_is_array(value)) {
             return error_set(reterr, BATON_EINVAL, "%s.%s is %s: a detection is flat", path, key,

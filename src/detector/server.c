@@ -319,7 +319,10 @@ static void on_closed(struct server *server, struct peer *peer)
 
 static int hang_up(struct lws *wsi, enum lws_close_status code, const char *reason)
 {
-    lws_close_reason(wsi, code, (unsigned char *)(uintptr_t)reason, strlen(reason));
+    char text[REASON_MAX + 1]; /* lws copies it, but does not promise to leave it alone */
+
+    (void)snprintf(text, sizeof(text), "%s", reason);
+    lws_close_reason(wsi, code, (unsigned char *)text, strlen(text));
     return -1;
 }
 

@@ -64,6 +64,7 @@ struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max)
 
 static struct detection *queue_at(const struct worker *worker, size_t index)
 {
+    assert(worker->queue_max > 0);
     return &worker->queue[(worker->queue_first + index) % worker->queue_max];
 }
 
