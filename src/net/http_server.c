@@ -186,6 +186,9 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
     const struct lws_protocols *protocol = wsi ? lws_get_protocol(wsi) : NULL;
     (void)bytes;
     switch (reason) {
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
+        /* lws would offer HTTP/2 here, which writes in front of the body: 1 means "answered". */
+        return lws_return_http_status(wsi, HTTP_STATUS_BAD_REQUEST, NULL) < 0 ? -1 : 1;
     case LWS_CALLBACK_HTTP:
         return on_request(protocol->user, wsi, exchange, in);
     case LWS_CALLBACK_HTTP_WRITEABLE:

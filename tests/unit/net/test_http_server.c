@@ -220,12 +220,22 @@ static void off_loopback_it_does_not_start_without_a_token(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+/* Its answers would be written in front of the body, into memory that is not ours. */
+static void nobody_upgrades_to_http_2(void **state)
+{
+    expect(state,
+           "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+           "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n",
+           "400");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_page_is_answered_and_an_unknown_one_is_not, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_large_answer_comes_whole, setup, teardown),
+        cmocka_unit_test_setup_teardown(nobody_upgrades_to_http_2, setup, teardown),
         cmocka_unit_test_setup_teardown(a_foreign_host_or_origin_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_is_not_a_thing_that_it_does, setup, teardown),
         cmocka_unit_test_setup_teardown(a_token_is_demanded_of_all_but_health, setup_with_token,
