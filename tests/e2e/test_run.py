@@ -118,6 +118,16 @@ class Running(ClusterTest):
             return [name for name in pids if name != old]
         until(moved, "the program runs elsewhere")
 
+    def test_a_hung_wrapper_and_its_program_are_killed_where_asked(self):
+        three = self.cluster(3)
+        for name in three.names:
+            self.start(three, name, ["--on-loss", "kill"], "sh", "-c", self.script(three))
+        old, pid = list(until(lambda: self.pids(three), "one program runs").items())[0]
+        three.signal(old, signal.SIGSTOP)
+        until(lambda: [name for name in self.pids(three) if name != old], "it runs elsewhere")
+        self.assertFalse(is_alive(pid), "the old program is dead before")
+        self.assertEqual(three.processes[old].wait(timeout=60), -signal.SIGKILL)
+
     def test_on_loss_exit_ends_with_75(self):
         three = self.cluster(3)
         processes = {name: self.start(three, name, ["--on-loss", "exit"], "sh", "-c",
