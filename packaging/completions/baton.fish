@@ -209,7 +209,7 @@ complete -c baton -n '__fish_seen_subcommand_from demo' -l log-json -d "write th
 complete -c baton -n __fish_use_subcommand -a bench -d "measure how fast leadership moves"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l provider -r -d "whom to measure"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l nodes -r -d "how many processes"
-complete -c baton -n '__fish_seen_subcommand_from bench' -l fault -r -d "what befalls the leader"
+complete -c baton -n '__fish_seen_subcommand_from bench' -l fault -r -d "what befalls the leader: SIGKILL, SIGSEGV, SIGSTOP, an order, or no network"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l rounds -r -d "how often"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l preset -r -d "times of the raft provider"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l guardian -r -d "whether each node has a guardian"

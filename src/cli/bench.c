@@ -47,6 +47,10 @@ static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
         cluster_signal(cluster, leader, SIGKILL);
         return 0;
     }
+    if (strcmp(bench->fault, "crash") == 0) {
+        cluster_signal(cluster, leader, SIGSEGV);
+        return 0;
+    }
     if (strcmp(bench->fault, "stop") == 0) {
         cluster_signal(cluster, leader, SIGSTOP);
         return 0;
@@ -65,7 +69,7 @@ static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
 static int heal(struct bench *bench, unsigned leader, struct baton_error *reterr)
 {
     struct cluster *cluster = &bench->cluster;
-    if (strcmp(bench->fault, "kill") == 0) {
+    if (strcmp(bench->fault, "kill") == 0 || strcmp(bench->fault, "crash") == 0) {
         cluster_kill(cluster, leader); /* reaps */
         int code = cluster_start(cluster, leader, reterr);
         settle(bench, true);

@@ -172,9 +172,10 @@ const struct option_group group_output = {"Output", (const struct option_spec[])
 const struct option_group group_run = {
     "Running CMD",
     (const struct option_spec[]){
-        CHOICE("on-loss", "restart|exit|kill", "restart", NULL,
-               "after leadership is lost: stop CMD and campaign again, stop it and exit, or kill "
-               "it at once and campaign again"),
+        CHOICE(
+            "on-loss", "restart|exit|kill", "restart", NULL,
+            "after leadership is lost: stop CMD and campaign again; stop it and exit; or kill it "
+            "at once, and have the guardian kill baton too if it hangs beyond its lease"),
         DURATION("stop-timeout", "10s", NULL,
                  "how long CMD may take from SIGTERM to its end; less where the lease ends first"),
         DURATION("wait-timeout", "0", NULL,
@@ -211,7 +212,8 @@ const struct option_group group_bench = {
     (const struct option_spec[]){
         CHOICE("provider", "raft|etcd|libraft|libraft-tuned", "raft", NULL, "whom to measure"),
         NUMBER("nodes", 1, 9, "3", NULL, "how many processes"),
-        CHOICE("fault", "kill|stop|resign|partition", "kill", NULL, "what befalls the leader"),
+        CHOICE("fault", "kill|crash|stop|resign|partition", "kill", NULL,
+               "what befalls the leader: SIGKILL, SIGSEGV, SIGSTOP, an order, or no network"),
         NUMBER("rounds", 1, 100000, "50", NULL, "how often"),
         CHOICE("preset", "default|lan|wan|fast", "default", NULL, "times of the raft provider"),
         CHOICE("guardian", "on|off", "on", NULL, "whether each node has a guardian"),

@@ -105,6 +105,7 @@ static void on_command_end(void *userdata, int exit_code)
     struct baton_error error = {0};
     uint64_t epoch = 0;
     once->child = NULL;
+    member_set_victims(once->member, &once->supervise.victims); /* its group is no more */
     if (once->is_leaving) {
         return;
     }
@@ -144,7 +145,10 @@ static void start(struct once *once, uint64_t epoch)
                                   .on_exit = on_command_end,
                                   .userdata = once};
     (void)uv_timer_stop(&once->patience);
+    /* By the marker, before anybody is there; by the group as well, once it has a number. */
+    member_set_victims(once->member, &once->supervise.victims);
     int code = child_start(&once->child, &config, &error);
+    member_set_victims(once->member, &once->supervise.victims);
     if (code) {
         (void)command_fail(once->invocation, &error);
         leave(once, code == BATON_ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);

@@ -79,6 +79,7 @@ static void on_command_end(void *userdata, int exit_code)
     enum run_state was = run->state;
     uint64_t epoch = 0;
     run->child = NULL;
+    member_set_victims(run->member, &run->supervise.victims); /* its group is no more */
     log_notice(run->logger, "command-ended", LOG_I64("exit_code", exit_code));
     if (was == RUNNING || run->is_told) {
         leave(run, exit_code);

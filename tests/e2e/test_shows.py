@@ -14,7 +14,7 @@ class Shows(unittest.TestCase):
             self.assertIn("\n" + row, done.stdout)
 
     def test_the_benchmark_counts_each_round(self):
-        for fault in ("kill", "stop", "resign", "partition"):
+        for fault in ("kill", "crash", "stop", "resign", "partition"):
             done = baton("bench", "failover", "--fault", fault, "--rounds", "2", "--preset", "fast",
                          "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
