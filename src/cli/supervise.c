@@ -127,7 +127,7 @@ void supervise_fini(struct supervise *supervise)
     }
     if (supervise->procs_fd >= 0) {
         (void)close(supervise->procs_fd);
-        (void)rmdir(supervise->victims.cgroup); /* busy only if somebody could not be killed */
+        victims_remove_cgroup(&supervise->victims);
     }
     *supervise = (struct supervise){.procs_fd = -1};
 }

@@ -126,11 +126,9 @@ static void certify(struct guardian *guardian)
     }
     courier_connect(&guardian->courier, atomic_load(&guardian->shared->heir));
     if (victims_kill(&guardian->victims, VICTIMS_LIMIT_MS)) {
-        if (guardian->victims.cgroup[0] != '\0') {
-            (void)rmdir(guardian->victims.cgroup); /* its maker can no longer tidy up */
-        }
         guardian->certificate.heir = atomic_load(&guardian->shared->heir);
         courier_deliver(&guardian->courier, &guardian->certificate);
+        victims_remove_cgroup(&guardian->victims); /* its maker can no longer tidy up */
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -177,6 +178,17 @@ bool victims_kill(const struct victims *victims, int limit_ms)
         if (!instant_before(clock_now(), limit)) {
             return false;
         }
+        (void)nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    }
+}
+
+void victims_remove_cgroup(const struct victims *victims)
+{
+    instant limit = instant_add(clock_now(), SPAN_MS(100));
+    if (victims->cgroup[0] == '\0') {
+        return;
+    }
+    while (rmdir(victims->cgroup) != 0 && errno == EBUSY && instant_before(clock_now(), limit)) {
         (void)nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
 }

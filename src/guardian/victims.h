@@ -32,4 +32,8 @@ int victims_signal(const struct victims *victims, int signal_number);
 /* Kills until nobody is left, at most `limit_ms`. False: somebody may still be alive. */
 bool victims_kill(const struct victims *victims, int limit_ms);
 
+/* Removes the cgroup's folder, if there is one. The kernel calls it busy for a moment after its
+ * last process has died, so this waits, a tenth of a second at most. */
+void victims_remove_cgroup(const struct victims *victims);
+
 #endif

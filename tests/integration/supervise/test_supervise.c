@@ -14,12 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Reports the pids of CMD, of a child and of one that left group, session and parent. */
+/* Reports the pids of CMD, of a child and of a stray that left group, session and parent, once all
+ * of them run: the end of its output tells that the stray has got as far as its exec. */
 #define FAMILY                                                                                     \
-    "sleep 1000 & printf '%%08d' $! >&%d; "                                                        \
-    "(setsid sh -c 'printf \"%%08d\" $$ >&%d; exec sleep 1001' &) ; printf '%%08d' $$ >&%d; "
+    "sleep 1000 & child=$!; "                                                                      \
+    "stray=$(setsid sh -c 'echo $$; exec sleep 1001 >&-' &); "                                     \
+    "printf '%%08d%%08d%%08d' $$ $child $stray >&%d; "
 
-enum { FAMILY_SIZE = 3 };
+enum { CMD, CHILD, STRAY, FAMILY_SIZE };
 
 struct scene {
     const char *last; /* command of CMD after FAMILY */
@@ -85,7 +87,7 @@ static int wrap(void *userdata)
         supervise.procs_fd = -1;
         supervise.victims.cgroup[0] = '\0';
     }
-    int used = snprintf(script, sizeof(script), FAMILY, out, out, out);
+    int used = snprintf(script, sizeof(script), FAMILY, out);
     (void)snprintf(script + used, sizeof(script) - (size_t)used, "%s",
                    scene->last ? scene->last : "");
     if (scene->port != 0) {
@@ -94,6 +96,7 @@ static int wrap(void *userdata)
     (void)fcntl(out, F_SETFD, 0);
     code = child_start(&child, &config, NULL);
     if (code != 0) {
+        supervise_fini(&supervise);
         return -code;
     }
     if (scene->stops) {
@@ -204,9 +207,9 @@ static void cmd_dies_with_the_wrapper_without_a_guardian_too(void **state)
     (void)state;
     read_family(&scene, family);
     process_end(wrapper);
-    process_wait_gone(family[2]);
-    (void)kill(family[0], SIGKILL); /* what only a guardian would have killed */
-    (void)kill(family[1], SIGKILL);
+    process_wait_gone(family[CMD]);
+    (void)kill(family[CHILD], SIGKILL); /* what only a guardian would have killed */
+    (void)kill(family[STRAY], SIGKILL);
     finish(&scene);
 }
 
