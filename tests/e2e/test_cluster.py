@@ -100,6 +100,30 @@ class Operating(ClusterTest):
         until(lambda: self.three.status(self.others[1])["is_leader"], "it leads")
         self.assertGreater(self.three.status(self.others[1])["epoch"], before)
 
+    def test_a_node_joins_and_leaves(self):
+        fourth = self.cluster(1, "--join")
+        fourth.names = ["d"]
+        fourth.ports = {"d": fourth.ports["a"]}
+        done = baton("join", "--data", self.three.data(self.leader),
+                     "d=127.0.0.1:%d" % fourth.ports["d"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        fourth.start("d")
+        until(lambda: (fourth.status("d") or {"leader": {"id": ""}})["leader"]["id"],
+              "the fourth follows")
+        def names():
+            members = json.loads(baton("members", "--data", self.three.data(self.leader),
+                                       "--json").stdout or "[]")
+            return sorted(member["name"] for member in members)
+        self.assertEqual(names(), ["a", "b", "c", "d"])
+        done = baton("leave", "--data", self.three.data(self.leader), "d")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        until(lambda: names() == ["a", "b", "c"], "it has left")
+
+    def test_a_wrong_member_is_refused(self):
+        for text in ("d", "d=nowhere", "=127.0.0.1:1", "d=127.0.0.1:0"):
+            done = baton("join", "--data", self.three.data(self.leader), text)
+            self.assertEqual(done.returncode, 64, (text, done.stderr))
+
     def test_a_follower_cannot_pass_what_it_has_not(self):
         done = baton("pass", "--data", self.three.data(self.others[0]))
         self.assertEqual(done.returncode, 1)
