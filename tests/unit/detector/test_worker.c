@@ -11,6 +11,7 @@
 struct record {
     char text[1 << 16];
     bool is_deaf; /* the backend takes nothing */
+    int refusals; /* so many times it takes nothing */
 };
 
 static void note(struct record *record, const char *format, ...)
@@ -26,7 +27,7 @@ static bool on_send(void *userdata, uint64_t backend, const char *text, size_t b
 {
     struct record *record = userdata;
     assert_int_equal(strlen(text), bytes);
-    if (record->is_deaf) {
+    if (record->is_deaf || (record->refusals > 0 && record->refusals-- > 0)) {
         return false;
     }
     note(record, "%d< %s\n", (int)backend, text);
@@ -400,6 +401,23 @@ static void a_full_queue_drops_its_oldest_and_counts_it(void **state)
     assert_int_equal(worker_queued(fixture->worker), 0);
 }
 
+static void no_detection_overtakes_one_that_waits(void **state)
+{
+    struct fixture *fixture = *state;
+
+    worker_connected(fixture->worker, 1);
+    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    fixture->record.refusals = 2; /* the first itself, and its second try */
+    assert_int_equal(detect(fixture, "a;1", "{\"n\":0}"), 0);
+    assert_int_equal(detect(fixture, "a;1", "{\"n\":1}"), 0);
+    assert_int_equal(worker_queued(fixture->worker), 2);
+    forget(fixture);
+    assert_int_equal(detect(fixture, "a;1", "{\"n\":2}"), 0);
+    assert_int_equal(worker_queued(fixture->worker), 0);
+    assert_true(strstr(fixture->record.text, "\"n\":0") < strstr(fixture->record.text, "\"n\":1"));
+    assert_true(strstr(fixture->record.text, "\"n\":1") < strstr(fixture->record.text, "\"n\":2"));
+}
+
 static void the_log_of_the_specification_plays_message_by_message(void **state)
 {
     struct fixture *fixture = *state;
@@ -482,6 +500,7 @@ int main(void)
         TEST(a_detection_goes_out_at_once_with_the_displays_session),
         TEST(late_detections_patch_the_session_they_were_seen_in),
         TEST(a_full_queue_drops_its_oldest_and_counts_it),
+        TEST(no_detection_overtakes_one_that_waits),
         TEST(the_log_of_the_specification_plays_message_by_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
