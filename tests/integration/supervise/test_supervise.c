@@ -19,7 +19,7 @@
 #define FAMILY                                                                                     \
     "sleep 1000 & child=$!; "                                                                      \
     "stray=$(setsid sh -c 'echo $$; exec sleep 1001 >&-' &); "                                     \
-    "printf '%%08d%%08d%%08d' $$ $child $stray >&%d; "
+    "printf '%%08d%%08d%%08d' $$ $child $stray >/proc/self/fd/%d; "
 
 enum { CMD, CHILD, STRAY, FAMILY_SIZE };
 
