@@ -1,0 +1,381 @@
+/* What must hold, looked at after every event, where something changed.
+ *
+ *   two-leaders         is_leader() true in two processes at one instant
+ *   epoch-order         a leadership is acquired with an epoch not above all before it
+ *   two-in-a-term       two winners of one term
+ *   two-votes           a node gave, or asked for, two votes in one term
+ *   term-went-back      what is stored, or in force, goes back; vote-changed: within its term
+ *   log-matching        two logs agree at an index and differ below it
+ *   leader-incomplete   a new leader lacks a committed entry
+ *   committed-lost      at an index something else is committed than before
+ *   not-durable         a committed entry is not on the disks of a quorum
+ *   applied-differs     a node applies something else, or not in order
+ *   stale-read          a read index below what was committed when the read was asked
+ *   snapshot-differs    an installed snapshot is not the state that was committed
+ *
+ * A lease begins with a step of its holder and ends by its clock, so it is enough to look for a
+ * second leader whenever a step leaves one: of two leases that overlap, the later one's beginning
+ * lies within the other.
+ */
+#include "sim/world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void violated(struct world *world, const char *check, const char *format, ...)
+{
+    struct result *result = &world->result;
+    va_list arguments;
+
+    result->outcome = OUTCOME_VIOLATED;
+    (void)snprintf(result->check, sizeof(result->check), "%s", check);
+    va_start(arguments, format);
+    (void)vsnprintf(result->detail, sizeof(result->detail), format, arguments);
+    va_end(arguments);
+    trace_say(world, RAFT_NOBODY, "VIOLATED %s: %s", result->check, result->detail);
+    longjmp(world->violated, 1);
+}
+
+void checks_begin(struct world *world)
+{
+    struct checks *checks = &world->checks;
+
+    if (!checks->entries) {
+        checks->entries = calloc(SIM_SEEN_SIZE, sizeof(*checks->entries));
+        checks->votes = calloc(SIM_SEEN_SIZE, sizeof(*checks->votes));
+        checks->leaders = calloc(SIM_SEEN_SIZE, sizeof(*checks->leaders));
+        if (!checks->entries || !checks->votes || !checks->leaders) {
+            (void)fputs("baton-sim: out of memory\n", stderr);
+            exit(3);
+        }
+    }
+    checks->stamp++;
+    checks->highest_epoch = 0;
+    checks->committed_count = 0;
+    checks->reads_asked = 0;
+}
+
+/* The value kept for the key; `value` itself if there was none. */
+static uint64_t first_seen(struct world *world, struct seen *table, uint64_t a, uint64_t b,
+                           uint64_t value)
+{
+    uint64_t stamp = world->checks.stamp;
+    uint64_t hash = (a * 0x9e3779b97f4a7c15u) ^ (b * 0xbf58476d1ce4e5b9u);
+    size_t at = (size_t)((hash ^ (hash >> 32)) % SIM_SEEN_SIZE);
+
+    for (size_t tries = 0; tries < SIM_SEEN_SIZE; tries++) {
+        struct seen *seen = &table[at];
+        if (seen->stamp != stamp) {
+            *seen = (struct seen){.key_a = a, .key_b = b, .value = value, .stamp = stamp};
+            return value;
+        }
+        if (seen->key_a == a && seen->key_b == b) {
+            return seen->value;
+        }
+        at = (at + 1) % SIM_SEEN_SIZE;
+    }
+    violated(world, "too-much", "more than %d terms or entries in one run", SIM_SEEN_SIZE);
+}
+
+uint64_t checks_committed_chain(const struct world *world, raft_index index)
+{
+    return index == 0 ? 0 : world->checks.committed[index - 1].chain;
+}
+
+/* ---- what is written, stored, sent ----------------------------------------------------------- */
+
+void checks_written(struct world *world, struct node *node, const struct raft_write *write)
+{
+    for (size_t i = 0; i < write->entry_count; i++) {
+        raft_index index = write->first_index + i;
+        raft_term term;
+        uint64_t chain;
+        if (journal_at(&node->memory, index, &term, &chain) &&
+            first_seen(world, world->checks.entries, index, term, chain) != chain) {
+            violated(world, "log-matching", "node %llu: entry %llu of term %llu",
+                     (unsigned long long)node->id, (unsigned long long)index,
+                     (unsigned long long)term);
+        }
+    }
+}
+
+void checks_stored(struct world *world, struct node *node, const struct raft_hard_state *hard)
+{
+    if (hard->term < node->hard.term) {
+        violated(world, "term-went-back", "node %llu stores term %llu after %llu",
+                 (unsigned long long)node->id, (unsigned long long)hard->term,
+                 (unsigned long long)node->hard.term);
+    }
+    if (hard->term == node->hard.term && node->hard.vote != RAFT_NOBODY &&
+        hard->vote != node->hard.vote) {
+        violated(world, "vote-changed", "node %llu in term %llu: vote for %llu, then for %llu",
+                 (unsigned long long)node->id, (unsigned long long)hard->term,
+                 (unsigned long long)node->hard.vote, (unsigned long long)hard->vote);
+    }
+}
+
+void checks_sent(struct world *world, struct node *node, const struct raft_message *message)
+{
+    raft_id vote = RAFT_NOBODY;
+
+    if (message->type == RAFT_MSG_VOTE) {
+        vote = node->id;
+    } else if (message->type == RAFT_MSG_VOTE_REPLY && message->vote_reply.granted) {
+        vote = message->to;
+    }
+    if (vote != RAFT_NOBODY &&
+        first_seen(world, world->checks.votes, node->id, message->term, vote) != vote) {
+        violated(world, "two-votes", "node %llu votes a second time in term %llu, for %llu",
+                 (unsigned long long)node->id, (unsigned long long)message->term,
+                 (unsigned long long)vote);
+    }
+}
+
+/* ---- commits --------------------------------------------------------------------------------- */
+
+static void commit(struct world *world, struct node *node, raft_index index, raft_term term,
+                   uint64_t chain)
+{
+    struct checks *checks = &world->checks;
+
+    if (index > checks->committed_count + 1) {
+        violated(world, "committed-lost", "node %llu commits %llu, %zu were committed",
+                 (unsigned long long)node->id, (unsigned long long)index, checks->committed_count);
+    }
+    if (index <= checks->committed_count) {
+        if (checks->committed[index - 1].chain != chain) {
+            violated(world, "committed-lost",
+                     "node %llu commits entry %llu of term %llu; there it was one of term %llu",
+                     (unsigned long long)node->id, (unsigned long long)index,
+                     (unsigned long long)term,
+                     (unsigned long long)checks->committed[index - 1].term);
+        }
+        return;
+    }
+    checks->committed = grow_array(checks->committed, &checks->committed_capacity, index,
+                                   sizeof(*checks->committed));
+    checks->committed[checks->committed_count++] = (struct record){.term = term, .chain = chain};
+    world->result.committed++;
+}
+
+static bool is_stored_at(const struct world *world, raft_id id, raft_index index, uint64_t chain)
+{
+    const struct node *node = id <= world->node_count ? &world->nodes[id] : NULL;
+    raft_term term;
+    uint64_t there;
+
+    if (!node) {
+        return false;
+    }
+    return index < node->disk.base ||
+           (journal_at(&node->disk, index, &term, &there) && there == chain);
+}
+
+static void check_durable(struct world *world, const struct node *leader, raft_index index,
+                          uint64_t chain)
+{
+    const struct raft_configuration *c = raft_get_configuration(leader->raft);
+    uint64_t all = 0, has = 0, all_old = 0, has_old = 0;
+
+    for (size_t i = 0; i < c->count; i++) {
+        const struct raft_member *member = &c->members[i];
+        uint64_t is_there = is_stored_at(world, member->id, index, chain);
+        all += member->weight;
+        has += member->weight * is_there;
+        all_old += member->old_weight;
+        has_old += member->old_weight * is_there;
+    }
+    if (2 * has <= all || (c->is_joint && 2 * has_old <= all_old)) {
+        violated(world, "not-durable",
+                 "node %llu commits entry %llu, stored with weight %llu of %llu%s",
+                 (unsigned long long)leader->id, (unsigned long long)index, (unsigned long long)has,
+                 (unsigned long long)all, c->is_joint ? " (joint)" : "");
+    }
+}
+
+static void check_commit(struct world *world, struct node *node, const struct raft_status *status)
+{
+    raft_term term;
+    uint64_t chain = 0;
+
+    if (status->commit_index <= node->seen_commit) {
+        return;
+    }
+    for (raft_index i = node->seen_commit + 1; i <= status->commit_index; i++) {
+        if (i >= node->memory.base && journal_at(&node->memory, i, &term, &chain)) {
+            commit(world, node, i, term, chain);
+        }
+    }
+    node->seen_commit = status->commit_index;
+    if (status->role == RAFT_LEADER) {
+        check_durable(world, node, status->commit_index, chain);
+    }
+}
+
+/* ---- leaders --------------------------------------------------------------------------------- */
+
+static void check_winner(struct world *world, struct node *node, raft_term term)
+{
+    const struct checks *checks = &world->checks;
+    uint64_t winner = node->id << 32 | node->incarnation;
+
+    trace_say(world, node->id, "wins term %llu", (unsigned long long)term);
+    if (first_seen(world, world->checks.leaders, term, 0, winner) != winner) {
+        violated(world, "two-in-a-term", "node %llu wins term %llu, which another won before",
+                 (unsigned long long)node->id, (unsigned long long)term);
+    }
+    for (raft_index i = node->memory.base; i <= checks->committed_count; i++) {
+        raft_term there;
+        uint64_t chain;
+        if (i > 0 && (!journal_at(&node->memory, i, &there, &chain) ||
+                      chain != checks->committed[i - 1].chain)) {
+            violated(world, "leader-incomplete",
+                     "node %llu wins term %llu without committed entry %llu",
+                     (unsigned long long)node->id, (unsigned long long)term, (unsigned long long)i);
+        }
+    }
+}
+
+static void check_acquired(struct world *world, struct node *node, raft_term epoch)
+{
+    trace_say(world, node->id, "leads with epoch %llu", (unsigned long long)epoch);
+    world->result.acquired++;
+    if (epoch <= world->checks.highest_epoch) {
+        violated(world, "epoch-order", "node %llu leads with epoch %llu after epoch %llu",
+                 (unsigned long long)node->id, (unsigned long long)epoch,
+                 (unsigned long long)world->checks.highest_epoch);
+    }
+    world->checks.highest_epoch = epoch;
+}
+
+static void check_alone(struct world *world, const struct node *node)
+{
+    if (!node_leads(world, node)) {
+        return;
+    }
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        const struct node *other = &world->nodes[id];
+        if (id != node->id && node_leads(world, other)) {
+            violated(world, "two-leaders",
+                     "node %llu (epoch %llu) and node %llu (epoch %llu%s), which has %.6f ms left",
+                     (unsigned long long)node->id, (unsigned long long)node->lease.epoch,
+                     (unsigned long long)other->id, (unsigned long long)other->lease.epoch,
+                     other->is_paused ? ", paused" : "",
+                     (double)(other->lease.end.ns - clock_local(other, world->now).ns) / 1e6);
+        }
+    }
+}
+
+static void check_events(struct world *world, struct node *node, const struct raft_update *update)
+{
+    for (size_t i = 0; i < update->event_count; i++) {
+        const struct raft_event *event = &update->events[i];
+        if (event->type == RAFT_EV_ACQUIRED) {
+            check_acquired(world, node, event->term);
+        } else if (event->type == RAFT_EV_LOST) {
+            trace_say(world, node->id, "leads no more: %s", raft_loss_name(event->loss));
+        } else if (event->type == RAFT_EV_PROOF_ACCEPTED) {
+            trace_say(world, node->id, "accepts proof %s of n%llu/%llu",
+                      raft_proof_name(event->proof_kind), (unsigned long long)event->node,
+                      (unsigned long long)event->incarnation);
+            world->result.proofs++;
+        }
+    }
+}
+
+/* ---- applying and reading -------------------------------------------------------------------- */
+
+static void check_installed(struct world *world, struct node *node,
+                            const struct raft_snapshot *snapshot)
+{
+    uint64_t said = 0;
+
+    if (snapshot->index > world->checks.committed_count || snapshot->bytes < sizeof(said)) {
+        violated(world, "snapshot-differs", "node %llu installs a snapshot of entry %llu",
+                 (unsigned long long)node->id, (unsigned long long)snapshot->index);
+    }
+    memcpy(&said, snapshot->data, sizeof(said));
+    for (size_t i = sizeof(said); i < snapshot->bytes; i++) {
+        if (((const unsigned char *)snapshot->data)[i] != (unsigned char)(said + i)) {
+            violated(world, "snapshot-differs", "node %llu: byte %zu of the snapshot is damaged",
+                     (unsigned long long)node->id, i);
+        }
+    }
+    if (said != checks_committed_chain(world, snapshot->index)) {
+        violated(world, "snapshot-differs", "node %llu: the state at entry %llu is another",
+                 (unsigned long long)node->id, (unsigned long long)snapshot->index);
+    }
+    trace_say(world, node->id, "installs snapshot %llu", (unsigned long long)snapshot->index);
+    node->applied = node->applied_reported = snapshot->index;
+    if (node->seen_commit < snapshot->index) {
+        node->seen_commit = snapshot->index;
+    }
+}
+
+void checks_applied(struct world *world, struct node *node, const struct raft_update *update)
+{
+    if (update->install) {
+        check_installed(world, node, update->install);
+    }
+    for (size_t i = 0; i < update->apply_count; i++) {
+        raft_index index = update->apply_first + i;
+        const struct raft_entry *entry = &update->apply[i];
+        uint64_t chain;
+        if (index != node->applied + 1) {
+            violated(world, "applied-differs", "node %llu applies %llu after %llu",
+                     (unsigned long long)node->id, (unsigned long long)index,
+                     (unsigned long long)node->applied);
+        }
+        chain = chain_of(index > world->checks.committed_count + 1
+                             ? 0
+                             : checks_committed_chain(world, index - 1),
+                         entry->term, entry->kind, entry->data, entry->bytes);
+        commit(world, node, index, entry->term, chain);
+        node->applied = index;
+    }
+}
+
+void checks_read_asked(struct world *world, uint64_t context)
+{
+    world->checks.read_floor[context % SIM_READS_KEPT] = world->checks.committed_count;
+}
+
+static void check_reads(struct world *world, struct node *node, const struct raft_update *update)
+{
+    for (size_t i = 0; i < update->read_count; i++) {
+        const struct raft_read *read = &update->reads[i];
+        bool is_kept = read->context + SIM_READS_KEPT > world->checks.reads_asked;
+        raft_index floor = world->checks.read_floor[read->context % SIM_READS_KEPT];
+        if (read->index != 0 && is_kept && read->index < floor) {
+            violated(world, "stale-read", "node %llu reads at %llu, %llu were committed before",
+                     (unsigned long long)node->id, (unsigned long long)read->index,
+                     (unsigned long long)floor);
+        }
+    }
+}
+
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+void checks_stepped(struct world *world, struct node *node, const struct raft_update *update)
+{
+    struct raft_status status;
+
+    raft_get_status(node->raft, &status);
+    if (status.term < node->hard.term) {
+        violated(world, "term-went-back", "node %llu is in term %llu, stored is %llu",
+                 (unsigned long long)node->id, (unsigned long long)status.term,
+                 (unsigned long long)node->hard.term);
+    }
+    if (status.role == RAFT_LEADER &&
+        (node->role != RAFT_LEADER || node->role_term != status.term)) {
+        check_winner(world, node, status.term);
+    }
+    node->role = status.role;
+    node->role_term = status.term;
+    check_events(world, node, update);
+    check_alone(world, node);
+    check_commit(world, node, &status);
+    check_reads(world, node, update);
+}

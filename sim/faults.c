@@ -1,0 +1,242 @@
+/* What goes wrong, one thing at a time, as often as the profile says; and the end of all that. */
+#include "sim/world.h"
+
+static int64_t some(struct world *world, int64_t most)
+{
+    return random_between(&world->random, 0, most);
+}
+
+static struct node *any(struct world *world)
+{
+    struct node *node = &world->nodes[1 + random_below(&world->random, world->node_count)];
+    return node->is_up && world->now >= node->paused_until ? node : NULL;
+}
+
+static struct node *leader_or_any(struct world *world)
+{
+    struct node *leader = world_leader(world);
+    return leader && world->now >= leader->paused_until ? leader : any(world);
+}
+
+static void crash(struct world *world, struct node *node)
+{
+    int64_t down = random_chance(&world->random, 500000) ? world->profile.down_time / 50
+                                                         : world->profile.down_time;
+    node_crash(world, node);
+    queue_push(world, (struct event){.kind = EVENT_RESTART,
+                                     .at = world->now + some(world, down),
+                                     .node = node->id});
+}
+
+static void pause_node(struct world *world, struct node *node)
+{
+    int64_t lease = world->profile.settings.lease.ns;
+    int64_t most = random_chance(&world->random, 500000) ? lease / 2 : 3 * lease;
+
+    node->is_paused = true;
+    node->paused_until = world->now + some(world, most);
+    trace_say(world, node->id, "is stopped for %.3f ms",
+              (double)(node->paused_until - world->now) / 1e6);
+    queue_push(world, (struct event){.kind = EVENT_TICK,
+                                     .at = node->paused_until,
+                                     .node = node->id,
+                                     .life = node->incarnation});
+}
+
+static int64_t until_healed(struct world *world)
+{
+    int64_t lease = world->profile.settings.lease.ns;
+    return world->now + lease / 10 + some(world, 4 * lease);
+}
+
+/* Two sides, a bridge that both reach, or one direction only. */
+static void cut_sides(struct world *world, struct partition *partition)
+{
+    uint64_t sides = random_next(&world->random);
+    raft_id bridge = random_chance(&world->random, 250000)
+                         ? 1 + random_below(&world->random, world->node_count)
+                         : RAFT_NOBODY;
+    bool one_way = random_chance(&world->random, 250000);
+
+    for (raft_id i = 1; i <= world->node_count; i++) {
+        for (raft_id j = 1; j <= world->node_count; j++) {
+            bool crosses = (sides >> i & 1) != (sides >> j & 1);
+            bool is_cut = crosses && i != bridge && j != bridge && (!one_way || sides >> i & 1);
+            partition->cut[i] = (uint16_t)(partition->cut[i] | (unsigned)is_cut << j);
+        }
+    }
+}
+
+static void cut_links(struct world *world, struct partition *partition)
+{
+    for (raft_id i = 1; i <= world->node_count; i++) {
+        for (raft_id j = 1; j <= world->node_count; j++) {
+            bool is_cut = i != j && random_chance(&world->random, 300000);
+            partition->cut[i] = (uint16_t)(partition->cut[i] | (unsigned)is_cut << j);
+        }
+    }
+}
+
+static void cut(struct world *world)
+{
+    struct partition *partition = arena_take(&world->arena, sizeof(*partition));
+
+    *partition = (struct partition){0};
+    if (random_chance(&world->random, 750000)) {
+        cut_sides(world, partition);
+    } else {
+        cut_links(world, partition);
+    }
+    trace_say(world, RAFT_NOBODY, "network is cut");
+    network_cut(world, partition, until_healed(world));
+}
+
+static void isolate(struct world *world, struct node *node)
+{
+    struct partition *partition = arena_take(&world->arena, sizeof(*partition));
+    bool in = random_chance(&world->random, 800000);
+    bool out = !in || random_chance(&world->random, 600000);
+
+    *partition = (struct partition){0};
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        if (id != node->id) {
+            partition->cut[id] = (uint16_t)((unsigned)in << node->id);
+            partition->cut[node->id] = (uint16_t)(partition->cut[node->id] | (unsigned)out << id);
+        }
+    }
+    trace_say(world, node->id, "is cut off%s", in && out ? "" : in ? " (deaf)" : " (mute)");
+    network_cut(world, partition, until_healed(world));
+}
+
+static void cordon(struct world *world, struct node *node)
+{
+    struct raft_input input = {.type = RAFT_IN_ELIGIBLE};
+
+    node->eligible = !node->eligible;
+    input.eligible = node->eligible;
+    trace_say(world, node->id, node->eligible ? "is uncordoned" : "is cordoned");
+    node_step(world, node, &input);
+}
+
+static void with_node(struct world *world, enum sim_fault fault, struct node *node)
+{
+    switch (fault) {
+    case SIM_FAULT_CRASH:
+    case SIM_FAULT_CRASH_LEADER:
+        crash(world, node);
+        break;
+    case SIM_FAULT_PAUSE:
+    case SIM_FAULT_PAUSE_LEADER:
+        pause_node(world, node);
+        break;
+    case SIM_FAULT_ISOLATE_LEADER:
+        isolate(world, node);
+        break;
+    case SIM_FAULT_RESET:
+        proofs_reset(world, node);
+        break;
+    case SIM_FAULT_SLOW_DISK:
+        trace_say(world, node->id, "has a slow disk");
+        node->disk_slow_until = world->now + some(world, 3 * world->profile.settings.lease.ns);
+        break;
+    case SIM_FAULT_BAD_DISK:
+        node->disk_fails_next = true;
+        break;
+    case SIM_FAULT_CLOCK_RATE:
+        clock_change_rate(world, node);
+        break;
+    case SIM_FAULT_CORDON:
+        cordon(world, node);
+        break;
+    case SIM_FAULT_TRANSFER:
+        client_transfer(world, node);
+        break;
+    case SIM_FAULT_RECONFIGURE:
+        client_reconfigure(world, node);
+        break;
+    case SIM_FAULT_COMPACT:
+        client_compact(world, node);
+        break;
+    default:
+        break;
+    }
+}
+
+static enum sim_fault draw(struct world *world)
+{
+    uint64_t at = random_below(&world->random, world->profile.fault_weight_sum);
+    int fault = 0;
+
+    while (at >= world->profile.fault_weight[fault]) {
+        at -= world->profile.fault_weight[fault++];
+    }
+    return (enum sim_fault)fault;
+}
+
+static bool wants_leader(enum sim_fault fault)
+{
+    return fault == SIM_FAULT_CRASH_LEADER || fault == SIM_FAULT_PAUSE_LEADER ||
+           fault == SIM_FAULT_ISOLATE_LEADER || fault == SIM_FAULT_RESET ||
+           fault == SIM_FAULT_TRANSFER || fault == SIM_FAULT_RECONFIGURE;
+}
+
+void faults_next(struct world *world)
+{
+    enum sim_fault fault = draw(world);
+    struct node *node = wants_leader(fault) ? leader_or_any(world) : any(world);
+
+    if (fault == SIM_FAULT_PARTITION) {
+        cut(world);
+    } else if (fault == SIM_FAULT_OLD_CERTIFICATE) {
+        proofs_old(world);
+    } else if (fault == SIM_FAULT_REPLAY) {
+        proofs_replay(world);
+    } else if (node) {
+        with_node(world, fault, node);
+    }
+    queue_push(world,
+               (struct event){.kind = EVENT_FAULT,
+                              .at = world->now + 1 + some(world, 2 * world->profile.fault_every)});
+}
+
+static void heal_network(struct world *world)
+{
+    for (raft_id i = 1; i <= world->node_count; i++) {
+        for (raft_id j = 1; j <= world->node_count; j++) {
+            world->cut[i][j] = 0;
+        }
+    }
+}
+
+/* What is down starts, what is stopped wakes, links and disks are well again. */
+void faults_stop(struct world *world)
+{
+    struct raft_input eligible = {.type = RAFT_IN_ELIGIBLE, .eligible = true};
+
+    heal_network(world);
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        struct node *node = &world->nodes[id];
+        struct raft_status status;
+        node->disk_slow_until = 0;
+        node->disk_fails_next = false;
+        node->eligible = true;
+        node->paused_until = world->now;
+        node->is_paused = false;
+        if (node->is_up) {
+            raft_get_status(node->raft, &status);
+            if (status.storage_failed || node->disk_failed) {
+                node_crash(world, node);
+            }
+        }
+        if (node->is_up) {
+            node_step(world, node, &eligible);
+        }
+    }
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        if (!world->nodes[id].is_up) {
+            node_start(world, &world->nodes[id]);
+        } else {
+            network_connect(world, &world->nodes[id]);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+/* baton-sim: the command line. */
+#include "sim/run.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: baton-sim --seed S [--nodes N] [--events M] [--trace]\n"
+    "       baton-sim --seeds FROM..TO [--jobs N] [--json]\n"
+    "       baton-sim --mutants [--max-seeds N] [--json]\n"
+    "\n"
+    "Plays the Raft core of Baton in a world of its own: virtual time, drifting clocks, lost and\n"
+    "late messages, crashing processes, failing disks. The same seed plays the same run.\n"
+    "\n"
+    "  --seed S          play one seed; a violation is shown with the end of its trace\n"
+    "  --nodes N         members at the start, 1 to 9 (drawn from the seed)\n"
+    "  --events M        events of the phase with faults (drawn from the seed)\n"
+    "  --trace           print everything that happens\n"
+    "  --seeds FROM..TO  play a range; the first violation ends it\n"
+    "  --jobs N          processes that play (as many as there are processors)\n"
+    "  --break-drift     let clocks drift beyond the declared bound: must find two leaders\n"
+    "  --mutants         play every planted bug until it is caught\n"
+    "  --max-seeds N     how many seeds a planted bug may survive (20000)\n"
+    "  --mutant NAME     play with one planted bug in force\n"
+    "  --json            results as JSON, one object a line\n"
+    "  --help            this\n"
+    "\n"
+    "Exit codes: 0 everything held, or every planted bug was caught; 1 a violation was found, or "
+    "a\n"
+    "planted bug survived; 2 wrong usage; 3 out of memory or processes.\n";
+
+enum {
+    OPT_SEED = 1,
+    OPT_SEEDS,
+    OPT_NODES,
+    OPT_EVENTS,
+    OPT_TRACE,
+    OPT_JOBS,
+    OPT_JSON,
+    OPT_MUTANTS,
+    OPT_MUTANT,
+    OPT_MAX_SEEDS,
+    OPT_BREAK_DRIFT,
+    OPT_HELP
+};
+
+static const struct option long_options[] = {
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"seeds", required_argument, NULL, OPT_SEEDS},
+    {"nodes", required_argument, NULL, OPT_NODES},
+    {"events", required_argument, NULL, OPT_EVENTS},
+    {"trace", no_argument, NULL, OPT_TRACE},
+    {"jobs", required_argument, NULL, OPT_JOBS},
+    {"json", no_argument, NULL, OPT_JSON},
+    {"mutants", no_argument, NULL, OPT_MUTANTS},
+    {"mutant", required_argument, NULL, OPT_MUTANT},
+    {"max-seeds", required_argument, NULL, OPT_MAX_SEEDS},
+    {"break-drift", no_argument, NULL, OPT_BREAK_DRIFT},
+    {"help", no_argument, NULL, OPT_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static void refuse(const char *option, const char *value, const char *wanted)
+{
+    (void)fprintf(stderr, "baton-sim: --%s %s: must be %s; see --help\n", option, value, wanted);
+    exit(EXIT_USAGE);
+}
+
+static uint64_t number(const char *option, const char *text, uint64_t least, uint64_t most)
+{
+    char wanted[80];
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end != '\0' || value < least || value > most) {
+        (void)snprintf(wanted, sizeof(wanted), "a number from %llu to %llu",
+                       (unsigned long long)least, (unsigned long long)most);
+        refuse(option, text, wanted);
+    }
+    return value;
+}
+
+static void range(struct run *run, const char *text)
+{
+    char first[32];
+    const char *dots = strstr(text, "..");
+
+    if (!dots || (size_t)(dots - text) >= sizeof(first)) {
+        refuse("seeds", text, "FROM..TO, as 1..1000");
+        return;
+    }
+    (void)snprintf(first, sizeof(first), "%.*s", (int)(dots - text), text);
+    run->from = number("seeds", first, 0, UINT64_MAX - 1);
+    run->to = number("seeds", dots + 2, run->from, UINT64_MAX - 1);
+}
+
+static void choose_mutant(const char *name)
+{
+    static const char *const names[] = {"NONE",
+#define MUTANT_NAME(mutant, text) #mutant,
+                                        RAFT_MUTANTS(MUTANT_NAME)
+#undef MUTANT_NAME
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(names[i], name) == 0) {
+            raft_mutant = (enum raft_mutant)i;
+            return;
+        }
+    }
+    refuse("mutant", name, "a name that --mutants lists");
+}
+
+int main(int argc, char **argv)
+{
+    struct run run = {.jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN), .mutant_seeds = 20000};
+    int (*command)(const struct run *) = NULL;
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        switch (option) {
+        case OPT_SEED:
+            run.options.seed = number("seed", optarg, 0, UINT64_MAX - 1);
+            command = run_seed;
+            break;
+        case OPT_SEEDS:
+            range(&run, optarg);
+            command = run_range;
+            break;
+        case OPT_MUTANTS:
+            command = run_mutants;
+            break;
+        case OPT_NODES:
+            run.options.nodes = number("nodes", optarg, 1, SIM_NODES_MAX);
+            break;
+        case OPT_EVENTS:
+            run.options.events = (uint32_t)number("events", optarg, 1, 1000000);
+            break;
+        case OPT_JOBS:
+            run.jobs = (unsigned)number("jobs", optarg, 1, 256);
+            break;
+        case OPT_MAX_SEEDS:
+            run.mutant_seeds = number("max-seeds", optarg, 1, UINT32_MAX);
+            break;
+        case OPT_TRACE:
+            run.options.prints_trace = true;
+            break;
+        case OPT_JSON:
+            run.is_json = true;
+            break;
+        case OPT_MUTANT:
+            choose_mutant(optarg);
+            break;
+        case OPT_BREAK_DRIFT:
+            run.options.breaks_drift = true;
+            break;
+        case OPT_HELP:
+            (void)fputs(help, stdout);
+            return EXIT_HELD;
+        default:
+            (void)fputs("baton-sim: see --help\n", stderr);
+            return EXIT_USAGE;
+        }
+    }
+    if (!command || optind < argc) {
+        (void)fputs("baton-sim: one of --seed, --seeds and --mutants is needed; see --help\n",
+                    stderr);
+        return EXIT_USAGE;
+    }
+    return command(&run);
+}

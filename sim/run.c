@@ -1,0 +1,296 @@
+/* Seeds are dealt to forked processes, seed by seed in turn; each tells its progress in one page of
+ * shared memory. A found violation stops all of them, and its seed is played again for its trace.
+ */
+#include "sim/run.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { JOBS_MAX = 256, FOUND_NOTHING = 0 };
+
+struct share { /* between the processes of a run */
+    _Atomic uint64_t played, events, acquired, committed, proofs, crashes;
+    _Atomic uint64_t found; /* lowest seed that fails, plus 1; 0: none */
+};
+
+static double seconds(void)
+{
+    return (double)clock_now().ns / 1e9;
+}
+
+static struct world *new_world(void)
+{
+    struct world *world = world_new();
+    if (!world) {
+        (void)fputs("baton-sim: out of memory\n", stderr);
+        exit(EXIT_TROUBLE);
+    }
+    return world;
+}
+
+static void json_result(const struct run *run, const struct result *result, uint64_t seed)
+{
+    (void)printf("{\"seed\":%llu,\"outcome\":\"%s\",\"check\":\"%s\",\"events\":%llu,"
+                 "\"leaderships\":%llu,\"committed\":%llu,\"trace_hash\":\"%016llx\"}\n",
+                 (unsigned long long)seed, result->outcome == OUTCOME_HELD ? "held" : "violated",
+                 result->check, (unsigned long long)result->events,
+                 (unsigned long long)result->acquired, (unsigned long long)result->committed,
+                 (unsigned long long)result->hash);
+    (void)run;
+}
+
+int run_seed(const struct run *run)
+{
+    struct world *world = new_world();
+    struct options options = run->options;
+    struct result result;
+
+    options.keeps_trace = true;
+    world_run(world, &options, &result);
+    if (run->is_json) {
+        json_result(run, &result, options.seed);
+    } else if (result.outcome == OUTCOME_VIOLATED) {
+        (void)printf("seed %llu (%s): VIOLATED %s: %s\n", (unsigned long long)options.seed,
+                     world->profile.name, result.check, result.detail);
+        if (!options.prints_trace) {
+            (void)puts("  the end of its trace:");
+            trace_print_tail(world);
+        }
+        (void)printf("replay: baton-sim --seed %llu --trace\n", (unsigned long long)options.seed);
+    } else {
+        (void)printf("seed %llu (%s): held; %llu events, %llu leaderships, %llu entries committed, "
+                     "%.3f s of virtual time, trace %016llx\n",
+                     (unsigned long long)options.seed, world->profile.name,
+                     (unsigned long long)result.events, (unsigned long long)result.acquired,
+                     (unsigned long long)result.committed, (double)result.virtual_ns / 1e9,
+                     (unsigned long long)result.hash);
+    }
+    world_free(world);
+    return result.outcome == OUTCOME_HELD ? EXIT_HELD : EXIT_FOUND;
+}
+
+/* ---- a range --------------------------------------------------------------------------------- */
+
+static void note(struct share *share, const struct result *result, uint64_t seed)
+{
+    atomic_fetch_add(&share->played, 1);
+    atomic_fetch_add(&share->events, result->events);
+    atomic_fetch_add(&share->acquired, result->acquired);
+    atomic_fetch_add(&share->committed, result->committed);
+    atomic_fetch_add(&share->proofs, result->proofs);
+    atomic_fetch_add(&share->crashes, result->crashes);
+    if (result->outcome == OUTCOME_VIOLATED) {
+        uint64_t none = FOUND_NOTHING;
+        atomic_compare_exchange_strong(&share->found, &none, seed + 1);
+    }
+}
+
+static void work(const struct run *run, struct share *share, unsigned job)
+{
+    struct world *world = new_world();
+
+    for (uint64_t seed = run->from + job; seed <= run->to && !atomic_load(&share->found);
+         seed += run->jobs) {
+        struct options options = run->options;
+        struct result result;
+        options.seed = seed;
+        world_run(world, &options, &result);
+        note(share, &result, seed);
+    }
+    world_free(world);
+}
+
+static void show_progress(const struct share *share, uint64_t all, double since, bool is_terminal)
+{
+    enum { WIDTH = 40 };
+    uint64_t played = atomic_load(&share->played);
+    int filled = (int)((double)played / (double)all * WIDTH);
+    double rate = (double)played / (seconds() - since + 1e-9);
+
+    if (is_terminal) {
+        (void)printf("\r[%.*s%*s] %llu of %llu seeds, %.0f/s, %.0f s left ", filled,
+                     "########################################", WIDTH - filled, "",
+                     (unsigned long long)played, (unsigned long long)all, rate,
+                     (double)(all - played) / (rate + 1e-9));
+    } else {
+        (void)printf("%llu of %llu seeds, %.0f/s\n", (unsigned long long)played,
+                     (unsigned long long)all, rate);
+    }
+    (void)fflush(stdout);
+}
+
+static bool wait_all(const pid_t *pids, unsigned count, const struct share *share,
+                     const struct run *run, double since)
+{
+    bool is_terminal = isatty(STDOUT_FILENO) == 1;
+    double shown = since;
+    unsigned left = count;
+    bool is_fine = true;
+
+    while (left > 0) {
+        struct timespec pause = {.tv_nsec = 20000000};
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (pid > 0) {
+            left--;
+            is_fine = is_fine && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+            continue;
+        }
+        if (!run->is_json && seconds() - shown > (is_terminal ? 0.2 : 30)) {
+            shown = seconds();
+            show_progress(share, run->to - run->from + 1, since, is_terminal);
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    if (is_terminal && !run->is_json) {
+        (void)printf("\r%100s\r", "");
+    }
+    (void)pids;
+    return is_fine;
+}
+
+static bool play_all(const struct run *run, struct share *share)
+{
+    pid_t pids[JOBS_MAX];
+    double since = seconds();
+    unsigned started = 0;
+
+    (void)fflush(NULL);
+    while (started < run->jobs) {
+        pid_t pid = fork();
+        if (pid < 0) {
+            (void)fprintf(stderr, "baton-sim: fork: %s\n", strerror(errno));
+            atomic_store(&share->found, UINT64_MAX);
+            break;
+        }
+        if (pid == 0) {
+            work(run, share, started);
+            _exit(0);
+        }
+        pids[started++] = pid;
+    }
+    return wait_all(pids, started, share, run, since) && started == run->jobs;
+}
+
+static void say_range(const struct run *run, const struct share *share, double took)
+{
+    const char *format =
+        run->is_json ? "{\"from\":%llu,\"to\":%llu,\"seeds\":%llu,\"violations\":%d,"
+                       "\"seconds\":%.1f,\"events\":%llu,\"leaderships\":%llu,\"committed\":%llu,"
+                       "\"proofs\":%llu,\"crashes\":%llu}\n"
+                     : "seeds %llu..%llu: %llu played, %d violations, %.1f s; %llu events, "
+                       "%llu leaderships, %llu entries committed, %llu proofs, %llu crashes\n";
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    (void)printf(format, (unsigned long long)run->from, (unsigned long long)run->to,
+                 (unsigned long long)atomic_load(&share->played),
+                 atomic_load(&share->found) ? 1 : 0, took,
+                 (unsigned long long)atomic_load(&share->events),
+                 (unsigned long long)atomic_load(&share->acquired),
+                 (unsigned long long)atomic_load(&share->committed),
+                 (unsigned long long)atomic_load(&share->proofs),
+                 (unsigned long long)atomic_load(&share->crashes));
+#pragma GCC diagnostic pop
+}
+
+int run_range(const struct run *run)
+{
+    double since = seconds();
+    struct share *share =
+        mmap(NULL, sizeof(*share), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    uint64_t found;
+    bool is_fine;
+
+    if (share == MAP_FAILED) {
+        (void)fputs("baton-sim: out of memory\n", stderr);
+        return EXIT_TROUBLE;
+    }
+    is_fine = play_all(run, share);
+    found = atomic_load(&share->found);
+    say_range(run, share, seconds() - since);
+    (void)munmap(share, sizeof(*share));
+    if (!is_fine) {
+        return EXIT_TROUBLE;
+    }
+    if (found != FOUND_NOTHING) {
+        struct run again = *run;
+        again.options.seed = found - 1;
+        return run_seed(&again);
+    }
+    return EXIT_HELD;
+}
+
+/* ---- planted bugs ---------------------------------------------------------------------------- */
+
+static const struct {
+    enum raft_mutant mutant;
+    const char *name;
+    const char *text;
+} mutants[] = {
+#define MUTANT_ROW(mutant, text) {RAFT_MUTANT_##mutant, #mutant, text},
+    RAFT_MUTANTS(MUTANT_ROW)
+#undef MUTANT_ROW
+};
+
+static uint64_t seeds_until_caught(const struct run *run, struct world *world, struct result *ret)
+{
+    for (uint64_t tried = 1; tried <= run->mutant_seeds; tried++) {
+        struct options options = run->options;
+        options.seed = tried;
+        world_run(world, &options, ret);
+        if (ret->outcome == OUTCOME_VIOLATED) {
+            return tried;
+        }
+    }
+    return 0;
+}
+
+static void say_mutant(const struct run *run, size_t i, uint64_t tried, const struct result *result)
+{
+    const char *check = tried ? result->check : "SURVIVED";
+
+    if (run->is_json) {
+        (void)printf("{\"mutant\":\"%s\",\"caught\":%s,\"seeds\":%llu,\"check\":\"%s\"}\n",
+                     mutants[i].name, tried ? "true" : "false",
+                     (unsigned long long)(tried ? tried : run->mutant_seeds), check);
+    } else {
+        (void)printf("%-28s %6llu  %-18s %s\n", mutants[i].name,
+                     (unsigned long long)(tried ? tried : run->mutant_seeds), check,
+                     mutants[i].text);
+    }
+    (void)fflush(stdout);
+}
+
+int run_mutants(const struct run *run)
+{
+    size_t count = sizeof(mutants) / sizeof(mutants[0]);
+    struct world *world = new_world();
+    size_t caught = 0;
+
+    if (!run->is_json) {
+        (void)printf("%-28s %6s  %-18s %s\n", "planted bug", "seeds", "caught by", "what it is");
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct result result = {0};
+        uint64_t tried;
+        raft_mutant = mutants[i].mutant;
+        tried = seeds_until_caught(run, world, &result);
+        caught += tried > 0;
+        say_mutant(run, i, tried, &result);
+    }
+    raft_mutant = RAFT_MUTANT_NONE;
+    world_free(world);
+    if (run->is_json) {
+        (void)printf("{\"caught\":%zu,\"of\":%zu}\n", caught, count);
+    } else {
+        (void)printf("%zu of %zu caught\n", caught, count);
+    }
+    return caught == count ? EXIT_HELD : EXIT_FOUND;
+}

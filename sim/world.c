@@ -1,0 +1,197 @@
+/* The run of one seed: a phase with faults, then calm, in which a leader must come to lead and
+ * commit something new within a bounded time. */
+#include "sim/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Thread_local enum raft_mutant raft_mutant = RAFT_MUTANT_NONE;
+
+/* Where a broken promise inside the core is reported: the run under way in this thread. */
+static _Thread_local struct world *running;
+
+enum { CALM_EVENTS_MAX = 60000 };
+
+void raft_invariant_failed(const char *text, const char *file, int line)
+{
+    violated(running, "invariant", "%s (%s:%d)", text, file, line);
+}
+
+struct world *world_new(void)
+{
+    return calloc(1, sizeof(struct world));
+}
+
+void world_free(struct world *world)
+{
+    if (!world) {
+        return;
+    }
+    arena_free(&world->arena);
+    free(world->queue.heap);
+    free(world->checks.entries);
+    free(world->checks.votes);
+    free(world->checks.leaders);
+    free(world->checks.committed);
+    for (size_t i = 0; i <= SIM_NODES_MAX; i++) {
+        free(world->nodes[i].disk.records);
+        free(world->nodes[i].memory.records);
+    }
+    free(world);
+}
+
+static void reset_node(struct node *node)
+{
+    struct record *disk = node->disk.records;
+    struct record *memory = node->memory.records;
+    size_t disk_capacity = node->disk.capacity;
+    size_t memory_capacity = node->memory.capacity;
+
+    *node = (struct node){.disk = {.records = disk, .capacity = disk_capacity},
+                          .memory = {.records = memory, .capacity = memory_capacity}};
+}
+
+static void begin(struct world *world, const struct options *options)
+{
+    world->options = *options;
+    world->random = (struct random){options->seed * 0x2545f4914f6cdd1du + 1};
+    world->result = (struct result){0};
+    world->now = 0;
+    world->is_calm = world->is_done = false;
+    world->proposals = 0;
+    world->old_proof_count = 0;
+    world->queue.count = 0;
+    world->queue.order = 0;
+    memset(world->cut, 0, sizeof(world->cut));
+    arena_empty(&world->arena);
+    for (size_t i = 0; i <= SIM_NODES_MAX; i++) {
+        reset_node(&world->nodes[i]);
+    }
+    trace_begin(world);
+    checks_begin(world);
+}
+
+/* Members know the first configuration; those who may join later know nobody. */
+static void populate(struct world *world)
+{
+    struct raft_configuration members;
+
+    profile_draw(world);
+    profile_members(world, &members);
+    world->node_count = world->profile.nodes + world->profile.spares;
+    trace_say(world, RAFT_NOBODY, "a world of %s: %zu members, %zu spares, lease %.3f ms, %u ppm",
+              world->profile.name, world->profile.nodes, world->profile.spares,
+              (double)world->profile.settings.lease.ns / 1e6,
+              world->profile.settings.clock_drift_ppm);
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        struct node *node = &world->nodes[id];
+        node->id = id;
+        node->eligible = true;
+        clock_start(world, node);
+        if (id <= world->profile.nodes) {
+            node->snapshot.configuration = members;
+        }
+    }
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        node_start(world, &world->nodes[id]);
+    }
+    queue_push(world, (struct event){.kind = EVENT_FAULT, .at = world->profile.fault_every});
+    queue_push(world, (struct event){.kind = EVENT_CLIENT, .at = world->profile.client_every});
+}
+
+static void happen(struct world *world, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_FAULT:
+        if (!world->is_calm) {
+            faults_next(world);
+        }
+        break;
+    case EVENT_CLIENT:
+        client_next(world);
+        break;
+    case EVENT_HEAL:
+        if (!world->is_calm) {
+            network_heal(world, event->partition);
+        }
+        break;
+    case EVENT_RESTART:
+        if (!world->nodes[event->node].is_up) {
+            node_start(world, &world->nodes[event->node]);
+        }
+        break;
+    default:
+        node_event(world, event);
+        break;
+    }
+}
+
+static bool go_on(struct world *world)
+{
+    struct event event;
+
+    if (!queue_pop(world, &event)) {
+        return false;
+    }
+    world->now = event.at;
+    world->result.events++;
+    happen(world, &event);
+    return true;
+}
+
+/* Somebody leads under a lease and has committed what was not there when calm began. */
+static bool is_well(struct world *world)
+{
+    const struct node *leader = world_leader(world);
+    return leader && leader->seen_commit > world->calm_floor &&
+           world->checks.committed_count > world->calm_floor;
+}
+
+static void calm(struct world *world)
+{
+    const struct raft_settings *s = &world->profile.settings;
+    int64_t bound = 12 * s->heartbeat_timeout.ns + 60 * s->election_timeout_max.ns;
+    int64_t end = world->now + bound;
+
+    trace_say(world, RAFT_NOBODY, "all faults stop");
+    world->is_calm = true;
+    faults_stop(world);
+    world->calm_floor = world->checks.committed_count;
+    for (int i = 0; i < CALM_EVENTS_MAX && !is_well(world); i++) {
+        if (!go_on(world) || world->now > end) {
+            violated(world, "liveness", "no leader committed anything for %.3f ms after calm came",
+                     (double)(world->now - end + bound) / 1e6);
+        }
+    }
+    if (!is_well(world)) {
+        violated(world, "liveness", "no progress within %d events", CALM_EVENTS_MAX);
+    }
+}
+
+static void play(struct world *world)
+{
+    populate(world);
+    for (uint32_t i = 0; i < world->profile.events; i++) {
+        if (!go_on(world)) {
+            break;
+        }
+    }
+    calm(world);
+}
+
+void world_run(struct world *world, const struct options *options, struct result *ret)
+{
+    begin(world, options);
+    running = world;
+    if (setjmp(world->violated) == 0) {
+        play(world);
+    }
+    for (raft_id id = 1; id <= SIM_NODES_MAX; id++) {
+        raft_free(world->nodes[id].raft);
+        world->nodes[id].raft = NULL;
+    }
+    world->result.hash = world->trace.hash;
+    world->result.virtual_ns = world->now;
+    *ret = world->result;
+}

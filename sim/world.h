@@ -1,0 +1,387 @@
+/* A whole group in one thread: real cores under a virtual clock, and everything that goes wrong.
+ *
+ *   profile.c   draws from the seed what kind of world this is: settings, members, fault rates
+ *   queue.c     the one queue of events, by true time      clock.c   each node's own clock
+ *   node.c      one process: the driver's contract of raft.h, step by step
+ *   network.c   messages on their way                      disk.c    writes, crashes, fsync errors
+ *   faults.c    what goes wrong, and when                  client.c  what the users ask for
+ *   proofs.c    certificates, greetings, ends of connections: true, late, repeated, worthless
+ *   checks.c    what must hold after every event           trace.c   what happened, for people
+ *   world.c     the run: a phase with faults, then one without in which work must get done
+ *
+ * True time is an int64_t of nanoseconds that no node can see. Memory of a run comes from one arena
+ * that is emptied between runs.
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include "raft/mutants.h"
+#include "raft/raft.h"
+#include "sim/random.h"
+
+#include <setjmp.h>
+
+enum {
+    SIM_NODES_MAX = 9, /* ids 1 to 9: members from the start, and those who join later */
+    SIM_TRACE_LINES = 80,
+    SIM_TRACE_COLUMNS = 160,
+    SIM_SNAPSHOT_MAX = 4096,
+    SIM_READS_KEPT = 256,
+};
+
+/* ---- profile.c ------------------------------------------------------------------------------- */
+
+/* What can go wrong, or be asked for, by itself. X(name, text) */
+#define SIM_FAULTS(X)                                                                              \
+    X(CRASH, "crash")                                                                              \
+    X(CRASH_LEADER, "crash-leader")                                                                \
+    X(PAUSE, "pause")                                                                              \
+    X(PAUSE_LEADER, "pause-leader")                                                                \
+    X(PARTITION, "partition")                                                                      \
+    X(ISOLATE_LEADER, "isolate-leader")                                                            \
+    X(RESET, "reset")                                                                              \
+    X(OLD_CERTIFICATE, "old-certificate")                                                          \
+    X(REPLAY, "replay")                                                                            \
+    X(SLOW_DISK, "slow-disk")                                                                      \
+    X(BAD_DISK, "bad-disk")                                                                        \
+    X(CLOCK_RATE, "clock-rate")                                                                    \
+    X(CORDON, "cordon")                                                                            \
+    X(TRANSFER, "transfer")                                                                        \
+    X(RECONFIGURE, "reconfigure")                                                                  \
+    X(COMPACT, "compact")
+
+enum sim_fault {
+#define SIM_FAULT_ENUM(name, text) SIM_FAULT_##name,
+    SIM_FAULTS(SIM_FAULT_ENUM)
+#undef SIM_FAULT_ENUM
+        SIM_FAULT_COUNT
+};
+
+enum sim_drift { SIM_DRIFT_NONE, SIM_DRIFT_RANDOM, SIM_DRIFT_EXTREME };
+
+struct profile {
+    const char *name;
+    struct raft_settings settings;
+    size_t nodes;    /* members at the start */
+    size_t spares;   /* nodes that may join later */
+    uint32_t events; /* how many the phase with faults has */
+    enum sim_drift drift;
+    int64_t drift_ppm; /* how far clocks really go; beyond the settings' with --break-drift */
+    int64_t delay;     /* of a message, at least; ns */
+    int64_t jitter;    /* on top, at most */
+    int64_t tail;      /* a straggler's delay, at most */
+    uint32_t loss_ppm, duplicate_ppm, tail_ppm;
+    int64_t disk_delay, disk_jitter;
+    int64_t lateness;  /* of a tick, at most */
+    int64_t down_time; /* of a crashed node, at most */
+    int64_t fault_every, client_every;
+    uint32_t certificate_ppm; /* a guardian speaks, for each death */
+    uint32_t certificate_late_ppm, certificate_again_ppm;
+    uint32_t fault_weight[SIM_FAULT_COUNT];
+    uint32_t fault_weight_sum;
+};
+
+/* ---- trace.c --------------------------------------------------------------------------------- */
+
+struct trace {
+    bool prints;   /* each line, to standard output */
+    bool keeps;    /* the last lines, for a failure */
+    uint64_t hash; /* over everything that happened */
+    size_t lines;  /* ever */
+    char line[SIM_TRACE_LINES][SIM_TRACE_COLUMNS];
+};
+
+/* ---- queue.c --------------------------------------------------------------------------------- */
+
+enum event_kind {
+    EVENT_TICK,
+    EVENT_MESSAGE,
+    EVENT_DISK,       /* the oldest pending write ends */
+    EVENT_APPLIED,    /* .number: the index */
+    EVENT_PROOF,      /* .proof */
+    EVENT_CONNECTION, /* .peer, .number: up */
+    EVENT_RESTART,
+    EVENT_HEAL, /* .partition */
+    EVENT_FAULT,
+    EVENT_CLIENT,
+};
+
+struct proof_input {
+    enum raft_proof_kind kind;
+    struct raft_proof proof;
+    raft_id heir;
+};
+
+struct event {
+    int64_t at;
+    uint64_t order; /* equal times: first in, first out */
+    enum event_kind kind;
+    raft_id node; /* to whom it happens */
+    raft_id peer;
+    uint64_t life; /* of which process; 0: of any */
+    uint64_t number;
+    union {
+        const struct raft_message *message;
+        const struct proof_input *proof;
+        const struct partition *partition;
+    };
+};
+
+struct queue {
+    struct event *heap;
+    size_t count, capacity;
+    uint64_t order;
+};
+
+/* ---- logs ------------------------------------------------------------------------------------ */
+
+struct record {
+    raft_term term;
+    enum raft_entry_kind kind;
+    const void *data; /* in the arena */
+    size_t bytes;
+    uint64_t chain; /* hash of this entry and all before it */
+};
+
+/* A node's log, as it is on the disk, or as it will be once all writes are done. */
+struct journal {
+    raft_index base; /* of the snapshot */
+    raft_term base_term;
+    uint64_t base_chain;
+    struct record *records; /* records[0] is at base + 1 */
+    size_t count, capacity;
+};
+
+struct stored_snapshot {
+    raft_index index;
+    raft_term term;
+    struct raft_configuration configuration; /* in the arena, as the data */
+    const void *data;
+    size_t bytes;
+};
+
+struct pending_write {
+    struct pending_write *next;
+    struct raft_write write; /* deep copy in the arena */
+    uint64_t base_chain;     /* of the snapshot, if there is one */
+};
+
+struct held_message {
+    struct held_message *next;
+    const struct raft_message *message;
+    uint64_t after_write;
+};
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+struct node {
+    raft_id id;
+    bool exists;
+    bool is_up;
+    bool is_paused;
+    int64_t paused_until;
+    uint64_t incarnation;
+    bool eligible;
+    struct raft *raft;
+
+    /* its clock: local = local_base + (true - true_base) * (1 + ppm / 10^6) */
+    int64_t true_base, local_base, ppm;
+
+    struct raft_lease lease; /* as published */
+    enum raft_role role;
+    raft_term role_term;
+    raft_id heir;
+    int64_t tick_at; /* true time of the tick under way; INT64_MAX: none */
+    raft_index applied;
+    raft_index applied_reported;
+    raft_index seen_commit;
+
+    /* disk */
+    struct raft_hard_state hard;  /* stored */
+    struct raft_hard_state asked; /* as last asked to be stored */
+    struct stored_snapshot snapshot;
+    struct journal disk;
+    struct journal memory;
+    struct pending_write *writes, **writes_end;
+    int64_t disk_free_at;
+    int64_t disk_slow_until;
+    bool disk_fails_next;
+    bool disk_failed; /* for this process: what it is told to be stored is not */
+    uint64_t stored_write;
+    struct held_message *held, **held_end;
+};
+
+/* ---- checks.c -------------------------------------------------------------------------------- */
+
+struct seen { /* a place in a small hash table, emptied by raising the stamp */
+    uint64_t key_a, key_b;
+    uint64_t value;
+    uint64_t stamp;
+};
+
+enum { SIM_SEEN_SIZE = 1 << 14 };
+
+struct checks {
+    struct seen *entries; /* (index, term) -> chain */
+    struct seen *votes;   /* (node, term) -> candidate */
+    struct seen *leaders; /* (term) -> node, incarnation */
+    uint64_t stamp;
+    raft_term highest_epoch;
+    struct record *committed; /* committed[0] is index 1 */
+    size_t committed_count, committed_capacity;
+    raft_index read_floor[SIM_READS_KEPT]; /* committed when the read was asked */
+    uint64_t reads_asked;
+    bool durability_off; /* a disk lied: only behaviour counts */
+};
+
+/* ---- the world ------------------------------------------------------------------------------- */
+
+struct arena {
+    struct arena_block *first, *now;
+    size_t used;
+};
+
+struct options {
+    uint64_t seed;
+    size_t nodes;    /* 0: drawn */
+    uint32_t events; /* 0: drawn */
+    bool prints_trace;
+    bool keeps_trace;
+    bool breaks_drift;
+};
+
+enum outcome { OUTCOME_HELD, OUTCOME_VIOLATED };
+
+struct result {
+    enum outcome outcome;
+    char check[48];   /* which one failed, "two-leaders" … */
+    char detail[256]; /* in words */
+    uint64_t hash;
+    uint64_t events;
+    uint64_t acquired;  /* leaderships that had a lease */
+    uint64_t committed; /* entries */
+    uint64_t proofs;    /* accepted */
+    uint64_t crashes;
+    int64_t virtual_ns;
+};
+
+struct partition {
+    uint16_t cut[SIM_NODES_MAX + 1]; /* bit j of cut[i]: nothing gets from i to j */
+};
+
+struct world {
+    struct options options;
+    struct profile profile;
+    struct random random;
+    struct arena arena;
+    struct queue queue;
+    struct trace trace;
+    struct checks checks;
+    struct node nodes[SIM_NODES_MAX + 1];              /* by id */
+    size_t node_count;                                 /* ids 1 to node_count */
+    uint8_t cut[SIM_NODES_MAX + 1][SIM_NODES_MAX + 1]; /* how many partitions cut i -> j */
+    struct proof_input old_proofs[32];
+    size_t old_proof_count;
+    int64_t now;
+    bool is_calm; /* the phase without faults */
+    bool is_done; /* a leader committed the last proposal */
+    uint64_t proposals;
+    raft_index calm_floor; /* committed when calm began */
+    jmp_buf violated;
+    struct result result;
+};
+
+/* Plays one seed. The world's memory is kept for the next one. */
+void world_run(struct world *world, const struct options *options, struct result *ret);
+struct world *world_new(void);
+void world_free(struct world *world);
+
+/* arena.c: never fails; ends the program when there is no memory left. */
+void *arena_take(struct arena *arena, size_t bytes);
+void *arena_copy(struct arena *arena, const void *data, size_t bytes);
+void arena_empty(struct arena *arena);
+void arena_free(struct arena *arena);
+void *grow_array(void *array, size_t *capacity, size_t wanted, size_t size);
+
+/* profile.c */
+void profile_draw(struct world *world);
+void profile_members(struct world *world, struct raft_configuration *ret);
+void profile_random_member(struct world *world, raft_id id, struct raft_member *ret);
+
+/* queue.c */
+void queue_push(struct world *world, struct event event);
+bool queue_pop(struct world *world, struct event *ret);
+
+/* clock.c */
+void clock_start(struct world *world, struct node *node);
+void clock_change_rate(struct world *world, struct node *node);
+instant clock_local(const struct node *node, int64_t at);
+/* The first true instant at which the node's clock shows `local`; INT64_MAX for never. */
+int64_t clock_true(const struct node *node, instant local);
+
+/* node.c */
+void node_start(struct world *world, struct node *node);
+void node_step(struct world *world, struct node *node, const struct raft_input *input);
+void node_crash(struct world *world, struct node *node);
+void node_event(struct world *world, const struct event *event);
+bool node_leads(const struct world *world, const struct node *node); /* is_leader, right now */
+struct node *world_leader(struct world *world);                      /* NULL: none */
+
+/* network.c */
+void network_send(struct world *world, struct node *from, const struct raft_message *message);
+const struct raft_message *network_copy(struct world *world, const struct raft_message *message);
+bool network_is_cut(const struct world *world, raft_id from, raft_id to);
+void network_cut(struct world *world, const struct partition *partition, int64_t heal_at);
+void network_heal(struct world *world, const struct partition *partition);
+void network_connect(struct world *world, struct node *node); /* greets everybody */
+
+/* disk.c */
+void disk_write(struct world *world, struct node *node, const struct raft_write *write);
+void disk_done(struct world *world, struct node *node);
+void disk_crash(struct world *world, struct node *node);
+uint64_t chain_of(uint64_t before, raft_term term, enum raft_entry_kind kind, const void *data,
+                  size_t bytes);
+bool journal_at(const struct journal *journal, raft_index index, raft_term *term, uint64_t *chain);
+void configuration_to_arena(struct world *world, struct raft_configuration *ret,
+                            const struct raft_configuration *from);
+
+/* proofs.c */
+void proofs_of_death(struct world *world, const struct node *node);
+void proofs_greet(struct world *world, const struct node *node);
+void proofs_reset(struct world *world, const struct node *node);
+void proofs_old(struct world *world);
+void proofs_replay(struct world *world);
+
+/* faults.c, client.c */
+void faults_next(struct world *world);
+void faults_stop(struct world *world);
+void client_next(struct world *world);
+void client_reconfigure(struct world *world, struct node *leader);
+void client_transfer(struct world *world, struct node *leader);
+void client_compact(struct world *world, struct node *node);
+
+/* checks.c */
+void checks_begin(struct world *world);
+void checks_written(struct world *world, struct node *node, const struct raft_write *write);
+void checks_stored(struct world *world, struct node *node, const struct raft_hard_state *hard);
+void checks_sent(struct world *world, struct node *node, const struct raft_message *message);
+void checks_applied(struct world *world, struct node *node, const struct raft_update *update);
+void checks_stepped(struct world *world, struct node *node, const struct raft_update *update);
+void checks_read_asked(struct world *world, uint64_t context);
+uint64_t checks_committed_chain(const struct world *world, raft_index index);
+/* Ends the run: does not return. */
+void violated(struct world *world, const char *check, const char *format, ...)
+    __attribute__((format(printf, 3, 4), noreturn));
+
+/* trace.c */
+void trace_begin(struct world *world);
+void trace_say(struct world *world, raft_id node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void trace_event(struct world *world, const struct event *event);
+void trace_print_tail(const struct world *world);
+static inline bool trace_wants(const struct world *world)
+{
+    return world->trace.keeps || world->trace.prints;
+}
+
+#endif
