@@ -65,6 +65,7 @@ int raft_configuration_normalise(struct raft_configuration *configuration,
                                  struct baton_error *reterr)
 {
     uint64_t weight = 0;
+    bool may_lead = false;
 
     if (configuration->count > RAFT_MEMBERS_MAX) {
         return error_set(reterr, BATON_EINVAL, "%zu members: at most %d", configuration->count,
@@ -90,9 +91,14 @@ int raft_configuration_normalise(struct raft_configuration *configuration,
             }
         }
         weight += member->is_leaving ? 0 : member->weight;
+        may_lead |= !member->is_leaving && member->kind == RAFT_VOTER && member->weight > 0;
     }
     if (weight == 0) {
         return error_set(reterr, BATON_EINVAL, "nobody votes: the sum of the weights is 0");
+    }
+    if (!may_lead) {
+        return error_set(reterr, BATON_EINVAL,
+                         "nobody may lead: there is no voter with a weight but witnesses");
     }
     return BATON_OK;
 }

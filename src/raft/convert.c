@@ -35,6 +35,7 @@ static void set_leader(struct raft *raft, raft_id leader, uint64_t incarnation)
     }
     if (leader != RAFT_NOBODY) {
         raft->proof = (struct raft_proof){0};
+        raft->must_help = raft->must_help && leader == raft->id;
         election_note(raft, raft->hard.term, leader);
     }
 }
@@ -102,7 +103,9 @@ int convert_to_leader(struct raft *raft)
     raft->heartbeat_at = raft->now;
     raft->election_at = INSTANT_NEVER;
     raft->heir = RAFT_NOBODY;
-    raft->transfer = (struct transfer){0};
+    raft->transfer =
+        (struct transfer){.is_wanted = election_is_caretaker(raft),
+                          .deadline = instant_add(raft->now, raft->settings.heartbeat_timeout)};
     raft->read_round = 0;
     set_role(raft, RAFT_LEADER);
     set_leader(raft, raft->id, raft->incarnation);
@@ -121,6 +124,7 @@ void convert_lose(struct raft *raft, enum raft_loss loss)
     raft->lease.held = false;
     raft->transfer = (struct transfer){0};
     raft->heir = RAFT_NOBODY;
+    raft->must_help = false;
     raft->jeopardy_at = INSTANT_NEVER;
     event = update_event(raft, was_held ? RAFT_EV_LOST : RAFT_EV_ELECTION_FAILED);
     event->loss = loss;

@@ -85,10 +85,35 @@ static bool must_finish_change(const struct raft *raft)
     return must;
 }
 
+static bool is_candidate_by_right(const struct raft *raft)
+{
+    return raft->eligible &&
+           (may_lead_in(&raft->configuration, raft->id) || must_finish_change(raft));
+}
+
+/* A witness, or a node that is cordoned, can be the voter without which there is no quorum, and
+ * have a longer log than everybody who may lead: nobody could ever be elected. Such a node runs
+ * after all, asks for no lease, and hands over as soon as somebody has what it has. */
+bool election_is_caretaker(const struct raft *raft)
+{
+    const struct raft_member *self = raft_configuration_find(&raft->configuration, raft->id);
+    return raft->must_help && self && member_votes(self) && !is_candidate_by_right(raft);
+}
+
+void election_note_shorter(struct raft *raft)
+{
+    if (raft->leader == RAFT_NOBODY && !raft->must_help && raft->role == RAFT_FOLLOWER) {
+        raft->must_help = true;
+        if (election_is_caretaker(raft)) {
+            raft->election_at =
+                election_after(raft, instant_add(raft->now, raft->settings.election_timeout_max));
+        }
+    }
+}
+
 static bool may_run(const struct raft *raft)
 {
-    return raft->eligible && !raft->storage_failed &&
-           (may_lead_in(&raft->configuration, raft->id) || must_finish_change(raft));
+    return !raft->storage_failed && (is_candidate_by_right(raft) || election_is_caretaker(raft));
 }
 
 static bool granted_by(const struct raft *raft, const struct peer *peer)
@@ -168,6 +193,21 @@ static void fail_round(struct raft *raft)
     event->term = raft->hard.term;
 }
 
+/* Those who may lead have the first word, for long; if nobody comes forward (because the only one
+ * who may lead does not know it yet) a voter tries as caretaker. */
+static void wait_for_others(struct raft *raft)
+{
+    enum { ROUNDS_LEFT_TO_OTHERS = 8 };
+    bool was_alone = raft->role == RAFT_FOLLOWER && raft->leader == RAFT_NOBODY;
+    span long_time = {ROUNDS_LEFT_TO_OTHERS * raft->settings.election_timeout_max.ns};
+
+    convert_to_follower(raft, RAFT_NOBODY, 0);
+    raft->must_help = was_alone && !raft->storage_failed;
+    raft->election_at = raft->storage_failed
+                            ? INSTANT_NEVER
+                            : election_after(raft, instant_add(raft->now, long_time));
+}
+
 void election_tick(struct raft *raft)
 {
     if (instant_before(raft->now, raft->election_at)) {
@@ -177,8 +217,7 @@ void election_tick(struct raft *raft)
         fail_round(raft);
     }
     if (!may_run(raft)) {
-        convert_to_follower(raft, RAFT_NOBODY, 0);
-        raft->election_at = INSTANT_NEVER;
+        wait_for_others(raft);
     } else if (!promise_allows_candidacy(raft)) {
         convert_to_follower(raft, RAFT_NOBODY, 0);
         raft->election_at = election_after(raft, promise_candidacy_at(raft));

@@ -193,6 +193,7 @@ struct raft {
     instant silent_until;
     struct raft_proof proof; /* why the last leader is gone; carried in our vote requests */
 
+    bool must_help;           /* refused a candidate whose log was shorter; see election.c */
     instant election_at;      /* follower: doubts the leader; candidate: the round ends */
     uint64_t vote_write;      /* candidate: the write that stores the vote for itself */
     raft_term completed_term; /* the last one whose winner is known */
@@ -300,6 +301,10 @@ instant election_after(struct raft *raft, instant from);
 void election_tick(struct raft *raft);
 void election_campaign(struct raft *raft); /* real votes, without asking before */
 void election_inherit(struct raft *raft, raft_id heir);
+/* A candidate was refused for its log: this node may be the only one that can bring others on. */
+void election_note_shorter(struct raft *raft);
+/* Runs, or leads, only to hand its longer log on: it never gets a lease. */
+bool election_is_caretaker(const struct raft *raft);
 void election_count_vote(struct raft *raft);
 void election_note(struct raft *raft, raft_term term, raft_id winner);
 uint32_t election_last_hour(const struct raft *raft);

@@ -40,7 +40,7 @@ void leader_lease_renew(struct raft *raft)
     if (RAFT_MUTANT(NO_EXPIRY) && instant_before(raft->now, end)) {
         end = INSTANT_NEVER;
     }
-    if (!instant_before(raft->now, end)) {
+    if (!instant_before(raft->now, end) || (!raft->lease.held && election_is_caretaker(raft))) {
         return;
     }
     if (!raft->lease.held || instant_before(raft->lease.end, end)) {

@@ -146,7 +146,7 @@ void reconfigure_advance(struct raft *raft)
         return;
     }
     self = raft_configuration_find(&raft->configuration, raft->id);
-    if (!self || !member_may_lead(self)) {
+    if ((!self || !member_may_lead(self)) && !election_is_caretaker(raft)) {
         transfer_now(raft, raft->heir, RAFT_LOSS_REMOVED);
     }
 }

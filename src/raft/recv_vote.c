@@ -43,6 +43,9 @@ void recv_pre_vote(struct raft *raft, const struct raft_message *message)
     bool granted;
 
     take_proof(raft, message);
+    if (!is_up_to_date(raft, message)) {
+        election_note_shorter(raft);
+    }
     granted = message->term > raft->hard.term && promise_allows_vote(raft, message->from) &&
               !follows_another(raft, message->from) && is_up_to_date(raft, message);
     reply = update_message(raft, RAFT_MSG_PRE_VOTE_REPLY, message->from, false);
