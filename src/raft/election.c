@@ -213,6 +213,11 @@ void election_tick(struct raft *raft)
     if (instant_before(raft->now, raft->election_at)) {
         return;
     }
+    if (raft->role == RAFT_CANDIDATE && raft->stored_write < raft->vote_write) {
+        /* Our own disk is slower than the round: another one would only queue up behind it. */
+        raft->election_at = instant_add(raft->now, election_round_time(raft));
+        return;
+    }
     if (raft->role == RAFT_CANDIDATE) {
         fail_round(raft);
     }
