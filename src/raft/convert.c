@@ -86,21 +86,17 @@ void convert_to_candidate(struct raft *raft)
     event->term = raft->hard.term;
 }
 
-int convert_to_leader(struct raft *raft)
+void convert_to_leader(struct raft *raft)
 {
-    struct raft_entry noop = {.term = raft->hard.term, .kind = RAFT_ENTRY_NOOP};
-
     RAFT_INVARIANT(raft->role == RAFT_CANDIDATE);
     peers_reset(raft);
     raft->uncommitted_bytes = 0;
-    if (replicate_append(raft, &noop) != BATON_OK) {
-        return BATON_ENOMEM;
-    }
-    raft->term_start = log_last_index(&raft->log);
+    raft->term_start = RAFT_NOT_YET; /* see leader_open_term */
     raft->leader_since = raft->now;
     raft->lease = (struct raft_lease){.epoch = raft->hard.term};
     raft->jeopardy_at = INSTANT_NEVER;
     raft->heartbeat_at = raft->now;
+    raft->open_term_at = instant_add(raft->now, raft->settings.heartbeat_interval);
     raft->election_at = INSTANT_NEVER;
     raft->heir = RAFT_NOBODY;
     raft->transfer =
@@ -112,7 +108,6 @@ int convert_to_leader(struct raft *raft)
     leader_lease_renew(raft);
     leader_heartbeat(raft);
     replicate_to_all(raft);
-    return BATON_OK;
 }
 
 void convert_lose(struct raft *raft, enum raft_loss loss)

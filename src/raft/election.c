@@ -179,8 +179,8 @@ void election_count_vote(struct raft *raft)
     if (quorum_holds(raft, granted_by)) {
         if (raft->role == RAFT_PRE_CANDIDATE) {
             election_campaign(raft);
-        } else if (convert_to_leader(raft) != BATON_OK) {
-            raft->out.out_of_memory = true; /* stays candidate; the round ends by itself */
+        } else {
+            convert_to_leader(raft);
         }
     } else if (raft->role == RAFT_PRE_CANDIDATE && !quorum_holds(raft, not_refused_by)) {
         retry_soon(raft);

@@ -17,6 +17,9 @@ enum {
     RAFT_SNAPSHOT_CHUNK_MIN = 1024,
 };
 
+/* No index is as high: the first entry of this leadership is still to come. */
+#define RAFT_NOT_YET (UINT64_MAX / 2)
+
 /* Indexes and terms beyond this do not come from an honest peer: no arithmetic here overflows. */
 #define RAFT_SANE_MAX ((uint64_t)1 << 56)
 
@@ -204,7 +207,9 @@ struct raft {
     /* leader */
     struct raft_lease lease;
     instant leader_since;
-    raft_index term_start; /* of this leadership's first entry */
+    raft_index term_start; /* of this leadership's first entry; RAFT_NOT_YET */
+    instant open_term_at;  /* when that entry is due */
+    bool is_own_tick;      /* this step is one of time, not of an input */
     instant heartbeat_at;
     instant jeopardy_at; /* INSTANT_NEVER: told, or no lease that can end */
     raft_id heir;
@@ -284,7 +289,7 @@ bool promise_observe_incarnation(struct raft *raft, const struct raft_message *m
 void convert_to_follower(struct raft *raft, raft_id leader, uint64_t leader_incarnation);
 void convert_to_pre_candidate(struct raft *raft);
 void convert_to_candidate(struct raft *raft);
-int convert_to_leader(struct raft *raft);
+void convert_to_leader(struct raft *raft);
 /* Gives up a leadership for that reason: the lease is void from here on. Role: follower, no leader.
  */
 void convert_lose(struct raft *raft, enum raft_loss loss);
@@ -317,6 +322,8 @@ void leader_lease_renew(struct raft *raft);
 void leader_lease_cap(struct raft *raft);
 bool leader_lease_is_covered(struct raft *raft); /* by the configuration in force */
 void leader_heartbeat(struct raft *raft);
+/* The first entry of the term, which commits all before it; BATON_ENOMEM: tried again later. */
+int leader_open_term(struct raft *raft);
 void leader_tick(struct raft *raft);
 void leader_choose_heir(struct raft *raft);
 

@@ -28,6 +28,7 @@ static void acquire(struct raft *raft)
     struct raft_event *event;
 
     raft->lease.held = true;
+    raft->open_term_at = raft->now;
     event = update_event(raft, RAFT_EV_ACQUIRED);
     event->term = raft->lease.epoch;
     event->node = raft->id;
@@ -192,6 +193,24 @@ static void prefer(struct raft *raft)
     }
 }
 
+/* Not in the step that wins the election, nor in the one that has the first lease: storing it would
+ * come between the votes and the moment at which this leader may act. */
+int leader_open_term(struct raft *raft)
+{
+    struct raft_entry noop = {.term = raft->hard.term, .kind = RAFT_ENTRY_NOOP};
+
+    if (raft->term_start != RAFT_NOT_YET) {
+        return BATON_OK;
+    }
+    if (replicate_append(raft, &noop) != BATON_OK) {
+        raft->out.out_of_memory = true;
+        return BATON_ENOMEM;
+    }
+    raft->term_start = log_last_index(&raft->log);
+    replicate_to_all(raft);
+    return BATON_OK;
+}
+
 static void tell_jeopardy(struct raft *raft)
 {
     if (raft->lease.held && !instant_before(raft->now, raft->jeopardy_at)) {
@@ -200,8 +219,16 @@ static void tell_jeopardy(struct raft *raft)
     }
 }
 
+static bool is_term_due(const struct raft *raft)
+{
+    return raft->term_start == RAFT_NOT_YET && !instant_before(raft->now, raft->open_term_at);
+}
+
 void leader_tick(struct raft *raft)
 {
+    if (is_term_due(raft) && raft->is_own_tick) {
+        (void)leader_open_term(raft);
+    }
     tell_jeopardy(raft);
     transfer_tick(raft);
     if (raft->role != RAFT_LEADER || instant_before(raft->now, raft->heartbeat_at)) {

@@ -51,7 +51,7 @@ void read_ask(struct raft *raft, uint64_t context, raft_id from, bool by_lease)
         answer(raft, from, context, raft->commit);
         return;
     }
-    if (raft->read_count == RAFT_READS_MAX) {
+    if (raft->read_count == RAFT_READS_MAX || leader_open_term(raft) != BATON_OK) {
         answer(raft, from, context, 0);
         return;
     }

@@ -158,7 +158,10 @@ static int take_proposal(struct raft *raft, const void *data, size_t bytes)
         raft->uncommitted_bytes + bytes > raft->settings.log_bytes_max) {
         return BATON_EBUSY;
     }
-    r = replicate_append(raft, &entry);
+    r = leader_open_term(raft);
+    if (r == BATON_OK) {
+        r = replicate_append(raft, &entry);
+    }
     if (r == BATON_OK) {
         replicate_to_all(raft);
     }
@@ -267,6 +270,7 @@ int raft_step(struct raft *raft, const struct raft_input *input, instant now,
     raft->now = instant_max(raft->now, now);
     update_begin(raft);
     leader_lease_expire(raft, last_step);
+    raft->is_own_tick = input->type == RAFT_IN_TICK;
     r = dispatch(raft, input);
     if (raft->role == RAFT_LEADER) {
         leader_tick(raft);

@@ -199,6 +199,8 @@ static void an_entry_of_an_earlier_term_is_not_committed_by_counting(void **stat
     reply.type = RAFT_MSG_VOTE_REPLY;
     node_message(cluster, &reply);
     assert_int_equal(node_status(cluster, 1).role, RAFT_LEADER);
+    cluster->now = instant_add(cluster->now, cluster->settings.heartbeat_interval);
+    node_step(cluster, 1, &tick); /* now its own term's first entry is there, too */
     reply.type = RAFT_MSG_APPEND_REPLY;
     reply.append_reply.rejected = false;
     reply.append_reply.index = 1;
