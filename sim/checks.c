@@ -156,7 +156,8 @@ static void commit(struct world *world, struct node *node, raft_index index, raf
     }
     checks->committed = grow_array(checks->committed, &checks->committed_capacity, index,
                                    sizeof(*checks->committed));
-    checks->committed[checks->committed_count++] = (struct record){.term = term, .chain = chain};
+    checks->committed[checks->committed_count++] =
+        (struct committed){.term = term, .chain = chain, .committed_in = node->status.term};
     world->result.committed++;
 }
 
@@ -229,6 +230,9 @@ static void check_winner(struct world *world, struct node *node, raft_term term)
     for (raft_index i = node->memory.base; i <= checks->committed_count; i++) {
         raft_term there;
         uint64_t chain;
+        if (i > 0 && checks->committed[i - 1].committed_in >= term) {
+            break; /* a late winner of an earlier term need not have it, and cannot commit */
+        }
         if (i > 0 && (!journal_at(&node->memory, i, &there, &chain) ||
                       chain != checks->committed[i - 1].chain)) {
             violated(world, "leader-incomplete",
@@ -268,6 +272,25 @@ static void check_alone(struct world *world, const struct node *node)
     }
 }
 
+static void say_members(struct world *world, const struct node *node)
+{
+    static const char kinds[] = {'v', 'w', 'l'};
+    const struct raft_configuration *c = raft_get_configuration(node->raft);
+    char text[SIM_TRACE_COLUMNS] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < c->count && used < sizeof(text); i++) {
+        const struct raft_member *m = &c->members[i];
+        used += (size_t)snprintf(text + used, sizeof(text) - used, " n%llu:%c%u%s",
+                                 (unsigned long long)m->id, kinds[m->kind], m->weight,
+                                 m->is_leaving ? "-" : "");
+        if (c->is_joint && used < sizeof(text)) {
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "/%u", m->old_weight);
+        }
+    }
+    trace_show(world, node->id, "members%s:%s", c->is_joint ? " (joint)" : "", text);
+}
+
 static void check_events(struct world *world, struct node *node, const struct raft_update *update)
 {
     for (size_t i = 0; i < update->event_count; i++) {
@@ -281,6 +304,8 @@ static void check_events(struct world *world, struct node *node, const struct ra
                       raft_proof_name(event->proof_kind), (unsigned long long)event->node,
                       (unsigned long long)event->incarnation);
             world->result.proofs++;
+        } else if (event->type == RAFT_EV_MEMBERSHIP && trace_wants(world)) {
+            say_members(world, node);
         }
     }
 }
@@ -360,22 +385,21 @@ static void check_reads(struct world *world, struct node *node, const struct raf
 
 void checks_stepped(struct world *world, struct node *node, const struct raft_update *update)
 {
-    struct raft_status status;
+    const struct raft_status *status = &node->status;
 
-    raft_get_status(node->raft, &status);
-    if (status.term < node->hard.term) {
+    if (status->term < node->hard.term) {
         violated(world, "term-went-back", "node %llu is in term %llu, stored is %llu",
-                 (unsigned long long)node->id, (unsigned long long)status.term,
+                 (unsigned long long)node->id, (unsigned long long)status->term,
                  (unsigned long long)node->hard.term);
     }
-    if (status.role == RAFT_LEADER &&
-        (node->role != RAFT_LEADER || node->role_term != status.term)) {
-        check_winner(world, node, status.term);
+    if (status->role == RAFT_LEADER &&
+        (node->role != RAFT_LEADER || node->role_term != status->term)) {
+        check_winner(world, node, status->term);
     }
-    node->role = status.role;
-    node->role_term = status.term;
+    node->role = status->role;
+    node->role_term = status->term;
     check_events(world, node, update);
     check_alone(world, node);
-    check_commit(world, node, &status);
+    check_commit(world, node, status);
     check_reads(world, node, update);
 }

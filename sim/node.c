@@ -182,6 +182,7 @@ void node_step(struct world *world, struct node *node, const struct raft_input *
 
     (void)raft_step(node->raft, input, clock_local(node, world->now), &update);
     node->lease = update->lease;
+    raft_get_status(node->raft, &node->status);
     send_all(world, node, update, false);
     node->heir = update->heir;
     if (update->write) {

@@ -51,8 +51,7 @@ void trace_say(struct world *world, raft_id node, const char *format, ...)
 }
 
 /* The same for what the hash knows already. */
-__attribute__((format(printf, 3, 4))) static void show(struct world *world, raft_id node,
-                                                       const char *format, ...)
+void trace_show(struct world *world, raft_id node, const char *format, ...)
 {
     va_list arguments;
 
@@ -96,17 +95,17 @@ static void say_message(struct world *world, const struct event *event)
     default:
         break;
     }
-    show(world, event->node, "<- n%llu/%llu %s term %llu %s", (unsigned long long)m->from,
-         (unsigned long long)m->incarnation, raft_message_name(m->type),
-         (unsigned long long)m->term, detail);
+    trace_show(world, event->node, "<- n%llu/%llu %s term %llu %s", (unsigned long long)m->from,
+               (unsigned long long)m->incarnation, raft_message_name(m->type),
+               (unsigned long long)m->term, detail);
 }
 
 static void say_proof(struct world *world, const struct event *event)
 {
     const struct proof_input *p = event->proof;
-    show(world, event->node, "proof %s: n%llu/%llu heir n%llu", raft_proof_name(p->kind),
-         (unsigned long long)p->proof.node, (unsigned long long)p->proof.incarnation,
-         (unsigned long long)p->heir);
+    trace_show(world, event->node, "proof %s: n%llu/%llu heir n%llu", raft_proof_name(p->kind),
+               (unsigned long long)p->proof.node, (unsigned long long)p->proof.incarnation,
+               (unsigned long long)p->heir);
 }
 
 void trace_event(struct world *world, const struct event *event)
@@ -124,8 +123,8 @@ void trace_event(struct world *world, const struct event *event)
         say_proof(world, event);
         break;
     case EVENT_CONNECTION:
-        show(world, event->node, "connection to n%llu is %s", (unsigned long long)event->peer,
-             event->number ? "up" : "down");
+        trace_show(world, event->node, "connection to n%llu is %s", (unsigned long long)event->peer,
+                   event->number ? "up" : "down");
         break;
     default:
         break;

@@ -187,7 +187,8 @@ struct node {
     /* its clock: local = local_base + (true - true_base) * (1 + ppm / 10^6) */
     int64_t true_base, local_base, ppm;
 
-    struct raft_lease lease; /* as published */
+    struct raft_lease lease;   /* as published */
+    struct raft_status status; /* after the last step */
     enum raft_role role;
     raft_term role_term;
     raft_id heir;
@@ -221,13 +222,19 @@ struct seen { /* a place in a small hash table, emptied by raising the stamp */
 
 enum { SIM_SEEN_SIZE = 1 << 14 };
 
+struct committed {
+    raft_term term;
+    raft_term committed_in; /* of who was first to know */
+    uint64_t chain;
+};
+
 struct checks {
     struct seen *entries; /* (index, term) -> chain */
     struct seen *votes;   /* (node, term) -> candidate */
     struct seen *leaders; /* (term) -> node, incarnation */
     uint64_t stamp;
     raft_term highest_epoch;
-    struct record *committed; /* committed[0] is index 1 */
+    struct committed *committed; /* committed[0] is index 1 */
     size_t committed_count, committed_capacity;
     raft_index read_floor[SIM_READS_KEPT]; /* committed when the read was asked */
     uint64_t reads_asked;
@@ -376,6 +383,9 @@ void violated(struct world *world, const char *check, const char *format, ...)
 /* trace.c */
 void trace_begin(struct world *world);
 void trace_say(struct world *world, raft_id node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same for what the trace's hash knows already: only if trace_wants(). */
+void trace_show(struct world *world, raft_id node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void trace_event(struct world *world, const struct event *event);
 void trace_print_tail(const struct world *world);
