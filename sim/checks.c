@@ -10,6 +10,10 @@
  *   committed-lost      at an index something else is committed than before
  *   not-durable         a committed entry is not on the disks of a quorum
  *   applied-differs     a node applies something else, or not in order
+ *   vote-under-lease    a voter votes although it promised a leader who leads at this instant
+ *   lease-not-covered   a lease outlasts the promises that it stands on
+ *   gave-way            a leader under its lease enters a term because somebody asks for votes
+ *   old-term-counted    a leader commits an entry of an earlier term by counting
  *   stale-read          a read index below what was committed when the read was asked
  *   snapshot-differs    an installed snapshot is not the state that was committed
  *
@@ -52,6 +56,7 @@ void checks_begin(struct world *world)
         }
     }
     checks->stamp++;
+    memset(checks->pledges, 0, sizeof(checks->pledges));
     checks->highest_epoch = 0;
     checks->committed_count = 0;
     checks->reads_asked = 0;
@@ -116,6 +121,36 @@ void checks_stored(struct world *world, struct node *node, const struct raft_har
     }
 }
 
+static void note_pledge(struct world *world, const struct node *node,
+                        const struct raft_message *message)
+{
+    struct pledge *pledge = &world->checks.pledges[node->id][message->to];
+    const struct outgoing *outgoing = (const struct outgoing *)message;
+    instant until = instant_add(outgoing->made, message->heartbeat_reply.granted);
+
+    if (pledge->term != message->term) {
+        *pledge = (struct pledge){.term = message->term, .until = INSTANT_PAST};
+    }
+    pledge->until = instant_max(pledge->until, until);
+}
+
+static void check_pledges(struct world *world, const struct node *voter, raft_id candidate,
+                          raft_term term)
+{
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        const struct node *leader = &world->nodes[id];
+        const struct pledge *pledge = &world->checks.pledges[voter->id][id];
+        if (id != candidate && node_leads(world, leader) && pledge->term < term &&
+            leader->lease.epoch == pledge->term &&
+            clock_local(voter, world->now).ns < pledge->until.ns) {
+            violated(world, "vote-under-lease",
+                     "node %llu votes for %llu in term %llu, but promised %llu, which leads",
+                     (unsigned long long)voter->id, (unsigned long long)candidate,
+                     (unsigned long long)term, (unsigned long long)id);
+        }
+    }
+}
+
 void checks_sent(struct world *world, struct node *node, const struct raft_message *message)
 {
     raft_id vote = RAFT_NOBODY;
@@ -124,6 +159,12 @@ void checks_sent(struct world *world, struct node *node, const struct raft_messa
         vote = node->id;
     } else if (message->type == RAFT_MSG_VOTE_REPLY && message->vote_reply.granted) {
         vote = message->to;
+    } else if (message->type == RAFT_MSG_HEARTBEAT_REPLY &&
+               message->heartbeat_reply.granted.ns > 0) {
+        note_pledge(world, node, message);
+    }
+    if (vote != RAFT_NOBODY) {
+        check_pledges(world, node, vote, message->term);
     }
     if (vote != RAFT_NOBODY &&
         first_seen(world, world->checks.votes, node->id, message->term, vote) != vote) {
@@ -383,7 +424,72 @@ static void check_reads(struct world *world, struct node *node, const struct raf
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-void checks_stepped(struct world *world, struct node *node, const struct raft_update *update)
+/* Whether the promises that reach to the lease's end are a quorum, as clocks run now: of the
+ * members in force, or of either half where an election needs both. */
+static bool is_covered(const struct world *world, const struct node *leader)
+{
+    const struct raft_configuration *c = raft_get_configuration(leader->raft);
+    int64_t end = clock_true(leader, leader->lease.end);
+    uint64_t all = 0, has = 0, all_old = 0, has_old = 0;
+
+    for (size_t i = 0; i < c->count; i++) {
+        const struct raft_member *member = &c->members[i];
+        const struct pledge *pledge = &world->checks.pledges[member->id][leader->id];
+        uint64_t holds =
+            member->id == leader->id ||
+            (pledge->term == leader->lease.epoch &&
+             clock_true(&world->nodes[member->id], pledge->until) + 2 >= end); /* rounding */
+        all += member->weight;
+        has += member->weight * holds;
+        all_old += member->old_weight;
+        has_old += member->old_weight * holds;
+    }
+    return 2 * has > all || (c->is_joint && 2 * has_old > all_old);
+}
+
+static void check_covered(struct world *world, const struct node *node,
+                          const struct raft_status *before)
+{
+    const struct raft_lease *was = &before->lease;
+    const struct raft_lease *is = &node->lease;
+    bool is_new = !was->held || was->end.ns != is->end.ns || was->epoch != is->epoch;
+
+    if (node_leads(world, node) && (is_new || before->last_index != node->status.last_index) &&
+        !is_covered(world, node)) {
+        violated(world, "lease-not-covered",
+                 "node %llu leads for %.6f ms more, its quorum's promises end before",
+                 (unsigned long long)node->id,
+                 (double)(is->end.ns - clock_local(node, world->now).ns) / 1e6);
+    }
+}
+
+static void check_rules(struct world *world, const struct node *node,
+                        const struct raft_status *before, const struct raft_input *input)
+{
+    const struct raft_status *status = &node->status;
+    bool is_asked = input->type == RAFT_IN_MESSAGE && (input->message->type == RAFT_MSG_VOTE ||
+                                                       input->message->type == RAFT_MSG_PRE_VOTE);
+    raft_term term;
+    uint64_t chain;
+
+    if (is_asked && before->lease.held && status->term > before->term &&
+        clock_local(node, world->now).ns < before->lease.end.ns) {
+        violated(world, "gave-way", "node %llu leads in term %llu and enters term %llu",
+                 (unsigned long long)node->id, (unsigned long long)before->term,
+                 (unsigned long long)status->term);
+    }
+    if (before->role == RAFT_LEADER && status->role == RAFT_LEADER &&
+        before->term == status->term && status->commit_index > before->commit_index &&
+        journal_at(&node->memory, status->commit_index, &term, &chain) && term != status->term) {
+        violated(world, "old-term-counted",
+                 "node %llu commits entry %llu of term %llu in term %llu",
+                 (unsigned long long)node->id, (unsigned long long)status->commit_index,
+                 (unsigned long long)term, (unsigned long long)status->term);
+    }
+}
+
+void checks_stepped(struct world *world, struct node *node, const struct raft_update *update,
+                    const struct raft_status *before, const struct raft_input *input)
 {
     const struct raft_status *status = &node->status;
 
@@ -400,6 +506,8 @@ void checks_stepped(struct world *world, struct node *node, const struct raft_up
     node->role_term = status->term;
     check_events(world, node, update);
     check_alone(world, node);
+    check_covered(world, node, before);
+    check_rules(world, node, before, input);
     check_commit(world, node, status);
     check_reads(world, node, update);
 }

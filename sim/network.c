@@ -2,9 +2,13 @@
  * or in both. */
 #include "sim/world.h"
 
-const struct raft_message *network_copy(struct world *world, const struct raft_message *message)
+const struct raft_message *network_copy(struct world *world, const struct raft_message *message,
+                                        instant made)
 {
-    struct raft_message *copy = arena_copy(&world->arena, message, sizeof(*message));
+    struct outgoing *outgoing = arena_take(&world->arena, sizeof(*outgoing));
+    struct raft_message *copy = &outgoing->message;
+
+    *outgoing = (struct outgoing){.message = *message, .made = made};
 
     if (copy->type == RAFT_MSG_APPEND) {
         size_t count = copy->append.entry_count;

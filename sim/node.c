@@ -38,6 +38,7 @@ static void begin_life(struct world *world, struct node *node)
     node->tick_at = INT64_MAX;
     node->applied = node->applied_reported = node->snapshot.index;
     node->seen_commit = 0;
+    node->status = (struct raft_status){0};
     node->asked = node->hard;
     node->stored_write = 0;
     node->disk_free_at = world->now;
@@ -134,7 +135,7 @@ static void send_all(struct world *world, struct node *node, const struct raft_u
         if (waits != waiting) {
             continue;
         }
-        message = network_copy(world, message);
+        message = network_copy(world, message, clock_local(node, world->now));
         if (!waits) {
             network_send(world, node, message);
         } else if (!node->disk_failed || raft_mutant != RAFT_MUTANT_NONE) {
@@ -179,6 +180,7 @@ static void plan_tick(struct world *world, struct node *node, instant deadline)
 void node_step(struct world *world, struct node *node, const struct raft_input *input)
 {
     const struct raft_update *update = NULL;
+    struct raft_status before = node->status;
 
     (void)raft_step(node->raft, input, clock_local(node, world->now), &update);
     node->lease = update->lease;
@@ -190,7 +192,7 @@ void node_step(struct world *world, struct node *node, const struct raft_input *
     }
     send_all(world, node, update, true);
     apply(world, node, update);
-    checks_stepped(world, node, update);
+    checks_stepped(world, node, update, &before, input);
     plan_tick(world, node, update->deadline);
 }
 

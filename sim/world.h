@@ -166,6 +166,12 @@ struct pending_write {
     uint64_t base_chain;     /* of the snapshot, if there is one */
 };
 
+/* A message as it leaves the core, in the arena, and when that was by its sender's clock. */
+struct outgoing {
+    struct raft_message message;
+    instant made;
+};
+
 struct held_message {
     struct held_message *next;
     const struct raft_message *message;
@@ -228,10 +234,18 @@ struct committed {
     uint64_t chain;
 };
 
+/* What a voter has promised a leader, in an answer that left: kept by the checks, whatever the
+ * voter itself forgets. */
+struct pledge {
+    raft_term term;
+    instant until; /* by the voter's clock */
+};
+
 struct checks {
-    struct seen *entries; /* (index, term) -> chain */
-    struct seen *votes;   /* (node, term) -> candidate */
-    struct seen *leaders; /* (term) -> node, incarnation */
+    struct pledge pledges[SIM_NODES_MAX + 1][SIM_NODES_MAX + 1]; /* [voter][leader] */
+    struct seen *entries;                                        /* (index, term) -> chain */
+    struct seen *votes;                                          /* (node, term) -> candidate */
+    struct seen *leaders;                                        /* (term) -> node, incarnation */
     uint64_t stamp;
     raft_term highest_epoch;
     struct committed *committed; /* committed[0] is index 1 */
@@ -336,7 +350,9 @@ struct node *world_leader(struct world *world);                      /* NULL: no
 
 /* network.c */
 void network_send(struct world *world, struct node *from, const struct raft_message *message);
-const struct raft_message *network_copy(struct world *world, const struct raft_message *message);
+/* Deep, into the arena, as the first member of a struct outgoing. */
+const struct raft_message *network_copy(struct world *world, const struct raft_message *message,
+                                        instant made);
 bool network_is_cut(const struct world *world, raft_id from, raft_id to);
 void network_cut(struct world *world, const struct partition *partition, int64_t heal_at);
 void network_heal(struct world *world, const struct partition *partition);
@@ -373,7 +389,9 @@ void checks_written(struct world *world, struct node *node, const struct raft_wr
 void checks_stored(struct world *world, struct node *node, const struct raft_hard_state *hard);
 void checks_sent(struct world *world, struct node *node, const struct raft_message *message);
 void checks_applied(struct world *world, struct node *node, const struct raft_update *update);
-void checks_stepped(struct world *world, struct node *node, const struct raft_update *update);
+/* `before`: the node's state ahead of the step; `input`: what it took. */
+void checks_stepped(struct world *world, struct node *node, const struct raft_update *update,
+                    const struct raft_status *before, const struct raft_input *input);
 void checks_read_asked(struct world *world, uint64_t context);
 uint64_t checks_committed_chain(const struct world *world, raft_index index);
 /* Ends the run: does not return. */
