@@ -1,6 +1,9 @@
 /* The embedded provider with real sockets, real disks and real deaths, on loopback. */
 #include "cmocka_all.h"
+#include "guardian/certificate.h"
 #include "provider/provider.h"
+#include "provider/raft/frame.h"
+#include "provider/raft/options.h"
 #include "provider/raft/raft_provider.h"
 
 #include <arpa/inet.h>
@@ -303,6 +306,117 @@ static void a_shared_key_protects_and_a_wrong_one_is_kept_out(void **state)
     }
 }
 
+/* An authority and a certificate for each of the names, made by the openssl command. */
+static void make_certificates(const char *const names[NODES])
+{
+    char command[2048];
+
+    snprintf(command, sizeof(command),
+             "cd '%s' && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes "
+             "-keyout ca.key -out ca.pem -subj /CN=authority -days 2 2>/dev/null",
+             directory);
+    assert_int_equal(system(command), 0);
+    for (int i = 0; i < NODES; i++) {
+        snprintf(command, sizeof(command),
+                 "cd '%s' && openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes "
+                 "-keyout %d.key -out %d.csr -subj /CN=%s 2>/dev/null && "
+                 "printf 'subjectAltName=DNS:%s' > %d.ext && "
+                 "openssl x509 -req -in %d.csr -CA ca.pem -CAkey ca.key -CAcreateserial "
+                 "-out %d.pem -days 2 -extfile %d.ext 2>/dev/null",
+                 directory, i + 1, i + 1, names[i], names[i], i + 1, i + 1, i + 1, i + 1);
+        assert_int_equal(system(command), 0);
+    }
+}
+
+static pid_t spawn_certified(int number)
+{
+    char options[512];
+    snprintf(options, sizeof(options), "&tls-cert=%s/%d.pem&tls-key=%s/%d.key&tls-ca=%s/ca.pem",
+             directory, number, directory, number, directory);
+    return spawn(number, options);
+}
+
+static void certificates_bind_names_and_a_wrong_one_is_kept_out(void **state)
+{
+    static const char *const names[NODES] = {"n1", "n2", "somebody-else"};
+    pid_t pids[NODES + 1];
+    (void)state;
+
+    make_certificates(names);
+    pids[3] = spawn_certified(3); /* the right authority, another name */
+    pids[1] = spawn_certified(1);
+    pids[2] = spawn_certified(2);
+    int leader = wait_for_leader_other_than(0);
+    assert_int_not_equal(leader, 3);
+    uint64_t epoch = reports[leader].epoch;
+    poll(NULL, 0, 500); /* it knocks all the while */
+    assert_true(reports[leader].epoch == epoch);
+    assert_true(reports[3].epoch == 0);
+    end(pids[3]);
+    end(pids[leader]); /* and among those who belong, a death is noticed */
+    reports[leader].epoch = 0;
+    pids[leader] = spawn_certified(leader);
+    (void)wait_for_leader_other_than(0);
+    for (int i = 1; i <= 2; i++) {
+        end(pids[i]);
+    }
+}
+
+static void a_node_in_the_clear_has_no_say_among_those_who_speak_tls(void **state)
+{
+    static const char *const names[NODES] = {"n1", "n2", "n3"};
+    pid_t pids[NODES + 1];
+    (void)state;
+
+    make_certificates(names);
+    pids[3] = spawn(3, "");
+    pids[1] = spawn_certified(1);
+    pids[2] = spawn_certified(2);
+    assert_int_not_equal(wait_for_leader_other_than(0), 3);
+    poll(NULL, 0, 300);
+    assert_true(reports[3].epoch == 0);
+    for (int i = 1; i <= NODES; i++) {
+        end(pids[i]);
+    }
+}
+
+/* Whoever learns a node's name and incarnation still cannot say that it is dead. */
+static void a_forged_certificate_changes_nothing(void **state)
+{
+    pid_t pids[NODES + 1];
+    uint8_t raw[CERTIFICATE_BYTES];
+    (void)state;
+
+    for (int i = 1; i <= NODES; i++) {
+        pids[i] = spawn(i, "");
+    }
+    int leader = wait_for_leader_other_than(0);
+    uint64_t epoch = reports[leader].epoch;
+    char name[3] = {'n', (char)('0' + leader), 0};
+    struct certificate forged = {.cluster = frame_cluster_of("test"),
+                                 .node = raft_id_of(name),
+                                 .incarnation = 1,
+                                 .secret = {1, 2, 3}};
+    certificate_encode(raw, &forged);
+    for (int i = 0; i < NODES; i++) {
+        struct sockaddr_in address = {.sin_family = AF_INET,
+                                      .sin_addr = {htonl(INADDR_LOOPBACK)},
+                                      .sin_port = htons((uint16_t)ports[i])};
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+        assert_int_equal(write(fd, raw, sizeof(raw)), sizeof(raw));
+        assert_int_equal(write(fd, "\xff\xff\xff\xff garbage", 12), 12);
+        char byte;
+        assert_true(read(fd, &byte, 1) <= 0); /* closed, since garbage is no frame */
+        close(fd);
+    }
+    poll(NULL, 0, 300);
+    assert_true(reports[leader].epoch == epoch);
+    for (int i = 1; i <= NODES; i++) {
+        end(pids[i]);
+    }
+}
+
 static void on_closed(void *userdata)
 {
     *(int *)userdata += 1;
@@ -391,6 +505,9 @@ int main(void)
         WITH_NODES(a_resignation_hands_over),
         WITH_NODES(without_any_proof_the_lease_decides),
         WITH_NODES(a_shared_key_protects_and_a_wrong_one_is_kept_out),
+        WITH_NODES(certificates_bind_names_and_a_wrong_one_is_kept_out),
+        WITH_NODES(a_node_in_the_clear_has_no_say_among_those_who_speak_tls),
+        WITH_NODES(a_forged_certificate_changes_nothing),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
