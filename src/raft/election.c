@@ -67,22 +67,36 @@ static bool may_lead_in(const struct raft_configuration *configuration, raft_id 
     return member && member_may_lead(member);
 }
 
-/* Who may not lead in the last configuration of its log may still have to: as long as that one is
- * not known to be committed, this node can be the only one with a log long enough, and its vote be
- * needed by the others, to whom it cannot give it (Raft thesis, 4.2.2). */
-static bool must_finish_change(const struct raft *raft)
+static bool votes_in(const struct raft_configuration *configuration, raft_id id)
+{
+    const struct raft_member *member = raft_configuration_find(configuration, id);
+    return member && member_votes(member);
+}
+
+/* Whether it held in the configuration before the last one, as long as the last one is not known to
+ * be committed: until then those who go by the one before may need this node. */
+static bool held_before(const struct raft *raft,
+                        bool (*holds)(const struct raft_configuration *, raft_id))
 {
     struct raft_configuration before = {0};
     raft_index ignored;
-    bool must;
+    bool held;
 
     if (raft->configuration_index <= raft->commit ||
         configuration_at(raft, raft->configuration_index - 1, &before, &ignored) != BATON_OK) {
         return false;
     }
-    must = may_lead_in(&before, raft->id);
+    held = holds(&before, raft->id);
     raft_configuration_fini(&before);
-    return must;
+    return held;
+}
+
+/* Who may not lead in the last configuration of its log may still have to: it can be the only one
+ * with a log long enough, and its vote be needed by the others, to whom it cannot give it (Raft
+ * thesis, 4.2.2). */
+static bool must_finish_change(const struct raft *raft)
+{
+    return held_before(raft, may_lead_in);
 }
 
 static bool is_candidate_by_right(const struct raft *raft)
@@ -96,8 +110,8 @@ static bool is_candidate_by_right(const struct raft *raft)
  * after all, asks for no lease, and hands over as soon as somebody has what it has. */
 bool election_is_caretaker(const struct raft *raft)
 {
-    const struct raft_member *self = raft_configuration_find(&raft->configuration, raft->id);
-    return raft->must_help && self && member_votes(self) && !is_candidate_by_right(raft);
+    return raft->must_help && !is_candidate_by_right(raft) &&
+           (votes_in(&raft->configuration, raft->id) || held_before(raft, votes_in));
 }
 
 void election_note_shorter(struct raft *raft)
