@@ -10,7 +10,8 @@ static const struct theme {
     uint32_t weight[SIM_FAULT_COUNT];
     uint32_t certificate_ppm;
     bool drifts;   /* clocks at the bound, and a bound that matters */
-    bool is_dirty; /* network loses, repeats, delays */
+    uint32_t dirt; /* how much the network loses, repeats, delays: 0 to 4 */
+    bool is_quiet; /* few entries, so that logs are equal and nothing but promises decides */
 } themes[] = {
     {"everything",
      {[SIM_FAULT_CRASH] = 3,
@@ -31,7 +32,8 @@ static const struct theme {
       [SIM_FAULT_COMPACT] = 3},
      500000,
      true,
-     true},
+     1,
+     false},
     {"restarts",
      {[SIM_FAULT_CRASH] = 10,
       [SIM_FAULT_CRASH_LEADER] = 4,
@@ -41,7 +43,8 @@ static const struct theme {
       [SIM_FAULT_COMPACT] = 2},
      200000,
      false,
-     true},
+     1,
+     false},
     {"certificates",
      {[SIM_FAULT_CRASH_LEADER] = 8,
       [SIM_FAULT_CRASH] = 2,
@@ -52,7 +55,8 @@ static const struct theme {
       [SIM_FAULT_TRANSFER] = 2},
      900000,
      false,
-     true},
+     1,
+     false},
     {"partitions",
      {[SIM_FAULT_PARTITION] = 6,
       [SIM_FAULT_ISOLATE_LEADER] = 6,
@@ -60,7 +64,8 @@ static const struct theme {
       [SIM_FAULT_CRASH] = 1},
      0,
      true,
-     true},
+     1,
+     false},
     {"clocks",
      {[SIM_FAULT_ISOLATE_LEADER] = 8,
       [SIM_FAULT_PARTITION] = 2,
@@ -68,6 +73,7 @@ static const struct theme {
       [SIM_FAULT_PAUSE_LEADER] = 1},
      0,
      true,
+     0,
      false},
     {"members",
      {[SIM_FAULT_RECONFIGURE] = 12,
@@ -78,7 +84,8 @@ static const struct theme {
       [SIM_FAULT_TRANSFER] = 1},
      300000,
      false,
-     true},
+     1,
+     false},
     {"disks",
      {[SIM_FAULT_BAD_DISK] = 6,
       [SIM_FAULT_SLOW_DISK] = 4,
@@ -88,7 +95,8 @@ static const struct theme {
       [SIM_FAULT_COMPACT] = 3},
      500000,
      false,
-     true},
+     1,
+     false},
     {"hand-overs",
      {[SIM_FAULT_TRANSFER] = 10,
       [SIM_FAULT_CORDON] = 3,
@@ -98,6 +106,19 @@ static const struct theme {
       [SIM_FAULT_RESET] = 1},
      0,
      false,
+     1,
+     false},
+    {"forgetful",
+     {[SIM_FAULT_CRASH] = 10, [SIM_FAULT_PARTITION] = 6, [SIM_FAULT_ISOLATE_LEADER] = 2},
+     0,
+     false,
+     1,
+     true},
+    {"storms",
+     {[SIM_FAULT_CRASH_LEADER] = 8, [SIM_FAULT_TRANSFER] = 4, [SIM_FAULT_PARTITION] = 2},
+     800000,
+     false,
+     4,
      true},
     {"logs",
      {[SIM_FAULT_PARTITION] = 6,
@@ -107,7 +128,8 @@ static const struct theme {
       [SIM_FAULT_COMPACT] = 1},
      300000,
      false,
-     true},
+     1,
+     false},
 };
 
 static uint32_t up_to(struct world *world, uint32_t most)
@@ -155,7 +177,7 @@ static void draw_network(struct world *world, const struct theme *theme)
     struct profile *p = &world->profile;
     int64_t interval = p->settings.heartbeat_interval.ns;
     int64_t round = p->settings.election_timeout_min.ns / 4;
-    uint32_t dirt = theme->is_dirty ? 1 : 0;
+    uint32_t dirt = theme->dirt;
 
     if (interval > round) {
         interval = round; /* a round of votes must fit into its timeout, or nobody ever wins */
@@ -186,7 +208,8 @@ static void draw_faults(struct world *world, const struct theme *theme)
         p->fault_weight[SIM_FAULT_CRASH] = p->fault_weight_sum = 1;
     }
     p->fault_every = lease / 100 * random_between(&world->random, 20, 200);
-    p->client_every = lease / 100 * random_between(&world->random, 4, 40);
+    p->client_every =
+        lease / 100 * random_between(&world->random, 4, 40) * (theme->is_quiet ? 20 : 1);
     p->down_time = lease / 100 * random_between(&world->random, 10, 400);
     p->certificate_ppm = theme->certificate_ppm;
     p->certificate_late_ppm = at_times(world, 300000);

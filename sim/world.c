@@ -156,6 +156,8 @@ static void calm(struct world *world)
 
     trace_say(world, RAFT_NOBODY, "all faults stop");
     world->is_calm = true;
+    world->profile.client_every = s->lease.ns / 10;
+    queue_push(world, (struct event){.kind = EVENT_CLIENT, .at = world->now});
     faults_stop(world);
     world->calm_floor = world->checks.committed_count;
     for (int i = 0; i < CALM_EVENTS_MAX && !is_well(world); i++) {
