@@ -11,7 +11,7 @@ static const struct theme {
     uint32_t certificate_ppm;
     bool drifts;   /* clocks at the bound, and a bound that matters */
     uint32_t dirt; /* how much the network loses, repeats, delays: 0 to 4 */
-    bool is_quiet; /* few entries, so that logs are equal and nothing but promises decides */
+    bool is_quiet; /* few entries, few heartbeats, quick elections: nothing but promises decides */
 } themes[] = {
     {"everything",
      {[SIM_FAULT_CRASH] = 3,
@@ -162,6 +162,11 @@ static void draw_settings(struct world *world, const struct theme *theme)
         s->election_timeout_max =
             part(s->election_timeout_min, random_between(random, 1000000, 2000000));
     }
+    if (theme->is_quiet) {
+        s->heartbeat_interval = part(s->lease, random_between(random, 300000, 450000));
+        s->election_timeout_min = part(s->lease, random_between(random, 10000, 100000));
+        s->election_timeout_max = part(s->election_timeout_min, 1500000);
+    }
     s->clock_drift_ppm = theme->drifts ? 1000 + up_to(world, 90000) : up_to(world, 20000);
     s->preferred_stable = part(s->lease, random_between(random, 500000, 6000000));
     s->message_bytes_max = 128 + up_to(world, 4000);
@@ -211,6 +216,10 @@ static void draw_faults(struct world *world, const struct theme *theme)
     p->client_every =
         lease / 100 * random_between(&world->random, 4, 40) * (theme->is_quiet ? 20 : 1);
     p->down_time = lease / 100 * random_between(&world->random, 10, 400);
+    if (theme->is_quiet) { /* what one heartbeat promised has to hold until the next */
+        p->fault_every = lease / 100 * random_between(&world->random, 3, 40);
+        p->down_time = lease / 100 * random_between(&world->random, 1, 30);
+    }
     p->certificate_ppm = theme->certificate_ppm;
     p->certificate_late_ppm = at_times(world, 300000);
     p->certificate_again_ppm = at_times(world, 400000);
