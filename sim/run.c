@@ -46,6 +46,18 @@ static void json_result(const struct run *run, const struct result *result, uint
     (void)run;
 }
 
+static void say_replay(const struct options *options)
+{
+    (void)printf("replay: baton-sim --seed %llu", (unsigned long long)options->seed);
+    if (options->nodes > 0) {
+        (void)printf(" --nodes %zu", options->nodes);
+    }
+    if (options->events > 0) {
+        (void)printf(" --events %u", options->events);
+    }
+    (void)printf("%s --trace\n", options->breaks_drift ? " --break-drift" : "");
+}
+
 int run_seed(const struct run *run)
 {
     struct world *world = new_world();
@@ -63,7 +75,7 @@ int run_seed(const struct run *run)
             (void)puts("  the end of its trace:");
             trace_print_tail(world);
         }
-        (void)printf("replay: baton-sim --seed %llu --trace\n", (unsigned long long)options.seed);
+        say_replay(&options);
     } else {
         (void)printf("seed %llu (%s): held; %llu events, %llu leaderships, %llu entries committed, "
                      "%.3f s of virtual time, trace %016llx\n",
