@@ -208,6 +208,22 @@ static void heal_network(struct world *world)
     }
 }
 
+/* A disk that was slow catches up: what waited for it is stored now. */
+static void drain_disk(struct world *world, struct node *node)
+{
+    size_t waiting = 0;
+
+    node->disk_slow_until = 0;
+    node->disk_fails_next = false;
+    node->disk_free_at = world->now;
+    for (const struct pending_write *w = node->is_up ? node->writes : NULL; w; w = w->next) {
+        waiting++;
+    }
+    for (; waiting > 0; waiting--) {
+        disk_done(world, node);
+    }
+}
+
 /* What is down starts, what is stopped wakes, links and disks are well again. */
 void faults_stop(struct world *world)
 {
@@ -217,11 +233,10 @@ void faults_stop(struct world *world)
     for (raft_id id = 1; id <= world->node_count; id++) {
         struct node *node = &world->nodes[id];
         struct raft_status status;
-        node->disk_slow_until = 0;
-        node->disk_fails_next = false;
         node->eligible = true;
         node->paused_until = world->now;
         node->is_paused = false;
+        drain_disk(world, node);
         if (node->is_up) {
             raft_get_status(node->raft, &status);
             if (status.storage_failed || node->disk_failed) {
