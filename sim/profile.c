@@ -183,6 +183,7 @@ static void draw_network(struct world *world, const struct theme *theme)
     int64_t interval = p->settings.heartbeat_interval.ns;
     int64_t round = p->settings.election_timeout_min.ns / 4;
     uint32_t dirt = theme->dirt;
+    int64_t spread;
 
     if (interval > round) {
         interval = round; /* a round of votes must fit into its timeout, or nobody ever wins */
@@ -196,6 +197,11 @@ static void draw_network(struct world *world, const struct theme *theme)
     p->lateness = random_chance(&world->random, 600000) ? 0 : interval / 4;
     p->disk_delay = interval / 1000 * random_between(&world->random, 1, 80);
     p->disk_jitter = interval / 1000 * random_between(&world->random, 1, 200);
+    spread = p->delay + p->jitter + p->disk_delay + p->disk_jitter;
+    if (p->settings.election_timeout_max.ns < p->settings.election_timeout_min.ns + spread) {
+        /* less would split every vote, round after round */
+        p->settings.election_timeout_max.ns = p->settings.election_timeout_min.ns + spread;
+    }
 }
 
 static void draw_faults(struct world *world, const struct theme *theme)
