@@ -11,6 +11,9 @@
 extern "C" {
 #endif
 
+/* What the shared library exports; all else is hidden. */
+#define BATON_API __attribute__((visibility("default")))
+
 /* X(symbol, number, text): numbers never change once released. */
 #define BATON_ERRORS(X)                                                                            \
     X(BATON_EINVAL, -1, "invalid argument")                                                        \
@@ -50,7 +53,7 @@ struct baton_error {
 };
 
 /* The short text of a code ("timed out"); static storage; "unknown error" for a foreign number. */
-const char *baton_strerror(int code);
+BATON_API const char *baton_strerror(int code);
 
 #ifdef __cplusplus
 }

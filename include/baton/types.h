@@ -99,10 +99,11 @@ struct baton_event {
     const char *text; /* or NULL */
 };
 
-const char *baton_role_name(enum baton_role role);               /* "follower" … */
-const char *baton_loss_name(enum baton_loss loss);               /* "lost-quorum" … */
-const char *baton_event_name(enum baton_event_type type);        /* "leader-changed" … */
-const char *baton_member_kind_name(enum baton_member_kind kind); /* "voter" … */
+/* Their words; static storage; "unknown" for a foreign number. */
+BATON_API const char *baton_role_name(enum baton_role role);        /* "follower" … */
+BATON_API const char *baton_loss_name(enum baton_loss loss);        /* "lost-quorum" … */
+BATON_API const char *baton_event_name(enum baton_event_type type); /* "leader-changed" … */
+BATON_API const char *baton_member_kind_name(enum baton_member_kind kind); /* "voter" … */
 
 #ifdef __cplusplus
 }

@@ -159,7 +159,10 @@ span lease_cell_remaining(const struct lease_cell *cell)
     uint64_t epoch;
     int64_t end_ns = read_pair(cell, &epoch);
 
-    return end_ns == 0 ? SPAN_NS(0) : instant_since((instant){end_ns}, clock_now());
+    if (end_ns == 0 || end_ns == INSTANT_NEVER.ns) {
+        return SPAN_NS(end_ns);
+    }
+    return instant_since((instant){end_ns}, clock_now());
 }
 
 uint64_t lease_cell_epoch(const struct lease_cell *cell)

@@ -30,7 +30,7 @@ void lease_cell_poison(struct lease_cell *cell);
 /* Reader: true only while the lease holds by this thread's clock; then *ret_epoch (NULL allowed)
  * is its epoch. Wait-free but for a retry while a publish is under way. Async-signal-safe. */
 bool lease_cell_is_leader(const struct lease_cell *cell, uint64_t *ret_epoch);
-/* Reader: what is left; 0 or less: not the leader. */
+/* Reader: what is left; 0 or less: not the leader; INT64_MAX: published until INSTANT_NEVER. */
 span lease_cell_remaining(const struct lease_cell *cell);
 /* Reader: the epoch last led in; 0: never. */
 uint64_t lease_cell_epoch(const struct lease_cell *cell);

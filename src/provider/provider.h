@@ -3,7 +3,7 @@
  * A provider turns a core's outputs into I/O and I/O into its inputs. It runs on one libuv loop,
  * all of its functions are called on that loop's thread, and all of its callbacks come there.
  * Nothing blocks: an answer that takes a round trip comes by callback. A new provider is one folder
- * and one line in the table of provider.c; tests/provider/ is the suite that it must pass.
+ * and one line in table.c; tests/provider/ is the suite that it must pass.
  *
  * Failures: a function returns 0 or a negative BATON_E… and fills reterr; after a failure nothing
  * was begun and no callback comes. A callback comes exactly once, with 0 or a negative code.
@@ -80,6 +80,11 @@ typedef void (*provider_values_cb)(void *userdata, int code, const struct provid
                                    size_t count);
 
 #define PROVIDER_ANY_REVISION UINT64_MAX
+
+enum {
+    PROVIDER_KEY_MAX = 512,          /* bytes of a key's or channel's name */
+    PROVIDER_VALUE_MAX = 1024 * 1024 /* bytes of a value or message; more is BATON_ETOOBIG */
+};
 
 struct provider_ops {
     const char *scheme;  /* of the URL, without ":" */

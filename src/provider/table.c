@@ -1,4 +1,5 @@
 /* The providers there are: a new one is one folder and one line here. */
+#include "provider/memory/memory_provider.h"
 #include "provider/provider.h"
 #include "provider/raft/raft_provider.h"
 
@@ -7,6 +8,7 @@
 
 static const struct provider_ops *const table[] = {
     &raft_provider_ops,
+    &memory_provider_ops,
     NULL,
 };
 

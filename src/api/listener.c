@@ -1,0 +1,564 @@
+/* Who hears of an election, and on which thread.
+ *
+ * The loop walks an election's list at each event. A listener of the loop is called there; for the
+ * others a copy of the event is put into a mailbox: the listener's own, which its thread empties,
+ * or the one of the baton, which whoever calls baton_dispatch() empties.
+ */
+#include "api/internal.h"
+
+#include "guardian/fatal.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* ---- Notices --------------------------------------------------------------------------------- */
+
+void mailbox_init(struct mailbox *mailbox)
+{
+    *mailbox = (struct mailbox){.last = &mailbox->first};
+}
+
+static struct notice *notice_new(const struct baton_event *event)
+{
+    const char *metadata = event->member.metadata;
+    size_t text = event->text ? strlen(event->text) + 1 : 0;
+    size_t more = metadata ? strlen(metadata) + 1 : 0;
+    struct notice *notice = malloc(sizeof(*notice) + text + more);
+    char *space;
+
+    if (!notice) {
+        return NULL;
+    }
+    *notice = (struct notice){.event = *event};
+    space = (char *)(notice + 1);
+    if (text) {
+        notice->event.text = memcpy(space, event->text, text);
+    }
+    if (more) {
+        notice->event.member.metadata = memcpy(space + text, metadata, more);
+    }
+    return notice;
+}
+
+static void mailbox_put(struct mailbox *mailbox, struct notice *notice)
+{
+    notice->next = NULL;
+    *mailbox->last = notice;
+    mailbox->last = &notice->next;
+    mailbox->count++;
+}
+
+static struct notice *mailbox_take(struct mailbox *mailbox)
+{
+    struct notice *notice = mailbox->first;
+
+    if (notice) {
+        mailbox->first = notice->next;
+        mailbox->count--;
+        if (!mailbox->first) {
+            mailbox->last = &mailbox->first;
+        }
+    }
+    return notice;
+}
+
+/* ---- Running one, all under the lock but the call itself ------------------------------------- */
+
+static void unref_locked(struct baton_listener *listener)
+{
+    if (--listener->references == 0) {
+        free(listener);
+    }
+}
+
+static void drain_over_locked(struct baton_election *election, const struct baton_event *event)
+{
+    if (event->type == BATON_EVENT_DRAIN && --election->drains_waiting == 0) {
+        handover_drained_locked(election);
+    }
+}
+
+static void call_fn(struct baton_listener *listener, const struct baton_event *event)
+{
+    struct baton *baton = listener->election->baton;
+    pthread_t outer = listener->runner;
+    bool is_nested = listener->is_running;
+
+    listener->is_running = true;
+    listener->runner = pthread_self();
+    unlock(baton);
+    listener->fn(listener->election, event, listener->userdata);
+    lock(baton);
+    listener->is_running = is_nested;
+    listener->runner = outer;
+}
+
+static void tell_missed(struct baton_listener *listener)
+{
+    struct baton_event missed = {.type = BATON_EVENT_ERROR, .at_ns = clock_now().ns};
+    size_t count = listener->missed;
+
+    listener->missed = 0;
+    if (count > 0 && (listener->mask & BATON_EVENT_ERROR)) {
+        (void)error_set(&missed.error, BATON_ETOOBIG,
+                        "election \"%s\": this listener was too slow and missed %zu events",
+                        listener->election->name, count);
+        call_fn(listener, &missed);
+    }
+}
+
+static void run_locked(struct baton_listener *listener, const struct baton_event *event)
+{
+    struct baton *baton = listener->election->baton;
+
+    listener->references++;
+    if (!listener->is_off) {
+        listener->is_off = listener->is_once;
+        tell_missed(listener);
+        call_fn(listener, event);
+        (void)pthread_cond_broadcast(&baton->changed);
+    }
+    drain_over_locked(listener->election, event);
+    unref_locked(listener);
+}
+
+/* Takes the reference of a notice with it. */
+static void run_notice_locked(struct notice *notice)
+{
+    struct baton_listener *listener = notice->listener;
+
+    run_locked(listener, &notice->event);
+    unref_locked(listener);
+    free(notice);
+}
+
+static void drop_notice_locked(struct notice *notice)
+{
+    drain_over_locked(notice->listener->election, &notice->event);
+    unref_locked(notice->listener);
+    free(notice);
+}
+
+/* ---- A thread of its own --------------------------------------------------------------------- */
+
+static void *run_thread(void *argument)
+{
+    struct baton_listener *listener = argument;
+    struct baton *baton = listener->election->baton;
+    struct notice *notice;
+
+    lock(baton);
+    for (;;) {
+        notice = mailbox_take(&listener->mailbox);
+        if (notice) {
+            run_notice_locked(notice);
+        } else if (listener->is_off || listener->is_ending) {
+            break;
+        } else {
+            (void)pthread_cond_wait(&baton->changed, &baton->lock);
+        }
+    }
+    unref_locked(listener);
+    baton->listener_threads--;
+    (void)pthread_cond_broadcast(&baton->changed);
+    unlock(baton);
+    return NULL;
+}
+
+static int start_thread(struct baton_listener *listener)
+{
+    struct baton *baton = listener->election->baton;
+    sigset_t all;
+    sigset_t before;
+    int r;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    lock(baton);
+    r = pthread_create(&listener->thread, NULL, run_thread, listener);
+    if (r == 0) {
+        listener->references++;
+        baton->listener_threads++;
+    }
+    unlock(baton);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+/* ---- Telling, on the loop -------------------------------------------------------------------- */
+
+/* These are told however long the queue: they say that work must stop. */
+static bool is_never_missed(enum baton_event_type type)
+{
+    return type == BATON_EVENT_DRAIN || type == BATON_EVENT_LOST || type == BATON_EVENT_STOPPED;
+}
+
+static void post_locked(struct baton_listener *listener, const struct baton_event *event)
+{
+    struct baton *baton = listener->election->baton;
+    struct mailbox *mailbox =
+        listener->delivery == BATON_ON_THREAD ? &listener->mailbox : &baton->dispatch;
+    bool has_room = mailbox->count < BATON_EVENTS_WAITING_MAX || is_never_missed(event->type);
+    struct notice *notice = has_room ? notice_new(event) : NULL;
+
+    if (!notice) {
+        listener->missed++;
+        return;
+    }
+    if (event->type == BATON_EVENT_DRAIN) {
+        listener->election->drains_waiting++;
+    }
+    notice->listener = listener;
+    listener->references++;
+    mailbox_put(mailbox, notice);
+    if (mailbox == &baton->dispatch && mailbox->count == 1) {
+        (void)eventfd_write(baton->event_fd, 1);
+    }
+    (void)pthread_cond_broadcast(&baton->changed);
+}
+
+static void tell_locked(struct baton_listener *listener, const struct baton_event *event)
+{
+    if (listener->is_off || !(listener->mask & (uint32_t)event->type)) {
+        return;
+    }
+    if (listener->delivery != BATON_ON_LOOP) {
+        post_locked(listener, event);
+        return;
+    }
+    if (event->type == BATON_EVENT_DRAIN) {
+        listener->election->drains_waiting++;
+    }
+    run_locked(listener, event);
+}
+
+/* Nothing leaves the list while the loop walks along it. */
+static void sweep_locked(struct baton_election *election)
+{
+    struct baton_listener **at = &election->listeners;
+
+    while (*at && election->walks == 0) {
+        struct baton_listener *listener = *at;
+        /* One that was called once stays for baton_off(), if anybody can call that. */
+        if (listener->is_off && !(listener->is_once && listener->has_handle)) {
+            *at = listener->next;
+            if (listener->delivery == BATON_ON_THREAD && !listener->is_detached) {
+                listener->is_detached = true;
+                (void)pthread_detach(listener->thread);
+            }
+            unref_locked(listener);
+        } else {
+            at = &listener->next;
+        }
+    }
+}
+
+void listeners_tell(struct baton_election *election, const struct baton_event *event)
+{
+    struct baton_event stamped = *event;
+
+    if (stamped.at_ns == 0) {
+        stamped.at_ns = clock_now().ns;
+    }
+    lock(election->baton);
+    election->walks++;
+    if (event->type == BATON_EVENT_DRAIN) {
+        election->drains_waiting++; /* not over before all were told */
+    }
+    for (struct baton_listener *at = election->listeners; at; at = at->next) {
+        tell_locked(at, &stamped);
+    }
+    election->walks--;
+    sweep_locked(election);
+    drain_over_locked(election, event);
+    unlock(election->baton);
+}
+
+/* ---- Coming ---------------------------------------------------------------------------------- */
+
+struct on_call {
+    struct call base;
+    struct baton_listener *listener;
+};
+
+/* A listener begins with where things stand, so that it misses nothing however late it comes. */
+static void tell_state_locked(struct baton_listener *listener)
+{
+    struct baton_election *election = listener->election;
+    struct baton_event event = {.at_ns = clock_now().ns};
+
+    if (baton_is_leader(election)) {
+        event.type = BATON_EVENT_ACQUIRED;
+        event.role = BATON_ROLE_LEADER;
+        event.epoch = baton_epoch(election);
+        event.lease_left_ns = baton_lease_remaining(election);
+        tell_locked(listener, &event);
+    }
+    if (election->leader.id[0]) {
+        event = (struct baton_event){.type = BATON_EVENT_LEADER,
+                                     .at_ns = event.at_ns,
+                                     .member = election->leader,
+                                     .epoch = election->leader_epoch};
+        tell_locked(listener, &event);
+    }
+}
+
+static void run_on(struct call *base)
+{
+    struct baton_listener *listener = ((struct on_call *)base)->listener;
+    struct baton_election *election = listener->election;
+    struct baton_listener **last = &election->listeners;
+
+    lock(base->baton);
+    election->walks++;
+    while (*last) {
+        last = &(*last)->next;
+    }
+    *last = listener;
+    tell_state_locked(listener);
+    election->walks--;
+    unlock(base->baton);
+    call_finish(base, BATON_OK, NULL);
+}
+
+static struct baton_listener *listener_new(struct baton_election *election, uint32_t mask,
+                                           enum baton_delivery delivery, baton_listener_fn fn,
+                                           void *userdata, bool is_once)
+{
+    struct baton_listener *listener = calloc(1, sizeof(*listener));
+
+    if (listener) {
+        listener->election = election;
+        listener->mask = mask;
+        listener->delivery = delivery;
+        listener->fn = fn;
+        listener->userdata = userdata;
+        listener->is_once = is_once;
+        listener->references = 1;
+        mailbox_init(&listener->mailbox);
+    }
+    return listener;
+}
+
+static int check_listener(const struct baton_election *election, uint32_t mask,
+                          enum baton_delivery delivery, baton_listener_fn fn,
+                          struct baton_error *reterr)
+{
+    int code = check_owner(election->baton, reterr);
+
+    if (code == BATON_OK && (mask == 0 || !fn)) {
+        code = error_set(reterr, BATON_EINVAL, "a listener needs a function and a mask of events");
+    }
+    if (code == BATON_OK && (unsigned)delivery > BATON_ON_DISPATCH) {
+        code = error_set(reterr, BATON_EINVAL, "delivery %d: is none of enum baton_delivery",
+                         (int)delivery);
+    }
+    return code;
+}
+
+/* Its thread sees is_off and ends; nobody else knows the listener yet. */
+static void discard(struct baton_listener *listener, bool has_thread)
+{
+    struct baton *baton = listener->election->baton;
+
+    lock(baton);
+    listener->is_off = true;
+    (void)pthread_cond_broadcast(&baton->changed);
+    unlock(baton);
+    if (has_thread) {
+        (void)pthread_join(listener->thread, NULL);
+    }
+    lock(baton);
+    unref_locked(listener);
+    unlock(baton);
+}
+
+static int put_on(struct baton_listener **ret, struct baton_election *election,
+                  struct baton_listener *listener, struct baton_error *reterr)
+{
+    struct on_call *call = call_new(election->baton, sizeof(*call), run_on);
+    bool has_thread = false;
+    int code = BATON_OK;
+
+    if (!listener || !call) {
+        code = error_set(reterr, BATON_ENOMEM, "a listener: out of memory");
+    } else if (listener->delivery == BATON_ON_THREAD) {
+        has_thread = start_thread(listener) == 0;
+        if (!has_thread) {
+            code = error_set(reterr, BATON_EIO, "a listener: no thread left (raise RLIMIT_NPROC)");
+        }
+    }
+    if (code == BATON_OK) {
+        call->listener = listener;
+        listener->has_handle = ret != NULL;
+        if (ret) {
+            *ret = listener; /* the first event may come before this function returns */
+        }
+        code = call_perform(&call->base, INT64_MAX, BATON_EBUSY, reterr);
+    }
+    if (code != BATON_OK && listener) {
+        discard(listener, has_thread);
+    }
+    if (call) {
+        call_unref(&call->base);
+    }
+    return code;
+}
+
+int baton_on(struct baton_listener **ret, struct baton_election *election, uint32_t mask,
+             enum baton_delivery delivery, baton_listener_fn fn, void *userdata,
+             struct baton_error *reterr)
+{
+    int code = check_listener(election, mask, delivery, fn, reterr);
+
+    return code != BATON_OK
+               ? code
+               : put_on(ret, election, listener_new(election, mask, delivery, fn, userdata, false),
+                        reterr);
+}
+
+int baton_once(struct baton_listener **ret, struct baton_election *election, uint32_t mask,
+               enum baton_delivery delivery, baton_listener_fn fn, void *userdata,
+               struct baton_error *reterr)
+{
+    int code = check_listener(election, mask, delivery, fn, reterr);
+
+    return code != BATON_OK
+               ? code
+               : put_on(ret, election, listener_new(election, mask, delivery, fn, userdata, true),
+                        reterr);
+}
+
+/* ---- Going ----------------------------------------------------------------------------------- */
+
+static bool runs_here(const struct baton_listener *listener)
+{
+    return listener->is_running && pthread_equal(listener->runner, pthread_self());
+}
+
+/* Its thread, if it has one, ends by itself or is waited for. Returns whether to join it. */
+static bool let_thread_go_locked(struct baton_listener *listener)
+{
+    if (listener->delivery != BATON_ON_THREAD || listener->is_detached) {
+        return false;
+    }
+    listener->is_detached = true; /* nobody else joins it */
+    if (pthread_equal(listener->thread, pthread_self())) {
+        (void)pthread_detach(listener->thread);
+        return false;
+    }
+    return true;
+}
+
+void baton_off(struct baton_listener *listener)
+{
+    struct baton_election *election = listener ? listener->election : NULL;
+    struct baton *baton;
+    bool must_join;
+
+    if (!listener || check_owner(election->baton, NULL) != BATON_OK) {
+        return;
+    }
+    baton = election->baton;
+    lock(baton);
+    listener->references++;
+    listener->is_off = true;
+    listener->is_once = false; /* the list may forget it */
+    must_join = let_thread_go_locked(listener);
+    (void)pthread_cond_broadcast(&baton->changed);
+    while (listener->is_running && !runs_here(listener)) {
+        (void)pthread_cond_wait(&baton->changed, &baton->lock);
+    }
+    sweep_locked(election);
+    unlock(baton);
+    if (must_join) {
+        (void)pthread_join(listener->thread, NULL);
+    }
+    lock(baton);
+    unref_locked(listener);
+    unlock(baton);
+}
+
+/* What waits for baton_dispatch() is dropped; what waits for a listener's thread is delivered. */
+void listeners_end(struct baton_election *election)
+{
+    struct baton *baton = election->baton;
+    struct mailbox kept;
+    struct notice *notice;
+
+    lock(baton);
+    mailbox_init(&kept);
+    while ((notice = mailbox_take(&baton->dispatch))) {
+        if (notice->listener->election == election) {
+            drop_notice_locked(notice);
+        } else {
+            mailbox_put(&kept, notice);
+        }
+    }
+    while ((notice = mailbox_take(&kept))) {
+        mailbox_put(&baton->dispatch, notice);
+    }
+    while (election->listeners) {
+        struct baton_listener *listener = election->listeners;
+        bool must_join;
+        election->listeners = listener->next;
+        listener->is_ending = true;
+        must_join = let_thread_go_locked(listener);
+        (void)pthread_cond_broadcast(&baton->changed);
+        unlock(baton);
+        if (must_join) {
+            (void)pthread_join(listener->thread, NULL);
+        }
+        lock(baton);
+        listener->is_off = true;
+        while (listener->is_running && !runs_here(listener)) {
+            (void)pthread_cond_wait(&baton->changed, &baton->lock);
+        }
+        unref_locked(listener);
+    }
+    unlock(baton);
+}
+
+/* ---- Dispatching ----------------------------------------------------------------------------- */
+
+int baton_fd(const struct baton *baton)
+{
+    return baton->event_fd;
+}
+
+/* No more than what waits at the start, so that a busy election cannot keep the caller for ever. */
+int baton_dispatch(struct baton *baton)
+{
+    struct notice *notice;
+    size_t most;
+    int told = 0;
+    int code = check_owner(baton, NULL);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    lock(baton);
+    if (baton->is_dispatching) {
+        unlock(baton);
+        return BATON_EBUSY;
+    }
+    baton->is_dispatching = true;
+    for (most = baton->dispatch.count; most > 0; most--) {
+        notice = mailbox_take(&baton->dispatch);
+        if (!notice) {
+            break; /* an election was left from inside a listener of another one */
+        }
+        run_notice_locked(notice);
+        told++;
+    }
+    baton->is_dispatching = false;
+    if (!baton->dispatch.first) {
+        eventfd_t ignored;
+        (void)eventfd_read(baton->event_fd, &ignored);
+    }
+    unlock(baton);
+    return told;
+}

@@ -1,0 +1,178 @@
+/* The group: who is in it, who comes and who goes. */
+#include "api/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Asking ---------------------------------------------------------------------------------- */
+
+struct members_call {
+    struct call base;
+    struct baton_election *election;
+    struct baton_member *members;
+    size_t count;
+};
+
+static void drop_members(struct call *base)
+{
+    free(((struct members_call *)base)->members);
+}
+
+/* One block: the members, then their metadata. */
+static struct baton_member *copy_members(const struct baton_member *members, size_t count)
+{
+    size_t bytes = (count + 1) * sizeof(*members);
+    struct baton_member *copy;
+    char *space;
+
+    for (size_t i = 0; i < count; i++) {
+        bytes += members[i].metadata ? strlen(members[i].metadata) + 1 : 0;
+    }
+    copy = calloc(1, bytes);
+    if (!copy) {
+        return NULL;
+    }
+    space = (char *)(copy + count + 1);
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = members[i];
+        if (members[i].metadata) {
+            size_t length = strlen(members[i].metadata) + 1;
+            copy[i].metadata = memcpy(space, members[i].metadata, length);
+            space += length;
+        }
+    }
+    return copy;
+}
+
+static void on_members(void *userdata, int code, const struct baton_member *members, size_t count)
+{
+    struct members_call *call = userdata;
+
+    if (code == BATON_OK) {
+        call->members = copy_members(members, count);
+        call->count = count;
+        code = call->members ? BATON_OK : BATON_ENOMEM;
+    }
+    call_finish(&call->base, code, NULL);
+}
+
+static void run_members(struct call *base)
+{
+    struct members_call *call = (struct members_call *)base;
+    struct provider_election *provider = call->election->provider;
+    struct baton_error error = {0};
+    int code = BATON_ECLOSED;
+
+    if (provider) {
+        code = provider->ops->members(provider, on_members, call, &error);
+    }
+    if (code != BATON_OK) {
+        call_finish(base, code, &error);
+    }
+}
+
+int baton_members(struct baton_election *election, struct baton_member **ret, size_t *ret_count,
+                  struct baton_error *reterr)
+{
+    struct members_call *call;
+    int code = check_owner(election->baton, reterr);
+
+    if (code == BATON_OK) {
+        code = check_feature(election->baton, PROVIDER_MEMBERS, "list of members", reterr);
+    }
+    if (code != BATON_OK) {
+        return code;
+    }
+    call = call_new(election->baton, sizeof(*call), run_members);
+    if (!call) {
+        return error_set(reterr, BATON_ENOMEM, "members: out of memory");
+    }
+    call->base.drop = drop_members;
+    call->election = election;
+    code = call_perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_EBUSY, reterr);
+    if (code == BATON_OK) {
+        *ret = call->members;
+        *ret_count = call->count;
+        call->members = NULL;
+    }
+    call_unref(&call->base);
+    return code;
+}
+
+void baton_members_free(struct baton_member *members)
+{
+    free(members);
+}
+
+/* ---- Changing -------------------------------------------------------------------------------- */
+
+struct change_call {
+    struct call base;
+    struct baton_election *election;
+    struct baton_member member;
+    bool is_add;
+};
+
+static void run_change(struct call *base)
+{
+    struct change_call *call = (struct change_call *)base;
+    struct provider_election *provider = call->election->provider;
+    struct baton_error error = {0};
+    int code = BATON_ECLOSED;
+
+    if (provider) {
+        const struct provider_ops *ops = provider->ops;
+        code = call->is_add
+                   ? ops->member_add(provider, &call->member, call_done, call, &error)
+                   : ops->member_remove(provider, call->member.id, call_done, call, &error);
+    }
+    if (code != BATON_OK) {
+        call_finish(base, code, &error);
+    }
+}
+
+static int change(struct baton_election *election, const struct baton_member *member, bool is_add,
+                  int64_t timeout_ms, struct baton_error *reterr)
+{
+    struct change_call *call;
+    int code = check_owner(election->baton, reterr);
+
+    if (code == BATON_OK) {
+        code =
+            check_feature(election->baton, PROVIDER_OPERATE, "group of its own to change", reterr);
+    }
+    if (code != BATON_OK) {
+        return code;
+    }
+    call = call_new(election->baton, sizeof(*call), run_change);
+    if (!call) {
+        return error_set(reterr, BATON_ENOMEM, "change of members: out of memory");
+    }
+    call->election = election;
+    call->member = *member;
+    call->member.metadata = NULL;
+    call->is_add = is_add;
+    code = call_perform(&call->base, timeout_ms, BATON_EBUSY, reterr);
+    call_unref(&call->base);
+    return code;
+}
+
+int baton_member_add(struct baton_election *election, const struct baton_member *member,
+                     int64_t timeout_ms, struct baton_error *reterr)
+{
+    return change(election, member, true, timeout_ms, reterr);
+}
+
+int baton_member_remove(struct baton_election *election, const char *id, int64_t timeout_ms,
+                        struct baton_error *reterr)
+{
+    struct baton_member member = {.id = ""};
+
+    if (!id[0] || strlen(id) >= sizeof(member.id)) {
+        return error_set(reterr, BATON_EINVAL, "member \"%.40s\": must have 1 to %d bytes", id,
+                         BATON_NAME_MAX - 1);
+    }
+    (void)snprintf(member.id, sizeof(member.id), "%s", id);
+    return change(election, &member, false, timeout_ms, reterr);
+}

@@ -1,0 +1,167 @@
+/* What all that opened one memory:NAME share, whatever thread their loops run on.
+ *
+ * One mutex guards a hub. Whoever changes it leaves letters for the others and wakes their loops;
+ * each tells its own callbacks on its own thread, without the mutex. Who leads is no letter: it is
+ * looked up by each seat when its loop wakes, so that no lack of memory can lose it.
+ */
+#ifndef PROVIDER_MEMORY_HUB_H
+#define PROVIDER_MEMORY_HUB_H
+
+#include "provider/provider.h"
+
+#include <pthread.h>
+#include <uthash.h>
+
+struct memory;
+
+/* One that takes part in an election. */
+struct seat {
+    struct provider_election base;
+    struct memory *memory;
+    struct contest *contest;
+    struct lease_cell *cell;
+    provider_event_cb on_event;
+    void *userdata;
+    char *metadata;
+    struct seat *next; /* of the contest, in the order of joining; hub's lock */
+    /* Hub's lock: */
+    bool eligible;
+    uint64_t granted_epoch; /* last led in */
+    uint64_t lost_epoch;    /* last lost */
+    enum baton_loss loss;
+    /* Its loop only: */
+    struct seat *next_own; /* of the same memory */
+    uint64_t told_acquired;
+    uint64_t told_lost;
+    uint64_t told_leader; /* epoch; 0: nobody */
+    bool is_leaving;
+};
+
+/* An election, once somebody named it. */
+struct contest {
+    struct contest *next;
+    char name[BATON_NAME_MAX];
+    struct seat *seats;
+    struct seat *leader;
+    uint64_t epoch; /* of the leader */
+};
+
+struct key {
+    char *name;
+    void *data;
+    size_t bytes;
+    uint64_t revision;
+    instant expires;
+    UT_hash_handle hh;
+};
+
+/* Who hears of a channel or of keys. */
+struct reader {
+    struct reader *next;     /* of the hub */
+    struct reader *next_own; /* of the same memory; its loop only */
+    struct memory *memory;
+    uint64_t id;
+    bool is_watch;
+    char *name;
+    provider_message_cb on_message;
+    provider_values_cb on_change;
+    void *userdata;
+};
+
+/* Something to tell on another loop: an event of a seat, or data for a reader. */
+struct letter {
+    struct letter *next;
+    struct seat *seat; /* looked up before use; or NULL */
+    struct baton_event event;
+    uint64_t reader;
+    char *name;
+    void *data; /* NULL: deleted */
+    size_t bytes;
+    uint64_t revision;
+};
+
+struct hub {
+    struct hub *next;
+    size_t references;
+    char name[BATON_NAME_MAX];
+    pthread_mutex_t lock;
+    /* Under it: */
+    uint64_t revision;
+    uint64_t ids;
+    struct contest *contests;
+    struct key *keys;
+    instant next_expiry;
+    struct reader *readers;
+    struct memory *memories;
+};
+
+/* An open provider. */
+struct memory {
+    struct provider base;
+    uv_loop_t *loop;
+    struct hub *hub;
+    struct memory *next; /* of the hub; its lock */
+    char node[BATON_NAME_MAX];
+    uv_async_t wake;
+    uv_timer_t expiry;
+    struct letter *letters, **letters_last; /* hub's lock */
+    /* Its loop only: */
+    struct seat *seats;
+    struct reader *readers;
+    unsigned depth; /* callbacks under way: seats are freed by the outermost */
+    bool is_closing;
+    int open_handles;
+    void (*closed)(void *userdata);
+    void *closed_userdata;
+};
+
+/* The hub of that name, made if need be; name "": a new one of its own. NULL: out of memory. */
+struct hub *hub_join(const char *name);
+void hub_leave(struct hub *hub);
+/* Greater than every one before, in this process and in those that ended. */
+uint64_t hub_next_epoch(void);
+
+/* All of these under the hub's lock. */
+void hub_wake_all(struct hub *hub);
+/* Appends a letter and wakes its memory. */
+void hub_post(struct memory *memory, struct letter *letter);
+
+/* contest.c: under the lock. */
+struct contest *contest_find(struct hub *hub, const char *name); /* made if need be */
+void contest_sit(struct contest *contest, struct seat *seat);
+void contest_stand(struct contest *contest, struct seat *seat, enum baton_loss loss);
+struct seat *contest_seat_of(const struct contest *contest, const char *node);
+/* The leader is one no more; `to` (NULL: whoever is next) is the new one. */
+void contest_hand_over(struct hub *hub, struct contest *contest, enum baton_loss loss,
+                       struct seat *to);
+/* Somebody leads, if anybody may. */
+void contest_appoint(struct hub *hub, struct contest *contest, struct seat *to);
+void seat_describe(const struct seat *seat, const struct memory *asking, struct baton_member *ret);
+
+/* state.c: functions of the provider. */
+int memory_get(struct provider *provider, const char *key, provider_values_cb done, void *userdata,
+               struct baton_error *reterr);
+int memory_list(struct provider *provider, const char *prefix, provider_values_cb done,
+                void *userdata, struct baton_error *reterr);
+int memory_put(struct provider *provider, const char *key, const void *data, size_t bytes,
+               uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+               struct baton_error *reterr);
+int memory_watch(struct provider *provider, const char *prefix, provider_values_cb on_change,
+                 void *userdata, struct baton_error *reterr);
+void memory_unwatch(struct provider *provider, const char *prefix, void *userdata);
+int memory_publish(struct provider *provider, const char *channel, const void *data, size_t bytes,
+                   provider_done_cb done, void *userdata, struct baton_error *reterr);
+int memory_subscribe(struct provider *provider, const char *channel, provider_message_cb on_message,
+                     void *userdata, struct baton_error *reterr);
+void memory_unsubscribe(struct provider *provider, const char *channel, void *userdata);
+/* Under the lock: what has outlived its lifetime goes, and its watchers are told. */
+void keys_expire(struct hub *hub, instant now);
+void keys_free(struct hub *hub);
+/* On the memory's loop, without the lock. */
+void readers_tell(struct memory *memory, const struct letter *letter);
+void readers_end(struct memory *memory);
+void expiry_rearm(struct memory *memory);
+
+void letter_free(struct letter *letter);
+
+#endif

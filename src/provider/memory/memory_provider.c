@@ -1,0 +1,539 @@
+/* The provider's face, and what each loop does when it is woken. */
+#include "provider/memory/memory_provider.h"
+
+#include "provider/memory/hub.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct memory *memory_of(struct provider *provider)
+{
+    return (struct memory *)provider;
+}
+
+static struct seat *seat_of(struct provider_election *election)
+{
+    return (struct seat *)election;
+}
+
+static void enter(struct hub *hub)
+{
+    (void)pthread_mutex_lock(&hub->lock);
+}
+static void leave(struct hub *hub)
+{
+    (void)pthread_mutex_unlock(&hub->lock);
+}
+
+/* ---- Telling --------------------------------------------------------------------------------- */
+
+static void tell(struct seat *seat, const struct baton_event *event)
+{
+    seat->on_event(seat->userdata, event);
+}
+
+static void tell_role(struct seat *seat, enum baton_role role)
+{
+    struct baton_event event = {.type = BATON_EVENT_ROLE, .role = role};
+    tell(seat, &event);
+}
+
+/* What the lock guards, as it is now. */
+struct standing {
+    uint64_t granted_epoch;
+    uint64_t lost_epoch;
+    enum baton_loss loss;
+    uint64_t leader_epoch; /* 0: nobody leads */
+    struct baton_member leader;
+};
+
+static struct standing look(struct seat *seat)
+{
+    struct standing now = {0};
+
+    enter(seat->memory->hub);
+    now.granted_epoch = seat->granted_epoch;
+    now.lost_epoch = seat->lost_epoch;
+    now.loss = seat->loss;
+    if (seat->contest->leader) {
+        now.leader_epoch = seat->contest->epoch;
+        seat_describe(seat->contest->leader, seat->memory, &now.leader);
+        now.leader.metadata = NULL;
+    }
+    leave(seat->memory->hub);
+    return now;
+}
+
+static void tell_own(struct seat *seat, const struct standing *now)
+{
+    struct baton_event event;
+
+    if (now->granted_epoch != seat->told_acquired && seat->told_acquired != seat->told_lost) {
+        /* Led, lost and leads again, all before this loop woke. */
+        seat->told_lost = seat->told_acquired;
+        event = (struct baton_event){
+            .type = BATON_EVENT_LOST, .epoch = seat->told_lost, .loss = now->loss};
+        tell(seat, &event);
+    }
+    if (now->granted_epoch != seat->told_acquired) {
+        seat->told_acquired = now->granted_epoch;
+        tell_role(seat, BATON_ROLE_LEADER);
+        event = (struct baton_event){.type = BATON_EVENT_ACQUIRED,
+                                     .role = BATON_ROLE_LEADER,
+                                     .epoch = now->granted_epoch,
+                                     .lease_left_ns = INT64_MAX};
+        tell(seat, &event);
+    }
+    if (now->lost_epoch == seat->told_acquired && seat->told_lost != now->lost_epoch) {
+        seat->told_lost = now->lost_epoch;
+        event = (struct baton_event){
+            .type = BATON_EVENT_LOST, .epoch = now->lost_epoch, .loss = now->loss};
+        tell(seat, &event);
+        tell_role(seat, BATON_ROLE_FOLLOWER);
+    }
+}
+
+static void tell_standing(struct seat *seat)
+{
+    struct standing now = look(seat);
+    struct baton_event event;
+
+    if (seat->is_leaving) {
+        return;
+    }
+    tell_own(seat, &now);
+    if (now.leader_epoch != seat->told_leader && !seat->is_leaving) {
+        seat->told_leader = now.leader_epoch;
+        event = (struct baton_event){
+            .type = BATON_EVENT_LEADER, .epoch = now.leader_epoch, .member = now.leader};
+        tell(seat, &event);
+        if (now.leader_epoch != 0 && !seat->is_leaving) {
+            event.type = BATON_EVENT_ELECTION_COMPLETED;
+            tell(seat, &event);
+        }
+    }
+}
+
+static bool is_seated(const struct memory *memory, const struct seat *seat)
+{
+    const struct seat *at = memory->seats;
+
+    while (at && at != seat) {
+        at = at->next_own;
+    }
+    return at && !at->is_leaving;
+}
+
+static struct letter *take_letter(struct memory *memory)
+{
+    struct letter *letter;
+
+    enter(memory->hub);
+    letter = memory->letters;
+    if (letter) {
+        memory->letters = letter->next;
+        if (!memory->letters) {
+            memory->letters_last = &memory->letters;
+        }
+    }
+    leave(memory->hub);
+    return letter;
+}
+
+static void read_letters(struct memory *memory)
+{
+    struct letter *letter;
+
+    while (!memory->is_closing && (letter = take_letter(memory))) {
+        if (!letter->seat) {
+            readers_tell(memory, letter);
+        } else if (is_seated(memory, letter->seat)) {
+            letter->event.member.metadata = letter->data;
+            tell(letter->seat, &letter->event);
+        }
+        letter_free(letter);
+    }
+}
+
+static void sweep(struct memory *memory)
+{
+    struct seat **at = &memory->seats;
+
+    while (*at && memory->depth == 0) {
+        struct seat *seat = *at;
+        if (seat->is_leaving) {
+            *at = seat->next_own;
+            free(seat->metadata);
+            free(seat);
+        } else {
+            at = &seat->next_own;
+        }
+    }
+}
+
+static void catch_up(struct memory *memory)
+{
+    memory->depth++;
+    for (struct seat *seat = memory->seats; seat; seat = seat->next_own) {
+        tell_standing(seat);
+    }
+    read_letters(memory);
+    memory->depth--;
+    sweep(memory);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    struct memory *memory = wake->data;
+
+    if (!memory->is_closing) {
+        catch_up(memory);
+        expiry_rearm(memory);
+    }
+}
+
+static void on_expiry(uv_timer_t *timer)
+{
+    struct memory *memory = timer->data;
+
+    enter(memory->hub);
+    keys_expire(memory->hub, clock_now());
+    leave(memory->hub);
+    expiry_rearm(memory);
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
+
+static const char *name_in(const char *url)
+{
+    const char *name = strchr(url, ':') + 1;
+    return strncmp(name, "//", 2) == 0 ? name + 2 : name;
+}
+
+static int take_names(struct memory *memory, const struct provider_config *config, char *ret_hub,
+                      struct baton_error *reterr)
+{
+    char space[BATON_NAME_MAX];
+    const char *name = name_in(config->url);
+    size_t length = strcspn(name, "?#");
+    const char *node =
+        config->node ? config->node : provider_option(config, "node", space, sizeof(space));
+
+    if (length >= BATON_NAME_MAX) {
+        return error_set(reterr, BATON_EINVAL, "URL \"memory:%.30s…\": a name has at most %d bytes",
+                         name, BATON_NAME_MAX - 1);
+    }
+    if (node && (!node[0] || strlen(node) >= sizeof(memory->node))) {
+        return error_set(reterr, BATON_EINVAL, "node \"%.40s\": must have 1 to %d bytes", node,
+                         BATON_NAME_MAX - 1);
+    }
+    (void)snprintf(ret_hub, BATON_NAME_MAX, "%.*s", (int)length, name);
+    (void)snprintf(memory->node, sizeof(memory->node), "%s", node ? node : "");
+    return BATON_OK;
+}
+
+static void join_hub(struct memory *memory)
+{
+    struct hub *hub = memory->hub;
+
+    enter(hub);
+    memory->next = hub->memories;
+    hub->memories = memory;
+    if (!memory->node[0]) {
+        (void)snprintf(memory->node, sizeof(memory->node), "memory-%llu",
+                       (unsigned long long)++hub->ids);
+    }
+    leave(hub);
+}
+
+static int memory_open(struct provider **ret, const struct provider_config *config,
+                       struct baton_error *reterr)
+{
+    struct memory *memory = calloc(1, sizeof(*memory));
+    char name[BATON_NAME_MAX];
+    int code;
+
+    if (!memory) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    memory->base.ops = &memory_provider_ops;
+    memory->loop = config->loop;
+    memory->letters_last = &memory->letters;
+    code = take_names(memory, config, name, reterr);
+    if (code == BATON_OK && !(memory->hub = hub_join(name))) {
+        code = error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    if (code == BATON_OK && uv_async_init(memory->loop, &memory->wake, on_wake) != 0) {
+        hub_leave(memory->hub);
+        code = error_set(reterr, BATON_EIO, "memory: no descriptor left");
+    }
+    if (code != BATON_OK) {
+        free(memory);
+        return code;
+    }
+    (void)uv_timer_init(memory->loop, &memory->expiry);
+    memory->expiry.timer_cb = on_expiry;
+    memory->wake.data = memory->expiry.data = memory;
+    memory->open_handles = 2;
+    join_hub(memory);
+    expiry_rearm(memory);
+    *ret = &memory->base;
+    return BATON_OK;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct memory *memory = handle->data;
+    void (*closed)(void *) = memory->closed;
+    void *userdata = memory->closed_userdata;
+
+    if (--memory->open_handles == 0) {
+        sweep(memory);
+        hub_leave(memory->hub);
+        free(memory);
+        if (closed) {
+            closed(userdata);
+        }
+    }
+}
+
+static void leave_hub(struct memory *memory)
+{
+    struct hub *hub = memory->hub;
+    struct memory **at = &hub->memories;
+
+    enter(hub);
+    while (*at != memory) {
+        at = &(*at)->next;
+    }
+    *at = memory->next;
+    while (memory->letters) {
+        struct letter *letter = memory->letters;
+        memory->letters = letter->next;
+        letter_free(letter);
+    }
+    leave(hub);
+}
+
+static void stand(struct seat *seat, enum baton_loss loss)
+{
+    struct memory *memory = seat->memory;
+    struct baton_event stopped = {.type = BATON_EVENT_STOPPED};
+
+    memory->depth++;
+    enter(memory->hub);
+    contest_stand(seat->contest, seat, loss);
+    leave(memory->hub);
+    tell_standing(seat);
+    seat->is_leaving = true;
+    tell(seat, &stopped);
+    memory->depth--;
+    sweep(memory);
+}
+
+static void memory_close(struct provider *provider, void (*closed)(void *userdata), void *userdata)
+{
+    struct memory *memory = memory_of(provider);
+
+    if (memory->is_closing) {
+        return;
+    }
+    memory->depth++;
+    for (struct seat *seat = memory->seats; seat; seat = seat->next_own) {
+        if (!seat->is_leaving) {
+            stand(seat, BATON_LOSS_SHUTDOWN);
+        }
+    }
+    memory->depth--;
+    memory->is_closing = true;
+    memory->closed = closed;
+    memory->closed_userdata = userdata;
+    readers_end(memory);
+    leave_hub(memory);
+    uv_close((uv_handle_t *)&memory->wake, on_handle_closed);
+    uv_close((uv_handle_t *)&memory->expiry, on_handle_closed);
+}
+
+/* ---- Elections ------------------------------------------------------------------------------- */
+
+static int take_seat(struct seat *seat, const char *election, struct baton_error *reterr)
+{
+    struct memory *memory = seat->memory;
+    struct contest *contest;
+    int code = BATON_OK;
+
+    enter(memory->hub);
+    contest = contest_find(memory->hub, election);
+    if (!contest) {
+        code = error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", election);
+    } else if (contest_seat_of(contest, memory->node)) {
+        code = error_set(reterr, BATON_EEXIST,
+                         "election \"%s\": node \"%s\" takes part in it already; give this one "
+                         "another name",
+                         election, memory->node);
+    } else {
+        contest_sit(contest, seat);
+        contest_appoint(memory->hub, contest, NULL);
+    }
+    leave(memory->hub);
+    return code;
+}
+
+static int memory_campaign(struct provider_election **ret, struct provider *provider,
+                           const struct provider_campaign *campaign, struct baton_error *reterr)
+{
+    struct memory *memory = memory_of(provider);
+    struct seat *seat;
+    int code;
+
+    if (strlen(campaign->election) == 0 || strlen(campaign->election) >= BATON_NAME_MAX) {
+        return error_set(reterr, BATON_EINVAL, "election \"%.40s\": must have 1 to %d bytes",
+                         campaign->election, BATON_NAME_MAX - 1);
+    }
+    seat = calloc(1, sizeof(*seat));
+    if (!seat || (campaign->metadata && !(seat->metadata = strdup(campaign->metadata)))) {
+        free(seat);
+        return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory",
+                         campaign->election);
+    }
+    seat->base = (struct provider_election){.ops = &memory_provider_ops, .provider = provider};
+    seat->memory = memory;
+    seat->cell = campaign->cell;
+    seat->on_event = campaign->on_event;
+    seat->userdata = campaign->userdata;
+    seat->eligible = campaign->eligible;
+    code = take_seat(seat, campaign->election, reterr);
+    if (code != BATON_OK) {
+        free(seat->metadata);
+        free(seat);
+        return code;
+    }
+    seat->next_own = memory->seats;
+    memory->seats = seat;
+    (void)uv_async_send(&memory->wake); /* its first events come from the loop */
+    *ret = &seat->base;
+    return BATON_OK;
+}
+
+static int memory_resign(struct provider_election *election, const char *to, instant deadline,
+                         struct baton_error *reterr)
+{
+    struct seat *seat = seat_of(election);
+    struct hub *hub = seat->memory->hub;
+    struct seat *heir = NULL;
+    int code = BATON_OK;
+    (void)deadline;
+
+    enter(hub);
+    if (to) {
+        heir = contest_seat_of(seat->contest, to);
+    }
+    if (seat->contest->leader != seat) {
+        code = error_set(reterr, BATON_ENOTLEADER, "node \"%s\" does not lead", seat->memory->node);
+    } else if (to && (!heir || heir == seat || !heir->eligible)) {
+        code = error_set(reterr, BATON_EINVAL,
+                         "node \"%s\": not a member that may lead, or this one itself", to);
+    } else {
+        contest_hand_over(hub, seat->contest, BATON_LOSS_RESIGNED, heir);
+    }
+    leave(hub);
+    return code;
+}
+
+static int memory_set_eligible(struct provider_election *election, bool eligible,
+                               struct baton_error *reterr)
+{
+    struct seat *seat = seat_of(election);
+    struct hub *hub = seat->memory->hub;
+    (void)reterr;
+
+    enter(hub);
+    seat->eligible = eligible;
+    if (!eligible && seat->contest->leader == seat) {
+        contest_hand_over(hub, seat->contest, BATON_LOSS_RESIGNED, NULL);
+    } else {
+        contest_appoint(hub, seat->contest, NULL);
+    }
+    leave(hub);
+    return BATON_OK;
+}
+
+static void memory_leave(struct provider_election *election)
+{
+    struct seat *seat = seat_of(election);
+
+    if (!seat->is_leaving) {
+        stand(seat, BATON_LOSS_RESIGNED);
+    }
+}
+
+static void memory_leader(struct provider_election *election, struct baton_member *ret,
+                          uint64_t *ret_epoch)
+{
+    struct standing now = look(seat_of(election));
+
+    *ret = now.leader;
+    *ret_epoch = now.leader_epoch;
+}
+
+static size_t count_seats(const struct contest *contest)
+{
+    size_t count = 0;
+
+    for (const struct seat *seat = contest->seats; seat; seat = seat->next) {
+        count++;
+    }
+    return count;
+}
+
+static int memory_members(struct provider_election *election, provider_members_cb done,
+                          void *userdata, struct baton_error *reterr)
+{
+    struct seat *seat = seat_of(election);
+    struct hub *hub = seat->memory->hub;
+    struct baton_member *members;
+    size_t count = 0;
+
+    enter(hub);
+    members = calloc(count_seats(seat->contest) + 1, sizeof(*members));
+    for (struct seat *at = seat->contest->seats; members && at; at = at->next) {
+        seat_describe(at, seat->memory, &members[count]);
+        if (at->metadata) { /* it may leave while the callback looks */
+            members[count].metadata = strdup(at->metadata);
+        }
+        count++;
+    }
+    leave(hub);
+    if (!members) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for the members");
+    }
+    done(userdata, BATON_OK, members, count);
+    for (size_t i = 0; i < count; i++) {
+        free((char *)members[i].metadata);
+    }
+    free(members);
+    return BATON_OK;
+}
+
+const struct provider_ops memory_provider_ops = {
+    .scheme = "memory",
+    .summary = "within one process, for tests and for programs that run alone",
+    .features = PROVIDER_MEMBERS | PROVIDER_CHANNELS | PROVIDER_STATE | PROVIDER_MANY_ELECTIONS,
+    .open = memory_open,
+    .close = memory_close,
+    .campaign = memory_campaign,
+    .resign = memory_resign,
+    .set_eligible = memory_set_eligible,
+    .leave = memory_leave,
+    .leader = memory_leader,
+    .members = memory_members,
+    .publish = memory_publish,
+    .subscribe = memory_subscribe,
+    .unsubscribe = memory_unsubscribe,
+    .get = memory_get,
+    .list = memory_list,
+    .put = memory_put,
+    .watch = memory_watch,
+    .unwatch = memory_unwatch,
+};

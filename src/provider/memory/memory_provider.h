@@ -1,0 +1,13 @@
+/* memory:NAME: an election within this process, between all that open the same NAME; without a name
+ * it is between its own elections only. For tests, and for programs that run alone.
+ *
+ * It lives as long as somebody has it open. The leader's lease has no end: nothing but the process
+ * itself can fail. What stands above uses it through provider/provider.h. */
+#ifndef PROVIDER_MEMORY_MEMORY_PROVIDER_H
+#define PROVIDER_MEMORY_MEMORY_PROVIDER_H
+
+#include "provider/provider.h"
+
+extern const struct provider_ops memory_provider_ops;
+
+#endif

@@ -1,0 +1,482 @@
+/* Keys with revisions and lifetimes, channels, and who hears of them. */
+#include "provider/memory/hub.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void enter(struct hub *hub)
+{
+    (void)pthread_mutex_lock(&hub->lock);
+}
+static void leave(struct hub *hub)
+{
+    (void)pthread_mutex_unlock(&hub->lock);
+}
+
+static int check(const char *name, size_t bytes, struct baton_error *reterr)
+{
+    if (strlen(name) > PROVIDER_KEY_MAX) {
+        return error_set(reterr, BATON_ETOOBIG, "\"%.40s…\": a name has at most %d bytes", name,
+                         PROVIDER_KEY_MAX);
+    }
+    if (bytes > PROVIDER_VALUE_MAX) {
+        return error_set(reterr, BATON_ETOOBIG, "\"%.60s\": %zu bytes; at most %d are taken", name,
+                         bytes, PROVIDER_VALUE_MAX);
+    }
+    return BATON_OK;
+}
+
+/* ---- Telling readers ------------------------------------------------------------------------- */
+
+static void post(const struct reader *reader, const char *name, const void *data, size_t bytes,
+                 uint64_t revision)
+{
+    struct letter *letter = calloc(1, sizeof(*letter));
+
+    if (!letter) {
+        return;
+    }
+    letter->reader = reader->id;
+    letter->name = strdup(name);
+    letter->data = data ? malloc(bytes + 1) : NULL;
+    letter->bytes = bytes;
+    letter->revision = revision;
+    if (!letter->name || (data && !letter->data)) {
+        letter_free(letter);
+        return;
+    }
+    if (data && bytes > 0) {
+        memcpy(letter->data, data, bytes);
+    }
+    hub_post(reader->memory, letter);
+}
+
+static bool begins_with(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static void post_change(struct hub *hub, const char *name, const void *data, size_t bytes)
+{
+    for (struct reader *reader = hub->readers; reader; reader = reader->next) {
+        if (reader->is_watch && begins_with(name, reader->name)) {
+            post(reader, name, data, bytes, hub->revision);
+        }
+    }
+}
+
+void readers_tell(struct memory *memory, const struct letter *letter)
+{
+    struct reader *reader = memory->readers;
+
+    while (reader && reader->id != letter->reader) {
+        reader = reader->next_own;
+    }
+    if (!reader) {
+        return; /* it went while the letter was on its way */
+    }
+    if (reader->is_watch) {
+        struct provider_value value = {.key = letter->name,
+                                       .data = letter->data,
+                                       .bytes = letter->bytes,
+                                       .revision = letter->revision};
+        reader->on_change(reader->userdata, BATON_OK, &value, 1);
+    } else {
+        reader->on_message(reader->userdata, letter->name, letter->data, letter->bytes);
+    }
+}
+
+static void reader_add(struct memory *memory, struct reader *reader)
+{
+    struct reader **last = &memory->readers;
+
+    while (*last) {
+        last = &(*last)->next_own;
+    }
+    *last = reader;
+    enter(memory->hub);
+    reader->id = ++memory->hub->ids;
+    reader->next = memory->hub->readers;
+    memory->hub->readers = reader;
+    leave(memory->hub);
+}
+
+static struct reader *reader_new(struct memory *memory, const char *name, void *userdata)
+{
+    struct reader *reader = calloc(1, sizeof(*reader));
+
+    if (reader) {
+        reader->memory = memory;
+        reader->userdata = userdata;
+        reader->name = strdup(name);
+        if (!reader->name) {
+            free(reader);
+            reader = NULL;
+        }
+    }
+    return reader;
+}
+
+static void reader_remove(struct memory *memory, struct reader **own)
+{
+    struct reader *reader = *own;
+    struct reader **at = &memory->hub->readers;
+
+    *own = reader->next_own;
+    enter(memory->hub);
+    while (*at != reader) {
+        at = &(*at)->next;
+    }
+    *at = reader->next;
+    leave(memory->hub);
+    free(reader->name);
+    free(reader);
+}
+
+static void reader_off(struct memory *memory, const char *name, bool is_watch, void *userdata)
+{
+    for (struct reader **at = &memory->readers; *at; at = &(*at)->next_own) {
+        if ((*at)->is_watch == is_watch && (*at)->userdata == userdata &&
+            strcmp((*at)->name, name) == 0) {
+            reader_remove(memory, at);
+            return;
+        }
+    }
+}
+
+void readers_end(struct memory *memory)
+{
+    while (memory->readers) {
+        reader_remove(memory, &memory->readers);
+    }
+}
+
+/* ---- Channels -------------------------------------------------------------------------------- */
+
+int memory_publish(struct provider *provider, const char *channel, const void *data, size_t bytes,
+                   provider_done_cb done, void *userdata, struct baton_error *reterr)
+{
+    struct hub *hub = ((struct memory *)provider)->hub;
+    int code = check(channel, bytes, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    enter(hub);
+    for (struct reader *reader = hub->readers; reader; reader = reader->next) {
+        if (!reader->is_watch && strcmp(reader->name, channel) == 0) {
+            post(reader, channel, data ? data : "", bytes, 0);
+        }
+    }
+    leave(hub);
+    done(userdata, BATON_OK, NULL);
+    return BATON_OK;
+}
+
+int memory_subscribe(struct provider *provider, const char *channel, provider_message_cb on_message,
+                     void *userdata, struct baton_error *reterr)
+{
+    struct memory *memory = (struct memory *)provider;
+    struct reader *reader;
+    int code = check(channel, 0, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    reader = reader_new(memory, channel, userdata);
+    if (!reader) {
+        return error_set(reterr, BATON_ENOMEM, "channel \"%.60s\": out of memory", channel);
+    }
+    reader->on_message = on_message;
+    reader_add(memory, reader);
+    return BATON_OK;
+}
+
+void memory_unsubscribe(struct provider *provider, const char *channel, void *userdata)
+{
+    reader_off((struct memory *)provider, channel, false, userdata);
+}
+
+/* ---- Keys ------------------------------------------------------------------------------------ */
+
+static void key_free(struct hub *hub, struct key *key)
+{
+    HASH_DEL(hub->keys, key);
+    free(key->name);
+    free(key->data);
+    free(key);
+}
+
+void keys_free(struct hub *hub)
+{
+    struct key *key;
+    struct key *next;
+
+    HASH_ITER (hh, hub->keys, key, next) {
+        key_free(hub, key);
+    }
+}
+
+void keys_expire(struct hub *hub, instant now)
+{
+    struct key *key;
+    struct key *next;
+
+    if (instant_before(now, hub->next_expiry)) {
+        return;
+    }
+    hub->next_expiry = INSTANT_NEVER;
+    HASH_ITER (hh, hub->keys, key, next) {
+        if (instant_before(now, key->expires)) {
+            hub->next_expiry = instant_min(hub->next_expiry, key->expires);
+        } else {
+            hub->revision++;
+            post_change(hub, key->name, NULL, 0);
+            key_free(hub, key);
+        }
+    }
+}
+
+/* The loop's clock counts whole milliseconds; a moment late is fine, early would spin. */
+void expiry_rearm(struct memory *memory)
+{
+    instant next;
+
+    enter(memory->hub);
+    next = memory->hub->next_expiry;
+    leave(memory->hub);
+    if (next.ns == INSTANT_NEVER.ns) {
+        (void)uv_timer_stop(&memory->expiry);
+    } else {
+        span left = instant_since(next, clock_now());
+        uint64_t ms = left.ns > 0 ? (uint64_t)left.ns / 1000000 + 1 : 0;
+        uv_update_time(memory->loop);
+        (void)uv_timer_start(&memory->expiry, memory->expiry.timer_cb, ms, 0);
+    }
+}
+
+static struct key *key_find(struct hub *hub, const char *name)
+{
+    struct key *key;
+
+    keys_expire(hub, clock_now());
+    HASH_FIND_STR(hub->keys, name, key);
+    return key;
+}
+
+static int key_add(struct hub *hub, const char *name, struct key **ret)
+{
+    struct key *key = calloc(1, sizeof(*key));
+
+    if (key && !(key->name = strdup(name))) {
+        free(key);
+        key = NULL;
+    }
+    if (!key) {
+        return BATON_ENOMEM;
+    }
+    HASH_ADD_KEYPTR(hh, hub->keys, key->name, strlen(key->name), key);
+    *ret = key;
+    return BATON_OK;
+}
+
+static int key_set(struct hub *hub, struct key *key, const char *name, const void *data,
+                   size_t bytes, span lifetime)
+{
+    void *copy = malloc(bytes + 1);
+
+    if (!copy || (!key && key_add(hub, name, &key) != BATON_OK)) {
+        free(copy);
+        return BATON_ENOMEM;
+    }
+    if (bytes > 0) {
+        memcpy(copy, data, bytes);
+    }
+    free(key->data);
+    key->data = copy;
+    key->bytes = bytes;
+    key->revision = ++hub->revision;
+    key->expires = lifetime.ns > 0 ? instant_add(clock_now(), lifetime) : INSTANT_NEVER;
+    post_change(hub, name, copy, bytes);
+    if (instant_before(key->expires, hub->next_expiry)) {
+        hub->next_expiry = key->expires;
+        hub_wake_all(hub);
+    }
+    return BATON_OK;
+}
+
+static int put_locked(struct hub *hub, const char *name, const void *data, size_t bytes,
+                      uint64_t revision, span lifetime, struct baton_error *reterr)
+{
+    struct key *key = key_find(hub, name);
+    uint64_t now = key ? key->revision : 0;
+
+    if (revision != PROVIDER_ANY_REVISION && revision != now) {
+        return error_set(reterr, BATON_ECONFLICT,
+                         "key \"%.60s\": is at revision %llu, not at %llu; read it again", name,
+                         (unsigned long long)now, (unsigned long long)revision);
+    }
+    if (data) {
+        int code = key_set(hub, key, name, data, bytes, lifetime);
+        return code == BATON_OK ? code
+                                : error_set(reterr, code, "key \"%.60s\": out of memory", name);
+    }
+    if (key) {
+        hub->revision++;
+        post_change(hub, name, NULL, 0);
+        key_free(hub, key);
+    }
+    return BATON_OK;
+}
+
+int memory_put(struct provider *provider, const char *key, const void *data, size_t bytes,
+               uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+               struct baton_error *reterr)
+{
+    struct hub *hub = ((struct memory *)provider)->hub;
+    struct baton_error error = {0};
+    int code = check(key, bytes, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    enter(hub);
+    code = put_locked(hub, key, data, bytes, revision, lifetime, &error);
+    leave(hub);
+    done(userdata, code, &error);
+    return BATON_OK;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+struct listing {
+    struct provider_value *values;
+    size_t count;
+};
+
+static void listing_free(struct listing *listing)
+{
+    for (size_t i = 0; i < listing->count; i++) {
+        free((char *)listing->values[i].key);
+        free((void *)listing->values[i].data);
+    }
+    free(listing->values);
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct provider_value *)a)->key, ((const struct provider_value *)b)->key);
+}
+
+static bool listing_add(struct listing *listing, const struct key *key)
+{
+    struct provider_value value = {.bytes = key->bytes, .revision = key->revision};
+    void *data = malloc(key->bytes + 1);
+
+    value.key = strdup(key->name);
+    value.data = data;
+    if (!value.key || !data) {
+        free((char *)value.key);
+        free(data);
+        return false;
+    }
+    if (key->bytes > 0) {
+        memcpy(data, key->data, key->bytes);
+    }
+    listing->values[listing->count++] = value;
+    return true;
+}
+
+/* Copies, so that no callback runs under the lock. */
+static int take_listing(struct hub *hub, const char *prefix, bool exact, struct listing *ret)
+{
+    struct key *key;
+    bool is_whole = true;
+
+    keys_expire(hub, clock_now());
+    *ret = (struct listing){.values = calloc(HASH_COUNT(hub->keys) + 1, sizeof(*ret->values))};
+    if (!ret->values) {
+        return BATON_ENOMEM;
+    }
+    for (key = hub->keys; key && is_whole; key = key->hh.next) {
+        if (exact ? strcmp(key->name, prefix) == 0 : begins_with(key->name, prefix)) {
+            is_whole = listing_add(ret, key);
+        }
+    }
+    if (!is_whole) {
+        listing_free(ret);
+        return BATON_ENOMEM;
+    }
+    qsort(ret->values, ret->count, sizeof(*ret->values), compare);
+    return BATON_OK;
+}
+
+static int read_keys(struct provider *provider, const char *name, bool exact,
+                     provider_values_cb done, void *userdata, struct baton_error *reterr)
+{
+    struct hub *hub = ((struct memory *)provider)->hub;
+    struct listing listing;
+    int code;
+
+    enter(hub);
+    code = take_listing(hub, name, exact, &listing);
+    leave(hub);
+    if (code != BATON_OK) {
+        return error_set(reterr, code, "key \"%.60s\": out of memory", name);
+    }
+    done(userdata, BATON_OK, listing.values, listing.count);
+    listing_free(&listing);
+    return BATON_OK;
+}
+
+int memory_get(struct provider *provider, const char *key, provider_values_cb done, void *userdata,
+               struct baton_error *reterr)
+{
+    return read_keys(provider, key, true, done, userdata, reterr);
+}
+
+int memory_list(struct provider *provider, const char *prefix, provider_values_cb done,
+                void *userdata, struct baton_error *reterr)
+{
+    return read_keys(provider, prefix, false, done, userdata, reterr);
+}
+
+int memory_watch(struct provider *provider, const char *prefix, provider_values_cb on_change,
+                 void *userdata, struct baton_error *reterr)
+{
+    struct memory *memory = (struct memory *)provider;
+    struct reader *reader = reader_new(memory, prefix, userdata);
+    struct hub *hub = memory->hub;
+    struct listing listing;
+    int code = BATON_ENOMEM;
+
+    if (reader) {
+        reader->is_watch = true;
+        reader->on_change = on_change;
+        enter(hub);
+        code = take_listing(hub, prefix, false, &listing);
+        if (code == BATON_OK) { /* at once, so that no change falls between */
+            reader->id = ++hub->ids;
+            reader->next = hub->readers;
+            hub->readers = reader;
+        }
+        leave(hub);
+    }
+    if (code != BATON_OK) {
+        if (reader) {
+            free(reader->name);
+            free(reader);
+        }
+        return error_set(reterr, code, "keys \"%.60s\": out of memory", prefix);
+    }
+    reader->next_own = memory->readers;
+    memory->readers = reader;
+    on_change(userdata, BATON_OK, listing.values, listing.count);
+    listing_free(&listing);
+    return BATON_OK;
+}
+
+void memory_unwatch(struct provider *provider, const char *prefix, void *userdata)
+{
+    reader_off((struct memory *)provider, prefix, true, userdata);
+}

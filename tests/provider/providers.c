@@ -1,0 +1,82 @@
+/* The providers that must pass: one line each in the table. */
+#include "lib/process.h"
+#include "provider/group.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- memory: --------------------------------------------------------------------------------- */
+
+static void *memory_begin(void)
+{
+    static char name[32];
+    static int groups;
+
+    snprintf(name, sizeof(name), "suite-%d", ++groups);
+    return name;
+}
+
+static void memory_url(void *group, int number, char *ret, size_t ret_bytes)
+{
+    (void)number;
+    snprintf(ret, ret_bytes, "memory:%s", (const char *)group);
+}
+
+static void memory_end(void *group)
+{
+    (void)group;
+}
+
+/* ---- raft: ----------------------------------------------------------------------------------- */
+
+struct raft_group {
+    char folder[128];
+    int ports[GROUP_NODES];
+};
+
+static void *raft_begin(void)
+{
+    struct raft_group *group = calloc(1, sizeof(*group));
+    int listeners[GROUP_NODES];
+
+    assert_non_null(group);
+    process_make_folder(group->folder, sizeof(group->folder));
+    for (int i = 0; i < GROUP_NODES; i++) {
+        listeners[i] = process_listen(&group->ports[i]);
+    }
+    for (int i = 0; i < GROUP_NODES; i++) {
+        close(listeners[i]);
+    }
+    return group;
+}
+
+static void raft_url(void *state, int number, char *ret, size_t ret_bytes)
+{
+    const struct raft_group *group = state;
+    char data[192];
+
+    snprintf(data, sizeof(data), "%s/n%d", group->folder, number);
+    (void)mkdir(data, 0700);
+    snprintf(ret, ret_bytes,
+             "raft://127.0.0.1:%d?cluster=suite&preset=fast&guardian=no&data=%s"
+             "&peers=n0@127.0.0.1:%d,n1@127.0.0.1:%d,n2@127.0.0.1:%d",
+             group->ports[number], data, group->ports[0], group->ports[1], group->ports[2]);
+}
+
+static void raft_end(void *state)
+{
+    struct raft_group *group = state;
+
+    process_remove_folder(group->folder);
+    free(group);
+}
+
+const struct tested_provider tested_providers[] = {
+    {"memory", memory_begin, memory_url, memory_end, true, true, true},
+    {"raft", raft_begin, raft_url, raft_end, false, false, false},
+    {NULL},
+};
