@@ -75,8 +75,8 @@ int guardian_arm(struct guardian *guardian, void (*void_lease)(void *lease), voi
 /* Of the running guardian; 0 until it has greeted. */
 pid_t guardian_pid(const struct guardian *guardian);
 
-/* Where the program is: beside this executable, else in ../libexec/baton, else in the folder
- * that it is installed in. False: nowhere. */
+/* Where the program is: beside this executable or in ../libexec/baton from there, else the same as
+ * seen from this library's file, else in the folder that it is installed in. False: nowhere. */
 bool guardian_find(char *ret, size_t ret_bytes);
 
 #endif

@@ -5,6 +5,7 @@
 #include "guardian/guardian.h"
 #include "guardian/protocol.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,23 +17,38 @@
 
 #define LIBEXEC_RELATIVE "/../libexec/baton/baton-guardian"
 
-bool guardian_find(char *ret, size_t ret_bytes)
+/* Beside a file of ours, or where an installation puts it as seen from there. */
+static bool find_from(char *ret, size_t ret_bytes, const char *file)
 {
     static const char *const places[] = {"/baton-guardian", LIBEXEC_RELATIVE};
-    char folder[PATH_MAX];
-    ssize_t bytes = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
-    char *slash;
+    const char *slash = strrchr(file, '/');
+
+    for (size_t i = 0; slash != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
+        int length = snprintf(ret, ret_bytes, "%.*s%s", (int)(slash - file), file, places[i]);
+        if (length > 0 && (size_t)length < ret_bytes && access(ret, X_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The program may be anybody's; the library that it loaded lies where it was installed. */
+bool guardian_find(char *ret, size_t ret_bytes)
+{
+    char program[PATH_MAX];
+    ssize_t bytes = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    static const char here; /* lies in the same file as this code */
+    Dl_info library;
 
     if (bytes > 0) {
-        folder[bytes] = '\0';
-        slash = strrchr(folder, '/');
-        for (size_t i = 0; slash != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
-            *slash = '\0';
-            int length = snprintf(ret, ret_bytes, "%s%s", folder, places[i]);
-            if (length > 0 && (size_t)length < ret_bytes && access(ret, X_OK) == 0) {
-                return true;
-            }
+        program[bytes] = '\0';
+        if (find_from(ret, ret_bytes, program)) {
+            return true;
         }
+    }
+    if (dladdr(&here, &library) != 0 && library.dli_fname &&
+        find_from(ret, ret_bytes, library.dli_fname)) {
+        return true;
     }
     (void)snprintf(ret, ret_bytes, "%s", BATON_LIBEXECDIR "/baton-guardian");
     return access(ret, X_OK) == 0;

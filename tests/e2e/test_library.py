@@ -1,0 +1,161 @@
+"""libbaton as a stranger gets it: installed, found by pkg-config or CMake, and what it exports."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+BUILD = os.environ["BATON_BUILD"]
+SOURCE = os.environ["BATON_SOURCE"]
+CC = os.environ.get("CC", "cc")
+
+PROGRAM = r"""
+#include <baton.h>
+#include <stdio.h>
+int main(void)
+{
+    struct baton *baton;
+    struct baton_election *election;
+    struct baton_error error;
+    if (baton_open(&baton, "memory:", NULL, &error) ||
+        baton_campaign(&election, baton, "e", NULL, &error) ||
+        baton_wait_leadership(election, BATON_TIMEOUT_DEFAULT, &error)) {
+        return fprintf(stderr, "%s\n", error.message), 1;
+    }
+    printf("%s leads %d %s\n", baton_version(), baton_is_leader(election),
+           baton_role_name(baton_role(election)));
+    baton_close(baton);
+}
+"""
+
+CMAKE = """
+cmake_minimum_required(VERSION 3.25)
+project(stranger C)
+find_package(baton 0.1 REQUIRED)
+foreach(kind baton static)
+    add_executable(with_${kind} program.c)
+    target_link_libraries(with_${kind} PRIVATE baton::${kind})
+endforeach()
+"""
+
+
+def run(*words, env=None, cwd=None):
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd,
+                          universal_newlines=True, env={**os.environ, **(env or {})},
+                          timeout=240, check=False)
+    if done.returncode != 0:
+        raise AssertionError("%s: %d\n%s" % (" ".join(words), done.returncode, done.stdout))
+    return done.stdout
+
+
+def text_of(*path):
+    with open(os.path.join(SOURCE, *path), encoding="utf-8") as file:
+        return file.read()
+
+
+def declared():
+    """The functions that the public headers offer."""
+    names = set()
+    for header in ("baton.h", "baton/error.h", "baton/types.h"):
+        names.update(re.findall(r"^BATON_API [^;(]*?\b(baton_\w+)\(",
+                                text_of("include", header), re.M))
+    return names
+
+
+class Library(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="baton-library-")
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.prefix = os.path.join(self.dir, "prefix")
+        run("cmake", "--install", BUILD, "--prefix", self.prefix)
+        for folder, _, files in os.walk(self.prefix):
+            if "baton.pc" in files:
+                self.lib = os.path.dirname(folder)
+        # As a package has it: the prefix is where the files are.
+        self.env = {"PKG_CONFIG_PATH": os.path.join(self.lib, "pkgconfig"),
+                    "LD_LIBRARY_PATH": self.lib}
+        self.source = os.path.join(self.dir, "program.c")
+        with open(self.source, "w", encoding="utf-8") as file:
+            file.write(PROGRAM)
+
+    def flags(self, *words):
+        return run("pkg-config", "--define-prefix", *words, "baton", env=self.env).split()
+
+    def check_runs(self, program):
+        self.assertRegex(run(program, env=self.env), r"^0\.1\.0 leads 1 leader$")
+
+    def test_a_program_builds_by_pkg_config_alone(self):
+        program = os.path.join(self.dir, "program")
+        run(CC, "-Wall", "-Wextra", "-Werror", "-std=c11", "-o", program, self.source,
+            *self.flags("--cflags", "--libs"))
+        self.assertIn("libbaton.so.0", run("readelf", "-d", program))
+        self.check_runs(program)
+
+    def test_a_program_links_statically(self):
+        program = os.path.join(self.dir, "program")
+        flags = [os.path.join(self.lib, "libbaton.a") if word == "-lbaton" else word
+                 for word in self.flags("--static", "--cflags", "--libs")]
+        run(CC, "-o", program, self.source, *flags)
+        self.assertNotIn("libbaton.so", run("readelf", "-d", program))
+        self.check_runs(program)
+
+    def test_cmake_finds_the_package(self):
+        with open(os.path.join(self.dir, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+            file.write(CMAKE)
+        build = os.path.join(self.dir, "build")
+        run("cmake", "-S", self.dir, "-B", build, "-DCMAKE_PREFIX_PATH=" + self.prefix)
+        run("cmake", "--build", build)
+        for kind in ("baton", "static"):
+            self.check_runs(os.path.join(build, "with_" + kind))
+
+    def test_exactly_the_header_is_exported(self):
+        shared = run("nm", "-D", "--defined-only", os.path.join(self.lib, "libbaton.so"))
+        static = run("nm", "-g", "--defined-only", os.path.join(self.lib, "libbaton.a"))
+        self.assertGreater(len(declared()), 40)
+        self.assertEqual(set(re.findall(r" [TDBRVW] (\w+)", shared)), declared())
+        self.assertEqual(set(re.findall(r" [TDBRVW] (\w+)", static)), declared())
+
+    def test_the_header_stands_alone_in_c_and_cpp(self):
+        for header in ("baton.h", "baton/error.h", "baton/types.h"):
+            path = os.path.join(self.prefix, "include", header)
+            for language, standard in (("c", "c11"), ("c++", "c++17")):
+                if language == "c++" and not shutil.which("c++"):
+                    continue
+                run("c++" if language == "c++" else CC, "-x", language, "-std=" + standard,
+                    "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                    "-I", os.path.join(self.prefix, "include"), "-include", path, "/dev/null")
+
+
+class Documents(unittest.TestCase):
+    def test_the_guide_names_every_function(self):
+        guide = text_of("docs", "api.md")
+        self.assertEqual({name for name in declared() if name not in guide}, set())
+
+    def test_every_function_has_its_comment(self):
+        header = text_of("include", "baton.h")
+        for name in re.findall(r"^BATON_API [^;(]*?\b(baton_\w+)\(", header, re.M):
+            at = header.index(name + "(")
+            before = header[:at].rsplit("\n\n", 1)[-1]
+            self.assertIn("/*", before, name)
+
+    def test_every_block_of_the_guide_compiles(self):
+        blocks = re.findall(r"```c\n(.*?)```", text_of("docs", "api.md"), re.S)
+        self.assertGreater(len(blocks), 6)
+        for block in blocks:
+            done = subprocess.run([CC, "-x", "c", "-std=gnu11", "-Wall", "-Wextra", "-Werror",
+                                   "-fsyntax-only", "-I", os.path.join(SOURCE, "include"), "-"],
+                                  input=block, universal_newlines=True, stderr=subprocess.PIPE,
+                                  check=False)
+            self.assertEqual(done.returncode, 0, done.stderr + block)
+
+    def test_the_version_is_one(self):
+        version = re.search(r"project\(baton VERSION (\S+)", text_of("CMakeLists.txt")).group(1)
+        header = text_of("include", "baton.h")
+        parts = [re.search(r"BATON_VERSION_%s (\d+)" % part, header).group(1)
+                 for part in ("MAJOR", "MINOR", "PATCH")]
+        self.assertEqual(".".join(parts), version)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
