@@ -20,9 +20,11 @@ static void remember(struct baton_election *election, const struct baton_event *
         break;
     case BATON_EVENT_ACQUIRED:
         election->role = BATON_ROLE_LEADER;
+        election->acquired_epoch = event->epoch;
         break;
     case BATON_EVENT_LOST:
         election->role = BATON_ROLE_FOLLOWER;
+        election->acquired_epoch = 0;
         break;
     case BATON_EVENT_LEADER:
         election->leader = event->member;

@@ -103,6 +103,7 @@ struct baton_election {
     char name[BATON_NAME_MAX];
     /* Under the lock: what the events said last, and who listens. */
     enum baton_role role;
+    uint64_t acquired_epoch;    /* 0: not told of one that lasts */
     struct baton_member leader; /* id "": nobody */
     uint64_t leader_epoch;
     bool is_stopped;

@@ -284,16 +284,17 @@ struct on_call {
     struct baton_listener *listener;
 };
 
-/* A listener begins with where things stand, so that it misses nothing however late it comes. */
+/* A listener begins with where things stand, so that it misses nothing however late it comes; what
+ * has not been told to anybody yet comes as an event. */
 static void tell_state_locked(struct baton_listener *listener)
 {
     struct baton_election *election = listener->election;
     struct baton_event event = {.at_ns = clock_now().ns};
 
-    if (baton_is_leader(election)) {
+    if (election->acquired_epoch != 0) {
         event.type = BATON_EVENT_ACQUIRED;
         event.role = BATON_ROLE_LEADER;
-        event.epoch = baton_epoch(election);
+        event.epoch = election->acquired_epoch;
         event.lease_left_ns = baton_lease_remaining(election);
         tell_locked(listener, &event);
     }

@@ -2,6 +2,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -125,6 +126,23 @@ class Library(unittest.TestCase):
                 run("c++" if language == "c++" else CC, "-x", language, "-std=" + standard,
                     "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
                     "-I", os.path.join(self.prefix, "include"), "-include", path, "/dev/null")
+
+
+class Example(unittest.TestCase):
+    def test_the_example_leads_drains_and_ends(self):
+        program = os.path.join(BUILD, "bin", "example_leader")
+        with subprocess.Popen([program, "memory:"], stdout=subprocess.PIPE,
+                              universal_newlines=True) as service:
+            seen = []
+            for line in service.stdout:
+                seen.append(line.strip())
+                if line.startswith("working"):
+                    service.send_signal(signal.SIGTERM)
+                    break
+            seen += service.stdout.read().split("\n")
+            self.assertEqual(service.wait(60), 0)
+        self.assertIn("leading example", seen)
+        self.assertIn("no longer leading: shutdown", seen)
 
 
 class Documents(unittest.TestCase):

@@ -1,0 +1,379 @@
+/* What the library does on its own account, whatever the provider: threads, queues, misuse. The
+ * provider is memory:, the suite in tests/provider/ has the rest. */
+#include "cmocka_all.h"
+#include "lib/process.h"
+
+#include <baton.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void pause_a_moment(void)
+{
+    struct timespec moment = {.tv_nsec = 1000000};
+    (void)nanosleep(&moment, NULL);
+}
+
+static void await(const atomic_int *number, int least)
+{
+    for (int i = 0; *number < least; i++) {
+        assert_true(i < PROCESS_PATIENCE_MS);
+        pause_a_moment();
+    }
+}
+
+static struct baton *open_memory(const char *node)
+{
+    struct baton_options options = {.node = node};
+    struct baton_error error;
+    struct baton *baton = NULL;
+
+    if (baton_open(&baton, "memory:unit", &options, &error) != BATON_OK) {
+        fail_msg("%s", error.message);
+    }
+    return baton;
+}
+
+static struct baton_election *campaign(struct baton *baton, const char *name)
+{
+    struct baton_error error;
+    struct baton_election *election = NULL;
+
+    if (baton_campaign(&election, baton, name, NULL, &error) != BATON_OK) {
+        fail_msg("%s", error.message);
+    }
+    return election;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static void an_unknown_provider_is_named_with_those_there_are(void **state)
+{
+    struct baton_error error;
+    struct baton *baton = NULL;
+    (void)state;
+
+    assert_int_equal(baton_open(&baton, "etcd://host:1/?x=1", NULL, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "etcd"));
+    assert_non_null(strstr(error.message, "memory:"));
+    assert_int_equal(baton_open(&baton, "", NULL, &error), BATON_EINVAL);
+    assert_null(baton);
+}
+
+static void a_password_in_a_url_is_in_no_error(void **state)
+{
+    struct baton_error error = {0};
+    struct baton *baton = NULL;
+    (void)state;
+
+    assert_int_equal(baton_open(&baton, "nosuch://me:geheim@host/", NULL, &error), BATON_EINVAL);
+    assert_null(strstr(error.message, "geheim"));
+}
+
+static void settings_beat_the_url(void **state)
+{
+    const struct baton_setting settings[] = {{"node", "from-settings"}};
+    struct baton_options options = {.settings = settings, .setting_count = 1};
+    struct baton_election *election;
+    struct baton_member leader;
+    struct baton *baton = NULL;
+    (void)state;
+
+    assert_int_equal(baton_open(&baton, "memory:s?node=from-url", &options, NULL), BATON_OK);
+    election = campaign(baton, "e");
+    assert_int_equal(baton_wait(election, -1, NULL), BATON_OK);
+    assert_int_equal(baton_leader(election, &leader, NULL, NULL), BATON_OK);
+    assert_string_equal(leader.id, "from-settings");
+    baton_close(baton);
+}
+
+static void a_memory_without_a_name_is_its_own(void **state)
+{
+    struct baton *one = NULL;
+    struct baton *other = NULL;
+    (void)state;
+
+    assert_int_equal(baton_open(&one, "memory:", NULL, NULL), BATON_OK);
+    assert_int_equal(baton_open(&other, "memory:", NULL, NULL), BATON_OK);
+    assert_int_equal(baton_wait_leadership(campaign(one, "e"), -1, NULL), BATON_OK);
+    assert_int_equal(baton_wait_leadership(campaign(other, "e"), -1, NULL), BATON_OK);
+    baton_close(one);
+    baton_close(other);
+    baton_close(NULL);
+    baton_stop(NULL);
+    baton_leave(NULL);
+}
+
+static void two_of_one_name_cannot_run_in_one_election(void **state)
+{
+    struct baton *one = open_memory("twin");
+    struct baton *other = open_memory("twin");
+    struct baton_election *election = NULL;
+    struct baton_error error;
+    (void)state;
+
+    (void)campaign(one, "e");
+    assert_int_equal(baton_campaign(&election, other, "e", NULL, &error), BATON_EEXIST);
+    assert_non_null(strstr(error.message, "twin"));
+    baton_close(one);
+    baton_close(other);
+}
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+struct slow {
+    atomic_int may_go;
+    atomic_int calls;
+    atomic_int complaints;
+    atomic_int stopped;
+};
+
+static void be_slow(struct baton_election *election, const struct baton_event *event,
+                    void *userdata)
+{
+    struct slow *slow = userdata;
+    (void)election;
+
+    slow->calls++;
+    while (!slow->may_go) {
+        pause_a_moment();
+    }
+    if (event->type == BATON_EVENT_ERROR) {
+        assert_int_equal(event->error.code, BATON_ETOOBIG);
+        assert_non_null(strstr(event->error.message, "missed"));
+        slow->complaints++;
+    }
+    slow->stopped += event->type == BATON_EVENT_STOPPED;
+}
+
+static void count(struct baton_election *election, const struct baton_event *event, void *userdata)
+{
+    (void)election;
+    (void)event;
+    (*(atomic_int *)userdata)++;
+}
+
+static void a_slow_listener_is_told_what_it_missed_and_the_end(void **state)
+{
+    struct baton *baton = open_memory("a");
+    struct baton_election *election = campaign(baton, "e");
+    struct slow slow = {0};
+    atomic_int told = 0;
+    /* A resignation would wait for it to drain. */
+    uint32_t mask = BATON_EVENT_ALL & ~(uint32_t)BATON_EVENT_DRAIN;
+    (void)state;
+
+    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
+    assert_int_equal(baton_on(NULL, election, mask, BATON_ON_THREAD, be_slow, &slow, NULL),
+                     BATON_OK);
+    assert_int_equal(baton_on(NULL, election, BATON_EVENT_ALL, BATON_ON_LOOP, count, &told, NULL),
+                     BATON_OK);
+    await(&slow.calls, 1);
+    while (told < 2 * BATON_EVENTS_WAITING_MAX) {
+        assert_int_equal(baton_resign(election, -1, NULL), BATON_OK); /* and leads again */
+        assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
+    }
+    slow.may_go = 1;
+    baton_close(baton);
+    assert_true(slow.complaints >= 1);
+    assert_true(slow.calls >= BATON_EVENTS_WAITING_MAX);
+    assert_int_equal(slow.stopped, 1);
+}
+
+static void dispatching_twice_at_once_is_refused(struct baton_election *election,
+                                                 const struct baton_event *event, void *userdata)
+{
+    (void)event;
+    *(int *)userdata = baton_dispatch(baton_of(election));
+}
+
+/* Leading comes first, the event of it a moment later. */
+static void dispatch_one(struct baton *baton)
+{
+    process_wait_readable(baton_fd(baton));
+    while (baton_dispatch(baton) == 0) {
+        pause_a_moment();
+    }
+}
+
+static void one_thread_dispatches_at_a_time(void **state)
+{
+    struct baton *baton = open_memory("a");
+    struct baton_election *election = campaign(baton, "e");
+    int inner = 0;
+    (void)state;
+
+    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
+    assert_int_equal(baton_once(NULL, election, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH,
+                                dispatching_twice_at_once_is_refused, &inner, NULL),
+                     BATON_OK);
+    dispatch_one(baton);
+    assert_int_equal(inner, BATON_EBUSY);
+    baton_close(baton);
+}
+
+static void what_waits_for_dispatch_goes_with_the_election(void **state)
+{
+    struct baton *baton = open_memory("a");
+    struct baton_election *one = campaign(baton, "one");
+    struct baton_election *other = campaign(baton, "other");
+    atomic_int of_one = 0;
+    atomic_int of_other = 0;
+    (void)state;
+
+    assert_int_equal(baton_wait_leadership(one, -1, NULL), BATON_OK);
+    assert_int_equal(baton_wait_leadership(other, -1, NULL), BATON_OK);
+    (void)baton_on(NULL, one, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH, count, &of_one, NULL);
+    (void)baton_on(NULL, other, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH, count, &of_other, NULL);
+    baton_leave(one);
+    dispatch_one(baton);
+    assert_int_equal(of_one, 0);
+    assert_int_equal(of_other, 1);
+    baton_close(baton);
+}
+
+static void a_drain_that_nobody_ends_ends_with_its_time(void **state)
+{
+    struct baton *baton = open_memory("a");
+    struct baton_election *election = campaign(baton, "e");
+    struct baton_listener *listener;
+    atomic_int drained = 0;
+    (void)state;
+
+    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
+    assert_int_equal(
+        baton_on(&listener, election, BATON_EVENT_DRAIN, BATON_ON_DISPATCH, count, &drained, NULL),
+        BATON_OK);
+    assert_int_equal(baton_resign(election, 5, NULL), BATON_OK); /* nobody dispatches */
+    assert_int_equal(baton_dispatch(baton), 1);
+    assert_int_equal(drained, 1);
+    baton_off(listener);
+    baton_close(baton);
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+static atomic_bool churning;
+
+static void *churn(void *argument)
+{
+    struct baton_election *election = argument;
+    atomic_int told = 0;
+
+    for (unsigned i = 0; churning; i++) {
+        struct baton_listener *listener = NULL;
+        struct baton_member *members;
+        struct baton_member leader;
+        size_t number;
+        enum baton_delivery delivery = (enum baton_delivery)(i % 3);
+        if (baton_on(&listener, election, BATON_EVENT_ALL, delivery, count, &told, NULL) == 0) {
+            (void)baton_is_leader(election);
+            (void)baton_role(election);
+            (void)baton_leader(election, &leader, NULL, NULL);
+            if (baton_members(election, &members, &number, NULL) == 0) {
+                baton_members_free(members);
+            }
+            (void)baton_resign(election, 1, NULL);
+            (void)baton_dispatch(baton_of(election));
+            baton_off(listener);
+        }
+    }
+    return NULL;
+}
+
+/* For the sanitizers: everything at once, and the provider closed under it. */
+static void any_thread_may_call_anything(void **state)
+{
+    struct baton *batons[2] = {open_memory("a"), open_memory("b")};
+    struct baton_election *elections[2];
+    pthread_t threads[4];
+    (void)state;
+
+    churning = true;
+    for (int i = 0; i < 2; i++) {
+        elections[i] = campaign(batons[i], "e");
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, elections[i % 2]), 0);
+    }
+    for (int i = 0; i < 100; i++) {
+        pause_a_moment();
+        assert_false(baton_is_leader(elections[0]) && baton_is_leader(elections[1]) &&
+                     baton_is_leader(elections[0]) &&
+                     baton_epoch(elections[0]) == baton_epoch(elections[1]));
+    }
+    baton_stop(batons[0]);
+    pause_a_moment();
+    churning = false;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    baton_close(batons[0]);
+    baton_close(batons[1]);
+}
+
+/* ---- Crashes --------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t own_handler_ran;
+
+static void own_handler(int number)
+{
+    (void)number;
+    own_handler_ran = 1;
+    _exit(42);
+}
+
+static int crash(void *with_own_handler)
+{
+    struct baton_options options = {.announces_crashes = true};
+    struct baton *baton = NULL;
+
+    if (with_own_handler) {
+        (void)signal(SIGSEGV, own_handler);
+    } else {
+        (void)signal(SIGSEGV, SIG_DFL); /* a sanitizer's goes first */
+    }
+    if (baton_open(&baton, "memory:", &options, NULL) != BATON_OK) {
+        return 1;
+    }
+    (void)raise(SIGSEGV);
+    return 2;
+}
+
+static void a_crash_ends_as_it_would_have(void **state)
+{
+    bool yes = true;
+    int status;
+    (void)state;
+
+    status = process_wait(process_fork(crash, NULL));
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGSEGV);
+    status = process_wait(process_fork(crash, &yes));
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 42);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        /* First: it forks, which a sanitizer forbids once there are threads. */
+        cmocka_unit_test(a_crash_ends_as_it_would_have),
+        cmocka_unit_test(an_unknown_provider_is_named_with_those_there_are),
+        cmocka_unit_test(a_password_in_a_url_is_in_no_error),
+        cmocka_unit_test(settings_beat_the_url),
+        cmocka_unit_test(a_memory_without_a_name_is_its_own),
+        cmocka_unit_test(two_of_one_name_cannot_run_in_one_election),
+        cmocka_unit_test(a_slow_listener_is_told_what_it_missed_and_the_end),
+        cmocka_unit_test(one_thread_dispatches_at_a_time),
+        cmocka_unit_test(what_waits_for_dispatch_goes_with_the_election),
+        cmocka_unit_test(a_drain_that_nobody_ends_ends_with_its_time),
+        cmocka_unit_test(any_thread_may_call_anything),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
