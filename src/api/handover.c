@@ -147,7 +147,7 @@ static int perform(struct baton_election *election, const char *to, int64_t time
     resignation->election = election;
     resignation->drain_ms = drain_ms;
     (void)snprintf(resignation->to, sizeof(resignation->to), "%s", to ? to : "");
-    code = call_perform(&resignation->base, drain_ms + 2 * HAND_OVER_MS, BATON_OK, reterr);
+    code = call_perform(&resignation->base, drain_ms + 2 * (int64_t)HAND_OVER_MS, BATON_OK, reterr);
     call_unref(&resignation->base);
     return code;
 }

@@ -108,6 +108,7 @@ struct baton_election {
     uint64_t leader_epoch;
     bool is_stopped;
     struct baton_listener *listeners;
+    unsigned users;                  /* calls of listeners under way, and listeners' threads */
     unsigned walks;                  /* of the list, by the loop: nothing is unlinked meanwhile */
     unsigned drains_waiting;         /* listeners that have not returned from BATON_EVENT_DRAIN */
     struct resignation *resignation; /* under way */
@@ -136,7 +137,7 @@ struct baton {
     bool is_joined;
     struct call *calls_first, **calls_last;
     struct baton_election *elections;
-    size_t listener_threads;
+    struct baton_listener *unused; /* to be freed */
     struct mailbox dispatch;
     bool is_dispatching;
 };
@@ -159,7 +160,9 @@ int check_feature(const struct baton *baton, unsigned feature, const char *what,
 
 /* listener.c. On the loop, without the lock. */
 void listeners_tell(struct baton_election *election, const struct baton_event *event);
-/* Waits until none of them runs, and frees them. Any thread but a listener's. */
+/* Frees those that nobody refers to any more; under the lock, and not from among them. */
+void listeners_bury_locked(struct baton *baton);
+/* Waits until none of them runs, and lets go of them. Any thread but a listener's. */
 void listeners_end(struct baton_election *election);
 void mailbox_init(struct mailbox *mailbox);
 

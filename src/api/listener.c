@@ -69,7 +69,19 @@ static struct notice *mailbox_take(struct mailbox *mailbox)
 
 static void unref_locked(struct baton_listener *listener)
 {
+    struct baton *baton = listener->election->baton;
+
     if (--listener->references == 0) {
+        listener->next = baton->unused;
+        baton->unused = listener;
+    }
+}
+
+void listeners_bury_locked(struct baton *baton)
+{
+    while (baton->unused) {
+        struct baton_listener *listener = baton->unused;
+        baton->unused = listener->next;
         free(listener);
     }
 }
@@ -112,17 +124,19 @@ static void tell_missed(struct baton_listener *listener)
 
 static void run_locked(struct baton_listener *listener, const struct baton_event *event)
 {
-    struct baton *baton = listener->election->baton;
+    struct baton_election *election = listener->election;
 
     listener->references++;
+    election->users++;
     if (!listener->is_off) {
         listener->is_off = listener->is_once;
         tell_missed(listener);
         call_fn(listener, event);
-        (void)pthread_cond_broadcast(&baton->changed);
     }
-    drain_over_locked(listener->election, event);
+    drain_over_locked(election, event);
     unref_locked(listener);
+    election->users--;
+    (void)pthread_cond_broadcast(&election->baton->changed);
 }
 
 /* Takes the reference of a notice with it. */
@@ -147,7 +161,8 @@ static void drop_notice_locked(struct notice *notice)
 static void *run_thread(void *argument)
 {
     struct baton_listener *listener = argument;
-    struct baton *baton = listener->election->baton;
+    struct baton_election *election = listener->election;
+    struct baton *baton = election->baton;
     struct notice *notice;
 
     lock(baton);
@@ -162,7 +177,7 @@ static void *run_thread(void *argument)
         }
     }
     unref_locked(listener);
-    baton->listener_threads--;
+    election->users--;
     (void)pthread_cond_broadcast(&baton->changed);
     unlock(baton);
     return NULL;
@@ -181,7 +196,7 @@ static int start_thread(struct baton_listener *listener)
     r = pthread_create(&listener->thread, NULL, run_thread, listener);
     if (r == 0) {
         listener->references++;
-        baton->listener_threads++;
+        listener->election->users++;
     }
     unlock(baton);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -274,6 +289,7 @@ void listeners_tell(struct baton_election *election, const struct baton_event *e
     election->walks--;
     sweep_locked(election);
     drain_over_locked(election, event);
+    listeners_bury_locked(election->baton);
     unlock(election->baton);
 }
 
@@ -321,6 +337,7 @@ static void run_on(struct call *base)
     *last = listener;
     tell_state_locked(listener);
     election->walks--;
+    listeners_bury_locked(base->baton);
     unlock(base->baton);
     call_finish(base, BATON_OK, NULL);
 }
@@ -515,10 +532,10 @@ void listeners_end(struct baton_election *election)
         }
         lock(baton);
         listener->is_off = true;
-        while (listener->is_running && !runs_here(listener)) {
-            (void)pthread_cond_wait(&baton->changed, &baton->lock);
-        }
         unref_locked(listener);
+    }
+    while (election->users > 0) { /* some may not have returned yet, such as took themselves off */
+        (void)pthread_cond_wait(&baton->changed, &baton->lock);
     }
     unlock(baton);
 }

@@ -280,11 +280,7 @@ void baton_close(struct baton *baton)
         listeners_end(election);
         election_free(election);
     }
-    lock(baton);
-    while (baton->listener_threads > 0) {
-        (void)pthread_cond_wait(&baton->changed, &baton->lock);
-    }
-    unlock(baton);
+    listeners_bury_locked(baton);
     taps_free(baton);
     (void)uv_loop_close(&baton->loop);
     if (baton->announces_crashes) {

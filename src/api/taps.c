@@ -97,17 +97,43 @@ static int turn_on(struct tap *tap, struct baton_error *reterr)
     return code;
 }
 
+/* The tap is the call's until it is turned on; then it is in the baton's list. */
 static void run_on(struct call *base)
 {
+    struct tap_call *call = (struct tap_call *)base;
     struct baton_error error = {0};
+    int code = turn_on(call->tap, &error);
 
-    call_finish(base, turn_on(((struct tap_call *)base)->tap, &error), &error);
+    if (code == BATON_OK) {
+        call->tap = NULL;
+    }
+    call_finish(base, code, &error);
+}
+
+static void drop_tap(struct call *base)
+{
+    tap_free(((struct tap_call *)base)->tap);
+}
+
+static struct tap *tap_copy(const struct tap *like, struct baton *baton)
+{
+    struct tap *tap = malloc(sizeof(*tap));
+
+    if (tap) {
+        *tap = *like;
+        tap->baton = baton;
+        tap->name = strdup(like->name);
+        if (!tap->name) {
+            free(tap);
+            tap = NULL;
+        }
+    }
+    return tap;
 }
 
 static int put_on(struct baton *baton, const struct tap *like, unsigned feature, const char *what,
                   struct baton_error *reterr)
 {
-    struct tap *tap;
     struct tap_call *call;
     int code = check_owner(baton, reterr);
 
@@ -117,24 +143,18 @@ static int put_on(struct baton *baton, const struct tap *like, unsigned feature,
     if (code != BATON_OK) {
         return code;
     }
-    tap = malloc(sizeof(*tap));
-    if (tap) {
-        *tap = *like;
-        tap->baton = baton;
-        tap->name = strdup(like->name);
-    }
     call = call_new(baton, sizeof(*call), run_on);
-    if (!tap || !tap->name || !call) {
+    if (call) {
+        call->base.drop = drop_tap;
+        call->tap = tap_copy(like, baton);
+    }
+    if (!call || !call->tap) {
         code = error_set(reterr, BATON_ENOMEM, "\"%.60s\": out of memory", like->name);
     } else {
-        call->tap = tap;
         code = call_perform(&call->base, INT64_MAX, BATON_EBUSY, reterr);
     }
     if (call) {
         call_unref(&call->base);
-    }
-    if (code != BATON_OK) {
-        tap_free(tap);
     }
     return code;
 }
