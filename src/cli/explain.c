@@ -35,7 +35,8 @@ static int settings_of(const struct options *options, struct raft_settings *ret,
     if (options_is_set(options, "elections-per-hour-max")) {
         ret->elections_per_hour_max = (uint32_t)options_number(options, "elections-per-hour-max");
     }
-    return raft_settings_check(ret, reterr);
+    code = raft_settings_check(ret, reterr);
+    return code ? code : raft_settings_check_spread(ret, reterr);
 }
 
 struct row {

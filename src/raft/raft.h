@@ -102,6 +102,9 @@ int raft_settings_preset(struct raft_settings *ret, const char *preset, struct b
 /* BATON_EUNSAFE and the inequality that fails, with its numbers, where the lease would not be safe;
  * BATON_EINVAL where the settings could not work. */
 int raft_settings_check(const struct raft_settings *settings, struct baton_error *reterr);
+/* Besides, for what a person configures: that candidates do not wait almost equally long, which is
+ * safe and elects nobody. The core takes such settings, so that a simulator may. BATON_EINVAL. */
+int raft_settings_check_spread(const struct raft_settings *settings, struct baton_error *reterr);
 
 /* A granted time as the leader may count it: granted * (1 - rho) / (1 + rho). */
 span raft_settings_shorten(const struct raft_settings *settings, span granted);

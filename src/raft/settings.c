@@ -123,6 +123,20 @@ int raft_settings_check(const struct raft_settings *settings, struct baton_error
     return r;
 }
 
+int raft_settings_check_spread(const struct raft_settings *s, struct baton_error *reterr)
+{
+    int64_t spread = s->election_timeout_max.ns - s->election_timeout_min.ns;
+
+    if (spread * 4 < s->election_timeout_min.ns) {
+        return error_set(
+            reterr, BATON_EINVAL,
+            "election timeout %g-%g ms: max >= 1.25 x min fails; candidates that wait almost "
+            "equally long split every vote; raise the maximum",
+            MS(s->election_timeout_min), MS(s->election_timeout_max));
+    }
+    return BATON_OK;
+}
+
 struct raft_bounds raft_settings_bounds(const struct raft_settings *s)
 {
     int64_t spread = s->election_timeout_max.ns - s->election_timeout_min.ns;

@@ -388,7 +388,10 @@ static int take_settings(struct raft_options *options, const struct provider_con
         r = take_u32(config, "elections-per-hour-max", 1000000, &settings->elections_per_hour_max,
                      reterr);
     }
-    return r == BATON_OK ? raft_settings_check(settings, reterr) : r;
+    if (r == BATON_OK) {
+        r = raft_settings_check(settings, reterr);
+    }
+    return r == BATON_OK ? raft_settings_check_spread(settings, reterr) : r;
 }
 
 static int take_proofs(struct raft_options *options, const struct provider_config *config,
