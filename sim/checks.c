@@ -106,6 +106,15 @@ void checks_written(struct world *world, struct node *node, const struct raft_wr
     }
 }
 
+/* A vote is given when its answer leaves, or, for the node itself, when it is stored or counted. */
+static void count_vote(struct world *world, const struct node *node, raft_term term, raft_id vote)
+{
+    if (first_seen(world, world->checks.votes, node->id, term, vote) != vote) {
+        violated(world, "two-votes", "node %llu votes a second time in term %llu, for %llu",
+                 (unsigned long long)node->id, (unsigned long long)term, (unsigned long long)vote);
+    }
+}
+
 void checks_stored(struct world *world, struct node *node, const struct raft_hard_state *hard)
 {
     if (hard->term < node->hard.term) {
@@ -118,6 +127,9 @@ void checks_stored(struct world *world, struct node *node, const struct raft_har
         violated(world, "vote-changed", "node %llu in term %llu: vote for %llu, then for %llu",
                  (unsigned long long)node->id, (unsigned long long)hard->term,
                  (unsigned long long)node->hard.vote, (unsigned long long)hard->vote);
+    }
+    if (hard->vote == node->id) {
+        count_vote(world, node, hard->term, node->id);
     }
 }
 
@@ -137,6 +149,9 @@ static void note_pledge(struct world *world, const struct node *node,
 static void check_pledges(struct world *world, const struct node *voter, raft_id candidate,
                           raft_term term)
 {
+    if (world->options.breaks_drift) {
+        return;
+    }
     for (raft_id id = 1; id <= world->node_count; id++) {
         const struct node *leader = &world->nodes[id];
         const struct pledge *pledge = &world->checks.pledges[voter->id][id];
@@ -156,21 +171,16 @@ void checks_sent(struct world *world, struct node *node, const struct raft_messa
     raft_id vote = RAFT_NOBODY;
 
     if (message->type == RAFT_MSG_VOTE) {
-        vote = node->id;
+        check_pledges(world, node, node->id, message->term);
     } else if (message->type == RAFT_MSG_VOTE_REPLY && message->vote_reply.granted) {
         vote = message->to;
     } else if (message->type == RAFT_MSG_HEARTBEAT_REPLY &&
                message->heartbeat_reply.granted.ns > 0) {
         note_pledge(world, node, message);
     }
-    if (vote != RAFT_NOBODY && !world->options.breaks_drift) {
+    if (vote != RAFT_NOBODY) {
         check_pledges(world, node, vote, message->term);
-    }
-    if (vote != RAFT_NOBODY &&
-        first_seen(world, world->checks.votes, node->id, message->term, vote) != vote) {
-        violated(world, "two-votes", "node %llu votes a second time in term %llu, for %llu",
-                 (unsigned long long)node->id, (unsigned long long)message->term,
-                 (unsigned long long)vote);
+        count_vote(world, node, message->term, vote);
     }
 }
 
@@ -268,6 +278,7 @@ static void check_winner(struct world *world, struct node *node, raft_term term)
         violated(world, "two-in-a-term", "node %llu wins term %llu, which another won before",
                  (unsigned long long)node->id, (unsigned long long)term);
     }
+    count_vote(world, node, term, node->id);
     for (raft_index i = node->memory.base; i <= checks->committed_count; i++) {
         raft_term there;
         uint64_t chain;

@@ -132,10 +132,15 @@ static bool may_run(const struct raft *raft)
 
 static bool granted_by(const struct raft *raft, const struct peer *peer)
 {
-    if (peer->id == raft->id) {
-        return raft->role == RAFT_PRE_CANDIDATE || raft->stored_write >= raft->vote_write;
-    }
-    return peer->vote == VOTE_GRANTED;
+    return peer->id == raft->id || peer->vote == VOTE_GRANTED;
+}
+
+/* Nobody wins a term that it has not stored, even with all the others' votes: it could forget it,
+ * run in it again, and win it twice. */
+static bool may_win(const struct raft *raft)
+{
+    return raft->role == RAFT_PRE_CANDIDATE || raft->stored_write >= raft->vote_write ||
+           RAFT_MUTANT(OWN_VOTE_COUNTED_EARLY);
 }
 
 static bool not_refused_by(const struct raft *raft, const struct peer *peer)
@@ -144,6 +149,8 @@ static bool not_refused_by(const struct raft *raft, const struct peer *peer)
     return peer->vote != VOTE_REFUSED;
 }
 
+/* Asking stands on nothing that is still to be stored, so the others store their votes while this
+ * node stores its own. */
 static void ask(struct raft *raft, enum raft_message_type type, raft_term term)
 {
     for (size_t i = 0; i < raft->peer_count; i++) {
@@ -152,7 +159,7 @@ static void ask(struct raft *raft, enum raft_message_type type, raft_term term)
         if (peer->id == raft->id || !member_votes(peer_member(raft, peer))) {
             continue;
         }
-        message = update_message(raft, type, peer->id, type == RAFT_MSG_VOTE);
+        message = update_message(raft, type, peer->id, false);
         if (message) {
             message->term = term;
             message->vote.last_index = log_last_index(&raft->log);
@@ -190,7 +197,7 @@ static void retry_soon(struct raft *raft)
 
 void election_count_vote(struct raft *raft)
 {
-    if (quorum_holds(raft, granted_by)) {
+    if (may_win(raft) && quorum_holds(raft, granted_by)) {
         if (raft->role == RAFT_PRE_CANDIDATE) {
             election_campaign(raft);
         } else {

@@ -8,6 +8,7 @@
 /* X(name, what the bug is) */
 #define RAFT_MUTANTS(X)                                                                            \
     X(VOTE_NOT_STORED, "a vote leaves before it is on disk")                                       \
+    X(OWN_VOTE_COUNTED_EARLY, "a candidate counts its own vote before it is on disk")              \
     X(TERM_NOT_STORED, "a vote's term is not written at all")                                      \
     X(ACK_BEFORE_STORE, "entries are acknowledged before they are on disk")                        \
     X(STORAGE_FAILURE_IGNORED, "a node whose write failed goes on voting")                         \

@@ -84,8 +84,9 @@ static bool grant(struct raft *raft, const struct raft_message *message)
     }
     if (raft->hard.vote != message->from) {
         raft->hard.vote = message->from;
-        if (!RAFT_MUTANT(TERM_NOT_STORED)) {
-            update_hard_changed(raft);
+        update_hard_changed(raft);
+        if (RAFT_MUTANT(TERM_NOT_STORED)) {
+            raft->out.hard_changed = false; /* the term adopted a moment ago neither */
         }
     }
     if (raft->role == RAFT_PRE_CANDIDATE) {
