@@ -40,12 +40,14 @@ const struct command commands[] = {
     {.name = "once",
      .arguments = "NAME [--] CMD [ARG ...]",
      .summary = "run CMD on exactly one node; all share its result",
-     .text = "For database migrations: every node calls it with the same NAME, one of them runs "
-             "CMD, the others wait, and all end with CMD's exit code. A node that comes later "
-             "finds the result as long as it is kept. If the node that runs CMD fails, another "
-             "one takes over and runs CMD again: CMD must bear to be begun twice.\n\n"
-             "Needs a provider that keeps state among processes.",
-     .example = "baton once schema-42 --provider redis://db/0 -- ./migrate",
+     .text =
+         "For database migrations: every node calls it with the same NAME, one of them runs "
+         "CMD, the others wait, and all end with CMD's exit code. A node that comes later "
+         "finds the result as long as it is kept. If the node that runs CMD fails, another "
+         "one takes over and runs CMD again: CMD must bear to be begun twice.\n\n"
+         "The result is kept in the provider's state. With the embedded provider the nodes that "
+         "call it are the group, so a majority of them must run at the same time.",
+     .example = "baton once schema-42 --node a --peer b=db2:7400 --data /var/lib/app -- ./migrate",
      .groups = GROUPS(&group_once, &group_election, &group_peers, &group_timing),
      .words = 1,
      .arguments_min = 2,

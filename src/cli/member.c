@@ -33,6 +33,11 @@ const char *member_node(const struct member *member)
     return member->node;
 }
 
+struct provider_election *member_provider_election(const struct member *member)
+{
+    return member->election;
+}
+
 const char *member_election(const struct member *member)
 {
     return options_text(member->config.options, "election");

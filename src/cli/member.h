@@ -51,6 +51,7 @@ bool member_is_leader(const struct member *member, uint64_t *ret_epoch);
 span member_lease_left(const struct member *member);
 const char *member_node(const struct member *member);
 const char *member_election(const struct member *member);
+struct provider_election *member_provider_election(const struct member *member);
 struct provider *member_provider(const struct member *member);
 
 /* Who acts for this node, and is killed before the guardian certifies its death. Copied. */

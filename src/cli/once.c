@@ -4,6 +4,10 @@
  * Whoever leads the election and finds no result runs CMD and writes it, with "absent" as the
  * condition; everybody watches the key and ends with what it says. A provider whose state ends with
  * the process (memory:) would share with nobody, and one without state cannot: both are refused.
+ *
+ * Where the members are themselves the quorum that the state lives by (raft:), who goes first would
+ * leave the others without it. So each writes "once/NAME/seen/NODE" before it ends, and who ran CMD
+ * waits for those of all members that are alive.
  */
 #include "cli/child.h"
 #include "cli/command.h"
@@ -15,12 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_BYTES = 160 };
+enum { KEY_BYTES = 160, SEEN_MAX = 64, LINGER_MS = 10000, LOOK_MS = 100 };
 
 struct once {
     uv_loop_t loop;
     uv_signal_t signals[2];
     uv_timer_t patience;
+    uv_timer_t linger;
+    int64_t linger_ms; /* left */
     const struct invocation *invocation;
     struct logger *logger;
     struct member *member;
@@ -28,6 +34,10 @@ struct once {
     char key[KEY_BYTES];
     bool is_leaving;
     bool is_asking; /* a read is under way */
+    bool has_run;   /* the result is this node's */
+    bool is_known;  /* the result, and others may still wait for it */
+    char seen[SEEN_MAX][BATON_NAME_MAX];
+    size_t seen_count;
     struct supervise supervise;
     int exit_code; /* of CMD, while it is being written */
     int result;
@@ -39,6 +49,7 @@ static void on_closed(void *userdata)
     uv_close((uv_handle_t *)&once->signals[0], NULL);
     uv_close((uv_handle_t *)&once->signals[1], NULL);
     uv_close((uv_handle_t *)&once->patience, NULL);
+    uv_close((uv_handle_t *)&once->linger, NULL);
 }
 
 static void leave(struct once *once, int result)
@@ -61,6 +72,88 @@ static void fail(struct once *once, int code, const char *what)
     leave(once, command_fail(once->invocation, &error));
 }
 
+/* ---- Until the others know ------------------------------------------------------------------- */
+
+/* Heard of by the watch: to ask would take the quorum that is just going away. */
+static void note_seen(struct once *once, const char *node)
+{
+    if (once->seen_count < SEEN_MAX) {
+        (void)snprintf(once->seen[once->seen_count++], BATON_NAME_MAX, "%s", node);
+    }
+}
+
+static bool has_seen(const struct once *once, const struct baton_member *member)
+{
+    bool found = member->is_self || !member->is_alive;
+    for (size_t i = 0; i < once->seen_count && !found; i++) {
+        found = strcmp(once->seen[i], member->name) == 0;
+    }
+    return found;
+}
+
+static void on_members(void *userdata, int code, const struct baton_member *members, size_t count)
+{
+    struct once *once = userdata;
+    bool all = code == 0;
+    for (size_t i = 0; i < count && all; i++) {
+        all = has_seen(once, &members[i]);
+    }
+    if (all) {
+        leave(once, once->result);
+    }
+}
+
+static void leave_if_all_know(struct once *once)
+{
+    const struct provider_ops *ops = member_provider(once->member)->ops;
+    if (once->is_known && once->has_run && !once->is_leaving) {
+        (void)ops->members(member_provider_election(once->member), on_members, once, NULL);
+    }
+}
+
+static void on_linger(uv_timer_t *timer)
+{
+    struct once *once = timer->data;
+    once->linger_ms -= LOOK_MS;
+    if (once->linger_ms < 0) {
+        leave(once, once->result);
+    } else {
+        leave_if_all_know(once); /* one of them may have died */
+    }
+}
+
+static void on_seen_written(void *userdata, int code, const struct baton_error *error)
+{
+    struct once *once = userdata;
+    (void)code; /* it could not be told: then it is waited for in vain, and for a while only */
+    (void)error;
+    leave(once, once->result);
+}
+
+static void conclude(struct once *once, int result)
+{
+    struct provider *provider = member_provider(once->member);
+    char key[KEY_BYTES + 80];
+    if (once->is_known || once->is_leaving) {
+        return;
+    }
+    once->is_known = true;
+    once->result = result;
+    if (!(provider->ops->features & PROVIDER_OPERATE)) {
+        leave(once, result);
+    } else if (once->has_run) {
+        once->linger_ms = LINGER_MS;
+        (void)uv_timer_start(&once->linger, on_linger, LOOK_MS, LOOK_MS);
+        leave_if_all_know(once);
+    } else {
+        (void)snprintf(key, sizeof(key), "%s/seen/%s", once->key, member_node(once->member));
+        if (provider->ops->put(provider, key, "", 0, PROVIDER_ANY_REVISION, SPAN_S(3600),
+                               on_seen_written, once, NULL) != 0) {
+            leave(once, result);
+        }
+    }
+}
+
 /* ---- The result -------------------------------------------------------------------------------
  */
 
@@ -74,7 +167,7 @@ static void take_result(struct once *once, const struct provider_value *value)
         log_notice(once->logger, "result-found",
                    LOG_STR("node", json_string_value(json_object_get(json, "node"))),
                    LOG_I64("exit_code", json_integer_value(code)));
-        leave(once, (int)json_integer_value(code) & 255);
+        conclude(once, (int)json_integer_value(code) & 255);
     }
     json_decref(json);
 }
@@ -83,8 +176,12 @@ static void on_change(void *userdata, int code, const struct provider_value *val
 {
     struct once *once = userdata;
     for (size_t i = 0; code == 0 && i < count && !once->is_leaving; i++) {
-        if (strcmp(values[i].key, once->key) == 0 && values[i].data) {
+        const char *rest = values[i].key + strlen(once->key); /* the prefix that is watched */
+        if (*rest == '\0' && values[i].data) {
             take_result(once, &values[i]);
+        } else if (strncmp(rest, "/seen/", 6) == 0 && values[i].data) {
+            note_seen(once, rest + 6);
+            leave_if_all_know(once);
         }
     }
 }
@@ -92,11 +189,14 @@ static void on_change(void *userdata, int code, const struct provider_value *val
 static void on_written(void *userdata, int code, const struct baton_error *error)
 {
     struct once *once = userdata;
-    if (code && code != BATON_ECONFLICT) {
+    if (code == BATON_ECONFLICT) {
+        return; /* there is another's result, which the watch tells */
+    }
+    if (code) {
         fail(once, code, error && error->code ? error->message : "the result was not stored");
         return;
     }
-    leave(once, once->exit_code);
+    conclude(once, once->exit_code);
 }
 
 static void on_command_end(void *userdata, int exit_code)
@@ -119,6 +219,7 @@ static void on_command_end(void *userdata, int exit_code)
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     struct provider *provider = member_provider(once->member);
     once->exit_code = exit_code;
+    once->has_run = true; /* before the watch tells of it */
     int code = text ? provider->ops->put(provider, once->key, text, strlen(text), 0,
                                          options_duration(once->invocation->options, "keep"),
                                          on_written, once, &error)
@@ -160,7 +261,7 @@ static void on_read(void *userdata, int code, const struct provider_value *value
     struct once *once = userdata;
     uint64_t epoch = 0;
     once->is_asking = false;
-    if (once->is_leaving || once->child) {
+    if (once->is_leaving || once->is_known || once->child) {
         return;
     }
     if (code && code != BATON_ENOENT) {
@@ -177,7 +278,7 @@ static void on_acquired(struct once *once)
 {
     struct baton_error error;
     struct provider *provider = member_provider(once->member);
-    if (once->is_asking || once->child || once->is_leaving) {
+    if (once->is_asking || once->child || once->is_leaving || once->is_known) {
         return;
     }
     once->is_asking = true;
@@ -196,6 +297,8 @@ static void on_event(void *userdata, const struct baton_event *event)
         on_acquired(once);
     } else if (ends && once->child) {
         child_kill(once->child);
+    } else if (event->type == BATON_EVENT_LEADER && once->is_known && !once->has_run) {
+        leave(once, once->result); /* who ran CMD has heard of all, and gone */
     }
 }
 
@@ -210,7 +313,7 @@ static void on_signal(uv_signal_t *handle, int number)
 static void on_patience(uv_timer_t *timer)
 {
     struct once *once = timer->data;
-    if (!once->child) {
+    if (!once->child && !once->is_known) {
         fail(once, BATON_ETIMEDOUT, "no result of another node, and no turn of our own");
     }
 }
@@ -226,6 +329,8 @@ static void prepare(struct once *once)
     }
     (void)uv_timer_init(&once->loop, &once->patience);
     once->patience.data = once;
+    (void)uv_timer_init(&once->loop, &once->linger);
+    once->linger.data = once;
     (void)uv_timer_start(&once->patience, on_patience, (uint64_t)wait_ms, 0);
 }
 
@@ -235,7 +340,7 @@ static int check_provider(const struct once *once, struct baton_error *reterr)
     if (!(ops->features & PROVIDER_STATE) || strcmp(ops->scheme, "memory") == 0) {
         return error_set(reterr, BATON_ENOTSUP,
                          "provider %s: keeps no state that other processes share, so a result "
-                         "could not reach them; use redis://",
+                         "could not reach them",
                          ops->scheme);
     }
     return 0;

@@ -141,10 +141,45 @@ class Running(ClusterTest):
 
 class Once(ClusterTest):
     def test_a_provider_without_shared_state_is_refused(self):
-        one = self.cluster(1)
-        done = baton("once", "schema", *one.arguments("a"), "--", "true")
+        done = baton("once", "schema", "--provider", "memory:", "--", "true")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("keeps no state", done.stderr)
+
+    def once(self, cluster, name, script):
+        log = open(os.path.join(cluster.dir, name + ".log"), "ab")
+        cluster.processes[name] = subprocess.Popen(
+            [BATON, "once", "schema", *cluster.arguments(name), "--", "sh", "-c", script],
+            stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=clean_environment(),
+            start_new_session=True)
+        log.close()
+
+    def begun(self, cluster):
+        try:
+            with open(os.path.join(cluster.dir, "begun"), encoding="utf-8") as file:
+                return file.read().split()
+        except FileNotFoundError:
+            return []
+
+    def test_one_node_runs_it_and_all_share_its_exit_code(self):
+        three = self.cluster(3)
+        for name in three.names:
+            self.once(three, name, "echo $BATON_NODE >>%s/begun; exit 7" % three.dir)
+        codes = {name: three.processes[name].wait(timeout=60) for name in three.names}
+        self.assertEqual(set(codes.values()), {7}, "".join(map(three.log, three.names)))
+        self.assertEqual(len(self.begun(three)), 1)
+
+    def test_another_node_runs_it_when_the_first_one_dies(self):
+        three = self.cluster(3)
+        script = "echo $BATON_NODE >>%s/begun; test $(wc -l <%s/begun) -gt 1 || sleep 1000" % (
+            three.dir, three.dir)
+        for name in three.names:
+            self.once(three, name, script)
+        first = until(lambda: self.begun(three), "somebody runs it")[0]
+        three.kill(first)
+        codes = {name: three.processes[name].wait(timeout=60)
+                 for name in three.names if name != first}
+        self.assertEqual(set(codes.values()), {0}, "".join(map(three.log, three.names)))
+        self.assertEqual(len(self.begun(three)), 2)
 
 
 if __name__ == "__main__":

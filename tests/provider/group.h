@@ -17,6 +17,7 @@ struct tested_provider {
     void (*url)(void *group, int number, char *ret, size_t ret_bytes);
     void (*end)(void *group);
     bool has_state;
+    bool keeps_state; /* when all members end */
     bool has_channels;
     bool has_many_elections; /* in one open provider */
 };

@@ -76,7 +76,7 @@ static void raft_end(void *state)
 }
 
 const struct tested_provider tested_providers[] = {
-    {"memory", memory_begin, memory_url, memory_end, true, true, true},
-    {"raft", raft_begin, raft_url, raft_end, false, false, false},
+    {"memory", memory_begin, memory_url, memory_end, true, false, true, true},
+    {"raft", raft_begin, raft_url, raft_end, true, true, false, false},
     {NULL},
 };

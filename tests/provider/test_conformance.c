@@ -573,8 +573,7 @@ static void values_are_set_compared_and_forgotten(void **state)
     if (!tested->has_state) {
         skip();
     }
-    group_open(group, 0, true, false);
-    group_open(group, 1, true, false);
+    group_open_all(group);
     one = group->members[0].baton;
     other = group->members[1].baton;
     assert_int_equal(baton_get(one, "app/a", &value, NULL), BATON_ENOENT);
@@ -609,7 +608,7 @@ static void lists_are_sorted_and_of_the_prefix(void **state)
     if (!tested->has_state) {
         skip();
     }
-    group_open(group, 0, true, false);
+    group_open_all(group);
     baton = group->members[0].baton;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         ASSERT_OK(baton_put(baton, keys[i], keys[i], strlen(keys[i]), 0, 0, failure));
@@ -653,8 +652,7 @@ static void watchers_hear_what_is_there_and_each_change(void **state)
     if (!tested->has_state) {
         skip();
     }
-    group_open(group, 0, true, false);
-    group_open(group, 1, true, false);
+    group_open_all(group);
     one = group->members[0].baton;
     other = group->members[1].baton;
     ASSERT_OK(baton_put(one, "app/there", "1", 1, 0, 0, failure));
@@ -674,6 +672,32 @@ static void watchers_hear_what_is_there_and_each_change(void **state)
     assert_int_equal(watched.changes, 52);
 }
 
+static void values_outlive_the_members(void **state)
+{
+    struct group *group = *state;
+    struct baton_value *value;
+
+    if (!tested->keeps_state) {
+        skip();
+    }
+    for (int round = 0; round < 3; round++) {
+        char text[32];
+        group_open_all(group);
+        if (round > 0) {
+            ASSERT_OK(baton_get(group->members[round].baton, "app/kept", &value, failure));
+            snprintf(text, sizeof(text), "round %d", round - 1);
+            assert_string_equal(value->data, text);
+            baton_values_free(value, 1);
+        }
+        snprintf(text, sizeof(text), "round %d", round);
+        ASSERT_OK(baton_put(group->members[0].baton, "app/kept", text, strlen(text),
+                            BATON_ANY_REVISION, 0, failure));
+        for (int i = 0; i < GROUP_NODES; i++) {
+            group_close(group, i);
+        }
+    }
+}
+
 static void what_is_too_big_is_refused_whole(void **state)
 {
     struct group *group = *state;
@@ -685,7 +709,7 @@ static void what_is_too_big_is_refused_whole(void **state)
     if (!tested->has_state) {
         skip();
     }
-    group_open(group, 0, true, false);
+    group_open_all(group);
     data = calloc(1, bytes);
     assert_non_null(data);
     assert_int_equal(baton_put(group->members[0].baton, "big", data, bytes, 0, 0, &error),
@@ -795,6 +819,7 @@ int main(int argc, char **argv)
         CASE(values_are_set_compared_and_forgotten),
         CASE(lists_are_sorted_and_of_the_prefix),
         CASE(watchers_hear_what_is_there_and_each_change),
+        CASE(values_outlive_the_members),
         CASE(what_is_too_big_is_refused_whole),
         CASE(messages_reach_all_who_subscribed),
         CASE(many_elections_are_independent),

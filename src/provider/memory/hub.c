@@ -43,7 +43,7 @@ struct hub *hub_join(const char *name)
 
 static void hub_free(struct hub *hub)
 {
-    keys_free(hub);
+    hub_keys_free(hub);
     while (hub->contests) {
         struct contest *contest = hub->contests;
         hub->contests = contest->next;

@@ -155,8 +155,8 @@ int memory_subscribe(struct provider *provider, const char *channel, provider_me
                      void *userdata, struct baton_error *reterr);
 void memory_unsubscribe(struct provider *provider, const char *channel, void *userdata);
 /* Under the lock: what has outlived its lifetime goes, and its watchers are told. */
-void keys_expire(struct hub *hub, instant now);
-void keys_free(struct hub *hub);
+void hub_keys_expire(struct hub *hub, instant now);
+void hub_keys_free(struct hub *hub);
 /* On the memory's loop, without the lock. */
 void readers_tell(struct memory *memory, const struct letter *letter);
 void readers_end(struct memory *memory);

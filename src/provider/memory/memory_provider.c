@@ -198,7 +198,7 @@ static void on_expiry(uv_timer_t *timer)
     struct memory *memory = timer->data;
 
     enter(memory->hub);
-    keys_expire(memory->hub, clock_now());
+    hub_keys_expire(memory->hub, clock_now());
     leave(memory->hub);
     expiry_rearm(memory);
 }

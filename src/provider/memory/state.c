@@ -207,14 +207,14 @@ static void key_free(struct hub *hub, struct key *key)
     free(key);
 }
 
-void keys_free(struct hub *hub)
+void hub_keys_free(struct hub *hub)
 {
     while (hub->keys) {
         key_free(hub, hub->keys);
     }
 }
 
-void keys_expire(struct hub *hub, instant now)
+void hub_keys_expire(struct hub *hub, instant now)
 {
     struct key *next;
 
@@ -256,7 +256,7 @@ static struct key *key_find(struct hub *hub, const char *name)
 {
     struct key *key;
 
-    keys_expire(hub, clock_now());
+    hub_keys_expire(hub, clock_now());
     HASH_FIND_STR(hub->keys, name, key);
     return key;
 }
@@ -389,7 +389,7 @@ static int take_listing(struct hub *hub, const char *prefix, bool exact, struct 
     struct key *key;
     bool is_whole = true;
 
-    keys_expire(hub, clock_now());
+    hub_keys_expire(hub, clock_now());
     /* What a macro of uthash takes out is not reachable from the head: the analyzer cannot tell. */
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     *ret = (struct listing){.values = calloc(HASH_COUNT(hub->keys) + 1, sizeof(*ret->values))};

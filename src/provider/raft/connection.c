@@ -74,15 +74,21 @@ void connection_send_message(struct node *node, const struct raft_message *messa
     }
 }
 
-void connection_send_text(struct node *node, raft_id to, enum frame_type type, uint64_t id,
-                          const char *text)
+void connection_send_bytes(struct node *node, raft_id to, enum frame_type type, uint64_t id,
+                           const void *data, size_t bytes)
 {
     struct connection *connection = way_to(node, to);
 
     if (connection) {
-        frame_put_text(&node->output, node->cluster, type, id, text, strlen(text));
+        frame_put_text(&node->output, node->cluster, type, id, data, bytes);
         flush(connection);
     }
+}
+
+void connection_send_text(struct node *node, raft_id to, enum frame_type type, uint64_t id,
+                          const char *text)
+{
+    connection_send_bytes(node, to, type, id, text, strlen(text));
 }
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
@@ -237,6 +243,16 @@ static int take_frame(struct connection *connection, struct frame *frame)
     case FRAME_REPLY:
         if (is_known) {
             request_reply(node, frame);
+        }
+        break;
+    case FRAME_ORDER:
+        if (is_known) {
+            state_receive_order(node, connection->id, frame);
+        }
+        break;
+    case FRAME_REFUSED:
+        if (is_known) {
+            state_receive_refusal(node, frame);
         }
         break;
     case FRAME_MESSAGE:

@@ -163,9 +163,12 @@ static int take_payload(struct frame *ret, struct frame_scratch *scratch, unsign
         break;
     case FRAME_REQUEST:
     case FRAME_REPLY:
+    case FRAME_ORDER:
+    case FRAME_REFUSED:
         ret->request_id = reader_u64(reader);
         ret->text_bytes = reader->bytes;
         reader->failed |= ret->text_bytes > FRAME_TEXT_MAX && type == FRAME_REQUEST;
+        reader->failed |= ret->text_bytes > FRAME_ORDER_MAX;
         ret->text = reader_take(reader, reader->bytes);
         break;
     default:

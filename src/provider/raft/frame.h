@@ -25,6 +25,7 @@ enum {
     FRAME_BYTES_MAX = 2 * 1024 * 1024,
     FRAME_ENTRIES_MAX = 65536,
     FRAME_TEXT_MAX = 4096,
+    FRAME_ORDER_MAX = 256 * 1024,
 };
 
 enum frame_type {
@@ -34,6 +35,8 @@ enum frame_type {
     FRAME_PINNED = 4,
     FRAME_REQUEST = 5, /* of an operator, for the leader: JSON */
     FRAME_REPLY = 6,
+    FRAME_ORDER = 7,   /* for the leader's log, see keys.h */
+    FRAME_REFUSED = 8, /* that order was not taken */
     FRAME_MESSAGE = 16,
 };
 
@@ -59,7 +62,7 @@ struct frame {
     enum frame_type type;
     struct greeting greeting;
     struct raft_message message; /* from, to, incarnation: for the caller to fill in */
-    const void *text;            /* REQUEST, REPLY */
+    const void *text;            /* REQUEST, REPLY, ORDER, REFUSED */
     size_t text_bytes;
     uint64_t request_id;
     const void *whole; /* CERTIFICATE */

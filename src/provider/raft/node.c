@@ -82,6 +82,10 @@ static void perform(struct node *node, const struct raft_update *update)
     }
     if (r == BATON_OK) {
         send_messages(node, update, true);
+        state_apply(node, update);
+        if (update->install && update->install->index > applied) {
+            applied = update->install->index;
+        }
     }
     memcpy(events, update->events, event_count * sizeof(events[0]));
 
@@ -98,11 +102,17 @@ static void perform(struct node *node, const struct raft_update *update)
         struct raft_input input = {.type = RAFT_IN_WRITTEN, .write_id = written};
         (void)node_step(node, &input);
     }
+    if (node->state_is_lost) {
+        (void)error_set(&error, BATON_ENOMEM, "out of memory for the group's state");
+        fail_storage(node, BATON_ENOMEM, &error);
+        return;
+    }
     if (applied > node->applied) {
         struct raft_input input = {.type = RAFT_IN_APPLIED, .index = applied};
         node->applied = applied;
         (void)node_step(node, &input);
     }
+    state_applied(node, node->applied);
 }
 
 int node_step(struct node *node, const struct raft_input *input)
@@ -118,5 +128,8 @@ int node_step(struct node *node, const struct raft_input *input)
     perform(node, update);
     node->depth--;
     event_tell(node);
+    if (node->depth == 0) {
+        state_tell(node);
+    }
     return r;
 }

@@ -3,7 +3,8 @@
  *                     ┌───────────── node.c ─────────────┐
  *   connection.c ───▶ │ input ─▶ raft_step ─▶ update     │ ───▶ lease cell, connection.c, storage
  *   proof.c      ───▶ │ (messages, writes, events)       │ ───▶ event.c ─▶ who campaigns
- *   request.c    ───▶ └──────────────────────────────────┘
+ *   request.c,   ───▶ └──────────────────────────────────┘
+ *   state.c                                ◀─── committed orders
  *
  * Inner header: for the files of this folder.
  */
@@ -14,6 +15,7 @@
 #include "net/stream.h"
 #include "net/tls.h"
 #include "provider/raft/frame.h"
+#include "provider/raft/keys.h"
 #include "provider/raft/options.h"
 #include "provider/raft/raft_provider.h"
 #include "provider/raft/storage.h"
@@ -57,6 +59,7 @@ struct node_counters {
 };
 
 struct node;
+struct node_state; /* state.c */
 struct guardian;
 
 /* What is known of another process of the group, by its latest greeting. */
@@ -158,6 +161,9 @@ struct node {
     struct victims victims;    /* who dies before this node is certified dead */
     bool has_victims;
 
+    struct node_state *state; /* NULL before the first campaign, and after the end */
+    bool state_is_lost;       /* out of memory while carrying out what the group decided */
+
     struct node_election *election;
     struct node_request *requests;
     uint64_t next_request;
@@ -191,6 +197,8 @@ void connection_close_all(struct node *node);
 void connection_send_message(struct node *node, const struct raft_message *message);
 void connection_send_text(struct node *node, raft_id to, enum frame_type type, uint64_t id,
                           const char *text);
+void connection_send_bytes(struct node *node, raft_id to, enum frame_type type, uint64_t id,
+                           const void *data, size_t bytes);
 void connection_send_bare(struct connection *connection, enum frame_type type);
 /* Makes the links fit the configuration in force. */
 void connection_follow_membership(struct node *node);
@@ -219,6 +227,28 @@ void event_push(struct node *node, const struct baton_event *event);
 void event_tell(struct node *node);
 void event_error(struct node *node, int code, const struct baton_error *error);
 void event_member_of(const struct node *node, raft_id id, struct baton_member *ret);
+
+/* state.c. The first ones with the life of the node, the next with each update of the core. */
+int state_begin(struct node *node, const struct raft_snapshot *snapshot,
+                struct baton_error *reterr);
+void state_end(struct node *node);
+void state_apply(struct node *node, const struct raft_update *update);
+void state_applied(struct node *node, raft_index applied);
+void state_tell(struct node *node);
+void state_snapshot(const struct node *node, struct buffer *buffer);
+void state_receive_order(struct node *node, raft_id from, const struct frame *frame);
+void state_receive_refusal(struct node *node, const struct frame *frame);
+/* Functions of the provider. */
+int state_get(struct provider *provider, const char *key, provider_values_cb done, void *userdata,
+              struct baton_error *reterr);
+int state_list(struct provider *provider, const char *prefix, provider_values_cb done,
+               void *userdata, struct baton_error *reterr);
+int state_put(struct provider *provider, const char *key, const void *data, size_t bytes,
+              uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+              struct baton_error *reterr);
+int state_watch(struct provider *provider, const char *prefix, provider_values_cb on_change,
+                void *userdata, struct baton_error *reterr);
+void state_unwatch(struct provider *provider, const char *prefix, void *userdata);
 
 /* request.c */
 int request_operate(struct node *node, const char *what, const struct baton_member *member,

@@ -99,6 +99,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     stop_election(node);
     event_tell(node);
     request_fail_all(node, BATON_ECANCELED);
+    state_end(node);
     node->is_closed = true;
     node->closed = closed;
     node->closed_userdata = userdata;
@@ -138,7 +139,15 @@ static void on_checkpoint(uv_timer_t *timer)
     if (status.applied_index >= status.first_index + NODE_COMPACT_ENTRIES) {
         struct raft_input compact = {.type = RAFT_IN_COMPACT,
                                      .compact = {.index = status.applied_index}};
-        (void)node_step(node, &compact);
+        struct buffer state;
+        buffer_init(&state, 2 * (size_t)KEYS_ALL_MAX);
+        state_snapshot(node, &state);
+        compact.compact.data = state.data;
+        compact.compact.bytes = state.bytes;
+        if (!state.failed) {
+            (void)node_step(node, &compact);
+        }
+        buffer_fini(&state);
     }
     if (!status.storage_failed && storage_checkpoint(node->storage, &error) != BATON_OK) {
         struct raft_input failed = {.type = RAFT_IN_STORAGE_FAILED};
@@ -192,6 +201,9 @@ static int begin_core(struct node *node, struct baton_error *reterr)
         (void)error_wrap(reterr, "data directory %s", node->options.data);
     }
     node->applied = loaded.snapshot.index;
+    if (r == BATON_OK) {
+        r = state_begin(node, &loaded.snapshot, reterr);
+    }
     storage_loaded_fini(&loaded);
     return r;
 }
@@ -417,7 +429,7 @@ static int raft_member_remove(struct provider_election *election, const char *id
 const struct provider_ops raft_provider_ops = {
     .scheme = "raft",
     .summary = "peers elect among themselves, with no outside service",
-    .features = PROVIDER_MEMBERS | PROVIDER_OPERATE,
+    .features = PROVIDER_MEMBERS | PROVIDER_OPERATE | PROVIDER_STATE,
     .open = raft_open,
     .close = raft_close,
     .campaign = raft_campaign,
@@ -428,4 +440,9 @@ const struct provider_ops raft_provider_ops = {
     .members = raft_members,
     .member_add = raft_member_add,
     .member_remove = raft_member_remove,
+    .get = state_get,
+    .list = state_list,
+    .put = state_put,
+    .watch = state_watch,
+    .unwatch = state_unwatch,
 };

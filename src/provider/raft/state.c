@@ -1,0 +1,732 @@
+/* Reading and writing the replicated keys: what waits for the log, and who hears of changes.
+ *
+ *   put    order ─▶ leader proposes ─▶ committed ─▶ every node carries it out; the asker's own
+ *                                                   carrying out is the answer
+ *   get    read index ─▶ applied up to there ─▶ answered from this node's keys
+ *
+ * A leader that falls may take an order with it: then nobody answers, and the deadline does, with
+ * "it may still be carried out".
+ */
+#include "provider/raft/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATIENCE_MS = 10000, RETRY_MS = 20, EXPIRE_RETRY_MS = 200 };
+
+enum task_kind { TASK_READ, TASK_LIST, TASK_WRITE };
+
+/* One question of this node that has no answer yet. */
+struct state_task {
+    struct state_task *next;
+    uint64_t id;
+    enum task_kind kind;
+    instant deadline;
+    provider_values_cb on_values;
+    provider_done_cb on_done;
+    void *userdata;
+    raft_index index; /* of a read: serve it when this is applied; 0: not known yet */
+    bool is_answered;
+    int code;
+    struct baton_error error;
+    bool is_sent; /* a leader has the order, or had it */
+    size_t bytes; /* of the order */
+    char name[KEYS_NAME_MAX + 1];
+    uint8_t order[]; /* TASK_WRITE */
+};
+
+struct state_watch {
+    struct state_watch *next;
+    char *prefix;
+    provider_values_cb on_change;
+    void *userdata;
+    bool is_gone; /* freed when nothing is being told */
+};
+
+struct state_change {
+    struct state_change *next;
+    char *name;
+    void *data; /* NULL: deleted */
+    size_t bytes;
+    uint64_t revision;
+};
+
+struct node_state {
+    struct node *node;
+    struct keys *keys;
+    struct state_task *tasks;
+    struct state_watch *watches;
+    struct state_change *changes_first, **changes_last;
+    uv_timer_t timer;
+    bool is_telling;
+};
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static void on_timer(uv_timer_t *timer);
+
+int state_begin(struct node *node, const struct raft_snapshot *snapshot, struct baton_error *reterr)
+{
+    struct node_state *state = calloc(1, sizeof(*state));
+    int code = BATON_ENOMEM;
+
+    if (state && (state->keys = keys_new())) {
+        code = keys_restore(state->keys, snapshot->data, snapshot->bytes, clock_now());
+    }
+    if (code != BATON_OK) {
+        if (state) {
+            keys_free(state->keys);
+            free(state);
+        }
+        return error_set(reterr, code, "data directory %s: the state in its snapshot is damaged",
+                         node->options.data);
+    }
+    state->node = node;
+    state->changes_last = &state->changes_first;
+    (void)uv_timer_init(node->loop, &state->timer);
+    state->timer.data = state;
+    node->state = state;
+    return BATON_OK;
+}
+
+static void drop_changes(struct node_state *state)
+{
+    while (state->changes_first) {
+        struct state_change *change = state->changes_first;
+        state->changes_first = change->next;
+        free(change->name);
+        free(change->data);
+        free(change);
+    }
+    state->changes_last = &state->changes_first;
+}
+
+static void sweep_watches(struct node_state *state)
+{
+    struct state_watch **at = &state->watches;
+
+    while (*at) {
+        struct state_watch *watch = *at;
+        if (watch->is_gone) {
+            *at = watch->next;
+            free(watch->prefix);
+            free(watch);
+        } else {
+            at = &watch->next;
+        }
+    }
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct node_state *state = handle->data;
+    struct node *node = state->node;
+
+    sweep_watches(state);
+    keys_free(state->keys);
+    free(state);
+    node_release(node);
+}
+
+static void finish(struct state_task *task, int code)
+{
+    struct baton_error error;
+
+    (void)error_set(&error, code, "%s",
+                    task->error.message[0] ? task->error.message : baton_strerror(code));
+    if (task->on_done) {
+        task->on_done(task->userdata, code, &error);
+    } else {
+        task->on_values(task->userdata, code, NULL, 0);
+    }
+    free(task);
+}
+
+void state_end(struct node *node)
+{
+    struct node_state *state = node->state;
+
+    if (!state) {
+        return;
+    }
+    while (state->tasks) {
+        struct state_task *task = state->tasks;
+        state->tasks = task->next;
+        finish(task, BATON_ECANCELED);
+    }
+    for (struct state_watch *watch = state->watches; watch; watch = watch->next) {
+        watch->is_gone = true; /* the end may have come from inside one of them */
+    }
+    drop_changes(state);
+    node->state = NULL;
+    node->open_handles++;
+    uv_close((uv_handle_t *)&state->timer, on_timer_closed);
+}
+
+/* ---- Changes that are to be told ------------------------------------------------------------- */
+
+static bool begins_with(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_watched(const struct node_state *state, const char *name)
+{
+    const struct state_watch *watch = state->watches;
+
+    while (watch && !begins_with(name, watch->prefix)) {
+        watch = watch->next;
+    }
+    return watch != NULL;
+}
+
+static void note_change(struct node_state *state, const char *name, const struct keys_value *value)
+{
+    struct state_change *change = is_watched(state, name) ? calloc(1, sizeof(*change)) : NULL;
+
+    if (!change) {
+        return;
+    }
+    change->name = strdup(name);
+    change->data = value->data ? malloc(value->bytes + 1) : NULL;
+    change->bytes = value->bytes;
+    change->revision = value->revision;
+    if (!change->name || (value->data && !change->data)) {
+        free(change->name);
+        free(change->data);
+        free(change);
+        return;
+    }
+    if (value->bytes > 0) {
+        memcpy(change->data, value->data, value->bytes);
+    }
+    *state->changes_last = change;
+    state->changes_last = &change->next;
+}
+
+static void tell_change(struct node_state *state, const struct state_change *change)
+{
+    struct provider_value value = {.key = change->name,
+                                   .data = change->data,
+                                   .bytes = change->bytes,
+                                   .revision = change->revision};
+
+    for (struct state_watch *watch = state->watches; watch; watch = watch->next) {
+        if (!watch->is_gone && begins_with(change->name, watch->prefix)) {
+            watch->on_change(watch->userdata, BATON_OK, &value, 1);
+        }
+    }
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+static struct state_task *find_task(struct node_state *state, uint64_t id)
+{
+    struct state_task *task = state->tasks;
+
+    while (task && task->id != id) {
+        task = task->next;
+    }
+    return task;
+}
+
+static void answer(struct state_task *task, int code)
+{
+    if (!task->is_answered) {
+        task->is_answered = true;
+        task->code = code;
+    }
+}
+
+struct listing {
+    struct provider_value *values; /* one block: the values, then their names and data */
+    size_t count;
+};
+
+static const struct keys_value *next_of(const struct node_state *state, bool is_list,
+                                        const char *name, const struct keys_value *prev)
+{
+    if (is_list) {
+        return keys_next(state->keys, name, prev);
+    }
+    return prev ? NULL : keys_find(state->keys, name);
+}
+
+/* Copies: a callback may write, and the keys change under it. */
+static int collect(const struct node_state *state, bool is_list, const char *name,
+                   struct listing *ret)
+{
+    const struct keys_value *value = NULL;
+    size_t bytes = sizeof(*ret->values);
+    size_t count = 0;
+    char *space;
+
+    while ((value = next_of(state, is_list, name, value))) {
+        bytes += sizeof(*ret->values) + strlen(value->name) + value->bytes + 2;
+        count++;
+    }
+    *ret = (struct listing){.values = malloc(bytes)};
+    if (!ret->values) {
+        return BATON_ENOMEM;
+    }
+    space = (char *)(ret->values + count);
+    while ((value = next_of(state, is_list, name, value))) {
+        size_t name_bytes = strlen(value->name) + 1;
+        ret->values[ret->count++] = (struct provider_value){.key = space,
+                                                            .data = space + name_bytes,
+                                                            .bytes = value->bytes,
+                                                            .revision = value->revision};
+        memcpy(space, value->name, name_bytes);
+        memcpy(space + name_bytes, value->data, value->bytes + 1); /* with its NUL */
+        space += name_bytes + value->bytes + 1;
+    }
+    return BATON_OK;
+}
+
+static void tell_answer(struct node_state *state, struct state_task *task)
+{
+    struct listing listing;
+
+    if (task->kind != TASK_WRITE && task->code == BATON_OK) {
+        task->code = collect(state, task->kind == TASK_LIST, task->name, &listing);
+        if (task->code == BATON_OK) {
+            task->on_values(task->userdata, BATON_OK, listing.values, listing.count);
+            free(listing.values);
+            free(task);
+            return;
+        }
+    }
+    finish(task, task->code);
+}
+
+static struct state_task *take_answered(struct node_state *state)
+{
+    for (struct state_task **at = &state->tasks; *at; at = &(*at)->next) {
+        struct state_task *task = *at;
+        if (task->is_answered) {
+            *at = task->next;
+            return task;
+        }
+    }
+    return NULL;
+}
+
+/* When no step is under way. */
+void state_tell(struct node *node)
+{
+    struct node_state *state = node->state;
+    struct state_change *change;
+    struct state_task *task;
+
+    if (!state || state->is_telling) {
+        return;
+    }
+    state->is_telling = true;
+    while (node->state && (change = state->changes_first)) {
+        state->changes_first = change->next;
+        if (!change->next) {
+            state->changes_last = &state->changes_first;
+        }
+        tell_change(state, change);
+        free(change->name);
+        free(change->data);
+        free(change);
+    }
+    while (node->state && (task = take_answered(state))) {
+        tell_answer(state, task);
+    }
+    state->is_telling = false;
+    sweep_watches(state);
+}
+
+/* ---- The timer: for what nobody answered, and for lifetimes ------------------------------------
+ */
+
+static void rearm(struct node_state *state)
+{
+    const struct keys_value *first = keys_first_to_expire(state->keys);
+    uint64_t ms = UINT64_MAX;
+
+    if (first) {
+        span left = instant_since(first->expires, clock_now());
+        ms = left.ns > 0 ? (uint64_t)left.ns / 1000000 + 1 : EXPIRE_RETRY_MS;
+    }
+    if (state->tasks && ms > RETRY_MS) {
+        ms = RETRY_MS;
+    }
+    if (ms == UINT64_MAX) {
+        (void)uv_timer_stop(&state->timer);
+    } else if (!uv_is_active((uv_handle_t *)&state->timer) ||
+               uv_timer_get_due_in(&state->timer) > ms) {
+        /* Never later than it is: many questions in a row must not push it before them. */
+        (void)uv_timer_start(&state->timer, on_timer, ms, 0);
+    }
+}
+
+/* ---- What the log brings --------------------------------------------------------------------- */
+
+static void carry_out(struct node_state *state, const struct raft_entry *entry, raft_index index)
+{
+    struct node *node = state->node;
+    struct keys_order order;
+    struct keys_value changed;
+    struct state_task *task;
+    char name[KEYS_NAME_MAX + 1];
+    int code;
+
+    if (keys_decode(&order, entry->data, entry->bytes) != BATON_OK) {
+        return; /* of a later version: the same bytes are skipped by all that do not know them */
+    }
+    code = keys_carry_out(state->keys, &order, index, clock_now(), &changed);
+    (void)snprintf(name, sizeof(name), "%.*s", (int)order.name_bytes, order.name);
+    if (code == BATON_OK && changed.revision == index) {
+        note_change(state, name, &changed);
+    }
+    task = order.node == node->id ? find_task(state, order.request) : NULL;
+    if (task && code == BATON_ECONFLICT) {
+        (void)error_set(&task->error, code,
+                        "key \"%.60s\": is at revision %llu, not at %llu; read it again", name,
+                        (unsigned long long)changed.revision, (unsigned long long)order.revision);
+    }
+    if (task) {
+        answer(task, code);
+    }
+    node->state_is_lost |= code == BATON_ENOMEM;
+}
+
+static void install(struct node_state *state, const struct raft_snapshot *snapshot)
+{
+    struct keys *before = state->keys;
+    struct keys *after = keys_new();
+    const struct keys_value *value = NULL;
+
+    if (!after || keys_restore(after, snapshot->data, snapshot->bytes, clock_now()) != BATON_OK) {
+        keys_free(after);
+        state->node->state_is_lost = true;
+        return;
+    }
+    state->keys = after;
+    while ((value = keys_next(before, "", value))) {
+        if (!keys_find(after, value->name)) {
+            struct keys_value gone = {.revision = snapshot->index};
+            note_change(state, value->name, &gone);
+        }
+    }
+    while ((value = keys_next(after, "", value))) {
+        const struct keys_value *old = keys_find(before, value->name);
+        if (!old || old->revision != value->revision) {
+            note_change(state, value->name, value);
+        }
+    }
+    keys_free(before);
+}
+
+void state_apply(struct node *node, const struct raft_update *update)
+{
+    struct node_state *state = node->state;
+
+    if (!state) {
+        return;
+    }
+    if (update->install) {
+        install(state, update->install);
+    }
+    for (size_t i = 0; i < update->apply_count; i++) {
+        if (update->apply[i].kind == RAFT_ENTRY_DATA) {
+            carry_out(state, &update->apply[i], update->apply_first + i);
+        }
+    }
+    if (update->install || update->apply_count > 0) {
+        rearm(state);
+    }
+    for (size_t i = 0; i < update->read_count; i++) {
+        struct state_task *task = find_task(state, update->reads[i].context);
+        if (task) {
+            task->index = update->reads[i].index; /* 0: refused; asked again by the timer */
+        }
+    }
+}
+
+void state_applied(struct node *node, raft_index applied)
+{
+    for (struct state_task *task = node->state ? node->state->tasks : NULL; task;
+         task = task->next) {
+        if (task->kind != TASK_WRITE && task->index > 0 && task->index <= applied) {
+            answer(task, BATON_OK);
+        }
+    }
+}
+
+void state_snapshot(const struct node *node, struct buffer *buffer)
+{
+    if (node->state) {
+        keys_snapshot(node->state->keys, buffer);
+    }
+}
+
+/* ---- Asking ---------------------------------------------------------------------------------- */
+
+static int propose(struct node *node, const void *order, size_t bytes)
+{
+    struct raft_input input = {.type = RAFT_IN_PROPOSE, .propose = {.data = order, .bytes = bytes}};
+    return node_step(node, &input);
+}
+
+/* To the leader, which is this node or another. An order is handed over once: it may be carried out
+ * even if no answer comes. */
+static void ask(struct node_state *state, struct state_task *task)
+{
+    struct node *node = state->node;
+    struct raft_status status;
+
+    raft_get_status(node->raft, &status);
+    if (task->kind != TASK_WRITE) {
+        if (task->index == 0) {
+            struct raft_input input = {.type = RAFT_IN_READ,
+                                       .read = {.context = task->id, .by_lease = true}};
+            (void)node_step(node, &input);
+        }
+    } else if (!task->is_sent && status.role == RAFT_LEADER) {
+        task->is_sent = propose(node, task->order, task->bytes) == BATON_OK;
+    } else if (!task->is_sent && status.leader != RAFT_NOBODY &&
+               connection_is_up(node, status.leader)) {
+        task->is_sent = true;
+        connection_send_bytes(node, status.leader, FRAME_ORDER, task->id, task->order, task->bytes);
+    }
+}
+
+void state_receive_order(struct node *node, raft_id from, const struct frame *frame)
+{
+    struct keys_order order;
+
+    if (!node->state || keys_decode(&order, frame->text, frame->text_bytes) != BATON_OK ||
+        propose(node, frame->text, frame->text_bytes) != BATON_OK) {
+        connection_send_bytes(node, from, FRAME_REFUSED, frame->request_id, "", 0);
+    }
+}
+
+/* It will certainly not be carried out, so it may be asked again. */
+void state_receive_refusal(struct node *node, const struct frame *frame)
+{
+    struct state_task *task = node->state ? find_task(node->state, frame->request_id) : NULL;
+
+    if (task) {
+        task->is_sent = false;
+    }
+}
+
+static void expire_keys(struct node_state *state)
+{
+    struct node *node = state->node;
+    const struct keys_value *value = keys_first_to_expire(state->keys);
+    struct raft_status status;
+
+    raft_get_status(node->raft, &status);
+    if (value && status.role == RAFT_LEADER && !instant_before(clock_now(), value->expires)) {
+        struct keys_order order = {
+            .revision = value->revision, .name = value->name, .name_bytes = strlen(value->name)};
+        struct buffer bytes;
+        buffer_init(&bytes, KEYS_ORDER_MAX);
+        keys_encode(&bytes, &order);
+        if (!bytes.failed) {
+            (void)propose(node, bytes.data, bytes.bytes);
+        }
+        buffer_fini(&bytes);
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct node_state *state = timer->data;
+    struct node *node = state->node;
+    instant now = clock_now();
+
+    node->depth++; /* answers come at the end, when no list is being walked */
+    for (struct state_task *task = state->tasks; task; task = task->next) {
+        if (instant_before(now, task->deadline)) {
+            ask(state, task);
+        } else {
+            (void)error_set(&task->error, BATON_ETIMEDOUT,
+                            "key \"%.60s\": the group did not answer in time%s", task->name,
+                            task->kind == TASK_WRITE ? "; it may still be carried out" : "");
+            answer(task, BATON_ETIMEDOUT);
+        }
+    }
+    expire_keys(state);
+    node->depth--;
+    event_tell(node);
+    state_tell(node);
+    if (node->state) {
+        rearm(state);
+    }
+}
+
+/* The first answer may come before this returns. */
+static int submit(struct node *node, struct state_task *task)
+{
+    struct node_state *state = node->state;
+
+    task->id = ++node->next_request;
+    task->deadline = instant_add(clock_now(), SPAN_MS(PATIENCE_MS));
+    if (task->kind == TASK_WRITE) {
+        struct keys_order order;
+        struct buffer bytes;
+        (void)keys_decode(&order, task->order, task->bytes);
+        order.node = node->id;
+        order.request = task->id;
+        buffer_init(&bytes, KEYS_ORDER_MAX);
+        keys_encode(&bytes, &order);
+        if (bytes.failed) {
+            buffer_fini(&bytes);
+            free(task);
+            return BATON_ENOMEM;
+        }
+        memcpy(task->order, bytes.data, bytes.bytes);
+        buffer_fini(&bytes);
+    }
+    task->next = state->tasks;
+    state->tasks = task;
+    node->depth++;
+    ask(state, task);
+    state_applied(node, node->applied);
+    node->depth--;
+    event_tell(node);
+    state_tell(node);
+    if (node->state) {
+        rearm(state);
+    }
+    return BATON_OK;
+}
+
+static int check(const struct node *node, const char *key, size_t bytes, struct baton_error *reterr)
+{
+    if (!node->state) {
+        return error_set(reterr, BATON_EUNAVAILABLE,
+                         "key \"%.60s\": the group has state once this node takes part in its "
+                         "election",
+                         key);
+    }
+    if (strlen(key) > KEYS_NAME_MAX || bytes > KEYS_VALUE_MAX) {
+        return error_set(reterr, BATON_ETOOBIG,
+                         "key \"%.40s\": %zu bytes under a name of %zu; at most %d under %d are "
+                         "taken",
+                         key, bytes, strlen(key), KEYS_VALUE_MAX, KEYS_NAME_MAX);
+    }
+    return BATON_OK;
+}
+
+static int read_state(struct provider *provider, enum task_kind kind, const char *name,
+                      provider_values_cb done, void *userdata, struct baton_error *reterr)
+{
+    struct node *node = (struct node *)provider;
+    struct state_task *task;
+    int code = check(node, name, 0, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    task = calloc(1, sizeof(*task));
+    if (!task) {
+        return error_set(reterr, BATON_ENOMEM, "key \"%.60s\": out of memory", name);
+    }
+    task->kind = kind;
+    task->on_values = done;
+    task->userdata = userdata;
+    (void)snprintf(task->name, sizeof(task->name), "%s", name);
+    return submit(node, task);
+}
+
+int state_get(struct provider *provider, const char *key, provider_values_cb done, void *userdata,
+              struct baton_error *reterr)
+{
+    return read_state(provider, TASK_READ, key, done, userdata, reterr);
+}
+
+int state_list(struct provider *provider, const char *prefix, provider_values_cb done,
+               void *userdata, struct baton_error *reterr)
+{
+    return read_state(provider, TASK_LIST, prefix, done, userdata, reterr);
+}
+
+int state_put(struct provider *provider, const char *key, const void *data, size_t bytes,
+              uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+              struct baton_error *reterr)
+{
+    struct node *node = (struct node *)provider;
+    struct keys_order order = {.revision = revision,
+                               .lifetime = lifetime,
+                               .name = key,
+                               .name_bytes = strlen(key),
+                               .data = data,
+                               .bytes = data ? bytes : 0};
+    struct state_task *task = NULL;
+    struct buffer encoded;
+    int code = check(node, key, bytes, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    buffer_init(&encoded, KEYS_ORDER_MAX);
+    keys_encode(&encoded, &order);
+    if (!encoded.failed) {
+        task = calloc(1, sizeof(*task) + encoded.bytes);
+    }
+    if (task) {
+        task->kind = TASK_WRITE;
+        task->on_done = done;
+        task->userdata = userdata;
+        task->bytes = encoded.bytes;
+        (void)snprintf(task->name, sizeof(task->name), "%s", key);
+        memcpy(task->order, encoded.data, encoded.bytes);
+    }
+    buffer_fini(&encoded);
+    code = task ? submit(node, task) : BATON_ENOMEM;
+    return code == BATON_OK ? code : error_set(reterr, code, "key \"%.60s\": out of memory", key);
+}
+
+int state_watch(struct provider *provider, const char *prefix, provider_values_cb on_change,
+                void *userdata, struct baton_error *reterr)
+{
+    struct node *node = (struct node *)provider;
+    struct state_watch *watch;
+    struct listing listing;
+    int code = check(node, prefix, 0, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    watch = calloc(1, sizeof(*watch));
+    if (!watch || !(watch->prefix = strdup(prefix)) ||
+        collect(node->state, true, prefix, &listing) != BATON_OK) {
+        if (watch) {
+            free(watch->prefix);
+        }
+        free(watch);
+        return error_set(reterr, BATON_ENOMEM, "keys \"%.60s\": out of memory", prefix);
+    }
+    watch->on_change = on_change;
+    watch->userdata = userdata;
+    watch->next = node->state->watches;
+    node->state->watches = watch;
+    on_change(userdata, BATON_OK, listing.values, listing.count);
+    free(listing.values);
+    return BATON_OK;
+}
+
+void state_unwatch(struct provider *provider, const char *prefix, void *userdata)
+{
+    struct node *node = (struct node *)provider;
+
+    if (!node->state) {
+        return;
+    }
+    for (struct state_watch *watch = node->state->watches; watch; watch = watch->next) {
+        if (!watch->is_gone && watch->userdata == userdata && strcmp(watch->prefix, prefix) == 0) {
+            watch->is_gone = true;
+            break;
+        }
+    }
+    if (!node->state->is_telling) {
+        sweep_watches(node->state);
+    }
+}
