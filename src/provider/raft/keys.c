@@ -113,11 +113,12 @@ static size_t place_of(const struct keys *keys, const char *name, size_t bytes, 
 static struct keys_value *value_new(const struct keys_order *order, uint64_t revision, instant now)
 {
     struct keys_value *value = malloc(sizeof(*value) + order->name_bytes + order->bytes + 2);
-    char *space = (char *)(value + 1);
+    char *space;
 
     if (!value) {
         return NULL;
     }
+    space = (char *)(value + 1);
     memcpy(space, order->name, order->name_bytes);
     space[order->name_bytes] = '\0';
     *value = (struct keys_value){
@@ -146,7 +147,7 @@ static int make_room(struct keys *keys)
     if (keys->count < keys->capacity) {
         return BATON_OK;
     }
-    grown = realloc(keys->all, wanted * sizeof(*grown));
+    grown = realloc(keys->all, wanted * sizeof(void *));
     if (!grown) {
         return BATON_ENOMEM;
     }
@@ -167,7 +168,7 @@ static int set(struct keys *keys, size_t at, bool found, const struct keys_order
         keys->bytes -= weight_of(keys->all[at]);
         free(keys->all[at]);
     } else {
-        memmove(&keys->all[at + 1], &keys->all[at], (keys->count - at) * sizeof(*keys->all));
+        memmove(&keys->all[at + 1], &keys->all[at], (keys->count - at) * sizeof(void *));
         keys->count++;
     }
     keys->all[at] = value;
@@ -180,7 +181,7 @@ static void take_out(struct keys *keys, size_t at)
     keys->bytes -= weight_of(keys->all[at]);
     free(keys->all[at]);
     keys->count--;
-    memmove(&keys->all[at], &keys->all[at + 1], (keys->count - at) * sizeof(*keys->all));
+    memmove(&keys->all[at], &keys->all[at + 1], (keys->count - at) * sizeof(void *));
 }
 
 int keys_carry_out(struct keys *keys, const struct keys_order *order, uint64_t index, instant now,
