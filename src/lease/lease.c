@@ -1,0 +1,390 @@
+#include "lease/lease.h"
+
+#include <string.h>
+
+enum { PPM = 1000000, RETRY_MIN_MS = 20, RETRY_DOUBLINGS = 6, RESIGNED_PAUSE_MS = 500 };
+
+#define MS(value) ((double)(value).ns / 1e6)
+
+void lease_settings_default(struct lease_settings *ret)
+{
+    *ret = (struct lease_settings){
+        .lease = SPAN_S(30),
+        .renew_interval = SPAN_S(10),
+        .check_interval = SPAN_S(5),
+        .answer_timeout = SPAN_S(5),
+        .spread_max = SPAN_S(2),
+        .clock_drift_ppm = 10000,
+    };
+}
+
+static span shorten(const struct lease_settings *settings, span granted)
+{
+    int64_t rho = settings->clock_drift_ppm;
+    /* Whole and rest apart, so that no product overflows; rounded down, to the safe side. */
+    int64_t whole = granted.ns / (PPM + rho);
+    int64_t rest = granted.ns % (PPM + rho);
+    return SPAN_NS(whole * (PPM - rho) + rest * (PPM - rho) / (PPM + rho));
+}
+
+int lease_settings_check(const struct lease_settings *s, struct baton_error *reterr)
+{
+    if (s->clock_drift_ppm >= PPM) {
+        return error_set(reterr, BATON_EUNSAFE, "clock drift %u ppm: must be below 1000000",
+                         s->clock_drift_ppm);
+    }
+    if (s->lease.ns < SPAN_MS(1).ns || s->lease.ns > SPAN_S(86400).ns ||
+        s->renew_interval.ns <= 0 || s->check_interval.ns <= 0 || s->answer_timeout.ns <= 0 ||
+        s->spread_max.ns < 0) {
+        return error_set(reterr, BATON_EINVAL,
+                         "lease %g ms, renew interval %g ms, check interval %g ms, answer timeout "
+                         "%g ms: each must be above 0, the lease from 1 ms to a day",
+                         MS(s->lease), MS(s->renew_interval), MS(s->check_interval),
+                         MS(s->answer_timeout));
+    }
+    if (2 * s->renew_interval.ns > shorten(s, s->lease).ns) {
+        return error_set(reterr, BATON_EINVAL,
+                         "2 x renew interval <= lease x (1 - rho) / (1 + rho) fails: 2 x %g ms > "
+                         "%g ms; one lost renewal would end every leadership",
+                         MS(s->renew_interval), MS(shorten(s, s->lease)));
+    }
+    return BATON_OK;
+}
+
+void lease_init(struct lease *lease, bool eligible, uint64_t highest)
+{
+    *lease = (struct lease){.eligible = eligible,
+                            .contenders = 1,
+                            .end = INSTANT_PAST,
+                            .next = INSTANT_NEVER,
+                            .highest = highest};
+}
+
+/* What a step goes by. */
+struct step {
+    struct lease *lease;
+    const struct lease_settings *settings;
+    instant now;
+    uint64_t random;
+    struct lease_update *update;
+};
+
+/* ---- What leaves a step ---------------------------------------------------------------------- */
+
+static struct lease_event *tell(struct step *step, enum lease_event_type type)
+{
+    struct lease_update *update = step->update;
+    uint32_t at =
+        update->event_count < LEASE_EVENTS_MAX ? update->event_count++ : LEASE_EVENTS_MAX - 1;
+    update->events[at] = (struct lease_event){.type = type, .epoch = step->lease->epoch};
+    return &update->events[at];
+}
+
+static void send(struct step *step, enum lease_command_type type, uint64_t epoch)
+{
+    struct lease *lease = step->lease;
+    struct lease_command *command = &step->update->commands[step->update->command_count++];
+
+    *command = (struct lease_command){.type = type, .request = ++lease->request, .epoch = epoch};
+    if (type == LEASE_RELEASE) {
+        /* It may arrive after what is asked later: what it gives back is never taken again. */
+        lease->highest = epoch > lease->highest ? epoch : lease->highest;
+    } else {
+        lease->is_waiting = true;
+        lease->asked_request = command->request;
+        lease->sent = step->now;
+    }
+}
+
+static void see_holder(struct step *step, uint64_t epoch)
+{
+    struct lease *lease = step->lease;
+
+    if (epoch > lease->highest) {
+        lease->highest = epoch;
+    }
+    if (lease->holder != epoch) {
+        lease->holder = epoch;
+        tell(step, LEASE_EV_HOLDER)->epoch = epoch;
+    }
+}
+
+static void lose(struct step *step, enum lease_loss loss)
+{
+    step->lease->held = false;
+    step->lease->end = INSTANT_PAST;
+    tell(step, LEASE_EV_LOST)->loss = loss;
+}
+
+/* ---- When to ask again ----------------------------------------------------------------------- */
+
+/* Over a window that grows with the number of those who could collide, and is none for one. */
+static span spread(const struct step *step)
+{
+    uint32_t others = step->lease->contenders > 1 ? step->lease->contenders - 1 : 0;
+    int64_t window = others * SPAN_MS(2).ns;
+
+    if (window > step->settings->spread_max.ns) {
+        window = step->settings->spread_max.ns;
+    }
+    return SPAN_NS(window > 0 ? step->random % (uint64_t)(window + 1) : 0);
+}
+
+static void ask_at(struct step *step, instant at)
+{
+    step->lease->next = at;
+}
+
+static void ask_within(struct step *step, span wait)
+{
+    instant latest = instant_add(step->now, step->settings->check_interval);
+
+    ask_at(step, instant_min(instant_add(instant_add(step->now, wait), spread(step)), latest));
+}
+
+static void ask_after_failure(struct step *step)
+{
+    struct lease *lease = step->lease;
+    uint32_t doublings = lease->failures < RETRY_DOUBLINGS ? lease->failures : RETRY_DOUBLINGS;
+    int64_t pause = SPAN_MS(RETRY_MIN_MS).ns << doublings;
+
+    lease->failures++;
+    if (pause > step->settings->renew_interval.ns) {
+        pause = step->settings->renew_interval.ns;
+    }
+    pause = pause / 2 + (int64_t)(step->random % (uint64_t)(pause / 2 + 1));
+    ask_at(step, instant_add(step->now, SPAN_NS(pause)));
+}
+
+/* ---- Replies --------------------------------------------------------------------------------- */
+
+static void give_back(struct step *step, uint64_t epoch)
+{
+    send(step, LEASE_RELEASE, epoch);
+    ask_after_failure(step);
+}
+
+static void take_grant(struct step *step, uint64_t epoch)
+{
+    struct lease *lease = step->lease;
+    instant end = instant_add(lease->sent, shorten(step->settings, step->settings->lease));
+    bool is_new = !lease->held || lease->epoch != epoch;
+
+    if (!lease->eligible || lease->has_left || !instant_before(step->now, end)) {
+        give_back(step, epoch);
+        return;
+    }
+    if (is_new && epoch <= lease->highest) {
+        tell(step, LEASE_EV_STALE_EPOCH)->epoch = epoch;
+        give_back(step, epoch);
+        return;
+    }
+    if (lease->held && is_new) {
+        lose(step, LEASE_LOSS_SUPERSEDED); /* it had been lost and was taken anew */
+    }
+    lease->failures = 0;
+    lease->held = true;
+    lease->epoch = epoch;
+    lease->end = instant_max(end, lease->end);
+    lease->jeopardy_told = false;
+    ask_at(step, instant_add(lease->sent, step->settings->renew_interval));
+    if (is_new) {
+        tell(step, LEASE_EV_ACQUIRED);
+        see_holder(step, epoch);
+    }
+}
+
+/* The answer to a command that was given up. A lock that it got us goes back, unless another
+ * command is under way: the store knows who asks, so that one is answered with the same lock, and
+ * giving it back would pull it from under that answer. */
+static void take_late_reply(struct step *step, const struct lease_input *input)
+{
+    const struct lease *lease = step->lease;
+
+    if (input->reply.outcome == LEASE_GRANTED && !lease->held && !lease->is_waiting) {
+        send(step, LEASE_RELEASE, input->reply.epoch);
+    }
+}
+
+static void take_reply(struct step *step, const struct lease_input *input)
+{
+    struct lease *lease = step->lease;
+
+    if (!lease->is_waiting || input->reply.request != lease->asked_request) {
+        take_late_reply(step, input);
+        return;
+    }
+    lease->is_waiting = false;
+    if (input->reply.outcome == LEASE_GRANTED) {
+        take_grant(step, input->reply.epoch);
+        return;
+    }
+    if (input->reply.outcome == LEASE_NO_ANSWER) {
+        ask_after_failure(step); /* one error never demotes: the lease ends by the clock */
+        return;
+    }
+    lease->failures = 0;
+    if (lease->held) {
+        lose(step, LEASE_LOSS_SUPERSEDED);
+    }
+    if (input->reply.outcome == LEASE_HELD) {
+        see_holder(step, input->reply.epoch > 0 ? input->reply.epoch : 1);
+        ask_within(step, input->reply.left);
+    } else {
+        see_holder(step, 0);
+        ask_within(step, input->reply.outcome == LEASE_NOT_YET ? input->reply.left : SPAN_NS(0));
+    }
+}
+
+/* ---- The other inputs ------------------------------------------------------------------------ */
+
+/* Void first: the release leaves with the update that publishes the end. */
+static void give_up(struct step *step)
+{
+    struct lease *lease = step->lease;
+
+    if (lease->held) {
+        lose(step, LEASE_LOSS_RESIGNED);
+        see_holder(step, 0);
+        send(step, LEASE_RELEASE, lease->epoch);
+    }
+    lease->is_waiting = false; /* a grant that is on its way is given back when it comes */
+}
+
+static void resign(struct step *step)
+{
+    if (step->lease->held) {
+        give_up(step);
+        /* The others are woken by the release; whoever is alone leads again. */
+        ask_at(step, instant_add(step->now, SPAN_MS(RESIGNED_PAUSE_MS)));
+    }
+}
+
+static void take_input(struct step *step, const struct lease_input *input)
+{
+    struct lease *lease = step->lease;
+
+    switch (input->type) {
+    case LEASE_IN_TICK:
+        break;
+    case LEASE_IN_REPLY:
+        take_reply(step, input);
+        break;
+    case LEASE_IN_RELEASED:
+        if (!lease->held && !lease->is_waiting) {
+            see_holder(step, 0);
+            ask_at(step, instant_add(step->now, spread(step)));
+        }
+        break;
+    case LEASE_IN_TAKEN:
+        if (!lease->held && input->epoch != lease->holder && !lease->is_waiting) {
+            ask_at(step, step->now); /* who, and for how long */
+        }
+        break;
+    case LEASE_IN_UP:
+        lease->is_up = true;
+        lease->failures = 0;
+        ask_at(step, step->now);
+        break;
+    case LEASE_IN_DOWN:
+        lease->is_up = false;
+        lease->is_waiting = false;
+        break;
+    case LEASE_IN_ELIGIBLE:
+        lease->eligible = input->eligible;
+        if (!lease->eligible) {
+            give_up(step);
+        }
+        ask_at(step, step->now);
+        break;
+    case LEASE_IN_RESIGN:
+        resign(step);
+        break;
+    case LEASE_IN_LEAVE:
+        give_up(step);
+        lease->has_left = true;
+        break;
+    case LEASE_IN_CONTENDERS:
+        lease->contenders = input->contenders;
+        break;
+    }
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+static instant jeopardy_at(const struct step *step)
+{
+    return instant_add(step->lease->end,
+                       SPAN_NS(-shorten(step->settings, step->settings->lease).ns / 3));
+}
+
+static void look_at_the_clock(struct step *step)
+{
+    struct lease *lease = step->lease;
+
+    if (lease->held && !instant_before(step->now, lease->end)) {
+        lose(step, LEASE_LOSS_EXPIRED);
+        see_holder(step, 0);
+        ask_at(step, step->now);
+    } else if (lease->held && !lease->jeopardy_told &&
+               !instant_before(step->now, jeopardy_at(step))) {
+        lease->jeopardy_told = true;
+        tell(step, LEASE_EV_JEOPARDY)->left = instant_since(lease->end, step->now);
+    }
+    if (lease->is_waiting &&
+        !instant_before(step->now, instant_add(lease->sent, step->settings->answer_timeout))) {
+        lease->is_waiting = false;
+        ask_after_failure(step);
+    }
+}
+
+static void ask(struct step *step)
+{
+    struct lease *lease = step->lease;
+
+    if (!lease->is_up || lease->has_left || lease->is_waiting ||
+        instant_before(step->now, lease->next)) {
+        return;
+    }
+    if (lease->held) {
+        send(step, LEASE_RENEW, lease->epoch);
+    } else if (lease->eligible) {
+        send(step, LEASE_TAKE, lease->highest);
+    } else {
+        send(step, LEASE_LOOK, 0);
+    }
+}
+
+static instant deadline(const struct step *step)
+{
+    const struct lease *lease = step->lease;
+    instant at = INSTANT_NEVER;
+
+    if (lease->held) {
+        at = instant_min(at, lease->jeopardy_told ? lease->end : jeopardy_at(step));
+    }
+    if (lease->is_waiting) {
+        at = instant_min(at, instant_add(lease->sent, step->settings->answer_timeout));
+    } else if (lease->is_up && !lease->has_left) {
+        at = instant_min(at, lease->next);
+    }
+    return at;
+}
+
+void lease_step(struct lease *lease, const struct lease_settings *settings,
+                const struct lease_input *input, instant now, uint64_t random,
+                struct lease_update *ret)
+{
+    struct step step = {
+        .lease = lease, .settings = settings, .now = now, .random = random, .update = ret};
+
+    ret->command_count = 0;
+    ret->event_count = 0;
+    take_input(&step, input);
+    look_at_the_clock(&step);
+    ask(&step);
+    ret->held = lease->held;
+    ret->end = lease->held ? lease->end : INSTANT_PAST;
+    ret->epoch = lease->epoch;
+    ret->deadline = deadline(&step);
+}

@@ -1,0 +1,514 @@
+/* The lease core, rule by rule; then random lives of several contenders on one store. */
+#include "cmocka_all.h"
+#include "lease/lease.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct lease_settings settings;
+static struct lease lease;
+static struct lease_update update;
+static instant now;
+
+static int set_up(void **state)
+{
+    (void)state;
+    lease_settings_default(&settings);
+    lease_init(&lease, true, 0);
+    now = (instant){SPAN_S(100).ns};
+    return 0;
+}
+
+static void step(struct lease_input input)
+{
+    lease_step(&lease, &settings, &input, now, 0, &update);
+}
+
+static void pass(span time)
+{
+    now = instant_add(now, time);
+}
+
+static void tick_after(span time)
+{
+    pass(time);
+    step((struct lease_input){.type = LEASE_IN_TICK});
+}
+
+static void reply(enum lease_outcome outcome, uint64_t epoch, span left)
+{
+    step((struct lease_input){
+        .type = LEASE_IN_REPLY,
+        .reply = {
+            .request = lease.asked_request, .outcome = outcome, .epoch = epoch, .left = left}});
+}
+
+static void sends(enum lease_command_type type)
+{
+    assert_int_equal(update.command_count, 1);
+    assert_int_equal(update.commands[0].type, type);
+}
+
+static const struct lease_event *told(enum lease_event_type type)
+{
+    for (uint32_t i = 0; i < update.event_count; i++) {
+        if (update.events[i].type == type) {
+            return &update.events[i];
+        }
+    }
+    return NULL;
+}
+
+static void lead(uint64_t epoch)
+{
+    step((struct lease_input){.type = LEASE_IN_UP});
+    sends(LEASE_TAKE);
+    reply(LEASE_GRANTED, epoch, SPAN_NS(0));
+    assert_true(update.held);
+}
+
+static void the_lease_is_counted_from_the_request_and_shortened(void **state)
+{
+    instant sent = now;
+    (void)state;
+
+    settings.clock_drift_ppm = 250000; /* (3/4) / (5/4) = 3/5 of 30 s */
+    settings.renew_interval = SPAN_S(5);
+    step((struct lease_input){.type = LEASE_IN_UP});
+    pass(SPAN_S(4));
+    reply(LEASE_GRANTED, 7, SPAN_NS(0));
+    assert_true(update.held);
+    assert_int_equal(update.epoch, 7);
+    assert_int_equal(instant_since(update.end, sent).ns, SPAN_S(18).ns);
+    assert_int_equal(told(LEASE_EV_ACQUIRED)->epoch, 7);
+}
+
+static void a_grant_that_comes_too_late_is_given_back(void **state)
+{
+    (void)state;
+
+    settings.answer_timeout = SPAN_S(60);
+    step((struct lease_input){.type = LEASE_IN_UP});
+    pass(SPAN_S(30));
+    reply(LEASE_GRANTED, 7, SPAN_NS(0));
+    assert_false(update.held);
+    sends(LEASE_RELEASE);
+    assert_int_equal(update.commands[0].epoch, 7);
+    assert_null(told(LEASE_EV_ACQUIRED));
+}
+
+static void errors_never_demote_but_the_clock_does(void **state)
+{
+    instant end;
+    (void)state;
+
+    lead(7);
+    end = update.end;
+    tick_after(SPAN_S(10));
+    sends(LEASE_RENEW);
+    while (instant_before(now, end)) {
+        assert_true(update.held);
+        if (lease.is_waiting) {
+            reply(LEASE_NO_ANSWER, 0, SPAN_NS(0));
+        } else {
+            now = instant_max(update.deadline, instant_add(now, SPAN_NS(1)));
+            step((struct lease_input){.type = LEASE_IN_TICK});
+        }
+    }
+    assert_false(update.held);
+    assert_int_equal(told(LEASE_EV_LOST)->loss, LEASE_LOSS_EXPIRED);
+    assert_int_equal(now.ns, end.ns);
+}
+
+static void jeopardy_is_told_before_the_end(void **state)
+{
+    const struct lease_event *event;
+    (void)state;
+
+    lead(7);
+    step((struct lease_input){.type = LEASE_IN_DOWN});
+    while (!told(LEASE_EV_JEOPARDY)) {
+        assert_true(update.held);
+        now = update.deadline;
+        step((struct lease_input){.type = LEASE_IN_TICK});
+    }
+    event = told(LEASE_EV_JEOPARDY);
+    assert_int_equal(event->left.ns, instant_since(update.end, now).ns);
+    assert_true(event->left.ns > SPAN_S(5).ns);
+    now = update.deadline;
+    step((struct lease_input){.type = LEASE_IN_TICK});
+    assert_false(update.held);
+}
+
+static void a_renewal_that_is_refused_demotes_at_once(void **state)
+{
+    (void)state;
+
+    lead(7);
+    tick_after(SPAN_S(10));
+    reply(LEASE_HELD, 9, SPAN_S(3));
+    assert_false(update.held);
+    assert_int_equal(told(LEASE_EV_LOST)->loss, LEASE_LOSS_SUPERSEDED);
+    assert_int_equal(told(LEASE_EV_HOLDER)->epoch, 9);
+}
+
+static void a_follower_asks_in_the_moment_the_lock_ends(void **state)
+{
+    (void)state;
+
+    step((struct lease_input){.type = LEASE_IN_UP});
+    reply(LEASE_HELD, 9, SPAN_MS(1234));
+    assert_false(update.held);
+    assert_int_equal(instant_since(update.deadline, now).ns, SPAN_MS(1234).ns);
+    tick_after(SPAN_MS(1234));
+    sends(LEASE_TAKE);
+    assert_int_equal(update.commands[0].epoch, 9); /* only above what was seen */
+    reply(LEASE_HELD, 9, SPAN_S(30));
+    assert_int_equal(instant_since(update.deadline, now).ns, settings.check_interval.ns);
+}
+
+static void a_release_wakes_a_follower_at_once(void **state)
+{
+    (void)state;
+
+    step((struct lease_input){.type = LEASE_IN_UP});
+    reply(LEASE_HELD, 9, SPAN_S(30));
+    step((struct lease_input){.type = LEASE_IN_RELEASED});
+    sends(LEASE_TAKE);
+    assert_int_equal(told(LEASE_EV_HOLDER)->epoch, 0);
+}
+
+static void the_spread_grows_with_the_contenders_up_to_its_maximum(void **state)
+{
+    struct lease_input released = {.type = LEASE_IN_RELEASED};
+    static const struct {
+        uint32_t contenders;
+        int64_t most_ms;
+    } rows[] = {{1, 0}, {2, 2}, {11, 20}, {100000, 2000}};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int64_t largest = 0;
+        for (uint64_t random = 0; random < 200; random++) {
+            lease_init(&lease, true, 0);
+            step((struct lease_input){.type = LEASE_IN_UP});
+            reply(LEASE_HELD, 9, SPAN_S(30));
+            step((struct lease_input){.type = LEASE_IN_CONTENDERS,
+                                      .contenders = rows[i].contenders});
+            lease_step(&lease, &settings, &released, now, random * 0x9e3779b97f4a7c15u, &update);
+            if (update.command_count == 0) {
+                int64_t wait = instant_since(update.deadline, now).ns;
+                largest = wait > largest ? wait : largest;
+            }
+        }
+        assert_true(largest <= SPAN_MS(rows[i].most_ms).ns);
+        assert_true(largest >= SPAN_MS(rows[i].most_ms).ns / 2);
+    }
+}
+
+static void resigning_voids_first_and_lets_others_go_first(void **state)
+{
+    (void)state;
+
+    lead(7);
+    step((struct lease_input){.type = LEASE_IN_RESIGN});
+    assert_false(update.held);
+    sends(LEASE_RELEASE);
+    assert_int_equal(told(LEASE_EV_LOST)->loss, LEASE_LOSS_RESIGNED);
+    assert_true(instant_since(update.deadline, now).ns > 0);
+    step((struct lease_input){.type = LEASE_IN_RESIGN});
+    assert_int_equal(update.command_count, 0);
+}
+
+static void a_grant_to_one_who_has_left_is_given_back(void **state)
+{
+    uint32_t request;
+    (void)state;
+
+    step((struct lease_input){.type = LEASE_IN_UP});
+    request = lease.asked_request;
+    step((struct lease_input){.type = LEASE_IN_LEAVE});
+    assert_int_equal(update.deadline.ns, INSTANT_NEVER.ns);
+    step((struct lease_input){.type = LEASE_IN_REPLY,
+                              .reply = {.request = request, .outcome = LEASE_GRANTED, .epoch = 7}});
+    assert_false(update.held);
+    sends(LEASE_RELEASE);
+}
+
+static void a_late_grant_is_not_pulled_from_under_the_next_answer(void **state)
+{
+    uint32_t late;
+    (void)state;
+
+    step((struct lease_input){.type = LEASE_IN_UP});
+    late = lease.asked_request;
+    tick_after(settings.answer_timeout); /* given up */
+    tick_after(SPAN_S(1));               /* asked anew: the store answers with the same lock */
+    sends(LEASE_TAKE);
+    step((struct lease_input){.type = LEASE_IN_REPLY,
+                              .reply = {.request = late, .outcome = LEASE_GRANTED, .epoch = 7}});
+    assert_int_equal(update.command_count, 0);
+    reply(LEASE_GRANTED, 7, SPAN_NS(0));
+    assert_true(update.held);
+}
+
+static void an_epoch_that_is_not_above_all_others_is_given_back(void **state)
+{
+    (void)state;
+
+    lease_init(&lease, true, 50);
+    step((struct lease_input){.type = LEASE_IN_UP});
+    assert_int_equal(update.commands[0].epoch, 50);
+    reply(LEASE_GRANTED, 50, SPAN_NS(0));
+    assert_false(update.held);
+    sends(LEASE_RELEASE);
+    assert_int_equal(told(LEASE_EV_STALE_EPOCH)->epoch, 50);
+}
+
+static void a_store_that_may_have_forgotten_is_waited_for(void **state)
+{
+    (void)state;
+
+    settings.check_interval = SPAN_S(60);
+    step((struct lease_input){.type = LEASE_IN_UP});
+    reply(LEASE_NOT_YET, 0, SPAN_S(12));
+    assert_int_equal(instant_since(update.deadline, now).ns, SPAN_S(12).ns);
+}
+
+static void who_may_not_lead_only_looks(void **state)
+{
+    (void)state;
+
+    lead(7);
+    step((struct lease_input){.type = LEASE_IN_ELIGIBLE, .eligible = false});
+    assert_false(update.held);
+    assert_int_equal(update.command_count, 2);
+    assert_int_equal(update.commands[0].type, LEASE_RELEASE);
+    assert_int_equal(update.commands[1].type, LEASE_LOOK);
+}
+
+static void settings_that_cannot_work_say_why(void **state)
+{
+    struct baton_error error;
+    (void)state;
+
+    assert_int_equal(lease_settings_check(&settings, &error), BATON_OK);
+    settings.renew_interval = SPAN_S(15);
+    assert_int_equal(lease_settings_check(&settings, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "15000"));
+    settings.clock_drift_ppm = 1000000;
+    assert_int_equal(lease_settings_check(&settings, &error), BATON_EUNSAFE);
+    lease_settings_default(&settings);
+    settings.lease = SPAN_NS(0);
+    assert_int_equal(lease_settings_check(&settings, &error), BATON_EINVAL);
+}
+
+/* ---- Random lives ---------------------------------------------------------------------------- */
+
+enum { CONTENDERS = 4, WIRE_MAX = 64, STEPS = 3000 };
+
+static uint64_t dice_state;
+
+static uint64_t dice(uint64_t below)
+{
+    uint64_t z = dice_state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (z ^ z >> 31) % below;
+}
+
+/* A store with a lock, and messages that take their time, or never come. */
+struct wire {
+    bool is_used;
+    bool to_store;
+    int who;
+    instant at;
+    struct lease_command command;
+    struct lease_input reply;
+};
+
+struct world {
+    instant now;
+    struct lease_settings settings;
+    struct lease leases[CONTENDERS];
+    struct lease_update updates[CONTENDERS];
+    struct wire wires[WIRE_MAX];
+    int holder; /* -1: nobody */
+    uint64_t epoch;
+    instant expires;
+    uint64_t led; /* highest epoch that anybody led in */
+};
+
+static void put_wire(struct world *world, struct wire wire)
+{
+    for (int i = 0; i < WIRE_MAX && dice(20) > 0; i++) { /* one in twenty is lost */
+        if (!world->wires[i].is_used) {
+            wire.is_used = true;
+            wire.at = instant_add(world->now, SPAN_MS(dice(dice(10) ? 20 : 8000)));
+            world->wires[i] = wire;
+            return;
+        }
+    }
+}
+
+static void check_one_leader(const struct world *world)
+{
+    int leaders = 0;
+
+    for (int i = 0; i < CONTENDERS; i++) {
+        leaders += world->updates[i].held && instant_before(world->now, world->updates[i].end);
+    }
+    assert_true(leaders <= 1);
+}
+
+static void live(struct world *world, int who, struct lease_input input)
+{
+    struct lease_update *out = &world->updates[who];
+
+    lease_step(&world->leases[who], &world->settings, &input, world->now, dice(UINT64_MAX), out);
+    for (uint32_t i = 0; i < out->event_count; i++) {
+        if (out->events[i].type == LEASE_EV_ACQUIRED) {
+            assert_true(out->events[i].epoch > world->led);
+            world->led = out->events[i].epoch;
+        }
+    }
+    for (uint32_t i = 0; i < out->command_count; i++) {
+        put_wire(world, (struct wire){.to_store = true, .who = who, .command = out->commands[i]});
+    }
+    check_one_leader(world);
+}
+
+static void serve(struct world *world, const struct wire *wire)
+{
+    struct lease_input answer = {.type = LEASE_IN_REPLY,
+                                 .reply = {.request = wire->command.request}};
+    bool is_own;
+
+    if (world->holder >= 0 && !instant_before(world->now, world->expires)) {
+        world->holder = -1;
+    }
+    is_own = world->holder == wire->who;
+    if (wire->command.type == LEASE_RELEASE) {
+        if (is_own && world->epoch == wire->command.epoch) {
+            world->holder = -1;
+            for (int i = 0; i < CONTENDERS; i++) {
+                live(world, i, (struct lease_input){.type = LEASE_IN_RELEASED});
+            }
+        }
+        return;
+    }
+    if (wire->command.type == LEASE_TAKE &&
+        (world->holder < 0 || (is_own && world->epoch <= wire->command.epoch))) {
+        world->holder = wire->who;
+        world->epoch++;
+        is_own = true;
+    }
+    answer.reply.epoch = world->epoch;
+    if (is_own && wire->command.type != LEASE_LOOK) {
+        world->expires = instant_add(world->now, world->settings.lease);
+        answer.reply.outcome = LEASE_GRANTED;
+    } else if (world->holder < 0) {
+        answer.reply.outcome = LEASE_FREE;
+    } else {
+        answer.reply.outcome = LEASE_HELD;
+        answer.reply.left = instant_since(world->expires, world->now);
+    }
+    put_wire(world, (struct wire){.who = wire->who, .reply = answer});
+}
+
+static void disturb(struct world *world)
+{
+    int who = (int)dice(CONTENDERS);
+
+    switch (dice(12)) {
+    case 0:
+        live(world, who, (struct lease_input){.type = LEASE_IN_DOWN});
+        break;
+    case 1:
+        live(world, who, (struct lease_input){.type = LEASE_IN_RESIGN});
+        break;
+    case 2:
+        live(world, who, (struct lease_input){.type = LEASE_IN_ELIGIBLE, .eligible = dice(3) > 0});
+        break;
+    default:
+        if (!world->leases[who].is_up) {
+            live(world, who, (struct lease_input){.type = LEASE_IN_UP});
+        }
+        break;
+    }
+}
+
+static void one_life(uint64_t seed)
+{
+    struct world *world = calloc(1, sizeof(*world));
+
+    assert_non_null(world);
+    dice_state = seed;
+    world->now = (instant){SPAN_S(1).ns};
+    world->holder = -1;
+    lease_settings_default(&world->settings);
+    world->settings.lease = SPAN_MS(500 + dice(5000));
+    world->settings.renew_interval = SPAN_NS(world->settings.lease.ns / 4);
+    world->settings.answer_timeout = SPAN_MS(50 + dice(4000));
+    for (int i = 0; i < CONTENDERS; i++) {
+        lease_init(&world->leases[i], true, 0);
+        live(world, i, (struct lease_input){.type = LEASE_IN_UP});
+    }
+    for (int i = 0; i < STEPS; i++) {
+        world->now = instant_add(world->now, SPAN_MS(dice(50)));
+        check_one_leader(world);
+        for (int w = 0; w < WIRE_MAX; w++) {
+            struct wire wire = world->wires[w];
+            if (wire.is_used && !instant_before(world->now, wire.at)) {
+                world->wires[w].is_used = false;
+                if (wire.to_store) {
+                    serve(world, &wire);
+                } else {
+                    live(world, wire.who, wire.reply);
+                }
+            }
+        }
+        for (int who = 0; who < CONTENDERS; who++) {
+            if (!instant_before(world->now, world->updates[who].deadline) && dice(8) > 0) {
+                live(world, who, (struct lease_input){.type = LEASE_IN_TICK});
+            }
+        }
+        if (dice(30) == 0) {
+            disturb(world);
+        }
+    }
+    assert_true(world->led > 0);
+    free(world);
+}
+
+static void random_lives_have_one_leader_at_a_time(void **state)
+{
+    (void)state;
+
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        one_life(seed);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_lease_is_counted_from_the_request_and_shortened, set_up),
+        cmocka_unit_test_setup(a_grant_that_comes_too_late_is_given_back, set_up),
+        cmocka_unit_test_setup(errors_never_demote_but_the_clock_does, set_up),
+        cmocka_unit_test_setup(jeopardy_is_told_before_the_end, set_up),
+        cmocka_unit_test_setup(a_renewal_that_is_refused_demotes_at_once, set_up),
+        cmocka_unit_test_setup(a_follower_asks_in_the_moment_the_lock_ends, set_up),
+        cmocka_unit_test_setup(a_release_wakes_a_follower_at_once, set_up),
+        cmocka_unit_test_setup(the_spread_grows_with_the_contenders_up_to_its_maximum, set_up),
+        cmocka_unit_test_setup(resigning_voids_first_and_lets_others_go_first, set_up),
+        cmocka_unit_test_setup(a_grant_to_one_who_has_left_is_given_back, set_up),
+        cmocka_unit_test_setup(a_late_grant_is_not_pulled_from_under_the_next_answer, set_up),
+        cmocka_unit_test_setup(an_epoch_that_is_not_above_all_others_is_given_back, set_up),
+        cmocka_unit_test_setup(a_store_that_may_have_forgotten_is_waited_for, set_up),
+        cmocka_unit_test_setup(who_may_not_lead_only_looks, set_up),
+        cmocka_unit_test_setup(settings_that_cannot_work_say_why, set_up),
+        cmocka_unit_test(random_lives_have_one_leader_at_a_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
