@@ -1,0 +1,576 @@
+#include "detector/camera/child.h"
+
+#include "base/error.h"
+#include "base/invariant.h"
+#include "detector/camera/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    READS_MAX = 1024,        /* datagrams in one go; the loop has others to serve */
+    FAREWELL_MS = 1000,      /* to say goodbye to its camera */
+    CAPTURED_MAX_MS = 60000, /* a frame is at most so old */
+    FDS_MAX = 4,             /* more in one datagram are cut off by the kernel */
+};
+
+_Static_assert((int)CAMERA_HELD_MAX == (int)RING_HELD_MAX, "one limit");
+
+/* A frame that is shown; in its ring, at its slot. */
+struct held {
+    struct camera_frame shown; /* first: the public pointer is this one's */
+    struct view *view;
+    int slot;
+    uint64_t sequence; /* the child's */
+    unsigned refs;
+};
+
+/* A ring as mapped here; lives as long as it is the newest or a frame of it is held. */
+struct view {
+    struct ring_reader reader;
+    struct child *child;
+    unsigned refs;
+    struct held frames[RING_SLOTS];
+};
+
+struct child {
+    struct child_hooks hooks;
+    unsigned refs; /* each handle that is not closed, and each view */
+    bool is_stopped, has_ended, is_closing;
+    uv_process_t process;
+    bool is_running;
+    uv_poll_t poll;
+    uv_timer_t farewell;
+    int socket;
+    struct ring_control *control;
+    struct view *view; /* of the newest ring; NULL: none yet */
+    unsigned held;
+    /* Its last words, told when it is gone. */
+    bool has_error, is_at_end;
+    struct baton_error error;
+};
+
+static void child_unref(struct child *child)
+{
+    INVARIANT(child->refs > 0);
+    if (--child->refs == 0) {
+        (void)munmap(child->control, sizeof(*child->control));
+        free(child);
+    }
+}
+
+static void view_unref(struct view *view)
+{
+    struct child *child = view->child;
+
+    INVARIANT(view->refs > 0);
+    if (--view->refs == 0) {
+        ring_reader_close(&view->reader);
+        free(view);
+        child_unref(child);
+    }
+}
+
+static void set_view(struct child *child, struct view *view)
+{
+    if (child->view != NULL) {
+        view_unref(child->view);
+    }
+    child->view = view;
+}
+
+const struct camera_frame *camera_frame_ref(const struct camera_frame *frame)
+{
+    struct held *held = (struct held *)(uintptr_t)frame;
+
+    INVARIANT(held->refs > 0);
+    held->refs++;
+    return frame;
+}
+
+void camera_frame_unref(const struct camera_frame *frame)
+{
+    struct held *held = (struct held *)(uintptr_t)frame;
+    struct child *child;
+
+    if (frame == NULL) {
+        return;
+    }
+    INVARIANT(held->refs > 0);
+    if (--held->refs == 0) {
+        child = held->view->child;
+        ring_release(child->control, held->slot);
+        atomic_store(&child->control->returned, held->sequence);
+        child->held--;
+        view_unref(held->view);
+    }
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    child_unref(handle->data);
+}
+
+/* Everything but the memory, which frames that are held still need. */
+static void close_handles(struct child *child)
+{
+    if (child->is_closing) {
+        return;
+    }
+    child->is_closing = true;
+    uv_close((uv_handle_t *)&child->poll, on_closed);
+    uv_close((uv_handle_t *)&child->farewell, on_closed);
+    uv_close((uv_handle_t *)&child->process, on_closed);
+    (void)close(child->socket);
+    set_view(child, NULL);
+}
+
+static void end(struct child *child, const struct baton_error *error)
+{
+    if (!child->has_ended && !child->is_stopped) {
+        child->has_ended = true;
+        child->hooks.ended(child->hooks.userdata, error);
+    }
+}
+
+/* ---- what it says ---- */
+
+static int adopt_ring(struct child *child, const struct camera_message *message, int fd,
+                      struct baton_error *reterr)
+{
+    struct view *view;
+    int rc;
+
+    if (fd < 0) {
+        return error_set(reterr, BATON_EPROTO, "ring: its descriptor is missing");
+    }
+    view = calloc(1, sizeof(*view));
+    if (view == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a ring");
+    }
+    rc = ring_reader_open(&view->reader, fd, message->width, message->height, reterr);
+    if (rc != 0) {
+        free(view);
+        return rc;
+    }
+    view->child = child;
+    view->refs = 1;
+    child->refs++;
+    set_view(child, view);
+    return 0;
+}
+
+/* Both clocks are read here; the child's word is only how long ago. */
+static void set_times(struct camera_frame *frame, const struct camera_message *message)
+{
+    struct timespec wall;
+    instant now = clock_now();
+    instant captured = {message->captured_ns};
+    span age = instant_since(now, captured);
+
+    if (age.ns < 0 || age.ns > SPAN_MS(CAPTURED_MAX_MS).ns) {
+        captured = now;
+        age.ns = 0;
+    }
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    frame->captured = captured;
+    frame->captured_unix_ms =
+        (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - age.ns / 1000000;
+    frame->pts_us = message->pts_us;
+}
+
+/* The frame, held once; NULL: overtaken, or too many are held. */
+static struct held *claim(struct child *child, const struct camera_message *message)
+{
+    struct view *view = child->view;
+    struct held *held = &view->frames[message->slot];
+    const struct ring_layout *layout = &view->reader.layout;
+
+    if (child->held >= RING_HELD_MAX || held->refs != 0 ||
+        !ring_reader_claim(&view->reader, child->control, message->slot, message->sequence)) {
+        return NULL;
+    }
+    *held = (struct held){
+        .view = view, .slot = message->slot, .sequence = message->sequence, .refs = 1};
+    held->shown.picture.width = layout->width;
+    held->shown.picture.height = layout->height;
+    for (int plane = 0; plane < 3; plane++) {
+        held->shown.picture.stride[plane] = layout->stride[plane];
+        held->shown.picture.plane[plane] = ring_reader_plane(&view->reader, message->slot, plane);
+    }
+    held->shown.is_full_range = (message->flags & FRAME_FULL_RANGE) != 0;
+    held->shown.is_bt709 = (message->flags & FRAME_BT709) != 0;
+    held->shown.number = message->sequence;
+    set_times(&held->shown, message);
+    view->refs++;
+    child->held++;
+    return held;
+}
+
+static void show(struct child *child, const struct camera_message *message, unsigned skipped)
+{
+    struct held *held = claim(child, message);
+
+    if (held == NULL) {
+        atomic_store(&child->control->returned, message->sequence);
+        child->hooks.word(child->hooks.userdata, message, skipped + 1);
+        return;
+    }
+    child->hooks.word(child->hooks.userdata, message, skipped);
+    if (!child->is_stopped) {
+        child->hooks.frame(child->hooks.userdata, &held->shown);
+    }
+    camera_frame_unref(&held->shown);
+}
+
+struct inbox {
+    struct camera_message frame; /* the newest; its type is 0 if there is none */
+    unsigned skipped;
+};
+
+static int take(struct child *child, const struct camera_message *message, int fd,
+                struct inbox *inbox, struct baton_error *reterr)
+{
+    switch (message->type) {
+    case MESSAGE_FRAME:
+        if (child->view == NULL) {
+            return error_set(reterr, BATON_EPROTO, "frame: there is no ring yet");
+        }
+        inbox->skipped += inbox->frame.type == MESSAGE_FRAME;
+        inbox->frame = *message;
+        return 0;
+    case MESSAGE_RING:
+        inbox->skipped += inbox->frame.type == MESSAGE_FRAME; /* it lies in the last one */
+        inbox->frame = (struct camera_message){0};
+        return adopt_ring(child, message, fd, reterr);
+    case MESSAGE_ERROR:
+        child->has_error = true;
+        (void)error_set(&child->error, message->code, "%s", message->text);
+        return 0;
+    case MESSAGE_END:
+        child->is_at_end = true;
+        return 0;
+    default:
+        child->hooks.word(child->hooks.userdata, message, 0);
+        return 0;
+    }
+}
+
+/* All descriptors of a datagram; the first is kept. */
+static int take_fd(struct msghdr *header)
+{
+    int kept = -1;
+
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part != NULL;
+         part = CMSG_NXTHDR(header, part)) {
+        size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
+            if (kept < 0) {
+                kept = fd;
+            } else {
+                (void)close(fd);
+            }
+        }
+    }
+    return kept;
+}
+
+/* One datagram. 1: there may be more; 0: none now; an error: it breaks the rules. */
+static int read_one(struct child *child, struct inbox *inbox, struct baton_error *reterr)
+{
+    uint8_t bytes[MESSAGE_BYTES_MAX];
+    union {
+        char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+        struct cmsghdr align;
+    } space;
+    struct iovec part = {.iov_base = bytes, .iov_len = sizeof(bytes)};
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = space.bytes,
+                            .msg_controllen = sizeof(space.bytes)};
+    ssize_t got = recvmsg(child->socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    struct camera_message message;
+    int fd, rc;
+
+    if (got <= 0) {
+        if (got == 0) {
+            (void)uv_poll_stop(&child->poll); /* its end is told when the process is gone */
+        }
+        return got < 0 && errno == EINTR;
+    }
+    fd = take_fd(&header);
+    rc = (header.msg_flags & MSG_TRUNC) != 0
+             ? error_set(reterr, BATON_EPROTO, "message: above %d bytes", MESSAGE_BYTES_MAX)
+             : message_decode(&message, bytes, (size_t)got, reterr);
+    rc = rc ? rc : take(child, &message, fd, inbox, reterr);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return rc != 0 ? rc : 1;
+}
+
+static void drain(struct child *child)
+{
+    struct inbox inbox = {0};
+    struct baton_error error;
+    int rc = 1;
+
+    for (int i = 0; i < READS_MAX && rc == 1 && !child->is_stopped; i++) {
+        rc = read_one(child, &inbox, &error);
+    }
+    if (rc < 0) {
+        end(child, &error);
+        return;
+    }
+    if (inbox.frame.type == MESSAGE_FRAME && !child->is_stopped) {
+        show(child, &inbox.frame, inbox.skipped);
+    }
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct child *child = poll->data;
+
+    (void)status;
+    (void)events;
+    child->refs++; /* a hook may stop it */
+    drain(child);
+    child_unref(child);
+}
+
+static void on_process_end(uv_process_t *process, int64_t status, int signal)
+{
+    struct child *child = process->data;
+    struct baton_error error;
+
+    child->is_running = false;
+    child->refs++;
+    if (!child->is_stopped) {
+        drain(child); /* its last words */
+    }
+    if (child->has_error) {
+        end(child, &child->error);
+    } else if (child->is_at_end) {
+        end(child, NULL);
+    } else if (signal != 0) {
+        (void)error_set(&error, BATON_EIO, "decoder process was killed by signal %d", signal);
+        end(child, &error);
+    } else {
+        (void)error_set(&error, BATON_EIO, "decoder process ended with status %d", (int)status);
+        end(child, &error);
+    }
+    if (child->is_stopped) {
+        close_handles(child);
+    }
+    child_unref(child);
+}
+
+/* ---- its life ---- */
+
+static void kill_it(struct child *child)
+{
+    if (child->is_running) {
+        (void)uv_process_kill(&child->process, SIGKILL);
+    }
+}
+
+static void on_farewell_over(uv_timer_t *timer)
+{
+    kill_it(timer->data);
+}
+
+void child_stop(struct child *child, bool is_killed)
+{
+    if (child == NULL || child->is_stopped) {
+        return;
+    }
+    child->is_stopped = true;
+    (void)uv_poll_stop(&child->poll);
+    if (!child->is_running) {
+        close_handles(child);
+        return;
+    }
+    atomic_store(&child->control->is_stopping, 1);
+    if (is_killed) {
+        kill_it(child);
+    } else {
+        (void)uv_timer_start(&child->farewell, on_farewell_over, FAREWELL_MS, 0);
+    }
+}
+
+void child_set_interval(struct child *child, span interval)
+{
+    int64_t us = interval.ns / 1000;
+
+    atomic_store(&child->control->interval_us, us > UINT32_MAX ? UINT32_MAX : (uint32_t)us);
+}
+
+int child_pid(const struct child *child)
+{
+    return child->is_running ? child->process.pid : 0;
+}
+
+bool child_is_held(const struct child *child)
+{
+    return child->held != 0;
+}
+
+bool child_find(char *ret, size_t ret_bytes)
+{
+    static const char *const places[] = {"/baton-camera", "/../libexec/baton/baton-camera"};
+    char folder[PATH_MAX];
+    size_t bytes = sizeof(folder);
+    char *slash = uv_exepath(folder, &bytes) == 0 ? strrchr(folder, '/') : NULL;
+
+    for (size_t i = 0; slash != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
+        int length;
+        *slash = '\0';
+        length = snprintf(ret, ret_bytes, "%s%s", folder, places[i]);
+        if (length > 0 && (size_t)length < ret_bytes && access(ret, X_OK) == 0) {
+            return true;
+        }
+    }
+    (void)snprintf(ret, ret_bytes, "%s", BATON_LIBEXECDIR "/baton-camera");
+    return access(ret, X_OK) == 0;
+}
+
+/* Of the environment only what loaders, drivers and sanitizers need: a decoder of strangers' bytes
+ * shall not know the secrets that the program was started with. */
+static size_t pick_environment(char **ret, size_t max)
+{
+    static const char *const names[] = {
+        "LD_LIBRARY_PATH=", "LIBVA_DRIVER_NAME=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=",
+        "TSAN_OPTIONS=",    "SSL_CERT_FILE=",     "SSL_CERT_DIR=", "TZ="};
+    size_t count = 0;
+
+    for (char **entry = environ; *entry != NULL; entry++) {
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && count + 1 < max; i++) {
+            if (strncmp(*entry, names[i], strlen(names[i])) == 0) {
+                ret[count++] = *entry;
+            }
+        }
+    }
+    ret[count] = NULL;
+    return count;
+}
+
+static int spawn(struct child *child, uv_loop_t *loop, const char *program, int socket, int control)
+{
+    char *environment[16];
+    char *argv[] = {(char *)"baton-camera", (char *)"--inherited", NULL};
+    uv_stdio_container_t stdio[] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}, /* the loader's and sanitizers' words */
+        {.flags = UV_INHERIT_FD, .data.fd = socket},
+        {.flags = UV_INHERIT_FD, .data.fd = control},
+    };
+    uv_process_options_t options = {.exit_cb = on_process_end,
+                                    .file = program,
+                                    .args = argv,
+                                    .env = environment,
+                                    .cwd = "/",
+                                    .stdio = stdio,
+                                    .stdio_count = CAMERA_FD_CONTROL + 1};
+    int rc;
+
+    (void)pick_environment(environment, sizeof(environment) / sizeof(environment[0]));
+    rc = uv_spawn(loop, &child->process, &options);
+    child->is_running = rc == 0;
+    return rc;
+}
+
+static bool send_config(const struct child *child, const struct camera_config *config)
+{
+    struct buffer datagram;
+    bool is_sent;
+
+    buffer_init(&datagram, MESSAGE_CONFIG_MAX);
+    config_encode(&datagram, config);
+    is_sent = !datagram.failed && send(child->socket, datagram.data, datagram.bytes,
+                                       MSG_NOSIGNAL) == (ssize_t)datagram.bytes;
+    if (datagram.data != NULL) {
+        explicit_bzero(datagram.data, datagram.capacity);
+    }
+    buffer_fini(&datagram);
+    return is_sent;
+}
+
+/* The page that the child reads and only we write. */
+static int make_control(struct ring_control **ret)
+{
+    void *page = MAP_FAILED;
+    int fd = memfd_create("baton-control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd >= 0 && ftruncate(fd, sizeof(**ret)) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+        page = mmap(NULL, sizeof(**ret), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    if (page == MAP_FAILED) {
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return -1;
+    }
+    *ret = page;
+    return fd;
+}
+
+static void init_handles(struct child *child, uv_loop_t *loop)
+{
+    (void)uv_timer_init(loop, &child->farewell); /* neither can fail */
+    (void)uv_poll_init(loop, &child->poll, child->socket);
+    child->farewell.data = child;
+    child->poll.data = child;
+    child->process.data = child;
+    child->refs = 3;
+}
+
+int child_start(struct child **ret, uv_loop_t *loop, const char *program,
+                const struct camera_config *config, const struct child_hooks *hooks,
+                struct baton_error *reterr)
+{
+    struct child *child = calloc(1, sizeof(*child));
+    int sockets[2] = {-1, -1};
+    int control = -1;
+    int rc = UV_ENOMEM;
+
+    if (child == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
+    }
+    control = make_control(&child->control);
+    if (control < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+        if (control >= 0) {
+            (void)close(control);
+            (void)munmap(child->control, sizeof(*child->control));
+        }
+        free(child);
+        return error_set(reterr, BATON_EIO, "%s: %s", program, strerror(errno));
+    }
+    child->hooks = *hooks;
+    child->socket = sockets[0];
+    init_handles(child, loop);
+    rc = spawn(child, loop, program, sockets[1], control);
+    (void)close(sockets[1]);
+    (void)close(control);
+    if (rc != 0 || !send_config(child, config) ||
+        uv_poll_start(&child->poll, UV_READABLE | UV_DISCONNECT, on_readable) != 0) {
+        child_stop(child, true);
+        return error_set(reterr, BATON_EIO, "%s: cannot be started: %s", program,
+                         rc != 0 ? uv_strerror(rc) : "it takes no config");
+    }
+    *ret = child;
+    return 0;
+}

@@ -1,0 +1,42 @@
+/* The parent's end of one baton-camera process: started, listened to, ended.
+ *
+ *   child_start ─▶ word(), frame(), in any order ─▶ ended(), once ─▶ child_stop
+ *
+ * Whatever the child sends is checked before anybody hears of it; a message or a ring that breaks
+ * the rules is its end. Inside this folder only.
+ */
+#ifndef DETECTOR_CAMERA_CHILD_H
+#define DETECTOR_CAMERA_CHILD_H
+
+#include "detector/camera/camera.h"
+#include "detector/camera/message.h"
+
+struct child; /* opaque */
+
+struct child_hooks {
+    /* OPENED, FRAME, PROGRESS: what it says. `skipped`: how many FRAMEs this one overtook. */
+    void (*word)(void *userdata, const struct camera_message *message, unsigned skipped);
+    /* Borrowed during the call. Its number is the child's own. */
+    void (*frame)(void *userdata, struct camera_frame *frame);
+    /* It has gone, or must go. `error` NULL: it came to its end. child_stop must follow, and may
+     * come from within. */
+    void (*ended)(void *userdata, const struct baton_error *error);
+    void *userdata;
+};
+
+/* All borrowed during the call. BATON_EIO, BATON_ENOMEM. */
+int child_start(struct child **ret, uv_loop_t *loop, const char *program,
+                const struct camera_config *config, const struct child_hooks *hooks,
+                struct baton_error *reterr);
+/* No hook is called any more. It may say goodbye to its camera if it is alive and `is_killed` is
+ * false; a second later it is killed. Its memory goes with the last frame that is held. */
+void child_stop(struct child *child, bool is_killed);
+
+void child_set_interval(struct child *child, span interval);
+int child_pid(const struct child *child);
+bool child_is_held(const struct child *child); /* somebody has a frame of it */
+
+/* Beside this executable, else in ../libexec/baton, else where it is installed. */
+bool child_find(char *ret, size_t ret_bytes);
+
+#endif

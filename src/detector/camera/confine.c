@@ -1,0 +1,319 @@
+#include "detector/camera/confine.h"
+
+#include "detector/camera/landlock.h"
+#include "detector/camera/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+#ifndef IS_SANITIZED
+#define IS_SANITIZED 0
+#endif
+
+enum {
+    NOBODY = 65534,
+    FILES_MAX = 64,
+    MEMORY_MAX_MIB = 3072, /* sixteen reference pictures of the largest size, and the ring */
+};
+
+/* Whatever is not named here fails with EPERM: an unforeseen call of a library costs a feature, not
+ * the process. */
+static const int allowed[] = {
+    SCMP_SYS(read),
+    SCMP_SYS(readv),
+    SCMP_SYS(pread64),
+    SCMP_SYS(write),
+    SCMP_SYS(writev),
+    SCMP_SYS(lseek),
+    SCMP_SYS(close),
+    SCMP_SYS(fstat),
+    SCMP_SYS(newfstatat),
+    SCMP_SYS(stat),
+    SCMP_SYS(lstat),
+    SCMP_SYS(statx),
+    SCMP_SYS(fstatfs),
+    SCMP_SYS(access),
+    SCMP_SYS(faccessat),
+    SCMP_SYS(faccessat2),
+    SCMP_SYS(readlink),
+    SCMP_SYS(readlinkat),
+    SCMP_SYS(getdents64),
+    /* memory */
+    SCMP_SYS(mmap),
+    SCMP_SYS(munmap),
+    SCMP_SYS(mremap),
+    SCMP_SYS(mprotect),
+    SCMP_SYS(madvise),
+    SCMP_SYS(brk),
+    SCMP_SYS(memfd_create),
+    SCMP_SYS(ftruncate),
+    SCMP_SYS(membarrier),
+    /* time and waiting */
+    SCMP_SYS(futex),
+    SCMP_SYS(nanosleep),
+    SCMP_SYS(clock_nanosleep),
+    SCMP_SYS(clock_gettime),
+    SCMP_SYS(clock_getres),
+    SCMP_SYS(gettimeofday),
+    SCMP_SYS(time),
+    SCMP_SYS(poll),
+    SCMP_SYS(ppoll),
+    SCMP_SYS(select),
+    SCMP_SYS(pselect6),
+    SCMP_SYS(epoll_create1),
+    SCMP_SYS(epoll_ctl),
+    SCMP_SYS(epoll_wait),
+    SCMP_SYS(epoll_pwait),
+    SCMP_SYS(pipe2),
+    SCMP_SYS(eventfd2),
+    SCMP_SYS(sched_yield),
+    SCMP_SYS(restart_syscall),
+    /* the network; socket() itself is looked at below */
+    SCMP_SYS(socketpair),
+    SCMP_SYS(connect),
+    SCMP_SYS(bind),
+    SCMP_SYS(getsockname),
+    SCMP_SYS(getpeername),
+    SCMP_SYS(getsockopt),
+    SCMP_SYS(setsockopt),
+    SCMP_SYS(sendto),
+    SCMP_SYS(recvfrom),
+    SCMP_SYS(sendmsg),
+    SCMP_SYS(recvmsg),
+    SCMP_SYS(sendmmsg),
+    SCMP_SYS(recvmmsg),
+    SCMP_SYS(shutdown),
+    SCMP_SYS(fcntl),
+    /* the process itself */
+    SCMP_SYS(rt_sigaction),
+    SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(sigaltstack),
+    SCMP_SYS(tgkill),
+    SCMP_SYS(getpid),
+    SCMP_SYS(gettid),
+    SCMP_SYS(getppid),
+    SCMP_SYS(getuid),
+    SCMP_SYS(geteuid),
+    SCMP_SYS(getgid),
+    SCMP_SYS(getegid),
+    SCMP_SYS(getrandom),
+    SCMP_SYS(sched_getaffinity),
+    SCMP_SYS(sysinfo),
+    SCMP_SYS(uname),
+    SCMP_SYS(getrlimit),
+    SCMP_SYS(getrusage),
+    SCMP_SYS(arch_prctl),
+    SCMP_SYS(rseq),
+    SCMP_SYS(set_robust_list),
+    SCMP_SYS(exit),
+    SCMP_SYS(exit_group),
+    /* for confine_stream */
+    SCMP_SYS(prctl),
+    SCMP_SYS(seccomp),
+};
+
+/* No library of ours ever makes these: whoever does has taken the process over. */
+static const int deadly[] = {
+    SCMP_SYS(execve),
+    SCMP_SYS(execveat),
+    SCMP_SYS(fork),
+    SCMP_SYS(vfork),
+    SCMP_SYS(ptrace),
+    SCMP_SYS(process_vm_readv),
+    SCMP_SYS(process_vm_writev),
+    SCMP_SYS(mount),
+    SCMP_SYS(setns),
+    SCMP_SYS(unshare),
+    SCMP_SYS(bpf),
+    SCMP_SYS(init_module),
+    SCMP_SYS(finit_module),
+    SCMP_SYS(keyctl),
+    SCMP_SYS(userfaultfd),
+    SCMP_SYS(io_uring_setup),
+};
+
+/* Once connected. */
+static const int finished[] = {
+    SCMP_SYS(socket),     SCMP_SYS(socketpair), SCMP_SYS(connect),   SCMP_SYS(bind),
+    SCMP_SYS(open),       SCMP_SYS(openat),     SCMP_SYS(readlink),  SCMP_SYS(readlinkat),
+    SCMP_SYS(getdents64), SCMP_SYS(access),     SCMP_SYS(faccessat), SCMP_SYS(faccessat2),
+    SCMP_SYS(stat),       SCMP_SYS(lstat),      SCMP_SYS(prctl),     SCMP_SYS(seccomp),
+};
+
+/* A call that this architecture does not have is no error. */
+static int add_all(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t count)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = seccomp_rule_add(filter, action, calls[i], 0);
+        rc = rc == -EDOM || rc == -EACCES ? 0 : rc;
+    }
+    return rc;
+}
+
+/* The rule holds where argument `index`, masked, has that value. */
+static int add_masked(scmp_filter_ctx filter, uint32_t action, int call, unsigned index,
+                      uint64_t mask, uint64_t value)
+{
+    return seccomp_rule_add(filter, action, call, 1,
+                            SCMP_CMP(index, SCMP_CMP_MASKED_EQ, mask, value));
+}
+
+static int allow_by_argument(scmp_filter_ctx filter, const struct confinement *confinement)
+{
+    static const int families[] = {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK};
+    static const int controls[] = {FIONBIO, FIONREAD, TCGETS};
+    uint64_t writing = O_ACCMODE | O_CREAT | O_TRUNC;
+    int rc = add_masked(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2,
+                        confinement->uses_hardware ? 0 : writing, O_RDONLY);
+
+    rc = rc ? rc
+            : add_masked(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
+                         confinement->uses_hardware ? 0 : writing, O_RDONLY);
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]) && rc == 0; i++) {
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+                              SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+    }
+    for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]) && rc == 0; i++) {
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+                              SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)controls[i]));
+    }
+    if (confinement->uses_hardware && rc == 0) {
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 0);
+    }
+    /* The limits may be read, not set. */
+    rc = rc ? rc
+            : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
+                               SCMP_A2(SCMP_CMP_EQ, 0));
+    /* Threads (libcurl looks names up in one), but no processes. clone3 hides its flags behind a
+     * pointer; told that there is none, the C library uses clone. */
+    rc = rc ? rc
+            : add_masked(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 0, CLONE_THREAD, CLONE_THREAD);
+    return rc ? rc : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+}
+
+static int refuse(struct baton_error *reterr, int error)
+{
+    return error_set(reterr, BATON_EUNAVAILABLE, "seccomp: %s; a camera is not opened unconfined",
+                     strerror(error));
+}
+
+static int filter_process(const struct confinement *confinement, struct baton_error *reterr)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    int rc;
+
+    if (filter == NULL) {
+        return refuse(reterr, ENOMEM);
+    }
+    rc = add_all(filter, SCMP_ACT_ALLOW, allowed, sizeof(allowed) / sizeof(allowed[0]));
+    rc = rc ? rc
+            : add_all(filter, SCMP_ACT_KILL_PROCESS, deadly, sizeof(deadly) / sizeof(deadly[0]));
+    rc = rc ? rc : allow_by_argument(filter, confinement);
+    rc = rc ? rc : seccomp_load(filter);
+    seccomp_release(filter);
+    return rc == 0 ? 0 : refuse(reterr, -rc);
+}
+
+static int filter_stream(const struct confinement *confinement, struct baton_error *reterr)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    uint32_t no = SCMP_ACT_ERRNO(EPERM);
+    int rc;
+
+    if (filter == NULL) {
+        return refuse(reterr, ENOMEM);
+    }
+    rc = add_all(filter, no, finished, sizeof(finished) / sizeof(finished[0]));
+    if (!confinement->uses_hardware) {
+        /* No thread, and no memory that can be both filled and run. */
+        rc = rc ? rc : seccomp_rule_add(filter, no, SCMP_SYS(clone), 0);
+        rc = rc ? rc : add_masked(filter, no, SCMP_SYS(mmap), 2, PROT_EXEC, PROT_EXEC);
+        rc = rc ? rc : add_masked(filter, no, SCMP_SYS(mprotect), 2, PROT_EXEC, PROT_EXEC);
+    }
+    if (!confinement->uses_udp) {
+        rc = rc ? rc : seccomp_rule_add(filter, no, SCMP_SYS(sendto), 1, SCMP_A4(SCMP_CMP_NE, 0));
+    }
+    rc = rc ? rc : seccomp_load(filter);
+    seccomp_release(filter);
+    return rc == 0 ? 0 : refuse(reterr, -rc);
+}
+
+static void limit(int resource, rlim_t most)
+{
+    struct rlimit limits = {.rlim_cur = most, .rlim_max = most};
+
+    (void)setrlimit((__rlimit_resource_t)resource, &limits); /* lower is always allowed */
+}
+
+static void limit_all(const struct confinement *confinement)
+{
+    struct ring_layout largest;
+
+    (void)ring_layout(&largest, RING_SIDE_MAX, RING_PIXELS_MAX / RING_SIDE_MAX);
+    limit(RLIMIT_CORE, 0); /* a core would hold the password */
+    limit(RLIMIT_NOFILE, FILES_MAX);
+    limit(RLIMIT_FSIZE, largest.bytes + 4096);
+    limit(RLIMIT_MSGQUEUE, 0);
+    if (!IS_SANITIZED &&
+        !confinement->uses_hardware) { /* these map terabytes that they never use */
+        limit(RLIMIT_AS, (rlim_t)MEMORY_MAX_MIB << 20);
+    }
+}
+
+/* Root is given up for nobody. A driver's devices may be open to a group only, so it keeps those.
+ */
+static int drop_root(const struct confinement *confinement, struct baton_error *reterr)
+{
+    if (geteuid() != 0) {
+        return 0;
+    }
+    if (!confinement->uses_hardware && setgroups(0, NULL) != 0) {
+        return error_set(reterr, BATON_EUNAVAILABLE, "groups: %s", strerror(errno));
+    }
+    if ((!confinement->uses_hardware && setresgid(NOBODY, NOBODY, NOBODY) != 0) ||
+        setresuid(NOBODY, NOBODY, NOBODY) != 0) {
+        return error_set(reterr, BATON_EUNAVAILABLE, "user: %s", strerror(errno));
+    }
+    return 0;
+}
+
+int confine_process(const struct confinement *confinement, struct baton_error *reterr)
+{
+    int rc = drop_root(confinement, reterr);
+
+    if (rc != 0) {
+        return rc;
+    }
+    limit_all(confinement);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        return refuse(reterr, errno);
+    }
+    landlock_restrict(confinement->port, confinement->uses_hardware);
+    return filter_process(confinement, reterr);
+}
+
+int confine_stream(const struct confinement *confinement, struct baton_error *reterr)
+{
+    return filter_stream(confinement, reterr);
+}

@@ -1,0 +1,119 @@
+#include "detector/camera/landlock.h"
+
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Younger than the headers of Debian 12. */
+enum {
+    RULE_NET_PORT = 2,
+    ACCESS_NET_BIND_TCP = 1 << 0,
+    ACCESS_NET_CONNECT_TCP = 1 << 1,
+    SCOPE_ABSTRACT_UNIX_SOCKET = 1 << 0,
+    SCOPE_SIGNAL = 1 << 1,
+    ABI_FILES = 1,
+    ABI_REFER = 2,
+    ABI_TRUNCATE = 3,
+    ABI_NET = 4,
+    ABI_SCOPE = 6,
+};
+
+enum {
+    FS_RIGHTS_1 = (1 << 13) - 1, /* execute … make_sym */
+    FS_REFER = 1 << 13,
+    FS_TRUNCATE = 1 << 14,
+    DNS_PORT = 53, /* an answer that does not fit a datagram is asked for again over TCP */
+};
+
+struct ruleset {
+    uint64_t files, net, scopes;
+};
+
+struct net_port {
+    uint64_t access, port;
+};
+
+/* What the lookup of names, TLS and drivers read. */
+static const char *const readable[] = {
+    "/etc",
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/share",
+    "/usr/local/share",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/nscd",
+    "/dev/urandom",
+    "/dev/null",
+};
+static const char *const devices[] = {"/dev/dri",     "/sys",           "/proc",
+                                      "/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"};
+
+static void allow_path(int ruleset, const char *path, uint64_t rights)
+{
+    struct landlock_path_beneath_attr rule = {.allowed_access = rights};
+    struct stat status;
+
+    rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
+    if (rule.parent_fd < 0) {
+        return; /* this system does not have it */
+    }
+    if (fstat(rule.parent_fd, &status) == 0) {
+        if (!S_ISDIR(status.st_mode)) {
+            rule.allowed_access &= LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
+        }
+        (void)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+    }
+    (void)close(rule.parent_fd);
+}
+
+static void allow_port(int ruleset, uint16_t port)
+{
+    struct net_port rule = {.access = ACCESS_NET_CONNECT_TCP, .port = port};
+
+    (void)syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0);
+}
+
+static size_t ruleset_bytes(long abi)
+{
+    return abi >= ABI_SCOPE ? sizeof(struct ruleset)
+           : abi >= ABI_NET ? offsetof(struct ruleset, scopes)
+                            : offsetof(struct ruleset, net);
+}
+
+void landlock_restrict(uint16_t port, bool uses_hardware)
+{
+    const uint64_t reads = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+    struct ruleset rules = {.files = FS_RIGHTS_1,
+                            .net = ACCESS_NET_BIND_TCP | ACCESS_NET_CONNECT_TCP,
+                            .scopes = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL};
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    int ruleset;
+
+    if (abi < ABI_FILES) {
+        return;
+    }
+    rules.files |= abi >= ABI_REFER ? FS_REFER : 0;
+    rules.files |= abi >= ABI_TRUNCATE ? FS_TRUNCATE : 0;
+    ruleset = (int)syscall(SYS_landlock_create_ruleset, &rules, ruleset_bytes(abi), 0);
+    if (ruleset < 0) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(readable) / sizeof(readable[0]); i++) {
+        allow_path(ruleset, readable[i], reads);
+    }
+    for (size_t i = 0; uses_hardware && i < sizeof(devices) / sizeof(devices[0]); i++) {
+        allow_path(ruleset, devices[i], reads | LANDLOCK_ACCESS_FS_WRITE_FILE);
+    }
+    if (abi >= ABI_NET && port != 0) {
+        allow_port(ruleset, port);
+        allow_port(ruleset, DNS_PORT);
+    }
+    (void)syscall(SYS_landlock_restrict_self, ruleset, 0);
+    (void)close(ruleset);
+}

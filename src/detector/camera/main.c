@@ -1,0 +1,159 @@
+/* baton-camera: one camera, decoded in a process of its own.
+ *
+ *   config from the socket ─▶ fences (confine.h) ─▶ camera opened ─▶ more fences ─▶ frames … end
+ *
+ * It is started by baton-detector alone, with a socket and a page of shared memory. What it parses
+ * comes from the network, so it is built to be lost: it holds one camera's password, one
+ * connection and nothing else, and when it crashes or hangs, one camera is reopened.
+ */
+#include "base/buffer.h"
+#include "detector/camera/confine.h"
+#include "detector/camera/dial.h"
+#include "detector/camera/message.h"
+#include "detector/camera/publish.h"
+#include "detector/camera/snapshot.h"
+#include "detector/camera/stream.h"
+#include "detector/camera/url.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libavutil/log.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2 };
+
+static const char usage[] =
+    "usage: baton-camera --inherited\n"
+    "\n"
+    "Started by baton-detector, with descriptors that it inherits; of no use by hand.\n"
+    "It opens one camera, decodes it and puts the frames into shared memory.\n";
+
+/* FFmpeg and libcurl find this one in place of the C library's: the address that is checked is the
+ * address that is dialled, whatever a name or a redirect led to. */
+int connect(int fd, const struct sockaddr *address, socklen_t bytes)
+    __attribute__((visibility("default")));
+
+int connect(int fd, const struct sockaddr *address, socklen_t bytes)
+{
+    if (!dial_is_allowed(address, bytes)) {
+        errno = EACCES;
+        return -1;
+    }
+    return (int)syscall(SYS_connect, fd, address, bytes);
+}
+
+/* FFmpeg's own log would name the URL. */
+static void say_nothing(void *context, int level, const char *format, va_list arguments)
+{
+    (void)context;
+    (void)level;
+    (void)format;
+    (void)arguments;
+}
+
+static bool read_config(struct camera_config *config)
+{
+    static char datagram[MESSAGE_CONFIG_MAX];
+    ssize_t bytes = recv(CAMERA_FD_SOCKET, datagram, sizeof(datagram), 0);
+    bool is_read = bytes > 0 && config_decode(config, datagram, (size_t)bytes, NULL) == 0;
+
+    explicit_bzero(datagram, sizeof(datagram));
+    return is_read;
+}
+
+/* The port of the URL is the only one that may be dialled. */
+static int confine(const struct camera_config *config, struct confinement *confinement,
+                   struct baton_error *reterr)
+{
+    struct url url;
+    int rc = 0;
+
+    *confinement = (struct confinement){.uses_hardware = config->hardware[0] != '\0',
+                                        .uses_udp = config->uses_udp};
+    if (config->kind != SOURCE_FILE) {
+        rc = url_parse(&url, config->url, reterr);
+        confinement->port = rc == 0 ? url.port : 0;
+    }
+    rc = rc ? rc : confine_process(confinement, reterr);
+    /* A change of user has undone it. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    return rc;
+}
+
+static int run_stream(const struct camera_config *config, const struct confinement *confinement,
+                      int file, struct publisher *publisher, struct baton_error *reterr)
+{
+    struct stream *stream = NULL;
+    bool is_file = config->kind == SOURCE_FILE;
+    int rc = is_file ? confine_stream(confinement, reterr) : 0;
+
+    rc = rc ? rc : stream_open(&stream, config, file, publisher, reterr);
+    rc = rc || is_file ? rc : confine_stream(confinement, reterr);
+    rc = rc ? rc : stream_run(stream, reterr);
+    stream_close(stream);
+    return rc;
+}
+
+static int run(const struct camera_config *config, struct publisher *publisher,
+               struct baton_error *reterr)
+{
+    struct confinement confinement;
+    int file = -1;
+    int rc;
+
+    if (config->kind == SOURCE_FILE) {
+        file = open(config->url, O_RDONLY | O_CLOEXEC);
+        if (file < 0) {
+            return error_set(reterr, BATON_ENOENT, "open: %s", strerror(errno));
+        }
+    }
+    publisher->is_lossless = config->is_lossless;
+    rc = confine(config, &confinement, reterr);
+    if (rc == 0) {
+        return config->kind == SOURCE_SNAPSHOT
+                   ? snapshot_run(config, publisher, reterr)
+                   : run_stream(config, &confinement, file, publisher, reterr);
+    }
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    static struct camera_config config;
+    static struct publisher publisher;
+    const struct camera_message end = {.type = MESSAGE_END};
+    struct baton_error error;
+    void *control;
+    pid_t parent = getppid();
+
+    if (argc != 2 || strcmp(argv[1], "--inherited") != 0) {
+        bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
+        (void)fputs(usage, is_help ? stdout : stderr);
+        return is_help ? EXIT_SUCCESS : EXIT_USAGE;
+    }
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    (void)close_range(CAMERA_FD_CONTROL + 1, ~0U, 0);
+    control = mmap(NULL, sizeof(struct ring_control), PROT_READ, MAP_SHARED, CAMERA_FD_CONTROL, 0);
+    if (control == MAP_FAILED || getppid() != parent || !read_config(&config)) {
+        return EXIT_USAGE; /* not started by baton-detector, or it has gone */
+    }
+    (void)close(CAMERA_FD_CONTROL);
+    av_log_set_callback(say_nothing);
+    publisher_init(&publisher, CAMERA_FD_SOCKET, control);
+    if (run(&config, &publisher, &error) == 0) {
+        (void)publisher_send(&publisher, &end);
+    } else {
+        publisher_fail(&publisher, &error);
+    }
+    publisher_fini(&publisher);
+    _exit(EXIT_SUCCESS); /* no library's handlers, which might want what is forbidden now */
+}

@@ -1,0 +1,96 @@
+/* What a camera's child and its parent tell each other, one datagram a message.
+ *
+ *   parent ─ config, once ─────────────────────────────────────▶ child
+ *   parent ◀─ OPENED · RING+fd · FRAME · PROGRESS · ERROR · END ─ child
+ *
+ * The config goes over the inherited socket, never over arguments or environment, because it holds
+ * the URL with its password. Everything that comes from the child is hostile until it was parsed
+ * here: the child reads bytes from the network with decoders that have a history.
+ */
+#ifndef DETECTOR_CAMERA_MESSAGE_H
+#define DETECTOR_CAMERA_MESSAGE_H
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    MESSAGE_VERSION = 1,
+    MESSAGE_BYTES_MAX = 512, /* of what the child sends */
+    MESSAGE_NAME_MAX = 31,
+    MESSAGE_TEXT_MAX = 300,
+    MESSAGE_URL_MAX = 4096,
+    MESSAGE_CONFIG_MAX = MESSAGE_URL_MAX + 256,
+};
+
+/* Where the child finds what it inherits. */
+enum { CAMERA_FD_SOCKET = 3, CAMERA_FD_CONTROL = 4 };
+
+enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE, SOURCE_KINDS };
+
+struct camera_config {
+    enum source_kind kind;
+    bool uses_udp;
+    bool is_paced;     /* a file: frames come at their own times, not as fast as they decode */
+    bool is_lossless;  /* a file: the next frame waits until the last was given back */
+    uint32_t open_ms;  /* until the first packet */
+    uint32_t stall_ms; /* between two packets */
+    char hardware[MESSAGE_NAME_MAX + 1]; /* "vaapi", "cuda" …; "": software */
+    char url[MESSAGE_URL_MAX + 1];       /* or the path of a file */
+};
+
+enum message_type {
+    MESSAGE_OPENED = 1,
+    MESSAGE_RING, /* with the descriptor of the memory */
+    MESSAGE_FRAME,
+    MESSAGE_PROGRESS, /* it decodes, though nothing was shown lately */
+    MESSAGE_ERROR,    /* and then it ends */
+    MESSAGE_END,      /* of a file, or because it was told to stop */
+};
+
+/* Since the child started. */
+struct camera_counts {
+    uint64_t received; /* packets of the video stream, or snapshots */
+    uint64_t decoded;  /* frames */
+    uint64_t dropped;  /* of these: not shown, because of the cap or damage */
+};
+
+enum frame_flags {
+    FRAME_FULL_RANGE = 1 << 0, /* luma of 0 to 255, not 16 to 235 */
+    FRAME_BT709 = 1 << 1,      /* its matrix; else BT.601 */
+    FRAME_FLAGS = (1 << 2) - 1,
+};
+
+struct camera_message {
+    enum message_type type;
+    /* OPENED, RING */
+    uint32_t width, height;
+    /* OPENED */
+    uint32_t fps_milli; /* 0: unknown */
+    char codec[MESSAGE_NAME_MAX + 1];
+    char hardware[MESSAGE_NAME_MAX + 1]; /* "": software */
+    /* FRAME */
+    uint8_t slot, flags;
+    uint64_t sequence; /* from 1 on */
+    int64_t pts_us;
+    int64_t captured_ns; /* boot clock: when its last packet had come */
+    /* FRAME, PROGRESS */
+    struct camera_counts counts;
+    /* ERROR */
+    int32_t code; /* BATON_E… */
+    char text[MESSAGE_TEXT_MAX + 1];
+};
+
+/* Both append one whole datagram; `buffer` is empty before. */
+void message_encode(struct buffer *buffer, const struct camera_message *message);
+void config_encode(struct buffer *buffer, const struct camera_config *config);
+
+/* BATON_EPROTO, and then *ret is untouched. Texts come out as printable ASCII. */
+int message_decode(struct camera_message *ret, const void *data, size_t bytes,
+                   struct baton_error *reterr);
+int config_decode(struct camera_config *ret, const void *data, size_t bytes,
+                  struct baton_error *reterr);
+
+#endif

@@ -1,0 +1,31 @@
+#include "detector/camera/pace.h"
+
+enum { EARLY_DIVISOR = 8 }; /* a frame may be early by this part of the interval: networks jitter */
+
+bool pace_is_due(struct pace *pace, instant at, span interval)
+{
+    span early = {interval.ns / EARLY_DIVISOR};
+    instant next;
+
+    if (interval.ns <= 0) {
+        return true;
+    }
+    if (instant_before(instant_add(at, early), pace->due)) {
+        return false;
+    }
+    /* One interval after it was due, not after it came; but what was missed is not made up for. */
+    next = instant_add(pace->due, interval);
+    pace->due = instant_before(at, next) ? next : instant_add(at, interval);
+    return true;
+}
+
+span backoff_after(unsigned failures, span min, span max, uint32_t random)
+{
+    span pause = min;
+
+    for (unsigned i = 1; i < failures && pause.ns < max.ns; i++) {
+        pause.ns = pause.ns > max.ns / 2 ? max.ns : pause.ns * 2;
+    }
+    pause.ns = pause.ns > max.ns ? max.ns : pause.ns;
+    return (span){pause.ns - (int64_t)((double)(pause.ns / 2) * (random / 4294967296.0))};
+}

@@ -1,0 +1,247 @@
+#include "detector/camera/publish.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <libavutil/imgutils.h>
+#include <libavutil/pixdesc.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum {
+    PROGRESS_MS = 1000,
+    LAST_WORD_MS = 1000,
+    SLEEP_STEP_MS = 20,
+};
+
+void publisher_init(struct publisher *publisher, int socket, const struct ring_control *control)
+{
+    *publisher = (struct publisher){.socket = socket, .control = control};
+    buffer_init(&publisher->datagram, MESSAGE_BYTES_MAX);
+    publisher->ring = (struct ring_writer){.fd = -1, .newest = -1};
+}
+
+void publisher_fini(struct publisher *publisher)
+{
+    ring_writer_close(&publisher->ring);
+    sws_freeContext(publisher->scaler);
+    buffer_fini(&publisher->datagram);
+}
+
+bool publisher_is_stopping(const struct publisher *publisher)
+{
+    return publisher->is_orphan || atomic_load(&publisher->control->is_stopping) != 0;
+}
+
+static bool send_with(struct publisher *publisher, const struct camera_message *message, int fd)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } space = {0};
+    struct iovec part;
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+    ssize_t sent;
+
+    buffer_clear(&publisher->datagram);
+    message_encode(&publisher->datagram, message);
+    if (publisher->datagram.failed) {
+        return false;
+    }
+    part.iov_base = publisher->datagram.data;
+    part.iov_len = publisher->datagram.bytes;
+    if (fd >= 0) {
+        header.msg_control = space.bytes;
+        header.msg_controllen = sizeof(space.bytes);
+        struct cmsghdr *passed = CMSG_FIRSTHDR(&header);
+        passed->cmsg_level = SOL_SOCKET;
+        passed->cmsg_type = SCM_RIGHTS;
+        passed->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(passed), &fd, sizeof(fd));
+    }
+    do {
+        sent = sendmsg(publisher->socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    if (sent < 0 && errno != EAGAIN && errno != ENOBUFS) {
+        publisher->is_orphan = true;
+    }
+    return sent >= 0;
+}
+
+bool publisher_send(struct publisher *publisher, const struct camera_message *message)
+{
+    return send_with(publisher, message, -1);
+}
+
+void publisher_fail(struct publisher *publisher, const struct baton_error *error)
+{
+    struct camera_message message = {.type = MESSAGE_ERROR, .code = error->code};
+    struct pollfd writable = {.fd = publisher->socket, .events = POLLOUT};
+
+    (void)snprintf(message.text, sizeof(message.text), "%s", error->message);
+    if (!publisher_send(publisher, &message) && !publisher->is_orphan &&
+        poll(&writable, 1, LAST_WORD_MS) == 1) {
+        (void)publisher_send(publisher, &message);
+    }
+}
+
+void publisher_sleep(const struct publisher *publisher, instant until)
+{
+    while (!publisher_is_stopping(publisher)) {
+        int64_t left = instant_since(until, clock_now()).ns;
+        int64_t step = left < SPAN_MS(SLEEP_STEP_MS).ns ? left : SPAN_MS(SLEEP_STEP_MS).ns;
+        struct timespec pause = {.tv_nsec = (long)step};
+        if (left <= 0) {
+            return;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+/* The parent has given back every frame that it was sent. */
+static void wait_returned(const struct publisher *publisher)
+{
+    const struct timespec pause = {.tv_nsec = 500000};
+
+    while (!publisher_is_stopping(publisher) &&
+           atomic_load(&publisher->control->returned) < publisher->sequence) {
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+/* The ring that fits the picture, known to the parent; false: not now. */
+static int need_ring(struct publisher *publisher, const AVFrame *frame, struct baton_error *reterr)
+{
+    struct camera_message message = {
+        .type = MESSAGE_RING, .width = (uint32_t)frame->width, .height = (uint32_t)frame->height};
+    int rc;
+
+    if (publisher->ring.fd < 0 || publisher->ring.layout.width != frame->width ||
+        publisher->ring.layout.height != frame->height) {
+        ring_writer_close(&publisher->ring);
+        publisher->is_ring_known = false;
+        rc = ring_writer_open(&publisher->ring, message.width, message.height, reterr);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    if (!publisher->is_ring_known) {
+        publisher->is_ring_known = send_with(publisher, &message, publisher->ring.fd);
+    }
+    return 0;
+}
+
+static bool is_full_range(const AVFrame *frame)
+{
+    const AVPixFmtDescriptor *format = av_pix_fmt_desc_get((enum AVPixelFormat)frame->format);
+
+    return frame->color_range == AVCOL_RANGE_JPEG ||
+           (format != NULL && strncmp(format->name, "yuvj", 4) == 0) ||
+           (format != NULL && (format->flags & AV_PIX_FMT_FLAG_RGB) != 0);
+}
+
+/* Range and matrix stay as they are: only the layout of the samples changes. */
+static bool convert(struct publisher *publisher, const AVFrame *frame, uint8_t *const planes[4],
+                    const int strides[4])
+{
+    const int *matrix = sws_getCoefficients(SWS_CS_DEFAULT);
+    int range = is_full_range(frame);
+
+    publisher->scaler = sws_getCachedContext(
+        publisher->scaler, frame->width, frame->height, (enum AVPixelFormat)frame->format,
+        frame->width, frame->height, AV_PIX_FMT_YUV420P, SWS_BILINEAR, NULL, NULL, NULL);
+    if (publisher->scaler == NULL) {
+        return false;
+    }
+    (void)sws_setColorspaceDetails(publisher->scaler, matrix, range, matrix, range, 0, 1 << 16,
+                                   1 << 16);
+    return sws_scale(publisher->scaler, (const uint8_t *const *)frame->data, frame->linesize, 0,
+                     frame->height, planes, strides) == frame->height;
+}
+
+static bool fill(struct publisher *publisher, const AVFrame *frame, int slot)
+{
+    uint8_t *planes[4] = {0};
+    int strides[4] = {0};
+
+    for (int plane = 0; plane < 3; plane++) {
+        planes[plane] = ring_writer_plane(&publisher->ring, slot, plane);
+        strides[plane] = publisher->ring.layout.stride[plane];
+    }
+    if (frame->format != AV_PIX_FMT_YUV420P && frame->format != AV_PIX_FMT_YUVJ420P) {
+        return convert(publisher, frame, planes, strides);
+    }
+    av_image_copy(planes, strides, (const uint8_t **)(uintptr_t)frame->data, frame->linesize,
+                  AV_PIX_FMT_YUV420P, frame->width, frame->height);
+    return true;
+}
+
+static uint8_t flags_of(const AVFrame *frame)
+{
+    /* Where the stream does not say, the matrix follows from the size, as players take it. */
+    bool is_709 =
+        frame->colorspace == AVCOL_SPC_BT709 || (frame->colorspace == AVCOL_SPC_UNSPECIFIED &&
+                                                 frame->height >= 720 && !is_full_range(frame));
+
+    return (uint8_t)((is_full_range(frame) ? FRAME_FULL_RANGE : 0) | (is_709 ? FRAME_BT709 : 0));
+}
+
+static void tell_progress(struct publisher *publisher, instant now)
+{
+    struct camera_message message = {.type = MESSAGE_PROGRESS, .counts = publisher->counts};
+
+    if (instant_since(now, publisher->told_at).ns >= SPAN_MS(PROGRESS_MS).ns &&
+        publisher_send(publisher, &message)) {
+        publisher->told_at = now;
+    }
+}
+
+/* Into the ring and to the parent; false: neither. */
+static bool hand_over(struct publisher *publisher, const AVFrame *frame, int64_t pts_us,
+                      instant captured)
+{
+    int slot = ring_writer_begin(&publisher->ring, publisher->control);
+    struct camera_message message = {.type = MESSAGE_FRAME,
+                                     .slot = (uint8_t)slot,
+                                     .flags = flags_of(frame),
+                                     .sequence = publisher->sequence + 1,
+                                     .pts_us = pts_us,
+                                     .captured_ns = captured.ns,
+                                     .counts = publisher->counts};
+
+    if (slot < 0 || !fill(publisher, frame, slot)) {
+        return false;
+    }
+    ring_writer_commit(&publisher->ring, slot, message.sequence);
+    if (!publisher_send(publisher, &message)) {
+        return false; /* the parent is far behind; it will be told of a later one */
+    }
+    publisher->sequence = message.sequence;
+    return true;
+}
+
+int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pts_us,
+                   instant captured, struct baton_error *reterr)
+{
+    instant now = clock_now();
+    span interval = SPAN_US(atomic_load(&publisher->control->interval_us));
+    int rc = 0;
+
+    publisher->counts.decoded++;
+    if (publisher->is_lossless) {
+        wait_returned(publisher);
+    }
+    if ((frame->flags & AV_FRAME_FLAG_CORRUPT) == 0 &&
+        (publisher->is_lossless || pace_is_due(&publisher->pace, now, interval))) {
+        rc = need_ring(publisher, frame, reterr);
+        if (rc == 0 && publisher->is_ring_known && hand_over(publisher, frame, pts_us, captured)) {
+            publisher->told_at = now;
+            return 0;
+        }
+    }
+    publisher->counts.dropped++;
+    tell_progress(publisher, now);
+    return rc;
+}

@@ -1,0 +1,49 @@
+/* The child's way out: pictures into the ring, words to the parent. Never waits for the parent,
+ * except for a file that shall lose nothing. */
+#ifndef DETECTOR_CAMERA_PUBLISH_H
+#define DETECTOR_CAMERA_PUBLISH_H
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "detector/camera/message.h"
+#include "detector/camera/pace.h"
+#include "detector/camera/ring.h"
+
+#include <libavutil/frame.h>
+#include <libswscale/swscale.h>
+
+struct publisher {
+    int socket; /* borrowed */
+    const struct ring_control *control;
+    struct buffer datagram;
+    struct ring_writer ring;
+    bool is_ring_known; /* the parent has been sent this ring */
+    bool is_lossless;
+    bool is_orphan; /* the parent has gone */
+    uint64_t sequence;
+    struct pace pace;
+    instant told_at; /* the last FRAME or PROGRESS */
+    struct camera_counts counts;
+    struct SwsContext *scaler; /* for formats that are not 4:2:0 */
+};
+
+void publisher_init(struct publisher *publisher, int socket, const struct ring_control *control);
+void publisher_fini(struct publisher *publisher);
+
+/* Whether the parent wants no more. */
+bool publisher_is_stopping(const struct publisher *publisher);
+
+/* Sends now or not at all; false: not at all. */
+bool publisher_send(struct publisher *publisher, const struct camera_message *message);
+/* The last word: tried for a while. */
+void publisher_fail(struct publisher *publisher, const struct baton_error *error);
+
+/* A decoded picture, of any format that FFmpeg knows. Shows it, or counts it as dropped. An error
+ * is one that no further picture will mend. */
+int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pts_us,
+                   instant captured, struct baton_error *reterr);
+
+/* Sleeps, in steps that notice is_stopping, until `until`. */
+void publisher_sleep(const struct publisher *publisher, instant until);
+
+#endif

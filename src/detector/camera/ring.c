@@ -1,0 +1,193 @@
+#include "detector/camera/ring.h"
+
+#include "base/invariant.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+enum {
+    HEADER_BYTES = 4096,
+    ROW_ALIGNMENT = 64, /* what vector code likes */
+    SLOT_PADDING = 256, /* it may read a little past a row's end */
+    PAGE_ALIGNMENT = 4096,
+};
+
+enum { SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW };
+
+struct ring_header {
+    _Atomic uint64_t sequence[RING_SLOTS]; /* 0: empty, or being written */
+};
+
+static size_t aligned(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height)
+{
+    struct ring_layout layout = {.width = (int)width, .height = (int)height};
+    size_t at = 0;
+
+    if (width == 0 || height == 0 || width > RING_SIDE_MAX || height > RING_SIDE_MAX ||
+        (uint64_t)width * height > RING_PIXELS_MAX) {
+        return false;
+    }
+    for (int plane = 0; plane < 3; plane++) {
+        size_t row = plane == 0 ? width : (width + 1) / 2;
+        size_t rows = plane == 0 ? height : (height + 1) / 2;
+        layout.stride[plane] = (int)aligned(row, ROW_ALIGNMENT);
+        layout.offset[plane] = at;
+        at += (size_t)layout.stride[plane] * rows;
+    }
+    layout.slot_bytes = aligned(at + SLOT_PADDING, PAGE_ALIGNMENT);
+    layout.bytes = HEADER_BYTES + RING_SLOTS * layout.slot_bytes;
+    *ret = layout;
+    return true;
+}
+
+static struct ring_header *header_of(const uint8_t *memory)
+{
+    return (struct ring_header *)(uintptr_t)memory;
+}
+
+static size_t place_of(const struct ring_layout *layout, int slot, int plane)
+{
+    INVARIANT(slot >= 0 && slot < RING_SLOTS && plane >= 0 && plane < 3);
+    return HEADER_BYTES + (size_t)slot * layout->slot_bytes + layout->offset[plane];
+}
+
+int ring_writer_open(struct ring_writer *ret, uint32_t width, uint32_t height,
+                     struct baton_error *reterr)
+{
+    struct ring_writer writer = {.newest = -1};
+    void *memory = MAP_FAILED;
+
+    if (!ring_layout(&writer.layout, width, height)) {
+        return error_set(reterr, BATON_EINVAL, "picture of %ux%u: sides must be 1 to %d", width,
+                         height, RING_SIDE_MAX);
+    }
+    writer.fd = memfd_create("baton-frames", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (writer.fd >= 0 && ftruncate(writer.fd, (off_t)writer.layout.bytes) == 0) {
+        memory = mmap(NULL, writer.layout.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, writer.fd, 0);
+    }
+    if (memory == MAP_FAILED || fcntl(writer.fd, F_ADD_SEALS, SEALS) != 0) {
+        int error = errno;
+        if (memory != MAP_FAILED) {
+            (void)munmap(memory, writer.layout.bytes);
+        }
+        if (writer.fd >= 0) {
+            (void)close(writer.fd);
+        }
+        return error_set(reterr, BATON_ENOMEM, "shared memory of %zu bytes: %s",
+                         writer.layout.bytes, strerror(error));
+    }
+    writer.memory = memory;
+    *ret = writer;
+    return 0;
+}
+
+void ring_writer_close(struct ring_writer *writer)
+{
+    if (writer->memory != NULL) {
+        (void)munmap(writer->memory, writer->layout.bytes);
+        (void)close(writer->fd);
+    }
+    *writer = (struct ring_writer){.fd = -1, .newest = -1};
+}
+
+int ring_writer_begin(struct ring_writer *writer, const struct ring_control *control)
+{
+    struct ring_header *header = header_of(writer->memory);
+
+    for (int slot = 0; slot < RING_SLOTS; slot++) {
+        if (slot == writer->newest || atomic_load(&control->held[slot]) != 0) {
+            continue;
+        }
+        atomic_store(&header->sequence[slot], 0);
+        if (atomic_load(&control->held[slot]) == 0) {
+            return slot;
+        }
+        /* Claimed in between: the reader finds it empty and lets go, and the frame in it is older
+         * than the newest. */
+    }
+    return -1;
+}
+
+uint8_t *ring_writer_plane(const struct ring_writer *writer, int slot, int plane)
+{
+    return writer->memory + place_of(&writer->layout, slot, plane);
+}
+
+void ring_writer_commit(struct ring_writer *writer, int slot, uint64_t sequence)
+{
+    atomic_store(&header_of(writer->memory)->sequence[slot], sequence);
+    writer->newest = slot;
+}
+
+int ring_reader_open(struct ring_reader *ret, int fd, uint32_t width, uint32_t height,
+                     struct baton_error *reterr)
+{
+    struct ring_reader reader;
+    struct stat status;
+    struct statfs filesystem;
+    void *memory;
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    if (!ring_layout(&reader.layout, width, height)) {
+        return error_set(reterr, BATON_EPROTO, "ring of %ux%u: sides must be 1 to %d", width,
+                         height, RING_SIDE_MAX);
+    }
+    /* Of huge pages, which can run out while they are read, it would be of another file system. */
+    if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(fd, &filesystem) != 0 ||
+        filesystem.f_type != TMPFS_MAGIC) {
+        return error_set(reterr, BATON_EPROTO, "ring: not sealed shared memory");
+    }
+    if (fstat(fd, &status) != 0 || status.st_size != (off_t)reader.layout.bytes) {
+        return error_set(reterr, BATON_EPROTO, "ring of %ux%u: must have %zu bytes", width, height,
+                         reader.layout.bytes);
+    }
+    memory = mmap(NULL, reader.layout.bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) {
+        return error_set(reterr, BATON_ENOMEM, "ring of %zu bytes: %s", reader.layout.bytes,
+                         strerror(errno));
+    }
+    reader.memory = memory;
+    *ret = reader;
+    return 0;
+}
+
+void ring_reader_close(struct ring_reader *reader)
+{
+    if (reader->memory != NULL) {
+        (void)munmap((void *)(uintptr_t)reader->memory, reader->layout.bytes);
+        reader->memory = NULL;
+    }
+}
+
+bool ring_reader_claim(const struct ring_reader *reader, struct ring_control *control, int slot,
+                       uint64_t sequence)
+{
+    INVARIANT(slot >= 0 && slot < RING_SLOTS && sequence != 0);
+    (void)atomic_fetch_add(&control->held[slot], 1);
+    if (atomic_load(&header_of(reader->memory)->sequence[slot]) == sequence) {
+        return true;
+    }
+    ring_release(control, slot);
+    return false;
+}
+
+void ring_release(struct ring_control *control, int slot)
+{
+    (void)atomic_fetch_sub(&control->held[slot], 1);
+}
+
+const uint8_t *ring_reader_plane(const struct ring_reader *reader, int slot, int plane)
+{
+    return reader->memory + place_of(&reader->layout, slot, plane);
+}

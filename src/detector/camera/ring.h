@@ -1,0 +1,86 @@
+/* Frames in shared memory: the child writes them, the parent reads them where they lie.
+ *
+ *   ring     page of sequence[RING_SLOTS] | slot 0 | slot 1 | …     child writes, parent reads
+ *   control  held[RING_SLOTS], interval, …                          parent writes, child reads
+ *
+ * Newest wins: the child never waits for a reader, and a frame that is being read is never
+ * overwritten. Both follow from one rule on each side. The child marks a slot as empty and *then*
+ * looks whether it is held; the parent marks it as held and *then* looks whether it still has the
+ * frame it was told of. In one total order of these four steps, one of the two sees the other and
+ * steps back. The parent holds at most RING_HELD_MAX slots, so the child always finds one that is
+ * neither held nor the newest.
+ *
+ * A ring is of one size of picture; another size is another ring. Both sides compute the layout
+ * from width and height, so that no offset ever comes from the child. The memory is sealed: it
+ * cannot be truncated under the reader, which would be a SIGBUS. What the child may do is to put
+ * wrong pixels there, and it may do that anyway.
+ */
+#ifndef DETECTOR_CAMERA_RING_H
+#define DETECTOR_CAMERA_RING_H
+
+#include "base/error.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    RING_SLOTS = 5,
+    RING_HELD_MAX = RING_SLOTS - 2,
+    RING_SIDE_MAX = 8192,
+    RING_PIXELS_MAX = 8192 * 4352,
+};
+
+struct ring_control {
+    _Atomic uint32_t held[RING_SLOTS]; /* a count: a slot of the last ring may still be held */
+    _Atomic uint32_t is_stopping;      /* the child shall say goodbye to its camera and end */
+    _Atomic uint32_t interval_us;      /* the least time between two frames; 0: every frame */
+    _Atomic uint64_t returned;         /* sequence of the last frame that was given back */
+};
+
+/* Planar 4:2:0: Y, U, V. */
+struct ring_layout {
+    int width, height;
+    int stride[3];
+    size_t offset[3]; /* within the slot */
+    size_t slot_bytes;
+    size_t bytes; /* of the whole ring */
+};
+
+/* False: a side of 0 or above RING_SIDE_MAX, or more than RING_PIXELS_MAX. */
+bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height);
+
+struct ring_writer {
+    struct ring_layout layout;
+    int fd;          /* to be sent to the reader; -1: there is no ring */
+    uint8_t *memory; /* owned */
+    int newest;      /* slot; -1: none yet */
+};
+
+/* BATON_EINVAL for the size; BATON_ENOMEM. */
+int ring_writer_open(struct ring_writer *ret, uint32_t width, uint32_t height,
+                     struct baton_error *reterr);
+void ring_writer_close(struct ring_writer *writer);
+/* A slot to write to, emptied; -1 if none is free, which an honest reader does not let happen. */
+int ring_writer_begin(struct ring_writer *writer, const struct ring_control *control);
+uint8_t *ring_writer_plane(const struct ring_writer *writer, int slot, int plane);
+/* The slot holds the frame `sequence` (not 0, never used again) from now on. */
+void ring_writer_commit(struct ring_writer *writer, int slot, uint64_t sequence);
+
+struct ring_reader {
+    struct ring_layout layout;
+    const uint8_t *memory; /* owned */
+};
+
+/* Maps it read-only; `fd` stays the caller's. BATON_EPROTO: not sealed memory of just that size. */
+int ring_reader_open(struct ring_reader *ret, int fd, uint32_t width, uint32_t height,
+                     struct baton_error *reterr);
+void ring_reader_close(struct ring_reader *reader);
+/* Holds the slot. False: it has another frame by now; then it is not held. */
+bool ring_reader_claim(const struct ring_reader *reader, struct ring_control *control, int slot,
+                       uint64_t sequence);
+void ring_release(struct ring_control *control, int slot);
+const uint8_t *ring_reader_plane(const struct ring_reader *reader, int slot, int plane);
+
+#endif

@@ -1,0 +1,216 @@
+#include "detector/camera/snapshot.h"
+
+#include "base/error.h"
+
+#include <curl/curl.h>
+#include <turbojpeg.h>
+
+struct poller {
+    struct publisher *publisher;
+    CURL *curl;
+    tjhandle jpeg;
+    struct buffer body;
+    AVFrame *frame;
+};
+
+static size_t take_body(char *bytes, size_t one, size_t count, void *userdata)
+{
+    struct poller *poller = userdata;
+
+    buffer_put(&poller->body, bytes, one * count);
+    return poller->body.failed ? 0 : one * count;
+}
+
+static int look_up(void *userdata, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                   curl_off_t up)
+{
+    const struct poller *poller = userdata;
+
+    (void)down_total;
+    (void)down;
+    (void)up_total;
+    (void)up;
+    return publisher_is_stopping(poller->publisher);
+}
+
+static int set_up(struct poller *poller, const struct camera_config *config)
+{
+    CURL *curl = poller->curl;
+    CURLcode rc = curl_easy_setopt(curl, CURLOPT_URL, config->url);
+
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    /* A redirect could lead where the fences do not let it go; cameras do not need one. */
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC | CURLAUTH_DIGEST);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)config->open_ms);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)config->stall_ms);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_MAXFILESIZE, (long)SNAPSHOT_BYTES_MAX);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_FAILONERROR, 0L);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_WRITEDATA, poller);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_up);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_XFERINFODATA, poller);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    return rc == CURLE_OK ? 0 : BATON_ENOMEM;
+}
+
+static int fetch(struct poller *poller, struct baton_error *reterr)
+{
+    long status = 0;
+    CURLcode rc;
+
+    buffer_clear(&poller->body);
+    rc = curl_easy_perform(poller->curl);
+    if (poller->body.failed || rc == CURLE_FILESIZE_EXCEEDED) {
+        return error_set(reterr, BATON_ETOOBIG, "snapshot: above %d bytes", SNAPSHOT_BYTES_MAX);
+    }
+    if (rc == CURLE_ABORTED_BY_CALLBACK) {
+        return error_set(reterr, BATON_ECANCELED, "snapshot: stopped");
+    }
+    if (rc != CURLE_OK) {
+        return error_set(reterr, rc == CURLE_OPERATION_TIMEDOUT ? BATON_ETIMEDOUT : BATON_EIO,
+                         "snapshot: %s", curl_easy_strerror(rc));
+    }
+    (void)curl_easy_getinfo(poller->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status == 401 || status == 403) {
+        return error_set(reterr, BATON_EAUTH, "snapshot: the camera refuses name or password");
+    }
+    if (status != 200) {
+        return error_set(reterr, status == 404 ? BATON_ENOENT : BATON_EIO,
+                         "snapshot: the camera answers %ld in place of 200", status);
+    }
+    return 0;
+}
+
+static enum AVPixelFormat format_of(int subsampling)
+{
+    switch (subsampling) {
+    case TJSAMP_420:
+        return AV_PIX_FMT_YUVJ420P;
+    case TJSAMP_422:
+        return AV_PIX_FMT_YUVJ422P;
+    case TJSAMP_440:
+        return AV_PIX_FMT_YUVJ440P;
+    case TJSAMP_444:
+        return AV_PIX_FMT_YUVJ444P;
+    case TJSAMP_411:
+        return AV_PIX_FMT_YUVJ411P;
+    case TJSAMP_GRAY:
+        return AV_PIX_FMT_GRAY8;
+    default:
+        return AV_PIX_FMT_NONE;
+    }
+}
+
+static int bad_jpeg(const struct poller *poller, struct baton_error *reterr)
+{
+    return error_set(reterr, BATON_EPROTO, "snapshot of %zu bytes: no JPEG that can be decoded: %s",
+                     poller->body.bytes, tjGetErrorStr2(poller->jpeg));
+}
+
+/* A damaged end is a warning of the library and a picture all the same: not of ours. */
+static int decompress(struct poller *poller, struct baton_error *reterr)
+{
+    AVFrame *frame = poller->frame;
+    int width, height, subsampling, colours;
+    struct ring_layout layout;
+
+    if (tjDecompressHeader3(poller->jpeg, poller->body.data, poller->body.bytes, &width, &height,
+                            &subsampling, &colours) != 0) {
+        return bad_jpeg(poller, reterr);
+    }
+    if (width < 1 || height < 1 || !ring_layout(&layout, (uint32_t)width, (uint32_t)height) ||
+        format_of(subsampling) == AV_PIX_FMT_NONE) {
+        return error_set(reterr, BATON_ENOTSUP,
+                         "snapshot of %dx%d: its size or sampling is not "
+                         "supported; sides must be 1 to %d",
+                         width, height, RING_SIDE_MAX);
+    }
+    av_frame_unref(frame);
+    frame->width = width;
+    frame->height = height;
+    frame->format = format_of(subsampling);
+    frame->color_range = AVCOL_RANGE_JPEG;
+    if (av_frame_get_buffer(frame, 0) < 0) {
+        return error_set(reterr, BATON_ENOMEM, "snapshot of %dx%d: out of memory", width, height);
+    }
+    if (tjDecompressToYUVPlanes(poller->jpeg, poller->body.data, poller->body.bytes, frame->data, 0,
+                                frame->linesize, 0, 0) != 0) {
+        return bad_jpeg(poller, reterr);
+    }
+    return 0;
+}
+
+static void tell_opened(struct poller *poller)
+{
+    struct camera_message message = {.type = MESSAGE_OPENED,
+                                     .width = (uint32_t)poller->frame->width,
+                                     .height = (uint32_t)poller->frame->height,
+                                     .codec = "jpeg"};
+
+    (void)publisher_send(poller->publisher, &message);
+}
+
+static int poll_once(struct poller *poller, struct baton_error *reterr)
+{
+    instant captured;
+    int rc = fetch(poller, reterr);
+
+    if (rc != 0) {
+        return rc;
+    }
+    captured = clock_now();
+    poller->publisher->counts.received++;
+    rc = decompress(poller, reterr);
+    if (rc == 0 && poller->publisher->counts.received == 1) {
+        tell_opened(poller);
+    }
+    if (rc == 0) {
+        poller->publisher->pace = (struct pace){0}; /* it is paced by the asking */
+        rc = publisher_show(poller->publisher, poller->frame, INT64_MIN, captured, reterr);
+    }
+    return rc;
+}
+
+static int poll_on(struct poller *poller, struct baton_error *reterr)
+{
+    instant at = clock_now();
+    int rc = 0;
+
+    while (rc == 0 && !publisher_is_stopping(poller->publisher)) {
+        rc = poll_once(poller, reterr);
+        at = instant_add(at, SPAN_US(atomic_load(&poller->publisher->control->interval_us)));
+        at = instant_max(at, clock_now()); /* a slow camera is not asked twice for it */
+        if (rc == 0) {
+            publisher_sleep(poller->publisher, at);
+        }
+    }
+    return publisher_is_stopping(poller->publisher) ? 0 : rc;
+}
+
+int snapshot_run(const struct camera_config *config, struct publisher *publisher,
+                 struct baton_error *reterr)
+{
+    struct poller poller = {.publisher = publisher};
+    int rc;
+
+    buffer_init(&poller.body, SNAPSHOT_BYTES_MAX);
+    poller.curl = curl_easy_init();
+    poller.jpeg = tjInitDecompress();
+    poller.frame = av_frame_alloc();
+    if (poller.curl == NULL || poller.jpeg == NULL || poller.frame == NULL ||
+        set_up(&poller, config) != 0) {
+        rc = error_set(reterr, BATON_ENOMEM, "out of memory for snapshots");
+    } else {
+        rc = poll_on(&poller, reterr);
+    }
+    curl_easy_cleanup(poller.curl);
+    if (poller.jpeg != NULL) {
+        (void)tjDestroy(poller.jpeg);
+    }
+    av_frame_free(&poller.frame);
+    buffer_fini(&poller.body);
+    return rc;
+}

@@ -1,0 +1,430 @@
+#include "detector/camera/stream.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/hwcontext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PROBE_BYTES = 1 << 20,
+    PROBE_US = 500000,     /* of stream time: cameras say what they are in their description */
+    KEY_PACKETS_MAX = 300, /* a stream with rolling refresh never sends a whole key picture */
+    FAREWELL_MS = 500,
+    FILE_BUFFER_BYTES = 1 << 16,
+    US_PER_S = 1000000,
+};
+
+struct stream {
+    const struct camera_config *config;
+    struct publisher *publisher;
+    AVFormatContext *input;
+    AVIOContext *file_io;
+    int file; /* -1: none */
+    AVCodecContext *decoder;
+    enum AVPixelFormat hardware_format;
+    bool has_hardware;
+    int index; /* of the video */
+    instant deadline;
+    bool is_farewell; /* the deadline counts, is_stopping does not */
+    AVPacket *packet;
+    AVFrame *frame, *downloaded;
+    unsigned packets_before_key;
+    bool has_key;
+    instant paced_from; /* a file: when its first frame was shown */
+    int64_t paced_pts_us;
+};
+
+static int interrupted(void *userdata)
+{
+    const struct stream *stream = userdata;
+
+    return (!stream->is_farewell && publisher_is_stopping(stream->publisher)) ||
+           instant_before(stream->deadline, clock_now());
+}
+
+/* FFmpeg's codes mislead (a dead server is an end of file), so what we know goes first. */
+static int failed(const struct stream *stream, int error, const char *what,
+                  struct baton_error *reterr)
+{
+    char text[AV_ERROR_MAX_STRING_SIZE] = "";
+
+    if (instant_before(stream->deadline, clock_now())) {
+        return error_set(reterr, BATON_ETIMEDOUT, "%s: nothing came within %u ms", what,
+                         stream->decoder == NULL ? stream->config->open_ms
+                                                 : stream->config->stall_ms);
+    }
+    switch (error) {
+    case AVERROR_EXIT:
+        return error_set(reterr, BATON_ECANCELED, "%s: stopped", what);
+    case AVERROR_HTTP_UNAUTHORIZED:
+    case AVERROR_HTTP_FORBIDDEN:
+        return error_set(reterr, BATON_EAUTH, "%s: the camera refuses name or password", what);
+    case AVERROR_HTTP_NOT_FOUND:
+        return error_set(reterr, BATON_ENOENT, "%s: the camera has no such stream", what);
+    case AVERROR_EOF:
+        return error_set(reterr, BATON_ECLOSED, "%s: the camera closed the connection", what);
+    case AVERROR(ENOMEM):
+        return error_set(reterr, BATON_ENOMEM, "%s: out of memory", what);
+    case AVERROR(EACCES):
+        return error_set(reterr, BATON_EAUTH, "%s: that address may not be dialled", what);
+    default:
+        (void)av_strerror(error, text, sizeof(text));
+        return error_set(reterr, BATON_EIO, "%s: %s", what, text);
+    }
+}
+
+static int file_read(void *opaque, uint8_t *bytes, int count)
+{
+    const struct stream *stream = opaque;
+    ssize_t got = read(stream->file, bytes, (size_t)count);
+
+    return got > 0 ? (int)got : got == 0 ? AVERROR_EOF : AVERROR(errno);
+}
+
+static int64_t file_seek(void *opaque, int64_t offset, int whence)
+{
+    const struct stream *stream = opaque;
+    off_t at;
+
+    if (whence == AVSEEK_SIZE) {
+        off_t here = lseek(stream->file, 0, SEEK_CUR);
+        off_t end = lseek(stream->file, 0, SEEK_END);
+        return here >= 0 && lseek(stream->file, here, SEEK_SET) == here ? end : AVERROR(EIO);
+    }
+    at = lseek(stream->file, offset, whence & ~AVSEEK_FORCE);
+    return at >= 0 ? at : AVERROR(errno);
+}
+
+/* The file is read through a descriptor that was opened before the fences went up. */
+static int use_file(struct stream *stream)
+{
+    uint8_t *buffer = av_malloc(FILE_BUFFER_BYTES);
+
+    stream->file_io = buffer == NULL ? NULL
+                                     : avio_alloc_context(buffer, FILE_BUFFER_BYTES, 0, stream,
+                                                          file_read, NULL, file_seek);
+    if (stream->file_io == NULL) {
+        av_free(buffer);
+        return AVERROR(ENOMEM);
+    }
+    stream->input->pb = stream->file_io;
+    stream->input->flags |= AVFMT_FLAG_CUSTOM_IO;
+    return 0;
+}
+
+static int set_options(const struct stream *stream, AVDictionary **options)
+{
+    const struct camera_config *config = stream->config;
+    int64_t timeout_us = (int64_t)config->stall_ms * 1000;
+    int rc = av_dict_set(options, "fpsprobesize", "0", 0);
+
+    rc = rc < 0 ? rc : av_dict_set_int(options, "probesize", PROBE_BYTES, 0);
+    rc = rc < 0 ? rc : av_dict_set_int(options, "analyzeduration", PROBE_US, 0);
+    if (config->kind == SOURCE_FILE) {
+        /* No protocol at all: a playlist cannot lead anywhere. */
+        return rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "none", 0);
+    }
+    rc = rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "rtsp,rtsps,tls,tcp,udp,rtp", 0);
+    rc = rc < 0 ? rc : av_dict_set(options, "rtsp_transport", config->uses_udp ? "udp" : "tcp", 0);
+    rc = rc < 0 ? rc : av_dict_set(options, "allowed_media_types", "video", 0);
+    /* Called stimeout before FFmpeg 5, and then silently unused: Debian 12 has 5.1. */
+    return rc < 0 ? rc : av_dict_set_int(options, "timeout", timeout_us, 0);
+}
+
+static int open_input(struct stream *stream, struct baton_error *reterr)
+{
+    const struct camera_config *config = stream->config;
+    AVDictionary *options = NULL;
+    bool is_file = config->kind == SOURCE_FILE;
+    int rc;
+
+    stream->input = avformat_alloc_context();
+    if (stream->input == NULL) {
+        return failed(stream, AVERROR(ENOMEM), "open", reterr);
+    }
+    stream->input->interrupt_callback =
+        (AVIOInterruptCB){.callback = interrupted, .opaque = stream};
+    rc = is_file ? use_file(stream) : 0;
+    rc = rc < 0 ? rc : set_options(stream, &options);
+    if (rc >= 0) {
+        /* On failure it frees the context and sets it to NULL. */
+        rc = avformat_open_input(&stream->input, is_file ? NULL : config->url,
+                                 is_file ? NULL : av_find_input_format("rtsp"), &options);
+    }
+    if (rc >= 0 && av_dict_count(options) != 0) {
+        AVDictionaryEntry *unused = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
+        rc = error_set(reterr, BATON_ENOTSUP, "open: this FFmpeg does not know the option %s",
+                       unused->key);
+        av_dict_free(&options);
+        return rc;
+    }
+    av_dict_free(&options);
+    if (rc < 0) {
+        return failed(stream, rc, "open", reterr);
+    }
+    rc = avformat_find_stream_info(stream->input, NULL);
+    return rc < 0 ? failed(stream, rc, "probe", reterr) : 0;
+}
+
+static enum AVPixelFormat choose_format(AVCodecContext *decoder, const enum AVPixelFormat *formats)
+{
+    const struct stream *stream = decoder->opaque;
+
+    for (const enum AVPixelFormat *format = formats; *format != AV_PIX_FMT_NONE; format++) {
+        if (*format == stream->hardware_format) {
+            return *format;
+        }
+    }
+    return avcodec_default_get_format(decoder, formats);
+}
+
+/* Where it is asked for and present; else software, and the parent is told so. */
+static void try_hardware(struct stream *stream, const AVCodec *codec)
+{
+    enum AVHWDeviceType type = av_hwdevice_find_type_by_name(stream->config->hardware);
+    AVBufferRef *device = NULL;
+
+    for (int i = 0; type != AV_HWDEVICE_TYPE_NONE; i++) {
+        const AVCodecHWConfig *config = avcodec_get_hw_config(codec, i);
+        if (config == NULL) {
+            return;
+        }
+        if ((config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) == 0 ||
+            config->device_type != type) {
+            continue;
+        }
+        if (av_hwdevice_ctx_create(&device, type, NULL, NULL, 0) < 0) {
+            return;
+        }
+        stream->hardware_format = config->pix_fmt;
+        stream->decoder->hw_device_ctx = device;
+        stream->decoder->get_format = choose_format;
+        stream->has_hardware = true;
+        return;
+    }
+}
+
+static int open_decoder(struct stream *stream, struct baton_error *reterr)
+{
+    const AVCodec *codec = NULL;
+    const AVStream *video;
+    int rc = av_find_best_stream(stream->input, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
+
+    if (rc == AVERROR_DECODER_NOT_FOUND) {
+        return error_set(reterr, BATON_ENOTSUP, "decoder: this FFmpeg has none for the stream");
+    }
+    if (rc < 0) {
+        return error_set(reterr, BATON_ENOTSUP, "the camera sends no video");
+    }
+    stream->index = rc;
+    video = stream->input->streams[rc];
+    stream->decoder = avcodec_alloc_context3(codec);
+    if (stream->decoder == NULL) {
+        return failed(stream, AVERROR(ENOMEM), "decoder", reterr);
+    }
+    rc = avcodec_parameters_to_context(stream->decoder, video->codecpar);
+    stream->decoder->pkt_timebase = video->time_base;
+    stream->decoder->thread_count = 1; /* one core a camera: no added latency, no thread to allow */
+    stream->decoder->max_pixels = RING_PIXELS_MAX;
+    stream->decoder->opaque = stream;
+#if LIBAVCODEC_VERSION_MAJOR >= 60
+    stream->decoder->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
+#endif
+    if (rc >= 0 && stream->config->hardware[0] != '\0') {
+        try_hardware(stream, codec);
+    }
+    rc = rc < 0 ? rc : avcodec_open2(stream->decoder, codec, NULL);
+    return rc < 0 ? failed(stream, rc, "decoder", reterr) : 0;
+}
+
+static void tell_opened(struct stream *stream)
+{
+    const AVStream *video = stream->input->streams[stream->index];
+    AVRational rate = av_guess_frame_rate(stream->input, (AVStream *)(uintptr_t)video, NULL);
+    double fps = rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0;
+    struct camera_message message = {
+        .type = MESSAGE_OPENED,
+        .width = (uint32_t)(stream->decoder->width > 0 ? stream->decoder->width : 0),
+        .height = (uint32_t)(stream->decoder->height > 0 ? stream->decoder->height : 0),
+        .fps_milli = fps < 1000 ? (uint32_t)(fps * 1000) : 0};
+
+    (void)snprintf(message.codec, sizeof(message.codec), "%s",
+                   avcodec_get_name(stream->decoder->codec_id));
+    if (stream->has_hardware) {
+        (void)snprintf(message.hardware, sizeof(message.hardware), "%s", stream->config->hardware);
+    }
+    (void)publisher_send(stream->publisher, &message);
+}
+
+int stream_open(struct stream **ret, const struct camera_config *config, int file,
+                struct publisher *publisher, struct baton_error *reterr)
+{
+    struct stream *stream = calloc(1, sizeof(*stream));
+    int rc;
+
+    if (stream == NULL) {
+        if (file >= 0) {
+            (void)close(file);
+        }
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a stream");
+    }
+    stream->config = config;
+    stream->publisher = publisher;
+    stream->file = file;
+    stream->hardware_format = AV_PIX_FMT_NONE;
+    stream->deadline = instant_add(clock_now(), SPAN_MS(config->open_ms));
+    stream->packet = av_packet_alloc();
+    stream->frame = av_frame_alloc();
+    stream->downloaded = av_frame_alloc();
+    rc = stream->packet != NULL && stream->frame != NULL && stream->downloaded != NULL
+             ? 0
+             : failed(stream, AVERROR(ENOMEM), "open", reterr);
+    rc = rc ? rc : open_input(stream, reterr);
+    rc = rc ? rc : open_decoder(stream, reterr);
+    if (rc != 0) {
+        stream_close(stream);
+        return rc;
+    }
+    tell_opened(stream);
+    *ret = stream;
+    return 0;
+}
+
+/* A file at its own speed: the first frame now, the others as much later as their times say. */
+static void keep_time(struct stream *stream, int64_t pts_us)
+{
+    if (!stream->config->is_paced || pts_us == INT64_MIN) {
+        return;
+    }
+    if (stream->paced_from.ns == 0) {
+        stream->paced_from = clock_now();
+        stream->paced_pts_us = pts_us;
+    }
+    publisher_sleep(stream->publisher,
+                    instant_add(stream->paced_from, SPAN_US(pts_us - stream->paced_pts_us)));
+}
+
+static instant arrival_of(const AVFrame *frame)
+{
+#if LIBAVCODEC_VERSION_MAJOR >= 60
+    return (instant){(int64_t)(intptr_t)frame->opaque};
+#else
+    return (instant){frame->reordered_opaque};
+#endif
+}
+
+static int show(struct stream *stream, struct baton_error *reterr)
+{
+    const AVFrame *frame = stream->frame;
+    AVRational base = stream->input->streams[stream->index]->time_base;
+    int64_t pts_us = INT64_MIN;
+
+    if (stream->has_hardware && frame->format == stream->hardware_format) {
+        av_frame_unref(stream->downloaded);
+        if (av_hwframe_transfer_data(stream->downloaded, frame, 0) < 0 ||
+            av_frame_copy_props(stream->downloaded, frame) < 0) {
+            return 0; /* a frame lost; if it stays so, the parent notices */
+        }
+        frame = stream->downloaded;
+    }
+    if (frame->best_effort_timestamp != AV_NOPTS_VALUE) {
+        pts_us = av_rescale_q(frame->best_effort_timestamp, base, (AVRational){1, US_PER_S});
+    }
+    keep_time(stream, pts_us);
+    return publisher_show(stream->publisher, frame, pts_us, arrival_of(stream->frame), reterr);
+}
+
+/* Damaged packets are part of life over a network: the decoder goes on with the next one. */
+static int decode(struct stream *stream, const AVPacket *packet, struct baton_error *reterr)
+{
+    int rc = avcodec_send_packet(stream->decoder, packet);
+
+    if (rc == AVERROR(ENOMEM)) {
+        return failed(stream, rc, "decode", reterr);
+    }
+    while (avcodec_receive_frame(stream->decoder, stream->frame) == 0) {
+        rc = show(stream, reterr);
+        av_frame_unref(stream->frame);
+        if (rc < 0 || publisher_is_stopping(stream->publisher)) {
+            return rc;
+        }
+        rc = 0;
+    }
+    return 0;
+}
+
+/* Before the first key picture there is nothing to show but grey. */
+static bool is_usable(struct stream *stream)
+{
+    const AVPacket *packet = stream->packet;
+
+    if (packet->stream_index != stream->index) {
+        return false;
+    }
+    stream->publisher->counts.received++;
+    if (!stream->has_key) {
+        stream->has_key = (packet->flags & AV_PKT_FLAG_KEY) != 0 ||
+                          ++stream->packets_before_key > KEY_PACKETS_MAX;
+    }
+    return stream->has_key;
+}
+
+static void stamp(struct stream *stream)
+{
+#if LIBAVCODEC_VERSION_MAJOR >= 60
+    stream->packet->opaque = (void *)(intptr_t)clock_now().ns;
+#else
+    stream->decoder->reordered_opaque = clock_now().ns;
+#endif
+}
+
+int stream_run(struct stream *stream, struct baton_error *reterr)
+{
+    int rc = 0;
+
+    while (rc == 0 && !publisher_is_stopping(stream->publisher)) {
+        stream->deadline = instant_add(clock_now(), SPAN_MS(stream->config->stall_ms));
+        rc = av_read_frame(stream->input, stream->packet);
+        if (rc == AVERROR_EOF && stream->config->kind == SOURCE_FILE) {
+            rc = decode(stream, NULL, reterr); /* what it still held back */
+            return rc;
+        }
+        if (rc < 0) {
+            return publisher_is_stopping(stream->publisher) ? 0
+                                                            : failed(stream, rc, "read", reterr);
+        }
+        stamp(stream);
+        if (is_usable(stream)) {
+            rc = decode(stream, stream->packet, reterr);
+        }
+        av_packet_unref(stream->packet);
+    }
+    return rc;
+}
+
+void stream_close(struct stream *stream)
+{
+    if (stream == NULL) {
+        return;
+    }
+    stream->is_farewell = true;
+    stream->deadline = instant_add(clock_now(), SPAN_MS(FAREWELL_MS));
+    avcodec_free_context(&stream->decoder);
+    avformat_close_input(&stream->input); /* an RTSP camera is sent TEARDOWN */
+    if (stream->file_io != NULL) {
+        av_freep(&stream->file_io->buffer);
+        avio_context_free(&stream->file_io);
+    }
+    if (stream->file >= 0) {
+        (void)close(stream->file);
+    }
+    av_packet_free(&stream->packet);
+    av_frame_free(&stream->frame);
+    av_frame_free(&stream->downloaded);
+    free(stream);
+}

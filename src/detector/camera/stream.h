@@ -1,0 +1,21 @@
+/* A stream or file through FFmpeg: opened, demuxed, decoded, handed to the publisher.
+ *
+ *   stream_open ─▶ stream_run (until the end, an error, or is_stopping) ─▶ stream_close
+ *
+ * Every call of FFmpeg that waits has a deadline, which its interrupt callback looks at.
+ */
+#ifndef DETECTOR_CAMERA_STREAM_H
+#define DETECTOR_CAMERA_STREAM_H
+
+#include "detector/camera/publish.h"
+
+struct stream; /* opaque */
+
+/* `file`: of a file source, taken in every case; else -1. Errors never name the URL. */
+int stream_open(struct stream **ret, const struct camera_config *config, int file,
+                struct publisher *publisher, struct baton_error *reterr);
+/* 0: the file has ended, or the parent wants no more. */
+int stream_run(struct stream *stream, struct baton_error *reterr);
+void stream_close(struct stream *stream); /* says goodbye to the camera; NULL allowed */
+
+#endif

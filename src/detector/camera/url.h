@@ -1,0 +1,22 @@
+/* A camera's URL: what of it may be shown, and which port it means. */
+#ifndef DETECTOR_CAMERA_URL_H
+#define DETECTOR_CAMERA_URL_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+enum { URL_MASKED_MAX = 320 };
+
+struct url {
+    /* "rtsp://camera.example:554/…": never user, password, path or query, for cameras take
+     * passwords in each of them. */
+    char masked[URL_MASKED_MAX];
+    char scheme[8];
+    uint16_t port; /* the scheme's own if none is given */
+};
+
+/* Of rtsp, rtsps, http, https. BATON_EINVAL without naming the URL. */
+int url_parse(struct url *ret, const char *text, struct baton_error *reterr);
+
+#endif

@@ -1,0 +1,55 @@
+/* A pool of cameras on a loop of its own, and viewers that remember what they were shown. */
+#ifndef TESTS_INTEGRATION_CAMERA_VIEWER_H
+#define TESTS_INTEGRATION_CAMERA_VIEWER_H
+
+#include "detector/camera/camera.h"
+
+enum { VIEWER_PATIENCE_MS = 30000 };
+
+struct gallery {
+    uv_loop_t loop;
+    uv_timer_t patience;
+    bool is_over; /* the patience */
+    int log_fd;
+    struct logger *logger;
+    struct camera_pool *pool;
+};
+
+struct viewer {
+    struct gallery *gallery;
+    struct camera *camera;
+    unsigned frames, onlines, offlines;
+    bool is_online, is_ended;
+    int width, height;
+    uint64_t number;
+    int64_t pts_us;
+    unsigned wrong; /* frames in which the red rectangle is not where it belongs */
+    bool checks_red;
+    bool holds; /* keeps the first frames that it gets, CAMERA_HELD_MAX */
+    const struct camera_frame *kept[CAMERA_HELD_MAX];
+    uint32_t kept_sum[CAMERA_HELD_MAX];
+    unsigned kept_count;
+};
+
+/* Short pauses, so that a test need not wait; the log goes to a file that gallery_log reads. */
+void gallery_init(struct gallery *gallery);
+void gallery_fini(struct gallery *gallery); /* fails the test if anything is left on the loop */
+/* Runs the loop until the condition holds; fails the test when patience runs out. */
+void gallery_run_until(struct gallery *gallery, bool (*is_done)(const void *userdata),
+                       const void *userdata);
+/* What was logged so far, NUL-terminated, for free(). */
+char *gallery_log(const struct gallery *gallery);
+
+void viewer_open(struct viewer *viewer, struct gallery *gallery, const char *url,
+                 const struct camera_options *options);
+void viewer_close(struct viewer *viewer);
+
+/* Sum over the picture's planes: changes when it is overwritten. */
+uint32_t frame_sum(const struct camera_frame *frame);
+/* Whether the red rectangle of tests/detector/clips.sh is where it is at that time. */
+bool frame_has_red_at(const struct camera_frame *frame, double seconds);
+
+/* The clip of that name in the build folder. */
+const char *clip(const char *name);
+
+#endif

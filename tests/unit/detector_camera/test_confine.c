@@ -1,0 +1,190 @@
+/* Each check runs in a process of its own, because no fence can be taken down again. */
+#include "cmocka_all.h"
+
+#include "detector/camera/confine.h"
+#include "detector/camera/ring.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum step { STEP_PROCESS, STEP_STREAM };
+
+static const struct confinement strict = {.port = 8554};
+
+/* 0 or the line that failed, as an exit status. */
+static int run_confined(enum step step, int (*body)(void))
+{
+    pid_t child = fork();
+    int status;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (confine_process(&strict, NULL) != 0 ||
+            (step == STEP_STREAM && confine_stream(&strict, NULL) != 0)) {
+            _exit(255);
+        }
+        _exit(body());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            return __LINE__ % 254 + 1;                                                             \
+        }                                                                                          \
+    } while (0)
+
+static int write_files(void)
+{
+    CHECK(open("/tmp/baton-confine", O_WRONLY | O_CREAT | O_CLOEXEC, 0600) < 0);
+    CHECK(open("/dev/null", O_RDWR | O_CLOEXEC) < 0);
+    CHECK(mkdir("/tmp/baton-confine", 0700) < 0);
+    CHECK(unlink("/etc/passwd") < 0);
+    CHECK(geteuid() != 0);
+    return 0;
+}
+
+static int read_etc(void)
+{
+    int fd = open("/etc/hosts", O_RDONLY | O_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK(close(fd) == 0);
+    return 0;
+}
+
+static int read_proc(void)
+{
+    CHECK(open("/proc/self/environ", O_RDONLY | O_CLOEXEC) < 0);
+    return 0;
+}
+
+static int run_program(void)
+{
+    char *argv[] = {(char *)"true", NULL};
+    (void)execv("/bin/true", argv);
+    return 1;
+}
+
+static int make_process(void)
+{
+    pid_t child = fork();
+    CHECK(child < 0 && errno == EPERM);
+    return 0;
+}
+
+static int make_socket(void)
+{
+    CHECK(socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EPERM);
+    CHECK(socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EPERM);
+    CHECK(open("/etc/hosts", O_RDONLY | O_CLOEXEC) < 0);
+    CHECK(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+          MAP_FAILED);
+    return 0;
+}
+
+static int make_odd_socket(void)
+{
+    CHECK(socket(AF_PACKET, SOCK_RAW, 0) < 0 && errno == EPERM);
+    CHECK(socket(AF_VSOCK, SOCK_STREAM, 0) < 0 && errno == EPERM);
+    return 0;
+}
+
+static int use_ring(void)
+{
+    static struct ring_control control;
+    struct ring_writer writer;
+    CHECK(ring_writer_open(&writer, 640, 480, NULL) == 0);
+    CHECK(ring_writer_begin(&writer, &control) == 0);
+    memset(ring_writer_plane(&writer, 0, 2), 1, 100);
+    ring_writer_close(&writer);
+    return 0;
+}
+
+static int dial(uint16_t port)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int rc = connect(fd, (struct sockaddr *)&address, sizeof(address));
+    int error = rc == 0 ? 0 : errno;
+    (void)close(fd);
+    return error;
+}
+
+static int dial_other_port(void)
+{
+    CHECK(dial(8554) == ECONNREFUSED || dial(8554) == 0);
+    CHECK(dial(8555) == EACCES);
+    return 0;
+}
+
+static void nothing_can_be_written(void **state)
+{
+    (void)state;
+    assert_int_equal(run_confined(STEP_PROCESS, write_files), 0);
+}
+
+static void what_names_need_can_be_read_and_nothing_of_proc(void **state)
+{
+    (void)state;
+    assert_int_equal(run_confined(STEP_PROCESS, read_etc), 0);
+    if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 1) {
+        assert_int_equal(run_confined(STEP_PROCESS, read_proc), 0);
+    }
+}
+
+static void another_program_is_the_end_and_another_process_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(run_confined(STEP_PROCESS, run_program), -SIGSYS);
+    assert_int_equal(run_confined(STEP_PROCESS, make_process), 0);
+}
+
+static void once_connected_there_is_no_further_connection_file_or_code(void **state)
+{
+    (void)state;
+    assert_int_equal(run_confined(STEP_PROCESS, make_odd_socket), 0);
+    assert_int_equal(run_confined(STEP_STREAM, make_socket), 0);
+    assert_int_equal(run_confined(STEP_STREAM, make_process), 0);
+    assert_int_equal(run_confined(STEP_STREAM, run_program), -SIGSYS);
+}
+
+static void only_the_port_of_the_camera_can_be_dialled(void **state)
+{
+    (void)state;
+    if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) < 4) {
+        skip(); /* this kernel has no fence around ports */
+    }
+    assert_int_equal(run_confined(STEP_PROCESS, dial_other_port), 0);
+}
+
+static void rings_can_be_made_within_the_fences(void **state)
+{
+    (void)state;
+    assert_int_equal(run_confined(STEP_STREAM, use_ring), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_can_be_written),
+        cmocka_unit_test(what_names_need_can_be_read_and_nothing_of_proc),
+        cmocka_unit_test(another_program_is_the_end_and_another_process_refused),
+        cmocka_unit_test(once_connected_there_is_no_further_connection_file_or_code),
+        cmocka_unit_test(only_the_port_of_the_camera_can_be_dialled),
+        cmocka_unit_test(rings_can_be_made_within_the_fences),
+    };
+    return cmocka_run_group_tests_name("unit_detector_camera_confine", tests, NULL, NULL);
+}

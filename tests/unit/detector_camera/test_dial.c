@@ -1,0 +1,60 @@
+#include "cmocka_all.h"
+
+#include "detector/camera/dial.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/un.h>
+
+static bool allowed(const char *text)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+
+    if (inet_pton(AF_INET, text, &v4.sin_addr) == 1) {
+        return dial_is_allowed((struct sockaddr *)&v4, sizeof(v4));
+    }
+    assert_int_equal(inet_pton(AF_INET6, text, &v6.sin6_addr), 1);
+    return dial_is_allowed((struct sockaddr *)&v6, sizeof(v6));
+}
+
+static void cameras_in_any_ordinary_network_may_be_dialled(void **state)
+{
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
+
+    (void)state;
+    assert_true(allowed("127.0.0.1"));
+    assert_true(allowed("192.168.1.100"));
+    assert_true(allowed("10.0.0.1"));
+    assert_true(allowed("203.0.113.9"));
+    assert_true(allowed("fd00::7"));
+    assert_true(allowed("::1"));
+    assert_true(allowed("::ffff:192.168.1.1"));
+    assert_true(dial_is_allowed((struct sockaddr *)&local, sizeof(local)));
+}
+
+static void the_secrets_of_clouds_and_groups_of_hosts_may_not(void **state)
+{
+    struct sockaddr_in cut = {.sin_family = AF_INET};
+
+    (void)state;
+    assert_false(allowed("169.254.169.254"));
+    assert_false(allowed("::ffff:169.254.169.254"));
+    assert_false(allowed("fe80::1"));
+    assert_false(allowed("fd00:ec2::254"));
+    assert_false(allowed("0.0.0.0"));
+    assert_false(allowed("::"));
+    assert_false(allowed("224.0.0.1"));
+    assert_false(allowed("255.255.255.255"));
+    assert_false(allowed("ff02::1"));
+    assert_false(dial_is_allowed((struct sockaddr *)&cut, 4));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cameras_in_any_ordinary_network_may_be_dialled),
+        cmocka_unit_test(the_secrets_of_clouds_and_groups_of_hosts_may_not),
+    };
+    return cmocka_run_group_tests_name("unit_detector_camera_dial", tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+#include "cmocka_all.h"
+
+#include "detector/camera/pace.h"
+
+/* How many of `count` frames at `fps` are shown when `cap` a second are wanted. */
+static int shown(int count, int fps, int cap, int jitter_ms)
+{
+    struct pace pace = {0};
+    int number = 0;
+
+    for (int i = 0; i < count; i++) {
+        int64_t jitter = i % 2 == 0 ? jitter_ms : -jitter_ms;
+        instant at = {1000000000000 + (int64_t)i * 1000000000 / fps + jitter * 1000000};
+        number += pace_is_due(&pace, at, SPAN_NS(cap > 0 ? 1000000000 / cap : 0));
+    }
+    return number;
+}
+
+static void without_a_cap_every_frame_is_shown(void **state)
+{
+    (void)state;
+    assert_int_equal(shown(100, 15, 0, 0), 100);
+}
+
+static void the_cap_is_met_also_when_it_does_not_divide_the_rate(void **state)
+{
+    (void)state;
+    assert_in_range(shown(1500, 15, 10, 0), 990, 1010);
+    assert_in_range(shown(1500, 15, 5, 0), 495, 505);
+    assert_in_range(shown(1500, 15, 15, 0), 1495, 1500);
+    assert_in_range(shown(1500, 15, 30, 0), 1500, 1500);
+}
+
+static void frames_that_jitter_do_not_halve_the_rate(void **state)
+{
+    (void)state;
+    assert_in_range(shown(1500, 15, 5, 10), 490, 510);
+    assert_in_range(shown(1500, 15, 15, 3), 1480, 1500);
+}
+
+static void a_pause_is_not_made_up_for(void **state)
+{
+    struct pace pace = {0};
+    instant at = {1000000000000};
+
+    (void)state;
+    assert_true(pace_is_due(&pace, at, SPAN_MS(100)));
+    at = instant_add(at, SPAN_S(60));
+    assert_true(pace_is_due(&pace, at, SPAN_MS(100)));
+    assert_false(pace_is_due(&pace, instant_add(at, SPAN_MS(10)), SPAN_MS(100)));
+    assert_false(pace_is_due(&pace, instant_add(at, SPAN_MS(80)), SPAN_MS(100)));
+    assert_true(pace_is_due(&pace, instant_add(at, SPAN_MS(100)), SPAN_MS(100)));
+}
+
+static void pauses_double_up_to_the_cap_and_spread_over_the_upper_half(void **state)
+{
+    const span min = SPAN_MS(1000), max = SPAN_MS(60000);
+    const int64_t whole_ms[] = {1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(whole_ms) / sizeof(whole_ms[0]); i++) {
+        assert_true(backoff_after(i + 1, min, max, 0).ns == SPAN_MS(whole_ms[i]).ns);
+        assert_in_range(backoff_after(i + 1, min, max, UINT32_MAX).ns, SPAN_MS(whole_ms[i]).ns / 2,
+                        SPAN_MS(whole_ms[i]).ns / 2 + 1000);
+    }
+    assert_true(backoff_after(4000000000u, min, max, 0).ns == max.ns);
+    assert_true(backoff_after(1, SPAN_MS(5000), SPAN_MS(100), 0).ns == SPAN_MS(100).ns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_cap_every_frame_is_shown),
+        cmocka_unit_test(the_cap_is_met_also_when_it_does_not_divide_the_rate),
+        cmocka_unit_test(frames_that_jitter_do_not_halve_the_rate),
+        cmocka_unit_test(a_pause_is_not_made_up_for),
+        cmocka_unit_test(pauses_double_up_to_the_cap_and_spread_over_the_upper_half),
+    };
+    return cmocka_run_group_tests_name("unit_detector_camera_pace", tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+#include "cmocka_all.h"
+
+#include "detector/camera/ring.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { WIDTH = 64, HEIGHT = 48, FRAMES = 20000 };
+
+struct pair {
+    struct ring_control control;
+    struct ring_writer writer;
+    struct ring_reader reader;
+};
+
+static void pair_open(struct pair *pair)
+{
+    memset(pair, 0, sizeof(*pair));
+    assert_int_equal(ring_writer_open(&pair->writer, WIDTH, HEIGHT, NULL), 0);
+    assert_int_equal(ring_reader_open(&pair->reader, pair->writer.fd, WIDTH, HEIGHT, NULL), 0);
+}
+
+static void pair_close(struct pair *pair)
+{
+    ring_reader_close(&pair->reader);
+    ring_writer_close(&pair->writer);
+}
+
+/* Writes a frame that is `sequence` all over; returns its slot. */
+static int write_frame(struct pair *pair, uint64_t sequence)
+{
+    int slot = ring_writer_begin(&pair->writer, &pair->control);
+
+    assert_true(slot >= 0);
+    memset(ring_writer_plane(&pair->writer, slot, 0), (int)(sequence & 0xff), WIDTH * HEIGHT);
+    ring_writer_commit(&pair->writer, slot, sequence);
+    return slot;
+}
+
+static void a_layout_fits_odd_sizes_and_refuses_what_is_too_large(void **state)
+{
+    struct ring_layout layout;
+
+    (void)state;
+    assert_true(ring_layout(&layout, 321, 241));
+    assert_true(layout.stride[0] >= 321 && layout.stride[1] >= 161);
+    assert_true(layout.offset[1] >= (size_t)layout.stride[0] * 241);
+    assert_true(layout.offset[2] >= layout.offset[1] + (size_t)layout.stride[1] * 121);
+    assert_true(layout.slot_bytes >= layout.offset[2] + (size_t)layout.stride[2] * 121);
+    assert_true(ring_layout(&layout, 1, 1));
+    assert_true(ring_layout(&layout, RING_SIDE_MAX, RING_PIXELS_MAX / RING_SIDE_MAX));
+    assert_false(ring_layout(&layout, 0, 1));
+    assert_false(ring_layout(&layout, 1, RING_SIDE_MAX + 1));
+    assert_false(ring_layout(&layout, RING_SIDE_MAX, RING_SIDE_MAX));
+    assert_false(ring_layout(&layout, UINT32_MAX, UINT32_MAX));
+}
+
+static void a_frame_is_read_where_it_was_written(void **state)
+{
+    struct pair pair;
+    int slot;
+
+    (void)state;
+    pair_open(&pair);
+    slot = write_frame(&pair, 7);
+    assert_true(ring_reader_claim(&pair.reader, &pair.control, slot, 7));
+    assert_int_equal(ring_reader_plane(&pair.reader, slot, 0)[WIDTH * HEIGHT - 1], 7);
+    ring_release(&pair.control, slot);
+    pair_close(&pair);
+}
+
+static void a_held_frame_is_never_overwritten_and_the_writer_never_stuck(void **state)
+{
+    struct pair pair;
+    int held[RING_HELD_MAX];
+
+    (void)state;
+    pair_open(&pair);
+    for (int i = 0; i < RING_HELD_MAX; i++) {
+        held[i] = write_frame(&pair, (uint64_t)i + 1);
+        assert_true(ring_reader_claim(&pair.reader, &pair.control, held[i], (uint64_t)i + 1));
+    }
+    for (uint64_t sequence = 10; sequence < 100; sequence++) {
+        (void)write_frame(&pair, sequence);
+    }
+    for (int i = 0; i < RING_HELD_MAX; i++) {
+        assert_int_equal(ring_reader_plane(&pair.reader, held[i], 0)[0], i + 1);
+    }
+    pair_close(&pair);
+}
+
+static void a_frame_that_was_overtaken_cannot_be_claimed(void **state)
+{
+    struct pair pair;
+    int first;
+
+    (void)state;
+    pair_open(&pair);
+    first = write_frame(&pair, 1);
+    (void)write_frame(&pair, 2);
+    (void)write_frame(&pair, 3);
+    assert_false(ring_reader_claim(&pair.reader, &pair.control, first, 1));
+    assert_int_equal(atomic_load(&pair.control.held[first]), 0);
+    pair_close(&pair);
+}
+
+/* The parent maps only what cannot be taken from under it. */
+static void memory_that_is_unsealed_or_of_another_size_is_refused(void **state)
+{
+    struct ring_reader reader;
+    struct ring_writer writer;
+    struct ring_layout layout;
+    struct baton_error error;
+    int fd = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    (void)state;
+    assert_true(ring_layout(&layout, WIDTH, HEIGHT));
+    assert_int_equal(ftruncate(fd, (off_t)layout.bytes), 0);
+    assert_int_equal(ring_reader_open(&reader, fd, WIDTH, HEIGHT, &error), BATON_EPROTO);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SEAL), 0);
+    assert_int_equal(ring_reader_open(&reader, fd, WIDTH, HEIGHT, &error), BATON_EPROTO);
+    (void)close(fd);
+    assert_int_equal(ring_writer_open(&writer, WIDTH, HEIGHT, NULL), 0);
+    assert_int_equal(ring_reader_open(&reader, writer.fd, WIDTH, HEIGHT * 4, &error), BATON_EPROTO);
+    assert_int_not_equal(ftruncate(writer.fd, 0), 0);
+    ring_writer_close(&writer);
+    fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(ring_reader_open(&reader, fd, WIDTH, HEIGHT, &error), BATON_EPROTO);
+    (void)close(fd);
+}
+
+struct race {
+    struct pair pair;
+    _Atomic uint64_t newest; /* slot in the lowest byte, sequence above */
+};
+
+static void *write_on(void *userdata)
+{
+    struct race *race = userdata;
+
+    for (uint64_t sequence = 1; sequence <= FRAMES; sequence++) {
+        int slot = ring_writer_begin(&race->pair.writer, &race->pair.control);
+        uint8_t *luma;
+        if (slot < 0) {
+            continue;
+        }
+        luma = ring_writer_plane(&race->pair.writer, slot, 0);
+        memset(luma, (int)(sequence & 0xff), WIDTH * HEIGHT);
+        ring_writer_commit(&race->pair.writer, slot, sequence);
+        atomic_store(&race->newest, sequence << 8 | (uint64_t)slot);
+    }
+    return NULL;
+}
+
+/* Both as fast as they can: what is claimed is one whole frame, and stays it. */
+static void a_claimed_frame_stays_whole_while_the_writer_runs(void **state)
+{
+    static struct race race;
+    pthread_t writer;
+    uint64_t newest = 0;
+    unsigned claimed = 0;
+
+    (void)state;
+    pair_open(&race.pair);
+    assert_int_equal(pthread_create(&writer, NULL, write_on, &race), 0);
+    while (newest >> 8 < FRAMES) {
+        int slot;
+        newest = atomic_load(&race.newest);
+        slot = (int)(newest & 0xff);
+        if (newest != 0 &&
+            ring_reader_claim(&race.pair.reader, &race.pair.control, slot, newest >> 8)) {
+            const uint8_t *luma = ring_reader_plane(&race.pair.reader, slot, 0);
+            claimed++;
+            for (int i = 0; i < WIDTH * HEIGHT; i++) {
+                assert_int_equal(luma[i], newest >> 8 & 0xff);
+            }
+            ring_release(&race.pair.control, slot);
+        }
+    }
+    assert_int_equal(pthread_join(writer, NULL), 0);
+    assert_true(claimed > 0);
+    pair_close(&race.pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_layout_fits_odd_sizes_and_refuses_what_is_too_large),
+        cmocka_unit_test(a_frame_is_read_where_it_was_written),
+        cmocka_unit_test(a_held_frame_is_never_overwritten_and_the_writer_never_stuck),
+        cmocka_unit_test(a_frame_that_was_overtaken_cannot_be_claimed),
+        cmocka_unit_test(memory_that_is_unsealed_or_of_another_size_is_refused),
+        cmocka_unit_test(a_claimed_frame_stays_whole_while_the_writer_runs),
+    };
+    return cmocka_run_group_tests_name("unit_detector_camera_ring", tests, NULL, NULL);
+}

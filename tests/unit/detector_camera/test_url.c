@@ -1,0 +1,60 @@
+#include "cmocka_all.h"
+
+#include "detector/camera/url.h"
+
+#include <string.h>
+
+static void only_scheme_host_and_port_are_shown(void **state)
+{
+    static const struct {
+        const char *url, *masked;
+    } rows[] = {
+        {"rtsp://user:canary@cam.example/live", "rtsp://cam.example:554/…"},
+        {"rtsp://cam.example:8554/user=admin_password=canary_channel=1.sdp",
+         "rtsp://cam.example:8554/…"},
+        {"RTSPS://u:canary%40x@cam.example/", "rtsps://cam.example:322/…"},
+        {"http://cam.example/snap?pwd=canary", "http://cam.example:80/…"},
+        {"https://u:canary@[fd00::7]:8443/x#canary", "https://[fd00::7]:8443/…"},
+    };
+    struct url url;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(url_parse(&url, rows[i].url, NULL), 0);
+        assert_string_equal(url.masked, rows[i].masked);
+    }
+}
+
+static void what_is_no_camera_is_refused_without_being_named(void **state)
+{
+    static const char *const urls[] = {
+        "file:///etc/passwd?canary",
+        "concat:canary|x",
+        "ftp://canary@h/",
+        "rtsp://",
+        "rtsp:///canary",
+        "rtsp://u:can@ary@h o s t/",
+        "rtsp://h:0/canary",
+        "rtsp://h:70000/canary",
+        "canary",
+        "",
+    };
+    struct baton_error error;
+    struct url url;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        assert_int_equal(url_parse(&url, urls[i], &error), BATON_EINVAL);
+        assert_null(strstr(error.message, "canary"));
+        assert_null(strstr(error.message, "ary"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_scheme_host_and_port_are_shown),
+        cmocka_unit_test(what_is_no_camera_is_refused_without_being_named),
+    };
+    return cmocka_run_group_tests_name("unit_detector_camera_url", tests, NULL, NULL);
+}
