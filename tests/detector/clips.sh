@@ -41,6 +41,7 @@ for name in rects larger; do
 done
 ffmpeg -nostdin -v error -y -i rects265.mp4 -c copy \
     -bsf:v hevc_mp4toannexb,hevc_metadata=aud=insert -f hevc rects265.h265
+ffmpeg -nostdin -v error -y -i rects.mp4 -c:v mjpeg -q:v 4 -huffman default -pix_fmt yuvj420p -f mjpeg rects.mjpeg
 ffmpeg -nostdin -v error -y -i rects.mp4 -frames:v 1 -q:v 3 still.jpg
 # The picture changes its size in the middle.
 cat rects.h264 larger.h264 > resized.h264

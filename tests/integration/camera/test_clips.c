@@ -6,11 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_ended(const void *userdata)
-{
-    return ((const struct viewer *)userdata)->is_ended;
-}
-
 static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **state)
 {
     static const struct {
@@ -26,13 +21,13 @@ static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **st
     (void)state;
     for (size_t i = 0; i < sizeof(clips) / sizeof(clips[0]); i++) {
         struct gallery gallery;
-        struct viewer viewer = {.checks_red = true};
+        struct viewer viewer = {.check = CHECK_TIME};
         struct camera_stats stats;
 
         print_message("%s\n", clips[i].name);
         gallery_init(&gallery);
         viewer_open(&viewer, &gallery, clip(clips[i].name), &options);
-        gallery_run_until(&gallery, is_ended, &viewer);
+        gallery_run_until(&gallery, viewer_has_ended, &viewer);
         camera_stats(viewer.camera, &stats);
         print_message("%u frames, %u wrong\n", viewer.frames, viewer.wrong);
         assert_int_equal(viewer.frames, 45);

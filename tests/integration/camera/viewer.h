@@ -9,10 +9,17 @@ enum { VIEWER_PATIENCE_MS = 30000 };
 struct gallery {
     uv_loop_t loop;
     uv_timer_t patience;
+    unsigned ticks;
     bool is_over; /* the patience */
     int log_fd;
     struct logger *logger;
     struct camera_pool *pool;
+};
+
+enum viewer_check {
+    CHECK_NOTHING,
+    CHECK_SHAPE, /* the red rectangle is there, whole */
+    CHECK_TIME,  /* and is where it is at the frame's time */
 };
 
 struct viewer {
@@ -23,11 +30,13 @@ struct viewer {
     int width, height;
     uint64_t number;
     int64_t pts_us;
-    unsigned wrong; /* frames in which the red rectangle is not where it belongs */
-    bool checks_red;
-    bool holds; /* keeps the first frames that it gets, CAMERA_HELD_MAX */
+    enum viewer_check check;
+    unsigned wrong;  /* frames that fail the check */
+    unsigned wanted; /* for viewer_has_frames */
+    unsigned sizes;  /* how many times it was another one than before */
+    bool holds;      /* keeps the first frames that it gets, at most CAMERA_HELD_MAX */
     const struct camera_frame *kept[CAMERA_HELD_MAX];
-    uint32_t kept_sum[CAMERA_HELD_MAX];
+    uint32_t kept_sum[CAMERA_HELD_MAX]; /* as it was */
     unsigned kept_count;
 };
 
@@ -44,10 +53,21 @@ void viewer_open(struct viewer *viewer, struct gallery *gallery, const char *url
                  const struct camera_options *options);
 void viewer_close(struct viewer *viewer);
 
+/* Conditions to run until; `userdata` is the viewer. */
+bool viewer_has_frames(const void *userdata); /* `wanted` or more */
+bool viewer_is_online(const void *userdata);
+bool viewer_is_offline(const void *userdata);
+bool viewer_has_ended(const void *userdata);
+/* Checks that what it holds is unchanged, and gives back all but `count` of it; holds no more. */
+void viewer_let_go(struct viewer *viewer, unsigned count);
+/* Runs until `count` more frames have come. */
+void viewer_run_frames(struct viewer *viewer, unsigned count);
+
 /* Sum over the picture's planes: changes when it is overwritten. */
 uint32_t frame_sum(const struct camera_frame *frame);
-/* Whether the red rectangle of tests/detector/clips.sh is where it is at that time. */
-bool frame_has_red_at(const struct camera_frame *frame, double seconds);
+/* The left edge of the red rectangle of tests/detector/clips.sh; -1: it is not there, or not whole.
+ */
+int frame_red(const struct camera_frame *frame);
 
 /* The clip of that name in the build folder. */
 const char *clip(const char *name);

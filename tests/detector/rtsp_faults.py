@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+"""Cameras that lie, for tests: an RTSP server whose paths are its faults.
+
+usage: rtsp_faults.py
+
+It says "ready PORT" and ends with its standard input. The faults:
+  garbage    any request is answered with random bytes
+  silent     a connection is taken and nothing is ever said
+  drop       the connection ends at the first request
+  huge       an answer that claims 4 GiB, and sends on and on
+  endless    an answer whose headers never end
+  redirect   to where clouds keep their secrets
+  audio      a description without video
+  midstall   plays, and falls silent in the middle of a packet
+  noise      plays, and every packet's payload is random
+  lengths    plays, and frames its packets with random lengths
+"""
+import base64
+import random
+import socketserver
+import struct
+import sys
+import threading
+
+# What a decoder of H.264 wants to know beforehand: 320x240, baseline.
+SPS = bytes.fromhex("6742c00ddb0283f420000003002000000303c1e2855c")
+PPS = bytes.fromhex("68ce3c80")
+
+
+def description(kind):
+    if kind == "audio":
+        return "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=a\r\nt=0 0\r\nm=audio 0 RTP/AVP 0\r\n" \
+               "a=control:track\r\n"
+    sets = ",".join(base64.b64encode(unit).decode() for unit in (SPS, PPS))
+    return "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=v\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\n" \
+           "a=rtpmap:96 H264/90000\r\na=control:track\r\n" \
+           f"a=fmtp:96 packetization-mode=1;sprop-parameter-sets={sets}\r\n"
+
+
+class Liar(socketserver.StreamRequestHandler):
+    def handle(self):
+        try:
+            while self.answer():
+                pass
+        except OSError:
+            pass
+
+    def send(self, data):
+        self.request.sendall(data)
+
+    def answer(self):
+        """One request; false: enough said."""
+        line = self.rfile.readline(4096).split()
+        headers = {}
+        while row := self.rfile.readline(4096).strip():
+            key, _, value = row.partition(b":")
+            headers[key.lower()] = value.strip()
+        if len(line) < 3:
+            return False
+        method = line[0].decode()
+        kind = line[1].decode().split("/")[3]
+        fault = getattr(self, "fault_" + kind, None)
+        if fault:
+            return fault()
+        self.reply(method, kind, headers)
+        if method == "PLAY":
+            getattr(self, "play_" + kind)()
+            return False
+        return True
+
+    def reply(self, method, kind, headers, more=""):
+        body = ""
+        if method == "DESCRIBE":
+            body = description(kind)
+            more = f"Content-Type: application/sdp\r\nContent-Length: {len(body)}\r\n"
+        if method == "SETUP":
+            more = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n"
+        self.send(f"RTSP/1.0 200 OK\r\nCSeq: {headers.get(b'cseq', b'0').decode()}\r\n"
+                  f"Session: 1;timeout=60\r\n{more}\r\n{body}".encode())
+
+    def wait_for_end(self):
+        while self.request.recv(65536):
+            pass
+        return False
+
+    def fault_garbage(self):
+        self.send(random.Random(7).randbytes(200000))
+        return self.wait_for_end()
+
+    def fault_silent(self):
+        return self.wait_for_end()
+
+    def fault_drop(self):
+        return False
+
+    def fault_huge(self):
+        self.send(b"RTSP/1.0 200 OK\r\nCSeq: 1\r\nContent-Length: 4294967295\r\n\r\n")
+        while True:
+            self.send(bytes(65536))
+
+    def fault_endless(self):
+        self.send(b"RTSP/1.0 200 OK\r\n")
+        while True:
+            self.send(b"X-More: " + b"y" * 500 + b"\r\n")
+
+    def fault_redirect(self):
+        self.send(b"RTSP/1.0 302 Moved\r\nCSeq: 1\r\nLocation: rtsp://169.254.169.254/x\r\n\r\n")
+        return self.wait_for_end()
+
+    def packet(self, number, payload):
+        return struct.pack(">BBHII", 0x80, 96 | (number % 2 << 7), number & 0xffff,
+                           number * 6000 & 0xffffffff, 1) + payload
+
+    def play_midstall(self):
+        packet = self.packet(0, bytes(1000))
+        self.send(struct.pack(">cBH", b"$", 0, len(packet)) + packet[:500])
+        self.wait_for_end()
+
+    def play_noise(self):
+        dice = random.Random(8)
+        number = 0
+        while True:
+            unit = bytes([dice.choice((1, 5, 6, 7, 8, 24, 28, 29))])
+            packet = self.packet(number, unit + dice.randbytes(dice.randrange(1, 1300)))
+            self.send(struct.pack(">cBH", b"$", 0, len(packet)) + packet)
+            number += 1
+
+    def play_lengths(self):
+        dice = random.Random(9)
+        while True:
+            self.send(struct.pack(">cBH", b"$", dice.randrange(4), dice.randrange(65536)) +
+                      dice.randbytes(500))
+
+
+class Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+
+def main():
+    with Server(("127.0.0.1", 0), Liar) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        print("ready", server.server_address[1], flush=True)
+        sys.stdin.read()
+
+
+main()

@@ -1,0 +1,282 @@
+/* Streams of a server that is not ours: GStreamer's. */
+#include "cmocka_all.h"
+
+#include "lib/process.h"
+#include "server.h"
+#include "viewer.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char url_text[256];
+
+static const char *url_of(const struct server *server, const char *credentials, const char *name)
+{
+    (void)snprintf(url_text, sizeof(url_text), "rtsp://%s127.0.0.1:%d/%s", credentials,
+                   server->port, name);
+    return url_text;
+}
+
+/* A camera word "NAME=CLIP". */
+static const char *word(char *ret, size_t ret_bytes, const char *name, const char *file)
+{
+    (void)snprintf(ret, ret_bytes, "%s=%s", name, clip(file));
+    return ret;
+}
+
+/* On `port`, or one that the kernel chooses. */
+static void start_cameras(struct server *server, int port, const char *auth)
+{
+    static const char *const names[] = {"cam", "hevc", "jpeg", "resized"};
+    static const char *const files[] = {"rects.h264", "rects265.h265", "rects.mjpeg",
+                                        "resized.h264"};
+    char words[4][600], number[16];
+    const char *arguments[SERVER_ARGUMENTS_MAX] = {number};
+    int count = 1;
+
+    (void)snprintf(number, sizeof(number), "%d", port);
+    for (int i = 0; i < 4; i++) {
+        arguments[count++] = word(words[i], sizeof(words[i]), names[i], files[i]);
+    }
+    if (auth != NULL) {
+        arguments[count++] = auth;
+    }
+    server_start(server, "rtsp_server.py", arguments);
+}
+
+struct heard {
+    struct server *server;
+    const char *line;
+    unsigned count;
+};
+
+static bool has_heard(const void *userdata)
+{
+    const struct heard *heard = userdata;
+
+    return server_count(heard->server, heard->line) >= heard->count;
+}
+
+/* Joining between two key pictures included: the second camera does so. */
+static void streams_of_each_codec_arrive_whole_over_tcp_and_udp(void **state)
+{
+    static const char *const names[] = {"cam", "hevc", "jpeg"};
+    struct gallery gallery;
+    struct server server;
+
+    (void)state;
+    start_cameras(&server, 0, NULL);
+    for (int i = 0; i < 6; i++) {
+        const struct camera_options options = {.uses_udp = i >= 3};
+        struct viewer viewer = {.check = CHECK_SHAPE};
+        struct camera_stats stats;
+
+        gallery_init(&gallery);
+        viewer_open(&viewer, &gallery, url_of(&server, "", names[i % 3]), &options);
+        viewer_run_frames(&viewer, 20);
+        camera_stats(viewer.camera, &stats);
+        print_message("%s: %u frames, %u wrong, %s\n", names[i % 3], viewer.frames, viewer.wrong,
+                      stats.codec);
+        assert_int_equal(viewer.wrong, 0);
+        assert_int_equal(viewer.width, 320);
+        assert_int_equal(viewer.onlines, 1);
+        assert_int_equal(viewer.offlines, 0);
+        assert_int_equal(stats.restarts, 0);
+        gallery_fini(&gallery);
+    }
+    server_end(&server);
+}
+
+static void two_subscriptions_open_the_camera_once_and_the_last_says_goodbye(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer first = {0}, second = {0};
+    struct heard goodbye = {&server, "teardown cam", 1};
+    struct camera_stats stats;
+
+    (void)state;
+    start_cameras(&server, 0, NULL);
+    gallery_init(&gallery);
+    viewer_open(&first, &gallery, url_of(&server, "", "cam"), NULL);
+    viewer_open(&second, &gallery, url_text, &(struct camera_options){.interval_ms = 500});
+    viewer_run_frames(&second, 3);
+    camera_stats(first.camera, &stats);
+    assert_int_equal(stats.subscribers, 2);
+    assert_true(first.frames > second.frames); /* each at its own rate */
+    viewer_close(&first);
+    viewer_run_frames(&second, 2);
+    assert_int_equal(server_count(&server, "play cam"), 1);
+    assert_int_equal(server_count(&server, "teardown cam"), 0);
+    viewer_close(&second);
+    gallery_run_until(&gallery, has_heard, &goodbye);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+static void a_password_is_given_and_shown_nowhere(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer right = {0}, wrong = {0};
+    struct camera_stats stats;
+    char path[64], text[4096], *log;
+    FILE *file;
+    size_t bytes;
+
+    (void)state;
+    start_cameras(&server, 0, "auth=viewer:canary7");
+    gallery_init(&gallery);
+    viewer_open(&right, &gallery, url_of(&server, "viewer:canary7@", "cam?key=canary7"), NULL);
+    viewer_open(&wrong, &gallery, url_of(&server, "viewer:canary8@", "cam"), NULL);
+    viewer_run_frames(&right, 5);
+    camera_stats(right.camera, &stats);
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof(path), "/proc/%d/%s", stats.pid, i ? "environ" : "cmdline");
+        file = fopen(path, "re");
+        bytes = file != NULL ? fread(text, 1, sizeof(text), file) : 0;
+        assert_null(memmem(text, bytes, "canary", 6));
+        if (file != NULL) {
+            (void)fclose(file);
+        }
+    }
+    assert_null(strstr(stats.url, "canary"));
+    process_end(server.pid); /* provokes what is said about it */
+    gallery_run_until(&gallery, viewer_is_offline, &right);
+    camera_stats(wrong.camera, &stats);
+    assert_int_equal(wrong.frames, 0);
+    assert_non_null(strstr(stats.last_error, "open: "));
+    log = gallery_log(&gallery);
+    assert_non_null(strstr(log, "the camera refuses name or password"));
+    assert_non_null(strstr(log, "camera-offline"));
+    assert_null(strstr(log, "canary"));
+    assert_null(strstr(log, "viewer"));
+    free(log);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewer = {.check = CHECK_SHAPE};
+    int port;
+
+    (void)state;
+    start_cameras(&server, 0, NULL);
+    port = server.port;
+    gallery_init(&gallery);
+    viewer_open(&viewer, &gallery, url_of(&server, "", "cam"), NULL);
+    viewer_run_frames(&viewer, 5);
+    server_end(&server);
+    gallery_run_until(&gallery, viewer_is_offline, &viewer);
+    start_cameras(&server, port, NULL);
+    gallery_run_until(&gallery, viewer_is_online, &viewer);
+    viewer_run_frames(&viewer, 5);
+    assert_int_equal(viewer.wrong, 0);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+static void a_server_that_stalls_is_noticed_and_another_camera_is_not_touched(void **state)
+{
+    const struct camera_options options = {.stall_ms = 1000};
+    struct gallery gallery;
+    struct server stalling, other;
+    struct viewer viewer = {0}, witness = {0};
+
+    (void)state;
+    start_cameras(&stalling, 0, NULL);
+    start_cameras(&other, 0, NULL);
+    gallery_init(&gallery);
+    viewer_open(&viewer, &gallery, url_of(&stalling, "", "cam"), &options);
+    viewer_open(&witness, &gallery, url_of(&other, "", "cam"), &options);
+    viewer_run_frames(&viewer, 5);
+    assert_int_equal(kill(stalling.pid, SIGSTOP), 0);
+    gallery_run_until(&gallery, viewer_is_offline, &viewer);
+    assert_int_equal(kill(stalling.pid, SIGCONT), 0);
+    gallery_run_until(&gallery, viewer_is_online, &viewer);
+    viewer_run_frames(&witness, 5);
+    assert_int_equal(witness.offlines, 0);
+    gallery_fini(&gallery);
+    server_end(&stalling);
+    server_end(&other);
+}
+
+static void a_child_that_is_killed_is_replaced_and_another_camera_is_not_touched(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewer = {.check = CHECK_SHAPE}, witness = {0};
+    struct camera_stats before, after;
+    pid_t spared;
+
+    (void)state;
+    start_cameras(&server, 0, NULL);
+    gallery_init(&gallery);
+    viewer_open(&viewer, &gallery, url_of(&server, "", "cam"), NULL);
+    viewer_open(&witness, &gallery, url_of(&server, "", "hevc"), NULL);
+    viewer_run_frames(&viewer, 5);
+    viewer_run_frames(&witness, 5);
+    camera_stats(viewer.camera, &before);
+    camera_stats(witness.camera, &after);
+    spared = after.pid;
+    assert_int_equal(kill(before.pid, SIGKILL), 0);
+    gallery_run_until(&gallery, viewer_is_offline, &viewer);
+    gallery_run_until(&gallery, viewer_is_online, &viewer);
+    viewer_run_frames(&viewer, 5);
+    camera_stats(viewer.camera, &after);
+    assert_int_not_equal(before.pid, after.pid);
+    assert_non_null(strstr(after.last_error, "signal 9"));
+    assert_true(after.decoded > before.decoded);
+    assert_int_equal(viewer.wrong, 0);
+    viewer_run_frames(&witness, 1);
+    camera_stats(witness.camera, &after);
+    assert_int_equal(after.pid, spared);
+    assert_int_equal(witness.offlines, 0);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+static bool has_both_sizes(const void *userdata)
+{
+    return ((const struct viewer *)userdata)->sizes >= 2;
+}
+
+static void a_change_of_resolution_goes_through_without_a_break(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewer = {.check = CHECK_SHAPE, .holds = true};
+
+    (void)state;
+    start_cameras(&server, 0, NULL);
+    gallery_init(&gallery);
+    viewer_open(&viewer, &gallery, url_of(&server, "", "resized"), NULL);
+    viewer_run_frames(&viewer, 1);
+    viewer_let_go(&viewer, 2); /* one is held over the change, in memory of the last size */
+    gallery_run_until(&gallery, has_both_sizes, &viewer);
+    viewer_run_frames(&viewer, 5);
+    assert_int_equal(viewer.offlines, 0);
+    assert_int_equal(viewer.wrong, 0);
+    viewer_let_go(&viewer, 0);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(streams_of_each_codec_arrive_whole_over_tcp_and_udp),
+        cmocka_unit_test(two_subscriptions_open_the_camera_once_and_the_last_says_goodbye),
+        cmocka_unit_test(a_password_is_given_and_shown_nowhere),
+        cmocka_unit_test(a_server_that_is_killed_and_comes_back_gives_frames_again),
+        cmocka_unit_test(a_server_that_stalls_is_noticed_and_another_camera_is_not_touched),
+        cmocka_unit_test(a_child_that_is_killed_is_replaced_and_another_camera_is_not_touched),
+        cmocka_unit_test(a_change_of_resolution_goes_through_without_a_break),
+    };
+    return cmocka_run_group_tests_name("integration_camera_rtsp", tests, NULL, NULL);
+}
