@@ -64,7 +64,7 @@ class Liar(socketserver.StreamRequestHandler):
             return fault()
         self.reply(method, kind, headers)
         if method == "PLAY":
-            getattr(self, "play_" + kind)()
+            getattr(self, "play_" + kind, self.wait_for_end)()
             return False
         return True
 

@@ -120,7 +120,7 @@ static int use_file(struct stream *stream)
 static int set_options(const struct stream *stream, AVDictionary **options)
 {
     const struct camera_config *config = stream->config;
-    int64_t timeout_us = (int64_t)config->stall_ms * 1000;
+    int64_t timeout_us = ((int64_t)config->open_ms + config->stall_ms) * 1000;
     int rc = av_dict_set(options, "fpsprobesize", "0", 0);
 
     rc = rc < 0 ? rc : av_dict_set_int(options, "probesize", PROBE_BYTES, 0);
@@ -132,7 +132,8 @@ static int set_options(const struct stream *stream, AVDictionary **options)
     rc = rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "rtsp,rtsps,tls,tcp,udp,rtp", 0);
     rc = rc < 0 ? rc : av_dict_set(options, "rtsp_transport", config->uses_udp ? "udp" : "tcp", 0);
     rc = rc < 0 ? rc : av_dict_set(options, "allowed_media_types", "video", 0);
-    /* Called stimeout before FFmpeg 5, and then silently unused: Debian 12 has 5.1. */
+    /* A second net: our own deadline comes first, and knows what it waited for. Its name before
+     * FFmpeg 5 was another, and is silently unused since. */
     return rc < 0 ? rc : av_dict_set_int(options, "timeout", timeout_us, 0);
 }
 

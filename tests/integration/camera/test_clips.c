@@ -41,10 +41,141 @@ static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **st
     }
 }
 
+static bool has_skipped(const void *userdata)
+{
+    struct camera_stats stats;
+
+    camera_stats(((const struct viewer *)userdata)->camera, &stats);
+    return stats.skipped >= 5;
+}
+
+static void frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on(void **state)
+{
+    const struct camera_options options = {.is_paced = true};
+    struct gallery gallery;
+    struct viewer viewer = {.holds = true}, witness = {0};
+    struct camera_stats stats;
+    unsigned held;
+
+    (void)state;
+    gallery_init(&gallery);
+    viewer_open(&viewer, &gallery, clip("rects.mp4"), &options);
+    gallery_run_until(&gallery, has_skipped, &viewer);
+    held = viewer.frames;
+    assert_int_equal(held, CAMERA_HELD_MAX);
+    viewer_let_go(&viewer, 0);
+    viewer_run_frames(&viewer, 5);
+    camera_stats(viewer.camera, &stats);
+    assert_true(stats.decoded >= held + 5 + 5);
+    viewer_open(&witness, &gallery, clip("rects265.mp4"), &options); /* all is well after it */
+    viewer_run_frames(&witness, 5);
+    gallery_fini(&gallery);
+}
+
+static void a_frame_outlives_its_camera_and_the_pool(void **state)
+{
+    struct gallery gallery;
+    struct viewer viewer = {.holds = true};
+
+    (void)state;
+    gallery_init(&gallery);
+    viewer_open(&viewer, &gallery, clip("rects.mp4"), &(struct camera_options){.is_paced = true});
+    viewer_run_frames(&viewer, 2);
+    gallery_fini(&gallery);
+    viewer_let_go(&viewer, 0);
+}
+
+static void each_subscription_has_a_rate_of_its_own(void **state)
+{
+    const struct camera_options fast = {.is_paced = true, .interval_ms = 100};
+    const struct camera_options slow = {.is_paced = true, .interval_ms = 500};
+    struct gallery gallery;
+    struct viewer viewers[2] = {0};
+    struct camera_stats stats;
+
+    (void)state;
+    gallery_init(&gallery);
+    viewer_open(&viewers[0], &gallery, clip("rects.mp4"), &fast);
+    viewer_open(&viewers[1], &gallery, clip("rects.mp4"), &slow);
+    gallery_run_until(&gallery, viewer_has_ended, &viewers[0]);
+    camera_stats(viewers[0].camera, &stats);
+    print_message("%u and %u of %d\n", viewers[0].frames, viewers[1].frames, (int)stats.decoded);
+    assert_in_range(viewers[0].frames, 15, 32); /* 30, but for a busy machine */
+    assert_in_range(viewers[1].frames, 4, 8);   /* 6 */
+    assert_true(stats.dropped > 0);
+    gallery_fini(&gallery);
+}
+
+static void with_a_motion_gate_only_what_moves_is_shown(void **state)
+{
+    const struct camera_options all = {.is_lossless = true, .motion_permille = 1};
+    const struct camera_options none = {.is_lossless = true, .motion_permille = 900};
+    struct gallery gallery;
+    struct viewer moving = {0}, still = {0};
+    struct camera_stats stats;
+
+    (void)state;
+    gallery_init(&gallery);
+    viewer_open(&moving, &gallery, clip("rects.mp4"), &all);
+    viewer_open(&still, &gallery, clip("rects.mp4"), &none);
+    gallery_run_until(&gallery, viewer_has_ended, &moving);
+    camera_stats(still.camera, &stats);
+    assert_true(moving.frames > 35);
+    assert_int_equal(still.frames, 1); /* the first */
+    assert_int_equal(stats.still, 44);
+    gallery_fini(&gallery);
+}
+
+static void hardware_that_is_not_there_is_done_without(void **state)
+{
+    const struct camera_options options = {.is_lossless = true, .hardware = "nonesuch"};
+    struct gallery gallery;
+    struct viewer viewer = {.check = CHECK_TIME};
+    struct camera_stats stats;
+
+    (void)state;
+    gallery_init(&gallery);
+    viewer_open(&viewer, &gallery, clip("rects.mp4"), &options);
+    gallery_run_until(&gallery, viewer_has_ended, &viewer);
+    camera_stats(viewer.camera, &stats);
+    assert_int_equal(viewer.frames, 45);
+    assert_string_equal(stats.hardware, "");
+    gallery_fini(&gallery);
+}
+
+static void a_file_is_refused_where_files_are_not_allowed(void **state)
+{
+    uv_loop_t loop;
+    struct camera_pool_config config = {.loop = &loop, .program = BATON_CAMERA_PROGRAM};
+    struct camera_options options = {0};
+    struct camera_callbacks callbacks = {0};
+    struct camera_pool *pool;
+    struct camera *camera;
+    struct baton_error error;
+
+    (void)state;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(camera_pool_new(&pool, &config, &error), 0);
+    assert_int_equal(camera_open(&camera, pool, clip("rects.mp4"), &options, &callbacks, &error),
+                     BATON_EINVAL);
+    assert_int_equal(camera_open(&camera, pool, "file:///etc/passwd", &options, &callbacks, &error),
+                     BATON_EINVAL);
+    camera_pool_close(pool);
+    assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
+    camera_pool_free(pool);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_frame_of_each_codec_arrives_and_shows_what_it_should),
+        cmocka_unit_test(frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on),
+        cmocka_unit_test(a_frame_outlives_its_camera_and_the_pool),
+        cmocka_unit_test(each_subscription_has_a_rate_of_its_own),
+        cmocka_unit_test(with_a_motion_gate_only_what_moves_is_shown),
+        cmocka_unit_test(hardware_that_is_not_there_is_done_without),
+        cmocka_unit_test(a_file_is_refused_where_files_are_not_allowed),
     };
     return cmocka_run_group_tests_name("integration_camera_clips", tests, NULL, NULL);
 }

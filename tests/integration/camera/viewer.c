@@ -23,8 +23,13 @@ static void on_tick(uv_timer_t *timer)
 
 void gallery_init(struct gallery *gallery)
 {
+    gallery_init_with(gallery, BATON_CAMERA_PROGRAM);
+}
+
+void gallery_init_with(struct gallery *gallery, const char *program)
+{
     struct camera_pool_config config = {.loop = &gallery->loop,
-                                        .program = BATON_CAMERA_PROGRAM,
+                                        .program = program,
                                         .backoff_min_ms = 50,
                                         .backoff_max_ms = 500,
                                         .allows_files = true};

@@ -42,6 +42,8 @@ struct viewer {
 
 /* Short pauses, so that a test need not wait; the log goes to a file that gallery_log reads. */
 void gallery_init(struct gallery *gallery);
+/* With another program in the place of baton-camera. */
+void gallery_init_with(struct gallery *gallery, const char *program);
 void gallery_fini(struct gallery *gallery); /* fails the test if anything is left on the loop */
 /* Runs the loop until the condition holds; fails the test when patience runs out. */
 void gallery_run_until(struct gallery *gallery, bool (*is_done)(const void *userdata),

@@ -1,0 +1,94 @@
+#!/usr/bin/python3
+"""A camera that gives single pictures over HTTP, for tests, and some that lie.
+
+usage: snapshot_server.py STILL.jpg
+
+It says "ready PORT", then "get NAME" for each request, and ends with its standard input.
+  still      the picture
+  secret     the picture, for user viewer with password canary7 (basic)
+  missing    404                    redirect   to where clouds keep their secrets
+  words      no picture             cut        half of one
+  giant      a header that claims 65500 x 65500
+  endless    bytes without end      slow       one byte, then silence
+"""
+import base64
+import http.server
+import sys
+import threading
+
+
+class Camera(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    still = b""
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        name = self.path.split("?")[0].strip("/")
+        print("get", name, flush=True)
+        try:
+            getattr(self, "get_" + name, self.get_missing)()
+        except OSError:
+            self.close_connection = True
+
+    def answer(self, status, body=b"", **headers):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        for key, value in headers.items():
+            self.send_header(key.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def get_still(self):
+        self.answer(200, self.still, Content_Type="image/jpeg")
+
+    def get_secret(self):
+        wanted = "Basic " + base64.b64encode(b"viewer:canary7").decode()
+        if self.headers.get("Authorization") == wanted:
+            self.get_still()
+        else:
+            self.answer(401, WWW_Authenticate='Basic realm="camera"')
+
+    def get_missing(self):
+        self.answer(404)
+
+    def get_redirect(self):
+        self.answer(302, Location="http://169.254.169.254/latest/meta-data/")
+
+    def get_words(self):
+        self.answer(200, b"no picture" * 100)
+
+    def get_cut(self):
+        self.answer(200, self.still[:len(self.still) // 2])
+
+    def get_giant(self):
+        at = self.still.index(b"\xff\xc0") + 5
+        self.answer(200, self.still[:at] + b"\xff\xdc\xff\xdc" + self.still[at + 4:])
+
+    def get_endless(self):
+        self.send_response(200)
+        self.end_headers()
+        self.close_connection = True
+        while True:
+            self.wfile.write(bytes(65536))
+
+    def get_slow(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        self.wfile.write(b"\xff")
+        self.wfile.flush()
+        self.connection.recv(1)
+
+
+def main():
+    with open(sys.argv[1], "rb") as still:
+        Camera.still = still.read()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Camera) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        print("ready", server.server_address[1], flush=True)
+        sys.stdin.read()
+
+
+main()

@@ -1,0 +1,115 @@
+/* A child that was taken over: it stands where baton-camera should and breaks every rule that it
+ * can. Which one says the URL's last word. */
+#include "detector/camera/message.h"
+#include "detector/camera/ring.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { WIDTH = 320, HEIGHT = 240, FLOOD = 100000, FDS = 200 };
+
+static void send_bytes(const void *bytes, size_t count, const int *fds, size_t fd_count)
+{
+    char space[CMSG_SPACE(sizeof(int) * FDS)] = {0};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = count};
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+
+    if (fd_count > 0) {
+        header.msg_control = space;
+        header.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
+        struct cmsghdr *passed = CMSG_FIRSTHDR(&header);
+        passed->cmsg_level = SOL_SOCKET;
+        passed->cmsg_type = SCM_RIGHTS;
+        passed->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
+        memcpy(CMSG_DATA(passed), fds, sizeof(int) * fd_count);
+    }
+    (void)sendmsg(CAMERA_FD_SOCKET, &header, MSG_NOSIGNAL);
+}
+
+static void send_message(struct camera_message message, int fd)
+{
+    struct buffer buffer;
+
+    buffer_init(&buffer, MESSAGE_BYTES_MAX);
+    message_encode(&buffer, &message);
+    send_bytes(buffer.data, buffer.bytes, &fd, fd >= 0);
+    buffer_fini(&buffer);
+}
+
+static const struct camera_message ring = {.type = MESSAGE_RING, .width = WIDTH, .height = HEIGHT};
+static const struct camera_message frame = {.type = MESSAGE_FRAME, .slot = 1, .sequence = 1};
+
+static void send_many_fds(void)
+{
+    int fds[FDS];
+
+    for (int i = 0; i < FDS; i++) {
+        fds[i] = dup(CAMERA_FD_SOCKET);
+    }
+    send_bytes("xx", 2, fds, FDS);
+}
+
+/* A ring that is right, and frames that are not. */
+static void lie_about_frames(void)
+{
+    struct ring_writer writer;
+    struct camera_message message = frame;
+
+    (void)ring_writer_open(&writer, WIDTH, HEIGHT, NULL);
+    send_message(ring, writer.fd);
+    for (int i = 1; i < FLOOD / 10; i++) {
+        ring_writer_commit(&writer, i % RING_SLOTS, (uint64_t)i);
+        message.slot = (uint8_t)(i % RING_SLOTS);
+        message.sequence = (uint64_t)(i % 3 == 0 ? i * 7919 : i);
+        message.captured_ns = INT64_MIN + i;
+        message.counts.decoded = UINT64_MAX - (uint64_t)i;
+        send_message(message, -1);
+    }
+}
+
+static void lie(const char *how)
+{
+    struct ring_layout layout;
+    int fd;
+
+    (void)ring_layout(&layout, WIDTH, HEIGHT);
+    if (strcmp(how, "frame-first") == 0) {
+        send_message(frame, -1);
+    } else if (strcmp(how, "no-ring") == 0) {
+        send_message(ring, -1);
+    } else if (strcmp(how, "unsealed") == 0) {
+        fd = memfd_create("x", MFD_ALLOW_SEALING);
+        (void)!ftruncate(fd, (off_t)layout.bytes);
+        send_message(ring, fd);
+    } else if (strcmp(how, "other-file") == 0) {
+        fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+        send_message(ring, fd);
+    } else if (strcmp(how, "long") == 0) {
+        static const uint8_t zeros[MESSAGE_BYTES_MAX + 1] = {MESSAGE_VERSION, MESSAGE_FRAME};
+        send_bytes(zeros, sizeof(zeros), NULL, 0);
+    } else if (strcmp(how, "noise") == 0) {
+        send_bytes("\1\3\7noise", 8, NULL, 0);
+    } else if (strcmp(how, "many-fds") == 0) {
+        send_many_fds();
+    } else if (strcmp(how, "mute") == 0) {
+        (void)close(CAMERA_FD_SOCKET);
+    } else {
+        lie_about_frames();
+    }
+}
+
+int main(void)
+{
+    static char datagram[MESSAGE_CONFIG_MAX];
+    static struct camera_config config;
+    ssize_t bytes = recv(CAMERA_FD_SOCKET, datagram, sizeof(datagram), 0);
+
+    if (bytes > 0 && config_decode(&config, datagram, (size_t)bytes, NULL) == 0) {
+        lie(strrchr(config.url, '/') + 1);
+    }
+    (void)pause(); /* it has to be killed */
+    return 0;
+}

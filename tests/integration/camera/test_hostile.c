@@ -1,0 +1,209 @@
+/* Cameras, clips and children that lie: one camera is offline, and nothing else happens. */
+#include "cmocka_all.h"
+
+#include "lib/process.h"
+#include "server.h"
+#include "viewer.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLIP_BYTES_MAX = 1 << 20, FLIPPED = 6, CUT = 4 };
+
+static const struct camera_options hasty = {.stall_ms = 400, .open_ms = 800};
+
+/* Whether every one of a NULL-ended list was tried `restarts` times again. */
+struct tries {
+    struct viewer *viewers;
+    size_t count;
+    uint64_t restarts;
+};
+
+static bool all_tried(const void *userdata)
+{
+    const struct tries *tries = userdata;
+    struct camera_stats stats;
+
+    for (size_t i = 0; i < tries->count; i++) {
+        camera_stats(tries->viewers[i].camera, &stats);
+        if (stats.restarts < tries->restarts) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void print_errors(const struct tries *tries, const char *const *names)
+{
+    for (size_t i = 0; i < tries->count; i++) {
+        struct camera_stats stats;
+        camera_stats(tries->viewers[i].camera, &stats);
+        print_message("%-12s %u frames, %s\n", names[i], tries->viewers[i].frames,
+                      stats.last_error);
+        assert_string_not_equal(stats.last_error, "");
+        assert_null(strstr(stats.last_error, "canary"));
+    }
+}
+
+static void servers_that_lie_cost_their_own_camera_and_no_other(void **state)
+{
+    static const char *const names[] = {"garbage",  "silent", "drop",     "huge",  "endless",
+                                        "redirect", "audio",  "midstall", "noise", "lengths"};
+    enum { COUNT = sizeof(names) / sizeof(names[0]) };
+    const char *const nothing[] = {NULL};
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewers[COUNT] = {0}, witness = {.check = CHECK_SHAPE};
+    struct tries tries = {viewers, COUNT, 2};
+    char url[128], *log;
+
+    (void)state;
+    server_start(&server, "rtsp_faults.py", nothing);
+    gallery_init(&gallery);
+    for (int i = 0; i < COUNT; i++) {
+        (void)snprintf(url, sizeof(url), "rtsp://u:canary@127.0.0.1:%d/%s", server.port, names[i]);
+        viewer_open(&viewers[i], &gallery, url, &hasty);
+    }
+    gallery_run_until(&gallery, all_tried, &tries);
+    viewer_open(&witness, &gallery, clip("rects.mp4"), &(struct camera_options){.is_paced = true});
+    gallery_run_until(&gallery, viewer_has_ended, &witness);
+    print_errors(&tries, names);
+    assert_int_equal(witness.wrong, 0);
+    assert_true(witness.frames > 30); /* of 45; the machine may be busy */
+    log = gallery_log(&gallery);
+    assert_null(strstr(log, "canary"));
+    free(log);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+static size_t read_clip(const char *name, uint8_t *ret)
+{
+    FILE *file = fopen(clip(name), "rbe");
+    size_t bytes;
+
+    assert_non_null(file);
+    bytes = fread(ret, 1, CLIP_BYTES_MAX, file);
+    (void)fclose(file);
+    return bytes;
+}
+
+static void write_file(const char *path, const uint8_t *bytes, size_t count)
+{
+    FILE *file = fopen(path, "wbe");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
+static bool is_settled(const void *userdata)
+{
+    const struct viewer *viewer = userdata;
+    struct camera_stats stats;
+
+    camera_stats(viewer->camera, &stats);
+    return viewer->is_ended || stats.last_error[0] != '\0';
+}
+
+/* Plays it; returns how it ended. */
+static void play_damaged(const char *path, unsigned *ended, unsigned *failed)
+{
+    const struct camera_options options = {.is_lossless = true, .stall_ms = 5000, .open_ms = 5000};
+    struct gallery gallery;
+    struct viewer viewer = {0};
+    struct camera_stats stats;
+
+    gallery_init(&gallery);
+    viewer_open(&viewer, &gallery, path, &options);
+    gallery_run_until(&gallery, is_settled, &viewer);
+    camera_stats(viewer.camera, &stats);
+    if (!viewer.is_ended) {
+        print_message("%s\n", stats.last_error);
+    }
+    *ended += viewer.is_ended;
+    *failed += !viewer.is_ended;
+    gallery_fini(&gallery);
+}
+
+static void clips_that_are_cut_or_have_flipped_bits_come_to_an_end(void **state)
+{
+    static const char *const names[] = {"rects.mp4", "bframes.mp4", "rects265.mp4",
+                                        "mjpeg.avi", "rects.h264",  "rects265.h265"};
+    static uint8_t whole[CLIP_BYTES_MAX], damaged[CLIP_BYTES_MAX];
+    char folder[128], path[160];
+    unsigned ended = 0, failed = 0;
+    uint32_t seed = 20;
+
+    (void)state;
+    process_make_folder(folder, sizeof(folder));
+    (void)snprintf(path, sizeof(path), "%s/clip", folder);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t bytes = read_clip(names[i], whole);
+        for (size_t cut = 1; cut <= CUT; cut++) {
+            write_file(path, whole, bytes * cut / (CUT + 1));
+            play_damaged(path, &ended, &failed);
+        }
+        for (int round = 0; round < FLIPPED; round++) {
+            memcpy(damaged, whole, bytes);
+            for (int flips = 0; flips < 1 << (2 * round); flips++) {
+                seed = seed * 1664525 + 1013904223;
+                damaged[(seed >> 4) % bytes] ^= (uint8_t)(1 << (seed >> 29));
+            }
+            write_file(path, damaged, bytes);
+            play_damaged(path, &ended, &failed);
+        }
+    }
+    print_message("%u ended, %u failed\n", ended, failed);
+    assert_true(ended > 0 && failed > 0); /* the damage is neither nothing nor all */
+    process_remove_folder(folder);
+}
+
+static unsigned count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    assert_non_null(folder);
+    while (readdir(folder) != NULL) {
+        count++;
+    }
+    (void)closedir(folder);
+    return count;
+}
+
+static void a_child_that_was_taken_over_is_killed_and_nothing_leaks(void **state)
+{
+    static const char *const names[] = {"frame-first", "no-ring",  "unsealed", "other-file", "long",
+                                        "noise",       "many-fds", "mute",     "frames"};
+    enum { COUNT = sizeof(names) / sizeof(names[0]) };
+    unsigned before = count_descriptors();
+    struct gallery gallery;
+    struct viewer viewers[COUNT] = {0};
+    struct tries tries = {viewers, COUNT, 3};
+    char url[128];
+
+    (void)state;
+    gallery_init_with(&gallery, BATON_LIAR_PROGRAM);
+    for (int i = 0; i < COUNT; i++) {
+        (void)snprintf(url, sizeof(url), "rtsp://127.0.0.1/%s", names[i]);
+        viewer_open(&viewers[i], &gallery, url, &hasty);
+        viewers[i].number = 0;
+    }
+    gallery_run_until(&gallery, all_tried, &tries);
+    print_errors(&tries, names);
+    gallery_fini(&gallery);
+    assert_int_equal(count_descriptors(), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(servers_that_lie_cost_their_own_camera_and_no_other),
+        cmocka_unit_test(clips_that_are_cut_or_have_flipped_bits_come_to_an_end),
+        cmocka_unit_test(a_child_that_was_taken_over_is_killed_and_nothing_leaks),
+    };
+    return cmocka_run_group_tests_name("integration_camera_hostile", tests, NULL, NULL);
+}

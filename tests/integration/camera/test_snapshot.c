@@ -1,0 +1,139 @@
+/* Single pictures over HTTP, as a source like any other. */
+#include "cmocka_all.h"
+
+#include "server.h"
+#include "viewer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void start(struct server *server)
+{
+    const char *arguments[] = {clip("still.jpg"), NULL};
+
+    server_start(server, "snapshot_server.py", arguments);
+}
+
+static void open_path(struct viewer *viewer, struct gallery *gallery, const struct server *server,
+                      const char *path, int interval_ms)
+{
+    const struct camera_options options = {
+        .interval_ms = interval_ms, .stall_ms = 1000, .open_ms = 1000};
+    char url[160];
+
+    (void)snprintf(url, sizeof(url), "http://%s127.0.0.1:%d/%s",
+                   strcmp(path, "secret") == 0 ? "viewer:canary7@" : "", server->port, path);
+    viewer_open(viewer, gallery, url, &options);
+}
+
+static void pictures_are_asked_for_once_for_all_and_come_as_frames(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer first = {.check = CHECK_SHAPE}, second = {.check = CHECK_SHAPE};
+    struct camera_stats stats;
+
+    (void)state;
+    start(&server);
+    gallery_init(&gallery);
+    open_path(&first, &gallery, &server, "still", 50);
+    open_path(&second, &gallery, &server, "still", 50);
+    viewer_run_frames(&first, 10);
+    viewer_run_frames(&second, 1);
+    camera_stats(first.camera, &stats);
+    assert_string_equal(stats.codec, "jpeg");
+    assert_int_equal(stats.width, 320);
+    assert_int_equal(first.wrong, 0);
+    assert_int_equal(second.wrong, 0);
+    assert_in_range(server_count(&server, "get still"), 10, first.frames + 2);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+static void a_long_interval_is_neither_a_stall_nor_hurried(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewer = {0};
+
+    (void)state;
+    start(&server);
+    gallery_init(&gallery);
+    open_path(&viewer, &gallery, &server, "still", 2500); /* stall_ms is 1000 */
+    viewer_run_frames(&viewer, 2);
+    assert_int_equal(viewer.offlines, 0);
+    assert_int_equal(server_count(&server, "get still"), 2);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+static void a_password_is_given_and_shown_nowhere(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewer = {0};
+    char *log;
+
+    (void)state;
+    start(&server);
+    gallery_init(&gallery);
+    open_path(&viewer, &gallery, &server, "secret", 50);
+    viewer_run_frames(&viewer, 2);
+    server_end(&server);
+    gallery_run_until(&gallery, viewer_is_offline, &viewer);
+    log = gallery_log(&gallery);
+    assert_non_null(strstr(log, "camera-offline"));
+    assert_null(strstr(log, "canary"));
+    free(log);
+    gallery_fini(&gallery);
+}
+
+static bool has_error(const void *userdata)
+{
+    struct camera_stats stats;
+
+    camera_stats(((const struct viewer *)userdata)->camera, &stats);
+    return stats.last_error[0] != '\0';
+}
+
+static void a_camera_that_lies_is_offline_with_the_reason(void **state)
+{
+    static const struct {
+        const char *path, *reason;
+    } rows[] = {
+        {"missing", "404"},       {"redirect", "302"},  {"words", "no JPEG"}, {"cut", "no JPEG"},
+        {"giant", "65500x65500"}, {"endless", "above"}, {"slow", "Timeout"},
+    };
+    struct gallery gallery;
+    struct server server;
+
+    (void)state;
+    start(&server);
+    gallery_init(&gallery);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct viewer viewer = {0};
+        struct camera_stats stats;
+
+        open_path(&viewer, &gallery, &server, rows[i].path, 50);
+        gallery_run_until(&gallery, has_error, &viewer);
+        camera_stats(viewer.camera, &stats);
+        print_message("%s: %s\n", rows[i].path, stats.last_error);
+        assert_non_null(strstr(stats.last_error, rows[i].reason));
+        assert_int_equal(viewer.frames, 0);
+        viewer_close(&viewer);
+    }
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pictures_are_asked_for_once_for_all_and_come_as_frames),
+        cmocka_unit_test(a_long_interval_is_neither_a_stall_nor_hurried),
+        cmocka_unit_test(a_password_is_given_and_shown_nowhere),
+        cmocka_unit_test(a_camera_that_lies_is_offline_with_the_reason),
+    };
+    return cmocka_run_group_tests_name("integration_camera_snapshot", tests, NULL, NULL);
+}
