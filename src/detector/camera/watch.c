@@ -1,0 +1,245 @@
+#include "detector/camera/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct source {
+    struct watched *watched;
+    struct camera *camera; /* NULL: closed */
+    bool is_online;
+};
+
+struct watched {
+    struct watch *watch;
+    struct watched *next;
+    char *identifier;
+    char *snapshot_url; /* secret; NULL: none */
+    int snapshot_ms;
+    struct source stream, snapshots;
+    bool is_online; /* as it was told */
+};
+
+struct watch {
+    struct camera_pool *pool;
+    struct camera_options options;
+    struct logger *logger;
+    struct watch_hooks hooks;
+    struct watched *first;
+};
+
+struct watch *watch_new(struct camera_pool *pool, const struct camera_options *options,
+                        struct logger *logger, const struct watch_hooks *hooks)
+{
+    struct watch *watch = calloc(1, sizeof(*watch));
+
+    if (watch != NULL) {
+        watch->pool = pool;
+        watch->options = *options;
+        watch->logger = logger;
+        watch->hooks = *hooks;
+    }
+    return watch;
+}
+
+static void source_close(struct source *source)
+{
+    camera_close(source->camera);
+    source->camera = NULL;
+    source->is_online = false;
+}
+
+static void forget_snapshots(struct watched *watched)
+{
+    source_close(&watched->snapshots);
+    if (watched->snapshot_url != NULL) {
+        explicit_bzero(watched->snapshot_url, strlen(watched->snapshot_url));
+    }
+    free(watched->snapshot_url);
+    watched->snapshot_url = NULL;
+}
+
+static void watched_free(struct watched *watched)
+{
+    source_close(&watched->stream);
+    forget_snapshots(watched);
+    free(watched->identifier);
+    free(watched);
+}
+
+void watch_free(struct watch *watch)
+{
+    struct watched *next;
+
+    if (watch == NULL) {
+        return;
+    }
+    for (struct watched *watched = watch->first; watched != NULL; watched = next) {
+        next = watched->next;
+        watched_free(watched);
+    }
+    free(watch);
+}
+
+/* ---- what cameras say ---- */
+
+static void on_frame(void *userdata, const struct camera_frame *frame)
+{
+    struct source *source = userdata;
+    struct watched *watched = source->watched;
+    const struct watch_hooks *hooks = &watched->watch->hooks;
+
+    if (source == &watched->stream || !watched->stream.is_online) {
+        hooks->frame(hooks->userdata, watched->identifier, frame);
+    }
+}
+
+static void source_open(struct source *source, const char *url, int interval_ms);
+
+/* Snapshots are asked for while the stream is offline, and only then. */
+static void stand_in(struct watched *watched)
+{
+    if (watched->stream.is_online) {
+        source_close(&watched->snapshots);
+    } else if (watched->snapshots.camera == NULL && watched->snapshot_url != NULL) {
+        source_open(&watched->snapshots, watched->snapshot_url, watched->snapshot_ms);
+    }
+}
+
+static void on_online(void *userdata, bool is_online)
+{
+    struct source *source = userdata;
+    struct watched *watched = source->watched;
+    const struct watch_hooks *hooks = &watched->watch->hooks;
+
+    source->is_online = is_online;
+    stand_in(watched);
+    is_online = watched->stream.is_online || watched->snapshots.is_online;
+    if (watched->is_online != is_online) {
+        watched->is_online = is_online;
+        hooks->online(hooks->userdata, watched->identifier, is_online);
+    }
+}
+
+static void source_open(struct source *source, const char *url, int interval_ms)
+{
+    struct watch *watch = source->watched->watch;
+    const struct camera_callbacks callbacks = {
+        .frame = on_frame, .online = on_online, .userdata = source};
+    struct camera_options options = watch->options;
+    struct baton_error error;
+
+    if (interval_ms > 0) {
+        options.interval_ms = interval_ms;
+    }
+    if (camera_open(&source->camera, watch->pool, url, &options, &callbacks, &error) != 0) {
+        source->camera = NULL;
+        log_warning(watch->logger, "camera-refused",
+                    LOG_STR("subscription", source->watched->identifier),
+                    LOG_STR("reason", error.message));
+    }
+}
+
+/* ---- what subscriptions want ---- */
+
+static struct watched **find(struct watch *watch, const char *identifier)
+{
+    struct watched **at = &watch->first;
+
+    while (*at != NULL && strcmp((*at)->identifier, identifier) != 0) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+const struct camera *watch_camera(const struct watch *watch, const char *identifier)
+{
+    const struct watched *watched = watch->first;
+
+    while (watched != NULL && strcmp(watched->identifier, identifier) != 0) {
+        watched = watched->next;
+    }
+    return watched != NULL ? watched->stream.camera : NULL;
+}
+
+static void use_stream(struct watched *watched, const struct subscription *subscription)
+{
+    /* The new one first: if it is another name for what is open, that stays open. */
+    struct camera *last = watched->stream.camera;
+
+    watched->stream.camera = NULL;
+    watched->stream.is_online = false;
+    source_open(&watched->stream, subscription->rtsp_url, 0);
+    camera_close(last);
+}
+
+static void use_snapshots(struct watched *watched, const struct subscription *subscription)
+{
+    forget_snapshots(watched);
+    if (subscription->snapshot_url != NULL) {
+        watched->snapshot_url = strdup(subscription->snapshot_url);
+        watched->snapshot_ms = subscription->snapshot_interval_ms > 0
+                                   ? (int)subscription->snapshot_interval_ms
+                                   : CAMERA_SNAPSHOT_MS;
+    }
+    stand_in(watched);
+}
+
+static void add(struct watch *watch, const struct subscription *subscription)
+{
+    struct watched *watched = calloc(1, sizeof(*watched));
+
+    if (watched != NULL) {
+        watched->identifier = strdup(subscription->identifier);
+    }
+    if (watched == NULL || watched->identifier == NULL) {
+        free(watched);
+        log_error(watch->logger, "camera-refused",
+                  LOG_STR("subscription", subscription->identifier),
+                  LOG_STR("reason", "out of memory"));
+        return;
+    }
+    watched->watch = watch;
+    watched->stream.watched = watched;
+    watched->snapshots.watched = watched;
+    watched->next = watch->first;
+    watch->first = watched;
+    use_stream(watched, subscription);
+    use_snapshots(watched, subscription);
+}
+
+static void update(struct watched *watched, const struct worker_event *event)
+{
+    if ((event->changes & CHANGE_CAMERA) != 0) {
+        use_stream(watched, event->subscription);
+        watched->is_online = false; /* the worker takes it for offline by itself */
+        watched->snapshots.is_online = false;
+    }
+    if ((event->changes & (CHANGE_CAMERA | CHANGE_SNAPSHOT)) != 0) {
+        use_snapshots(watched, event->subscription);
+    }
+}
+
+void watch_event(struct watch *watch, const struct worker_event *event)
+{
+    struct watched **at;
+    struct watched *watched;
+
+    switch (event->type) {
+    case WORKER_SUBSCRIPTION_ADDED:
+        add(watch, event->subscription);
+        return;
+    case WORKER_SUBSCRIPTION_UPDATED:
+    case WORKER_SUBSCRIPTION_REMOVED:
+        at = find(watch, event->identifier);
+        watched = *at;
+        if (watched != NULL && event->type == WORKER_SUBSCRIPTION_UPDATED) {
+            update(watched, event);
+        } else if (watched != NULL) {
+            *at = watched->next;
+            watched_free(watched);
+        }
+        return;
+    default:
+        return;
+    }
+}

@@ -1,0 +1,270 @@
+/* A worker with real cameras: what the backend asks for is opened, and what it reports is true. */
+#include "cmocka_all.h"
+
+#include "detector/camera/watch.h"
+#include "lib/process.h"
+#include "server.h"
+#include "viewer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BACKEND = 1, NAMES = 2 };
+
+static const char *const names[NAMES] = {"display-001;cam-001", "display-002;cam-001"};
+
+struct scene {
+    struct gallery gallery;
+    struct worker *worker;
+    struct watch *watch;
+    unsigned frames[NAMES], wanted[NAMES];
+    char *report; /* the newest stateReport */
+};
+
+static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes)
+{
+    struct scene *scene = userdata;
+
+    assert_int_equal(backend, BACKEND);
+    if (strstr(text, "stateReport") != NULL) {
+        free(scene->report);
+        scene->report = strndup(text, bytes);
+    }
+    return true;
+}
+
+static void on_close(void *userdata, uint64_t backend, int code, const char *reason)
+{
+    (void)userdata;
+    (void)backend;
+    fail_msg("closed with %d: %s", code, reason);
+}
+
+static void on_event(void *userdata, const struct worker_event *event)
+{
+    struct scene *scene = userdata;
+
+    watch_event(scene->watch, event);
+}
+
+static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame)
+{
+    struct scene *scene = userdata;
+
+    assert_true(frame_red(frame) >= 0);
+    for (int i = 0; i < NAMES; i++) {
+        scene->frames[i] += strcmp(names[i], identifier) == 0;
+    }
+}
+
+static void on_online(void *userdata, const char *identifier, bool is_online)
+{
+    struct scene *scene = userdata;
+
+    worker_set_online(scene->worker, identifier, is_online);
+}
+
+static void scene_init(struct scene *scene)
+{
+    const struct worker_hooks hooks = {on_send, on_close, on_event, scene};
+    const struct watch_hooks watch_hooks = {on_frame, on_online, scene};
+    const struct camera_options options = {.stall_ms = 2000, .open_ms = 2000};
+
+    memset(scene, 0, sizeof(*scene));
+    gallery_init(&scene->gallery);
+    scene->worker = worker_new(&hooks, WORKER_QUEUE_DEFAULT);
+    scene->watch = watch_new(scene->gallery.pool, &options, scene->gallery.logger, &watch_hooks);
+    assert_non_null(scene->worker);
+    assert_non_null(scene->watch);
+    worker_connected(scene->worker, BACKEND);
+}
+
+static void scene_fini(struct scene *scene)
+{
+    watch_free(scene->watch);
+    gallery_fini(&scene->gallery);
+    worker_free(scene->worker);
+    free(scene->report);
+}
+
+/* One subscription of a list, as JSON. */
+static void describe(char *ret, size_t ret_bytes, const char *name, int port, const char *path,
+                     const char *more)
+{
+    (void)snprintf(ret, ret_bytes,
+                   "{\"subscriptionIdentifier\":\"%s\",\"rtspUrl\":\"rtsp://127.0.0.1:%d/%s\","
+                   "\"modelUrl\":\"http://127.0.0.1/m.mpta\",\"modelId\":1,\"modelName\":\"m\"%s}",
+                   name, port, path, more);
+}
+
+static void send_list(struct scene *scene, const char *first, const char *second)
+{
+    char text[4096];
+    int bytes = snprintf(text, sizeof(text),
+                         "{\"type\":\"setSubscriptionList\",\"subscriptions\":[%s%s%s]}", first,
+                         second[0] != '\0' ? "," : "", second);
+
+    assert_int_equal(worker_receive(scene->worker, BACKEND, text, (size_t)bytes), 0);
+}
+
+static bool reports_online(struct scene *scene, const char *name)
+{
+    const struct usage usage = {0};
+    const char *at;
+
+    worker_tick(scene->worker, &usage);
+    at = strstr(scene->report, name);
+    return at != NULL && strstr(at, "\"online\":true") != NULL &&
+           strstr(at, "\"online\":true") < strchr(at, '}');
+}
+
+static bool has_frames(const void *userdata)
+{
+    const struct scene *scene = userdata;
+
+    return scene->frames[0] >= scene->wanted[0] && scene->frames[1] >= scene->wanted[1];
+}
+
+static void run_frames(struct scene *scene, unsigned first, unsigned second)
+{
+    scene->wanted[0] = scene->frames[0] + first;
+    scene->wanted[1] = scene->frames[1] + second;
+    gallery_run_until(&scene->gallery, has_frames, scene);
+}
+
+static bool is_reported_offline(const void *userdata)
+{
+    return !reports_online((struct scene *)(uintptr_t)userdata, names[0]);
+}
+
+static void start_stream(struct server *server)
+{
+    char words[2][600];
+    const char *arguments[] = {"0", words[0], words[1], NULL};
+
+    (void)snprintf(words[0], sizeof(words[0]), "cam=%s", clip("rects.h264"));
+    (void)snprintf(words[1], sizeof(words[1]), "other=%s", clip("rects265.h265"));
+    server_start(server, "rtsp_server.py", arguments);
+}
+
+static void two_subscriptions_share_a_stream_until_the_last_is_gone(void **state)
+{
+    struct scene scene;
+    struct server server;
+    char first[1024], second[1024];
+
+    (void)state;
+    start_stream(&server);
+    scene_init(&scene);
+    describe(first, sizeof(first), names[0], server.port, "cam", "");
+    describe(second, sizeof(second), names[1], server.port, "cam", ",\"cropX1\":10");
+    send_list(&scene, first, second);
+    assert_false(reports_online(&scene, names[0]));
+    run_frames(&scene, 3, 3);
+    assert_true(reports_online(&scene, names[0]));
+    assert_true(reports_online(&scene, names[1]));
+    assert_int_equal(server_count(&server, "play cam"), 1);
+    send_list(&scene, second, "");
+    scene.frames[0] = 0;
+    run_frames(&scene, 0, 3);
+    assert_int_equal(scene.frames[0], 0);
+    assert_int_equal(server_count(&server, "teardown cam"), 0);
+    scene_fini(&scene);
+    server_end(&server);
+}
+
+static void another_url_is_another_stream_and_a_crop_is_none(void **state)
+{
+    struct scene scene;
+    struct server server;
+    char first[1024];
+
+    (void)state;
+    start_stream(&server);
+    scene_init(&scene);
+    describe(first, sizeof(first), names[0], server.port, "cam", "");
+    send_list(&scene, first, "");
+    run_frames(&scene, 3, 0);
+    describe(first, sizeof(first), names[0], server.port, "cam", ",\"cropX1\":10");
+    send_list(&scene, first, "");
+    run_frames(&scene, 3, 0);
+    assert_true(reports_online(&scene, names[0]));
+    assert_int_equal(server_count(&server, "play cam"), 1);
+    describe(first, sizeof(first), names[0], server.port, "other", "");
+    send_list(&scene, first, "");
+    assert_false(reports_online(&scene, names[0]));
+    run_frames(&scene, 3, 0);
+    assert_true(reports_online(&scene, names[0]));
+    assert_int_equal(server_count(&server, "play other"), 1);
+    scene_fini(&scene);
+    server_end(&server);
+}
+
+static void snapshots_stand_in_while_the_stream_is_away(void **state)
+{
+    char still[600];
+    const char *arguments[] = {still, NULL};
+    struct scene scene;
+    struct server stream, snapshots;
+    struct camera_stats stats;
+    char first[1024], more[256];
+    unsigned asked;
+
+    (void)state;
+    start_stream(&stream);
+    (void)snprintf(still, sizeof(still), "%s", clip("still.jpg"));
+    server_start(&snapshots, "snapshot_server.py", arguments);
+    scene_init(&scene);
+    (void)snprintf(more, sizeof(more),
+                   ",\"snapshotUrl\":\"http://127.0.0.1:%d/still\",\"snapshotInterval\":50",
+                   snapshots.port);
+    describe(first, sizeof(first), names[0], stream.port, "cam", more);
+    send_list(&scene, first, "");
+    do {
+        run_frames(&scene, 1, 0);
+        camera_stats(watch_camera(scene.watch, names[0]), &stats);
+    } while (!stats.is_online);
+    run_frames(&scene, 3, 0);
+    asked = server_count(&snapshots, "get still");
+    run_frames(&scene, 5, 0);
+    assert_int_equal(server_count(&snapshots, "get still"), asked); /* left alone */
+    server_end(&stream);
+    scene.frames[0] = 0;
+    do {
+        run_frames(&scene, 1, 0);
+    } while (server_count(&snapshots, "get still") < asked + 3);
+    assert_true(reports_online(&scene, names[0]));
+    server_end(&snapshots);
+    gallery_run_until(&scene.gallery, is_reported_offline, &scene);
+    scene_fini(&scene);
+}
+
+static void a_url_that_is_none_is_logged_without_being_named(void **state)
+{
+    struct scene scene;
+    char first[1024], *log;
+
+    (void)state;
+    scene_init(&scene);
+    describe(first, sizeof(first), names[0], 70000, "canary", "");
+    send_list(&scene, first, "");
+    assert_false(reports_online(&scene, names[0]));
+    log = gallery_log(&scene.gallery);
+    assert_non_null(strstr(log, "camera-refused"));
+    assert_non_null(strstr(log, names[0]));
+    assert_null(strstr(log, "canary"));
+    free(log);
+    scene_fini(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_subscriptions_share_a_stream_until_the_last_is_gone),
+        cmocka_unit_test(another_url_is_another_stream_and_a_crop_is_none),
+        cmocka_unit_test(snapshots_stand_in_while_the_stream_is_away),
+        cmocka_unit_test(a_url_that_is_none_is_logged_without_being_named),
+    };
+    return cmocka_run_group_tests_name("integration_camera_watch", tests, NULL, NULL);
+}
