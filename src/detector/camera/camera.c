@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 enum {
     REPORT_MS = 1000, /* a child that shows little tells that it lives only so often */
@@ -371,15 +372,18 @@ static void on_timer(uv_timer_t *timer)
 int camera_pool_new(struct camera_pool **ret, const struct camera_pool_config *config,
                     struct baton_error *reterr)
 {
-    struct camera_pool *pool = calloc(1, sizeof(*pool));
+    struct camera_pool *pool;
     char found[PATH_MAX];
 
-    if (config->program == NULL && !child_find(found, sizeof(found))) {
-        free(pool);
+    if (config->program != NULL) {
+        (void)snprintf(found, sizeof(found), "%s", config->program);
+    }
+    if (config->program == NULL ? !child_find(found, sizeof(found)) : access(found, X_OK) != 0) {
         return error_set(reterr, BATON_ENOENT, "%s: no such program; is it installed?", found);
     }
+    pool = calloc(1, sizeof(*pool));
     if (pool != NULL) {
-        pool->program = strdup(config->program != NULL ? config->program : found);
+        pool->program = realpath(found, NULL); /* children start in another folder */
     }
     if (pool == NULL || pool->program == NULL) {
         free(pool);

@@ -12,7 +12,7 @@
 
 enum {
     PROBE_BYTES = 1 << 20,
-    PROBE_US = 500000,     /* of stream time: cameras say what they are in their description */
+    PROBE_US = 500000,     /* of a clip's time */
     KEY_PACKETS_MAX = 300, /* a stream with rolling refresh never sends a whole key picture */
     FAREWELL_MS = 500,
     FILE_BUFFER_BYTES = 1 << 16,
@@ -168,7 +168,9 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
     if (rc < 0) {
         return failed(stream, rc, "open", reterr);
     }
-    rc = avformat_find_stream_info(stream->input, NULL);
+    /* A camera's description names the codec, and the rest comes with the first key picture. To
+     * look at half a second of the stream beforehand would show everything so much later. */
+    rc = is_file ? avformat_find_stream_info(stream->input, NULL) : 0;
     return rc < 0 ? failed(stream, rc, "probe", reterr) : 0;
 }
 

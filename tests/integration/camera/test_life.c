@@ -1,0 +1,188 @@
+/* Cameras that come and go, and a worker that dies: nothing is left behind. */
+#include "cmocka_all.h"
+
+#include "lib/process.h"
+#include "viewer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CAMERAS = 20, URLS = 12, STEPS = 300 };
+
+static const struct camera_options paced = {.is_paced = true};
+
+static unsigned count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    assert_non_null(folder);
+    while (readdir(folder) != NULL) {
+        count++;
+    }
+    (void)closedir(folder);
+    return count;
+}
+
+/* The same clip by many names: each a URL of its own. */
+static void name_clip(char *ret, size_t ret_bytes, uint32_t number)
+{
+    int bytes = snprintf(ret, ret_bytes, "%s", clip(""));
+
+    for (uint32_t i = 0; i < number; i++) {
+        bytes += snprintf(ret + bytes, ret_bytes - (size_t)bytes, "./");
+    }
+    (void)snprintf(ret + bytes, ret_bytes - (size_t)bytes, "rects.mp4");
+}
+
+static void on_nothing(void *userdata, const struct camera_frame *frame)
+{
+    unsigned *frames = userdata;
+
+    *frames += frame->picture.width > 0;
+}
+
+static bool has_turned(const void *userdata)
+{
+    uint32_t *turns = (uint32_t *)(uintptr_t)userdata;
+
+    return (*turns)-- == 0;
+}
+
+/* Not the first test, because libuv keeps a pipe for signals once it has one.
+ *
+ * From a seed: opened, closed, slowed down, children killed; in between the loop runs a little. */
+static void cameras_that_come_and_go_leave_nothing_behind(void **state)
+{
+    unsigned before = count_descriptors(), frames = 0, opened = 0;
+    const struct camera_callbacks callbacks = {.frame = on_nothing, .userdata = &frames};
+    struct camera *cameras[CAMERAS] = {0};
+    struct gallery gallery;
+    uint32_t seed = 4, turns = 0;
+
+    (void)state;
+    gallery_init(&gallery);
+    for (int step = 0; step < STEPS; step++) {
+        uint32_t dice = seed = seed * 1664525 + 1013904223;
+        struct camera **camera = &cameras[(dice >> 8) % CAMERAS];
+        char url[1024];
+        if (*camera == NULL) {
+            name_clip(url, sizeof(url), (dice >> 16) % URLS);
+            assert_int_equal(camera_open(camera, gallery.pool, url, &paced, &callbacks, NULL), 0);
+            opened++;
+        } else if (dice >> 30 == 0) {
+            struct camera_stats stats;
+            camera_stats(*camera, &stats);
+            (void)(stats.pid > 0 && kill(stats.pid, SIGKILL));
+        } else if (dice >> 30 == 1) {
+            camera_set_interval(*camera, (int)(dice >> 20 & 255));
+        } else {
+            camera_close(*camera);
+            *camera = NULL;
+        }
+        turns = dice >> 29;
+        gallery_run_until(&gallery, has_turned, &turns);
+    }
+    gallery_fini(&gallery); /* with some still open */
+    print_message("%u opened, %u frames\n", opened, frames);
+    assert_true(frames > 0);
+    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+static bool closes_both(const void *userdata)
+{
+    return ((const struct viewer *)userdata)->camera == NULL;
+}
+
+static void on_frame_close(void *userdata, const struct camera_frame *frame)
+{
+    struct viewer *viewers = userdata;
+
+    assert_true(frame->picture.width > 0);
+    viewer_close(&viewers[0]);
+    viewer_close(&viewers[1]);
+}
+
+static void a_callback_may_close_every_camera_its_own_too(void **state)
+{
+    const struct camera_callbacks callbacks = {.frame = on_frame_close};
+    struct camera_callbacks mine = callbacks;
+    struct gallery gallery;
+    struct viewer viewers[2] = {0};
+
+    (void)state;
+    gallery_init(&gallery);
+    mine.userdata = viewers;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            camera_open(&viewers[i].camera, gallery.pool, clip("rects.mp4"), &paced, &mine, NULL),
+            0);
+    }
+    gallery_run_until(&gallery, closes_both, &viewers[0]);
+    gallery_fini(&gallery);
+}
+
+static int watch_and_tell(void *userdata)
+{
+    const int *pipes = userdata;
+    struct gallery gallery;
+    struct viewer viewer = {0};
+    struct camera_stats stats;
+
+    gallery_init(&gallery);
+    viewer_open(&viewer, &gallery, clip("rects.mp4"), &paced);
+    viewer_run_frames(&viewer, 1);
+    camera_stats(viewer.camera, &stats);
+    if (write(pipes[1], &stats.pid, sizeof(stats.pid)) != sizeof(stats.pid)) {
+        return EXIT_FAILURE;
+    }
+    (void)pause();
+    return EXIT_SUCCESS;
+}
+
+static void a_child_dies_with_its_worker(void **state)
+{
+    int pipes[2];
+    pid_t worker;
+    int child;
+
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    worker = process_fork(watch_and_tell, pipes);
+    process_read(pipes[0], &child, sizeof(child));
+    assert_true(process_lives(child));
+    process_end(worker);
+    process_wait_gone(child);
+    (void)close(pipes[0]);
+    (void)close(pipes[1]);
+}
+
+static void a_program_that_is_missing_is_named(void **state)
+{
+    struct camera_pool_config config = {.program = "/nonexistent/baton-camera"};
+    struct camera_pool *pool;
+    struct baton_error error;
+
+    (void)state;
+    assert_int_equal(camera_pool_new(&pool, &config, &error), BATON_ENOENT);
+    assert_non_null(strstr(error.message, "/nonexistent/baton-camera"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_callback_may_close_every_camera_its_own_too),
+        cmocka_unit_test(cameras_that_come_and_go_leave_nothing_behind),
+        cmocka_unit_test(a_child_dies_with_its_worker),
+        cmocka_unit_test(a_program_that_is_missing_is_named),
+    };
+    return cmocka_run_group_tests_name("integration_camera_life", tests, NULL, NULL);
+}
