@@ -527,7 +527,7 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
     camera->motion_permille = options->motion_permille;
     camera->next = feed->cameras;
     feed->cameras = camera;
-    if (is_new) {
+    if (is_new || feed->state == FEED_OVER) {
         feed_start(feed);
     } else {
         update_interval(feed);

@@ -75,7 +75,8 @@ struct camera_callbacks {
     /* Borrowed during the call, see camera_frame_ref. */
     void (*frame)(void *userdata, const struct camera_frame *frame);
     void (*online)(void *userdata, bool is_online); /* on change; false at first, untold; or NULL */
-    /* A clip has been played to its end; it is not played again. May be NULL. */
+    /* A clip has been played to its end; it is not played again until somebody opens it anew. May
+     * be NULL. */
     void (*ended)(void *userdata);
     void *userdata;
 };

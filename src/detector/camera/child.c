@@ -88,7 +88,7 @@ static void set_view(struct child *child, struct view *view)
 
 const struct camera_frame *camera_frame_ref(const struct camera_frame *frame)
 {
-    struct held *held = (struct held *)(uintptr_t)frame;
+    struct held *held = (struct held *)frame;
 
     INVARIANT(held->refs > 0);
     held->refs++;
@@ -97,7 +97,7 @@ const struct camera_frame *camera_frame_ref(const struct camera_frame *frame)
 
 void camera_frame_unref(const struct camera_frame *frame)
 {
-    struct held *held = (struct held *)(uintptr_t)frame;
+    struct held *held = (struct held *)frame;
     struct child *child;
 
     if (frame == NULL) {

@@ -58,18 +58,19 @@ static void allow_path(int ruleset, const char *path, uint64_t rights)
 {
     struct landlock_path_beneath_attr rule = {.allowed_access = rights};
     struct stat status;
+    int fd = open(path, O_PATH | O_CLOEXEC);
 
-    rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
-    if (rule.parent_fd < 0) {
+    if (fd < 0) {
         return; /* this system does not have it */
     }
-    if (fstat(rule.parent_fd, &status) == 0) {
+    rule.parent_fd = fd;
+    if (fstat(fd, &status) == 0) {
         if (!S_ISDIR(status.st_mode)) {
             rule.allowed_access &= LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
         }
         (void)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
     }
-    (void)close(rule.parent_fd);
+    (void)close(fd);
 }
 
 static void allow_port(int ruleset, uint16_t port)

@@ -15,11 +15,12 @@ static int cell_mean(const struct frame *frame, int column, int row)
     int sum = 0;
 
     for (int i = 0; i < SAMPLES; i++) {
-        int y = (int)(((int64_t)row * SAMPLES + i) * frame->height / (MOTION_ROWS * SAMPLES));
+        int y =
+            (int)(((int64_t)row * SAMPLES + i) * frame->height / ((int64_t)MOTION_ROWS * SAMPLES));
         const uint8_t *line = frame->plane[0] + (ptrdiff_t)frame->stride[0] * y;
         for (int j = 0; j < SAMPLES; j++) {
-            sum +=
-                line[((int64_t)column * SAMPLES + j) * frame->width / (MOTION_COLUMNS * SAMPLES)];
+            sum += line[((int64_t)column * SAMPLES + j) * frame->width /
+                        ((int64_t)MOTION_COLUMNS * SAMPLES)];
         }
     }
     return sum * FIXED / (SAMPLES * SAMPLES);

@@ -27,5 +27,5 @@ span backoff_after(unsigned failures, span min, span max, uint32_t random)
         pause.ns = pause.ns > max.ns / 2 ? max.ns : pause.ns * 2;
     }
     pause.ns = pause.ns > max.ns ? max.ns : pause.ns;
-    return (span){pause.ns - (int64_t)((double)(pause.ns / 2) * (random / 4294967296.0))};
+    return (span){pause.ns - (int64_t)((double)pause.ns / 2 * (random / 4294967296.0))};
 }

@@ -123,7 +123,7 @@ static bool place_bounce(struct picture_scaler *scaler, const struct picture_tar
                          struct planes *ret)
 {
     struct planes planes = {.count = layouts[target->layout].is_planar ? 3 : 1};
-    size_t row = (row_of(target) + 2 * BOUNCE_SLACK - 1) / BOUNCE_SLACK * BOUNCE_SLACK;
+    size_t row = (row_of(target) + BOUNCE_SLACK + (BOUNCE_SLACK - 1)) / BOUNCE_SLACK * BOUNCE_SLACK;
     size_t bytes = row * (size_t)target->height * (size_t)planes.count + BOUNCE_SLACK;
 
     if (bytes > scaler->bounce_bytes) {

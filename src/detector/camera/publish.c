@@ -173,7 +173,7 @@ static bool fill(struct publisher *publisher, const AVFrame *frame, int slot)
     if (frame->format != AV_PIX_FMT_YUV420P && frame->format != AV_PIX_FMT_YUVJ420P) {
         return convert(publisher, frame, planes, strides);
     }
-    av_image_copy(planes, strides, (const uint8_t **)(uintptr_t)frame->data, frame->linesize,
+    av_image_copy(planes, strides, (const uint8_t **)frame->data, frame->linesize,
                   AV_PIX_FMT_YUV420P, frame->width, frame->height);
     return true;
 }

@@ -53,7 +53,7 @@ bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height)
 
 static struct ring_header *header_of(const uint8_t *memory)
 {
-    return (struct ring_header *)(uintptr_t)memory;
+    return (struct ring_header *)memory;
 }
 
 static size_t place_of(const struct ring_layout *layout, int slot, int plane)
@@ -165,7 +165,7 @@ int ring_reader_open(struct ring_reader *ret, int fd, uint32_t width, uint32_t h
 void ring_reader_close(struct ring_reader *reader)
 {
     if (reader->memory != NULL) {
-        (void)munmap((void *)(uintptr_t)reader->memory, reader->layout.bytes);
+        (void)munmap((void *)reader->memory, reader->layout.bytes);
         reader->memory = NULL;
     }
 }

@@ -247,8 +247,8 @@ static int open_decoder(struct stream *stream, struct baton_error *reterr)
 
 static void tell_opened(struct stream *stream)
 {
-    const AVStream *video = stream->input->streams[stream->index];
-    AVRational rate = av_guess_frame_rate(stream->input, (AVStream *)(uintptr_t)video, NULL);
+    AVStream *video = stream->input->streams[stream->index];
+    AVRational rate = av_guess_frame_rate(stream->input, video, NULL);
     double fps = rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0;
     struct camera_message message = {
         .type = MESSAGE_OPENED,
@@ -356,7 +356,6 @@ static int decode(struct stream *stream, const AVPacket *packet, struct baton_er
         if (rc < 0 || publisher_is_stopping(stream->publisher)) {
             return rc;
         }
-        rc = 0;
     }
     return 0;
 }
