@@ -91,6 +91,7 @@ static void send(struct step *step, enum lease_command_type type, uint64_t epoch
         lease->highest = epoch > lease->highest ? epoch : lease->highest;
     } else {
         lease->is_waiting = true;
+        lease->asks_again = false;
         lease->asked_request = command->request;
         lease->sent = step->now;
     }
@@ -229,10 +230,13 @@ static void take_reply(struct step *step, const struct lease_input *input)
     }
     if (input->reply.outcome == LEASE_HELD) {
         see_holder(step, input->reply.epoch > 0 ? input->reply.epoch : 1);
-        ask_within(step, input->reply.left);
+        ask_within(step, lease->asks_again ? SPAN_NS(0) : input->reply.left);
+        lease->asks_again = false;
     } else {
         see_holder(step, 0);
-        ask_within(step, input->reply.outcome == LEASE_NOT_YET ? input->reply.left : SPAN_NS(0));
+        ask_within(step, input->reply.outcome == LEASE_NOT_YET ? input->reply.left
+                         : lease->eligible                     ? SPAN_NS(0)
+                                                               : step->settings->check_interval);
     }
 }
 
@@ -255,8 +259,11 @@ static void resign(struct step *step)
 {
     if (step->lease->held) {
         give_up(step);
-        /* The others are woken by the release; whoever is alone leads again. */
+        /* The others are woken by the release, or look in their turn; who is alone leads again. */
         ask_at(step, instant_add(step->now, SPAN_MS(RESIGNED_PAUSE_MS)));
+        if (step->lease->contenders > 1) {
+            step->lease->next = instant_add(step->lease->next, step->settings->check_interval);
+        }
     }
 }
 
@@ -271,6 +278,7 @@ static void take_input(struct step *step, const struct lease_input *input)
         take_reply(step, input);
         break;
     case LEASE_IN_RELEASED:
+        lease->asks_again = lease->is_waiting;
         if (!lease->held && !lease->is_waiting) {
             see_holder(step, 0);
             ask_at(step, instant_add(step->now, spread(step)));

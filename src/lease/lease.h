@@ -133,6 +133,7 @@ struct lease {
     bool held;
     bool jeopardy_told;
     bool is_waiting;        /* for an answer */
+    bool asks_again;        /* that answer may be out of date when it comes */
     uint32_t request;       /* the latest one of any kind */
     uint32_t asked_request; /* the one whose answer is waited for */
     uint32_t contenders;

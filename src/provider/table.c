@@ -2,12 +2,14 @@
 #include "provider/memory/memory_provider.h"
 #include "provider/provider.h"
 #include "provider/raft/raft_provider.h"
+#include "provider/redis/redis_provider.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const struct provider_ops *const table[] = {
     &raft_provider_ops,
+    &redis_provider_ops,
     &memory_provider_ops,
     NULL,
 };

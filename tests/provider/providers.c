@@ -75,8 +75,55 @@ static void raft_end(void *state)
     free(group);
 }
 
+/* ---- redis: ---------------------------------------------------------------------------------- */
+
+/* One server for all groups, each with a database of its own: a server that has only just started
+ * gives no lease for as long as one could last that it has forgotten. */
+struct redis_server {
+    int port;
+    int groups;
+};
+
+static int redis_main(void *userdata)
+{
+    const struct redis_server *server = userdata;
+    char port[12];
+
+    snprintf(port, sizeof(port), "%d", server->port);
+    execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
+           "--appendonly", "no", "--databases", "64", "--logfile", "/dev/null", (char *)NULL);
+    return 127;
+}
+
+static void *redis_begin(void)
+{
+    static struct redis_server server;
+
+    if (server.groups++ == 0) {
+        close(process_listen(&server.port));
+        (void)process_fork(redis_main, &server); /* ends with this process */
+    }
+    return &server;
+}
+
+static void redis_url(void *group, int number, char *ret, size_t ret_bytes)
+{
+    const struct redis_server *server = group;
+    (void)number;
+
+    snprintf(ret, ret_bytes,
+             "redis://127.0.0.1:%d/%d?lease=900ms&check-interval=500ms&state-prefix=suite-%d",
+             server->port, server->groups, server->groups);
+}
+
+static void redis_end(void *group)
+{
+    (void)group;
+}
+
 const struct tested_provider tested_providers[] = {
     {"memory", memory_begin, memory_url, memory_end, true, false, true, true},
     {"raft", raft_begin, raft_url, raft_end, true, true, false, false},
+    {"redis", redis_begin, redis_url, redis_end, true, true, true, true},
     {NULL},
 };

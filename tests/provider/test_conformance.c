@@ -50,7 +50,7 @@ static void one_leads_and_all_know_it(void **state)
         struct baton_member known = {0};
         uint64_t epoch = 0;
         GROUP_AWAIT(baton_leader(election, &known, &epoch, NULL) == BATON_OK &&
-                    strcmp(known.id, group->members[leader].node) == 0);
+                    strcmp(known.name, group->members[leader].node) == 0);
         assert_int_equal(epoch, baton_epoch(group->members[leader].election));
         assert_int_equal(known.is_self, i == leader);
         assert_int_equal(baton_role(election) == BATON_ROLE_LEADER, i == leader);
@@ -162,7 +162,7 @@ static void an_observer_knows_the_leader_and_never_is(void **state)
     group_open(group, 2, true, false);
     ASSERT_OK(baton_wait(group->members[0].election, BATON_TIMEOUT_DEFAULT, failure));
     ASSERT_OK(baton_leader(group->members[0].election, &leader, NULL, failure));
-    assert_string_not_equal(leader.id, "n0");
+    assert_string_not_equal(leader.name, "n0");
     assert_int_equal(baton_epoch(group->members[0].election), 0);
 }
 
@@ -523,7 +523,7 @@ static void the_list_of_members_has_all_of_them(void **state)
     ASSERT_OK(baton_members(group->members[1].election, &members, &count, failure));
     for (size_t i = 0; i < count; i++) {
         leaders += members[i].role == BATON_ROLE_LEADER;
-        selves += members[i].is_self && strcmp(members[i].id, "n1") == 0;
+        selves += members[i].is_self && strcmp(members[i].name, "n1") == 0;
     }
     baton_members_free(members);
     assert_int_equal(count, GROUP_NODES);
@@ -736,28 +736,36 @@ static void count_message(struct baton *baton, const char *channel, const void *
     }
 }
 
+/* Publishing is at most once, and who has just subscribed may miss the first ones. */
 static void messages_reach_all_who_subscribed(void **state)
 {
     struct group *group = *state;
     _Atomic int heard[GROUP_NODES] = {0};
+    int before;
 
     if (!tested->has_channels) {
         skip();
     }
+    group_open_all(group);
     for (int i = 0; i < GROUP_NODES; i++) {
-        group_open(group, i, true, false);
         ASSERT_OK(baton_subscribe(group->members[i].baton, i < 2 ? "news" : "olds", count_message,
                                   &heard[i], failure));
     }
     assert_int_equal(
         baton_subscribe(group->members[0].baton, "news", count_message, &heard[0], NULL),
         BATON_EEXIST);
-    ASSERT_OK(baton_publish(group->members[2].baton, "news", "hel\0o", 5, failure));
-    GROUP_AWAIT(heard[0] == 1 && heard[1] == 1);
+    do {
+        ASSERT_OK(baton_publish(group->members[2].baton, "news", "hel\0o", 5, failure));
+        group_pause();
+    } while (heard[0] == 0 || heard[1] == 0);
     baton_unsubscribe(group->members[1].baton, "news", count_message, &heard[1]);
-    ASSERT_OK(baton_publish(group->members[2].baton, "news", "hel\0o", 5, failure));
-    GROUP_AWAIT(heard[0] == 2);
-    assert_int_equal(heard[1], 1);
+    before = heard[1];
+    for (int i = 0, first = heard[0]; heard[0] < first + 3; i++) {
+        assert_true(i < GROUP_PATIENCE_MS);
+        ASSERT_OK(baton_publish(group->members[2].baton, "news", "hel\0o", 5, failure));
+        group_pause();
+    }
+    assert_int_equal(heard[1], before);
     assert_int_equal(heard[2], 0);
 }
 

@@ -178,6 +178,19 @@ static void a_release_wakes_a_follower_at_once(void **state)
     assert_int_equal(told(LEASE_EV_HOLDER)->epoch, 0);
 }
 
+static void a_release_that_crosses_the_answer_is_not_forgotten(void **state)
+{
+    (void)state;
+
+    step((struct lease_input){.type = LEASE_IN_UP});
+    step((struct lease_input){.type = LEASE_IN_RELEASED});
+    assert_int_equal(update.command_count, 0);
+    reply(LEASE_HELD, 9, SPAN_S(30)); /* as it was before the release */
+    sends(LEASE_TAKE);
+    reply(LEASE_HELD, 11, SPAN_S(30));
+    assert_int_equal(update.command_count, 0);
+}
+
 static void the_spread_grows_with_the_contenders_up_to_its_maximum(void **state)
 {
     struct lease_input released = {.type = LEASE_IN_RELEASED};
@@ -500,6 +513,7 @@ int main(void)
         cmocka_unit_test_setup(a_renewal_that_is_refused_demotes_at_once, set_up),
         cmocka_unit_test_setup(a_follower_asks_in_the_moment_the_lock_ends, set_up),
         cmocka_unit_test_setup(a_release_wakes_a_follower_at_once, set_up),
+        cmocka_unit_test_setup(a_release_that_crosses_the_answer_is_not_forgotten, set_up),
         cmocka_unit_test_setup(the_spread_grows_with_the_contenders_up_to_its_maximum, set_up),
         cmocka_unit_test_setup(resigning_voids_first_and_lets_others_go_first, set_up),
         cmocka_unit_test_setup(a_grant_to_one_who_has_left_is_given_back, set_up),

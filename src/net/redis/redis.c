@@ -1,0 +1,590 @@
+/* The life of a connection: greeting, commands and answers in turn, and trying again. */
+#include "net/redis/redis.h"
+
+#include "base/buffer.h"
+#include "net/stream.h"
+
+#include <openssl/rand.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    QUEUE_BYTES_MAX = 64 * 1024 * 1024,
+    REPLY_BYTES_MAX = 64 * 1024 * 1024, /* of one answer */
+    PENDING_MAX = 1 << 20,
+    RETRY_MIN_MS = 20,
+    RETRY_MAX_MS = 2000,
+};
+
+enum state { WAITING, CONNECTING, GREETING, UP, CLOSING };
+
+struct pending {
+    redis_reply_cb on_reply;
+    void *userdata;
+    uint64_t tag;
+    instant sent;
+};
+
+struct channel {
+    struct channel *next;
+    char name[];
+};
+
+struct redis {
+    uv_loop_t *loop;
+    struct logger *logger;
+    struct redis_address address;
+    char name[REDIS_ID_MAX];
+    span answer_timeout;
+    struct redis_script *scripts;
+    size_t script_count;
+    struct redis_callbacks callbacks;
+    void *userdata;
+
+    enum state state;
+    struct stream *stream;
+    redisReader *reader;
+    struct redis_identity identity;
+    struct baton_error error; /* why it goes down */
+    int64_t retry_ms;
+    uv_timer_t timer; /* the next try, or the oldest answer's deadline */
+    uv_prepare_t flush;
+    struct buffer output;
+    /* A ring of those who wait for an answer, oldest first. */
+    struct pending *pending;
+    size_t first, count, capacity;
+    struct channel *channels;
+    int open_handles;
+    void (*closed)(void *userdata);
+    void *closed_userdata;
+};
+
+static void connect_now(struct redis *redis);
+
+/* ---- Those who wait -------------------------------------------------------------------------- */
+
+static int push(struct redis *redis, redis_reply_cb on_reply, void *userdata, uint64_t tag)
+{
+    if (redis->count == redis->capacity) {
+        size_t wanted = redis->capacity ? redis->capacity * 2 : 64;
+        struct pending *grown = wanted <= PENDING_MAX ? malloc(wanted * sizeof(*grown)) : NULL;
+        if (!grown) {
+            return wanted <= PENDING_MAX ? BATON_ENOMEM : BATON_EBUSY;
+        }
+        for (size_t i = 0; i < redis->count; i++) {
+            grown[i] = redis->pending[(redis->first + i) % redis->capacity];
+        }
+        free(redis->pending);
+        redis->pending = grown;
+        redis->capacity = wanted;
+        redis->first = 0;
+    }
+    redis->pending[(redis->first + redis->count++) % redis->capacity] = (struct pending){
+        .on_reply = on_reply, .userdata = userdata, .tag = tag, .sent = clock_now()};
+    return BATON_OK;
+}
+
+static struct pending pop(struct redis *redis)
+{
+    struct pending oldest = redis->pending[redis->first];
+
+    redis->first = (redis->first + 1) % redis->capacity;
+    redis->count--;
+    return oldest;
+}
+
+static void fail_all(struct redis *redis)
+{
+    for (size_t left = redis->count; left > 0 && redis->count > 0; left--) {
+        struct pending oldest = pop(redis);
+        oldest.on_reply(oldest.userdata, oldest.tag, NULL, oldest.sent);
+    }
+}
+
+/* ---- Going down ------------------------------------------------------------------------------ */
+
+static void arm_timer(struct redis *redis, uv_timer_cb on_timer, int64_t ms)
+{
+    if (redis->state != CLOSING) {
+        uv_update_time(redis->loop);
+        (void)uv_timer_start(&redis->timer, on_timer, ms > 0 ? (uint64_t)ms : 0, 0);
+    }
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+    connect_now(timer->data);
+}
+
+/* The stream tells its end by on_close; everything goes on there. */
+static void take_down(struct redis *redis, int code, const char *reason)
+{
+    if (redis->stream && redis->error.code == BATON_OK) {
+        (void)error_set(&redis->error, code, "Redis at %.200s:%d: %s", redis->address.host,
+                        redis->address.port, reason);
+        stream_close(redis->stream);
+    }
+}
+
+static void plan_retry(struct redis *redis)
+{
+    unsigned char chance = 128;
+
+    (void)RAND_bytes(&chance, 1);
+    redis->state = WAITING;
+    arm_timer(redis, on_retry, redis->retry_ms / 2 + redis->retry_ms * chance / 512);
+    redis->retry_ms = redis->retry_ms * 2 < RETRY_MAX_MS ? redis->retry_ms * 2 : RETRY_MAX_MS;
+}
+
+static void free_all(struct redis *redis)
+{
+    while (redis->channels) {
+        struct channel *channel = redis->channels;
+        redis->channels = channel->next;
+        free(channel);
+    }
+    buffer_fini(&redis->output);
+    free(redis->pending);
+    if (redis->reader) {
+        redisReaderFree(redis->reader);
+    }
+    OPENSSL_cleanse(redis->address.password, sizeof(redis->address.password));
+    free(redis);
+}
+
+static void release(struct redis *redis)
+{
+    void (*closed)(void *) = redis->closed;
+    void *userdata = redis->closed_userdata;
+
+    if (--redis->open_handles == 0) {
+        free_all(redis);
+        if (closed) {
+            closed(userdata);
+        }
+    }
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    release(handle->data);
+}
+
+static void on_close(struct stream *stream, int code, const char *reason, void *userdata)
+{
+    struct redis *redis = userdata;
+    struct baton_error error;
+    (void)stream;
+
+    redis->stream = NULL;
+    if (redis->error.code == BATON_OK) {
+        (void)error_set(&redis->error, code != BATON_OK ? code : BATON_EUNAVAILABLE,
+                        "Redis at %.200s:%d: %s", redis->address.host, redis->address.port,
+                        reason && reason[0] ? reason : "the server closed the connection");
+    }
+    error = redis->error;
+    buffer_clear(&redis->output);
+    (void)uv_prepare_stop(&redis->flush);
+    if (redis->state == CLOSING) {
+        fail_all(redis);
+        release(redis);
+        return;
+    }
+    plan_retry(redis);
+    fail_all(redis);
+    redis->callbacks.on_down(redis->userdata, &error);
+    if (redis->state != CLOSING) {
+        log_info(redis->logger, "redis-down", LOG_STR("reason", error.message));
+    }
+    release(redis); /* the stream's */
+}
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+static void on_flush(uv_prepare_t *prepare)
+{
+    struct redis *redis = prepare->data;
+
+    (void)uv_prepare_stop(prepare);
+    if (redis->stream && redis->output.bytes > 0) {
+        (void)stream_write(redis->stream, redis->output.data, redis->output.bytes);
+        buffer_clear(&redis->output);
+    }
+}
+
+static void on_overdue(uv_timer_t *timer)
+{
+    struct redis *redis = timer->data;
+    instant due;
+
+    if (redis->count == 0) {
+        return;
+    }
+    due = instant_add(redis->pending[redis->first].sent, redis->answer_timeout);
+    if (instant_before(clock_now(), due)) {
+        arm_timer(redis, on_overdue, instant_since(due, clock_now()).ns / 1000000 + 1);
+    } else {
+        take_down(redis, BATON_ETIMEDOUT, "no answer in time");
+    }
+}
+
+static int format(struct redis *redis, int count, const char **words, const size_t *lengths)
+{
+    char *text = NULL;
+    int bytes = redisFormatCommandArgv(&text, count, words, lengths);
+
+    if (bytes < 0) {
+        return BATON_ENOMEM;
+    }
+    buffer_put(&redis->output, text, (size_t)bytes);
+    redisFreeCommand(text);
+    return redis->output.failed ? BATON_EBUSY : BATON_OK;
+}
+
+static int send_words(struct redis *redis, int count, const char **words, const size_t *lengths,
+                      redis_reply_cb on_reply, void *userdata, uint64_t tag)
+{
+    int code;
+
+    if (redis->output.bytes > QUEUE_BYTES_MAX / 2) {
+        return BATON_EBUSY;
+    }
+    code = on_reply ? push(redis, on_reply, userdata, tag) : BATON_OK;
+    if (code != BATON_OK) {
+        return code;
+    }
+    code = format(redis, count, words, lengths);
+    if (code != BATON_OK) {
+        redis->count -= on_reply != NULL; /* the one just pushed */
+        take_down(redis, code, "out of memory");
+        return code;
+    }
+    (void)uv_prepare_start(&redis->flush, on_flush);
+    if (on_reply && redis->count == 1) {
+        arm_timer(redis, on_overdue, redis->answer_timeout.ns / 1000000 + 1);
+    }
+    return BATON_OK;
+}
+
+int redis_command(struct redis *redis, int count, const char **words, const size_t *lengths,
+                  redis_reply_cb on_reply, void *userdata, uint64_t tag)
+{
+    return redis->state == UP ? send_words(redis, count, words, lengths, on_reply, userdata, tag)
+                              : BATON_EUNAVAILABLE;
+}
+
+enum { RUN_WORDS_MAX = 32 };
+
+int redis_run(struct redis *redis, const struct redis_script *script, int key_count, int count,
+              const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
+              uint64_t tag)
+{
+    const char *all[RUN_WORDS_MAX] = {"EVALSHA", script->sha};
+    size_t all_lengths[RUN_WORDS_MAX] = {7, strlen(script->sha)};
+    char number[12];
+
+    if (count + 3 > RUN_WORDS_MAX || !script->sha[0]) {
+        return BATON_EINVAL;
+    }
+    (void)snprintf(number, sizeof(number), "%d", key_count);
+    all[2] = number;
+    all_lengths[2] = strlen(number);
+    for (int i = 0; i < count; i++) {
+        all[3 + i] = words[i];
+        all_lengths[3 + i] = lengths ? lengths[i] : strlen(words[i]);
+    }
+    return redis_command(redis, count + 3, all, all_lengths, on_reply, userdata, tag);
+}
+
+/* ---- The greeting ---------------------------------------------------------------------------- */
+
+static void send_subscription(struct redis *redis, const char *verb, const char *channel)
+{
+    const char *words[] = {verb, channel};
+
+    (void)send_words(redis, 2, words, NULL, NULL, NULL, 0);
+}
+
+static void come_up(struct redis *redis)
+{
+    redis->state = UP;
+    redis->retry_ms = RETRY_MIN_MS;
+    for (struct channel *channel = redis->channels; channel; channel = channel->next) {
+        send_subscription(redis, "SUBSCRIBE", channel->name);
+    }
+    log_info(redis->logger, "redis-up", LOG_STR("host", redis->address.host),
+             LOG_I64("port", redis->address.port), LOG_STR("version", redis->identity.version));
+    redis->callbacks.on_up(redis->userdata, &redis->identity);
+}
+
+static void refuse(struct redis *redis, const redisReply *reply)
+{
+    struct baton_error error;
+
+    (void)redis_fault_error(reply, &error);
+    take_down(redis, error.code, error.message);
+}
+
+/* AUTH, SELECT, CLIENT SETNAME: an answer that is no error will do; a name is no condition. */
+static void on_greeted(void *userdata, uint64_t may_fail, const redisReply *reply, instant sent)
+{
+    struct redis *redis = userdata;
+    (void)sent;
+
+    if (reply && redis_fault_of(reply) != REDIS_FINE && !may_fail) {
+        refuse(redis, reply);
+    }
+}
+
+static void on_loaded(void *userdata, uint64_t number, const redisReply *reply, instant sent)
+{
+    struct redis *redis = userdata;
+    struct redis_script *script = &redis->scripts[number];
+    (void)sent;
+
+    if (!reply) {
+        return;
+    }
+    if (reply->type == REDIS_REPLY_STRING && (size_t)reply->len < sizeof(script->sha)) {
+        memcpy(script->sha, reply->str, (size_t)reply->len + 1);
+    } else {
+        refuse(redis, reply);
+    }
+}
+
+/* The last of the greeting. */
+static void on_info(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    struct redis *redis = userdata;
+    (void)tag;
+    (void)sent;
+
+    if (!reply || redis->error.code != BATON_OK || redis->state != GREETING) {
+        return;
+    }
+    if (reply->type != REDIS_REPLY_STRING) {
+        refuse(redis, reply);
+        return;
+    }
+    redis_identity_parse(&redis->identity, reply->str, (size_t)reply->len);
+    come_up(redis);
+}
+
+static void load_scripts(struct redis *redis)
+{
+    for (size_t i = 0; i < redis->script_count; i++) {
+        const char *words[] = {"SCRIPT", "LOAD", redis->scripts[i].text};
+        (void)send_words(redis, 3, words, NULL, on_loaded, redis, i);
+    }
+}
+
+static void on_open(struct stream *stream, void *userdata)
+{
+    struct redis *redis = userdata;
+    const struct redis_address *address = &redis->address;
+    const char *words[3];
+    char number[12];
+    (void)stream;
+
+    redis->state = GREETING;
+    if (address->password[0]) {
+        words[0] = "AUTH";
+        words[1] = address->user[0] ? address->user : address->password;
+        words[2] = address->password;
+        (void)send_words(redis, address->user[0] ? 3 : 2, words, NULL, on_greeted, redis, 0);
+    }
+    if (address->database > 0) {
+        (void)snprintf(number, sizeof(number), "%d", address->database);
+        words[0] = "SELECT";
+        words[1] = number;
+        (void)send_words(redis, 2, words, NULL, on_greeted, redis, 0);
+    }
+    if (redis->name[0]) {
+        words[0] = "CLIENT";
+        words[1] = "SETNAME";
+        words[2] = redis->name;
+        (void)send_words(redis, 3, words, NULL, on_greeted, redis, 1);
+    }
+    load_scripts(redis);
+    words[0] = "INFO";
+    (void)send_words(redis, 1, words, NULL, on_info, redis, 0);
+}
+
+/* ---- Receiving ------------------------------------------------------------------------------- */
+
+static void take_message(struct redis *redis, const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_ERROR) {
+        refuse(redis, reply);
+        return;
+    }
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
+        reply->element[0]->type == REDIS_REPLY_STRING &&
+        strcmp(reply->element[0]->str, "message") == 0 &&
+        reply->element[1]->type == REDIS_REPLY_STRING &&
+        reply->element[2]->type == REDIS_REPLY_STRING) {
+        redis->callbacks.on_message(redis->userdata, reply->element[1]->str, reply->element[2]->str,
+                                    (size_t)reply->element[2]->len);
+    }
+}
+
+static void take_reply(struct redis *redis, const redisReply *reply)
+{
+    if (redis->state == UP && redis->callbacks.on_message) {
+        take_message(redis, reply);
+    } else if (redis->count == 0) {
+        take_down(redis, BATON_EPROTO, "an answer that nobody asked for");
+    } else {
+        struct pending oldest = pop(redis);
+        if (redis_fault_of(reply) == REDIS_NOSCRIPT && redis->state == UP) {
+            load_scripts(redis);
+        }
+        oldest.on_reply(oldest.userdata, oldest.tag, reply, oldest.sent);
+        if (redis->count > 0 && !uv_is_active((uv_handle_t *)&redis->timer)) {
+            arm_timer(redis, on_overdue, redis->answer_timeout.ns / 1000000 + 1);
+        }
+    }
+}
+
+static void on_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
+{
+    struct redis *redis = userdata;
+    void *reply = NULL;
+    (void)stream;
+
+    if (redisReaderFeed(redis->reader, data, bytes) != REDIS_OK ||
+        redis->reader->len - redis->reader->pos > REPLY_BYTES_MAX) {
+        take_down(redis, BATON_EPROTO, "an answer larger than 64 MiB");
+        return;
+    }
+    while (redis->stream && redis->error.code == BATON_OK) {
+        if (redisReaderGetReply(redis->reader, &reply) != REDIS_OK) {
+            take_down(redis, BATON_EPROTO, "what it answers is not the Redis protocol");
+            return;
+        }
+        if (!reply) {
+            return;
+        }
+        take_reply(redis, reply);
+        freeReplyObject(reply);
+    }
+}
+
+/* ---- Coming and going ------------------------------------------------------------------------ */
+
+static void on_connect_overdue(uv_timer_t *timer)
+{
+    take_down(timer->data, BATON_ETIMEDOUT, "no connection in time");
+}
+
+static void connect_now(struct redis *redis)
+{
+    struct stream_options options = {
+        .loop = redis->loop,
+        .callbacks = {.on_open = on_open, .on_data = on_data, .on_close = on_close},
+        .userdata = redis,
+        .queue_bytes_max = QUEUE_BYTES_MAX,
+    };
+    struct baton_error error;
+
+    redis->error = (struct baton_error){.code = BATON_OK};
+    redis->state = CONNECTING;
+    if (redis->reader) {
+        redisReaderFree(redis->reader);
+    }
+    redis->reader = redisReaderCreate();
+    if (!redis->reader || stream_connect(&redis->stream, &options, redis->address.host,
+                                         redis->address.port, &error) != BATON_OK) {
+        redis->stream = NULL;
+        plan_retry(redis);
+        return;
+    }
+    redis->open_handles++;
+    arm_timer(redis, on_connect_overdue, redis->answer_timeout.ns / 1000000 + 1);
+}
+
+static void on_first(uv_timer_t *timer)
+{
+    connect_now(timer->data);
+}
+
+int redis_open(struct redis **ret, const struct redis_options *options, struct baton_error *reterr)
+{
+    struct redis *redis = calloc(1, sizeof(*redis));
+
+    if (!redis) {
+        return error_set(reterr, BATON_ENOMEM, "Redis: out of memory");
+    }
+    redis->loop = options->loop;
+    redis->logger = options->logger;
+    redis->address = *options->address;
+    (void)snprintf(redis->name, sizeof(redis->name), "%s", options->name ? options->name : "");
+    redis->answer_timeout = options->answer_timeout;
+    redis->scripts = options->scripts;
+    redis->script_count = options->script_count;
+    redis->callbacks = options->callbacks;
+    redis->userdata = options->userdata;
+    redis->retry_ms = RETRY_MIN_MS;
+    buffer_init(&redis->output, QUEUE_BYTES_MAX);
+    (void)uv_timer_init(redis->loop, &redis->timer);
+    (void)uv_prepare_init(redis->loop, &redis->flush);
+    redis->timer.data = redis->flush.data = redis;
+    redis->open_handles = 2;
+    arm_timer(redis, on_first, 0);
+    *ret = redis;
+    return BATON_OK;
+}
+
+void redis_close(struct redis *redis, void (*closed)(void *userdata), void *userdata)
+{
+    redis->state = CLOSING;
+    redis->closed = closed;
+    redis->closed_userdata = userdata;
+    if (redis->stream) {
+        on_flush(&redis->flush); /* a release that was just asked for shall still leave */
+        (void)error_set(&redis->error, BATON_ECANCELED, "closed");
+        stream_close(redis->stream);
+    }
+    fail_all(redis);
+    uv_close((uv_handle_t *)&redis->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&redis->flush, on_handle_closed);
+}
+
+bool redis_is_up(const struct redis *redis)
+{
+    return redis->state == UP;
+}
+
+/* ---- Subscriptions --------------------------------------------------------------------------- */
+
+int redis_subscribe(struct redis *redis, const char *name)
+{
+    size_t bytes = strlen(name) + 1;
+    struct channel *channel = malloc(sizeof(*channel) + bytes);
+
+    if (!channel) {
+        return BATON_ENOMEM;
+    }
+    memcpy(channel->name, name, bytes);
+    channel->next = redis->channels;
+    redis->channels = channel;
+    if (redis->state == UP) {
+        send_subscription(redis, "SUBSCRIBE", name);
+    }
+    return BATON_OK;
+}
+
+void redis_unsubscribe(struct redis *redis, const char *name)
+{
+    for (struct channel **at = &redis->channels; *at; at = &(*at)->next) {
+        struct channel *channel = *at;
+        if (strcmp(channel->name, name) == 0) {
+            *at = channel->next;
+            if (redis->state == UP) {
+                send_subscription(redis, "UNSUBSCRIBE", name);
+            }
+            free(channel);
+            return;
+        }
+    }
+}

@@ -1,0 +1,138 @@
+/* A connection to one Redis or Valkey server that keeps itself up, on a libuv loop.
+ *
+ *   redis_open ─▶ connects, greets (AUTH, SELECT, INFO, scripts) ─▶ on_up ─▶ commands …
+ *                     ▲                                                        │
+ *                     └──── waits, longer each time, with chance ◀── on_down ──┘
+ *
+ * Commands are pipelined: those of one turn of the loop leave in one write, and each is answered in
+ * turn. One that has no answer in time takes the connection down, since no later one could be told
+ * apart. A subscriber's connection (on_message is set) takes subscriptions in place of commands,
+ * and makes them anew after each greeting.
+ *
+ * The loop's thread only. hiredis formats and parses; bytes travel by net/stream.
+ */
+#ifndef NET_REDIS_REDIS_H
+#define NET_REDIS_REDIS_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+enum { REDIS_HOST_MAX = 256, REDIS_SECRET_MAX = 512, REDIS_ID_MAX = 64 };
+
+/* ---- Addresses ------------------------------------------------------------------------------- */
+
+struct redis_address {
+    char host[REDIS_HOST_MAX];
+    int port;
+    int database;
+    char user[REDIS_SECRET_MAX];     /* "": the default user */
+    char password[REDIS_SECRET_MAX]; /* "": none */
+};
+
+/* redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE][?…]. BATON_EINVAL, BATON_ETOOBIG: the message
+ * has the part that is wrong, and never the password. */
+int redis_address_parse(struct redis_address *ret, const char *url, struct baton_error *reterr);
+
+/* ---- The connection -------------------------------------------------------------------------- */
+
+struct redis; /* opaque */
+
+/* Whom one talks to, as of the latest greeting. */
+struct redis_identity {
+    char run_id[REDIS_ID_MAX]; /* of the server's process */
+    char version[REDIS_ID_MAX];
+    bool is_master;
+    bool was_promoted; /* it was a replica before it was a master */
+    span uptime;
+};
+
+/* Text, and the SHA-1 of it once it was loaded. The caller's memory. */
+struct redis_script {
+    const char *text;
+    char sha[48];
+};
+
+struct redis_callbacks {
+    void (*on_up)(void *userdata, const struct redis_identity *identity);
+    /* It was up, or a try has failed. It is being tried again. */
+    void (*on_down)(void *userdata, const struct baton_error *error);
+    /* A subscriber's connection. Borrowed during the call. */
+    void (*on_message)(void *userdata, const char *channel, const void *data, size_t bytes);
+};
+
+struct redis_options {
+    uv_loop_t *loop;
+    struct logger *logger;               /* or NULL */
+    const struct redis_address *address; /* copied */
+    const char *name;                    /* for CLIENT SETNAME; or NULL */
+    span answer_timeout;
+    struct redis_script *scripts; /* loaded at each greeting; outlive the connection */
+    size_t script_count;
+    struct redis_callbacks callbacks;
+    void *userdata;
+};
+
+/* BATON_ENOMEM. */
+int redis_open(struct redis **ret, const struct redis_options *options, struct baton_error *reterr);
+/* Commands under way are answered with NULL first. */
+void redis_close(struct redis *redis, void (*closed)(void *userdata), void *userdata);
+bool redis_is_up(const struct redis *redis);
+
+/* reply NULL: no answer came, and whether the command was carried out is not known. Borrowed during
+ * the call. sent: when the command was handed over, by base/clock.h. */
+typedef void (*redis_reply_cb)(void *userdata, uint64_t tag, const redisReply *reply, instant sent);
+
+/* BATON_EUNAVAILABLE: it is not up; BATON_EBUSY: too much is under way; BATON_ENOMEM. */
+int redis_command(struct redis *redis, int count, const char **words, const size_t *lengths,
+                  redis_reply_cb on_reply, void *userdata, uint64_t tag);
+/* EVALSHA with keys first, then arguments. A server that has forgotten the script answers NOSCRIPT,
+ * and is given it again for the next time. */
+int redis_run(struct redis *redis, const struct redis_script *script, int key_count, int count,
+              const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
+              uint64_t tag);
+
+/* A subscriber's connection: holds across reconnects. BATON_ENOMEM. */
+int redis_subscribe(struct redis *redis, const char *channel);
+void redis_unsubscribe(struct redis *redis, const char *channel);
+
+/* ---- Replies --------------------------------------------------------------------------------- */
+
+/* X(symbol, first word, what it means and what to do) */
+#define REDIS_FAULTS(X)                                                                            \
+    X(REDIS_READONLY, "READONLY", "the server is a replica: connect to its master")                \
+    X(REDIS_LOADING, "LOADING", "the server is loading its data: it is asked again")               \
+    X(REDIS_MASTERDOWN, "MASTERDOWN", "a replica has lost its master")                             \
+    X(REDIS_OOM, "OOM", "the server is out of memory: raise maxmemory or free some")               \
+    X(REDIS_NOPERM, "NOPERM", "the user may not do this: see docs/redis.md for the ACL rule")      \
+    X(REDIS_BUSY, "BUSY", "a script has blocked the server for long")                              \
+    X(REDIS_NOAUTH, "NOAUTH", "the server wants a password: redis://:PASSWORD@HOST")               \
+    X(REDIS_WRONGPASS, "WRONGPASS", "user or password is wrong, or the user is disabled")          \
+    X(REDIS_WRONGTYPE, "WRONGTYPE", "a key of this name holds another type of value")              \
+    X(REDIS_NOSCRIPT, "NOSCRIPT", "the server forgot a script: it is loaded again")                \
+    X(REDIS_MOVED, "MOVED", "the key belongs to another node of a Redis Cluster")                  \
+    X(REDIS_CLUSTERDOWN, "CLUSTERDOWN", "the Redis Cluster cannot serve this key")                 \
+    X(REDIS_NOREPLICAS, "NOREPLICAS", "not enough replicas for min-replicas-to-write")
+
+enum redis_fault {
+    REDIS_FINE,
+    REDIS_OTHER, /* an error that is none of these */
+#define REDIS_FAULT_ENUM(symbol, word, text) symbol,
+    REDIS_FAULTS(REDIS_FAULT_ENUM)
+#undef REDIS_FAULT_ENUM
+};
+
+/* What an answer says has gone wrong. NULL: REDIS_OTHER. */
+enum redis_fault redis_fault_of(const redisReply *reply);
+/* The same as an error, with what to do. Returns its code. */
+int redis_fault_error(const redisReply *reply, struct baton_error *reterr);
+/* The text of INFO as an identity; what it does not say is empty. */
+void redis_identity_parse(struct redis_identity *ret, const char *info, size_t bytes);
+
+#endif

@@ -1,0 +1,130 @@
+/* What answers mean. */
+#include "net/redis/redis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    enum redis_fault fault;
+    const char *word;
+    const char *text;
+} faults[] = {
+#define REDIS_FAULT_ROW(symbol, word, text) {symbol, word, text},
+    REDIS_FAULTS(REDIS_FAULT_ROW)
+#undef REDIS_FAULT_ROW
+};
+
+static bool begins_with_word(const redisReply *reply, const char *word)
+{
+    size_t length = strlen(word);
+
+    return (size_t)reply->len >= length && memcmp(reply->str, word, length) == 0 &&
+           ((size_t)reply->len == length || reply->str[length] == ' ');
+}
+
+enum redis_fault redis_fault_of(const redisReply *reply)
+{
+    if (!reply) {
+        return REDIS_OTHER;
+    }
+    if (reply->type != REDIS_REPLY_ERROR) {
+        return REDIS_FINE;
+    }
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        if (begins_with_word(reply, faults[i].word)) {
+            return faults[i].fault;
+        }
+    }
+    return REDIS_OTHER;
+}
+
+static int code_of(enum redis_fault fault)
+{
+    switch (fault) {
+    case REDIS_NOPERM:
+    case REDIS_NOAUTH:
+    case REDIS_WRONGPASS:
+        return BATON_EAUTH;
+    case REDIS_OOM:
+        return BATON_EFULL;
+    case REDIS_WRONGTYPE:
+        return BATON_EPROTO;
+    default:
+        return BATON_EUNAVAILABLE;
+    }
+}
+
+int redis_fault_error(const redisReply *reply, struct baton_error *reterr)
+{
+    enum redis_fault fault = redis_fault_of(reply);
+    const char *text = "the server refused";
+
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        text = faults[i].fault == fault ? faults[i].text : text;
+    }
+    if (!reply) {
+        return error_set(reterr, BATON_EUNAVAILABLE, "Redis: no answer");
+    }
+    return error_set(reterr, code_of(fault), "Redis: %s (%.120s)", text,
+                     reply->str ? reply->str : "");
+}
+
+/* ---- INFO ------------------------------------------------------------------------------------ */
+
+/* The value of "name:" at the beginning of a line; its length, 0: not there. */
+static size_t field(const char *info, size_t bytes, const char *name, const char **ret)
+{
+    size_t length = strlen(name);
+    const char *end = info + bytes;
+    const char *line = info;
+
+    while (line && line < end) {
+        const char *next = memchr(line, '\n', (size_t)(end - line));
+        size_t rest = (size_t)((next ? next : end) - line);
+        if (rest > length && memcmp(line, name, length) == 0 && line[length] == ':') {
+            const char *value = line + length + 1;
+            size_t value_bytes = rest - length - 1;
+            *ret = value;
+            return value_bytes > 0 && value[value_bytes - 1] == '\r' ? value_bytes - 1
+                                                                     : value_bytes;
+        }
+        line = next ? next + 1 : NULL;
+    }
+    return 0;
+}
+
+static void text_field(char *ret, size_t ret_bytes, const char *info, size_t bytes,
+                       const char *name)
+{
+    const char *value = "";
+    size_t length = field(info, bytes, name, &value);
+
+    (void)snprintf(ret, ret_bytes, "%.*s", (int)(length < ret_bytes ? length : ret_bytes), value);
+}
+
+static int64_t number_field(const char *info, size_t bytes, const char *name, int64_t otherwise)
+{
+    char text[24];
+    char *end;
+    long long number;
+
+    text_field(text, sizeof(text), info, bytes, name);
+    number = strtoll(text, &end, 10);
+    return end == text || *end ? otherwise : number;
+}
+
+void redis_identity_parse(struct redis_identity *ret, const char *info, size_t bytes)
+{
+    char role[16];
+    int64_t uptime;
+
+    *ret = (struct redis_identity){.run_id = ""};
+    text_field(ret->run_id, sizeof(ret->run_id), info, bytes, "run_id");
+    text_field(ret->version, sizeof(ret->version), info, bytes, "redis_version");
+    text_field(role, sizeof(role), info, bytes, "role");
+    ret->is_master = strcmp(role, "master") == 0;
+    ret->was_promoted = number_field(info, bytes, "second_repl_offset", -1) >= 0;
+    uptime = number_field(info, bytes, "uptime_in_seconds", 0);
+    ret->uptime = SPAN_S(uptime > 0 && uptime < INT64_MAX / 1000000000 ? uptime : 0);
+}

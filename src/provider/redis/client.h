@@ -1,0 +1,156 @@
+/* An open provider: two connections to one server (commands; what is told), and what runs on them.
+ * Inner header: for the files of this folder. */
+#ifndef PROVIDER_REDIS_CLIENT_H
+#define PROVIDER_REDIS_CLIENT_H
+
+#include "lease/lease.h"
+#include "net/redis/redis.h"
+#include "provider/redis/redis_provider.h"
+#include "provider/redis/scripts.h"
+
+#include <uthash.h>
+
+enum { ID_MAX = 40, KEY_NAMES = 9, KEY_MAX = BATON_NAME_MAX + 32 };
+
+struct client;
+
+/* One of the registry, as it was last read. */
+struct entry {
+    char id[BATON_NAME_MAX];
+    char name[BATON_NAME_MAX];
+    char *metadata; /* JSON, or NULL */
+    bool is_there;  /* while the list is read anew */
+    UT_hash_handle hh;
+};
+
+/* This process in one election. */
+struct seat {
+    struct provider_election base;
+    struct client *client;
+    struct seat *next;
+    char name[BATON_NAME_MAX];
+    char wake[KEY_MAX];
+    struct lease_cell *cell;
+    provider_event_cb on_event;
+    void *userdata;
+    char *metadata;
+    struct lease lease;
+    struct lease_update update;
+    uv_timer_t timer;     /* the lease core's deadline */
+    uv_timer_t heartbeat; /* the registry's */
+    bool eligible;
+    bool is_leaving;
+    bool is_stopped;
+    bool is_reading; /* the registry */
+    bool reads_again;
+    enum baton_role role;
+    char holder[BATON_NAME_MAX]; /* id of who has the lock; "": nobody */
+    uint64_t holder_epoch;
+    uint64_t told_leader; /* epoch that was told with it */
+    char told_id[BATON_NAME_MAX];
+    char passed_to[BATON_NAME_MAX];
+    struct entry *entries;
+    unsigned references; /* answers on their way, timers, and the client's list */
+};
+
+/* Who hears of a channel or of keys. */
+struct reader {
+    struct reader *next;
+    struct client *client;
+    bool is_watch;
+    bool is_gone;
+    char *name;
+    provider_message_cb on_message;
+    provider_values_cb on_change;
+    void *userdata;
+    struct known *known; /* of a watch: what was told */
+    uint64_t revision;   /* the highest told */
+    bool is_listing;
+};
+
+struct client {
+    struct provider base;
+    uv_loop_t *loop;
+    struct logger *logger;
+    struct redis_address address;
+    struct lease_settings settings;
+    span process_lifetime; /* of a registry entry */
+    char prefix[128];      /* of the state's keys */
+    char id[ID_MAX];       /* of this process: a UUID */
+    char node[BATON_NAME_MAX];
+    struct redis *commands;
+    struct redis *told;
+    struct redis_script scripts[SCRIPT_COUNT];
+    struct redis_identity identity;
+    uv_timer_t upkeep; /* of watches: lifetimes that are over are told by nobody */
+    struct seat *seats;
+    struct reader *readers;
+    unsigned depth; /* callbacks under way */
+    bool is_closing;
+    int open_handles;
+    void (*closed)(void *userdata);
+    void *closed_userdata;
+};
+
+/* client.c */
+void client_release(struct client *client);
+void client_enter(struct client *client);
+void client_exit(struct client *client); /* the outermost sweeps what is gone */
+uint64_t client_random(void);
+int client_run(struct client *client, enum script_name script, int key_count, int count,
+               const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
+               uint64_t tag);
+
+/* election.c */
+int seat_campaign(struct provider_election **ret, struct provider *provider,
+                  const struct provider_campaign *campaign, struct baton_error *reterr);
+int seat_resign(struct provider_election *election, const char *to, instant deadline,
+                struct baton_error *reterr);
+int seat_set_eligible(struct provider_election *election, bool eligible,
+                      struct baton_error *reterr);
+void seat_leave(struct provider_election *election);
+void seat_leader(struct provider_election *election, struct baton_member *ret, uint64_t *ret_epoch);
+void seat_connection(struct seat *seat, bool is_up);
+void seat_notice(struct seat *seat, const char *text, size_t bytes);
+void seat_unref(struct seat *seat);
+void seat_tell(struct seat *seat, const struct baton_event *event);
+void seat_error(struct seat *seat, const struct baton_error *error);
+void seat_contenders(struct seat *seat, uint32_t count);
+void seat_end(struct seat *seat); /* of a client that closes */
+
+/* registry.c */
+void registry_begin(struct seat *seat);
+void registry_register(struct seat *seat);
+void registry_leave(struct seat *seat);
+void registry_read(struct seat *seat);
+void registry_free(struct seat *seat);
+const struct entry *registry_find(const struct seat *seat, const char *id_or_name);
+void registry_describe(const struct seat *seat, const char *id, struct baton_member *ret);
+int registry_members(struct provider_election *election, provider_members_cb done, void *userdata,
+                     struct baton_error *reterr);
+
+/* state.c */
+int redis_state_get(struct provider *provider, const char *key, provider_values_cb done,
+                    void *userdata, struct baton_error *reterr);
+int redis_state_list(struct provider *provider, const char *prefix, provider_values_cb done,
+                     void *userdata, struct baton_error *reterr);
+int redis_state_put(struct provider *provider, const char *key, const void *data, size_t bytes,
+                    uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+                    struct baton_error *reterr);
+int redis_state_watch(struct provider *provider, const char *prefix, provider_values_cb on_change,
+                      void *userdata, struct baton_error *reterr);
+void redis_state_unwatch(struct provider *provider, const char *prefix, void *userdata);
+void redis_state_told(struct client *client, const char *text, size_t bytes);
+void redis_state_look_again(struct client *client);
+void known_free(struct reader *reader);
+
+/* channel.c */
+int channel_publish(struct provider *provider, const char *channel, const void *data, size_t bytes,
+                    provider_done_cb done, void *userdata, struct baton_error *reterr);
+int channel_subscribe(struct provider *provider, const char *channel,
+                      provider_message_cb on_message, void *userdata, struct baton_error *reterr);
+void channel_unsubscribe(struct provider *provider, const char *channel, void *userdata);
+void channel_told(struct client *client, const char *channel, const void *data, size_t bytes);
+void readers_sweep(struct client *client);
+
+#endif

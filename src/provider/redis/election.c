@@ -1,0 +1,501 @@
+/* An election on the server: the lease core's commands as scripts, and their answers as its input.
+ */
+#include "provider/redis/client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELD_BACK_MS = 500 }; /* when leadership is passed to somebody else */
+
+static struct seat *seat_of(struct provider_election *election)
+{
+    return (struct seat *)election;
+}
+
+static void step(struct seat *seat, const struct lease_input *input);
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+void seat_tell(struct seat *seat, const struct baton_event *event)
+{
+    if (!seat->is_stopped) {
+        seat->is_stopped = event->type == BATON_EVENT_STOPPED;
+        seat->on_event(seat->userdata, event);
+    }
+}
+
+void seat_error(struct seat *seat, const struct baton_error *error)
+{
+    struct baton_event event = {.type = BATON_EVENT_ERROR, .error = *error};
+
+    seat_tell(seat, &event);
+}
+
+static void tell_role(struct seat *seat, enum baton_role role)
+{
+    struct baton_event event = {.type = BATON_EVENT_ROLE, .role = role};
+
+    if (seat->role != role) {
+        seat->role = role;
+        seat_tell(seat, &event);
+    }
+}
+
+static void tell_leader(struct seat *seat)
+{
+    struct baton_event event = {.type = BATON_EVENT_LEADER, .epoch = seat->holder_epoch};
+
+    if (strcmp(seat->told_id, seat->holder) == 0 && seat->told_leader == seat->holder_epoch) {
+        return;
+    }
+    (void)snprintf(seat->told_id, sizeof(seat->told_id), "%s", seat->holder);
+    seat->told_leader = seat->holder_epoch;
+    registry_describe(seat, seat->holder, &event.member);
+    seat_tell(seat, &event);
+    if (seat->holder[0]) {
+        event.type = BATON_EVENT_ELECTION_COMPLETED;
+        seat_tell(seat, &event);
+    }
+}
+
+static void tell(struct seat *seat, const struct lease_event *from)
+{
+    static const enum baton_loss losses[] = {[LEASE_LOSS_EXPIRED] = BATON_LOSS_EXPIRED,
+                                             [LEASE_LOSS_SUPERSEDED] = BATON_LOSS_SUPERSEDED,
+                                             [LEASE_LOSS_RESIGNED] = BATON_LOSS_RESIGNED};
+    struct baton_event event = {.epoch = from->epoch, .lease_left_ns = from->left.ns};
+    struct baton_error error;
+
+    switch (from->type) {
+    case LEASE_EV_ACQUIRED:
+        (void)snprintf(seat->holder, sizeof(seat->holder), "%s", seat->client->id);
+        seat->holder_epoch = from->epoch;
+        tell_role(seat, BATON_ROLE_LEADER);
+        event.type = BATON_EVENT_ACQUIRED;
+        event.role = BATON_ROLE_LEADER;
+        event.lease_left_ns = instant_since(seat->update.end, clock_now()).ns;
+        seat_tell(seat, &event);
+        registry_register(seat);
+        registry_read(seat);
+        break;
+    case LEASE_EV_LOST:
+        event.type = BATON_EVENT_LOST;
+        event.loss = seat->client->is_closing && from->loss == LEASE_LOSS_RESIGNED
+                         ? BATON_LOSS_SHUTDOWN
+                         : losses[from->loss];
+        seat_tell(seat, &event);
+        tell_role(seat, BATON_ROLE_FOLLOWER);
+        registry_register(seat);
+        break;
+    case LEASE_EV_HOLDER:
+        if (from->epoch == 0) {
+            seat->holder[0] = '\0';
+            seat->holder_epoch = 0;
+        }
+        break;
+    case LEASE_EV_JEOPARDY:
+        event.type = BATON_EVENT_JEOPARDY;
+        seat_tell(seat, &event);
+        break;
+    case LEASE_EV_STALE_EPOCH:
+        (void)error_set(&error, BATON_EPROTO,
+                        "election \"%s\": Redis granted epoch %llu, which is not above one seen "
+                        "before; given back",
+                        seat->name, (unsigned long long)from->epoch);
+        seat_error(seat, &error);
+        break;
+    }
+}
+
+/* ---- Commands and answers -------------------------------------------------------------------- */
+
+static void take_holder(struct seat *seat, const redisReply *reply, uint64_t epoch)
+{
+    bool has_id = reply->elements == 4 && reply->element[3]->type == REDIS_REPLY_STRING;
+
+    (void)snprintf(seat->holder, sizeof(seat->holder), "%s", has_id ? reply->element[3]->str : "?");
+    seat->holder_epoch = epoch;
+}
+
+static bool parse(struct seat *seat, const redisReply *reply, struct lease_input *ret)
+{
+    long long numbers[3] = {0};
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 || reply->elements > 4) {
+        return false;
+    }
+    for (size_t i = 0; i < reply->elements && i < 3; i++) {
+        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
+            return false;
+        }
+        numbers[i] = reply->element[i]->integer;
+    }
+    ret->reply.epoch = numbers[1] > 0 ? (uint64_t)numbers[1] : 0;
+    ret->reply.left = SPAN_MS(numbers[2] > 0 && numbers[2] < 1000000000 ? numbers[2] : 0);
+    switch (numbers[0]) {
+    case ANSWER_HELD:
+        ret->reply.outcome = LEASE_HELD;
+        take_holder(seat, reply, ret->reply.epoch);
+        return true;
+    case ANSWER_GRANTED:
+        ret->reply.outcome = LEASE_GRANTED;
+        return ret->reply.epoch > 0;
+    case ANSWER_NOT_YET:
+        ret->reply.outcome = LEASE_NOT_YET;
+        return true;
+    case ANSWER_FREE:
+        ret->reply.outcome = LEASE_FREE;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void on_answer(void *userdata, uint64_t request, const redisReply *reply, instant sent)
+{
+    struct seat *seat = userdata;
+    struct lease_input input = {
+        .type = LEASE_IN_REPLY,
+        .reply = {.request = (uint32_t)request, .outcome = LEASE_NO_ANSWER}};
+    struct baton_error error;
+    (void)sent; /* the core counts from the step that asked, which is before */
+
+    if (reply && !parse(seat, reply, &input)) {
+        input.reply.outcome = LEASE_NO_ANSWER;
+        (void)redis_fault_error(reply, &error);
+        seat_error(seat, &error);
+    }
+    step(seat, &input);
+    seat_unref(seat);
+}
+
+static void on_released(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    (void)tag;
+    (void)reply; /* if it was lost, the lock ends by its lifetime */
+    (void)sent;
+    seat_unref(userdata);
+}
+
+static int run(struct seat *seat, const struct lease_command *command)
+{
+    struct client *client = seat->client;
+    char keys[3][KEY_MAX];
+    char ttl[24];
+    char epoch[24];
+    char notice[2 * BATON_NAME_MAX + 16];
+    const char *fresh =
+        instant_since((instant){client->identity.uptime.ns}, (instant){client->settings.lease.ns})
+                        .ns < 0 ||
+                client->identity.was_promoted
+            ? "1"
+            : "0";
+
+    (void)snprintf(keys[0], KEY_MAX, "%s:master", seat->name);
+    (void)snprintf(keys[1], KEY_MAX, "%s:heartbeat", seat->name);
+    (void)snprintf(keys[2], KEY_MAX, "%s:epoch", seat->name);
+    (void)snprintf(ttl, sizeof(ttl), "%lld", (long long)(client->settings.lease.ns / 1000000));
+    (void)snprintf(epoch, sizeof(epoch), "%llu", (unsigned long long)command->epoch);
+    switch (command->type) {
+    case LEASE_TAKE: {
+        const char *words[] = {keys[0],    keys[1], keys[2], seat->wake,
+                               client->id, ttl,     epoch,   client->identity.run_id,
+                               fresh};
+        return client_run(client, SCRIPT_TAKE, 4, 9, words, NULL, on_answer, seat,
+                          command->request);
+    }
+    case LEASE_LOOK: {
+        const char *words[] = {keys[0], keys[2]};
+        return client_run(client, SCRIPT_LOOK, 2, 2, words, NULL, on_answer, seat,
+                          command->request);
+    }
+    case LEASE_RENEW: {
+        const char *words[] = {keys[0], keys[1], keys[2], client->id, ttl, epoch};
+        return client_run(client, SCRIPT_RENEW, 3, 6, words, NULL, on_answer, seat,
+                          command->request);
+    }
+    case LEASE_RELEASE:
+        break;
+    }
+    (void)snprintf(notice, sizeof(notice), "released %s %s", client->id, seat->passed_to);
+    const char *words[] = {keys[0], keys[1], keys[2], seat->wake, client->id, epoch, notice};
+    return client_run(client, SCRIPT_RELEASE, 4, 7, words, NULL, on_released, seat, 0);
+}
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct lease_input tick = {.type = LEASE_IN_TICK};
+
+    step(timer->data, &tick);
+}
+
+static void rearm(struct seat *seat, instant deadline)
+{
+    span left = instant_since(deadline, clock_now());
+
+    if (uv_is_closing((uv_handle_t *)&seat->timer)) {
+        return;
+    }
+    if (deadline.ns == INSTANT_NEVER.ns) {
+        (void)uv_timer_stop(&seat->timer);
+    } else {
+        uv_update_time(seat->client->loop);
+        (void)uv_timer_start(&seat->timer, on_timer,
+                             left.ns > 0 ? (uint64_t)left.ns / 1000000 + 1 : 0, 0);
+    }
+}
+
+static void publish(struct seat *seat, const struct lease_update *update)
+{
+    if (!seat->cell) {
+        return;
+    }
+    if (update->held) {
+        lease_cell_publish(seat->cell, update->epoch, update->end);
+    } else {
+        lease_cell_void(seat->cell);
+    }
+}
+
+/* Callbacks may step again: what is still to be done is a copy. */
+static void step(struct seat *seat, const struct lease_input *input)
+{
+    struct lease_update update;
+
+    lease_step(&seat->lease, &seat->client->settings, input, clock_now(), client_random(),
+               &seat->update);
+    update = seat->update;
+    publish(seat, &update);
+    client_enter(seat->client);
+    seat->references++;
+    for (uint32_t i = 0; i < update.command_count; i++) {
+        seat->references++;
+        if (run(seat, &update.commands[i]) != BATON_OK) {
+            seat_unref(seat); /* no answer comes: the core's own timeout is the answer */
+        }
+    }
+    rearm(seat, update.deadline);
+    for (uint32_t i = 0; i < update.event_count; i++) {
+        tell(seat, &update.events[i]);
+    }
+    tell_leader(seat);
+    seat_unref(seat);
+    client_exit(seat->client);
+}
+
+void seat_connection(struct seat *seat, bool is_up)
+{
+    struct lease_input input = {.type = is_up ? LEASE_IN_UP : LEASE_IN_DOWN};
+
+    step(seat, &input);
+    if (is_up) {
+        registry_register(seat);
+        registry_read(seat);
+    }
+}
+
+void seat_contenders(struct seat *seat, uint32_t count)
+{
+    struct lease_input input = {.type = LEASE_IN_CONTENDERS, .contenders = count};
+
+    step(seat, &input);
+}
+
+/* "released BY [FOR]", "taken EPOCH BY", "members". Who gave the lock up lets the others go first.
+ */
+void seat_notice(struct seat *seat, const char *text, size_t bytes)
+{
+    struct lease_input input = {.type = LEASE_IN_RELEASED};
+    char notice[160];
+
+    (void)snprintf(notice, sizeof(notice), "%.*s", (int)(bytes < 150 ? bytes : 150), text);
+    if (strncmp(notice, "released ", 9) == 0) {
+        const char *heir = strchr(notice + 9, ' ');
+        size_t id = strlen(seat->client->id);
+        if (!heir || strncmp(notice + 9, seat->client->id, id) == 0) {
+            return;
+        }
+        heir++;
+        if (*heir && strcmp(heir, seat->client->id) != 0) {
+            (void)uv_timer_start(&seat->timer, on_timer, HELD_BACK_MS, 0);
+            seat->lease.next =
+                instant_max(seat->lease.next, instant_add(clock_now(), SPAN_MS(HELD_BACK_MS)));
+            return;
+        }
+        if (*heir) { /* it is meant for us: no spread */
+            input = (struct lease_input){.type = LEASE_IN_UP};
+        }
+    } else if (strncmp(notice, "taken ", 6) == 0) {
+        input.type = LEASE_IN_TAKEN;
+        input.epoch = strtoull(notice + 6, NULL, 10);
+    } else {
+        registry_read(seat);
+        return;
+    }
+    step(seat, &input);
+}
+
+/* ---- Functions of the provider --------------------------------------------------------------- */
+
+static void on_seat_timer_closed(uv_handle_t *handle)
+{
+    struct seat *seat = handle->data;
+
+    seat_unref(seat);
+}
+
+void seat_unref(struct seat *seat)
+{
+    if (--seat->references == 0) {
+        struct client *client = seat->client;
+        registry_free(seat);
+        free(seat->metadata);
+        free(seat);
+        client_release(client);
+    }
+}
+
+static int check(const struct client *client, const struct provider_campaign *campaign,
+                 struct baton_error *reterr)
+{
+    size_t bytes = strlen(campaign->election);
+
+    if (client->is_closing) {
+        return error_set(reterr, BATON_ECLOSED, "the provider is closing");
+    }
+    if (bytes == 0 || bytes >= BATON_NAME_MAX) {
+        return error_set(reterr, BATON_EINVAL, "election \"%.40s\": must have 1 to %d bytes",
+                         campaign->election, BATON_NAME_MAX - 1);
+    }
+    for (const struct seat *seat = client->seats; seat; seat = seat->next) {
+        if (strcmp(seat->name, campaign->election) == 0 && !seat->is_leaving) {
+            return error_set(reterr, BATON_EEXIST, "election \"%s\": taken part in already",
+                             campaign->election);
+        }
+    }
+    return BATON_OK;
+}
+
+int seat_campaign(struct provider_election **ret, struct provider *provider,
+                  const struct provider_campaign *campaign, struct baton_error *reterr)
+{
+    struct client *client = (struct client *)provider;
+    struct seat *seat;
+    int r = check(client, campaign, reterr);
+
+    if (r != BATON_OK) {
+        return r;
+    }
+    seat = calloc(1, sizeof(*seat));
+    if (!seat || (campaign->metadata && !(seat->metadata = strdup(campaign->metadata)))) {
+        free(seat);
+        return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory",
+                         campaign->election);
+    }
+    seat->base = (struct provider_election){.ops = &redis_provider_ops, .provider = provider};
+    seat->client = client;
+    (void)snprintf(seat->name, sizeof(seat->name), "%s", campaign->election);
+    (void)snprintf(seat->wake, sizeof(seat->wake), "%s:wake", seat->name);
+    seat->cell = campaign->cell;
+    seat->on_event = campaign->on_event;
+    seat->userdata = campaign->userdata;
+    seat->eligible = campaign->eligible;
+    lease_init(&seat->lease, campaign->eligible, 0);
+    (void)uv_timer_init(client->loop, &seat->timer);
+    (void)uv_timer_init(client->loop, &seat->heartbeat);
+    seat->timer.data = seat->heartbeat.data = seat;
+    seat->references = 3; /* the list's, and the timers' */
+    client->open_handles++;
+    seat->next = client->seats;
+    client->seats = seat;
+    registry_begin(seat);
+    if (redis_subscribe(client->told, seat->wake) != BATON_OK) {
+        seat_leave(&seat->base);
+        return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", seat->name);
+    }
+    *ret = &seat->base;
+    if (redis_is_up(client->commands)) {
+        /* The first events come from the loop: the answer to this takes a turn. */
+        struct lease_input up = {.type = LEASE_IN_UP};
+        step(seat, &up);
+        registry_register(seat);
+    }
+    return BATON_OK;
+}
+
+int seat_resign(struct provider_election *election, const char *to, instant deadline,
+                struct baton_error *reterr)
+{
+    struct seat *seat = seat_of(election);
+    struct lease_input input = {.type = LEASE_IN_RESIGN};
+    const struct entry *heir = to ? registry_find(seat, to) : NULL;
+    (void)deadline;
+
+    if (!seat->update.held || !instant_before(clock_now(), seat->update.end)) {
+        return error_set(reterr, BATON_ENOTLEADER, "node \"%s\" does not lead", seat->client->node);
+    }
+    if (to && (!heir || strcmp(heir->id, seat->client->id) == 0)) {
+        return error_set(reterr, BATON_EINVAL,
+                         "node \"%s\": not a member that may lead, or this one itself", to);
+    }
+    (void)snprintf(seat->passed_to, sizeof(seat->passed_to), "%s", heir ? heir->id : "");
+    step(seat, &input);
+    seat->passed_to[0] = '\0';
+    return BATON_OK;
+}
+
+int seat_set_eligible(struct provider_election *election, bool eligible, struct baton_error *reterr)
+{
+    struct seat *seat = seat_of(election);
+    struct lease_input input = {.type = LEASE_IN_ELIGIBLE, .eligible = eligible};
+    (void)reterr;
+
+    seat->eligible = eligible;
+    step(seat, &input);
+    registry_register(seat);
+    return BATON_OK;
+}
+
+/* Void and released first; then the registry; then the last event. */
+void seat_end(struct seat *seat)
+{
+    struct lease_input leave = {.type = LEASE_IN_LEAVE};
+    struct baton_event stopped = {.type = BATON_EVENT_STOPPED};
+
+    if (!seat->is_leaving) {
+        seat->is_leaving = true;
+        step(seat, &leave);
+        registry_leave(seat);
+        redis_unsubscribe(seat->client->told, seat->wake);
+        seat->cell = NULL;
+        seat_tell(seat, &stopped);
+        uv_close((uv_handle_t *)&seat->timer, on_seat_timer_closed);
+        uv_close((uv_handle_t *)&seat->heartbeat, on_seat_timer_closed);
+        seat_unref(seat);
+    }
+}
+
+void seat_leave(struct provider_election *election)
+{
+    struct seat *seat = seat_of(election);
+    struct seat **at = &seat->client->seats;
+
+    while (*at && *at != seat) {
+        at = &(*at)->next;
+    }
+    if (*at) {
+        *at = seat->next;
+        seat_end(seat);
+    }
+}
+
+void seat_leader(struct provider_election *election, struct baton_member *ret, uint64_t *ret_epoch)
+{
+    struct seat *seat = seat_of(election);
+
+    registry_describe(seat, seat->holder, ret);
+    *ret_epoch = seat->holder_epoch;
+}

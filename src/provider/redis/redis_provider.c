@@ -1,0 +1,360 @@
+/* Opening and closing, and whom news from the server are for. */
+#include "provider/redis/client.h"
+
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+uint64_t client_random(void)
+{
+    uint64_t number = 0;
+
+    (void)RAND_bytes((unsigned char *)&number, sizeof(number));
+    return number;
+}
+
+static struct client *client_of(struct provider *provider)
+{
+    return (struct client *)provider;
+}
+
+void client_enter(struct client *client)
+{
+    client->depth++;
+}
+
+void client_exit(struct client *client)
+{
+    if (--client->depth == 0) {
+        readers_sweep(client);
+    }
+}
+
+int client_run(struct client *client, enum script_name script, int key_count, int count,
+               const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
+               uint64_t tag)
+{
+    return redis_run(client->commands, &client->scripts[script], key_count, count, words, lengths,
+                     on_reply, userdata, tag);
+}
+
+/* ---- The connections ------------------------------------------------------------------------- */
+
+static void on_up(void *userdata, const struct redis_identity *identity)
+{
+    struct client *client = userdata;
+
+    client->identity = *identity;
+    client_enter(client);
+    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+        seat_connection(seat, true);
+    }
+    redis_state_look_again(client);
+    client_exit(client);
+}
+
+static void on_down(void *userdata, const struct baton_error *error)
+{
+    struct client *client = userdata;
+
+    client_enter(client);
+    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+        seat_connection(seat, false);
+        seat_error(seat, error);
+    }
+    client_exit(client);
+}
+
+/* Notices may have been missed while it was down. */
+static void on_told_up(void *userdata, const struct redis_identity *identity)
+{
+    struct client *client = userdata;
+    (void)identity;
+
+    client_enter(client);
+    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+        registry_read(seat);
+    }
+    redis_state_look_again(client);
+    client_exit(client);
+}
+
+static void on_told_down(void *userdata, const struct baton_error *error)
+{
+    (void)userdata;
+    (void)error; /* the other connection says what is wrong; this one only makes things slower */
+}
+
+static void on_message(void *userdata, const char *channel, const void *data, size_t bytes)
+{
+    struct client *client = userdata;
+    size_t prefix = strlen(client->prefix);
+
+    client_enter(client);
+    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+        if (strcmp(seat->wake, channel) == 0) {
+            seat_notice(seat, data, bytes);
+        }
+    }
+    if (strncmp(channel, client->prefix, prefix) == 0 && strcmp(channel + prefix, "changes") == 0) {
+        redis_state_told(client, data, bytes);
+    }
+    channel_told(client, channel, data, bytes);
+    client_exit(client);
+}
+
+static void on_upkeep(uv_timer_t *timer)
+{
+    redis_state_look_again(timer->data);
+}
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+static int take_span(const struct provider_config *config, const char *key, span *ret,
+                     struct baton_error *reterr)
+{
+    char space[32];
+    const char *text = provider_option(config, key, space, sizeof(space));
+    char *end;
+    double number;
+    double scale;
+
+    if (!text) {
+        return BATON_OK;
+    }
+    number = strtod(text, &end);
+    scale = strcmp(end, "s") == 0 ? 1e9 : strcmp(end, "ms") == 0 || !*end ? 1e6 : 0;
+    if (end == text || scale == 0 || !(number >= 0) || number * scale > 9e15) {
+        return error_set(reterr, BATON_EINVAL, "%s \"%s\": is no time such as 30s or 500ms", key,
+                         text);
+    }
+    *ret = SPAN_NS(number * scale);
+    return BATON_OK;
+}
+
+static int take_settings(struct client *client, const struct provider_config *config,
+                         struct baton_error *reterr)
+{
+    struct lease_settings *settings = &client->settings;
+    const struct {
+        const char *key;
+        span *ret;
+    } spans[] = {
+        {"lease", &settings->lease},
+        {"heartbeat-interval", &settings->renew_interval},
+        {"check-interval", &settings->check_interval},
+        {"answer-timeout", &settings->answer_timeout},
+        {"spread", &settings->spread_max},
+        {"process-lifetime", &client->process_lifetime},
+    };
+    char space[32];
+    bool has_interval = provider_option(config, "heartbeat-interval", space, sizeof(space));
+
+    lease_settings_default(settings);
+    client->process_lifetime = SPAN_S(45);
+    for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+        int r = take_span(config, spans[i].key, spans[i].ret, reterr);
+        if (r != BATON_OK) {
+            return r;
+        }
+    }
+    if (!has_interval) {
+        settings->renew_interval = SPAN_NS(settings->lease.ns / 3);
+    }
+    if (client->process_lifetime.ns < 2 * settings->renew_interval.ns) {
+        return error_set(reterr, BATON_EINVAL,
+                         "process-lifetime >= 2 x heartbeat-interval fails: %g s < 2 x %g s",
+                         (double)client->process_lifetime.ns / 1e9,
+                         (double)settings->renew_interval.ns / 1e9);
+    }
+    return lease_settings_check(settings, reterr);
+}
+
+static void make_id(char *ret, size_t ret_bytes)
+{
+    unsigned char b[16] = {0};
+
+    (void)RAND_bytes(b, sizeof(b));
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* a UUID of version 4 */
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+    (void)snprintf(ret, ret_bytes,
+                   "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                   b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+                   b[14], b[15]);
+}
+
+static int take_names(struct client *client, const struct provider_config *config,
+                      struct baton_error *reterr)
+{
+    char space[BATON_NAME_MAX];
+    char host[BATON_NAME_MAX] = "node";
+    const char *node =
+        config->node ? config->node : provider_option(config, "node", space, sizeof(space));
+    char prefix[96];
+    const char *given = provider_option(config, "state-prefix", prefix, sizeof(prefix));
+
+    (void)gethostname(host, sizeof(host) - 1);
+    node = node ? node : host;
+    if (!node[0] || strlen(node) >= sizeof(client->node)) {
+        return error_set(reterr, BATON_EINVAL, "node \"%.40s\": must have 1 to %d bytes", node,
+                         BATON_NAME_MAX - 1);
+    }
+    (void)snprintf(client->node, sizeof(client->node), "%s", node);
+    (void)snprintf(client->prefix, sizeof(client->prefix), "%s:", given ? given : "baton:state");
+    make_id(client->id, sizeof(client->id));
+    return BATON_OK;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static int connect_both(struct client *client, struct baton_error *reterr)
+{
+    char channel[160];
+    struct redis_options options = {
+        .loop = client->loop,
+        .logger = client->logger,
+        .address = &client->address,
+        .name = "baton",
+        .answer_timeout = client->settings.answer_timeout,
+        .scripts = client->scripts,
+        .script_count = SCRIPT_COUNT,
+        .callbacks = {.on_up = on_up, .on_down = on_down},
+        .userdata = client,
+    };
+    int r = redis_open(&client->commands, &options, reterr);
+
+    if (r != BATON_OK) {
+        return r;
+    }
+    options.script_count = 0;
+    options.callbacks = (struct redis_callbacks){
+        .on_up = on_told_up, .on_down = on_told_down, .on_message = on_message};
+    (void)snprintf(channel, sizeof(channel), "%schanges", client->prefix);
+    r = redis_open(&client->told, &options, reterr);
+    if (r == BATON_OK) {
+        r = redis_subscribe(client->told, channel);
+    }
+    return r;
+}
+
+static int redis_provider_open(struct provider **ret, const struct provider_config *config,
+                               struct baton_error *reterr)
+{
+    struct client *client = calloc(1, sizeof(*client));
+    int r;
+
+    if (!client) {
+        return error_set(reterr, BATON_ENOMEM, "Redis: out of memory");
+    }
+    client->base.ops = &redis_provider_ops;
+    client->loop = config->loop;
+    client->logger = config->logger;
+    scripts_fill(client->scripts);
+    r = redis_address_parse(&client->address, config->url, reterr);
+    if (r == BATON_OK) {
+        r = take_names(client, config, reterr);
+    }
+    if (r == BATON_OK) {
+        r = take_settings(client, config, reterr);
+    }
+    if (r != BATON_OK) {
+        free(client);
+        return r;
+    }
+    (void)uv_timer_init(client->loop, &client->upkeep);
+    client->upkeep.data = client;
+    client->open_handles = 1;
+    r = connect_both(client, reterr);
+    if (r != BATON_OK) {
+        client->base.ops->close(&client->base, NULL, NULL);
+        return r;
+    }
+    (void)uv_timer_start(&client->upkeep, on_upkeep, 1000, 1000);
+    *ret = &client->base;
+    return BATON_OK;
+}
+
+/* ---- Closing --------------------------------------------------------------------------------- */
+
+void client_release(struct client *client)
+{
+    void (*closed)(void *) = client->closed;
+    void *userdata = client->closed_userdata;
+
+    if (--client->open_handles == 0) {
+        while (client->readers) {
+            client->readers->is_gone = true;
+            client->depth = 0;
+            readers_sweep(client);
+        }
+        free(client);
+        if (closed) {
+            closed(userdata);
+        }
+    }
+}
+
+static void on_part_closed(void *userdata)
+{
+    client_release(userdata);
+}
+
+static void on_upkeep_closed(uv_handle_t *handle)
+{
+    client_release(handle->data);
+}
+
+static void redis_provider_close(struct provider *provider, void (*closed)(void *userdata),
+                                 void *userdata)
+{
+    struct client *client = client_of(provider);
+
+    if (client->is_closing) {
+        return;
+    }
+    client->is_closing = true;
+    client->closed = closed;
+    client->closed_userdata = userdata;
+    client_enter(client);
+    client->open_handles++;
+    while (client->seats) {
+        struct seat *seat = client->seats;
+        client->seats = seat->next;
+        seat_end(seat);
+    }
+    client_exit(client);
+    if (client->commands) {
+        client->open_handles++;
+        redis_close(client->commands, on_part_closed, client);
+    }
+    if (client->told) {
+        client->open_handles++;
+        redis_close(client->told, on_part_closed, client);
+    }
+    uv_close((uv_handle_t *)&client->upkeep, on_upkeep_closed);
+    client_release(client);
+}
+
+const struct provider_ops redis_provider_ops = {
+    .scheme = "redis",
+    .summary = "leases, registry, channels and state in Redis or Valkey",
+    .features = PROVIDER_MEMBERS | PROVIDER_CHANNELS | PROVIDER_STATE | PROVIDER_MANY_ELECTIONS,
+    .open = redis_provider_open,
+    .close = redis_provider_close,
+    .campaign = seat_campaign,
+    .resign = seat_resign,
+    .set_eligible = seat_set_eligible,
+    .leave = seat_leave,
+    .leader = seat_leader,
+    .members = registry_members,
+    .publish = channel_publish,
+    .subscribe = channel_subscribe,
+    .unsubscribe = channel_unsubscribe,
+    .get = redis_state_get,
+    .list = redis_state_list,
+    .put = redis_state_put,
+    .watch = redis_state_watch,
+    .unwatch = redis_state_unwatch,
+};

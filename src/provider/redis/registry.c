@@ -1,0 +1,392 @@
+/* Who takes part: entries that expire, in the JSON of the seed. */
+#include "provider/redis/client.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static void put_now(json_t *object, const char *key)
+{
+    struct timespec now;
+    struct tm parts;
+    char text[40] = "";
+    size_t used;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)gmtime_r(&now.tv_sec, &parts);
+    used = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
+    (void)snprintf(text + used, sizeof(text) - used, ".%03ldZ", now.tv_nsec / 1000000);
+    (void)json_object_set_new(object, key, json_string(text));
+}
+
+static json_t *metadata_of(const struct seat *seat)
+{
+    json_t *metadata = seat->metadata ? json_loads(seat->metadata, 0, NULL) : NULL;
+
+    return json_is_object(metadata) ? metadata : json_object();
+}
+
+static char *process_json(const struct seat *seat, bool leads)
+{
+    const struct client *client = seat->client;
+    json_t *object =
+        json_pack("{s:s,s:s,s:s,s:s,s:b,s:o}", "processId", client->id, "nodeId", client->id,
+                  "identifier", client->node, "role", leads ? "master" : "slave", "observes",
+                  !seat->eligible, "capabilities", metadata_of(seat));
+    char *text;
+
+    put_now(object, "lastSeen");
+    text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_decref(object);
+    return text;
+}
+
+static char *slave_json(const struct seat *seat)
+{
+    const struct client *client = seat->client;
+    json_t *object = json_pack("{s:s,s:s,s:o}", "nodeId", client->id, "identifier", client->node,
+                               "metadata", metadata_of(seat));
+    char *text;
+
+    put_now(object, "registeredAt");
+    put_now(object, "lastSeen");
+    text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_decref(object);
+    return text;
+}
+
+static void key_of(const struct seat *seat, const char *part, char ret[KEY_MAX])
+{
+    (void)snprintf(ret, KEY_MAX, "%s:%s", seat->name, part);
+}
+
+static void on_registered(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    struct seat *seat = userdata;
+    struct baton_error error;
+    (void)tag;
+    (void)sent;
+
+    if (reply && reply->type == REDIS_REPLY_INTEGER && !seat->is_leaving) {
+        long long count = reply->integer;
+        seat_contenders(seat, count > 0 && count < 1000000 ? (uint32_t)count : 1);
+    } else if (reply && reply->type == REDIS_REPLY_ERROR) {
+        (void)redis_fault_error(reply, &error);
+        seat_error(seat, &error);
+    }
+    seat_unref(seat);
+}
+
+void registry_register(struct seat *seat)
+{
+    struct client *client = seat->client;
+    bool leads = seat->update.held;
+    char keys[6][KEY_MAX];
+    char channel[80];
+    char lifetime[24];
+    char *process;
+    char *slave;
+
+    if (!redis_is_up(client->commands) || seat->is_leaving) {
+        return;
+    }
+    process = process_json(seat, leads);
+    slave = slave_json(seat);
+    key_of(seat, "processes", keys[0]);
+    key_of(seat, "processes:expiry", keys[1]);
+    key_of(seat, "channels", keys[2]);
+    key_of(seat, "slaves", keys[4]);
+    key_of(seat, "master_process", keys[5]);
+    (void)snprintf(channel, sizeof(channel), "worker:slave:%s", client->id);
+    (void)snprintf(lifetime, sizeof(lifetime), "%lld",
+                   (long long)(client->process_lifetime.ns / 1000000));
+    if (process && slave) {
+        const char *words[] = {keys[0],
+                               keys[1],
+                               keys[2],
+                               seat->wake,
+                               keys[4],
+                               keys[5],
+                               client->id,
+                               process,
+                               lifetime,
+                               channel,
+                               leads ? "master" : "slave",
+                               slave};
+        seat->references++;
+        if (client_run(client, SCRIPT_REGISTER, 6, 12, words, NULL, on_registered, seat, 0) !=
+            BATON_OK) {
+            seat_unref(seat);
+        }
+    }
+    free(process);
+    free(slave);
+}
+
+static void on_heartbeat(uv_timer_t *timer)
+{
+    struct seat *seat = timer->data;
+
+    registry_register(seat);
+    if (seat->update.held) {
+        registry_read(seat);
+    }
+}
+
+void registry_begin(struct seat *seat)
+{
+    uint64_t every_ms = (uint64_t)(seat->client->settings.renew_interval.ns / 1000000);
+
+    every_ms = every_ms > 0 ? every_ms : 1;
+    (void)uv_timer_start(&seat->heartbeat, on_heartbeat, every_ms, every_ms);
+}
+
+static void on_left(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    (void)tag;
+    (void)reply; /* lost: the entry expires */
+    (void)sent;
+    seat_unref(userdata);
+}
+
+void registry_leave(struct seat *seat)
+{
+    char keys[4][KEY_MAX];
+
+    key_of(seat, "processes", keys[0]);
+    key_of(seat, "processes:expiry", keys[1]);
+    key_of(seat, "channels", keys[2]);
+    key_of(seat, "slaves", keys[3]);
+    const char *words[] = {keys[0], keys[1], keys[2], seat->wake, keys[3], seat->client->id};
+    seat->references++;
+    if (client_run(seat->client, SCRIPT_LEAVE, 5, 6, words, NULL, on_left, seat, 0) != BATON_OK) {
+        seat_unref(seat);
+    }
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static void entry_free(struct seat *seat, struct entry *entry)
+{
+    HASH_DEL(seat->entries, entry);
+    free(entry->metadata);
+    free(entry);
+}
+
+void registry_free(struct seat *seat)
+{
+    while (seat->entries) {
+        entry_free(seat, seat->entries);
+    }
+}
+
+/* What a foreign process wrote may be anything: an entry that is no JSON is one without a name. */
+static void take_json(struct entry *entry, const char *text, size_t bytes)
+{
+    json_t *object = json_loadb(text, bytes, 0, NULL);
+    const char *name = json_string_value(json_object_get(object, "identifier"));
+    json_t *capabilities = json_object_get(object, "capabilities");
+
+    (void)snprintf(entry->name, sizeof(entry->name), "%s", name ? name : entry->id);
+    free(entry->metadata);
+    entry->metadata = json_is_object(capabilities) ? json_dumps(capabilities, JSON_COMPACT) : NULL;
+    json_decref(object);
+}
+
+static void tell_member(struct seat *seat, enum baton_event_type type, const struct entry *entry)
+{
+    struct baton_event event = {.type = type};
+
+    if (strcmp(entry->id, seat->client->id) != 0) {
+        registry_describe(seat, entry->id, &event.member);
+        seat_tell(seat, &event);
+    }
+}
+
+static void take_entry(struct seat *seat, const redisReply *id, const redisReply *json)
+{
+    struct entry *entry;
+
+    if (id->type != REDIS_REPLY_STRING || json->type != REDIS_REPLY_STRING ||
+        id->len >= BATON_NAME_MAX || id->len == 0) {
+        return;
+    }
+    HASH_FIND(hh, seat->entries, id->str, (size_t)id->len, entry);
+    if (entry) {
+        entry->is_there = true;
+        take_json(entry, json->str, (size_t)json->len);
+        return;
+    }
+    entry = calloc(1, sizeof(*entry));
+    if (!entry) {
+        return; /* it is found at the next reading */
+    }
+    memcpy(entry->id, id->str, (size_t)id->len);
+    entry->is_there = true;
+    take_json(entry, json->str, (size_t)json->len);
+    HASH_ADD(hh, seat->entries, id, (size_t)id->len, entry);
+    tell_member(seat, BATON_EVENT_MEMBER_JOINED, entry);
+}
+
+static void take_list(struct seat *seat, const redisReply *list)
+{
+    struct entry *next;
+
+    for (struct entry *entry = seat->entries; entry; entry = entry->hh.next) {
+        entry->is_there = false;
+    }
+    for (size_t i = 0; i + 1 < list->elements; i += 2) {
+        take_entry(seat, list->element[i], list->element[i + 1]);
+    }
+    for (struct entry *entry = seat->entries; entry; entry = next) {
+        next = entry->hh.next;
+        if (!entry->is_there) {
+            tell_member(seat, BATON_EVENT_MEMBER_LEFT, entry);
+            entry_free(seat, entry);
+        }
+    }
+}
+
+static void on_members(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    struct seat *seat = userdata;
+    (void)tag;
+    (void)sent;
+
+    seat->is_reading = false;
+    if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+        reply->element[1]->type == REDIS_REPLY_ARRAY && !seat->is_stopped) {
+        take_list(seat, reply->element[1]);
+    }
+    if (seat->reads_again) {
+        registry_read(seat);
+    }
+    seat_unref(seat);
+}
+
+static int read_with(struct seat *seat, redis_reply_cb on_reply, void *userdata)
+{
+    char keys[5][KEY_MAX];
+
+    key_of(seat, "processes", keys[0]);
+    key_of(seat, "processes:expiry", keys[1]);
+    key_of(seat, "channels", keys[2]);
+    key_of(seat, "slaves", keys[3]);
+    key_of(seat, "master", keys[4]);
+    const char *words[] = {keys[0], keys[1], keys[2], keys[3], keys[4]};
+    return client_run(seat->client, SCRIPT_MEMBERS, 5, 5, words, NULL, on_reply, userdata, 0);
+}
+
+/* One reading at a time; what changes meanwhile is read by the next. */
+void registry_read(struct seat *seat)
+{
+    seat->reads_again = seat->is_reading;
+    if (seat->is_reading || seat->is_leaving) {
+        return;
+    }
+    seat->references++;
+    seat->is_reading = read_with(seat, on_members, seat) == BATON_OK;
+    if (!seat->is_reading) {
+        seat_unref(seat);
+    }
+}
+
+const struct entry *registry_find(const struct seat *seat, const char *id_or_name)
+{
+    const struct entry *entry = seat->entries;
+
+    while (entry && strcmp(entry->id, id_or_name) != 0 && strcmp(entry->name, id_or_name) != 0) {
+        entry = entry->hh.next;
+    }
+    return entry;
+}
+
+void registry_describe(const struct seat *seat, const char *id, struct baton_member *ret)
+{
+    const struct client *client = seat->client;
+    const struct entry *entry = id[0] ? registry_find(seat, id) : NULL;
+
+    *ret = (struct baton_member){.kind = BATON_MEMBER_VOTER, .weight = 1};
+    if (!id[0]) {
+        return;
+    }
+    (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
+    ret->is_self = strcmp(id, client->id) == 0;
+    (void)snprintf(ret->name, sizeof(ret->name), "%s",
+                   ret->is_self ? client->node
+                   : entry      ? entry->name
+                                : id);
+    (void)snprintf(ret->address, sizeof(ret->address), "worker:slave:%s", id);
+    ret->role = strcmp(id, seat->holder) == 0 ? BATON_ROLE_LEADER : BATON_ROLE_FOLLOWER;
+    ret->is_alive = ret->is_self || entry;
+    ret->is_cordoned = ret->is_self && !seat->eligible;
+    ret->metadata = ret->is_self ? seat->metadata : entry ? entry->metadata : NULL;
+}
+
+/* ---- The list of members, read anew ---------------------------------------------------------- */
+
+struct question {
+    struct seat *seat;
+    provider_members_cb done;
+    void *userdata;
+};
+
+static void answer(const struct question *question)
+{
+    struct seat *seat = question->seat;
+    size_t count = HASH_COUNT(seat->entries);
+    struct baton_member *members = calloc(count + 1, sizeof(*members));
+    size_t used = 0;
+
+    if (!members) {
+        question->done(question->userdata, BATON_ENOMEM, NULL, 0);
+        return;
+    }
+    for (const struct entry *entry = seat->entries; entry; entry = entry->hh.next) {
+        registry_describe(seat, entry->id, &members[used++]);
+    }
+    question->done(question->userdata, BATON_OK, members, used);
+    free(members);
+}
+
+static void on_asked(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    struct question *question = userdata;
+    struct seat *seat = question->seat;
+    (void)tag;
+    (void)sent;
+
+    if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+        reply->element[1]->type == REDIS_REPLY_ARRAY) {
+        take_list(seat, reply->element[1]);
+        answer(question);
+    } else {
+        question->done(question->userdata, BATON_EUNAVAILABLE, NULL, 0);
+    }
+    free(question);
+    seat_unref(seat);
+}
+
+int registry_members(struct provider_election *election, provider_members_cb done, void *userdata,
+                     struct baton_error *reterr)
+{
+    struct seat *seat = (struct seat *)election;
+    struct question *question = malloc(sizeof(*question));
+
+    if (!question) {
+        return error_set(reterr, BATON_ENOMEM, "members: out of memory");
+    }
+    *question = (struct question){.seat = seat, .done = done, .userdata = userdata};
+    if (read_with(seat, on_asked, question) != BATON_OK) {
+        free(question);
+        return error_set(reterr, BATON_EUNAVAILABLE,
+                         "members: Redis at %.200s:%d cannot be reached now",
+                         seat->client->address.host, seat->client->address.port);
+    }
+    seat->references++;
+    return BATON_OK;
+}

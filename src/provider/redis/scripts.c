@@ -1,0 +1,152 @@
+#include "provider/redis/scripts.h"
+
+#define NOW                                                                                        \
+    "local t = redis.call('TIME')\n"                                                               \
+    "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"                                          \
+    "local function whole(n) return string.format('%.0f', n) end\n"
+
+/* {HELD, its epoch if it is one of ours that has it, its time left, its id} */
+#define HELD_BY                                                                                    \
+    "local function held(master, record, holder)\n"                                                \
+    "  local of = redis.call('HMGET', record, 'epoch', 'holder')\n"                                \
+    "  local epoch = 0\n"                                                                          \
+    "  if of[2] == holder then epoch = tonumber(of[1]) or 0 end\n"                                 \
+    "  return {0, epoch, redis.call('PTTL', master), holder}\n"                                    \
+    "end\n"
+
+static const char take[] = NOW HELD_BY
+    "local ttl, least = tonumber(ARGV[2]), tonumber(ARGV[3])\n"
+    "local holder = redis.call('GET', KEYS[1])\n"
+    "if holder and holder ~= ARGV[1] then return held(KEYS[1], KEYS[3], holder) end\n"
+    "local of = redis.call('HMGET', KEYS[3], 'epoch', 'holder', 'server', 'since')\n"
+    "local epoch = tonumber(of[1]) or 0\n"
+    "if not holder then\n"
+    /* A server that is another process than before, or a new one, may have forgotten a lease that
+     * still holds: it gives none for as long as that could last. */
+    "  local since = tonumber(of[4]) or 0\n"
+    "  if of[3] ~= ARGV[4] then\n"
+    "    since = 0\n"
+    "    if of[3] or ARGV[5] == '1' then since = now end\n"
+    "    redis.call('HSET', KEYS[3], 'server', ARGV[4], 'since', whole(since))\n"
+    "  end\n"
+    "  if since + ttl > now then return {2, 0, since + ttl - now} end\n"
+    "elseif of[2] == holder and epoch > least then\n" /* an answer was lost: it is ours already */
+    "  redis.call('PEXPIRE', KEYS[1], ttl)\n"
+    "  redis.call('SET', KEYS[2], whole(now), 'PX', ttl)\n"
+    "  return {1, epoch}\n"
+    "end\n"
+    "epoch = math.max(epoch + 1, now, least + 1)\n"
+    "redis.call('SET', KEYS[1], ARGV[1], 'PX', ttl)\n"
+    "redis.call('SET', KEYS[2], whole(now), 'PX', ttl)\n"
+    "redis.call('HSET', KEYS[3], 'epoch', whole(epoch), 'holder', ARGV[1])\n"
+    "redis.call('PUBLISH', KEYS[4], 'taken ' .. whole(epoch) .. ' ' .. ARGV[1])\n"
+    "return {1, epoch}\n";
+
+static const char look[] = HELD_BY "local holder = redis.call('GET', KEYS[1])\n"
+                                   "if holder then return held(KEYS[1], KEYS[2], holder) end\n"
+                                   "return {3, 0, 0}\n";
+
+static const char renew[] = NOW HELD_BY
+    "local holder = redis.call('GET', KEYS[1])\n"
+    "if not holder then return {3, 0, 0} end\n"
+    "local epoch = redis.call('HGET', KEYS[3], 'epoch')\n"
+    "if holder ~= ARGV[1] or epoch ~= ARGV[3] then return held(KEYS[1], KEYS[3], holder) end\n"
+    "redis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
+    "redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[2])\n"
+    "return {1, tonumber(epoch)}\n";
+
+static const char release[] =
+    "if redis.call('GET', KEYS[1]) ~= ARGV[1] or\n"
+    "   redis.call('HGET', KEYS[3], 'epoch') ~= ARGV[2] then return 0 end\n"
+    "redis.call('DEL', KEYS[1], KEYS[2])\n"
+    "redis.call('PUBLISH', KEYS[4], ARGV[3])\n"
+    "return 1\n";
+
+/* Those whose time is over go. `gone` is how many. */
+#define SWEEP                                                                                      \
+    "local gone = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now)\n"                             \
+    "for _, id in ipairs(gone) do\n"                                                               \
+    "  redis.call('HDEL', KEYS[1], id)\n"                                                          \
+    "  redis.call('HDEL', KEYS[3], id)\n"                                                          \
+    "  redis.call('HDEL', SLAVES, id)\n"                                                           \
+    "  redis.call('ZREM', KEYS[2], id)\n"                                                          \
+    "end\n"
+
+static const char register_process[] =
+    NOW "local SLAVES = KEYS[5]\n" SWEEP
+        "local is_new = redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])\n"
+        "redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1])\n"
+        "redis.call('HSET', KEYS[3], ARGV[1], ARGV[4])\n"
+        "if ARGV[5] == 'master' then\n"
+        "  redis.call('SET', KEYS[6], ARGV[2], 'PX', ARGV[3])\n"
+        "  redis.call('HDEL', KEYS[5], ARGV[1])\n"
+        "else\n"
+        "  redis.call('HSET', KEYS[5], ARGV[1], ARGV[6])\n"
+        "end\n"
+        "if is_new == 1 or #gone > 0 then redis.call('PUBLISH', KEYS[4], 'members') end\n"
+        "return redis.call('HLEN', KEYS[1])\n";
+
+static const char leave[] = "redis.call('ZREM', KEYS[2], ARGV[1])\n"
+                            "redis.call('HDEL', KEYS[3], ARGV[1])\n"
+                            "redis.call('HDEL', KEYS[5], ARGV[1])\n"
+                            "if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then\n"
+                            "  redis.call('PUBLISH', KEYS[4], 'members')\n"
+                            "end\n"
+                            "return 1\n";
+
+static const char members[] =
+    NOW "local SLAVES = KEYS[4]\n" SWEEP
+        "return {redis.call('GET', KEYS[5]) or '', redis.call('HGETALL', KEYS[1])}\n";
+
+/* ---- State ----------------------------------------------------------------------------------- */
+
+/* A change as it is told: revision, length of the name, 1 for a value or 0, name, value. */
+static const char put[] =
+    "local at = tonumber(redis.call('HGET', KEYS[1], 'r')) or 0\n"
+    "if ARGV[4] ~= 'any' and tonumber(ARGV[4]) ~= at then return {0, at} end\n"
+    "if ARGV[3] == '0' and at == 0 then return {1, 0} end\n"
+    "local revision = redis.call('INCR', KEYS[2])\n"
+    "if ARGV[3] == '0' then\n"
+    "  redis.call('DEL', KEYS[1])\n"
+    "  redis.call('ZREM', KEYS[3], ARGV[1])\n"
+    "else\n"
+    "  redis.call('HSET', KEYS[1], 'd', ARGV[2], 'r', revision)\n"
+    "  redis.call('ZADD', KEYS[3], 0, ARGV[1])\n"
+    "  if ARGV[5] == '0' then redis.call('PERSIST', KEYS[1])\n"
+    "  else redis.call('PEXPIRE', KEYS[1], ARGV[5]) end\n"
+    "end\n"
+    "redis.call('PUBLISH', KEYS[4], revision .. ' ' .. #ARGV[1] .. ' ' .. ARGV[3] .. ' ' .. "
+    "ARGV[1]\n"
+    "           .. ARGV[2])\n"
+    "return {1, revision}\n";
+
+static const char get[] = "return redis.call('HMGET', KEYS[1], 'd', 'r')\n";
+
+static const char list[] = "local names = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. ARGV[1], '+')\n"
+                           "local found = {}\n"
+                           "for _, name in ipairs(names) do\n"
+                           "  if string.sub(name, 1, #ARGV[1]) ~= ARGV[1] then break end\n"
+                           "  local value = redis.call('HMGET', ARGV[2] .. name, 'd', 'r')\n"
+                           "  if value[1] and value[2] then\n"
+                           "    found[#found + 1] = name\n"
+                           "    found[#found + 1] = value[1]\n"
+                           "    found[#found + 1] = value[2]\n"
+                           "  else\n" /* its lifetime is over */
+                           "    redis.call('ZREM', KEYS[1], name)\n"
+                           "  end\n"
+                           "end\n"
+                           "return found\n";
+
+void scripts_fill(struct redis_script *ret)
+{
+    static const char *const texts[SCRIPT_COUNT] = {
+        [SCRIPT_TAKE] = take,       [SCRIPT_LOOK] = look,   [SCRIPT_RENEW] = renew,
+        [SCRIPT_RELEASE] = release, [SCRIPT_LEAVE] = leave, [SCRIPT_REGISTER] = register_process,
+        [SCRIPT_MEMBERS] = members, [SCRIPT_PUT] = put,     [SCRIPT_GET] = get,
+        [SCRIPT_LIST] = list,
+    };
+
+    for (int i = 0; i < SCRIPT_COUNT; i++) {
+        ret[i] = (struct redis_script){.text = texts[i]};
+    }
+}

@@ -1,0 +1,35 @@
+/* What is done on the server in one piece. Times are the server's, in milliseconds.
+ *
+ * An election NAME lives in NAME:master (who leads, with the lease for a lifetime), NAME:heartbeat,
+ * NAME:master_process, NAME:processes, NAME:channels, NAME:slaves, as the seed has them, and in
+ * what is ours alone and that others need not know: NAME:epoch (a hash), NAME:processes:expiry (a
+ * sorted set: this server may have no lifetimes for the fields of a hash) and the channel
+ * NAME:wake.
+ */
+#ifndef PROVIDER_REDIS_SCRIPTS_H
+#define PROVIDER_REDIS_SCRIPTS_H
+
+#include "net/redis/redis.h"
+
+enum script_name {
+    SCRIPT_TAKE,     /* master heartbeat epoch wake | id ttl min-epoch server may-have-forgotten */
+    SCRIPT_LOOK,     /* master epoch */
+    SCRIPT_RENEW,    /* master heartbeat epoch | id ttl epoch */
+    SCRIPT_RELEASE,  /* master heartbeat epoch wake | id epoch notice */
+    SCRIPT_REGISTER, /* processes expiry channels wake slaves master_process | id json ttl channel
+                        role slave-json */
+    SCRIPT_LEAVE,    /* processes expiry channels wake slaves | id */
+    SCRIPT_MEMBERS,  /* processes expiry channels slaves master */
+    SCRIPT_PUT,      /* key counter index changes | name data has-data revision lifetime */
+    SCRIPT_GET,      /* key */
+    SCRIPT_LIST,     /* index | prefix key-prefix */
+    SCRIPT_COUNT
+};
+
+/* The answers of TAKE, LOOK and RENEW begin with one of these. */
+enum { ANSWER_HELD = 0, ANSWER_GRANTED = 1, ANSWER_NOT_YET = 2, ANSWER_FREE = 3 };
+
+/* Fills SCRIPT_COUNT of them, for redis_options. */
+void scripts_fill(struct redis_script *ret);
+
+#endif

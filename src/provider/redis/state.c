@@ -1,0 +1,450 @@
+/* Small values under keys: scripts that compare and set, and watches.
+ *
+ * A change is published with its value by the script that makes it. Publishing is at most once, and
+ * a lifetime that is over is told by nobody: so a watch also lists its keys when the connection
+ * comes back, and every second, and tells what it did not hear of.
+ */
+#include "provider/redis/client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a watch has told of a key. */
+struct known {
+    char *name;
+    uint64_t revision;
+    bool is_there; /* while the list is read */
+    UT_hash_handle hh;
+};
+
+struct asked {
+    struct client *client;
+    provider_values_cb on_values;
+    provider_done_cb on_done;
+    void *userdata;
+    char *name;
+};
+
+/* ---- Questions ------------------------------------------------------------------------------- */
+
+static int check(const struct client *client, const char *name, size_t bytes,
+                 struct baton_error *reterr)
+{
+    if (strlen(name) > PROVIDER_KEY_MAX || bytes > PROVIDER_VALUE_MAX) {
+        return error_set(reterr, BATON_ETOOBIG,
+                         "key \"%.40s\": %zu bytes under a name of %zu; at most %d under %d are "
+                         "taken",
+                         name, bytes, strlen(name), PROVIDER_VALUE_MAX, PROVIDER_KEY_MAX);
+    }
+    if (!redis_is_up(client->commands)) {
+        return error_set(reterr, BATON_EUNAVAILABLE,
+                         "key \"%.60s\": Redis at %.200s:%d cannot be reached now", name,
+                         client->address.host, client->address.port);
+    }
+    return BATON_OK;
+}
+
+static struct asked *asked_new(struct client *client, const char *name, void *userdata)
+{
+    struct asked *asked = calloc(1, sizeof(*asked));
+
+    if (asked) {
+        asked->client = client;
+        asked->userdata = userdata;
+        asked->name = strdup(name);
+        if (!asked->name) {
+            free(asked);
+            asked = NULL;
+        }
+    }
+    return asked;
+}
+
+static void asked_free(struct asked *asked)
+{
+    free(asked->name);
+    free(asked);
+}
+
+static int submit(struct asked *asked, enum script_name script, int key_count, int count,
+                  const char **words, const size_t *lengths, redis_reply_cb on_reply,
+                  struct baton_error *reterr)
+{
+    int code =
+        client_run(asked->client, script, key_count, count, words, lengths, on_reply, asked, 0);
+
+    if (code != BATON_OK) {
+        (void)error_set(reterr, code, "key \"%.60s\": %s", asked->name, baton_strerror(code));
+        asked_free(asked);
+    }
+    return code;
+}
+
+static bool is_text(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_STRING;
+}
+
+static void on_got(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    struct asked *asked = userdata;
+    (void)tag;
+    (void)sent;
+
+    client_enter(asked->client);
+    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
+        struct baton_error error;
+        asked->on_values(asked->userdata, redis_fault_error(reply, &error), NULL, 0);
+    } else if (is_text(reply->element[0]) && is_text(reply->element[1])) {
+        struct provider_value value = {.key = asked->name,
+                                       .data = reply->element[0]->str,
+                                       .bytes = (size_t)reply->element[0]->len,
+                                       .revision = strtoull(reply->element[1]->str, NULL, 10)};
+        asked->on_values(asked->userdata, BATON_OK, &value, 1);
+    } else {
+        asked->on_values(asked->userdata, BATON_OK, NULL, 0);
+    }
+    client_exit(asked->client);
+    asked_free(asked);
+}
+
+static void full_key(const struct client *client, const char *name, char *ret, size_t ret_bytes)
+{
+    (void)snprintf(ret, ret_bytes, "%skey:%s", client->prefix, name);
+}
+
+enum { FULL_KEY_MAX = PROVIDER_KEY_MAX + 160 };
+
+int redis_state_get(struct provider *provider, const char *key, provider_values_cb done,
+                    void *userdata, struct baton_error *reterr)
+{
+    struct client *client = (struct client *)provider;
+    char full[FULL_KEY_MAX];
+    const char *words[] = {full};
+    struct asked *asked;
+    int code = check(client, key, 0, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    full_key(client, key, full, sizeof(full));
+    asked = asked_new(client, key, userdata);
+    if (!asked) {
+        return error_set(reterr, BATON_ENOMEM, "key \"%.60s\": out of memory", key);
+    }
+    asked->on_values = done;
+    return submit(asked, SCRIPT_GET, 1, 1, words, NULL, on_got, reterr);
+}
+
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+/* name, value, revision, name, … BATON_EPROTO: something else. */
+static int values_of(const redisReply *reply, struct provider_value **ret, size_t *ret_count)
+{
+    struct provider_value *values;
+    size_t count;
+
+    if (!reply || reply->type != REDIS_REPLY_ARRAY) {
+        return BATON_EUNAVAILABLE;
+    }
+    count = reply->elements / 3;
+    values = calloc(count + 1, sizeof(*values));
+    if (!values) {
+        return BATON_ENOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        redisReply *const *part = &reply->element[i * 3];
+        if (!is_text(part[0]) || !is_text(part[1]) || !is_text(part[2])) {
+            free(values);
+            return BATON_EPROTO;
+        }
+        values[i] = (struct provider_value){.key = part[0]->str,
+                                            .data = part[1]->str,
+                                            .bytes = (size_t)part[1]->len,
+                                            .revision = strtoull(part[2]->str, NULL, 10)};
+    }
+    *ret = values;
+    *ret_count = count;
+    return BATON_OK;
+}
+
+static void on_listed(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    struct asked *asked = userdata;
+    struct provider_value *values = NULL;
+    size_t count = 0;
+    int code = values_of(reply, &values, &count);
+    (void)tag;
+    (void)sent;
+
+    client_enter(asked->client);
+    asked->on_values(asked->userdata, code, values, count);
+    client_exit(asked->client);
+    free(values);
+    asked_free(asked);
+}
+
+static int run_list(struct client *client, const char *prefix, redis_reply_cb on_reply,
+                    void *userdata)
+{
+    char index[160];
+    char keys[160];
+    const char *words[] = {index, prefix, keys};
+
+    (void)snprintf(index, sizeof(index), "%sindex", client->prefix);
+    (void)snprintf(keys, sizeof(keys), "%skey:", client->prefix);
+    return client_run(client, SCRIPT_LIST, 1, 3, words, NULL, on_reply, userdata, 0);
+}
+
+int redis_state_list(struct provider *provider, const char *prefix, provider_values_cb done,
+                     void *userdata, struct baton_error *reterr)
+{
+    struct client *client = (struct client *)provider;
+    struct asked *asked;
+    int code = check(client, prefix, 0, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    asked = asked_new(client, prefix, userdata);
+    if (!asked) {
+        return error_set(reterr, BATON_ENOMEM, "keys \"%.60s\": out of memory", prefix);
+    }
+    asked->on_values = done;
+    code = run_list(client, prefix, on_listed, asked);
+    if (code != BATON_OK) {
+        (void)error_set(reterr, code, "keys \"%.60s\": %s", prefix, baton_strerror(code));
+        asked_free(asked);
+    }
+    return code;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static void on_put(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    struct asked *asked = userdata;
+    struct baton_error error = {0};
+    int code = BATON_OK;
+    (void)tag;
+    (void)sent;
+
+    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+        reply->element[0]->type != REDIS_REPLY_INTEGER) {
+        code = redis_fault_error(reply, &error);
+    } else if (reply->element[0]->integer == 0) {
+        code =
+            error_set(&error, BATON_ECONFLICT, "key \"%.60s\": is at revision %lld; read it again",
+                      asked->name, reply->element[1]->integer);
+    }
+    asked->on_done(asked->userdata, code, &error);
+    asked_free(asked);
+}
+
+int redis_state_put(struct provider *provider, const char *key, const void *data, size_t bytes,
+                    uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+                    struct baton_error *reterr)
+{
+    struct client *client = (struct client *)provider;
+    char keys[3][160];
+    char full[FULL_KEY_MAX];
+    char at[24] = "any";
+    char lifetime_ms[24];
+    struct asked *asked;
+    int code = check(client, key, bytes, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    full_key(client, key, full, sizeof(full));
+    (void)snprintf(keys[0], sizeof(keys[0]), "%srevision", client->prefix);
+    (void)snprintf(keys[1], sizeof(keys[1]), "%sindex", client->prefix);
+    (void)snprintf(keys[2], sizeof(keys[2]), "%schanges", client->prefix);
+    (void)snprintf(lifetime_ms, sizeof(lifetime_ms), "%lld",
+                   (long long)((lifetime.ns + 999999) / 1000000));
+    if (revision != PROVIDER_ANY_REVISION) {
+        (void)snprintf(at, sizeof(at), "%llu", (unsigned long long)revision);
+    }
+    asked = asked_new(client, key, userdata);
+    if (!asked) {
+        return error_set(reterr, BATON_ENOMEM, "key \"%.60s\": out of memory", key);
+    }
+    asked->on_done = done;
+    const char *words[] = {
+        full, keys[0], keys[1], keys[2], key, data ? data : "", data ? "1" : "0", at, lifetime_ms};
+    const size_t lengths[] = {strlen(full),
+                              strlen(keys[0]),
+                              strlen(keys[1]),
+                              strlen(keys[2]),
+                              strlen(key),
+                              data ? bytes : 0,
+                              1,
+                              strlen(at),
+                              strlen(lifetime_ms)};
+    return submit(asked, SCRIPT_PUT, 4, 9, words, lengths, on_put, reterr);
+}
+
+/* ---- Watches --------------------------------------------------------------------------------- */
+
+void known_free(struct reader *reader)
+{
+    while (reader->known) {
+        struct known *known = reader->known;
+        HASH_DEL(reader->known, known);
+        free(known->name);
+        free(known);
+    }
+}
+
+static struct known *known_of(struct reader *reader, const char *name)
+{
+    struct known *known;
+
+    HASH_FIND_STR(reader->known, name, known);
+    if (!known && (known = calloc(1, sizeof(*known)))) {
+        known->name = strdup(name);
+        if (!known->name) {
+            free(known);
+            return NULL;
+        }
+        HASH_ADD_KEYPTR(hh, reader->known, known->name, strlen(known->name), known);
+    }
+    return known;
+}
+
+/* Tells it unless it was told, or a later one was. */
+static void tell(struct reader *reader, const struct provider_value *value)
+{
+    struct known *known = known_of(reader, value->key);
+
+    if (!known || value->revision <= known->revision || reader->is_gone) {
+        return;
+    }
+    known->revision = value->revision;
+    known->is_there = value->data != NULL;
+    if (value->revision > reader->revision) {
+        reader->revision = value->revision;
+    }
+    reader->on_change(reader->userdata, BATON_OK, value, 1);
+}
+
+static void tell_gone(struct reader *reader, struct known *known)
+{
+    struct provider_value value = {.key = known->name, .revision = reader->revision};
+
+    known->is_there = false;
+    reader->on_change(reader->userdata, BATON_OK, &value, 1);
+}
+
+static void on_watched(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    struct reader *reader = userdata;
+    struct client *client = reader->client;
+    struct provider_value *values = NULL;
+    size_t count = 0;
+    (void)tag;
+    (void)sent;
+
+    reader->is_listing = false;
+    client_enter(client);
+    if (values_of(reply, &values, &count) == BATON_OK) {
+        struct known *next;
+        for (size_t i = 0; i < count; i++) {
+            tell(reader, &values[i]);
+        }
+        for (struct known *known = reader->known; known && !reader->is_gone; known = next) {
+            bool is_listed = false;
+            next = known->hh.next;
+            for (size_t i = 0; i < count && !is_listed; i++) {
+                is_listed = strcmp(values[i].key, known->name) == 0;
+            }
+            if (!is_listed && known->is_there) {
+                tell_gone(reader, known);
+            }
+        }
+        free(values);
+    }
+    client_exit(client);
+}
+
+static void look(struct reader *reader)
+{
+    if (!reader->is_listing && !reader->is_gone) {
+        reader->is_listing = run_list(reader->client, reader->name, on_watched, reader) == BATON_OK;
+    }
+}
+
+void redis_state_look_again(struct client *client)
+{
+    for (struct reader *reader = client->readers; reader; reader = reader->next) {
+        if (reader->is_watch && redis_is_up(client->commands)) {
+            look(reader);
+        }
+    }
+}
+
+int redis_state_watch(struct provider *provider, const char *prefix, provider_values_cb on_change,
+                      void *userdata, struct baton_error *reterr)
+{
+    struct client *client = (struct client *)provider;
+    struct reader *reader = calloc(1, sizeof(*reader));
+
+    if (!reader || !(reader->name = strdup(prefix))) {
+        free(reader);
+        return error_set(reterr, BATON_ENOMEM, "keys \"%.60s\": out of memory", prefix);
+    }
+    reader->client = client;
+    reader->is_watch = true;
+    reader->on_change = on_change;
+    reader->userdata = userdata;
+    reader->next = client->readers;
+    client->readers = reader;
+    look(reader);
+    return BATON_OK;
+}
+
+void redis_state_unwatch(struct provider *provider, const char *prefix, void *userdata)
+{
+    struct client *client = (struct client *)provider;
+
+    client_enter(client);
+    for (struct reader *reader = client->readers; reader; reader = reader->next) {
+        if (!reader->is_gone && reader->is_watch && reader->userdata == userdata &&
+            strcmp(reader->name, prefix) == 0) {
+            reader->is_gone = true;
+            break;
+        }
+    }
+    client_exit(client);
+}
+
+/* "REVISION LENGTH HAS-VALUE NAME" and, right behind it, the value. */
+void redis_state_told(struct client *client, const char *text, size_t bytes)
+{
+    struct provider_value value = {0};
+    unsigned long long revision;
+    unsigned long length;
+    unsigned has_value;
+    char head[64];
+    char name[PROVIDER_KEY_MAX + 1];
+    int used = 0;
+
+    (void)snprintf(head, sizeof(head), "%.*s", (int)(bytes < 60 ? bytes : 60), text);
+    if (sscanf(head, "%20llu %6lu %1u %n", &revision, &length, &has_value, &used) != 3 ||
+        used == 0 || length > PROVIDER_KEY_MAX || (size_t)used + length > bytes) {
+        return; /* somebody else publishes here */
+    }
+    memcpy(name, text + used, length);
+    name[length] = '\0';
+    value.key = name;
+    value.revision = revision;
+    value.bytes = bytes - (size_t)used - length;
+    value.data = has_value ? text + used + length : NULL;
+    for (struct reader *reader = client->readers; reader; reader = reader->next) {
+        if (reader->is_watch && !reader->is_gone &&
+            strncmp(name, reader->name, strlen(reader->name)) == 0) {
+            tell(reader, &value);
+        }
+    }
+}
