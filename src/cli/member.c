@@ -86,7 +86,7 @@ static void log_event(struct member *member, const struct baton_event *event)
     const char *loss = event->type == BATON_EVENT_LOST ? baton_loss_name(event->loss) : NULL;
     const char *text = event->error.code ? event->error.message : event->text;
     LOG_EVENT(member->config.logger, level_of(event), baton_event_name(event->type),
-              LOG_U64("epoch", event->epoch), LOG_STR("member", event->member.id),
+              LOG_U64("epoch", event->epoch), LOG_STR("member", event->member.name),
               LOG_STR("loss", loss), LOG_STR("text", text));
 }
 
@@ -107,7 +107,7 @@ static void tell_systemd(const struct baton_event *event)
         notify_status(text);
     } else if (event->type == BATON_EVENT_LEADER) {
         (void)snprintf(text, sizeof(text), "%s leads",
-                       event->member.id[0] ? event->member.id : "nobody");
+                       event->member.id[0] ? event->member.name : "nobody");
         notify_status(text);
     }
 }

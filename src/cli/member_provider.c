@@ -94,7 +94,8 @@ int member_provider_open(struct member *member, struct baton_error *reterr)
     const char *url = options_text(options, "provider");
     struct gathering gathering = {.options = options};
     char own_url[BATON_ADDRESS_MAX + 16];
-    int code = is_raft(url) ? make_data(member_data(options), reterr) : 0;
+    bool wants_data = is_raft(url) || member_data(options); /* or for the control socket alone */
+    int code = wants_data ? make_data(member_data(options), reterr) : 0;
     if (code) {
         return code;
     }

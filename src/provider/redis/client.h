@@ -82,8 +82,10 @@ struct client {
     struct redis *told;
     struct redis_script scripts[SCRIPT_COUNT];
     struct redis_identity identity;
+    char trouble[BATON_ERROR_MESSAGE_MAX]; /* told, and not over yet */
     uv_timer_t upkeep; /* of watches: lifetimes that are over are told by nobody */
     struct seat *seats;
+    struct seat *unused; /* nobody refers to them any more */
     struct reader *readers;
     unsigned depth; /* callbacks under way */
     bool is_closing;
@@ -112,7 +114,9 @@ void seat_leave(struct provider_election *election);
 void seat_leader(struct provider_election *election, struct baton_member *ret, uint64_t *ret_epoch);
 void seat_connection(struct seat *seat, bool is_up);
 void seat_notice(struct seat *seat, const char *text, size_t bytes);
+/* The last one leaves it to seats_bury(), which comes when no callback is under way. */
 void seat_unref(struct seat *seat);
+void seats_bury(struct client *client);
 void seat_tell(struct seat *seat, const struct baton_event *event);
 void seat_error(struct seat *seat, const struct baton_error *error);
 void seat_contenders(struct seat *seat, uint32_t count);

@@ -155,6 +155,7 @@ static bool parse(struct seat *seat, const redisReply *reply, struct lease_input
 static void on_answer(void *userdata, uint64_t request, const redisReply *reply, instant sent)
 {
     struct seat *seat = userdata;
+    struct client *client = seat->client;
     struct lease_input input = {
         .type = LEASE_IN_REPLY,
         .reply = {.request = (uint32_t)request, .outcome = LEASE_NO_ANSWER}};
@@ -166,16 +167,23 @@ static void on_answer(void *userdata, uint64_t request, const redisReply *reply,
         (void)redis_fault_error(reply, &error);
         seat_error(seat, &error);
     }
+    client_enter(client);
     step(seat, &input);
     seat_unref(seat);
+    client_exit(client);
 }
 
 static void on_released(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
+    struct seat *seat = userdata;
+    struct client *client = seat->client;
     (void)tag;
     (void)reply; /* if it was lost, the lock ends by its lifetime */
     (void)sent;
-    seat_unref(userdata);
+
+    client_enter(client);
+    seat_unref(seat);
+    client_exit(client);
 }
 
 static int run(struct seat *seat, const struct lease_command *command)
@@ -263,13 +271,14 @@ static void publish(struct seat *seat, const struct lease_update *update)
 /* Callbacks may step again: what is still to be done is a copy. */
 static void step(struct seat *seat, const struct lease_input *input)
 {
+    struct client *client = seat->client;
     struct lease_update update;
 
     lease_step(&seat->lease, &seat->client->settings, input, clock_now(), client_random(),
                &seat->update);
     update = seat->update;
     publish(seat, &update);
-    client_enter(seat->client);
+    client_enter(client);
     seat->references++;
     for (uint32_t i = 0; i < update.command_count; i++) {
         seat->references++;
@@ -283,7 +292,7 @@ static void step(struct seat *seat, const struct lease_input *input)
     }
     tell_leader(seat);
     seat_unref(seat);
-    client_exit(seat->client);
+    client_exit(client);
 }
 
 void seat_connection(struct seat *seat, bool is_up)
@@ -343,18 +352,34 @@ void seat_notice(struct seat *seat, const char *text, size_t bytes)
 static void on_seat_timer_closed(uv_handle_t *handle)
 {
     struct seat *seat = handle->data;
+    struct client *client = seat->client;
 
+    client_enter(client);
     seat_unref(seat);
+    client_exit(client);
 }
 
 void seat_unref(struct seat *seat)
 {
     if (--seat->references == 0) {
-        struct client *client = seat->client;
+        seat->next = seat->client->unused;
+        seat->client->unused = seat;
+    }
+}
+
+/* The client's own end may hang on the last of them. */
+void seats_bury(struct client *client)
+{
+    struct seat *seat = client->unused;
+
+    client->unused = NULL;
+    while (seat) {
+        struct seat *next = seat->next;
         registry_free(seat);
         free(seat->metadata);
         free(seat);
         client_release(client);
+        seat = next;
     }
 }
 

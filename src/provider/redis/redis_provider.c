@@ -29,6 +29,7 @@ void client_exit(struct client *client)
 {
     if (--client->depth == 0) {
         readers_sweep(client);
+        seats_bury(client);
     }
 }
 
@@ -47,6 +48,7 @@ static void on_up(void *userdata, const struct redis_identity *identity)
     struct client *client = userdata;
 
     client->identity = *identity;
+    client->trouble[0] = '\0';
     client_enter(client);
     for (struct seat *seat = client->seats; seat; seat = seat->next) {
         seat_connection(seat, true);
@@ -55,14 +57,19 @@ static void on_up(void *userdata, const struct redis_identity *identity)
     client_exit(client);
 }
 
+/* Each try fails anew; the same trouble is told once. */
 static void on_down(void *userdata, const struct baton_error *error)
 {
     struct client *client = userdata;
+    bool is_new = strcmp(client->trouble, error->message) != 0;
 
+    (void)snprintf(client->trouble, sizeof(client->trouble), "%s", error->message);
     client_enter(client);
     for (struct seat *seat = client->seats; seat; seat = seat->next) {
         seat_connection(seat, false);
-        seat_error(seat, error);
+        if (is_new) {
+            seat_error(seat, error);
+        }
     }
     client_exit(client);
 }

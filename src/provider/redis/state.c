@@ -289,11 +289,14 @@ int redis_state_put(struct provider *provider, const char *key, const void *data
 
 void known_free(struct reader *reader)
 {
-    while (reader->known) {
-        struct known *known = reader->known;
-        HASH_DEL(reader->known, known);
+    struct known *known = reader->known;
+
+    HASH_CLEAR(hh, reader->known); /* the table; its members are still a list */
+    while (known) {
+        struct known *next = known->hh.next;
         free(known->name);
         free(known);
+        known = next;
     }
 }
 

@@ -1,0 +1,48 @@
+/* Bytes around a Redis server: an address as a user gives it, INFO as the server does, and answers
+ * in the protocol. */
+#include "net/redis/redis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static void answers(const uint8_t *data, size_t bytes)
+{
+    redisReader *reader = redisReaderCreate();
+    struct baton_error error;
+    void *reply = NULL;
+
+    if (reader && redisReaderFeed(reader, (const char *)data, bytes) == REDIS_OK) {
+        while (redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
+            if (redis_fault_of(reply) != REDIS_FINE) {
+                (void)redis_fault_error(reply, &error);
+            }
+            freeReplyObject(reply);
+        }
+    }
+    if (reader) {
+        redisReaderFree(reader);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct redis_identity identity;
+    struct redis_address address;
+    char *text = malloc(bytes + 1);
+
+    if (!text) {
+        return 0;
+    }
+    memcpy(text, data, bytes);
+    text[bytes] = '\0';
+    redis_identity_parse(&identity, (const char *)data, bytes);
+    if (redis_address_parse(&address, text, NULL) == BATON_OK &&
+        (address.port < 0 || address.port > 65535 || !address.host[0])) {
+        abort();
+    }
+    answers(data, bytes);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,308 @@
+/* What happens to an election when its Redis fails, forgets or lies, and beside a process that was
+ * written to the seed's text alone. A real server, killed and stopped for real. */
+#include "lib/process.h"
+#include "provider/group.h"
+
+#include <hiredis/hiredis.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static int port;
+static pid_t server;
+
+static int server_main(void *userdata)
+{
+    char text[12];
+    (void)userdata;
+
+    snprintf(text, sizeof(text), "%d", port);
+    execlp("redis-server", "redis-server", "--port", text, "--bind", "127.0.0.1", "--save", "",
+           "--appendonly", "no", "--logfile", "/dev/null", (char *)NULL);
+    return 127;
+}
+
+static redisContext *client(void)
+{
+    redisContext *context = redisConnect("127.0.0.1", port);
+
+    for (int i = 0; !context || context->err != 0; i++) {
+        assert_true(i < GROUP_PATIENCE_MS);
+        redisFree(context);
+        group_pause();
+        context = redisConnect("127.0.0.1", port);
+    }
+    return context;
+}
+
+/* Carries one command out; the caller frees the reply. */
+static redisReply *ask(const char *command)
+{
+    redisContext *context = client();
+    redisReply *reply = redisCommand(context, command);
+
+    assert_non_null(reply);
+    redisFree(context);
+    return reply;
+}
+
+static void tell(const char *command)
+{
+    redisReply *reply = ask(command);
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        fail_msg("%s: %s", command, reply->str);
+    }
+    freeReplyObject(reply);
+}
+
+static bool answers(const char *command, const char *text)
+{
+    redisReply *reply = ask(command);
+    bool same = text ? reply->str && strcmp(reply->str, text) == 0 : reply->type == REDIS_REPLY_NIL;
+
+    freeReplyObject(reply);
+    return same;
+}
+
+static bool has_run_for_a_second(void)
+{
+    redisReply *reply = ask("INFO server");
+    const char *uptime = strstr(reply->str, "uptime_in_seconds:");
+    bool has = uptime && strtol(uptime + 18, NULL, 10) >= 1;
+
+    freeReplyObject(reply);
+    return has;
+}
+
+static void *begin(void)
+{
+    close(process_listen(&port));
+    server = process_fork(server_main, NULL);
+    GROUP_AWAIT(has_run_for_a_second());
+    return &port;
+}
+
+static void url(void *own, int number, char *ret, size_t ret_bytes)
+{
+    (void)own;
+    (void)number;
+    snprintf(ret, ret_bytes,
+             "redis://127.0.0.1:%d?lease=900ms&check-interval=300ms&answer-timeout=500ms", port);
+}
+
+static void end(void *own)
+{
+    (void)own;
+    process_end(server);
+}
+
+static const struct tested_provider redis = {"redis", begin, url, end, true, true, true, true};
+
+static int set_up(void **state)
+{
+    struct group *group = calloc(1, sizeof(*group));
+
+    assert_non_null(group);
+    group->provider = &redis;
+    group->own = redis.begin();
+    *state = group;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct group *group = *state;
+
+    for (int i = 0; i < GROUP_NODES; i++) {
+        group_close(group, i);
+    }
+    redis.end(group->own);
+    free(group);
+    return 0;
+}
+
+static bool nobody_leads(struct group *group)
+{
+    group_check_one(group);
+    for (int i = 0; i < GROUP_NODES; i++) {
+        if (group->members[i].election && baton_is_leader(group->members[i].election)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- The server fails ------------------------------------------------------------------------ */
+
+static void a_server_that_lost_its_data_gives_no_second_lease(void **state)
+{
+    struct group *group = *state;
+    uint64_t epoch;
+    int leader;
+
+    group_open_all(group);
+    leader = group_leader(group);
+    epoch = baton_epoch(group->members[leader].election);
+    process_end(server);
+    server = process_fork(server_main, NULL);
+    /* Whoever asks the new server while the old lease may hold gets nothing; the lease ends by the
+     * clock, since the new server knows nothing of it; then somebody leads with a greater epoch. */
+    GROUP_AWAIT(nobody_leads(group));
+    leader = group_leader(group);
+    assert_true(baton_epoch(group->members[leader].election) > epoch);
+}
+
+static void a_server_that_hangs_costs_the_lease_and_no_more(void **state)
+{
+    struct group *group = *state;
+    uint64_t epoch;
+    int leader;
+
+    group_open_all(group);
+    leader = group_leader(group);
+    epoch = baton_epoch(group->members[leader].election);
+    assert_int_equal(kill(server, SIGSTOP), 0);
+    GROUP_AWAIT(nobody_leads(group));
+    assert_int_equal(kill(server, SIGCONT), 0);
+    leader = group_leader(group);
+    assert_true(baton_epoch(group->members[leader].election) > epoch);
+}
+
+static void a_server_that_is_not_there_yet_is_waited_for(void **state)
+{
+    struct group *group = *state;
+
+    process_end(server);
+    for (int i = 0; i < GROUP_NODES; i++) {
+        group_open(group, i, true, false);
+    }
+    assert_true(nobody_leads(group));
+    server = process_fork(server_main, NULL);
+    (void)group_leader(group);
+}
+
+/* ---- Values of others ------------------------------------------------------------------------ */
+
+static void hear_errors(struct baton_election *election, const struct baton_event *event,
+                        void *userdata)
+{
+    (void)election;
+    if (event->type == BATON_EVENT_ERROR) {
+        *(_Atomic int *)userdata = event->error.code;
+    }
+}
+
+static void hostile_values_are_reported_and_survived(void **state)
+{
+    struct group *group = *state;
+    _Atomic int code = 0;
+
+    group_open(group, 0, true, false);
+    (void)group_leader(group);
+    ASSERT_OK(baton_on(NULL, group->members[0].election, BATON_EVENT_ERROR, BATON_ON_LOOP,
+                       hear_errors, (void *)&code, failure));
+    tell("DEL race:master race:processes race:processes:expiry");
+    tell("LPUSH race:master not a string");
+    tell("HSET race:processes x not-json");
+    tell("HSET race:processes y {\"identifier\":7,\"capabilities\":[]}");
+    GROUP_AWAIT(code == BATON_EPROTO); /* WRONGTYPE */
+    GROUP_AWAIT(nobody_leads(group));
+    tell("DEL race:master");
+    tell("HSET race:epoch epoch garbage since 99999999999999999999 server x");
+    tell("DEL race:epoch");
+    (void)group_leader(group);
+}
+
+static void an_epoch_from_the_future_is_only_gone_above(void **state)
+{
+    struct group *group = *state;
+
+    tell("HSET race:epoch epoch 4000000000000 holder nobody"); /* the year 2096 */
+    group_open(group, 0, true, false);
+    (void)group_leader(group);
+    assert_true(baton_epoch(group->members[0].election) > 4000000000000);
+}
+
+/* ---- Beside a process that knows the seed's text alone ----------------------------------------
+ */
+
+static void a_plain_peer_and_we_exclude_each_other(void **state)
+{
+    struct group *group = *state;
+
+    tell("SET race:master plain-peer NX PX 60000");
+    group_open(group, 0, true, false);
+    group_open(group, 1, true, false);
+    ASSERT_OK(baton_wait(group->members[0].election, BATON_TIMEOUT_DEFAULT, failure));
+    ASSERT_OK(baton_wait(group->members[1].election, BATON_TIMEOUT_DEFAULT, failure));
+    assert_true(nobody_leads(group));
+    tell("DEL race:master race:heartbeat"); /* its release tells nobody */
+    (void)group_leader(group);
+    assert_true(answers("SET race:master plain-peer NX PX 60000", NULL));
+    for (int i = 0; i < 2; i++) {
+        baton_stop(group->members[i].baton);
+    }
+    assert_true(answers("SET race:master plain-peer NX PX 60000", "OK"));
+}
+
+static void the_registry_has_the_keys_and_fields_of_the_seed(void **state)
+{
+    struct group *group = *state;
+    static const char *const fields[] = {"\"processId\"", "\"nodeId\"",   "\"identifier\"",
+                                         "\"role\"",      "\"lastSeen\"", "\"capabilities\""};
+    redisReply *reply;
+    char channel[128];
+    size_t masters = 0;
+
+    group_open_all(group);
+    (void)group_leader(group);
+    GROUP_AWAIT(answers("EXISTS race:master_process", NULL) == false &&
+                (reply = ask("HVALS race:processes")) &&
+                (reply->elements == GROUP_NODES || (freeReplyObject(reply), false)));
+    for (size_t i = 0; i < reply->elements; i++) {
+        for (size_t j = 0; j < sizeof(fields) / sizeof(fields[0]); j++) {
+            assert_non_null(strstr(reply->element[i]->str, fields[j]));
+        }
+    }
+    freeReplyObject(reply);
+    reply = ask("HGETALL race:channels");
+    assert_int_equal(reply->elements, 2 * GROUP_NODES);
+    snprintf(channel, sizeof(channel), "worker:slave:%s", reply->element[0]->str);
+    assert_string_equal(reply->element[1]->str, channel);
+    freeReplyObject(reply);
+    do {
+        reply = ask("HVALS race:processes");
+        masters = 0;
+        for (size_t i = 0; i < reply->elements; i++) {
+            masters += strstr(reply->element[i]->str, "\"role\":\"master\"") != NULL;
+        }
+        freeReplyObject(reply);
+        group_pause();
+    } while (masters != 1);
+    for (int i = 0; i < GROUP_NODES; i++) {
+        baton_stop(group->members[i].baton);
+    }
+    reply = ask("HLEN race:processes");
+    assert_int_equal(reply->integer, 0);
+    freeReplyObject(reply);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(a_server_that_lost_its_data_gives_no_second_lease),
+        CASE(a_server_that_hangs_costs_the_lease_and_no_more),
+        CASE(a_server_that_is_not_there_yet_is_waited_for),
+        CASE(hostile_values_are_reported_and_survived),
+        CASE(an_epoch_from_the_future_is_only_gone_above),
+        CASE(a_plain_peer_and_we_exclude_each_other),
+        CASE(the_registry_has_the_keys_and_fields_of_the_seed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+/* Addresses, INFO and faults, byte by byte. */
+#include "cmocka_all.h"
+#include "net/redis/redis.h"
+
+#include <string.h>
+
+static void an_address_is_taken_apart(void **state)
+{
+    static const struct {
+        const char *url, *host, *user, *password;
+        int port, database;
+    } rows[] = {
+        {"redis://", "127.0.0.1", "", "", 6379, 0},
+        {"redis://db", "db", "", "", 6379, 0},
+        {"redis://db:7000/3?lease=1s", "db", "", "", 7000, 3},
+        {"redis://:secret@db/", "db", "", "secret", 6379, 0},
+        {"redis://me:p%40s:s@db:1", "db", "me", "p@s:s", 1, 0},
+        {"redis://[::1]:6380/1", "::1", "", "", 6380, 1},
+        {"redis://a@b@c", "c", "a@b", "", 6379, 0},
+    };
+    struct redis_address address;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(redis_address_parse(&address, rows[i].url, NULL), BATON_OK);
+        assert_string_equal(address.host, rows[i].host);
+        assert_string_equal(address.user, rows[i].user);
+        assert_string_equal(address.password, rows[i].password);
+        assert_int_equal(address.port, rows[i].port);
+        assert_int_equal(address.database, rows[i].database);
+    }
+}
+
+static void a_wrong_address_is_refused_without_its_password(void **state)
+{
+    static const char *const urls[] = {
+        "http://db",
+        "redis://:geheim@db:99999",
+        "redis://:geheim@db:x",
+        "redis://:geheim@db:",
+        "redis://db/-1",
+        "redis://db/1x",
+        "redis://[::1]x",
+        "redis://%00@db",
+        "redis://db:+12",
+    };
+    struct redis_address address;
+    struct baton_error error;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        assert_int_not_equal(redis_address_parse(&address, urls[i], &error), BATON_OK);
+        assert_null(strstr(error.message, "geheim"));
+        assert_non_null(strstr(error.message, "Redis URL"));
+    }
+}
+
+static void info_tells_who_the_server_is(void **state)
+{
+    static const char info[] = "# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\n"
+                               "uptime_in_seconds:12\r\n# Replication\r\nrole:master\r\n"
+                               "second_repl_offset:17\r\n";
+    struct redis_identity identity;
+    (void)state;
+
+    redis_identity_parse(&identity, info, sizeof(info) - 1);
+    assert_string_equal(identity.run_id, "abc");
+    assert_string_equal(identity.version, "7.0.15");
+    assert_int_equal(identity.uptime.ns, SPAN_S(12).ns);
+    assert_true(identity.is_master);
+    assert_true(identity.was_promoted);
+    for (size_t cut = 0; cut < sizeof(info) - 1; cut++) {
+        redis_identity_parse(&identity, info, cut);
+        assert_true(strlen(identity.run_id) <= 3);
+    }
+    redis_identity_parse(&identity, "role:slave\nsecond_repl_offset:-1\n", 33);
+    assert_false(identity.is_master);
+    assert_false(identity.was_promoted);
+    assert_int_equal(identity.uptime.ns, 0);
+}
+
+static void faults_are_named_with_what_to_do(void **state)
+{
+    static const struct {
+        const char *text;
+        enum redis_fault fault;
+        int code;
+    } rows[] = {
+        {"READONLY You can't write against a read only replica.", REDIS_READONLY,
+         BATON_EUNAVAILABLE},
+        {"NOAUTH Authentication required.", REDIS_NOAUTH, BATON_EAUTH},
+        {"NOPERM this user has no permissions", REDIS_NOPERM, BATON_EAUTH},
+        {"OOM command not allowed", REDIS_OOM, BATON_EFULL},
+        {"WRONGTYPE Operation against a key", REDIS_WRONGTYPE, BATON_EPROTO},
+        {"LOADING Redis is loading", REDIS_LOADING, BATON_EUNAVAILABLE},
+        {"LOADINGX is another word", REDIS_OTHER, BATON_EUNAVAILABLE},
+        {"", REDIS_OTHER, BATON_EUNAVAILABLE},
+    };
+    struct baton_error error;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        redisReply reply = {.type = REDIS_REPLY_ERROR,
+                            .str = (char *)rows[i].text,
+                            .len = (__typeof__(reply.len))strlen(rows[i].text)};
+        assert_int_equal(redis_fault_of(&reply), rows[i].fault);
+        assert_int_equal(redis_fault_error(&reply, &error), rows[i].code);
+        assert_non_null(strstr(error.message, rows[i].text));
+    }
+    assert_int_equal(redis_fault_error(NULL, &error), BATON_EUNAVAILABLE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_address_is_taken_apart),
+        cmocka_unit_test(a_wrong_address_is_refused_without_its_password),
+        cmocka_unit_test(info_tells_who_the_server_is),
+        cmocka_unit_test(faults_are_named_with_what_to_do),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
