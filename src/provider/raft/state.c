@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 10000, RETRY_MS = 20, EXPIRE_RETRY_MS = 200 };
+enum { TASKS_MAX = 4096, PATIENCE_MS = 10000, RETRY_MS = 20, EXPIRE_RETRY_MS = 200 };
 
 enum task_kind { TASK_READ, TASK_LIST, TASK_WRITE };
 
@@ -55,6 +55,7 @@ struct node_state {
     struct node *node;
     struct keys *keys;
     struct state_task *tasks;
+    size_t task_count;
     struct state_watch *watches;
     struct state_change *changes_first, **changes_last;
     uv_timer_t timer;
@@ -305,6 +306,7 @@ static struct state_task *take_answered(struct node_state *state)
         struct state_task *task = *at;
         if (task->is_answered) {
             *at = task->next;
+            state->task_count--;
             return task;
         }
     }
@@ -586,6 +588,7 @@ static int submit(struct node *node, struct state_task *task)
     }
     task->next = state->tasks;
     state->tasks = task;
+    state->task_count++;
     node->depth++;
     ask(state, task);
     state_applied(node, node->applied);
@@ -605,6 +608,11 @@ static int check(const struct node *node, const char *key, size_t bytes, struct 
                          "key \"%.60s\": the group has state once this node takes part in its "
                          "election",
                          key);
+    }
+    if (node->state->task_count >= TASKS_MAX) {
+        return error_set(reterr, BATON_EBUSY,
+                         "key \"%.60s\": %d questions wait for the group's answer already", key,
+                         TASKS_MAX);
     }
     if (strlen(key) > KEYS_NAME_MAX || bytes > KEYS_VALUE_MAX) {
         return error_set(reterr, BATON_ETOOBIG,
