@@ -267,6 +267,19 @@ static void resign(struct step *step)
     }
 }
 
+/* Whoever stops for good may not be there any more when the answer to its last request comes. */
+static void leave(struct step *step)
+{
+    struct lease *lease = step->lease;
+    bool may_be_granted = lease->is_waiting && !lease->held && lease->eligible;
+
+    give_up(step);
+    lease->has_left = true;
+    if (may_be_granted) {
+        send(step, LEASE_RELEASE, LEASE_EPOCH_UNKNOWN);
+    }
+}
+
 static void take_input(struct step *step, const struct lease_input *input)
 {
     struct lease *lease = step->lease;
@@ -309,8 +322,7 @@ static void take_input(struct step *step, const struct lease_input *input)
         resign(step);
         break;
     case LEASE_IN_LEAVE:
-        give_up(step);
-        lease->has_left = true;
+        leave(step);
         break;
     case LEASE_IN_CONTENDERS:
         lease->contenders = input->contenders;

@@ -51,11 +51,16 @@ enum lease_command_type {
     LEASE_RELEASE, /* if it is still ours, in this epoch; nobody waits for the answer */
 };
 
+enum { LEASE_EPOCH_UNKNOWN = 0 };
+
 struct lease_command {
     enum lease_command_type type;
     uint32_t request; /* comes back with the reply */
-    /* RENEW, RELEASE: of the grant. TAKE: the new one must be above this, also where the store
-     * thinks that the lock is ours already (an answer of its was lost, or we gave it back). */
+    /* RENEW, RELEASE: of the grant. RELEASE, LEASE_EPOCH_UNKNOWN: whatever a TAKE without an answer
+     * may have got us; only for a driver that never asks under this id again, since it could reach
+     * a later lock otherwise (others have the late answer as their occasion). TAKE: the new one
+     * must be above this, also where the store thinks that the lock is ours already (an answer of
+     * its was lost, or we gave it back). */
     uint64_t epoch;
 };
 

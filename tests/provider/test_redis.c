@@ -228,6 +228,29 @@ static void an_epoch_from_the_future_is_only_gone_above(void **state)
     assert_true(baton_epoch(group->members[0].election) > 4000000000000);
 }
 
+/* It is asked for the lock while it hangs, and answers when nobody is there any more. */
+static void whoever_stops_between_request_and_answer_leaves_no_lock(void **state)
+{
+    struct group *group = *state;
+    struct member *member = &group->members[0];
+    struct baton_election *warm;
+    redisReply *reply;
+
+    group_open(group, 0, false, false);
+    ASSERT_OK(baton_campaign(&warm, member->baton, "warm", NULL, failure));
+    GROUP_AWAIT(baton_is_leader(warm)); /* so it is connected */
+    assert_int_equal(kill(server, SIGSTOP), 0);
+    ASSERT_OK(baton_campaign(&member->election, member->baton, "race", NULL, failure));
+    baton_stop(member->baton);
+    assert_int_equal(kill(server, SIGCONT), 0);
+    reply = ask("HGET race:epoch epoch");
+    assert_int_equal(reply->type, REDIS_REPLY_STRING); /* it was granted */
+    freeReplyObject(reply);
+    reply = ask("EXISTS race:master");
+    assert_int_equal(reply->integer, 0);
+    freeReplyObject(reply);
+}
+
 /* ---- Beside a process that knows the seed's text alone ----------------------------------------
  */
 
@@ -301,6 +324,7 @@ int main(void)
         CASE(a_server_that_is_not_there_yet_is_waited_for),
         CASE(hostile_values_are_reported_and_survived),
         CASE(an_epoch_from_the_future_is_only_gone_above),
+        CASE(whoever_stops_between_request_and_answer_leaves_no_lock),
         CASE(a_plain_peer_and_we_exclude_each_other),
         CASE(the_registry_has_the_keys_and_fields_of_the_seed),
     };

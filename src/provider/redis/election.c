@@ -224,6 +224,9 @@ static int run(struct seat *seat, const struct lease_command *command)
                           command->request);
     }
     case LEASE_RELEASE:
+        if (command->epoch == LEASE_EPOCH_UNKNOWN && !client->is_closing) {
+            return BATON_ECANCELED; /* the late answer says what is to be given back */
+        }
         break;
     }
     (void)snprintf(notice, sizeof(notice), "released %s %s", client->id, seat->passed_to);

@@ -55,9 +55,10 @@ static const char renew[] = NOW HELD_BY
     "redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[2])\n"
     "return {1, tonumber(epoch)}\n";
 
+/* Epoch 0: whichever it is. */
 static const char release[] =
-    "if redis.call('GET', KEYS[1]) ~= ARGV[1] or\n"
-    "   redis.call('HGET', KEYS[3], 'epoch') ~= ARGV[2] then return 0 end\n"
+    "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end\n"
+    "if ARGV[2] ~= '0' and redis.call('HGET', KEYS[3], 'epoch') ~= ARGV[2] then return 0 end\n"
     "redis.call('DEL', KEYS[1], KEYS[2])\n"
     "redis.call('PUBLISH', KEYS[4], ARGV[3])\n"
     "return 1\n";
