@@ -1,5 +1,6 @@
 #include "cli/member_internal.h"
 
+#include "cli/footprint.h"
 #include "cli/notify.h"
 #include "cli/value.h"
 #include "guardian/fatal.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CLOSE_WAIT_MS = 2000 };
+enum { CLOSE_WAIT_MS = 2000, QUIET_MS = 500, QUIET_AGAIN_MS = 2000 };
 
 struct logger *member_logger(const struct options *options)
 {
@@ -112,6 +113,22 @@ static void tell_systemd(const struct baton_event *event)
     }
 }
 
+/* Not followers: they need their pages warm for the moment in which the leader dies. */
+static void on_quiet(uv_timer_t *timer)
+{
+    (void)timer;
+    footprint_shed();
+}
+
+static void watch_role(struct member *member, const struct baton_event *event)
+{
+    if (event->type == BATON_EVENT_ACQUIRED && member->has_timers) {
+        (void)uv_timer_start(&member->quiet, on_quiet, QUIET_MS, QUIET_AGAIN_MS);
+    } else if (event->type == BATON_EVENT_LOST && member->has_timers) {
+        (void)uv_timer_stop(&member->quiet);
+    }
+}
+
 /* The command acts first: it is what the milliseconds are saved for. */
 static void on_event(void *userdata, const struct baton_event *event)
 {
@@ -119,6 +136,7 @@ static void on_event(void *userdata, const struct baton_event *event)
     member->config.on_event(member->config.userdata, event);
     count_event(member, event);
     member_pass_watch(member, event);
+    watch_role(member, event);
     log_event(member, event);
     publish_event(member, event);
     tell_systemd(event);
@@ -178,6 +196,7 @@ static void start_timers(struct member *member)
     uint64_t interval_ms = (uint64_t)(notify_interval().ns / 1000000);
     (void)uv_timer_init(member->config.loop, &member->pass.timer);
     (void)uv_timer_init(member->config.loop, &member->watchdog);
+    (void)uv_timer_init(member->config.loop, &member->quiet);
     member->pass.timer.data = member;
     member->has_timers = true;
     if (interval_ms) {
@@ -247,6 +266,7 @@ static void on_provider_closed(void *userdata)
     if (member->has_timers) {
         uv_close((uv_handle_t *)&member->pass.timer, NULL);
         uv_close((uv_handle_t *)&member->watchdog, NULL);
+        uv_close((uv_handle_t *)&member->quiet, NULL);
         member->has_timers = false;
     }
     member->closed(member->closed_userdata);

@@ -27,6 +27,7 @@ struct member {
     struct http_server *http;
     struct pass pass;
     uv_timer_t watchdog;
+    uv_timer_t quiet; /* once it is over, the leader sheds pages */
     bool has_timers;
     bool is_cordoned;
     bool is_closing;

@@ -30,7 +30,8 @@ struct stream {
     char peer_name_wanted[256];
     char peer_address[96];
     bool is_loopback;
-    char read_space[READ_BYTES];
+    /* Never cleared: pages of it that no read has filled cost nothing, at birth or at death. */
+    char read_space[];
 };
 
 struct write_request {
@@ -41,11 +42,12 @@ struct write_request {
 
 static struct stream *stream_new(const struct stream_options *options)
 {
-    struct stream *stream = calloc(1, sizeof(*stream));
+    struct stream *stream = malloc(sizeof(*stream) + READ_BYTES);
 
     if (!stream) {
         return NULL;
     }
+    memset(stream, 0, sizeof(*stream));
     stream->options = *options;
     if (options->peer_name) {
         (void)snprintf(stream->peer_name_wanted, sizeof(stream->peer_name_wanted), "%s",
@@ -228,7 +230,7 @@ static void give_space(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
     struct stream *stream = handle->data;
     (void)suggested;
-    *ret = uv_buf_init(stream->read_space, sizeof(stream->read_space));
+    *ret = uv_buf_init(stream->read_space, READ_BYTES);
 }
 
 static void received(uv_stream_t *handle, ssize_t bytes, const uv_buf_t *buffer)
@@ -269,7 +271,8 @@ static void note_address(struct stream *stream)
         port = ntohs(v6->sin6_port);
         stream->is_loopback = IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
     }
-    (void)snprintf(stream->peer_address, sizeof(stream->peer_address), "%s:%d", host, port);
+    (void)snprintf(stream->peer_address, sizeof(stream->peer_address),
+                   address.ss_family == AF_INET6 ? "[%s]:%d" : "%s:%d", host, port);
 }
 
 static void tune(struct stream *stream)

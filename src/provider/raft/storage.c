@@ -11,6 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Of SQLite's log: some thirty votes between two checkpoints. */
+#define LOG_ROOM_TEXT "131072"
+enum { LOG_ROOM = 131072 };
+
 static const char schema[] =
     "CREATE TABLE identity (id INTEGER PRIMARY KEY CHECK (id = 1), cluster TEXT NOT NULL,"
     " node TEXT NOT NULL, incarnation INTEGER NOT NULL);"
@@ -153,8 +157,10 @@ static int lock_directory(struct storage *storage, const char *directory,
                          directory, text[0] ? text : "(unknown)");
     }
     (void)snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-    if (ftruncate(storage->lock_fd, 0) != 0 ||
-        pwrite(storage->lock_fd, text, strlen(text), 0) < 0) {
+    /* Never cut to nothing: ext4 would write a file that was out when the process ends, and whoever
+     * waits for that end would wait for the disk. */
+    if (pwrite(storage->lock_fd, text, strlen(text), 0) < 0 ||
+        ftruncate(storage->lock_fd, (off_t)strlen(text)) != 0) {
         return error_set(reterr, error_from_errno(errno), "%s: %s", path, strerror(errno));
     }
     return BATON_OK;
@@ -249,11 +255,35 @@ static int check_integrity(struct storage *storage, struct baton_error *reterr)
     return r;
 }
 
+static bool has_room(const struct storage *storage)
+{
+    char path[STORAGE_PATH_MAX + 8];
+    struct stat about;
+
+    (void)snprintf(path, sizeof(path), "%s-wal", storage->path);
+    return stat(path, &about) == 0 && about.st_size >= LOG_ROOM;
+}
+
+/* Gives SQLite's log its blocks at the start; a clean end removes it with them. A write that makes
+ * a file longer has the file system write twice, and somebody's vote waits for it. Only speed hangs
+ * on this: a disk that has no room for it may still have room for votes. */
+static void make_room(struct storage *storage)
+{
+    static const char fill[] = "DROP TABLE IF EXISTS room; CREATE TABLE room (x);"
+                               "INSERT INTO room VALUES (zeroblob(" LOG_ROOM_TEXT "));"
+                               "DROP TABLE room;";
+
+    if (!has_room(storage)) {
+        (void)sqlite3_exec(storage->db, fill, NULL, NULL, NULL);
+        (void)sqlite3_wal_checkpoint_v2(storage->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    }
+}
+
 static int open_database(struct storage *storage, const struct storage_identity *identity,
                          bool *ret_is_new, struct baton_error *reterr)
 {
-    static const char pragmas[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL;"
-                                  "PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON;";
+    static const char pragmas[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+                                  "PRAGMA cell_size_check=ON;";
     int r;
 
     if (sqlite3_open_v2(storage->path, &storage->db,
@@ -261,7 +291,11 @@ static int open_database(struct storage *storage, const struct storage_identity 
                         NULL) != SQLITE_OK) {
         return storage->db ? storage_error(storage, "opening it", reterr) : BATON_ENOMEM;
     }
-    r = check_header(storage, ret_is_new, reterr);
+    /* Before anything is read: then nothing is shared with other processes through a file. */
+    r = execute(storage, "PRAGMA locking_mode=EXCLUSIVE", "opening it", reterr);
+    if (r == BATON_OK) {
+        r = check_header(storage, ret_is_new, reterr);
+    }
     if (r == BATON_OK) {
         r = execute(storage, pragmas, "opening it", reterr);
     }
@@ -270,7 +304,11 @@ static int open_database(struct storage *storage, const struct storage_identity 
     } else if (r == BATON_OK) {
         r = check_integrity(storage, reterr);
     }
-    return r == BATON_OK ? prepare(storage, reterr) : r;
+    if (r == BATON_OK) {
+        make_room(storage);
+        r = prepare(storage, reterr);
+    }
+    return r;
 }
 
 int storage_open(struct storage **ret, const struct storage_identity *identity,
@@ -432,7 +470,7 @@ int storage_checkpoint(struct storage *storage, struct baton_error *reterr)
     if (storage->failed) {
         return BATON_OK; /* said already, by the write that failed */
     }
-    if (sqlite3_wal_checkpoint_v2(storage->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) !=
+    if (sqlite3_wal_checkpoint_v2(storage->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) !=
         SQLITE_OK) {
         storage->failed = true;
         return storage_error(storage, "checkpoint", reterr);
