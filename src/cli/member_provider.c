@@ -129,12 +129,7 @@ int member_provider_open(struct member *member, struct baton_error *reterr)
 
 void member_set_victims(struct member *member, const struct victims *victims)
 {
-#ifdef BATON_PROVIDER_RAFT
-    if (strcmp(member->provider->ops->scheme, "raft") == 0) {
-        raft_provider_set_victims(member->provider, victims);
+    if (member->provider->ops->set_victims) {
+        member->provider->ops->set_victims(member->provider, victims);
     }
-#else
-    (void)member;
-    (void)victims;
-#endif
 }

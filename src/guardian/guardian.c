@@ -50,7 +50,10 @@ struct guardian {
     int pidfd;
     int shared_fd;
     struct guardian_shared *shared;
-    struct link *link; /* NULL: none runs */
+    size_t shared_bytes;
+    struct words *words; /* in the shared memory; or NULL */
+    uint32_t next_slot;  /* where a free one is looked for first */
+    struct link *link;   /* NULL: none runs */
     uv_timer_t restart;
     unsigned restarts;
     struct guardian_message peers[GUARDIAN_PEERS_MAX]; /* address_bytes 0: not known yet */
@@ -76,8 +79,11 @@ static void warn(struct guardian *guardian, const struct baton_error *error)
 
 static void destroy(struct guardian *guardian)
 {
+    if (guardian->words != NULL) {
+        explicit_bzero(guardian->words->greeting, sizeof(guardian->words->greeting));
+    }
     if (guardian->shared != NULL) {
-        (void)munmap(guardian->shared, sizeof(*guardian->shared));
+        (void)munmap(guardian->shared, guardian->shared_bytes);
     }
     if (guardian->shared_fd >= 0) {
         (void)close(guardian->shared_fd);
@@ -306,12 +312,14 @@ static void lose_link(struct guardian *guardian, const char *reason)
 static int share(struct guardian *guardian, struct baton_error *reterr)
 {
     void *memory = MAP_FAILED;
+    uint32_t slots = guardian->options.words_slots;
 
+    guardian->shared_bytes = sizeof(*guardian->shared) + (slots > 0 ? words_bytes(slots) : 0);
     guardian->pidfd = pidfd_open(getpid(), 0);
     guardian->shared_fd = memfd_create("baton-lease", MFD_CLOEXEC);
     if (guardian->pidfd >= 0 && guardian->shared_fd >= 0 &&
-        ftruncate(guardian->shared_fd, sizeof(*guardian->shared)) == 0) {
-        memory = mmap(NULL, sizeof(*guardian->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
+        ftruncate(guardian->shared_fd, (off_t)guardian->shared_bytes) == 0) {
+        memory = mmap(NULL, guardian->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                       guardian->shared_fd, 0);
     }
     if (memory == MAP_FAILED) {
@@ -319,8 +327,9 @@ static int share(struct guardian *guardian, struct baton_error *reterr)
                          strerror(errno));
     }
     guardian->shared = memory;
+    guardian->words = slots > 0 ? (struct words *)(guardian->shared + 1) : NULL;
     /* A child must not be able to prolong its parent's lease. */
-    if (madvise(memory, sizeof(*guardian->shared), MADV_DONTFORK) != 0) {
+    if (madvise(memory, guardian->shared_bytes, MADV_DONTFORK) != 0) {
         return error_set(reterr, BATON_EIO,
                          "guardian: the shared page cannot be kept from "
                          "children: %s",
@@ -485,6 +494,79 @@ void guardian_publish(struct guardian *guardian, instant end)
      * be woken. */
     if (guardian->options.kills_outliving && end_ns > 0 && (old_ns == 0 || end_ns < old_ns)) {
         tell_type(guardian, GUARDIAN_LEASE);
+    }
+}
+
+/* ---- Last words ------------------------------------------------------------------------------ */
+
+static int fill_words(struct words *ret, const struct guardian_words *words,
+                      struct baton_error *reterr)
+{
+    char host[RESOLVE_HOST_MAX];
+    int port;
+    int r = resolve_split(words->address, host, &port, reterr);
+
+    if (r != 0) {
+        return r;
+    }
+    if (!resolve_numeric(host, port, &ret->address, &ret->address_bytes)) {
+        return error_set(reterr, BATON_EINVAL, "guardian: address %s is no number", words->address);
+    }
+    if (words->greeting_bytes > sizeof(ret->greeting) ||
+        !words_set_text(&ret->lease, words->lease, words->lease_count) ||
+        !words_set_text(&ret->seat, words->seat, words->seat_count)) {
+        return error_set(reterr, BATON_ETOOBIG, "guardian: what it shall say is too long");
+    }
+    memcpy(ret->greeting, words->greeting, words->greeting_bytes);
+    ret->greeting_bytes = (uint32_t)words->greeting_bytes;
+    return 0;
+}
+
+int guardian_set_words(struct guardian *guardian, const struct guardian_words *words,
+                       struct baton_error *reterr)
+{
+    int r = 0;
+
+    if (guardian->words != NULL) {
+        atomic_store(&guardian->words->is_whole, 0);
+        r = words != NULL ? fill_words(guardian->words, words, reterr) : 0;
+        atomic_store(&guardian->words->is_whole, words != NULL && r == 0 ? 1 : 0);
+    }
+    return r;
+}
+
+int guardian_open_slot(struct guardian *guardian, const char *name)
+{
+    uint32_t count = guardian->words != NULL ? guardian->options.words_slots : 0;
+
+    for (uint32_t tried = 0; tried < count && strlen(name) < WORDS_NAME_MAX; tried++) {
+        uint32_t at = guardian->next_slot++ % count;
+        struct words_slot *slot = &guardian->words->slots[at];
+
+        if (atomic_load(&slot->is_used) == 0) {
+            memcpy(slot->name, name, strlen(name) + 1);
+            if (at >= atomic_load(&guardian->words->slot_count)) {
+                atomic_store(&guardian->words->slot_count, at + 1);
+            }
+            atomic_store(&slot->is_used, 1);
+            return (int)at;
+        }
+    }
+    return GUARDIAN_NO_SLOT;
+}
+
+void guardian_close_slot(struct guardian *guardian, int slot)
+{
+    if (slot != GUARDIAN_NO_SLOT) {
+        atomic_store(&guardian->words->slots[slot].is_used, 0);
+        atomic_store(&guardian->words->slots[slot].epoch, 0);
+    }
+}
+
+void guardian_set_epoch(struct guardian *guardian, int slot, uint64_t epoch)
+{
+    if (slot != GUARDIAN_NO_SLOT) {
+        atomic_store(&guardian->words->slots[slot].epoch, epoch);
     }
 }
 

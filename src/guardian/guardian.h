@@ -35,6 +35,7 @@ struct guardian_options {
     /* Kills this process when the instant told by guardian_publish comes without a later one, so
      * that a hung leader cannot wake up and act. */
     bool kills_outliving;
+    uint32_t words_slots;           /* how many leases last words may be said of; 0: none */
     const char *program;            /* path of baton-guardian; NULL: see guardian_find */
     guardian_warning_cb on_warning; /* or NULL */
     void *userdata;
@@ -65,6 +66,31 @@ void guardian_set_victims(struct guardian *guardian, const struct victims *victi
 /* Leads until `end`; at or before 0: does not lead. Only kills_outliving looks at it. Whoever lets
  * a program act under the lease tells the instant at which that program must be dead. */
 void guardian_publish(struct guardian *guardian, instant end);
+
+/* ---- Last words (guardian/words.h) ----------------------------------------------------------- */
+
+struct guardian_words {
+    const char *address; /* "HOST:PORT", numeric, of the server */
+    const void *greeting;
+    size_t greeting_bytes;
+    const char *const *lease; /* the request for a lease that is held: its words */
+    size_t lease_count;
+    const char *const *seat; /* the request for each slot in use */
+    size_t seat_count;
+};
+
+/* From now on these are said; NULL: nothing. All is copied. BATON_EINVAL: the address is no
+ * number; BATON_ETOOBIG. */
+int guardian_set_words(struct guardian *guardian, const struct guardian_words *words,
+                       struct baton_error *reterr);
+enum { GUARDIAN_NO_SLOT = -1 };
+
+/* A slot comes into use under a name. GUARDIAN_NO_SLOT: all are taken, the name is too long, or
+ * nothing is to be said of any; the other functions allow it, and do nothing. */
+int guardian_open_slot(struct guardian *guardian, const char *name);
+void guardian_close_slot(struct guardian *guardian, int slot);
+/* It holds a lease of this epoch; 0: none. */
+void guardian_set_epoch(struct guardian *guardian, int slot, uint64_t epoch);
 
 /* From now on a fatal signal of this process (guardian/fatal.h, which must be installed) calls
  * void_lease(lease) and announces the crash. At most once for each guardian. BATON_ETOOBIG: too

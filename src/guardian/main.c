@@ -10,6 +10,7 @@
  */
 #include "guardian/courier.h"
 #include "guardian/protocol.h"
+#include "guardian/teller.h"
 #include "guardian/victims.h"
 
 #include "base/clock.h"
@@ -24,10 +25,12 @@
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 enum {
+    ASIDE_MS = 50,
     VICTIMS_LIMIT_MS = 5000, /* who is not dead by then may live: nothing is certified */
     EXIT_USAGE = 2,
 };
@@ -50,7 +53,8 @@ struct guardian {
     struct certificate certificate;
     struct victims victims;
     struct courier courier;
-    struct guardian_shared *shared;
+    struct teller teller;
+    const struct guardian_shared *shared;
 };
 
 static void add_peer(struct courier *courier, const struct guardian_message *message)
@@ -98,6 +102,12 @@ static void take_message(struct guardian *guardian, const struct guardian_messag
     }
 }
 
+static void connect_early(struct guardian *guardian)
+{
+    courier_connect(&guardian->courier, atomic_load(&guardian->shared->heir));
+    teller_connect(&guardian->teller);
+}
+
 /* Reads all that is there. The end of the socket without a farewell proves nothing: the parent may
  * live; but connections are worth having from now on. */
 static void drain_socket(struct guardian *guardian)
@@ -113,9 +123,15 @@ static void drain_socket(struct guardian *guardian)
             return;
         } else if (bytes <= 0) {
             guardian->is_socket_open = false;
-            courier_connect(&guardian->courier, atomic_load(&guardian->shared->heir));
+            connect_early(guardian);
         }
     }
+}
+
+/* An end is work for the kernel, on a processor that the peers have better use for just now. */
+static void stand_aside(void)
+{
+    (void)poll(NULL, 0, ASIDE_MS);
 }
 
 /* First make it true, then say it. */
@@ -124,11 +140,13 @@ static void certify(struct guardian *guardian)
     if (!guardian->is_configured) {
         return;
     }
-    courier_connect(&guardian->courier, atomic_load(&guardian->shared->heir));
+    connect_early(guardian);
     if (victims_kill(&guardian->victims, VICTIMS_LIMIT_MS)) {
         guardian->certificate.heir = atomic_load(&guardian->shared->heir);
         courier_deliver(&guardian->courier, &guardian->certificate);
+        teller_deliver(&guardian->teller);
         victims_remove_cgroup(&guardian->victims); /* its maker can no longer tidy up */
+        stand_aside();
     }
 }
 
@@ -233,6 +251,30 @@ static void harden(void)
     }
 }
 
+static bool map_shared(struct guardian *guardian)
+{
+    struct stat about;
+    void *memory;
+
+    if (fstat(GUARDIAN_FD_SHARED, &about) != 0 ||
+        about.st_size < (off_t)sizeof(*guardian->shared)) {
+        return false;
+    }
+    memory = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, GUARDIAN_FD_SHARED, 0);
+    if (memory == MAP_FAILED) {
+        return false;
+    }
+    guardian->shared = memory;
+    guardian->teller.fd = -1;
+    if ((size_t)about.st_size >= sizeof(*guardian->shared) + words_bytes(0)) {
+        guardian->teller.words = (const struct words *)(guardian->shared + 1);
+        guardian->teller.slots_max =
+            (uint32_t)(((size_t)about.st_size - sizeof(*guardian->shared) - words_bytes(0)) /
+                       sizeof(struct words_slot));
+    }
+    return true;
+}
+
 static bool greet(void)
 {
     struct guardian_message hello = {
@@ -249,9 +291,7 @@ int main(int argc, char **argv)
         (void)fputs(usage, is_help ? stdout : stderr);
         return is_help ? EXIT_SUCCESS : EXIT_USAGE;
     }
-    guardian.shared =
-        mmap(NULL, sizeof(*guardian.shared), PROT_READ, MAP_SHARED, GUARDIAN_FD_SHARED, 0);
-    if (guardian.shared == MAP_FAILED) {
+    if (!map_shared(&guardian)) {
         return EXIT_USAGE; /* not started by the library */
     }
     if (!detach()) {

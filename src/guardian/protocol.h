@@ -12,6 +12,7 @@
 
 #include "guardian/certificate.h"
 #include "guardian/victims.h"
+#include "guardian/words.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -52,10 +53,11 @@ struct guardian_message {
     };
 };
 
-/* In a memfd that both map; a child that the parent forks does not have it. */
+/* In a memfd that both map; a child that the parent forks does not have it. Last words follow, if
+ * there are any: as many as the memfd is long. */
 struct guardian_shared {
-    _Atomic int64_t end_ns; /* CLOCK_BOOTTIME; 0: does not lead */
-    _Atomic uint64_t heir;  /* 0: nobody in particular */
+    _Alignas(64) _Atomic int64_t end_ns; /* CLOCK_BOOTTIME; 0: does not lead */
+    _Atomic uint64_t heir;               /* 0: nobody in particular */
 };
 
 #endif

@@ -117,3 +117,29 @@ void provider_mask_url(const char *url, char *ret, size_t ret_bytes)
         query += 1 + length;
     }
 }
+
+bool provider_option_flag(const struct provider_config *config, const char *key, bool *ret,
+                          struct baton_error *reterr)
+{
+    static const char *const yes[] = {"on", "yes", "true", "1", ""};
+    static const char *const no[] = {"off", "no", "false", "0"};
+    char space[64];
+    const char *text = provider_option(config, key, space, sizeof(space));
+
+    for (size_t i = 0; text && i < sizeof(yes) / sizeof(yes[0]); i++) {
+        if (strcmp(text, yes[i]) == 0) {
+            *ret = true;
+            return true;
+        }
+    }
+    for (size_t i = 0; text && i < sizeof(no) / sizeof(no[0]); i++) {
+        if (strcmp(text, no[i]) == 0) {
+            *ret = false;
+            return true;
+        }
+    }
+    if (text) {
+        (void)error_set(reterr, BATON_EINVAL, "%s \"%s\": must be on or off", key, text);
+    }
+    return !text;
+}

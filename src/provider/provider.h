@@ -86,6 +86,8 @@ enum {
     PROVIDER_VALUE_MAX = 1024 * 1024 /* bytes of a value or message; more is BATON_ETOOBIG */
 };
 
+struct victims; /* guardian/victims.h */
+
 struct provider_ops {
     const char *scheme;  /* of the URL, without ":" */
     const char *summary; /* one line for --help */
@@ -142,6 +144,10 @@ struct provider_ops {
     int (*watch)(struct provider *provider, const char *prefix, provider_values_cb on_change,
                  void *userdata, struct baton_error *reterr);
     void (*unwatch)(struct provider *provider, const char *prefix, void *userdata);
+
+    /* Who acts for this process, and is killed before anybody hears that it died; all of them, each
+     * time; NULL: nobody. Copied. The function is NULL where nobody is told. */
+    void (*set_victims)(struct provider *provider, const struct victims *victims);
 };
 
 /* The providers there are, ending with NULL. */
@@ -155,6 +161,11 @@ int provider_open(struct provider **ret, const struct provider_config *config,
  * `space`. NULL: not given. BATON_ETOOBIG as NULL with *reterr set. */
 const char *provider_option(const struct provider_config *config, const char *key, char *space,
                             size_t space_bytes);
+
+/* The same as on or off (yes, no, true, false, 1, 0; a name alone is on). Not given: *ret stays.
+ * False: it is neither; *reterr (BATON_EINVAL) says so. */
+bool provider_option_flag(const struct provider_config *config, const char *key, bool *ret,
+                          struct baton_error *reterr);
 
 /* A URL with user info and secret options masked, for people and logs. */
 void provider_mask_url(const char *url, char *ret, size_t ret_bytes);

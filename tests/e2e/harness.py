@@ -41,6 +41,14 @@ def until(condition, what):
     raise AssertionError("not in %d s: %s" % (DEADLINE_S, what))
 
 
+def is_alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
@@ -129,6 +137,37 @@ class ClusterTest(unittest.TestCase):
         cluster = Cluster(count, *flags, **more)
         self.addCleanup(cluster.close)
         return cluster
+
+
+class ProgramTest(ClusterTest):
+    """A test whose nodes run a program where they lead."""
+
+    def start(self, cluster, name, flags, *command):
+        log = open(os.path.join(cluster.dir, name + ".log"), "ab")
+        process = subprocess.Popen([BATON, "run", *cluster.arguments(name), *flags, "--",
+                                    *command], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                   env=clean_environment(), start_new_session=True)
+        log.close()
+        cluster.processes[name] = process
+        return process
+
+    def pids(self, cluster):
+        """{node: pid} of the programs that have started and are alive."""
+        found = {}
+        for name in cluster.names:
+            path = os.path.join(cluster.dir, name + ".pid")
+            try:
+                with open(path, encoding="utf-8") as file:
+                    pid = int(file.read().strip() or 0)
+            except FileNotFoundError:
+                continue
+            if pid and is_alive(pid):
+                found[name] = pid
+        return found
+
+    def script(self, cluster, rest="exec sleep 1000"):
+        return "echo $$ >%s/$BATON_NODE.pid.new && mv %s/$BATON_NODE.pid.new " \
+               "%s/$BATON_NODE.pid; %s" % (cluster.dir, cluster.dir, cluster.dir, rest)
 
 
 def main():

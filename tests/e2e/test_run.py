@@ -4,48 +4,13 @@ import signal
 import subprocess
 import unittest
 
-from harness import BATON, ClusterTest, baton, clean_environment, main, until
+from harness import BATON, ProgramTest, baton, clean_environment, is_alive, main, until
 
 
-def is_alive(pid):
-    try:
-        with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-class Running(ClusterTest):
+class Running(ProgramTest):
     def run_alone(self, *words):
         one = self.cluster(1)
         return baton("run", *one.arguments("a"), *words)
-
-    def start(self, cluster, name, flags, *command):
-        log = open(os.path.join(cluster.dir, name + ".log"), "ab")
-        process = subprocess.Popen([BATON, "run", *cluster.arguments(name), *flags, "--",
-                                    *command], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                                   env=clean_environment(), start_new_session=True)
-        log.close()
-        cluster.processes[name] = process
-        return process
-
-    def pids(self, cluster):
-        """{node: pid} of the programs that have started and are alive."""
-        found = {}
-        for name in cluster.names:
-            path = os.path.join(cluster.dir, name + ".pid")
-            try:
-                with open(path, encoding="utf-8") as file:
-                    pid = int(file.read().strip() or 0)
-            except FileNotFoundError:
-                continue
-            if pid and is_alive(pid):
-                found[name] = pid
-        return found
-
-    def script(self, cluster, rest="exec sleep 1000"):
-        return "echo $$ >%s/$BATON_NODE.pid.new && mv %s/$BATON_NODE.pid.new " \
-               "%s/$BATON_NODE.pid; %s" % (cluster.dir, cluster.dir, cluster.dir, rest)
 
     def test_the_program_knows_epoch_election_and_node(self):
         done = self.run_alone("--", "sh", "-c", "echo $BATON_NODE $BATON_ELECTION $BATON_EPOCH")
@@ -139,7 +104,7 @@ class Running(ClusterTest):
         self.assertEqual(processes[old].wait(timeout=60), 75, three.log(old))
 
 
-class Once(ClusterTest):
+class Once(ProgramTest):
     def test_a_provider_without_shared_state_is_refused(self):
         done = baton("once", "schema", "--provider", "memory:", "--", "true")
         self.assertEqual(done.returncode, 1, done.stderr)

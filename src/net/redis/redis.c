@@ -550,6 +550,11 @@ void redis_close(struct redis *redis, void (*closed)(void *userdata), void *user
     uv_close((uv_handle_t *)&redis->flush, on_handle_closed);
 }
 
+const char *redis_peer_address(const struct redis *redis)
+{
+    return redis->stream ? stream_peer_address(redis->stream) : "";
+}
+
 bool redis_is_up(const struct redis *redis)
 {
     return redis->state == UP;

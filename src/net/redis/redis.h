@@ -84,6 +84,11 @@ int redis_open(struct redis **ret, const struct redis_options *options, struct b
 /* Commands under way are answered with NULL first. */
 void redis_close(struct redis *redis, void (*closed)(void *userdata), void *userdata);
 bool redis_is_up(const struct redis *redis);
+/* "HOST:PORT" in numbers of the server it is connected to; "" if to none. Its memory. */
+const char *redis_peer_address(const struct redis *redis);
+/* AUTH and SELECT as bytes for somebody else's connection; free() them, they hold the password.
+ * NULL and 0 bytes: there is nothing to say. BATON_ENOMEM. */
+int redis_greeting(const struct redis_address *address, char **ret, size_t *ret_bytes);
 
 /* reply NULL: no answer came, and whether the command was carried out is not known. Borrowed during
  * the call. sent: when the command was handed over, by base/clock.h. */

@@ -220,6 +220,7 @@ void ward_follow_membership(struct node *node);
 void ward_publish(struct node *node, const struct raft_lease *lease);
 void ward_set_heir(struct node *node, raft_id heir);
 void ward_end(struct node *node);
+void ward_set_victims(struct provider *provider, const struct victims *victims);
 
 /* event.c */
 void event_take(struct node *node, const struct raft_event *event);

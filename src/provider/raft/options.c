@@ -64,26 +64,6 @@ static int parse_span(const char *what, const char *text, span *ret, struct bato
                      text);
 }
 
-static int parse_bool(const char *what, const char *text, bool *ret, struct baton_error *reterr)
-{
-    static const char *const yes[] = {"on", "yes", "true", "1", ""};
-    static const char *const no[] = {"off", "no", "false", "0"};
-
-    for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
-        if (strcmp(text, yes[i]) == 0) {
-            *ret = true;
-            return BATON_OK;
-        }
-    }
-    for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++) {
-        if (strcmp(text, no[i]) == 0) {
-            *ret = false;
-            return BATON_OK;
-        }
-    }
-    return error_set(reterr, BATON_EINVAL, "%s \"%s\": must be on or off", what, text);
-}
-
 static int check_name(const char *what, const char *name, struct baton_error *reterr)
 {
     size_t length = strlen(name);
@@ -336,9 +316,7 @@ static int take_u32(const struct provider_config *config, const char *key, uint3
 static int take_bool(const struct provider_config *config, const char *key, bool *ret,
                      struct baton_error *reterr)
 {
-    char space[64];
-    const char *given = provider_option(config, key, space, sizeof(space));
-    return given ? parse_bool(key, given, ret, reterr) : BATON_OK;
+    return provider_option_flag(config, key, ret, reterr) ? BATON_OK : BATON_EINVAL;
 }
 
 static int take_settings(struct raft_options *options, const struct provider_config *config,

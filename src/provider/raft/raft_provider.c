@@ -445,4 +445,5 @@ const struct provider_ops raft_provider_ops = {
     .put = state_put,
     .watch = state_watch,
     .unwatch = state_unwatch,
+    .set_victims = ward_set_victims,
 };

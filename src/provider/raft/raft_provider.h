@@ -3,7 +3,6 @@
 #ifndef PROVIDER_RAFT_RAFT_PROVIDER_H
 #define PROVIDER_RAFT_RAFT_PROVIDER_H
 
-#include "guardian/victims.h"
 #include "provider/provider.h"
 
 #include <jansson.h>
@@ -16,10 +15,6 @@ json_t *raft_provider_status(struct provider *provider);
 /* For tests and the demo: as if every cable were pulled, without root. Connections stay, nothing
  * is sent or heard on them. */
 void raft_provider_isolate(struct provider *provider, bool on);
-
-/* Processes that act for this node: its guardian kills them before it certifies this node's death.
- * Copied; NULL: nobody. To be said again whenever they change. */
-void raft_provider_set_victims(struct provider *provider, const struct victims *victims);
 
 /* The port it listens on, when the URL said 0. */
 int raft_provider_port(struct provider *provider);

@@ -85,7 +85,7 @@ void ward_set_heir(struct node *node, raft_id heir)
     }
 }
 
-void raft_provider_set_victims(struct provider *provider, const struct victims *victims)
+void ward_set_victims(struct provider *provider, const struct victims *victims)
 {
     struct node *node = (struct node *)provider;
 

@@ -13,6 +13,8 @@
 enum { ID_MAX = 40, KEY_NAMES = 9, KEY_MAX = BATON_NAME_MAX + 32 };
 
 struct client;
+struct guardian;
+struct victims;
 
 /* One of the registry, as it was last read. */
 struct entry {
@@ -36,6 +38,7 @@ struct seat {
     char *metadata;
     struct lease lease;
     struct lease_update update;
+    int slot;             /* of the guardian's last words */
     uv_timer_t timer;     /* the lease core's deadline */
     uv_timer_t heartbeat; /* the registry's */
     bool eligible;
@@ -82,6 +85,9 @@ struct client {
     struct redis *told;
     struct redis_script scripts[SCRIPT_COUNT];
     struct redis_identity identity;
+    struct guardian *guardian; /* or NULL */
+    bool wants_guardian;
+    bool kills_outliving;                  /* it ends a process that outlives its lease */
     char trouble[BATON_ERROR_MESSAGE_MAX]; /* told, and not over yet */
     uv_timer_t upkeep; /* of watches: lifetimes that are over are told by nobody */
     struct seat *seats;
@@ -132,6 +138,15 @@ const struct entry *registry_find(const struct seat *seat, const char *id_or_nam
 void registry_describe(const struct seat *seat, const char *id, struct baton_member *ret);
 int registry_members(struct provider_election *election, provider_members_cb done, void *userdata,
                      struct baton_error *reterr);
+
+/* ward.c */
+void redis_ward_begin(struct client *client);
+void redis_ward_connected(struct client *client);
+void redis_ward_end(struct client *client);
+void redis_ward_seat_begin(struct seat *seat);
+void redis_ward_seat_end(struct seat *seat);
+void redis_ward_publish(struct seat *seat, const struct lease_update *update);
+void redis_ward_set_victims(struct provider *provider, const struct victims *victims);
 
 /* state.c */
 int redis_state_get(struct provider *provider, const char *key, provider_values_cb done,

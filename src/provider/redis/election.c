@@ -261,6 +261,7 @@ static void rearm(struct seat *seat, instant deadline)
 
 static void publish(struct seat *seat, const struct lease_update *update)
 {
+    redis_ward_publish(seat, update);
     if (!seat->cell) {
         return;
     }
@@ -439,6 +440,7 @@ int seat_campaign(struct provider_election **ret, struct provider *provider,
     client->open_handles++;
     seat->next = client->seats;
     client->seats = seat;
+    redis_ward_seat_begin(seat);
     registry_begin(seat);
     if (redis_subscribe(client->told, seat->wake) != BATON_OK) {
         seat_leave(&seat->base);
@@ -497,6 +499,7 @@ void seat_end(struct seat *seat)
         seat->is_leaving = true;
         step(seat, &leave);
         registry_leave(seat);
+        redis_ward_seat_end(seat);
         redis_unsubscribe(seat->client->told, seat->wake);
         seat->cell = NULL;
         seat_tell(seat, &stopped);

@@ -50,6 +50,7 @@ static void on_up(void *userdata, const struct redis_identity *identity)
     client->identity = *identity;
     client->trouble[0] = '\0';
     client_enter(client);
+    redis_ward_connected(client);
     for (struct seat *seat = client->seats; seat; seat = seat->next) {
         seat_connection(seat, true);
     }
@@ -161,6 +162,11 @@ static int take_settings(struct client *client, const struct provider_config *co
 
     lease_settings_default(settings);
     client->process_lifetime = SPAN_S(45);
+    client->wants_guardian = true;
+    if (!provider_option_flag(config, "guardian", &client->wants_guardian, reterr) ||
+        !provider_option_flag(config, "kill-outliving", &client->kills_outliving, reterr)) {
+        return BATON_EINVAL;
+    }
     for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
         int r = take_span(config, spans[i].key, spans[i].ret, reterr);
         if (r != BATON_OK) {
@@ -273,6 +279,7 @@ static int redis_provider_open(struct provider **ret, const struct provider_conf
     (void)uv_timer_init(client->loop, &client->upkeep);
     client->upkeep.data = client;
     client->open_handles = 1;
+    redis_ward_begin(client);
     r = connect_both(client, reterr);
     if (r != BATON_OK) {
         client->base.ops->close(&client->base, NULL, NULL);
@@ -332,6 +339,7 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
         seat_end(seat);
     }
     client_exit(client);
+    redis_ward_end(client);
     if (client->commands) {
         client->open_handles++;
         redis_close(client->commands, on_part_closed, client);
@@ -364,4 +372,5 @@ const struct provider_ops redis_provider_ops = {
     .put = redis_state_put,
     .watch = redis_state_watch,
     .unwatch = redis_state_unwatch,
+    .set_victims = redis_ward_set_victims,
 };

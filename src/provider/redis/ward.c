@@ -1,0 +1,155 @@
+/* This process as the ward of its guardian: what that one says to the server when we are dead, so
+ * that no lease of ours has to run out. */
+#include "guardian/guardian.h"
+#include "guardian/words.h"
+#include "provider/redis/client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void on_warning(void *userdata, const struct baton_error *error)
+{
+    struct client *client = userdata;
+
+    log_warning(client->logger, "guardian", LOG_STR("problem", error->message));
+}
+
+/* Without a guardian everything works, but a crash costs the rest of the lease: so a failure is a
+ * warning. */
+void redis_ward_begin(struct client *client)
+{
+    struct guardian_options options = {.loop = client->loop,
+                                       .kills_outliving = client->kills_outliving,
+                                       .words_slots = WORDS_SLOTS_MAX,
+                                       .on_warning = on_warning,
+                                       .userdata = client};
+    struct baton_error error;
+
+    if (!client->wants_guardian) {
+        return;
+    }
+    if (guardian_start(&client->guardian, &options, &error) != BATON_OK) {
+        client->guardian = NULL;
+        log_warning(client->logger, "no-guardian", LOG_STR("reason", error.message));
+    }
+}
+
+/* To whom, and in which words: the scripts are known to the server by now. */
+void redis_ward_connected(struct client *client)
+{
+    const char *lease[] = {"EVALSHA",
+                           client->scripts[SCRIPT_RELEASE].sha,
+                           "4",
+                           "\1:master",
+                           "\1:heartbeat",
+                           "\1:epoch",
+                           "\1:wake",
+                           client->id,
+                           "\2",
+                           NULL};
+    const char *seat[] = {"EVALSHA",
+                          client->scripts[SCRIPT_LEAVE].sha,
+                          "5",
+                          "\1:processes",
+                          "\1:processes:expiry",
+                          "\1:channels",
+                          "\1:wake",
+                          "\1:slaves",
+                          client->id};
+    char notice[ID_MAX + 16];
+    char *greeting = NULL;
+    size_t bytes = 0;
+    struct baton_error error;
+
+    if (!client->guardian) {
+        return;
+    }
+    (void)snprintf(notice, sizeof(notice), "released %s ", client->id);
+    lease[9] = notice;
+    struct guardian_words words = {
+        .address = redis_peer_address(client->commands),
+        .lease = lease,
+        .lease_count = sizeof(lease) / sizeof(lease[0]),
+        .seat = seat,
+        .seat_count = sizeof(seat) / sizeof(seat[0]),
+    };
+    int r = redis_greeting(&client->address, &greeting, &bytes);
+    if (r == BATON_OK) {
+        words.greeting = greeting;
+        words.greeting_bytes = bytes;
+        r = guardian_set_words(client->guardian, &words, &error);
+        explicit_bzero(greeting, bytes);
+    } else {
+        (void)error_set(&error, r, "out of memory");
+    }
+    free(greeting);
+    if (r != BATON_OK) {
+        log_warning(client->logger, "guardian", LOG_STR("problem", error.message));
+    }
+}
+
+void redis_ward_seat_begin(struct seat *seat)
+{
+    seat->slot = seat->client->guardian ? guardian_open_slot(seat->client->guardian, seat->name)
+                                        : GUARDIAN_NO_SLOT;
+}
+
+void redis_ward_seat_end(struct seat *seat)
+{
+    if (seat->client->guardian) {
+        guardian_close_slot(seat->client->guardian, seat->slot);
+    }
+    seat->slot = GUARDIAN_NO_SLOT;
+}
+
+/* Who is to be killed when the first of several leases is over: only asked for with one. */
+static instant first_end(const struct client *client)
+{
+    instant end = INSTANT_NEVER;
+
+    for (const struct seat *seat = client->seats; seat; seat = seat->next) {
+        if (seat->update.held) {
+            end = instant_min(end, seat->update.end);
+        }
+    }
+    return end.ns == INSTANT_NEVER.ns ? (instant){0} : end;
+}
+
+void redis_ward_publish(struct seat *seat, const struct lease_update *update)
+{
+    struct client *client = seat->client;
+
+    if (!client->guardian) {
+        return;
+    }
+    guardian_set_epoch(client->guardian, seat->slot, update->held ? update->epoch : 0);
+    if (client->kills_outliving) {
+        guardian_publish(client->guardian, first_end(client));
+    }
+}
+
+void redis_ward_set_victims(struct provider *provider, const struct victims *victims)
+{
+    struct client *client = (struct client *)provider;
+
+    if (client->guardian) {
+        guardian_set_victims(client->guardian, victims);
+    }
+}
+
+static void on_stopped(void *userdata)
+{
+    client_release(userdata);
+}
+
+void redis_ward_end(struct client *client)
+{
+    struct guardian *guardian = client->guardian;
+
+    if (guardian) {
+        client->guardian = NULL;
+        client->open_handles++;
+        guardian_stop(guardian, on_stopped, client);
+    }
+}

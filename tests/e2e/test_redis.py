@@ -1,0 +1,94 @@
+"""Nodes on a real Redis server: a crash costs no lease, since a guardian gives it back."""
+import signal
+import subprocess
+
+from harness import Cluster, ProgramTest, free_ports, is_alive, main, until
+
+LEASE = "600s"  # nobody waits for that: a lease that moves was given back
+BEAT = "5s"
+
+
+class RedisCluster(Cluster):
+    """Nodes of one election on one server."""
+
+    def __init__(self, count, port, options=""):
+        super().__init__(count)
+        self.url = "redis://:pa%%20ss@127.0.0.1:%d/3?lease=%s&heartbeat-interval=%s&%s" % (
+            port, LEASE, BEAT, options)
+
+    def arguments(self, name):
+        return ["--node", name, "--data", self.data(name), "--provider", self.url]
+
+
+class OnRedis(ProgramTest):
+    def setUp(self):
+        self.port = free_ports(1)[0]
+        self.server = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+             "--appendonly", "no", "--requirepass", "pa ss"], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL)
+        self.addCleanup(self.end_server)
+        until(lambda: self.ask("PING") == "PONG", "an answer of redis-server")
+        # A server that has just begun could have forgotten a lease: it is older than any here.
+        self.ask("HSET", "default:epoch", "server", self.run_id(), "since", "0")
+
+    def end_server(self):
+        self.server.kill()
+        self.server.wait()
+
+    def ask(self, *words):
+        done = subprocess.run(["redis-cli", "-p", str(self.port), "-n", "3", "-a", "pa ss",
+                               "--no-auth-warning", *words], stdout=subprocess.PIPE,
+                              universal_newlines=True, timeout=30, check=False)
+        return done.stdout.strip()
+
+    def run_id(self):
+        lines = self.ask("INFO", "server").splitlines()
+        return next(line[7:] for line in lines if line.startswith("run_id:"))
+
+    def cluster(self, count, options=""):
+        cluster = RedisCluster(count, self.port, options)
+        self.addCleanup(cluster.close)
+        return cluster
+
+    def test_a_killed_leader_is_followed_at_once_and_leaves_the_registry(self):
+        three = self.cluster(3)
+        three.start_all()
+        first = three.wait_leader()
+        epoch = three.status(first)["epoch"]
+        until(lambda: self.ask("HLEN", "default:processes") == "3", "three in the registry")
+        three.kill(first)
+        second = three.wait_leader([name for name in three.names if name != first])
+        self.assertGreater(three.status(second)["epoch"], epoch)
+        until(lambda: self.ask("HLEN", "default:processes") == "2", "the dead one's entry gone")
+        self.assertNotIn("pa ss", three.log(first) + three.log(second))
+
+    def test_without_a_guardian_the_lease_is_waited_for(self):
+        two = self.cluster(2, "guardian=off")
+        two.start_all()
+        first = two.wait_leader()
+        holder = self.ask("GET", "default:master")
+        two.kill(first)
+        until(lambda: "leader" in two.log(first), "its log")
+        self.assertEqual(self.ask("GET", "default:master"), holder)
+
+    def test_whoever_acts_for_the_dead_is_dead_before_another_acts(self):
+        two = self.cluster(2)
+        for name in two.names:
+            self.start(two, name, [], "sh", "-c", self.script(two))
+        (first, pid), = until(lambda: self.pids(two), "one program runs").items()
+        two.kill(first)
+        until(lambda: [name for name in self.pids(two) if name != first], "it runs elsewhere")
+        self.assertFalse(is_alive(pid))
+
+    def test_a_hung_leader_is_killed_where_asked(self):
+        short = self.cluster(2, "kill-outliving=on")
+        short.url = short.url.replace(LEASE, "1s").replace(BEAT, "300ms")
+        short.start_all()
+        first = short.wait_leader()
+        short.signal(first, signal.SIGSTOP)
+        self.assertEqual(short.processes[first].wait(60), -signal.SIGKILL)
+        short.wait_leader([name for name in short.names if name != first])
+
+
+main()
