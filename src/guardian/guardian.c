@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -499,18 +500,33 @@ void guardian_publish(struct guardian *guardian, instant end)
 
 /* ---- Last words ------------------------------------------------------------------------------ */
 
-static int fill_words(struct words *ret, const struct guardian_words *words,
-                      struct baton_error *reterr)
+static int fill_address(struct words *ret, const char *address, struct baton_error *reterr)
 {
     char host[RESOLVE_HOST_MAX];
     int port;
-    int r = resolve_split(words->address, host, &port, reterr);
+    int r;
+
+    if (address[0] == '/') { /* a Unix socket: who had it open knows that it is not too long */
+        struct sockaddr_un place = {.sun_family = AF_UNIX};
+        (void)snprintf(place.sun_path, sizeof(place.sun_path), "%s", address);
+        memcpy(&ret->address, &place, sizeof(place));
+        ret->address_bytes = sizeof(place);
+        return 0;
+    }
+    r = resolve_split(address, host, &port, reterr);
+    if (r == 0 && !resolve_numeric(host, port, &ret->address, &ret->address_bytes)) {
+        r = error_set(reterr, BATON_EINVAL, "guardian: address %s is no number", address);
+    }
+    return r;
+}
+
+static int fill_words(struct words *ret, const struct guardian_words *words,
+                      struct baton_error *reterr)
+{
+    int r = fill_address(ret, words->address, reterr);
 
     if (r != 0) {
         return r;
-    }
-    if (!resolve_numeric(host, port, &ret->address, &ret->address_bytes)) {
-        return error_set(reterr, BATON_EINVAL, "guardian: address %s is no number", words->address);
     }
     if (words->greeting_bytes > sizeof(ret->greeting) ||
         !words_set_text(&ret->lease, words->lease, words->lease_count) ||

@@ -8,11 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 enum { READ_BYTES = 65536, KEEPALIVE_S = 15, USER_TIMEOUT_MS = 30000 };
 
 struct stream {
-    uv_tcp_t tcp;
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } socket;
+    bool is_pipe; /* a Unix socket */
     uv_connect_t connecting;
     uv_getaddrinfo_t resolving;
     bool is_resolving; /* the request must end before the memory may */
@@ -28,7 +35,7 @@ struct stream {
     int close_code;
     char close_reason[160];
     char peer_name_wanted[256];
-    char peer_address[96];
+    char peer_address[128];
     bool is_loopback;
     /* Never cleared: pages of it that no read has filled cost nothing, at birth or at death. */
     char read_space[];
@@ -40,7 +47,7 @@ struct write_request {
     uint8_t data[];
 };
 
-static struct stream *stream_new(const struct stream_options *options)
+static struct stream *stream_new(const struct stream_options *options, bool is_pipe)
 {
     struct stream *stream = malloc(sizeof(*stream) + READ_BYTES);
 
@@ -55,11 +62,13 @@ static struct stream *stream_new(const struct stream_options *options)
     }
     buffer_init(&stream->clear, options->queue_bytes_max + READ_BYTES);
     buffer_init(&stream->cipher, options->queue_bytes_max + READ_BYTES);
-    if (uv_tcp_init(options->loop, &stream->tcp) != 0) {
+    stream->is_pipe = is_pipe;
+    if ((is_pipe ? uv_pipe_init(options->loop, &stream->socket.pipe, 0)
+                 : uv_tcp_init(options->loop, &stream->socket.tcp)) != 0) {
         free(stream);
         return NULL;
     }
-    stream->tcp.data = stream;
+    stream->socket.handle.data = stream;
     return stream;
 }
 
@@ -95,7 +104,7 @@ static void close_with(struct stream *stream, int code, const char *reason)
     if (stream->is_resolving) {
         (void)uv_cancel((uv_req_t *)&stream->resolving);
     }
-    uv_close((uv_handle_t *)&stream->tcp, handle_closed);
+    uv_close(&stream->socket.handle, handle_closed);
 }
 
 void stream_close(struct stream *stream)
@@ -135,7 +144,7 @@ static int queue(struct stream *stream, const uint8_t *data, size_t bytes)
     write->bytes = bytes;
     piece = uv_buf_init((char *)write->data, (unsigned)bytes);
     stream->queued_bytes += bytes;
-    if (uv_write(&write->request, (uv_stream_t *)&stream->tcp, &piece, 1, written) != 0) {
+    if (uv_write(&write->request, &stream->socket.stream, &piece, 1, written) != 0) {
         stream->queued_bytes -= bytes;
         free(write);
         close_with(stream, BATON_EIO, "write failed");
@@ -150,7 +159,7 @@ static int write_raw(struct stream *stream, const uint8_t *data, size_t bytes)
 
     if (stream->queued_bytes == 0) {
         uv_buf_t piece = uv_buf_init((char *)data, (unsigned)bytes);
-        int result = uv_try_write((uv_stream_t *)&stream->tcp, &piece, 1);
+        int result = uv_try_write(&stream->socket.stream, &piece, 1);
         if (result < 0 && result != UV_EAGAIN) {
             close_with(stream, BATON_EIO, uv_strerror(result));
             return BATON_EIO;
@@ -257,7 +266,11 @@ static void note_address(struct stream *stream)
     char host[64] = "?";
     int port = 0;
 
-    if (uv_tcp_getpeername(&stream->tcp, (struct sockaddr *)&address, &length) != 0) {
+    if (stream->is_pipe) {
+        stream->is_loopback = true;
+        return;
+    }
+    if (uv_tcp_getpeername(&stream->socket.tcp, (struct sockaddr *)&address, &length) != 0) {
         return;
     }
     if (address.ss_family == AF_INET) {
@@ -280,9 +293,12 @@ static void tune(struct stream *stream)
     int timeout_ms = USER_TIMEOUT_MS;
     uv_os_fd_t fd;
 
-    (void)uv_tcp_nodelay(&stream->tcp, 1);
-    (void)uv_tcp_keepalive(&stream->tcp, 1, KEEPALIVE_S);
-    if (uv_fileno((uv_handle_t *)&stream->tcp, &fd) == 0) {
+    if (stream->is_pipe) {
+        return;
+    }
+    (void)uv_tcp_nodelay(&stream->socket.tcp, 1);
+    (void)uv_tcp_keepalive(&stream->socket.tcp, 1, KEEPALIVE_S);
+    if (uv_fileno(&stream->socket.handle, &fd) == 0) {
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
     }
 }
@@ -299,7 +315,7 @@ static int begin(struct stream *stream, bool is_client)
             return BATON_ENOMEM;
         }
     }
-    if (uv_read_start((uv_stream_t *)&stream->tcp, give_space, received) != 0) {
+    if (uv_read_start(&stream->socket.stream, give_space, received) != 0) {
         return BATON_EIO;
     }
     if (!stream->session) {
@@ -323,7 +339,7 @@ static void connected(uv_connect_t *request, int status)
 
 static int dial(struct stream *stream, const struct sockaddr *address)
 {
-    return uv_tcp_connect(&stream->connecting, &stream->tcp, address, connected);
+    return uv_tcp_connect(&stream->connecting, &stream->socket.tcp, address, connected);
 }
 
 static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
@@ -355,7 +371,7 @@ static int resolve(struct stream *stream, const char *host, int port)
 int stream_connect(struct stream **ret, const struct stream_options *options, const char *host,
                    int port, struct baton_error *reterr)
 {
-    struct stream *stream = stream_new(options);
+    struct stream *stream = stream_new(options, false);
     struct sockaddr_storage address;
     int result;
 
@@ -376,16 +392,36 @@ int stream_connect(struct stream **ret, const struct stream_options *options, co
     return BATON_OK;
 }
 
+int stream_connect_unix(struct stream **ret, const struct stream_options *options, const char *path,
+                        struct baton_error *reterr)
+{
+    size_t room = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
+    struct stream *stream;
+
+    if (strlen(path) > room) { /* libuv would cut it */
+        return error_set(reterr, BATON_EINVAL, "Unix socket %.40s…: a path has at most %zu bytes",
+                         path, room);
+    }
+    stream = stream_new(options, true);
+    if (!stream) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a connection");
+    }
+    (void)snprintf(stream->peer_address, sizeof(stream->peer_address), "%s", path);
+    uv_pipe_connect(&stream->connecting, &stream->socket.pipe, path, connected);
+    *ret = stream;
+    return BATON_OK;
+}
+
 int stream_accept(struct stream **ret, const struct stream_options *options, uv_stream_t *server,
                   struct baton_error *reterr)
 {
-    struct stream *stream = stream_new(options);
+    struct stream *stream = stream_new(options, false);
 
     if (!stream) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a connection");
     }
     *ret = stream;
-    if (uv_accept(server, (uv_stream_t *)&stream->tcp) != 0 || begin(stream, false) != BATON_OK) {
+    if (uv_accept(server, &stream->socket.stream) != 0 || begin(stream, false) != BATON_OK) {
         close_with(stream, BATON_EIO, "accept failed");
     }
     return BATON_OK;

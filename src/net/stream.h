@@ -1,4 +1,4 @@
-/* A byte stream over TCP on a libuv loop, in the clear or under TLS.
+/* A byte stream over TCP or a Unix socket on a libuv loop, in the clear or under TLS.
  *
  * Life: stream_connect or stream_accept ──▶ on_open ──▶ on_data … ──▶ on_close, once, always last
  * (also without on_open, when connecting fails). After stream_close no callback but on_close comes;
@@ -42,6 +42,10 @@ struct stream_options {
 int stream_connect(struct stream **ret, const struct stream_options *options, const char *host,
                    int port, struct baton_error *reterr);
 
+/* The same to a Unix socket; path: at most 107 bytes. */
+int stream_connect_unix(struct stream **ret, const struct stream_options *options, const char *path,
+                        struct baton_error *reterr);
+
 /* Takes the next connection from a listening handle. */
 int stream_accept(struct stream **ret, const struct stream_options *options, uv_stream_t *server,
                   struct baton_error *reterr);
@@ -59,7 +63,7 @@ void stream_close(struct stream *stream);
 const char *stream_peer_name(const struct stream *stream);
 /* Both ends are on this machine's loopback. */
 bool stream_is_loopback(const struct stream *stream);
-/* Of the accepted or connected peer, "address:port", for people. */
+/* Of the accepted or connected peer, "address:port" or a socket's path, for people. */
 const char *stream_peer_address(const struct stream *stream);
 
 #endif

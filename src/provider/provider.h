@@ -90,6 +90,7 @@ struct victims; /* guardian/victims.h */
 
 struct provider_ops {
     const char *scheme;  /* of the URL, without ":" */
+    const char *others;  /* schemes that are this provider's too, a blank between two; or NULL */
     const char *summary; /* one line for --help */
     unsigned features;   /* of enum provider_feature; the functions of the others are NULL */
 

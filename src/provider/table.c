@@ -19,6 +19,18 @@ const struct provider_ops *const *provider_table(void)
     return table;
 }
 
+static bool has_word(const char *words, const char *word, size_t length)
+{
+    while (words) {
+        if (strncmp(words, word, length) == 0 && (words[length] == ' ' || !words[length])) {
+            return true;
+        }
+        words = strchr(words, ' ');
+        words += words != NULL;
+    }
+    return false;
+}
+
 static void list_schemes(char *ret, size_t ret_bytes)
 {
     ret[0] = '\0';
@@ -35,8 +47,8 @@ int provider_open(struct provider **ret, const struct provider_config *config,
     char known[128];
 
     for (size_t i = 0; table[i]; i++) {
-        if (strlen(table[i]->scheme) == length && config->url[length] == ':' &&
-            strncmp(table[i]->scheme, config->url, length) == 0) {
+        if (config->url[length] == ':' && (has_word(table[i]->scheme, config->url, length) ||
+                                           has_word(table[i]->others, config->url, length))) {
             return table[i]->open(ret, config, reterr);
         }
     }

@@ -1,9 +1,11 @@
-/* redis:// addresses. */
+/* Addresses as users give them. */
 #include "net/redis/redis.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { REDIS_VALUE_MAX = 1024 }; /* of the query: a path, mostly */
 
 static int hex_digit(char c)
 {
@@ -97,35 +99,155 @@ static int take_host(struct redis_address *ret, const char *text, size_t length,
     return BATON_OK;
 }
 
-int redis_address_parse(struct redis_address *ret, const char *url, struct baton_error *reterr)
+static int take_path(struct redis_address *ret, const char *text, size_t length,
+                     struct baton_error *reterr)
 {
-    static const char scheme[] = "redis://";
-    struct redis_address address = {.port = 6379};
-    const char *start = url + sizeof(scheme) - 1;
-    const char *at;
-    size_t length;
+    if (length == 0 || text[0] != '/') {
+        return error_set(reterr, BATON_EINVAL,
+                         "Redis URL: unix:// is followed by a whole path, as in "
+                         "unix:///run/redis/redis.sock");
+    }
+    if (!take(ret->path, sizeof(ret->path), text, length)) {
+        return error_set(reterr, BATON_ETOOBIG, "Redis URL: a socket's path has at most %d bytes",
+                         REDIS_PATH_MAX - 1);
+    }
+    return BATON_OK;
+}
+
+/* ---- The query ------------------------------------------------------------------------------- */
+
+int redis_address_set(struct redis_address *address, const char *key, const char *value,
+                      struct baton_error *reterr)
+{
+    if (strcmp(key, "db") == 0) {
+        return take_number(&address->database, value, strlen(value), 65535, "db", reterr);
+    }
+    return BATON_OK;
+}
+
+/* One "KEY=VALUE"; what is too long to be ours is not ours. */
+static int take_pair(struct redis_address *ret, const char *text, size_t length,
+                     struct baton_error *reterr)
+{
+    const char *equals = memchr(text, '=', length);
+    size_t key_bytes = equals ? (size_t)(equals - text) : length;
+    size_t skip = key_bytes + (equals != NULL);
+    char key[32];
+    char value[REDIS_VALUE_MAX];
+
+    if (!take(key, sizeof(key), text, key_bytes)) {
+        return BATON_OK;
+    }
+    if (!take(value, sizeof(value), text + skip, length - skip)) {
+        value[0] = '\0'; /* of others it may be as long as it likes */
+    }
+    int r = redis_address_set(ret, key, value, reterr);
+    explicit_bzero(value, sizeof(value));
+    return r;
+}
+
+static int take_query(struct redis_address *ret, const char *text, struct baton_error *reterr)
+{
     int r = BATON_OK;
 
-    if (strncmp(url, scheme, sizeof(scheme) - 1) != 0) {
-        return error_set(reterr, BATON_EINVAL, "Redis URL: must begin with %s", scheme);
+    if (*text == '?') {
+        do {
+            size_t length = strcspn(text + 1, "&#");
+            r = take_pair(ret, text + 1, length, reterr);
+            text += 1 + length;
+        } while (r == BATON_OK && *text == '&');
     }
-    length = strcspn(start, "/?#");
-    at = memrchr(start, '@', length);
+    return r;
+}
+
+/* ---- The whole ------------------------------------------------------------------------------- */
+
+static bool begins(const char **url, const char *scheme)
+{
+    size_t length = strlen(scheme);
+    bool is = strncmp(*url, scheme, length) == 0;
+
+    *url += is ? length : 0;
+    return is;
+}
+
+/* USER:PASSWORD@, if there is one; the rest is `length` bytes at *text. */
+static int take_authority(struct redis_address *ret, const char **text, size_t *length,
+                          struct baton_error *reterr)
+{
+    const char *at = memrchr(*text, '@', *length);
+    int r = at ? take_user(ret, *text, (size_t)(at - *text), reterr) : BATON_OK;
+
     if (at) {
-        r = take_user(&address, start, (size_t)(at - start), reterr);
-        length -= (size_t)(at + 1 - start);
-        start = at + 1;
+        *length -= (size_t)(at + 1 - *text);
+        *text = at + 1;
+    }
+    return r;
+}
+
+static int take_server(struct redis_address *ret, const char **text, struct baton_error *reterr)
+{
+    size_t length = strcspn(*text, "/?#");
+    int r = take_authority(ret, text, &length, reterr);
+
+    if (r == BATON_OK) {
+        r = take_host(ret, *text, length, reterr);
+    }
+    *text += length;
+    if (r == BATON_OK && **text == '/') {
+        length = strcspn(*text + 1, "?#");
+        r = length == 0 ? BATON_OK
+                        : take_number(&ret->database, *text + 1, length, 65535, "database", reterr);
+        *text += 1 + length;
+    }
+    return r;
+}
+
+static int take_socket(struct redis_address *ret, const char **text, struct baton_error *reterr)
+{
+    size_t length = strcspn(*text, "/?#");
+    int r = take_authority(ret, text, &length, reterr);
+
+    if (r == BATON_OK && length > 0) {
+        r = error_set(reterr, BATON_EINVAL, "Redis URL: \"%.*s\" is no whole path: unix:///…",
+                      (int)(length < 40 ? length : 40), *text);
     }
     if (r == BATON_OK) {
-        r = take_host(&address, start, length, reterr);
+        length = strcspn(*text, "?#");
+        r = take_path(ret, *text, length, reterr);
+        *text += length;
     }
-    start += length;
-    if (r == BATON_OK && *start == '/' && start[1] && !strchr("?#", start[1])) {
-        r = take_number(&address.database, start + 1, strcspn(start + 1, "?#"), 65535, "database",
-                        reterr);
+    return r;
+}
+
+int redis_address_parse(struct redis_address *ret, const char *url, struct baton_error *reterr)
+{
+    struct redis_address address = {.port = 6379};
+    int r;
+
+    if (begins(&url, "redis://")) {
+        r = take_server(&address, &url, reterr);
+    } else if (begins(&url, "unix://") || begins(&url, "redis+unix://")) {
+        r = take_socket(&address, &url, reterr);
+    } else {
+        r = error_set(reterr, BATON_EINVAL,
+                      "Redis URL: must begin with redis://, unix:// or redis+unix://");
+    }
+    if (r == BATON_OK) {
+        r = take_query(&address, url, reterr);
     }
     if (r == BATON_OK) {
         *ret = address;
     }
+    explicit_bzero(address.password, sizeof(address.password));
     return r;
+}
+
+void redis_address_name(const struct redis_address *address, char *ret, size_t ret_bytes)
+{
+    if (address->path[0]) {
+        (void)snprintf(ret, ret_bytes, "%s", address->path);
+    } else {
+        (void)snprintf(ret, ret_bytes, "%.200s:%d", address->host, address->port);
+    }
 }

@@ -120,8 +120,9 @@ static void on_retry(uv_timer_t *timer)
 static void take_down(struct redis *redis, int code, const char *reason)
 {
     if (redis->stream && redis->error.code == BATON_OK) {
-        (void)error_set(&redis->error, code, "Redis at %.200s:%d: %s", redis->address.host,
-                        redis->address.port, reason);
+        char where[REDIS_HOST_MAX];
+        redis_address_name(&redis->address, where, sizeof(where));
+        (void)error_set(&redis->error, code, "Redis at %s: %s", where, reason);
         stream_close(redis->stream);
     }
 }
@@ -178,8 +179,10 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
 
     redis->stream = NULL;
     if (redis->error.code == BATON_OK) {
+        char where[REDIS_HOST_MAX];
+        redis_address_name(&redis->address, where, sizeof(where));
         (void)error_set(&redis->error, code != BATON_OK ? code : BATON_EUNAVAILABLE,
-                        "Redis at %.200s:%d: %s", redis->address.host, redis->address.port,
+                        "Redis at %s: %s", where,
                         reason && reason[0] ? reason : "the server closed the connection");
     }
     error = redis->error;
@@ -307,13 +310,16 @@ static void send_subscription(struct redis *redis, const char *verb, const char 
 
 static void come_up(struct redis *redis)
 {
+    char where[REDIS_HOST_MAX];
+
     redis->state = UP;
     redis->retry_ms = RETRY_MIN_MS;
     for (struct channel *channel = redis->channels; channel; channel = channel->next) {
         send_subscription(redis, "SUBSCRIBE", channel->name);
     }
-    log_info(redis->logger, "redis-up", LOG_STR("host", redis->address.host),
-             LOG_I64("port", redis->address.port), LOG_STR("version", redis->identity.version));
+    redis_address_name(&redis->address, where, sizeof(where));
+    log_info(redis->logger, "redis-up", LOG_STR("server", where),
+             LOG_STR("version", redis->identity.version));
     redis->callbacks.on_up(redis->userdata, &redis->identity);
 }
 
@@ -477,7 +483,7 @@ static void on_connect_overdue(uv_timer_t *timer)
     take_down(timer->data, BATON_ETIMEDOUT, "no connection in time");
 }
 
-static void connect_now(struct redis *redis)
+static int dial(struct redis *redis)
 {
     struct stream_options options = {
         .loop = redis->loop,
@@ -485,16 +491,22 @@ static void connect_now(struct redis *redis)
         .userdata = redis,
         .queue_bytes_max = QUEUE_BYTES_MAX,
     };
-    struct baton_error error;
+    const struct redis_address *address = &redis->address;
 
+    return address->path[0]
+               ? stream_connect_unix(&redis->stream, &options, address->path, NULL)
+               : stream_connect(&redis->stream, &options, address->host, address->port, NULL);
+}
+
+static void connect_now(struct redis *redis)
+{
     redis->error = (struct baton_error){.code = BATON_OK};
     redis->state = CONNECTING;
     if (redis->reader) {
         redisReaderFree(redis->reader);
     }
     redis->reader = redisReaderCreate();
-    if (!redis->reader || stream_connect(&redis->stream, &options, redis->address.host,
-                                         redis->address.port, &error) != BATON_OK) {
+    if (!redis->reader || dial(redis) != BATON_OK) {
         redis->stream = NULL;
         plan_retry(redis);
         return;

@@ -24,21 +24,28 @@
 #include <stdint.h>
 #include <uv.h>
 
-enum { REDIS_HOST_MAX = 256, REDIS_SECRET_MAX = 512, REDIS_ID_MAX = 64 };
+enum { REDIS_HOST_MAX = 256, REDIS_PATH_MAX = 108, REDIS_SECRET_MAX = 512, REDIS_ID_MAX = 64 };
 
 /* ---- Addresses ------------------------------------------------------------------------------- */
 
 struct redis_address {
     char host[REDIS_HOST_MAX];
     int port;
+    char path[REDIS_PATH_MAX]; /* of a Unix socket, in place of host and port; "": none */
     int database;
     char user[REDIS_SECRET_MAX];     /* "": the default user */
     char password[REDIS_SECRET_MAX]; /* "": none */
 };
 
-/* redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE][?…]. BATON_EINVAL, BATON_ETOOBIG: the message
- * has the part that is wrong, and never the password. */
+/* redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE][?…], or a Unix socket as
+ * unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE] (redis+unix:// is the same). BATON_EINVAL,
+ * BATON_ETOOBIG: the message has the part that is wrong, and never the password. */
 int redis_address_parse(struct redis_address *ret, const char *url, struct baton_error *reterr);
+/* What the query may say, from elsewhere: `db`. Other keys are none of ours, and fine. */
+int redis_address_set(struct redis_address *address, const char *key, const char *value,
+                      struct baton_error *reterr);
+/* "HOST:PORT", or the socket's path, for people. */
+void redis_address_name(const struct redis_address *address, char *ret, size_t ret_bytes);
 
 /* ---- The connection -------------------------------------------------------------------------- */
 

@@ -266,6 +266,11 @@ static int redis_provider_open(struct provider **ret, const struct provider_conf
     client->logger = config->logger;
     scripts_fill(client->scripts);
     r = redis_address_parse(&client->address, config->url, reterr);
+    for (size_t i = 0; r == BATON_OK && i < config->option_count; i++) {
+        const struct provider_option *option = &config->options[i];
+        r = redis_address_set(&client->address, option->key, option->value ? option->value : "",
+                              reterr);
+    }
     if (r == BATON_OK) {
         r = take_names(client, config, reterr);
     }
@@ -354,6 +359,7 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
 
 const struct provider_ops redis_provider_ops = {
     .scheme = "redis",
+    .others = "unix redis+unix",
     .summary = "leases, registry, channels and state in Redis or Valkey",
     .features = PROVIDER_MEMBERS | PROVIDER_CHANNELS | PROVIDER_STATE | PROVIDER_MANY_ELECTIONS,
     .open = redis_provider_open,

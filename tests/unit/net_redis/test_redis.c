@@ -31,6 +31,26 @@ static void an_address_is_taken_apart(void **state)
     }
 }
 
+static void a_socket_is_taken_apart(void **state)
+{
+    struct redis_address address;
+    struct baton_error error;
+    (void)state;
+
+    assert_int_equal(redis_address_parse(&address, "unix:///run/r%20s?x=%00&db=7&db2=9", NULL), 0);
+    assert_string_equal(address.path, "/run/r s");
+    assert_int_equal(address.database, 7);
+    assert_int_equal(redis_address_parse(&address, "redis+unix://me:geheim@/s", NULL), 0);
+    assert_string_equal(address.path, "/s");
+    assert_string_equal(address.user, "me");
+    assert_string_equal(address.password, "geheim");
+    assert_int_equal(redis_address_parse(&address, "unix://run/s", &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "unix:///"));
+    assert_int_equal(redis_address_parse(&address, "unix://", &error), BATON_EINVAL);
+    assert_int_equal(redis_address_parse(&address, "unix:///s?db=x", &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "db \"x\""));
+}
+
 static void a_wrong_address_is_refused_without_its_password(void **state)
 {
     static const char *const urls[] = {
@@ -114,6 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_is_taken_apart),
+        cmocka_unit_test(a_socket_is_taken_apart),
         cmocka_unit_test(a_wrong_address_is_refused_without_its_password),
         cmocka_unit_test(info_tells_who_the_server_is),
         cmocka_unit_test(faults_are_named_with_what_to_do),

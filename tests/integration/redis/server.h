@@ -1,0 +1,53 @@
+/* Real Redis servers for tests: started with arguments of the test's own, ended by pid. */
+#ifndef TESTS_INTEGRATION_REDIS_SERVER_H
+#define TESTS_INTEGRATION_REDIS_SERVER_H
+
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum { SERVER_WORDS_MAX = 40, SERVER_PATIENCE_MS = 60000 };
+
+struct server {
+    pid_t pid; /* 0: not running */
+    int port;  /* stays the same across restarts; 0: it has no port in the clear */
+    char folder[128];
+    char socket[160]; /* a Unix socket, always there */
+    char *words[SERVER_WORDS_MAX];
+    int count;
+    char texts[SERVER_WORDS_MAX][256];
+};
+
+/* A port of the loopback that was free a moment ago. */
+int server_free_port(void);
+/* Adds what is to stand on the command line: a name without "--", and its value. */
+void server_set(struct server *server, const char *name, const char *value);
+/* Nothing is kept on disk, the folder is fresh. Then server_set, then server_start. */
+void server_init(struct server *server);
+/* Starts it and waits until it answers. */
+void server_start(struct server *server);
+void server_kill(struct server *server); /* kill -9 */
+/* Ends it and removes its folder. */
+void server_fini(struct server *server);
+
+/* One command over the Unix socket; the caller frees the reply. */
+redisReply *server_ask(const struct server *server, const char *command, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same; an error fails the test. */
+void server_tell(const struct server *server, const char *command, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Whether the answer's text has this in it. */
+bool server_says(const struct server *server, const char *command, const char *text);
+
+/* Waits a moment between two looks at a condition of servers. */
+#define SERVER_AWAIT(condition)                                                                    \
+    do {                                                                                           \
+        int looks_ = 0;                                                                            \
+        while (!(condition)) {                                                                     \
+            assert_true(looks_++ < SERVER_PATIENCE_MS / 5);                                        \
+            server_pause();                                                                        \
+        }                                                                                          \
+    } while (0)
+void server_pause(void);
+
+#endif

@@ -1,0 +1,91 @@
+/* The ways to a server, and what a server may do to those who came: real ones throughout. */
+#include "cmocka_all.h"
+#include "lib/process.h"
+#include "link.h"
+#include "server.h"
+
+#include <signal.h>
+#include <string.h>
+
+static struct server server;
+static struct link ours;
+static char url[512];
+
+static int begin(void **state)
+{
+    (void)state;
+    server_init(&server);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    server_fini(&server);
+    return 0;
+}
+
+/* ---- Unix sockets ---------------------------------------------------------------------------- */
+
+static void a_unix_socket_serves_like_a_port(void **state)
+{
+    static const char *const schemes[] = {"unix", "redis+unix"};
+    (void)state;
+
+    server_start(&server);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(url, sizeof(url), "%s://%s?db=3&lease=1s", schemes[i], server.socket);
+        link_open(&ours, url, NULL);
+        LINK_AWAIT(&ours, ours.ups == 1);
+        LINK_ASK(&ours, "SET", "where", "here");
+        assert_string_equal(ours.answer, "OK");
+        assert_string_equal(redis_peer_address(ours.redis), server.socket);
+        link_close(&ours);
+        assert_true(server_says(&server, "INFO keyspace", "db3:keys=1"));
+    }
+}
+
+static void a_unix_socket_takes_user_and_password(void **state)
+{
+    (void)state;
+    server_set(&server, "requirepass", "geheim");
+    server_start(&server);
+    snprintf(url, sizeof(url), "unix://:geheim@%s", server.socket);
+    link_open(&ours, url, NULL);
+    LINK_AWAIT(&ours, ours.ups == 1);
+    LINK_ASK(&ours, "PING");
+    assert_string_equal(ours.answer, "PONG");
+    assert_false(link_has_logged(&ours, "geheim"));
+    link_close(&ours);
+}
+
+static void a_socket_that_is_not_there_yet_is_waited_for(void **state)
+{
+    (void)state;
+    snprintf(url, sizeof(url), "unix://%s", server.socket);
+    link_open(&ours, url, "news");
+    LINK_AWAIT(&ours, ours.downs > 1);
+    assert_non_null(strstr(ours.error.message, server.socket));
+    assert_non_null(strstr(ours.error.message, "no such file"));
+    server_start(&server);
+    LINK_AWAIT(&ours, ours.ups == 1);
+    server_kill(&server);
+    LINK_AWAIT(&ours, !redis_is_up(ours.redis));
+    server_start(&server);
+    LINK_AWAIT(&ours, ours.ups == 2);
+    LINK_AWAIT(&ours, server_says(&server, "PUBSUB CHANNELS", "news"));
+    server_tell(&server, "PUBLISH news hello");
+    LINK_AWAIT(&ours, strcmp(ours.heard, "hello") == 0);
+    link_close(&ours);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        CASE(a_unix_socket_serves_like_a_port),
+        CASE(a_unix_socket_takes_user_and_password),
+        CASE(a_socket_that_is_not_there_yet_is_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
