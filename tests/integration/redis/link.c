@@ -2,6 +2,7 @@
 
 #include "cmocka_all.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,7 @@ void link_open(struct link *link, const char *url, const char *channel)
                                     .callbacks = {.on_up = on_up, .on_down = on_down},
                                     .userdata = link};
 
+    (void)signal(SIGPIPE, SIG_IGN); /* as every program of a loop does */
     memset(link, 0, sizeof(*link));
     assert_int_equal(uv_loop_init(&link->loop), 0);
     assert_int_equal(uv_timer_init(&link->loop, &link->tick), 0);
