@@ -1,5 +1,5 @@
 /* The configuration file: whatever it holds, it is taken or refused, and nothing else happens. */
-#include "cli/config.h"
+#include "options/config.h"
 #include "cli/groups.h"
 
 #include <stdint.h>

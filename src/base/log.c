@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ enum { LINE_MAX_BYTES = 16384 };
 struct logger {
     int fd;
     enum log_format format;
-    enum log_level level;
+    _Atomic int level;
 };
 
 static const char *const level_names[] = {"error", "warning", "notice", "info", "debug"};
@@ -24,7 +25,9 @@ struct logger *logger_new(int fd, enum log_format format, enum log_level level)
 {
     struct logger *logger = calloc(1, sizeof(*logger));
     if (logger) {
-        *logger = (struct logger){.fd = fd, .format = format, .level = level};
+        logger->fd = fd;
+        logger->format = format;
+        atomic_init(&logger->level, (int)level);
     }
     return logger;
 }
@@ -45,6 +48,13 @@ enum log_format log_format_for(int fd, bool json)
     return LOG_FORMAT_HUMAN;
 }
 
+void log_set_level(struct logger *logger, enum log_level level)
+{
+    if (logger) {
+        atomic_store_explicit(&logger->level, (int)level, memory_order_relaxed);
+    }
+}
+
 int log_level_parse(const char *word)
 {
     for (size_t i = 0; i < sizeof(level_names) / sizeof(level_names[0]); i++) {
@@ -57,7 +67,7 @@ int log_level_parse(const char *word)
 
 bool log_wants(const struct logger *logger, enum log_level level)
 {
-    return logger && level <= logger->level;
+    return logger && (int)level <= atomic_load_explicit(&logger->level, memory_order_relaxed);
 }
 
 /* Escapes as JSON does; that is readable in the human format too. */

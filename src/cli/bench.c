@@ -1,4 +1,5 @@
 /* `baton bench failover`: real processes, real faults, stamps by those who take over. */
+#include "cli/bench_server.h"
 #include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -21,6 +22,8 @@ struct bench_round {
 struct bench {
     const char *fault;
     struct cluster cluster;
+    struct bench_server server; /* with Redis */
+    char server_url[256];
     span silence; /* how long a node that starts does not vote */
 };
 
@@ -57,6 +60,10 @@ static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
     }
     if (strcmp(bench->fault, "partition") == 0) {
         return cluster_cut_off(cluster, leader, true, reterr);
+    }
+    if (strcmp(bench->fault, "redis-restart") == 0) {
+        bench_server_kill(&bench->server);
+        return bench_server_start(&bench->server, reterr);
     }
     if (cluster->plan.program) {
         (void)kill(cluster->nodes[leader].pid, SIGUSR1);
@@ -103,8 +110,10 @@ static int one_round(struct bench *bench, struct bench_round *ret, struct baton_
     if (code) {
         return code;
     }
-    int heir =
-        cluster_wait_leader(&bench->cluster, old, fault, instant_add(fault, SPAN_S(FAILOVER_S)));
+    /* After a restart of the server the old one may be the next. */
+    bool is_server = strcmp(bench->fault, "redis-restart") == 0;
+    int heir = cluster_wait_leader(&bench->cluster, is_server ? -1 : old, fault,
+                                   instant_add(fault, SPAN_S(FAILOVER_S)));
     if (heir < 0) {
         return error_set(reterr, BATON_ETIMEDOUT, "nobody took over in %d s", FAILOVER_S);
     }
@@ -156,11 +165,25 @@ static int run_rounds(struct bench *bench, const struct cluster_plan *plan,
     return code;
 }
 
+static void name_server(struct bench *bench, const struct options *options, bool is_ours)
+{
+    if (is_ours) {
+        (void)snprintf(bench->server_url, sizeof(bench->server_url),
+                       "redis://%s?lease=%lldms&guardian=%s", bench->server.address,
+                       (long long)options_duration(options, "lease").ns / 1000000,
+                       options_text(options, "guardian"));
+    } else {
+        (void)snprintf(bench->server_url, sizeof(bench->server_url), "%s", bench->server.address);
+    }
+}
+
 static int run(const struct options *options, struct bench_round *rounds, size_t count,
                struct baton_error *reterr)
 {
     const char *provider = options_text(options, "provider");
-    bool is_ours = strcmp(provider, "raft") == 0;
+    bool is_redis = strcmp(provider, "redis") == 0;
+    bool is_seed = strcmp(provider, "seed") == 0;
+    bool is_raft = strcmp(provider, "raft") == 0;
     char program[4200];
     struct raft_settings settings;
     struct bench bench = {.fault = options_text(options, "fault"), .silence = SPAN_MS(1500)};
@@ -170,13 +193,23 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
                                 .resident_mb = options_text(options, "resident-mb"),
                                 .mode = strchr(provider, '-') ? "tuned" : "default"};
     int code = raft_settings_preset(&settings, plan.preset, reterr);
-    if (!code && is_ours) {
+    if (!code && is_raft) {
         bench.silence = raft_settings_bounds(&settings).restart_silence;
-    } else if (!code) {
+    } else if (!code && !is_redis) {
         code = find_peer(options, program, sizeof(program), reterr);
         plan.program = program;
     }
-    return code ? code : run_rounds(&bench, &plan, rounds, count, reterr);
+    if (!code && !is_redis && !is_seed && strcmp(bench.fault, "redis-restart") == 0) {
+        code = error_set(reterr, BATON_EINVAL, "--fault redis-restart: --provider redis or seed");
+    }
+    if (!code && (is_redis || is_seed)) {
+        code = bench_server_start(&bench.server, reterr);
+        name_server(&bench, options, is_redis);
+        plan.server = bench.server_url;
+    }
+    code = code ? code : run_rounds(&bench, &plan, rounds, count, reterr);
+    bench_server_kill(&bench.server);
+    return code;
 }
 
 /* ---- Figures ----------------------------------------------------------------------------------

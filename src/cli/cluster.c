@@ -18,29 +18,47 @@
 
 enum { ARGUMENTS_MAX = 40, END_WAIT_MS = 3000 };
 
-/* Ports that the kernel has free now; all are held until all are found, so that none comes twice.
- */
+/* *ret_fd holds the port until it is closed. */
+static int hold_port(int *ret_fd, char *ret, size_t ret_bytes, struct baton_error *reterr)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    *ret_fd = fd;
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
+        return error_set(reterr, BATON_EIO, "no free port on loopback: %s", strerror(errno));
+    }
+    (void)snprintf(ret, ret_bytes, "127.0.0.1:%d", ntohs(address.sin_port));
+    return 0;
+}
+
+int cluster_free_address(char *ret, size_t ret_bytes, struct baton_error *reterr)
+{
+    int fd;
+    int code = hold_port(&fd, ret, ret_bytes, reterr);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return code;
+}
+
+/* All are held until all are found, so that none comes twice. */
 static int find_ports(struct cluster *cluster, struct baton_error *reterr)
 {
     int sockets[CLUSTER_NODES_MAX];
     unsigned opened = 0;
     int code = 0;
     while (!code && opened < cluster->plan.nodes) {
-        struct sockaddr_in address = {.sin_family = AF_INET,
-                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        socklen_t bytes = sizeof(address);
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-            getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
-            code = error_set(reterr, BATON_EIO, "no free port on loopback: %s", strerror(errno));
-        } else {
-            (void)snprintf(cluster->nodes[opened].address, sizeof(cluster->nodes[0].address),
-                           "127.0.0.1:%d", ntohs(address.sin_port));
-        }
-        sockets[opened++] = fd;
+        struct cluster_node *node = &cluster->nodes[opened];
+        code = hold_port(&sockets[opened++], node->address, sizeof(node->address), reterr);
     }
     while (opened > 0) {
-        close(sockets[--opened]);
+        if (sockets[--opened] >= 0) {
+            close(sockets[opened]);
+        }
     }
     return code;
 }
@@ -75,9 +93,30 @@ static void fill_peer_arguments(const struct cluster *cluster, unsigned node, st
     add(ret, cluster->act_path);
     add(ret, cluster->nodes[node].data);
     add(ret, cluster->plan.mode);
+    if (cluster->plan.server) {
+        add(ret, cluster->plan.server);
+        return;
+    }
     for (unsigned i = 0; i < cluster->plan.nodes; i++) {
         add(ret, cluster->nodes[i].address);
     }
+}
+
+static void add_raft_flags(const struct cluster *cluster, unsigned node, struct arguments *ret)
+{
+    char text[128];
+
+    add_pair(ret, "--listen", cluster->nodes[node].address);
+    for (unsigned i = 0; i < cluster->plan.nodes; i++) {
+        if (i != node) {
+            (void)snprintf(text, sizeof(text), "%s=%s", cluster->nodes[i].name,
+                           cluster->nodes[i].address);
+            add_pair(ret, "--peer", text);
+        }
+    }
+    add_pair(ret, "--preset", cluster->plan.preset);
+    add_pair(ret, "--guardian", cluster->plan.guardian);
+    add_pair(ret, "--elections-per-hour-max", "0");
 }
 
 static void fill_arguments(const struct cluster *cluster, unsigned node, struct arguments *ret)
@@ -91,18 +130,12 @@ static void fill_arguments(const struct cluster *cluster, unsigned node, struct 
     add(ret, "baton");
     add(ret, "node");
     add_pair(ret, "--node", cluster->nodes[node].name);
-    add_pair(ret, "--listen", cluster->nodes[node].address);
     add_pair(ret, "--data", cluster->nodes[node].data);
-    for (unsigned i = 0; i < cluster->plan.nodes; i++) {
-        if (i != node) {
-            (void)snprintf(text, sizeof(text), "%s=%s", cluster->nodes[i].name,
-                           cluster->nodes[i].address);
-            add_pair(ret, "--peer", text);
-        }
+    if (cluster->plan.server) {
+        add_pair(ret, "--provider", cluster->plan.server);
+    } else {
+        add_raft_flags(cluster, node, ret);
     }
-    add_pair(ret, "--preset", cluster->plan.preset);
-    add_pair(ret, "--guardian", cluster->plan.guardian);
-    add_pair(ret, "--elections-per-hour-max", "0");
     add_pair(ret, "--act-file", cluster->act_path);
     (void)snprintf(text, sizeof(text), "%u", node);
     add_pair(ret, "--act-slot", text);

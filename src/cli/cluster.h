@@ -35,6 +35,9 @@ struct cluster_plan {
      * SIGUSR1 asks it to hand leadership over. NULL: none. */
     const char *program;
     const char *mode; /* "default" or "tuned" */
+    /* Where the election lies, if not among the nodes: with `baton node` its URL, with a program
+     * of another make the address that it is given instead of the nodes'. */
+    const char *server;
 };
 
 struct cluster {
@@ -44,6 +47,9 @@ struct cluster {
     char act_path[96];
     struct act *act;
 };
+
+/* "127.0.0.1:PORT", a port that the kernel has free now. */
+int cluster_free_address(char *ret, size_t ret_bytes, struct baton_error *reterr);
 
 int cluster_open(struct cluster *cluster, const struct cluster_plan *plan,
                  struct baton_error *reterr);

@@ -4,7 +4,7 @@
 #define CLI_COMMAND_H
 
 #include "cli/exit_code.h"
-#include "cli/option.h"
+#include "options/option.h"
 
 /* What a command is called with. All borrowed from main(). */
 struct invocation {

@@ -3,7 +3,7 @@
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/screen.h"
-#include "cli/value.h"
+#include "options/value.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* `baton explain`: what the settings promise, before anybody relies on them. */
 #include "cli/command.h"
 #include "cli/print.h"
-#include "cli/value.h"
+#include "options/value.h"
 #include "raft/raft.h"
 
 #include <jansson.h>

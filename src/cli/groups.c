@@ -1,42 +1,6 @@
 #include "cli/groups.h"
 
-#define FLAG(n, h)                                                                                 \
-    {                                                                                              \
-        .name = (n), .type = OPTION_FLAG, .help = (h)                                              \
-    }
-#define TEXT(n, v, i, k, h)                                                                        \
-    {                                                                                              \
-        .name = (n), .type = OPTION_TEXT, .value = (v), .initial = (i), .provider_key = (k),       \
-        .help = (h)                                                                                \
-    }
-#define ADDRESS(n, i, k, h)                                                                        \
-    {                                                                                              \
-        .name = (n), .type = OPTION_ADDRESS, .value = "HOST:PORT", .initial = (i),                 \
-        .provider_key = (k), .help = (h)                                                           \
-    }
-#define NUMBER(n, lo, hi, i, k, h)                                                                 \
-    {                                                                                              \
-        .name = (n), .type = OPTION_NUMBER, .value = "N", .initial = (i), .min = (lo),             \
-        .max = (hi), .provider_key = (k), .help = (h)                                              \
-    }
-#define DURATION(n, i, k, h)                                                                       \
-    {                                                                                              \
-        .name = (n), .type = OPTION_DURATION, .value = "TIME", .initial = (i),                     \
-        .provider_key = (k), .help = (h)                                                           \
-    }
-#define CHOICE(n, c, i, k, h)                                                                      \
-    {                                                                                              \
-        .name = (n), .type = OPTION_CHOICE, .value = (c), .choices = (c), .initial = (i),          \
-        .provider_key = (k), .help = (h)                                                           \
-    }
-#define HIDDEN_TEXT(n, h)                                                                          \
-    {                                                                                              \
-        .name = (n), .type = OPTION_TEXT, .value = "V", .help = (h), .is_hidden = true             \
-    }
-#define END                                                                                        \
-    {                                                                                              \
-        .name = NULL                                                                               \
-    }
+#include "options/spec.h"
 
 const struct option_group group_general = {
     "General",
@@ -210,13 +174,16 @@ const struct option_group group_demo = {
 const struct option_group group_bench = {
     "Benchmark",
     (const struct option_spec[]){
-        CHOICE("provider", "raft|etcd|libraft|libraft-tuned", "raft", NULL, "whom to measure"),
+        CHOICE("provider", "raft|redis|seed|etcd|libraft|libraft-tuned", "raft", NULL,
+               "whom to measure; seed: SET NX and polling, as a plain program does it on Redis"),
         NUMBER("nodes", 1, 9, "3", NULL, "how many processes"),
-        CHOICE("fault", "kill|crash|stop|resign|partition", "kill", NULL,
-               "what befalls the leader: SIGKILL, SIGSEGV, SIGSTOP, an order, or no network"),
+        CHOICE("fault", "kill|crash|stop|resign|partition|redis-restart", "kill", NULL,
+               "what befalls the leader: SIGKILL, SIGSEGV, SIGSTOP, an order, or no network; or "
+               "the server: it is killed and comes back empty"),
         NUMBER("rounds", 1, 100000, "50", NULL, "how often"),
         CHOICE("preset", "default|lan|wan|fast", "default", NULL, "times of the raft provider"),
         CHOICE("guardian", "on|off", "on", NULL, "whether each node has a guardian"),
+        DURATION("lease", "30s", NULL, "lifetime of the lock on Redis"),
         NUMBER("resident-mb", 0, 65536, "0", NULL, "memory that each process holds, in MiB"),
         FLAG("json", "print JSON for programs"),
         END,

@@ -2,7 +2,7 @@
 #ifndef CLI_GROUPS_H
 #define CLI_GROUPS_H
 
-#include "cli/option.h"
+#include "options/option.h"
 
 extern const struct option_group group_general;  /* help, config, log */
 extern const struct option_group group_election; /* provider, node, election */

@@ -1,80 +1,16 @@
 #include "cli/help.h"
 
+#include "options/describe.h"
+
 #include <ctype.h>
 #include <string.h>
-
-enum { HELP_WIDTH = 96, HELP_INDENT = 34 };
-
-/* Words of `text`, broken at HELP_WIDTH, further lines indented. */
-static void print_wrapped(FILE *file, const char *text, size_t column, size_t indent)
-{
-    while (*text) {
-        size_t word = strcspn(text, " \n");
-        if (column > indent && column + 1 + word > HELP_WIDTH) {
-            (void)fprintf(file, "\n%*s", (int)indent, "");
-            column = indent;
-        } else if (column > indent) {
-            (void)fputc(' ', file);
-            column++;
-        }
-        (void)fprintf(file, "%.*s", (int)word, text);
-        column += word;
-        text += word;
-        if (strncmp(text, "\n\n", 2) == 0) {
-            (void)fprintf(file, "\n\n%*s", (int)indent, "");
-            column = indent;
-        }
-        text += strspn(text, " \n");
-    }
-    (void)fputc('\n', file);
-}
-
-static void text_option(FILE *file, const struct option_spec *spec)
-{
-    char head[128];
-    char letter[8] = "    ";
-    if (spec->letter) {
-        (void)snprintf(letter, sizeof(letter), "-%c, ", spec->letter);
-    }
-    int bytes = snprintf(head, sizeof(head), "  %s--%s%s%s", letter, spec->name,
-                         spec->value ? " " : "", spec->value ? spec->value : "");
-    (void)fputs(head, file);
-    if (bytes + 2 > HELP_INDENT) {
-        (void)fputc('\n', file);
-        bytes = 0;
-    }
-    (void)fprintf(file, "%*s", HELP_INDENT - bytes, "");
-    char help[512];
-    (void)snprintf(help, sizeof(help), "%s%s%s%s", spec->help, spec->initial ? " (default: " : "",
-                   spec->initial ? spec->initial : "", spec->initial ? ")" : "");
-    print_wrapped(file, help, HELP_INDENT, HELP_INDENT);
-}
-
-static bool is_shown(const struct option_group *group)
-{
-    return !group->specs[0].is_hidden;
-}
-
-static void text_groups(FILE *file, const struct command *command)
-{
-    for (size_t i = 0; command->groups[i]; i++) {
-        const struct option_group *group = command->groups[i];
-        if (!is_shown(group)) {
-            continue;
-        }
-        (void)fprintf(file, "\n%s:\n", group->title);
-        for (const struct option_spec *spec = group->specs; spec->name; spec++) {
-            text_option(file, spec);
-        }
-    }
-}
 
 static void text_exit_codes(FILE *file)
 {
     (void)fputs("\nExit codes:\n", file);
 #define EXIT_CODE_TEXT(symbol, number, text)                                                       \
     (void)fprintf(file, "  %3d  ", (number));                                                      \
-    print_wrapped(file, (text), 7, 7);
+    describe_wrapped(file, (text), 7, 7);
     EXIT_CODES(EXIT_CODE_TEXT)
 #undef EXIT_CODE_TEXT
 }
@@ -103,10 +39,15 @@ void help_text(FILE *file, const struct command *command)
     }
     (void)fprintf(file, "usage: baton %s [flags]%s%s\n\n", command->name,
                   *command->arguments ? " " : "", command->arguments);
-    print_wrapped(file, command->text, 0, 0);
-    text_groups(file, command);
+    describe_wrapped(file, command->text, 0, 0);
+    describe_groups(file, command->groups);
     (void)fprintf(file, "\nExample:\n  %s\n", command->example);
     text_exit_codes(file);
+}
+
+static bool is_shown(const struct option_group *group)
+{
+    return !group->specs[0].is_hidden;
 }
 
 /* ---- Man pages --------------------------------------------------------------------------------

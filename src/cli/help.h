@@ -2,11 +2,10 @@
 #ifndef CLI_HELP_H
 #define CLI_HELP_H
 
+#include "base/version.h"
 #include "cli/command.h"
 
 #include <stdio.h>
-
-#define BATON_VERSION_TEXT "0.1.0"
 
 /* command NULL: the whole of `baton`. */
 void help_text(FILE *file, const struct command *command);

@@ -1,7 +1,7 @@
 /* The program `baton`: finds the command, gathers its options, and calls it. */
 #include "cli/command.h"
-#include "cli/config.h"
 #include "cli/help.h"
+#include "options/config.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 #include "cli/member_internal.h"
 
 #include "cli/footprint.h"
-#include "cli/notify.h"
-#include "cli/value.h"
 #include "guardian/fatal.h"
+#include "options/notify.h"
+#include "options/value.h"
 
 #include <stdio.h>
 #include <stdlib.h>

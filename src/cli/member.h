@@ -10,8 +10,8 @@
 #define CLI_MEMBER_H
 
 #include "base/log.h"
-#include "cli/option.h"
 #include "guardian/victims.h"
+#include "options/option.h"
 #include "provider/provider.h"
 
 #include <jansson.h>

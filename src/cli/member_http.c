@@ -1,7 +1,7 @@
 /* The status server of a member. */
 #include "cli/member_internal.h"
 
-#include "cli/value.h"
+#include "options/value.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,6 +14,8 @@
 #include "detector/server.h"
 #include "detector/worker.h"
 
+#include <jansson.h>
+
 struct service_config {
     uv_loop_t *loop;
     struct logger *logger; /* borrowed; NULL: silent */
@@ -25,6 +27,8 @@ struct service_config {
     const char *system_root; /* where /proc and /sys are found; "" but in tests */
     /* A subscription was added, updated or removed, or a session or stage changed; may be NULL. */
     void (*changed)(void *userdata, const struct worker_event *event);
+    /* Adds to what /status says of a camera; may be NULL. */
+    void (*describe)(void *userdata, const char *identifier, json_t *camera);
     void *userdata;
 };
 

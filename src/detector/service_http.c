@@ -123,13 +123,15 @@ static json_t *cameras_json(const struct service *service)
          i++) {
         const char *stage = stage_name(worker_stage(service->worker, subscription->identifier));
         struct session_id session = worker_session(service->worker, subscription->identifier);
-        (void)json_array_append_new(
-            list,
-            json_pack("{s:s, s:b, s:I, s:s, s:o, s:s?}", "subscriptionIdentifier",
-                      subscription->identifier, "online", (int)is_online, "modelId",
-                      (json_int_t)subscription->model_id, "modelName", subscription->model_name,
-                      "sessionId", session.is_set ? json_integer(session.id) : json_null(),
-                      "progressionStage", stage));
+        json_t *camera = json_pack(
+            "{s:s, s:b, s:I, s:s, s:o, s:s?}", "subscriptionIdentifier", subscription->identifier,
+            "online", (int)is_online, "modelId", (json_int_t)subscription->model_id, "modelName",
+            subscription->model_name, "sessionId",
+            session.is_set ? json_integer(session.id) : json_null(), "progressionStage", stage);
+        if (camera != NULL && service->config.describe != NULL) {
+            service->config.describe(service->config.userdata, subscription->identifier, camera);
+        }
+        (void)json_array_append_new(list, camera);
     }
     return list;
 }

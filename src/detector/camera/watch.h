@@ -30,6 +30,9 @@ void watch_free(struct watch *watch); /* closes its cameras; before the pool. NU
  */
 void watch_event(struct watch *watch, const struct worker_event *event);
 
+/* Of all streams, those that come later too: at least so long between two frames; 0: every one. */
+void watch_set_interval(struct watch *watch, int interval_ms);
+
 /* The stream of a subscription, for its numbers; NULL: there is none. */
 const struct camera *watch_camera(const struct watch *watch, const char *identifier);
 

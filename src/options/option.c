@@ -1,7 +1,7 @@
-#include "cli/option.h"
+#include "options/option.h"
 
 #include "base/invariant.h"
-#include "cli/value.h"
+#include "options/value.h"
 
 #include <ctype.h>
 #include <getopt.h>

@@ -1,4 +1,4 @@
-#include "cli/value.h"
+#include "options/value.h"
 
 #include "cmocka_all.h"
 

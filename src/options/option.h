@@ -10,8 +10,8 @@
  * configuration file, which beats the default. A list is replaced whole, never mixed. Values are
  * checked when they are taken in, wherever they come from, so that reading one cannot fail.
  */
-#ifndef CLI_OPTION_H
-#define CLI_OPTION_H
+#ifndef OPTIONS_OPTION_H
+#define OPTIONS_OPTION_H
 
 #include "base/clock.h"
 #include "base/error.h"

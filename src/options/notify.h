@@ -1,7 +1,7 @@
 /* What a service tells systemd (sd_notify): ready, its status, alive, stopping.
  * Does nothing where no service manager listens, or where built without libsystemd. */
-#ifndef CLI_NOTIFY_H
-#define CLI_NOTIFY_H
+#ifndef OPTIONS_NOTIFY_H
+#define OPTIONS_NOTIFY_H
 
 #include "base/clock.h"
 

@@ -1,4 +1,4 @@
-#include "cli/config.h"
+#include "options/config.h"
 
 #include "cli/groups.h"
 #include "cmocka_all.h"

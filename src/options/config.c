@@ -1,4 +1,4 @@
-#include "cli/config.h"
+#include "options/config.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -1,4 +1,4 @@
-#include "cli/notify.h"
+#include "options/notify.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "cli/value.h"
+#include "options/value.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "cli/option.h"
+#include "options/option.h"
 
 #include "cli/groups.h"
 #include "cmocka_all.h"

@@ -12,10 +12,10 @@
  * aliases, tags, a second document and a file larger than CONFIG_BYTES_MAX. The parser is
  * libfyaml's, fed event by event, so that refused nesting is refused at its first bracket.
  */
-#ifndef CLI_CONFIG_H
-#define CLI_CONFIG_H
+#ifndef OPTIONS_CONFIG_H
+#define OPTIONS_CONFIG_H
 
-#include "cli/option.h"
+#include "options/option.h"
 
 enum { CONFIG_BYTES_MAX = 256 * 1024 };
 

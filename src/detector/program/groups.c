@@ -1,0 +1,68 @@
+#include "detector/program/program.h"
+
+#include "options/spec.h"
+
+#include <string.h>
+
+static const struct option_group group_general = {
+    "General",
+    (const struct option_spec[]){
+        {.name = "help", .letter = 'h', .type = OPTION_FLAG, .help = "print this help and exit"},
+        FLAG("version", "print the version and exit"),
+        TEXT("config", "FILE", NULL, NULL,
+             "read options from this YAML file; its keys are the names of the flags"),
+        CHOICE("log-level", "error|warning|notice|info|debug", "notice", NULL,
+               "how much to write to standard error; read anew on SIGHUP"),
+        FLAG("log-json", "write the log as lines of JSON"),
+        END,
+    }};
+
+static const struct option_group group_server = {
+    "Backend and images",
+    (const struct option_spec[]){
+        NUMBER("port", 0, 65535, "8000", NULL,
+               "port of WebSocket and HTTP; 0: a free one, which the log tells"),
+        TEXT("host", "ADDRESS", NULL, NULL, "listen on this address only"),
+        TEXT("token-file", "FILE", NULL, NULL,
+             "file of the bearer token that backends and browsers must show"),
+        TEXT("tls-cert", "FILE", NULL, NULL, "certificate, PEM: wss and https only"),
+        TEXT("tls-key", "FILE", NULL, NULL, "private key of the certificate"),
+        DURATION("report-interval", "2s", NULL, "how often a stateReport is sent"),
+        NUMBER("queue", 1, 1000000, "1000", NULL,
+               "how many detections wait for a backend; then the oldest is dropped"),
+        DURATION("drain-timeout", "5s", NULL,
+                 "on SIGTERM, how long to wait until all detections are delivered"),
+        END,
+    }};
+
+static const struct option_group group_cameras = {
+    "Cameras",
+    (const struct option_spec[]){
+        NUMBER("camera-fps", 0, 240, "0", NULL,
+               "frames a second of a camera at most; 0: all; read anew on SIGHUP"),
+        CHOICE("rtsp-transport", "tcp|udp", "tcp", NULL, "how media of a stream travels"),
+        TEXT("hardware", "NAME", NULL, NULL,
+             "decoder of the machine, such as vaapi or cuda; software where it is not there"),
+        DURATION("open-timeout", "10s", NULL, "a camera that is not open by then is tried anew"),
+        DURATION("stall-timeout", "10s", NULL, "a camera without a frame for so long is, too"),
+        DURATION("backoff-min", "1s", NULL, "pause before a camera is opened again"),
+        DURATION("backoff-max", "60s", NULL, "the longest, after many failures"),
+        NUMBER("motion", 0, 1000, "0", NULL,
+               "show a frame only if so many thousandths of the picture moved; 0: all"),
+        END,
+    }};
+
+const struct option_group *const program_groups[] = {&group_general, &group_server, &group_cameras,
+                                                     NULL};
+
+bool program_option_is_known(const char *name)
+{
+    for (size_t i = 0; program_groups[i]; i++) {
+        for (const struct option_spec *spec = program_groups[i]->specs; spec->name; spec++) {
+            if (strcmp(spec->name, name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}

@@ -1,0 +1,244 @@
+#include "detector/program/program.h"
+
+#include "options/notify.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SIGNALS = 3, LOOK_MS = 50 };
+
+struct program {
+    int argc;
+    char **argv;
+    struct program_settings settings;
+    uv_loop_t loop;
+    struct logger *logger;
+    struct service *service;
+    struct camera_pool *pool;
+    struct watch *watch;
+    uv_signal_t signals[SIGNALS];
+    uv_timer_t alive;
+    uv_timer_t drain;
+    instant drain_end;
+    bool has_handles;
+    bool is_draining;
+    bool is_closing;
+};
+
+/* ---- The parts speak to each other ----------------------------------------------------------- */
+
+static void on_changed(void *userdata, const struct worker_event *event)
+{
+    struct program *program = userdata;
+
+    watch_event(program->watch, event);
+}
+
+static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame)
+{
+    struct program *program = userdata;
+
+    service_frame(program->service, identifier, &frame->picture);
+}
+
+static void on_online(void *userdata, const char *identifier, bool is_online)
+{
+    struct program *program = userdata;
+
+    log_info(program->logger, is_online ? "camera-online" : "camera-offline",
+             LOG_STR("identifier", identifier));
+    service_online(program->service, identifier, is_online);
+}
+
+static void on_describe(void *userdata, const char *identifier, json_t *camera)
+{
+    struct program *program = userdata;
+
+    program_describe_camera(program->watch, identifier, camera);
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static void close_all(struct program *program)
+{
+    if (program->is_closing) {
+        return;
+    }
+    program->is_closing = true;
+    watch_free(program->watch);
+    program->watch = NULL;
+    if (program->pool) {
+        camera_pool_close(program->pool);
+    }
+    service_close(program->service);
+    if (program->has_handles) {
+        for (int i = 0; i < SIGNALS; i++) {
+            uv_close((uv_handle_t *)&program->signals[i], NULL);
+        }
+        uv_close((uv_handle_t *)&program->alive, NULL);
+        uv_close((uv_handle_t *)&program->drain, NULL);
+    }
+}
+
+static void on_drain(uv_timer_t *timer)
+{
+    struct program *program = timer->data;
+    size_t queued = worker_queued(service_worker(program->service));
+
+    if (queued == 0 || !instant_before(clock_now(), program->drain_end)) {
+        if (queued > 0) {
+            log_warning(program->logger, "detections-lost", LOG_U64("count", queued));
+        }
+        close_all(program);
+    }
+}
+
+static void drain(struct program *program)
+{
+    if (program->is_draining) { /* asked twice: at once */
+        close_all(program);
+        return;
+    }
+    program->is_draining = true;
+    program->drain_end = instant_add(clock_now(), program->settings.drain);
+    notify_stopping();
+    log_notice(program->logger, "draining",
+               LOG_U64("queued", worker_queued(service_worker(program->service))));
+    service_drain(program->service);
+    (void)uv_timer_start(&program->drain, on_drain, 0, LOOK_MS);
+}
+
+/* ---- Signals and systemd --------------------------------------------------------------------- */
+
+/* What is safe to change while all runs: the log's level and the cameras' rate. */
+static void reload(struct program *program)
+{
+    struct options *options;
+    struct baton_error error;
+
+    if (program_options(&options, program->argc, program->argv, &error) != 0) {
+        log_error(program->logger, "reload-refused", LOG_STR("error", error.message));
+        return;
+    }
+    log_set_level(program->logger,
+                  (enum log_level)log_level_parse(options_text(options, "log-level")));
+    watch_set_interval(program->watch, program_interval_ms(options));
+    log_notice(program->logger, "reloaded",
+               LOG_STR("log-level", options_text(options, "log-level")),
+               LOG_I64("camera-fps", options_number(options, "camera-fps")));
+    options_free(options);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    if (number == SIGHUP) {
+        reload(handle->data);
+    } else {
+        drain(handle->data);
+    }
+}
+
+static void on_alive(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_alive();
+}
+
+static void start_handles(struct program *program)
+{
+    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+    uint64_t alive_ms = (uint64_t)(notify_interval().ns / 1000000);
+
+    for (int i = 0; i < SIGNALS; i++) {
+        (void)uv_signal_init(&program->loop, &program->signals[i]);
+        program->signals[i].data = program;
+        (void)uv_signal_start(&program->signals[i], on_signal, numbers[i]);
+    }
+    (void)uv_timer_init(&program->loop, &program->alive);
+    (void)uv_timer_init(&program->loop, &program->drain);
+    program->drain.data = program;
+    program->has_handles = true;
+    if (alive_ms > 0) {
+        (void)uv_timer_start(&program->alive, on_alive, alive_ms, alive_ms);
+    }
+}
+
+/* ---- The beginning --------------------------------------------------------------------------- */
+
+static int open_parts(struct program *program, struct baton_error *reterr)
+{
+    const struct watch_hooks hooks = {.frame = on_frame, .online = on_online, .userdata = program};
+    struct program_settings *settings = &program->settings;
+    int code;
+
+    settings->pool.loop = settings->service.loop = &program->loop;
+    settings->pool.logger = settings->service.logger = program->logger;
+    settings->service.changed = on_changed;
+    settings->service.describe = on_describe;
+    settings->service.userdata = program;
+    code = camera_pool_new(&program->pool, &settings->pool, reterr);
+    if (code) {
+        program->pool = NULL;
+        return code;
+    }
+    program->watch = watch_new(program->pool, &settings->camera, program->logger, &hooks);
+    if (!program->watch) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    code = service_open(&program->service, &settings->service, reterr);
+    if (code) {
+        program->service = NULL;
+    }
+    return code;
+}
+
+static void announce(const struct program *program)
+{
+    const struct service_config *service = &program->settings.service;
+    char text[64];
+
+    if (!service->token && (!service->host || strncmp(service->host, "127.", 4) != 0)) {
+        log_warning(program->logger, "open-to-all",
+                    LOG_STR("advice", "whoever reaches this port drives the worker and sees its "
+                                      "cameras; --token-file or --host 127.0.0.1 closes it"));
+    }
+    log_notice(program->logger, "listening", LOG_I64("port", service_port(program->service)));
+    (void)snprintf(text, sizeof(text), "port %d", service_port(program->service));
+    notify_status(text);
+    notify_ready();
+}
+
+int program_run(int argc, char **argv, const struct options *options, struct baton_error *reterr)
+{
+    struct program program = {.argc = argc, .argv = argv};
+    int code = program_settings(&program.settings, options, reterr);
+
+    if (code) {
+        return code;
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    program.logger =
+        logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, program.settings.log_json),
+                   program.settings.log_level);
+    if (!program.logger || uv_loop_init(&program.loop) != 0) {
+        logger_free(program.logger);
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    code = open_parts(&program, reterr);
+    if (code) {
+        close_all(&program);
+    } else {
+        start_handles(&program);
+        announce(&program);
+    }
+    (void)uv_run(&program.loop, UV_RUN_DEFAULT);
+    service_free(program.service);
+    camera_pool_free(program.pool);
+    (void)uv_run(&program.loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&program.loop);
+    logger_free(program.logger);
+    explicit_bzero(program.settings.token, sizeof(program.settings.token));
+    return code;
+}

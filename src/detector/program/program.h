@@ -1,0 +1,46 @@
+/* The program `baton-detector`, but for main(): its options and its life.
+ *
+ *   flags, environment, YAML ─▶ settings ─▶ service ◀──frames, online── watch ─▶ cameras
+ *                                              └──────changed──────────▶
+ *   SIGTERM, SIGINT: drains, then ends · SIGHUP: reads limits anew
+ */
+#ifndef DETECTOR_PROGRAM_PROGRAM_H
+#define DETECTOR_PROGRAM_PROGRAM_H
+
+#include "detector/camera/watch.h"
+#include "detector/service.h"
+#include "options/option.h"
+
+extern const struct option_group *const program_groups[]; /* ends with NULL */
+
+/* Whether the program knows the option. */
+bool program_option_is_known(const char *name);
+
+/* Takes flags, environment and configuration file. What is wrong is an error; argc and argv as of
+ * main(). */
+int program_options(struct options **ret, int argc, char **argv, struct baton_error *reterr);
+
+/* What the options say, as the parts below want it. Texts are borrowed from the options. */
+struct program_settings {
+    struct service_config service;
+    struct camera_pool_config pool;
+    struct camera_options camera;
+    enum log_level log_level;
+    bool log_json;
+    span drain;
+    char token[SERVER_TOKEN_MAX];
+};
+
+/* BATON_EINVAL; BATON_ENOENT, BATON_EIO: the token's file. */
+int program_settings(struct program_settings *ret, const struct options *options,
+                     struct baton_error *reterr);
+/* The smallest time between two frames, of a rate in frames a second; 0: no cap. */
+int program_interval_ms(const struct options *options);
+
+/* What /status says of a camera, added to `ret`. */
+void program_describe_camera(const struct watch *watch, const char *identifier, json_t *ret);
+
+/* Runs until a signal ends it. argc and argv are read again on SIGHUP. */
+int program_run(int argc, char **argv, const struct options *options, struct baton_error *reterr);
+
+#endif

@@ -1,0 +1,132 @@
+/* Options to settings. */
+#include "detector/program/program.h"
+#include "options/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+int program_options(struct options **ret, int argc, char **argv, struct baton_error *reterr)
+{
+    struct options *options = options_new(program_groups);
+    const char *config;
+    int used = 0;
+    int code;
+
+    if (!options) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    code = options_take_flags(options, argc, argv, &used, reterr);
+    if (!code && used < argc) {
+        code = error_set(reterr, BATON_EINVAL, "'%s': takes no such word", argv[used]);
+    }
+    code = code ? code : options_take_environment(options, reterr);
+    config = code ? NULL : options_text(options, "config");
+    if (config) {
+        code = config_take_file(options, config, program_option_is_known, reterr);
+    }
+    if (code) {
+        options_free(options);
+        return code;
+    }
+    *ret = options;
+    return 0;
+}
+
+/* One line; what stands around it is no part of the token. */
+static int read_token(char *ret, size_t ret_bytes, const char *path, struct baton_error *reterr)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t bytes = fd >= 0 ? read(fd, ret, ret_bytes) : -1;
+    int errnum = errno;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (bytes < 0) {
+        return error_set(reterr, error_from_errno(errnum), "--token-file %s: %s", path,
+                         strerror(errnum));
+    }
+    if ((size_t)bytes >= ret_bytes) {
+        return error_set(reterr, BATON_EINVAL, "--token-file %s: a token has at most %zu bytes",
+                         path, ret_bytes - 1);
+    }
+    ret[bytes] = '\0';
+    ret[strcspn(ret, "\r\n")] = '\0';
+    return ret[0] ? 0 : error_set(reterr, BATON_EINVAL, "--token-file %s: is empty", path);
+}
+
+static int ms(const struct options *options, const char *name)
+{
+    int64_t value = options_duration(options, name).ns / 1000000;
+
+    return value > INT32_MAX ? INT32_MAX : (int)value;
+}
+
+int program_interval_ms(const struct options *options)
+{
+    int64_t fps = options_number(options, "camera-fps");
+
+    return fps > 0 ? (int)(1000 / fps) : 0;
+}
+
+static int check(const struct options *options, struct baton_error *reterr)
+{
+    static const char *const positive[] = {"open-timeout", "stall-timeout", "backoff-min"};
+    int report_ms = ms(options, "report-interval");
+
+    if (!options_text(options, "tls-cert") != !options_text(options, "tls-key")) {
+        return error_set(reterr, BATON_EINVAL, "--tls-cert and --tls-key: one needs the other");
+    }
+    if (report_ms < 100 || report_ms > 60000) {
+        return error_set(reterr, BATON_EINVAL, "--report-interval %d ms: must be 100ms to 60s",
+                         report_ms);
+    }
+    for (size_t i = 0; i < sizeof(positive) / sizeof(positive[0]); i++) {
+        if (ms(options, positive[i]) < 1) {
+            return error_set(reterr, BATON_EINVAL, "--%s: must be at least 1ms", positive[i]);
+        }
+    }
+    if (ms(options, "backoff-min") > ms(options, "backoff-max")) {
+        return error_set(reterr, BATON_EINVAL, "--backoff-min %d ms is above --backoff-max %d ms",
+                         ms(options, "backoff-min"), ms(options, "backoff-max"));
+    }
+    return 0;
+}
+
+int program_settings(struct program_settings *ret, const struct options *options,
+                     struct baton_error *reterr)
+{
+    const char *token_file = options_text(options, "token-file");
+    int code = check(options, reterr);
+
+    if (code) {
+        return code;
+    }
+    *ret = (struct program_settings){
+        .service = {.host = options_text(options, "host"),
+                    .port = (int)options_number(options, "port"),
+                    .tls_cert = options_text(options, "tls-cert"),
+                    .tls_key = options_text(options, "tls-key"),
+                    .report_interval_ms = ms(options, "report-interval"),
+                    .queue_max = (size_t)options_number(options, "queue"),
+                    .system_root = ""},
+        .pool = {.backoff_min_ms = ms(options, "backoff-min"),
+                 .backoff_max_ms = ms(options, "backoff-max")},
+        .camera = {.interval_ms = program_interval_ms(options),
+                   .stall_ms = ms(options, "stall-timeout"),
+                   .open_ms = ms(options, "open-timeout"),
+                   .uses_udp = strcmp(options_text(options, "rtsp-transport"), "udp") == 0,
+                   .hardware = options_text(options, "hardware"),
+                   .motion_permille = (int)options_number(options, "motion")},
+        .log_level = (enum log_level)log_level_parse(options_text(options, "log-level")),
+        .log_json = options_flag(options, "log-json"),
+        .drain = options_duration(options, "drain-timeout"),
+    };
+    if (token_file) {
+        code = read_token(ret->token, sizeof(ret->token), token_file, reterr);
+        ret->service.token = ret->token;
+    }
+    return code;
+}

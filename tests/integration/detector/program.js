@@ -1,0 +1,156 @@
+// The program baton-detector with a camera that streams, driven by a backend of other make.
+//   node program.js BATON-DETECTOR CURL RTSP-SERVER CLIP
+'use strict';
+const assert = require('assert');
+const { spawn, spawnSync } = require('child_process');
+const fs = require('fs');
+const os = require('os');
+const path = require('path');
+const { program, deadline, Stand, Backend, list, subscription, session, online } =
+    require('./tools');
+
+const [rtsp_server, clip] = process.argv.slice(4);
+
+class Camera {
+    static async start(port) {
+        const camera = new Camera();
+        camera.said = '';
+        camera.child = spawn(rtsp_server, [String(port), `cam=${clip}`, 'auth=eye:canary'],
+            { stdio: ['pipe', 'pipe', 'inherit'] });
+        camera.ended = new Promise((resolve) => camera.child.on('close', resolve));
+        await deadline(new Promise((resolve) => camera.child.stdout.on('data', (data) => {
+            camera.said += data;
+            if (camera.said.includes('ready ')) resolve();
+        })), 'the camera');
+        camera.port = Number(camera.said.match(/ready (\d+)/)[1]);
+        return camera;
+    }
+    count(line) { return this.said.split('\n').filter((one) => one === line).length; }
+    async end() {
+        this.child.kill('SIGKILL');
+        await deadline(this.ended, 'the end of the camera');
+    }
+    url() { return `rtsp://eye:canary@127.0.0.1:${this.port}/cam`; }
+}
+
+class Worker extends Stand {
+    static async start(...options) {
+        const worker = new Worker();
+        worker.scheme = 'ws';
+        worker.log = '';
+        worker.child = spawn(program, ['--port', '0', '--host', '127.0.0.1', '--report-interval',
+            '100ms', '--backoff-min', '50ms', '--backoff-max', '200ms', '--log-level', 'info',
+            ...options], { stdio: ['ignore', 'inherit', 'pipe'] });
+        worker.ended = new Promise((resolve) => worker.child.on('close', (code, signal) =>
+            resolve(signal || code)));
+        await worker.says(/listening port=(\d+)/);
+        worker.port = Number(worker.log.match(/listening port=(\d+)/)[1]);
+        return worker;
+    }
+    // Waits until the log has it.
+    async says(pattern) {
+        await deadline(new Promise((resolve) => {
+            const look = () => { if (pattern.test(this.log)) resolve(); };
+            this.child.stderr.on('data', (data) => { this.log += data; look(); });
+            look();
+        }), String(pattern));
+        this.child.stderr.removeAllListeners('data');
+        this.child.stderr.on('data', (data) => { this.log += data; });
+    }
+    camera(name) {
+        const status = JSON.parse(this.curl('/status').body);
+        return status.cameras.find((one) => one.subscriptionIdentifier === name);
+    }
+}
+
+const tests = {
+    async 'a stream is seen, lost and found again'() {
+        let camera = await Camera.start(0);
+        const worker = await Worker.start();
+        const backend = await Backend.connect(worker);
+        const one = subscription('hall;door', { rtspUrl: camera.url() });
+        const two = subscription('hall;gate', { rtspUrl: camera.url() });
+        backend.send(list(one, two));
+        await backend.report(online(2));
+        assert.strictEqual(camera.count('play cam'), 1, 'one camera is opened once');
+        const image = worker.curl('/camera/hall;door/image');
+        assert.strictEqual(image.status, 200);
+        assert.strictEqual(image.body.readUInt16BE(0), 0xffd8);
+        const stream = worker.camera('hall;door').stream;
+        assert.strictEqual(stream.codec, 'h264');
+        assert.strictEqual(stream.subscribers, 2);
+        assert.ok(stream.shown > 0);
+        await camera.end();
+        await backend.report((all) => all.length === 2 && all.every((c) => !c.online));
+        camera = await Camera.start(camera.port);
+        await backend.report(online(2));
+        assert.ok(worker.camera('hall;gate').stream.restarts > 0);
+        backend.send(list(two));
+        await backend.report((all) => all.length === 1);
+        assert.strictEqual(worker.curl('/camera/hall;door/image').status, 404);
+        backend.send(list());
+        await backend.report((all) => all.length === 0);
+        await backend.close();
+        await worker.stop();
+        await camera.end();
+        assert.ok(!worker.log.includes('canary'), worker.log);
+    },
+
+    async 'SIGHUP reads the configuration anew and keeps what runs'() {
+        const camera = await Camera.start(0);
+        const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
+        const file = path.join(folder, 'detector.yaml');
+        try {
+            fs.writeFileSync(file, 'camera-fps: 5\n');
+            const worker = await Worker.start('--config', file);
+            const backend = await Backend.connect(worker);
+            backend.send(list(subscription('a;1', { rtspUrl: camera.url() })));
+            await backend.report(online(1));
+            fs.writeFileSync(file, 'camera-fps: 0\n');
+            worker.signal('SIGHUP');
+            await worker.says(/reloaded log-level=info camera-fps=0/);
+            fs.writeFileSync(file, 'camera-fps: many\n');
+            worker.signal('SIGHUP');
+            await worker.says(/reload-refused .*camera-fps/);
+            await backend.report(online(1));
+            assert.strictEqual(camera.count('play cam'), 1);
+            await backend.close();
+            await worker.stop();
+        } finally {
+            fs.rmSync(folder, { recursive: true });
+            await camera.end();
+        }
+    },
+
+    async 'draining says that it is not ready, and a second signal ends it at once'() {
+        const worker = await Worker.start('--drain-timeout', '600s');
+        const backend = await Backend.connect(worker);
+        backend.send(list(subscription('a;1')));
+        backend.send(session('a', 1));
+        await backend.report((all) => all.length === 1);
+        await backend.close();
+        worker.signal('SIGTERM'); // nothing waits: it ends by itself
+        assert.strictEqual(await deadline(worker.ended, 'the end'), 0, worker.log);
+    },
+
+    async 'a wrong option is named, and the way out'() {
+        const cases = [[['--camera-fps', '1000'], /camera-fps/], [['--tls-cert', 'x'], /tls-key/],
+            [['--token-file', '/nonexistent'], /nonexistent/], [['clip.mp4'], /clip\.mp4/],
+            [['--backoff-min', '9s', '--backoff-max', '8s'], /backoff-max/]];
+        for (const [words, pattern] of cases) {
+            const done = spawnSync(program, words, { encoding: 'utf8', timeout: 30000 });
+            assert.ok(done.status === 64 || done.status === 1, done.stderr);
+            assert.match(done.stderr, pattern);
+        }
+    },
+};
+
+(async () => {
+    for (const [name, test] of Object.entries(tests)) {
+        await test();
+        console.log('ok', name);
+    }
+})().catch((error) => {
+    console.log(error);
+    process.exit(1);
+});

@@ -1,0 +1,112 @@
+// What the tests share that speak to a worker from outside. The first two words of the command line
+// are the program that is spoken to, and curl.
+'use strict';
+const assert = require('assert');
+const { spawn, execFileSync } = require('child_process');
+
+let WebSocket;
+try {
+    WebSocket = require('ws');
+} catch (error) {
+    console.log('skipped: the WebSocket client "ws" of Node.js is not installed (node-ws)');
+    process.exit(77);
+}
+
+const [program, curl] = process.argv.slice(2);
+const DEADLINE_MS = 30000;
+
+// ---- tools: every wait is for an event, with a deadline ----
+
+function deadline(promise, what) {
+    let timer;
+    const late = new Promise((_, reject) => {
+        timer = setTimeout(() => reject(new Error('waited too long for ' + what)), DEADLINE_MS);
+    });
+    return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+class Stand {
+    static async start(...options) {
+        const stand = new this();
+        stand.scheme = options.includes('--cert') ? 'wss' : 'ws';
+        stand.log = '';
+        stand.child = spawn(program, options, { stdio: ['ignore', 'pipe', 'pipe'] });
+        stand.child.stderr.on('data', (data) => { stand.log += data; });
+        stand.ended = new Promise((resolve) => stand.child.on('close', (code, signal) =>
+            resolve(signal || code)));
+        stand.port = await deadline(new Promise((resolve) =>
+            stand.child.stdout.once('data', (data) => resolve(Number(String(data).slice(5))))),
+            'the port');
+        return stand;
+    }
+    signal(name) { this.child.kill(name); }
+    async stop() {
+        this.signal('SIGTERM');
+        assert.strictEqual(await deadline(this.ended, 'the end'), 0, this.log);
+    }
+    url(path) { return `http${this.scheme.slice(2)}://127.0.0.1:${this.port}${path}`; }
+    // status, headers (lower case) and body of one request
+    curl(path, ...options) {
+        const out = execFileSync(curl, ['-s', '-i', '--path-as-is', '-m', '20', ...options,
+            this.url(path)], { maxBuffer: 1 << 26 });
+        const cut = out.indexOf('\r\n\r\n');
+        const head = String(out.slice(0, cut));
+        return { status: Number(head.split(' ')[1]), head: head.toLowerCase(),
+            body: out.slice(cut + 4) };
+    }
+}
+
+class Backend {
+    static async connect(stand, options) {
+        const backend = new Backend();
+        backend.messages = [];
+        backend.wake = () => {};
+        backend.socket = new WebSocket(`${stand.scheme}://127.0.0.1:${stand.port}/`, options);
+        backend.closed = new Promise((resolve) => backend.socket.on('close', (code, reason) => {
+            resolve({ code, reason: String(reason) });
+        }));
+        backend.socket.on('message', (data) => {
+            backend.messages.push(JSON.parse(data));
+            backend.wake();
+        });
+        await deadline(new Promise((resolve, reject) => {
+            backend.socket.on('open', resolve);
+            backend.socket.on('error', reject);
+        }), 'the connection');
+        return backend;
+    }
+    send(message) { this.socket.send(typeof message === 'string' ? message :
+        JSON.stringify(message)); }
+    // The next message that fits, and none before it again.
+    async next(what, fits) {
+        return deadline((async () => {
+            for (;;) {
+                while (this.messages.length > 0) {
+                    const message = this.messages.shift();
+                    if (fits(message)) return message;
+                }
+                await new Promise((resolve) => { this.wake = resolve; });
+            }
+        })(), what);
+    }
+    report(fits = () => true) {
+        return this.next('a report', (m) => m.type === 'stateReport' && fits(m.cameraConnections));
+    }
+    async close() {
+        this.socket.close();
+        return deadline(this.closed, 'the close');
+    }
+}
+
+const subscription = (identifier, more) => ({ subscriptionIdentifier: identifier,
+    rtspUrl: 'rtsp://user:canary@192.0.2.1/1', modelUrl: 'http://192.0.2.1/m.mpta?token=canary',
+    modelName: 'Cars', modelId: 7, ...more });
+const list = (...subscriptions) => ({ type: 'setSubscriptionList', subscriptions });
+const session = (displayIdentifier, sessionId) => ({ type: 'setSessionId',
+    payload: { displayIdentifier, sessionId } });
+const stage = (displayIdentifier, progressionStage) => ({ type: 'setProgressionStage',
+    payload: { displayIdentifier, progressionStage } });
+const online = (count) => (c) => c.length === count && c.every((one) => one.online);
+
+module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, Stand, Backend, subscription,
+    list, session, stage, online };
