@@ -26,6 +26,7 @@ struct stream {
     bool is_handle_closed;
     bool is_open;
     bool is_closing;
+    int broken; /* how the latest write failed: what the peer said before is still to be read */
     struct stream_options options;
     struct tls_session *session;
     struct buffer clear;  /* decrypted, to hand on */
@@ -114,6 +115,17 @@ void stream_close(struct stream *stream)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
+/* A peer that refuses us says why and closes; often that is noticed first by a write that fails.
+ * Reading goes on to its end, which comes at once, so that the reason is not lost. */
+static void write_failed(struct stream *stream, int status)
+{
+    if (status == UV_ECONNRESET || status == UV_EPIPE) {
+        stream->broken = status;
+    } else {
+        close_with(stream, BATON_EIO, uv_strerror(status));
+    }
+}
+
 static void written(uv_write_t *request, int status)
 {
     struct write_request *write = (struct write_request *)request;
@@ -122,7 +134,7 @@ static void written(uv_write_t *request, int status)
     stream->queued_bytes -= write->bytes;
     free(write);
     if (status != 0 && status != UV_ECANCELED) {
-        close_with(stream, BATON_EIO, uv_strerror(status));
+        write_failed(stream, status);
     }
 }
 
@@ -161,7 +173,7 @@ static int write_raw(struct stream *stream, const uint8_t *data, size_t bytes)
         uv_buf_t piece = uv_buf_init((char *)data, (unsigned)bytes);
         int result = uv_try_write(&stream->socket.stream, &piece, 1);
         if (result < 0 && result != UV_EAGAIN) {
-            close_with(stream, BATON_EIO, uv_strerror(result));
+            write_failed(stream, result);
             return BATON_EIO;
         }
         sent = result > 0 ? (size_t)result : 0;
@@ -186,7 +198,7 @@ static int flush_cipher(struct stream *stream)
 
 int stream_write(struct stream *stream, const void *data, size_t bytes)
 {
-    if (stream->is_closing || !stream->is_open) {
+    if (stream->is_closing || !stream->is_open || stream->broken != 0) {
         return BATON_ECLOSED;
     }
     if (!stream->session) {
@@ -221,11 +233,13 @@ static void receive_tls(struct stream *stream, const void *data, size_t bytes)
     int r =
         tls_session_receive(stream->session, data, bytes, &stream->clear, &stream->cipher, &reason);
 
-    if (flush_cipher(stream) != BATON_OK) {
-        return;
-    }
+    int flushed = flush_cipher(stream);
+
     if (r != BATON_OK || stream->clear.failed) {
         close_with(stream, r != BATON_OK ? BATON_EAUTH : BATON_ETOOBIG, reason);
+        return;
+    }
+    if (flushed != BATON_OK) {
         return;
     }
     if (!was_open && tls_session_is_open(stream->session)) {
@@ -246,7 +260,9 @@ static void received(uv_stream_t *handle, ssize_t bytes, const uv_buf_t *buffer)
 {
     struct stream *stream = handle->data;
 
-    if (bytes == UV_EOF) {
+    if (bytes < 0 && stream->broken != 0) {
+        close_with(stream, BATON_EIO, uv_strerror(stream->broken));
+    } else if (bytes == UV_EOF) {
         close_with(stream, BATON_OK, "ended by the peer");
     } else if (bytes < 0) {
         close_with(stream, BATON_EIO, uv_strerror((int)bytes));

@@ -1,6 +1,7 @@
 /* OpenSSL over memory buffers, so that one loop and one kind of stream carry it. */
 #include "net/tls_int.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -17,6 +18,7 @@ static const char psk_identity[] = "baton";
 
 struct tls {
     SSL_CTX *context;
+    bool is_foreign; /* the server is somebody else's: it may serve many names */
     bool has_key;
     uint8_t key[32]; /* SHA-256 of the shared key's file */
 };
@@ -27,6 +29,7 @@ struct tls_session {
     BIO *to_wire;
     bool is_open;
     char peer_name[NAME_MAX_BYTES];
+    char problem[160];
 };
 
 static const char *reason(void)
@@ -112,9 +115,32 @@ static int read_shared_key(struct tls *tls, const char *path, struct baton_error
 
 /* ---- Certificates ---------------------------------------------------------------------------- */
 
+static int load_own(struct tls *tls, const char *certificate_file, const char *key_file,
+                    struct baton_error *reterr)
+{
+    if (SSL_CTX_use_certificate_chain_file(tls->context, certificate_file) != 1) {
+        return error_set(reterr, BATON_EINVAL, "TLS certificate %s: %s", certificate_file,
+                         reason());
+    }
+    if (SSL_CTX_use_PrivateKey_file(tls->context, key_file, SSL_FILETYPE_PEM) != 1) {
+        return error_set(reterr, BATON_EINVAL, "TLS key %s: %s", key_file, reason());
+    }
+    return BATON_OK;
+}
+
+static int load_ca(struct tls *tls, const char *ca_file, struct baton_error *reterr)
+{
+    if (SSL_CTX_load_verify_file(tls->context, ca_file) != 1) {
+        return error_set(reterr, BATON_EINVAL, "TLS CA %s: %s", ca_file, reason());
+    }
+    return BATON_OK;
+}
+
 static int load_certificates(struct tls *tls, const struct tls_options *options,
                              struct baton_error *reterr)
 {
+    int r;
+
     if (!options->certificate_file || !options->key_file || !options->ca_file) {
         return error_set(reterr, BATON_EINVAL,
                          "TLS: a certificate, its key and the CA go together; %s is missing",
@@ -122,18 +148,29 @@ static int load_certificates(struct tls *tls, const struct tls_options *options,
                          : !options->key_file       ? "the key"
                                                     : "the CA");
     }
-    if (SSL_CTX_use_certificate_chain_file(tls->context, options->certificate_file) != 1) {
-        return error_set(reterr, BATON_EINVAL, "TLS certificate %s: %s", options->certificate_file,
-                         reason());
-    }
-    if (SSL_CTX_use_PrivateKey_file(tls->context, options->key_file, SSL_FILETYPE_PEM) != 1) {
-        return error_set(reterr, BATON_EINVAL, "TLS key %s: %s", options->key_file, reason());
-    }
-    if (SSL_CTX_load_verify_file(tls->context, options->ca_file) != 1) {
-        return error_set(reterr, BATON_EINVAL, "TLS CA %s: %s", options->ca_file, reason());
+    r = load_own(tls, options->certificate_file, options->key_file, reterr);
+    if (r == BATON_OK) {
+        r = load_ca(tls, options->ca_file, reterr);
     }
     SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-    return BATON_OK;
+    return r;
+}
+
+static struct tls *allocate(const SSL_METHOD *method, struct baton_error *reterr)
+{
+    struct tls *tls = calloc(1, sizeof(*tls));
+
+    if (tls) {
+        tls->context = SSL_CTX_new(method);
+    }
+    if (!tls || !tls->context) {
+        tls_free(tls);
+        (void)error_set(reterr, BATON_ENOMEM, "out of memory for TLS");
+        return NULL;
+    }
+    SSL_CTX_set_app_data(tls->context, tls);
+    ERR_clear_error(); /* so that a reason is of what comes next */
+    return tls;
 }
 
 int tls_new(struct tls **ret, const struct tls_options *options, struct baton_error *reterr)
@@ -150,15 +187,10 @@ int tls_new(struct tls **ret, const struct tls_options *options, struct baton_er
         return error_set(reterr, BATON_EINVAL,
                          "TLS: certificates or a cluster key, not both: which one is to count?");
     }
-    tls = calloc(1, sizeof(*tls));
-    if (tls) {
-        tls->context = SSL_CTX_new(TLS_method());
+    tls = allocate(TLS_method(), reterr);
+    if (!tls) {
+        return BATON_ENOMEM;
     }
-    if (!tls || !tls->context) {
-        tls_free(tls);
-        return error_set(reterr, BATON_ENOMEM, "out of memory for TLS");
-    }
-    SSL_CTX_set_app_data(tls->context, tls);
     (void)SSL_CTX_set_min_proto_version(tls->context, TLS1_3_VERSION);
     (void)SSL_CTX_set_num_tickets(tls->context, 0);
     r = has_files ? load_certificates(tls, options, reterr)
@@ -167,6 +199,49 @@ int tls_new(struct tls **ret, const struct tls_options *options, struct baton_er
         tls_free(tls);
         return r;
     }
+    *ret = tls;
+    return BATON_OK;
+}
+
+static int load_client(struct tls *tls, const struct tls_client_options *options,
+                       struct baton_error *reterr)
+{
+    int r = BATON_OK;
+
+    if (!options->certificate_file != !options->key_file) {
+        return error_set(reterr, BATON_EINVAL,
+                         "TLS: a certificate and its key go together; %s is missing",
+                         options->key_file ? "the certificate" : "the key");
+    }
+    if (options->certificate_file) {
+        r = load_own(tls, options->certificate_file, options->key_file, reterr);
+    }
+    if (r == BATON_OK && options->ca_file) {
+        r = load_ca(tls, options->ca_file, reterr);
+    } else if (r == BATON_OK && SSL_CTX_set_default_verify_paths(tls->context) != 1) {
+        r = error_set(reterr, BATON_EINVAL, "TLS: the system's own CAs: %s", reason());
+    }
+    SSL_CTX_set_verify(tls->context, options->trusts_anybody ? SSL_VERIFY_NONE : SSL_VERIFY_PEER,
+                       NULL);
+    return r;
+}
+
+int tls_new_client(struct tls **ret, const struct tls_client_options *options,
+                   struct baton_error *reterr)
+{
+    struct tls *tls = allocate(TLS_client_method(), reterr);
+    int r;
+
+    if (!tls) {
+        return BATON_ENOMEM;
+    }
+    (void)SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION);
+    r = load_client(tls, options, reterr);
+    if (r != BATON_OK) {
+        tls_free(tls);
+        return r;
+    }
+    tls->is_foreign = true;
     *ret = tls;
     return BATON_OK;
 }
@@ -186,6 +261,22 @@ bool tls_proves_names(const struct tls *tls)
 }
 
 /* ---- A session ------------------------------------------------------------------------------- */
+
+/* The name that the peer's certificate must have: an address among its addresses, any other among
+ * its host names. SNI names hosts only. */
+static bool demand(SSL *ssl, const char *name, bool is_asked_for)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    bool is_address =
+        inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
+
+    if (is_address) {
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
+    }
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return SSL_set1_host(ssl, name) == 1 &&
+           (!is_asked_for || SSL_set_tlsext_host_name(ssl, name) == 1);
+}
 
 struct tls_session *tls_session_new(const struct tls *tls, bool is_client, const char *peer_name)
 {
@@ -210,9 +301,9 @@ struct tls_session *tls_session_new(const struct tls *tls, bool is_client, const
     } else {
         SSL_set_accept_state(session->ssl);
     }
-    if (peer_name && !tls->has_key) {
-        SSL_set_hostflags(session->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-        (void)SSL_set1_host(session->ssl, peer_name);
+    if (peer_name && !tls->has_key && !demand(session->ssl, peer_name, tls->is_foreign)) {
+        tls_session_free(session);
+        return NULL;
     }
     return session;
 }
@@ -271,6 +362,20 @@ static int go_on(struct tls_session *session, int result)
                : BATON_EAUTH;
 }
 
+/* What a person can act on: of a certificate that was refused, what is wrong with it. */
+static const char *explain(struct tls_session *session)
+{
+    unsigned long code = ERR_peek_last_error();
+
+    if (ERR_GET_LIB(code) != ERR_LIB_SSL ||
+        ERR_GET_REASON(code) != SSL_R_CERTIFICATE_VERIFY_FAILED) {
+        return reason();
+    }
+    (void)snprintf(session->problem, sizeof(session->problem), "certificate refused: %s",
+                   X509_verify_cert_error_string(SSL_get_verify_result(session->ssl)));
+    return session->problem;
+}
+
 static int handshake(struct tls_session *session)
 {
     int result = SSL_do_handshake(session->ssl);
@@ -311,7 +416,7 @@ int tls_session_receive(struct tls_session *session, const void *data, size_t by
         r = read_clear(session, in);
     }
     if (r != BATON_OK) {
-        *ret_reason = reason();
+        *ret_reason = explain(session);
     }
     drain(session, out);
     return r;

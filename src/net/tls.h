@@ -1,4 +1,5 @@
-/* Who may talk: mutual TLS 1.3 with certificates, or with a key that the group shares. */
+/* Who may talk: among our own, mutual TLS 1.3 with certificates or with a key that the group
+ * shares; to a server of somebody else's, TLS 1.2 or 1.3 as its certificate proves it. */
 #ifndef NET_TLS_H
 #define NET_TLS_H
 
@@ -19,6 +20,19 @@ struct tls_options {
  * Options without any file: *ret is NULL. */
 int tls_new(struct tls **ret, const struct tls_options *options, struct baton_error *reterr);
 void tls_free(struct tls *tls); /* NULL allowed */
+
+/* A client of a foreign server (Redis). */
+struct tls_client_options {
+    const char *ca_file;          /* PEM; NULL: those that the system trusts */
+    const char *certificate_file; /* ours, with its chain, and its key; or both NULL */
+    const char *key_file;
+    bool trusts_anybody; /* the server's certificate is not looked at: only if a user says so */
+};
+
+/* BATON_EINVAL: the message names the file; BATON_ENOMEM. A stream's peer_name is then the name
+ * that is asked for (SNI) and that the certificate must have, as a host name or as an address. */
+int tls_new_client(struct tls **ret, const struct tls_client_options *options,
+                   struct baton_error *reterr);
 
 /* Certificates prove names; a shared key proves only that the peer belongs to the group. */
 bool tls_proves_names(const struct tls *tls);

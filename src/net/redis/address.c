@@ -116,13 +116,64 @@ static int take_path(struct redis_address *ret, const char *text, size_t length,
 
 /* ---- The query ------------------------------------------------------------------------------- */
 
+static int set_text(char *ret, size_t ret_bytes, const char *key, const char *value,
+                    struct baton_error *reterr)
+{
+    if ((size_t)snprintf(ret, ret_bytes, "%s", value) >= ret_bytes) {
+        return error_set(reterr, BATON_ETOOBIG, "Redis: %s has at most %zu bytes", key,
+                         ret_bytes - 1);
+    }
+    return BATON_OK;
+}
+
+static int set_verify(struct redis_tls *tls, const char *value, struct baton_error *reterr)
+{
+    bool is_off = strcmp(value, "off") == 0;
+
+    if (!is_off && strcmp(value, "on") != 0) {
+        return error_set(reterr, BATON_EINVAL, "Redis: verify \"%.20s\": must be on or off", value);
+    }
+    tls->is_unverified = is_off;
+    return BATON_OK;
+}
+
+static int set_tls(struct redis_address *address, const char *key, const char *value,
+                   struct baton_error *reterr)
+{
+    struct redis_tls *tls = &address->tls;
+    const struct {
+        const char *key;
+        char *ret;
+        size_t ret_bytes;
+    } texts[] = {
+        {"ca", tls->ca, sizeof(tls->ca)},
+        {"cert", tls->certificate, sizeof(tls->certificate)},
+        {"key", tls->key, sizeof(tls->key)},
+        {"sni", tls->name, sizeof(tls->name)},
+        {"verify", NULL, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (strcmp(key, texts[i].key) != 0) {
+            continue;
+        }
+        if (!address->is_tls) { /* whoever gives it believes that nobody can listen */
+            return error_set(reterr, BATON_EINVAL,
+                             "Redis: %s is of TLS, and the URL is in the clear: rediss://…", key);
+        }
+        return texts[i].ret ? set_text(texts[i].ret, texts[i].ret_bytes, key, value, reterr)
+                            : set_verify(tls, value, reterr);
+    }
+    return BATON_OK;
+}
+
 int redis_address_set(struct redis_address *address, const char *key, const char *value,
                       struct baton_error *reterr)
 {
     if (strcmp(key, "db") == 0) {
         return take_number(&address->database, value, strlen(value), 65535, "db", reterr);
     }
-    return BATON_OK;
+    return set_tls(address, key, value, reterr);
 }
 
 /* One "KEY=VALUE"; what is too long to be ours is not ours. */
@@ -225,13 +276,14 @@ int redis_address_parse(struct redis_address *ret, const char *url, struct baton
     struct redis_address address = {.port = 6379};
     int r;
 
-    if (begins(&url, "redis://")) {
+    address.is_tls = begins(&url, "rediss://");
+    if (address.is_tls || begins(&url, "redis://")) {
         r = take_server(&address, &url, reterr);
     } else if (begins(&url, "unix://") || begins(&url, "redis+unix://")) {
         r = take_socket(&address, &url, reterr);
     } else {
         r = error_set(reterr, BATON_EINVAL,
-                      "Redis URL: must begin with redis://, unix:// or redis+unix://");
+                      "Redis URL: must begin with redis://, rediss:// or unix://");
     }
     if (r == BATON_OK) {
         r = take_query(&address, url, reterr);

@@ -3,6 +3,7 @@
 
 #include "base/buffer.h"
 #include "net/stream.h"
+#include "net/tls.h"
 
 #include <openssl/rand.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ struct redis {
     uv_loop_t *loop;
     struct logger *logger;
     struct redis_address address;
+    struct tls *tls; /* NULL: in the clear */
     char name[REDIS_ID_MAX];
     span answer_timeout;
     struct redis_script *scripts;
@@ -149,6 +151,7 @@ static void free_all(struct redis *redis)
     if (redis->reader) {
         redisReaderFree(redis->reader);
     }
+    tls_free(redis->tls);
     OPENSSL_cleanse(redis->address.password, sizeof(redis->address.password));
     free(redis);
 }
@@ -490,8 +493,13 @@ static int dial(struct redis *redis)
         .callbacks = {.on_open = on_open, .on_data = on_data, .on_close = on_close},
         .userdata = redis,
         .queue_bytes_max = QUEUE_BYTES_MAX,
+        .tls = redis->tls,
     };
     const struct redis_address *address = &redis->address;
+
+    if (redis->tls && !address->tls.is_unverified) {
+        options.peer_name = address->tls.name[0] ? address->tls.name : address->host;
+    }
 
     return address->path[0]
                ? stream_connect_unix(&redis->stream, &options, address->path, NULL)
@@ -520,9 +528,33 @@ static void on_first(uv_timer_t *timer)
     connect_now(timer->data);
 }
 
+static const char *file(const char *name)
+{
+    return name[0] ? name : NULL;
+}
+
+static int make_tls(struct redis *redis, struct baton_error *reterr)
+{
+    const struct redis_tls *tls = &redis->address.tls;
+    struct tls_client_options options = {.ca_file = file(tls->ca),
+                                         .certificate_file = file(tls->certificate),
+                                         .key_file = file(tls->key),
+                                         .trusts_anybody = tls->is_unverified};
+
+    if (!redis->address.is_tls) {
+        return BATON_OK;
+    }
+    if (tls->is_unverified) {
+        log_warning(redis->logger, "redis-unverified",
+                    LOG_STR("problem", "verify=off: whoever answers is taken for the server"));
+    }
+    return tls_new_client(&redis->tls, &options, reterr);
+}
+
 int redis_open(struct redis **ret, const struct redis_options *options, struct baton_error *reterr)
 {
     struct redis *redis = calloc(1, sizeof(*redis));
+    int r;
 
     if (!redis) {
         return error_set(reterr, BATON_ENOMEM, "Redis: out of memory");
@@ -530,6 +562,11 @@ int redis_open(struct redis **ret, const struct redis_options *options, struct b
     redis->loop = options->loop;
     redis->logger = options->logger;
     redis->address = *options->address;
+    r = make_tls(redis, reterr);
+    if (r != BATON_OK) {
+        free(redis);
+        return r;
+    }
     (void)snprintf(redis->name, sizeof(redis->name), "%s", options->name ? options->name : "");
     redis->answer_timeout = options->answer_timeout;
     redis->scripts = options->scripts;

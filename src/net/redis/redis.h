@@ -24,9 +24,24 @@
 #include <stdint.h>
 #include <uv.h>
 
-enum { REDIS_HOST_MAX = 256, REDIS_PATH_MAX = 108, REDIS_SECRET_MAX = 512, REDIS_ID_MAX = 64 };
+enum {
+    REDIS_HOST_MAX = 256,
+    REDIS_PATH_MAX = 108, /* of a Unix socket */
+    REDIS_FILE_MAX = 512, /* a file's name */
+    REDIS_SECRET_MAX = 512,
+    REDIS_ID_MAX = 64
+};
 
 /* ---- Addresses ------------------------------------------------------------------------------- */
+
+/* How a server proves who it is, and we to it. */
+struct redis_tls {
+    char ca[REDIS_FILE_MAX]; /* ""; those that the system trusts */
+    char certificate[REDIS_FILE_MAX];
+    char key[REDIS_FILE_MAX];
+    char name[REDIS_HOST_MAX]; /* asked for and demanded; "": the host's */
+    bool is_unverified;
+};
 
 struct redis_address {
     char host[REDIS_HOST_MAX];
@@ -35,13 +50,16 @@ struct redis_address {
     int database;
     char user[REDIS_SECRET_MAX];     /* "": the default user */
     char password[REDIS_SECRET_MAX]; /* "": none */
+    bool is_tls;
+    struct redis_tls tls;
 };
 
-/* redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE][?…], or a Unix socket as
+/* redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE][?…], under TLS rediss://…, or a Unix socket as
  * unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE] (redis+unix:// is the same). BATON_EINVAL,
  * BATON_ETOOBIG: the message has the part that is wrong, and never the password. */
 int redis_address_parse(struct redis_address *ret, const char *url, struct baton_error *reterr);
-/* What the query may say, from elsewhere: `db`. Other keys are none of ours, and fine. */
+/* What the query may say, from elsewhere: `db`; for rediss:// `ca`, `cert`, `key` (files), `sni`
+ * and `verify` (on, off). Other keys are none of ours, and fine. */
 int redis_address_set(struct redis_address *address, const char *key, const char *value,
                       struct baton_error *reterr);
 /* "HOST:PORT", or the socket's path, for people. */
@@ -86,7 +104,7 @@ struct redis_options {
     void *userdata;
 };
 
-/* BATON_ENOMEM. */
+/* BATON_EINVAL: a file of TLS's is not there or not right; BATON_ENOMEM. */
 int redis_open(struct redis **ret, const struct redis_options *options, struct baton_error *reterr);
 /* Commands under way are answered with NULL first. */
 void redis_close(struct redis *redis, void (*closed)(void *userdata), void *userdata);

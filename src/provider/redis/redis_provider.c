@@ -359,7 +359,7 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
 
 const struct provider_ops redis_provider_ops = {
     .scheme = "redis",
-    .others = "unix redis+unix",
+    .others = "rediss unix redis+unix",
     .summary = "leases, registry, channels and state in Redis or Valkey",
     .features = PROVIDER_MEMBERS | PROVIDER_CHANNELS | PROVIDER_STATE | PROVIDER_MANY_ELECTIONS,
     .open = redis_provider_open,

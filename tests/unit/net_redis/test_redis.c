@@ -51,6 +51,32 @@ static void a_socket_is_taken_apart(void **state)
     assert_non_null(strstr(error.message, "db \"x\""));
 }
 
+static void tls_is_asked_for_by_the_scheme_alone(void **state)
+{
+    static const char *const wrong[] = {"redis://h?ca=/x", "unix:///s?verify=off",
+                                        "rediss://h?verify=maybe"};
+    struct redis_address address;
+    struct baton_error error;
+    (void)state;
+
+    assert_int_equal(redis_address_parse(&address, "redis://h", NULL), BATON_OK);
+    assert_false(address.is_tls);
+    assert_int_equal(redis_address_parse(&address, "rediss://h:1/2?lease=1s", NULL), BATON_OK);
+    assert_true(address.is_tls);
+    assert_false(address.tls.is_unverified);
+    assert_int_equal(
+        redis_address_parse(&address, "rediss://h?ca=/a%20b&cert=c&key=k&sni=n&verify=off", NULL),
+        BATON_OK);
+    assert_string_equal(address.tls.ca, "/a b");
+    assert_string_equal(address.tls.certificate, "c");
+    assert_string_equal(address.tls.key, "k");
+    assert_string_equal(address.tls.name, "n");
+    assert_true(address.tls.is_unverified);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_int_equal(redis_address_parse(&address, wrong[i], &error), BATON_EINVAL);
+    }
+}
+
 static void a_wrong_address_is_refused_without_its_password(void **state)
 {
     static const char *const urls[] = {
@@ -135,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_is_taken_apart),
         cmocka_unit_test(a_socket_is_taken_apart),
+        cmocka_unit_test(tls_is_asked_for_by_the_scheme_alone),
         cmocka_unit_test(a_wrong_address_is_refused_without_its_password),
         cmocka_unit_test(info_tells_who_the_server_is),
         cmocka_unit_test(faults_are_named_with_what_to_do),

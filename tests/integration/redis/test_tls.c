@@ -1,0 +1,321 @@
+/* rediss:// against a real server with certificates made here, the right ones and the wrong. */
+#include "cmocka_all.h"
+#include "lib/process.h"
+#include "link.h"
+#include "server.h"
+
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct server server;
+static struct link ours;
+static int port; /* of TLS */
+
+/* ---- Certificates ---------------------------------------------------------------------------- */
+
+struct identity {
+    EVP_PKEY *key;
+    X509 *certificate;
+};
+
+static struct identity ca, other_ca;
+static char folder[128];
+
+static void path_of(char *ret, size_t ret_bytes, const char *name, const char *end)
+{
+    snprintf(ret, ret_bytes, "%s/%s.%s", folder, name, end);
+}
+
+static void write_down(const char *name, const struct identity *identity)
+{
+    char path[256];
+    FILE *file;
+
+    path_of(path, sizeof(path), name, "crt");
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(PEM_write_X509(file, identity->certificate), 1);
+    fclose(file);
+    path_of(path, sizeof(path), name, "key");
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(PEM_write_PrivateKey(file, identity->key, NULL, NULL, 0, NULL, NULL), 1);
+    fclose(file);
+}
+
+static void add(X509 *certificate, int nid, const char *value)
+{
+    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, NULL, nid, value);
+
+    assert_non_null(extension);
+    assert_int_equal(X509_add_ext(certificate, extension, -1), 1);
+    X509_EXTENSION_free(extension);
+}
+
+/* names: as in "DNS:a,IP:127.0.0.1"; NULL: an authority. It is valid from now - 2 d to now + days.
+ */
+static struct identity make(const char *name, const struct identity *by, const char *names,
+                            int days)
+{
+    static long serial;
+    struct identity made = {EVP_EC_gen("P-256"), X509_new()};
+    X509_NAME *subject = X509_get_subject_name(made.certificate);
+
+    assert_non_null(made.key);
+    X509_set_version(made.certificate, 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(made.certificate), ++serial);
+    X509_gmtime_adj(X509_getm_notBefore(made.certificate), -2L * 86400);
+    X509_gmtime_adj(X509_getm_notAfter(made.certificate), days * 86400L);
+    X509_set_pubkey(made.certificate, made.key);
+    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, (const unsigned char *)name, -1, -1,
+                               0);
+    X509_set_issuer_name(made.certificate, by ? X509_get_subject_name(by->certificate) : subject);
+    add(made.certificate, NID_basic_constraints, names ? "CA:FALSE" : "critical,CA:TRUE");
+    if (names) {
+        add(made.certificate, NID_subject_alt_name, names);
+    }
+    assert_true(X509_sign(made.certificate, by ? by->key : made.key, EVP_sha256()) > 0);
+    write_down(name, &made);
+    return made;
+}
+
+static void forget(struct identity identity)
+{
+    EVP_PKEY_free(identity.key);
+    X509_free(identity.certificate);
+}
+
+static int make_all(void **state)
+{
+    (void)state;
+    process_make_folder(folder, sizeof(folder));
+    ca = make("ca", NULL, NULL, 30);
+    other_ca = make("other-ca", NULL, NULL, 30);
+    forget(make("right", &ca, "DNS:localhost,DNS:redis.test,IP:127.0.0.1", 30));
+    forget(make("elsewhere", &ca, "DNS:elsewhere.test,IP:127.0.0.9", 30));
+    forget(make("expired", &ca, "DNS:localhost,IP:127.0.0.1", -1));
+    forget(make("client", &ca, "DNS:client.test", 30));
+    forget(make("stranger", &other_ca, "DNS:client.test", 30));
+    return 0;
+}
+
+static int forget_all(void **state)
+{
+    (void)state;
+    forget(ca);
+    forget(other_ca);
+    process_remove_folder(folder);
+    return 0;
+}
+
+/* ---- The server ------------------------------------------------------------------------------ */
+
+static int begin(void **state)
+{
+    (void)state;
+    server_init(&server);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    server_fini(&server);
+    return 0;
+}
+
+static void start(const char *name, const char *wants_clients)
+{
+    char text[256];
+
+    port = server_free_port();
+    snprintf(text, sizeof(text), "%d", port);
+    server_set(&server, "tls-port", text);
+    path_of(text, sizeof(text), name, "crt");
+    server_set(&server, "tls-cert-file", text);
+    path_of(text, sizeof(text), name, "key");
+    server_set(&server, "tls-key-file", text);
+    path_of(text, sizeof(text), "ca", "crt");
+    server_set(&server, "tls-ca-cert-file", text);
+    server_set(&server, "tls-auth-clients", wants_clients);
+    server_start(&server);
+}
+
+/* query: where it says FOLDER, our folder is meant. */
+static void connect_to(const char *host, const char *query)
+{
+    char url[1024];
+    int used = snprintf(url, sizeof(url), "rediss://%s:%d?", host, port);
+
+    for (const char *at = query; *at; at++) {
+        bool is_folder = strncmp(at, "FOLDER", 6) == 0;
+        used += is_folder ? snprintf(url + used, sizeof(url) - (size_t)used, "%s", folder)
+                          : snprintf(url + used, sizeof(url) - (size_t)used, "%c", *at);
+        at += is_folder ? 5 : 0;
+    }
+    link_open(&ours, url, NULL);
+}
+
+static void works(const char *host, const char *query)
+{
+    connect_to(host, query);
+    LINK_AWAIT(&ours, ours.ups == 1 || ours.downs > 0);
+    assert_string_equal(ours.error.message, "");
+    LINK_ASK(&ours, "PING");
+    assert_string_equal(ours.answer, "PONG");
+    link_close(&ours);
+}
+
+static void is_refused(const char *host, const char *query, const char *why)
+{
+    connect_to(host, query);
+    LINK_AWAIT(&ours, ours.downs >= 2);
+    assert_int_equal(ours.ups, 0);
+    assert_int_equal(ours.error.code, BATON_EAUTH);
+    if (!strstr(ours.error.message, why)) {
+        fail_msg("\"%s\" does not say \"%s\"", ours.error.message, why);
+    }
+    link_close(&ours);
+}
+
+/* ---- The server's certificate ---------------------------------------------------------------- */
+
+static void the_right_certificate_is_taken_by_name_and_by_address(void **state)
+{
+    (void)state;
+    start("right", "no");
+    works("127.0.0.1", "ca=FOLDER/ca.crt");
+    works("localhost", "ca=FOLDER/ca.crt");
+    works("localhost", "ca=FOLDER/ca.crt&sni=redis.test");
+}
+
+static void a_certificate_of_another_authority_is_refused(void **state)
+{
+    (void)state;
+    start("right", "no");
+    is_refused("127.0.0.1", "ca=FOLDER/other-ca.crt",
+               "certificate refused: self-signed certificate in certificate chain");
+    is_refused("127.0.0.1", "", "certificate refused: "); /* the system does not know it either */
+}
+
+static void a_certificate_of_another_name_is_refused(void **state)
+{
+    (void)state;
+    start("elsewhere", "no");
+    is_refused("localhost", "ca=FOLDER/ca.crt", "hostname mismatch");
+    is_refused("127.0.0.1", "ca=FOLDER/ca.crt", "IP address mismatch");
+    is_refused("127.0.0.1", "ca=FOLDER/ca.crt&sni=redis.test", "hostname mismatch");
+    works("127.0.0.1", "ca=FOLDER/ca.crt&sni=elsewhere.test");
+}
+
+static void an_expired_certificate_is_refused(void **state)
+{
+    (void)state;
+    start("expired", "no");
+    is_refused("127.0.0.1", "ca=FOLDER/ca.crt", "certificate has expired");
+}
+
+static void only_who_says_so_trusts_anybody_and_is_warned(void **state)
+{
+    (void)state;
+    start("expired", "no");
+    connect_to("127.0.0.1", "verify=off&ca=FOLDER/other-ca.crt");
+    LINK_AWAIT(&ours, ours.ups == 1);
+    assert_true(link_has_logged(&ours, "redis-unverified"));
+    link_close(&ours);
+}
+
+/* ---- Ours ------------------------------------------------------------------------------------ */
+
+static void a_server_that_wants_a_certificate_gets_ours(void **state)
+{
+    (void)state;
+    start("right", "yes");
+    works("127.0.0.1", "ca=FOLDER/ca.crt&cert=FOLDER/client.crt&key=FOLDER/client.key");
+    is_refused("127.0.0.1", "ca=FOLDER/ca.crt", "alert certificate required");
+    is_refused("127.0.0.1", "ca=FOLDER/ca.crt&cert=FOLDER/stranger.crt&key=FOLDER/stranger.key",
+               "alert unknown ca");
+}
+
+static void files_that_are_wrong_are_named(void **state)
+{
+    static const char *const queries[][2] = {
+        {"ca=/no/such/ca.crt", "/no/such/ca.crt"},
+        {"cert=/no/such/client.crt&key=/x", "/no/such/client.crt"},
+        {"cert=/x", "the key is missing"},
+        {"key=/x", "the certificate is missing"},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
+        struct redis_address address;
+        struct redis_options options = {.address = &address};
+        struct redis *redis = NULL;
+        struct baton_error error = {0};
+        char url[256];
+        snprintf(url, sizeof(url), "rediss://:geheim@h?%s", queries[i][0]);
+        assert_int_equal(redis_address_parse(&address, url, &error), BATON_OK);
+        assert_int_equal(redis_open(&redis, &options, &error), BATON_EINVAL);
+        assert_non_null(strstr(error.message, queries[i][1]));
+        assert_null(redis);
+    }
+}
+
+static void a_server_in_the_clear_is_told_apart(void **state)
+{
+    (void)state;
+    server_start(&server);
+    port = server.port;
+    connect_to("127.0.0.1", "ca=FOLDER/ca.crt");
+    LINK_AWAIT(&ours, ours.downs >= 2);
+    assert_int_equal(ours.ups, 0);
+    link_close(&ours);
+}
+
+static void a_large_value_and_a_password_travel_under_it(void **state)
+{
+    enum { BYTES = 3 * 1024 * 1024 };
+    char *value = malloc(BYTES + 1);
+    char query[] = "ca=FOLDER/ca.crt";
+    (void)state;
+
+    assert_non_null(value);
+    memset(value, 'x', BYTES);
+    value[BYTES] = '\0';
+    server_set(&server, "requirepass", "geheim");
+    start("right", "no");
+    connect_to(":geheim@127.0.0.1", query);
+    LINK_AWAIT(&ours, ours.ups == 1);
+    LINK_ASK(&ours, "SET", "large", value);
+    assert_string_equal(ours.answer, "OK");
+    LINK_ASK(&ours, "GET", "large");
+    assert_memory_equal(ours.answer, value, sizeof(ours.answer) - 1);
+    assert_false(link_has_logged(&ours, "geheim"));
+    link_close(&ours);
+    connect_to(":geheim2@127.0.0.1", query);
+    LINK_AWAIT(&ours, ours.downs >= 1);
+    assert_non_null(strstr(ours.error.message, "WRONGPASS"));
+    assert_false(link_has_logged(&ours, "geheim"));
+    link_close(&ours);
+    free(value);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        CASE(the_right_certificate_is_taken_by_name_and_by_address),
+        CASE(a_certificate_of_another_authority_is_refused),
+        CASE(a_certificate_of_another_name_is_refused),
+        CASE(an_expired_certificate_is_refused),
+        CASE(only_who_says_so_trusts_anybody_and_is_warned),
+        CASE(a_server_that_wants_a_certificate_gets_ours),
+        CASE(files_that_are_wrong_are_named),
+        CASE(a_server_in_the_clear_is_told_apart),
+        CASE(a_large_value_and_a_password_travel_under_it),
+    };
+    return cmocka_run_group_tests(tests, make_all, forget_all);
+}
