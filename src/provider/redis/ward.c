@@ -32,6 +32,9 @@ void redis_ward_begin(struct client *client)
     if (guardian_start(&client->guardian, &options, &error) != BATON_OK) {
         client->guardian = NULL;
         log_warning(client->logger, "no-guardian", LOG_STR("reason", error.message));
+    } else if (client->address.is_tls) {
+        log_warning(client->logger, "guardian",
+                    LOG_STR("problem", "it speaks no TLS: a crash costs the rest of the lease"));
     }
 }
 
@@ -62,8 +65,8 @@ void redis_ward_connected(struct client *client)
     size_t bytes = 0;
     struct baton_error error;
 
-    if (!client->guardian) {
-        return;
+    if (!client->guardian || client->address.is_tls) {
+        return; /* what it says is in the clear, the password too: nothing for a port of TLS */
     }
     (void)snprintf(notice, sizeof(notice), "released %s ", client->id);
     lease[9] = notice;
