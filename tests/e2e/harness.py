@@ -14,7 +14,7 @@ import time
 import unittest
 
 BATON = os.environ.get("BATON_PROGRAM", "build-dev/bin/baton")
-DEADLINE_S = 60
+DEADLINE_S = float(os.environ.get("HARNESS_DEADLINE_S", "60"))
 
 
 def clean_environment():
@@ -38,7 +38,7 @@ def until(condition, what):
         if value:
             return value
         time.sleep(0.01)
-    raise AssertionError("not in %d s: %s" % (DEADLINE_S, what))
+    raise AssertionError("not in %g s: %s" % (DEADLINE_S, what))
 
 
 def is_alive(pid):
@@ -67,6 +67,7 @@ class Cluster:
         self.dir = tempfile.mkdtemp(prefix="baton-e2e-", dir="/tmp")
         self.names = [chr(ord("a") + i) for i in range(count)]
         self.ports = dict(zip(self.names, free_ports(count)))
+        self.hosts = dict.fromkeys(self.names, "127.0.0.1")
         self.flags = list(flags)
         self.preset = preset
         self.command = command
@@ -75,18 +76,22 @@ class Cluster:
     def data(self, name):
         return os.path.join(self.dir, name)
 
+    def address(self, name):
+        return "%s:%d" % (self.hosts[name], self.ports[name])
+
     def arguments(self, name):
         words = ["--node", name, "--data", self.data(name), "--preset", self.preset,
-                 "--listen", "127.0.0.1:%d" % self.ports[name]]
+                 "--listen", self.address(name)]
         for peer in self.names:
             if peer != name:
-                words += ["--peer", "%s=127.0.0.1:%d" % (peer, self.ports[peer])]
+                words += ["--peer", "%s=%s" % (peer, self.address(peer))]
         return words + self.flags
 
-    def start(self, name, *more, env=None):
+    def start(self, name, *more, env=None, under=()):
+        """Starts a node; `under` are the words of a program that runs it."""
         log = open(os.path.join(self.dir, name + ".log"), "ab")
         self.processes[name] = subprocess.Popen(
-            [BATON, self.command, *self.arguments(name), *more], stdin=subprocess.DEVNULL,
+            [*under, BATON, self.command, *self.arguments(name), *more], stdin=subprocess.DEVNULL,
             stdout=log, stderr=log, env=dict(clean_environment(), **(env or {})),
             start_new_session=True)
         log.close()

@@ -93,10 +93,22 @@ void connection_send_text(struct node *node, raft_id to, enum frame_type type, u
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
-static void refuse(struct connection *connection, int code)
+void connection_log_refusal(struct connection *connection, const char *reason)
 {
     struct node *node = connection->node;
     instant now = clock_now();
+
+    if (instant_since(now, node->refusals_logged).ns > SPAN_S(1).ns) {
+        node->refusals_logged = now;
+        log_warning(node->logger, "peer-refused",
+                    LOG_STR("address", stream_peer_address(connection->stream)),
+                    LOG_STR("reason", reason));
+    }
+}
+
+static void refuse(struct connection *connection, int code)
+{
+    struct node *node = connection->node;
     uint64_t *counter = &node->counters.refused_content;
 
     switch (code) {
@@ -119,20 +131,8 @@ static void refuse(struct connection *connection, int code)
         break;
     }
     (*counter)++;
-    if (instant_since(now, node->refusals_logged).ns > SPAN_S(1).ns) {
-        node->refusals_logged = now;
-        log_warning(node->logger, "peer-refused",
-                    LOG_STR("address", stream_peer_address(connection->stream)),
-                    LOG_STR("reason", baton_strerror(code)));
-    }
+    connection_log_refusal(connection, baton_strerror(code));
     stream_close(connection->stream);
-}
-
-static void stop_being_stranger(struct connection *connection)
-{
-    if (!connection->link && connection->id == RAFT_NOBODY) {
-        connection->node->stranger_count--;
-    }
 }
 
 static void tell_core(struct node *node, raft_id peer, bool is_up)
@@ -178,7 +178,7 @@ static int take_greeting(struct connection *connection, const struct greeting *g
     if (connection->id != RAFT_NOBODY || !is_acceptable(connection, greeting)) {
         return BATON_EEXIST;
     }
-    stop_being_stranger(connection);
+    stranger_end(connection);
     connection->id = greeting->id;
     connection->incarnation = greeting->incarnation;
     if (!connection->has_greeted) {
@@ -291,6 +291,10 @@ static void take_frames(struct connection *connection)
         }
     }
     buffer_consume(&connection->input, used);
+    if (result == 0 && connection->id == RAFT_NOBODY &&
+        connection->input.bytes > NODE_STRANGER_BYTES_MAX) {
+        result = BATON_ETOOBIG; /* no greeting is as long: nothing more is kept for it */
+    }
     if (result < 0 && connection->is_open) {
         refuse(connection, result);
     }
@@ -377,7 +381,7 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
     (void)stream;
 
     connection->is_open = false;
-    stop_being_stranger(connection);
+    stranger_end(connection);
     if (!link) {
         if (connection->prev) {
             connection->prev->next = connection->next;
@@ -471,19 +475,16 @@ static void on_accept(uv_stream_t *server, int status)
         node->accepted->prev = connection;
     }
     node->accepted = connection;
-    node->stranger_count++;
     node->open_handles++;
     if (stream_accept(&connection->stream, &options, server, NULL) != BATON_OK) {
         node->accepted = connection->next;
         if (connection->next) {
             connection->next->prev = NULL;
         }
-        node->stranger_count--;
         node->open_handles--;
         free(connection);
-    } else if (node->stranger_count > NODE_STRANGERS_MAX) {
-        node->counters.refused_strangers++;
-        stream_close(connection->stream);
+    } else {
+        stranger_begin(connection);
     }
 }
 
@@ -551,9 +552,6 @@ static void link_end(struct link *link)
             link->node->accepted->prev = link->connection;
         }
         link->node->accepted = link->connection;
-        if (link->connection->id == RAFT_NOBODY) {
-            link->node->stranger_count++;
-        }
         stream_close(link->connection->stream);
     }
     uv_close((uv_handle_t *)&link->retry, link_closed);

@@ -24,6 +24,8 @@
 
 enum {
     NODE_STRANGERS_MAX = 256, /* accepted connections that have not greeted */
+    NODE_STRANGER_LIFE_MS = 10000,
+    NODE_STRANGER_BYTES_MAX = 1024, /* kept of one that has not greeted */
     NODE_QUEUE_BYTES_MAX = 8 * 1024 * 1024,
     NODE_REQUESTS_MAX = 256, /* of operators, waiting for the leader */
     NODE_RECONNECT_MIN_MS = 20,
@@ -82,6 +84,8 @@ struct connection {
     struct buffer input;
     bool is_open;
     bool is_tls;
+    bool is_stranger;               /* accepted, and has not greeted */
+    instant since;                  /* a stranger's beginning */
     bool has_greeted;               /* our own greeting went out */
     struct connection *prev, *next; /* of the accepted ones */
 };
@@ -148,6 +152,7 @@ struct node {
     int timer_fd; /* CLOCK_BOOTTIME, in nanoseconds: libuv's timers count milliseconds awake */
     uv_poll_t timer;
     uv_timer_t checkpoint;
+    uv_timer_t door;  /* runs while there are strangers */
     int open_handles; /* to be closed before the memory ends */
 
     struct link *links;
@@ -203,6 +208,12 @@ void connection_send_bare(struct connection *connection, enum frame_type type);
 /* Makes the links fit the configuration in force. */
 void connection_follow_membership(struct node *node);
 bool connection_is_up(const struct node *node, raft_id id);
+/* At most one line a second. */
+void connection_log_refusal(struct connection *connection, const char *reason);
+
+/* stranger.c */
+void stranger_begin(struct connection *connection);
+void stranger_end(struct connection *connection); /* it has greeted, or is closed */
 
 /* proof.c */
 void proof_make_greeting(struct node *node);

@@ -109,6 +109,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     }
     close_handle(node, (uv_handle_t *)&node->listener);
     close_handle(node, (uv_handle_t *)&node->timer);
+    close_handle(node, (uv_handle_t *)&node->door);
     close_handle(node, (uv_handle_t *)&node->checkpoint); /* there is always this one */
 }
 
@@ -264,7 +265,9 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     node->id = raft_id_of(node->options.node);
     (void)uv_timer_init(node->loop, &node->checkpoint);
     node->checkpoint.data = node;
-    node->open_handles++;
+    (void)uv_timer_init(node->loop, &node->door);
+    node->door.data = node;
+    node->open_handles += 2;
     *ret = &node->base;
     return BATON_OK;
 }
