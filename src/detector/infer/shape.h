@@ -1,0 +1,30 @@
+/* The shape of a tensor: how many numbers lie along each of its sides. Pure. */
+#ifndef DETECTOR_INFER_SHAPE_H
+#define DETECTOR_INFER_SHAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SHAPE_RANK_MAX = 8,
+    SHAPE_COUNT_MAX = 1 << 28, /* numbers of one tensor: a GiB */
+    SHAPE_TEXT_MAX = 176,
+};
+
+struct shape {
+    int rank;
+    int64_t sides[SHAPE_RANK_MAX]; /* below 0, in a model's declaration: as the caller likes */
+};
+
+/* How many numbers such a tensor has. False: a side below 1, a rank that is none, or more than
+ * SHAPE_COUNT_MAX. */
+bool shape_count(const struct shape *shape, size_t *ret);
+
+/* Whether `given` fits what was `declared`, where sides below 1 fit every size. */
+bool shape_fits(const struct shape *declared, const struct shape *given);
+
+/* "[1, 84, 8400]", with "?" for a side below 1. Returns `text`. */
+const char *shape_text(const struct shape *shape, char text[SHAPE_TEXT_MAX]);
+
+#endif

@@ -1,0 +1,98 @@
+#include "cmocka_all.h"
+
+#include "detector/infer/fit.h"
+#include "detector/infer/shape.h"
+
+#include <string.h>
+
+static void assert_inner(const int source[4], int width, int height, bool is_letterboxed,
+                         const int wanted[4])
+{
+    struct fit fit;
+    struct baton_error error;
+
+    assert_int_equal(fit_init(&fit, source, width, height, is_letterboxed, &error), 0);
+    assert_memory_equal(fit.inner, wanted, sizeof(fit.inner));
+    assert_memory_equal(fit.source, source, sizeof(fit.source));
+}
+
+static void a_letterbox_keeps_the_proportions(void **state)
+{
+    (void)state;
+    assert_inner((int[]){0, 0, 1280, 720}, 640, 640, true, (int[]){0, 140, 640, 360});
+    assert_inner((int[]){0, 0, 720, 1280}, 640, 640, true, (int[]){140, 0, 360, 640});
+    assert_inner((int[]){7, 9, 640, 384}, 640, 384, true, (int[]){0, 0, 640, 384});
+    assert_inner((int[]){0, 0, 100, 50}, 64, 64, true, (int[]){0, 16, 64, 32});
+    assert_inner((int[]){0, 0, 8000, 1}, 64, 64, true, (int[]){0, 31, 64, 1});
+    assert_inner((int[]){0, 0, 1280, 720}, 640, 640, false, (int[]){0, 0, 640, 640});
+}
+
+static void the_way_back_is_exact(void **state)
+{
+    const int source[4] = {100, 200, 1280, 720};
+    struct fit fit;
+
+    (void)state;
+    assert_int_equal(fit_init(&fit, source, 640, 640, true, NULL), 0);
+    assert_float_equal(fit_source_x(&fit, 0), 100, 0);
+    assert_float_equal(fit_source_x(&fit, 640), 1380, 0);
+    assert_float_equal(fit_source_y(&fit, 140), 200, 0);
+    assert_float_equal(fit_source_y(&fit, 500), 920, 0);
+    assert_int_equal(fit_init(&fit, source, 640, 640, false, NULL), 0);
+    assert_float_equal(fit_source_y(&fit, 320), 560, 0);
+}
+
+static void sides_out_of_range_are_refused(void **state)
+{
+    struct fit fit;
+    struct baton_error error;
+
+    (void)state;
+    assert_int_equal(fit_init(&fit, (int[]){0, 0, 0, 5}, 64, 64, true, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "0x5"));
+    assert_int_equal(fit_init(&fit, (int[]){0, 0, 5, 5}, 64, FIT_SIDE_MAX + 1, true, &error),
+                     BATON_EINVAL);
+    assert_non_null(strstr(error.message, "64x8193"));
+}
+
+static void shapes_are_counted_compared_and_told(void **state)
+{
+    struct shape shape = {3, {1, 84, 8400}}, open = {3, {-1, 84, 0}};
+    struct shape huge = {3, {1 << 20, 1 << 20, 1 << 30}};
+    char text[SHAPE_TEXT_MAX];
+    size_t count = 0;
+
+    (void)state;
+    assert_true(shape_count(&shape, &count));
+    assert_int_equal(count, 84 * 8400);
+    assert_false(shape_count(&open, &count));
+    assert_false(shape_count(&huge, &count));
+    assert_int_equal(count, 84 * 8400);
+    assert_true(shape_fits(&open, &shape));
+    open.sides[1] = 85;
+    assert_false(shape_fits(&open, &shape));
+    open.rank = 2;
+    assert_false(shape_fits(&open, &shape));
+    assert_string_equal(shape_text(&shape, text), "[1, 84, 8400]");
+    open.rank = 3;
+    assert_string_equal(shape_text(&open, text), "[?, 85, ?]");
+    open.rank = 0;
+    assert_string_equal(shape_text(&open, text), "[]");
+    huge.rank = SHAPE_RANK_MAX;
+    for (int i = 0; i < SHAPE_RANK_MAX; i++) {
+        huge.sides[i] = INT64_MAX;
+    }
+    assert_int_equal(strlen(shape_text(&huge, text)), 2 + 8 * 19 + 7 * 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_letterbox_keeps_the_proportions),
+        cmocka_unit_test(the_way_back_is_exact),
+        cmocka_unit_test(sides_out_of_range_are_refused),
+        cmocka_unit_test(shapes_are_counted_compared_and_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
