@@ -1,0 +1,322 @@
+#include "detector/infer/tracker.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A measured velocity counts so much beside what was known; the first counts whole. */
+static const float VELOCITY_SHARE = 0.4F;
+static const double NS_PER_S = 1e9;
+enum { STEP_NS_MIN = 1000000 }; /* frames closer together say nothing about velocity */
+
+struct object {
+    struct track track;
+    struct box box; /* as it was last seen */
+    struct box expected;
+    int label_next; /* of the last boxes, */
+    int label_hits; /* so many in a row */
+    bool is_matched;
+    bool is_reported;
+    instant reported_at;
+    int reported_label;
+    uint64_t reported_text; /* hash; 0: none */
+};
+
+struct pair {
+    float overlap;
+    int16_t object, box;
+};
+
+struct tracker {
+    struct tracker_rules rules;
+    uint64_t newest_id;
+    instant now;
+    int count;
+    struct object objects[TRACKS_MAX];
+    struct pair pairs[TRACKS_MAX * TRACK_BOXES_MAX];
+};
+
+struct tracker_rules tracker_rules_default(void)
+{
+    return (struct tracker_rules){.score_low = 0.1F,
+                                  .score_high = 0.5F,
+                                  .overlap_min = 0.2F,
+                                  .overlap_relabel = 0.6F,
+                                  .age_max = SPAN_S(2),
+                                  .hits_min = 3,
+                                  .report = TRACK_REPORT_ONCE,
+                                  .report_interval = SPAN_S(1)};
+}
+
+int tracker_rules_check(const struct tracker_rules *rules, struct baton_error *reterr)
+{
+    if (!(rules->score_low >= 0 && rules->score_low <= rules->score_high)) {
+        return error_set(reterr, BATON_EINVAL,
+                         "tracker: scores of %g (low) and %g (high): low must "
+                         "be 0 to high",
+                         (double)rules->score_low, (double)rules->score_high);
+    }
+    if (!(rules->overlap_min > 0 && rules->overlap_min <= 1) || !(rules->overlap_relabel > 0)) {
+        return error_set(reterr, BATON_EINVAL,
+                         "tracker: overlaps of %g (least) and %g (of another "
+                         "class): must be above 0, the first at most 1",
+                         (double)rules->overlap_min, (double)rules->overlap_relabel);
+    }
+    if (rules->hits_min < 1 || rules->age_max.ns < 0 || rules->report_interval.ns < 0) {
+        return error_set(reterr, BATON_EINVAL,
+                         "tracker: %d hits must be 1 or more, and no time "
+                         "below 0",
+                         rules->hits_min);
+    }
+    return 0;
+}
+
+struct tracker *tracker_new(const struct tracker_rules *rules)
+{
+    struct tracker *tracker = calloc(1, sizeof(*tracker));
+
+    assert(tracker_rules_check(rules, NULL) == 0);
+    if (tracker != NULL) {
+        tracker->rules = *rules;
+        tracker->now = INSTANT_PAST;
+    }
+    return tracker;
+}
+
+void tracker_free(struct tracker *tracker)
+{
+    free(tracker);
+}
+
+void tracker_clear(struct tracker *tracker)
+{
+    tracker->count = 0;
+}
+
+int tracker_count(const struct tracker *tracker)
+{
+    int count = 0;
+
+    for (int i = 0; i < tracker->count; i++) {
+        count += tracker->objects[i].track.is_confirmed;
+    }
+    return count;
+}
+
+static float seconds_since(const struct object *object, instant now)
+{
+    return (float)((double)instant_since(now, object->track.last_seen).ns / NS_PER_S);
+}
+
+static void expect(struct tracker *tracker)
+{
+    for (int i = 0; i < tracker->count; i++) {
+        struct object *object = &tracker->objects[i];
+        float seconds = seconds_since(object, tracker->now);
+        object->is_matched = false;
+        object->expected = object->box;
+        object->expected.x += object->track.velocity_x * seconds;
+        object->expected.y += object->track.velocity_y * seconds;
+    }
+}
+
+static int by_overlap(const void *left, const void *right)
+{
+    const struct pair *a = left, *b = right;
+
+    if (a->overlap != b->overlap) {
+        return a->overlap < b->overlap ? 1 : -1;
+    }
+    /* The older object and the better box; so the order never depends on the sort. */
+    return a->object != b->object ? a->object - b->object : a->box - b->box;
+}
+
+/* Those that may be the same, best first. */
+static size_t find_pairs(struct tracker *tracker, const struct box *boxes, int count,
+                         const bool *is_candidate, bool confirmed_only)
+{
+    size_t found = 0;
+
+    for (int i = 0; i < tracker->count; i++) {
+        const struct object *object = &tracker->objects[i];
+        if (object->is_matched || (confirmed_only && !object->track.is_confirmed)) {
+            continue;
+        }
+        for (int j = 0; j < count; j++) {
+            float wanted = boxes[j].label == object->track.label ? tracker->rules.overlap_min
+                                                                 : tracker->rules.overlap_relabel;
+            float overlap = is_candidate[j] ? box_overlap(&object->expected, &boxes[j]) : 0;
+            if (overlap > 0 && overlap >= wanted) {
+                /* Of two that lie alike, that of its own class. */
+                overlap += boxes[j].label == object->track.label;
+                tracker->pairs[found++] = (struct pair){overlap, (int16_t)i, (int16_t)j};
+            }
+        }
+    }
+    qsort(tracker->pairs, found, sizeof(*tracker->pairs), by_overlap);
+    return found;
+}
+
+static void relabel(struct object *object, int label, int hits_min)
+{
+    object->label_hits = label == object->label_next ? object->label_hits + 1 : 1;
+    object->label_next = label;
+    if (object->label_hits >= hits_min) {
+        object->track.label = label;
+    }
+    object->label_hits = object->label_hits < hits_min ? object->label_hits : hits_min;
+}
+
+static void see(struct tracker *tracker, struct object *object, const struct box *box)
+{
+    struct track *track = &object->track;
+    float seconds = seconds_since(object, tracker->now);
+
+    if (instant_since(tracker->now, track->last_seen).ns >= STEP_NS_MIN) {
+        float share = track->frames > 1 ? VELOCITY_SHARE : 1;
+        float off_x = box->x + box->width / 2 - object->expected.x - object->expected.width / 2;
+        float off_y = box->y + box->height / 2 - object->expected.y - object->expected.height / 2;
+        track->velocity_x += share * off_x / seconds;
+        track->velocity_y += share * off_y / seconds;
+    }
+    object->box = *box;
+    object->is_matched = true;
+    track->last_seen = tracker->now;
+    track->frames++;
+    track->is_confirmed = track->is_confirmed || track->frames >= (unsigned)tracker->rules.hits_min;
+    relabel(object, box->label, tracker->rules.hits_min);
+}
+
+static void match(struct tracker *tracker, const struct box *boxes, int count, bool *is_candidate,
+                  bool confirmed_only, int *object_of)
+{
+    size_t found = find_pairs(tracker, boxes, count, is_candidate, confirmed_only);
+
+    for (size_t i = 0; i < found; i++) {
+        const struct pair *pair = &tracker->pairs[i];
+        struct object *object = &tracker->objects[pair->object];
+        if (!object->is_matched && is_candidate[pair->box]) {
+            see(tracker, object, &boxes[pair->box]);
+            is_candidate[pair->box] = false;
+            object_of[pair->box] = pair->object;
+        }
+    }
+}
+
+/* -1: there is no room. */
+static int begin(struct tracker *tracker, const struct box *box)
+{
+    struct object *object = &tracker->objects[tracker->count];
+
+    if (tracker->count == TRACKS_MAX) {
+        return -1;
+    }
+    *object = (struct object){.track = {.id = ++tracker->newest_id,
+                                        .label = box->label,
+                                        .frames = 1,
+                                        .is_confirmed = tracker->rules.hits_min == 1,
+                                        .first_seen = tracker->now,
+                                        .last_seen = tracker->now},
+                              .box = *box,
+                              .label_next = box->label,
+                              .label_hits = 1,
+                              .is_matched = true};
+    return tracker->count++;
+}
+
+/* Before anything is matched, and again for the tentative ones that missed their frame. */
+static void forget(struct tracker *tracker, bool is_after_match)
+{
+    int kept = 0;
+
+    for (int i = 0; i < tracker->count; i++) {
+        const struct object *object = &tracker->objects[i];
+        bool is_old =
+            instant_since(tracker->now, object->track.last_seen).ns > tracker->rules.age_max.ns;
+        bool is_gone = is_after_match ? !object->track.is_confirmed && !object->is_matched
+                                      : object->track.is_confirmed && is_old;
+        if (!is_gone) {
+            tracker->objects[kept++] = *object;
+        }
+    }
+    tracker->count = kept;
+}
+
+void tracker_step(struct tracker *tracker, instant now, const struct box *boxes, int count,
+                  struct track *ret)
+{
+    int looked_at = count < TRACK_BOXES_MAX ? count : TRACK_BOXES_MAX;
+    int object_of[TRACK_BOXES_MAX];
+    bool is_sure[TRACK_BOXES_MAX], is_unsure[TRACK_BOXES_MAX];
+
+    tracker->now = instant_max(tracker->now, now);
+    forget(tracker, false);
+    expect(tracker);
+    for (int i = 0; i < looked_at; i++) {
+        object_of[i] = -1;
+        is_sure[i] = boxes[i].score >= tracker->rules.score_high;
+        is_unsure[i] = !is_sure[i] && boxes[i].score >= tracker->rules.score_low;
+    }
+    match(tracker, boxes, looked_at, is_sure, false, object_of);
+    match(tracker, boxes, looked_at, is_unsure, true, object_of);
+    for (int i = 0; i < looked_at; i++) {
+        if (is_sure[i]) {
+            object_of[i] = begin(tracker, &boxes[i]);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        bool is_known = i < looked_at && object_of[i] >= 0;
+        ret[i] = is_known ? tracker->objects[object_of[i]].track : (struct track){0};
+    }
+    forget(tracker, true);
+}
+
+/* FNV-1a; never 0. */
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325U;
+
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3U;
+    }
+    return hash != 0 ? hash : 1;
+}
+
+static bool is_due(const struct tracker_rules *rules, const struct object *object, instant now,
+                   uint64_t text)
+{
+    if (!object->is_reported || rules->report == TRACK_REPORT_ALWAYS) {
+        return true;
+    }
+    switch (rules->report) {
+    case TRACK_REPORT_INTERVAL:
+        return instant_since(now, object->reported_at).ns >= rules->report_interval.ns;
+    case TRACK_REPORT_CHANGE:
+        return object->reported_label != object->track.label ||
+               (text != 0 && text != object->reported_text);
+    default:
+        return false;
+    }
+}
+
+bool tracker_report(struct tracker *tracker, uint64_t id, instant now, const char *text)
+{
+    uint64_t hash = text != NULL ? hash_of(text) : 0;
+
+    for (int i = 0; i < tracker->count; i++) {
+        struct object *object = &tracker->objects[i];
+        if (object->track.id != id) {
+            continue;
+        }
+        if (!object->track.is_confirmed || !is_due(&tracker->rules, object, now, hash)) {
+            return false;
+        }
+        object->is_reported = true;
+        object->reported_at = now;
+        object->reported_label = object->track.label;
+        object->reported_text = hash != 0 ? hash : object->reported_text;
+        return true;
+    }
+    return false;
+}

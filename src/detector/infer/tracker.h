@@ -1,0 +1,75 @@
+/* Which box is which object: boxes of one frame joined to those of the frames before. Pure.
+ *
+ *   box, score ≥ high ──overlap──▶ track ──hits_min in a row──▶ confirmed ──unseen──▶ lost ──┐
+ *        │ no track                  ▲                              ▲                        │
+ *        └──── new, tentative ───────┘     score ≥ low, what is left┴──── seen again ────────┤
+ *              gone with the first miss                                after age_max: gone ◀─┘
+ *
+ * As in ByteTrack, boxes that the model is sure of choose first, and the unsure ones may go on with
+ * a track (something stands half before it) but never begin one. Where a track should be by now
+ * follows from its velocity, so objects that cross keep their names, and frames may be missing. A
+ * box of another class needs more overlap; the track takes the new class once it was seen hits_min
+ * times in a row.
+ */
+#ifndef DETECTOR_INFER_TRACKER_H
+#define DETECTOR_INFER_TRACKER_H
+
+#include "base/clock.h"
+#include "detector/infer/boxes.h"
+
+enum {
+    TRACKS_MAX = 256,
+    TRACK_BOXES_MAX = 256, /* of one frame; the further ones are no object */
+};
+
+enum track_report {
+    TRACK_REPORT_ALWAYS,   /* in every frame in which it is seen */
+    TRACK_REPORT_ONCE,     /* when it is confirmed */
+    TRACK_REPORT_INTERVAL, /* at once, then no sooner than every interval */
+    TRACK_REPORT_CHANGE,   /* at once, then when its class or its text is another */
+};
+
+struct tracker_rules {
+    float score_low, score_high; /* low <= high */
+    float overlap_min;           /* above 0 */
+    float overlap_relabel;       /* with a box of another class; above 1: never */
+    span age_max;                /* lost for longer: forgotten */
+    int hits_min;                /* at least 1 */
+    enum track_report report;
+    span report_interval;
+};
+
+/* 0.1, 0.5, 0.2, 0.6, 2 s, 3, once, 1 s. */
+struct tracker_rules tracker_rules_default(void);
+
+/* BATON_EINVAL names the rule that is wrong. */
+int tracker_rules_check(const struct tracker_rules *rules, struct baton_error *reterr);
+
+struct track {
+    uint64_t id; /* from 1, never used again; 0: no object */
+    bool is_confirmed;
+    int label;       /* of the object; that of the box may differ for a while */
+    unsigned frames; /* in which it was seen */
+    instant first_seen, last_seen;
+    float velocity_x, velocity_y; /* of its middle, pixels a second */
+};
+
+struct tracker; /* opaque */
+
+/* `rules` are right, and copied. NULL: out of memory. */
+struct tracker *tracker_new(const struct tracker_rules *rules);
+void tracker_free(struct tracker *tracker); /* NULL allowed */
+
+/* The boxes of the next frame, which was taken at `now`, the best first: ret[i] is the object that
+ * boxes[i] shows. Time that goes back stands still. */
+void tracker_step(struct tracker *tracker, instant now, const struct box *boxes, int count,
+                  struct track *ret);
+
+/* Whether the object shall be reported now; if so, it counts as reported. `text`: what was read on
+ * it; NULL: nothing yet, which is no change. False for one that is not confirmed or is gone. */
+bool tracker_report(struct tracker *tracker, uint64_t id, instant now, const char *text);
+
+int tracker_count(const struct tracker *tracker); /* confirmed ones, lost ones too */
+void tracker_clear(struct tracker *tracker);      /* another scene; names go on */
+
+#endif
