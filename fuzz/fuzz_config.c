@@ -1,6 +1,6 @@
 /* The configuration file: whatever it holds, it is taken or refused, and nothing else happens. */
-#include "options/config.h"
 #include "cli/groups.h"
+#include "options/config.h"
 
 #include <stdint.h>
 

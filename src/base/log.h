@@ -52,7 +52,7 @@ struct logger; /* opaque */
 /* Writes to the descriptor `fd` (borrowed) all events up to and including `level`.
  * NULL when out of memory. */
 struct logger *logger_new(int fd, enum log_format format, enum log_level level);
-void logger_free(struct logger *logger); /* NULL allowed */
+void logger_free(struct logger *logger);                         /* NULL allowed */
 void log_set_level(struct logger *logger, enum log_level level); /* NULL allowed */
 
 /* The format that suits fd: JSON if asked for, journal under systemd (JOURNAL_STREAM), else human.
