@@ -1,6 +1,7 @@
 #include "guardian/guardian.h"
 
 #include "guardian/fatal.h"
+#include "guardian/page.h"
 #include "guardian/protocol.h"
 #include "guardian/resolve.h"
 #include "guardian/spawn.h"
@@ -14,9 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/pidfd.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,12 +48,8 @@ struct guardian {
     struct guardian_options options;
     char program[PATH_MAX];
     int pidfd;
-    int shared_fd;
-    struct guardian_shared *shared;
-    size_t shared_bytes;
-    struct words *words; /* in the shared memory; or NULL */
-    uint32_t next_slot;  /* where a free one is looked for first */
-    struct link *link;   /* NULL: none runs */
+    struct page page;
+    struct link *link; /* NULL: none runs */
     uv_timer_t restart;
     unsigned restarts;
     struct guardian_message peers[GUARDIAN_PEERS_MAX]; /* address_bytes 0: not known yet */
@@ -80,15 +75,7 @@ static void warn(struct guardian *guardian, const struct baton_error *error)
 
 static void destroy(struct guardian *guardian)
 {
-    if (guardian->words != NULL) {
-        explicit_bzero(guardian->words->greeting, sizeof(guardian->words->greeting));
-    }
-    if (guardian->shared != NULL) {
-        (void)munmap(guardian->shared, guardian->shared_bytes);
-    }
-    if (guardian->shared_fd >= 0) {
-        (void)close(guardian->shared_fd);
-    }
+    page_free(&guardian->page);
     if (guardian->pidfd >= 0) {
         (void)close(guardian->pidfd);
     }
@@ -233,7 +220,7 @@ static int make_link(struct link **ret, struct guardian *guardian, int ours,
 
 static int launch(struct guardian *guardian, struct baton_error *reterr)
 {
-    struct spawn_descriptors theirs = {.parent = guardian->pidfd, .shared = guardian->shared_fd};
+    struct spawn_descriptors theirs = {.parent = guardian->pidfd, .shared = guardian->page.fd};
     struct link *link = NULL;
     int pair[2], code;
     pid_t first;
@@ -312,31 +299,12 @@ static void lose_link(struct guardian *guardian, const char *reason)
 
 static int share(struct guardian *guardian, struct baton_error *reterr)
 {
-    void *memory = MAP_FAILED;
-    uint32_t slots = guardian->options.words_slots;
-
-    guardian->shared_bytes = sizeof(*guardian->shared) + (slots > 0 ? words_bytes(slots) : 0);
     guardian->pidfd = pidfd_open(getpid(), 0);
-    guardian->shared_fd = memfd_create("baton-lease", MFD_CLOEXEC);
-    if (guardian->pidfd >= 0 && guardian->shared_fd >= 0 &&
-        ftruncate(guardian->shared_fd, (off_t)guardian->shared_bytes) == 0) {
-        memory = mmap(NULL, guardian->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                      guardian->shared_fd, 0);
-    }
-    if (memory == MAP_FAILED) {
-        return error_set(reterr, BATON_EIO, "guardian: pidfd or shared page refused: %s",
+    if (guardian->pidfd < 0) {
+        return error_set(reterr, BATON_EIO, "guardian: no pidfd of this process: %s",
                          strerror(errno));
     }
-    guardian->shared = memory;
-    guardian->words = slots > 0 ? (struct words *)(guardian->shared + 1) : NULL;
-    /* A child must not be able to prolong its parent's lease. */
-    if (madvise(memory, guardian->shared_bytes, MADV_DONTFORK) != 0) {
-        return error_set(reterr, BATON_EIO,
-                         "guardian: the shared page cannot be kept from "
-                         "children: %s",
-                         strerror(errno));
-    }
-    return 0;
+    return page_make(&guardian->page, guardian->options.words_slots, reterr);
 }
 
 static int choose_program(struct guardian *guardian, struct baton_error *reterr)
@@ -368,7 +336,7 @@ int guardian_start(struct guardian **ret, const struct guardian_options *options
         return error_set(reterr, BATON_ENOMEM, "guardian: out of memory");
     }
     guardian->options = *options;
-    guardian->pidfd = guardian->shared_fd = guardian->fatal_slot = -1;
+    guardian->pidfd = guardian->page.fd = guardian->fatal_slot = -1;
     code = choose_program(guardian, reterr);
     code = code != 0 ? code : share(guardian, reterr);
     if (code != 0) {
@@ -478,7 +446,7 @@ void guardian_set_peers(struct guardian *guardian, const struct guardian_peer *p
 
 void guardian_set_heir(struct guardian *guardian, uint64_t node)
 {
-    atomic_store(&guardian->shared->heir, node);
+    atomic_store(&guardian->page.shared->heir, node);
 }
 
 void guardian_set_victims(struct guardian *guardian, const struct victims *victims)
@@ -490,7 +458,7 @@ void guardian_set_victims(struct guardian *guardian, const struct victims *victi
 void guardian_publish(struct guardian *guardian, instant end)
 {
     int64_t end_ns = end.ns > 0 ? end.ns : 0;
-    int64_t old_ns = atomic_exchange(&guardian->shared->end_ns, end_ns);
+    int64_t old_ns = atomic_exchange(&guardian->page.shared->end_ns, end_ns);
     /* It sleeps until the old end; only where there was none, or the new one is sooner, must it
      * be woken. */
     if (guardian->options.kills_outliving && end_ns > 0 && (old_ns == 0 || end_ns < old_ns)) {
@@ -500,91 +468,28 @@ void guardian_publish(struct guardian *guardian, instant end)
 
 /* ---- Last words ------------------------------------------------------------------------------ */
 
-static int fill_address(struct words *ret, const char *address, struct baton_error *reterr)
-{
-    char host[RESOLVE_HOST_MAX];
-    int port;
-    int r;
-
-    if (address[0] == '/') { /* a Unix socket: who had it open knows that it is not too long */
-        struct sockaddr_un place = {.sun_family = AF_UNIX};
-        (void)snprintf(place.sun_path, sizeof(place.sun_path), "%s", address);
-        memcpy(&ret->address, &place, sizeof(place));
-        ret->address_bytes = sizeof(place);
-        return 0;
-    }
-    r = resolve_split(address, host, &port, reterr);
-    if (r == 0 && !resolve_numeric(host, port, &ret->address, &ret->address_bytes)) {
-        r = error_set(reterr, BATON_EINVAL, "guardian: address %s is no number", address);
-    }
-    return r;
-}
-
-static int fill_words(struct words *ret, const struct guardian_words *words,
-                      struct baton_error *reterr)
-{
-    int r = fill_address(ret, words->address, reterr);
-
-    if (r != 0) {
-        return r;
-    }
-    if (words->greeting_bytes > sizeof(ret->greeting) ||
-        !words_set_text(&ret->lease, words->lease, words->lease_count) ||
-        !words_set_text(&ret->seat, words->seat, words->seat_count)) {
-        return error_set(reterr, BATON_ETOOBIG, "guardian: what it shall say is too long");
-    }
-    memcpy(ret->greeting, words->greeting, words->greeting_bytes);
-    ret->greeting_bytes = (uint32_t)words->greeting_bytes;
-    return 0;
-}
-
 int guardian_set_words(struct guardian *guardian, const struct guardian_words *words,
                        struct baton_error *reterr)
 {
-    int r = 0;
-
-    if (guardian->words != NULL) {
-        atomic_store(&guardian->words->is_whole, 0);
-        r = words != NULL ? fill_words(guardian->words, words, reterr) : 0;
-        atomic_store(&guardian->words->is_whole, words != NULL && r == 0 ? 1 : 0);
-    }
-    return r;
+    return page_set_words(&guardian->page, words, reterr);
 }
 
 int guardian_open_slot(struct guardian *guardian, const char *name)
 {
-    uint32_t count = guardian->words != NULL ? guardian->options.words_slots : 0;
-
-    for (uint32_t tried = 0; tried < count && strlen(name) < WORDS_NAME_MAX; tried++) {
-        uint32_t at = guardian->next_slot++ % count;
-        struct words_slot *slot = &guardian->words->slots[at];
-
-        if (atomic_load(&slot->is_used) == 0) {
-            memcpy(slot->name, name, strlen(name) + 1);
-            if (at >= atomic_load(&guardian->words->slot_count)) {
-                atomic_store(&guardian->words->slot_count, at + 1);
-            }
-            atomic_store(&slot->is_used, 1);
-            return (int)at;
-        }
-    }
-    return GUARDIAN_NO_SLOT;
+    return page_open_slot(&guardian->page, name);
 }
 
 void guardian_close_slot(struct guardian *guardian, int slot)
 {
-    if (slot != GUARDIAN_NO_SLOT) {
-        atomic_store(&guardian->words->slots[slot].is_used, 0);
-        atomic_store(&guardian->words->slots[slot].epoch, 0);
-    }
+    page_close_slot(&guardian->page, slot);
 }
 
 void guardian_set_epoch(struct guardian *guardian, int slot, uint64_t epoch)
 {
-    if (slot != GUARDIAN_NO_SLOT) {
-        atomic_store(&guardian->words->slots[slot].epoch, epoch);
-    }
+    page_set_epoch(&guardian->page, slot, epoch);
 }
+
+/* ---- Fatal signals --------------------------------------------------------------------------- */
 
 int guardian_arm(struct guardian *guardian, void (*void_lease)(void *lease), void *lease,
                  struct baton_error *reterr)

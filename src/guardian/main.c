@@ -3,12 +3,15 @@
  *        WATCHING ──farewell──────────────────────────────────▶ exit, nothing said
  *           │ ├────lease outlived (if asked)──▶ kill the parent ─┐
  *           │ └────crash announced──▶ kill victims, certify ─────┼─▶ wait for the death, exit
- *           └──────pidfd readable───▶ kill victims, certify ◀────┘        exit
+ *           ├──────all threads exiting─▶ kill victims, certify ──┤        exit
+ *           └──────pidfd readable──────▶ kill victims, certify ◀─┘        exit
  *
  * It is started by the library alone, with a socket to the parent, the parent's own pidfd and a
- * page shared with it. It allocates nothing, links libc only, and sleeps in one poll(2).
+ * page shared with it. It links libc only and sleeps in one poll(2); a second thread does nothing
+ * but wait for the parent's lock (guardian/dying.h).
  */
 #include "guardian/courier.h"
+#include "guardian/dying.h"
 #include "guardian/protocol.h"
 #include "guardian/teller.h"
 #include "guardian/victims.h"
@@ -31,6 +34,8 @@
 
 enum {
     ASIDE_MS = 50,
+    LOOK_AGAIN_MS = 1,
+    LOOKS_MAX = 50,
     VICTIMS_LIMIT_MS = 5000, /* who is not dead by then may live: nothing is certified */
     EXIT_USAGE = 2,
 };
@@ -50,11 +55,15 @@ struct guardian {
     bool has_killed; /* the parent, for outliving its lease */
     bool kills_outliving;
     int alarm_fd;
+    pid_t parent; /* its name in /proc; 0: not known */
+    struct dying dying;
+    bool is_dying; /* a lock of the parent's was let go by its death, or its loop's thread's */
+    unsigned looks;
     struct certificate certificate;
     struct victims victims;
     struct courier courier;
     struct teller teller;
-    const struct guardian_shared *shared;
+    struct guardian_shared *shared; /* written to by the lock alone */
 };
 
 static void add_peer(struct courier *courier, const struct guardian_message *message)
@@ -170,23 +179,40 @@ static void guard_lease(struct guardian *guardian)
     (void)victims_kill(&guardian->victims, VICTIMS_LIMIT_MS);      /* certify() looks again */
 }
 
+/* The other threads may still be on their way to their end: looks again for a while, and then
+ * leaves it to the pidfd. */
+static bool is_surely_dying(struct guardian *guardian)
+{
+    if (!guardian->is_dying || guardian->looks == LOOKS_MAX) {
+        return false;
+    }
+    guardian->looks++;
+    return dying_is_certain(guardian->parent);
+}
+
 /* Sleeps until the parent dies, says something, or its lease ought to have been renewed. True: the
  * parent is dead. */
 static bool sleep_and_look(struct guardian *guardian)
 {
-    struct pollfd polls[3] = {
+    bool looks_again = guardian->is_dying && guardian->looks < LOOKS_MAX;
+    struct pollfd polls[4] = {
         {.fd = GUARDIAN_FD_PARENT, .events = POLLIN},
         {.fd = guardian->is_socket_open ? GUARDIAN_FD_SOCKET : -1, .events = POLLIN},
         {.fd = guardian->alarm_fd, .events = POLLIN},
+        {.fd = guardian->is_dying ? -1 : guardian->dying.fd, .events = POLLIN},
     };
     uint64_t expirations;
 
-    (void)poll(polls, 3, -1);
+    (void)poll(polls, 4, looks_again ? LOOK_AGAIN_MS : -1);
     if (polls[2].revents != 0) {
         (void)!read(guardian->alarm_fd, &expirations, sizeof(expirations)); /* else it rings on */
     }
+    if (polls[3].revents != 0) {
+        guardian->is_dying = true;
+        connect_early(guardian);
+    }
     drain_socket(guardian);
-    return polls[0].revents != 0;
+    return polls[0].revents != 0 || is_surely_dying(guardian);
 }
 
 static void watch(struct guardian *guardian)
@@ -260,7 +286,8 @@ static bool map_shared(struct guardian *guardian)
         about.st_size < (off_t)sizeof(*guardian->shared)) {
         return false;
     }
-    memory = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, GUARDIAN_FD_SHARED, 0);
+    memory = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+                  GUARDIAN_FD_SHARED, 0);
     if (memory == MAP_FAILED) {
         return false;
     }
@@ -297,9 +324,13 @@ int main(int argc, char **argv)
     if (!detach()) {
         return EXIT_FAILURE;
     }
+    guardian.parent = dying_name(GUARDIAN_FD_PARENT);
     harden();
     guardian.alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     guardian.is_socket_open = true;
+    if (guardian.parent == 0 || !dying_watch(&guardian.dying, &guardian.shared->life)) {
+        guardian.dying.fd = -1; /* the pidfd alone tells */
+    }
     (void)greet(); /* a parent that is gone already is seen by its pidfd */
     watch(&guardian);
     return EXIT_SUCCESS;

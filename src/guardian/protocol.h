@@ -14,6 +14,7 @@
 #include "guardian/victims.h"
 #include "guardian/words.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,6 +59,7 @@ struct guardian_message {
 struct guardian_shared {
     _Alignas(64) _Atomic int64_t end_ns; /* CLOCK_BOOTTIME; 0: does not lead */
     _Atomic uint64_t heir;               /* 0: nobody in particular */
+    pthread_mutex_t life; /* robust; the thread of the parent's loop holds it (guardian/dying.h) */
 };
 
 #endif

@@ -1,0 +1,154 @@
+#include "guardian/page.h"
+
+#include "guardian/guardian.h"
+#include "guardian/resolve.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* ---- The memory ------------------------------------------------------------------------------ */
+
+static bool hold_for_life(pthread_mutex_t *life)
+{
+    pthread_mutexattr_t attributes;
+    bool done = pthread_mutexattr_init(&attributes) == 0;
+
+    if (done) {
+        done = pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED) == 0 &&
+               pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST) == 0 &&
+               pthread_mutex_init(life, &attributes) == 0 && pthread_mutex_lock(life) == 0;
+        (void)pthread_mutexattr_destroy(&attributes);
+    }
+    return done;
+}
+
+int page_make(struct page *page, uint32_t slots, struct baton_error *reterr)
+{
+    size_t bytes = sizeof(struct guardian_shared) + (slots > 0 ? words_bytes(slots) : 0);
+    void *memory = MAP_FAILED;
+
+    *page = (struct page){.fd = memfd_create("baton-lease", MFD_CLOEXEC), .bytes = bytes};
+    if (page->fd >= 0 && ftruncate(page->fd, (off_t)bytes) == 0) {
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, page->fd, 0);
+    }
+    if (memory == MAP_FAILED) {
+        return error_set(reterr, BATON_EIO, "guardian: no memory can be shared with it: %s",
+                         strerror(errno));
+    }
+    /* A child must not be able to prolong its parent's lease. */
+    if (madvise(memory, bytes, MADV_DONTFORK) != 0 ||
+        !hold_for_life(&((struct guardian_shared *)memory)->life)) {
+        (void)munmap(memory, bytes);
+        return error_set(reterr, BATON_EIO,
+                         "guardian: the shared page cannot be kept from children, or has no lock");
+    }
+    page->shared = memory;
+    page->words = slots > 0 ? (struct words *)(page->shared + 1) : NULL;
+    page->slots = slots;
+    return 0;
+}
+
+void page_free(struct page *page)
+{
+    if (page->words != NULL) {
+        explicit_bzero(page->words->greeting, sizeof(page->words->greeting));
+    }
+    if (page->shared != NULL && pthread_mutex_unlock(&page->shared->life) == 0) {
+        (void)munmap(page->shared, page->bytes);
+    }
+    if (page->fd >= 0) {
+        (void)close(page->fd);
+    }
+    *page = (struct page){.fd = -1};
+}
+
+/* ---- Last words ------------------------------------------------------------------------------ */
+
+static int fill_address(struct words *ret, const char *address, struct baton_error *reterr)
+{
+    char host[RESOLVE_HOST_MAX];
+    int port;
+    int r;
+
+    if (address[0] == '/') { /* a Unix socket: who had it open knows that it is not too long */
+        struct sockaddr_un place = {.sun_family = AF_UNIX};
+        (void)snprintf(place.sun_path, sizeof(place.sun_path), "%s", address);
+        memcpy(&ret->address, &place, sizeof(place));
+        ret->address_bytes = sizeof(place);
+        return 0;
+    }
+    r = resolve_split(address, host, &port, reterr);
+    if (r == 0 && !resolve_numeric(host, port, &ret->address, &ret->address_bytes)) {
+        r = error_set(reterr, BATON_EINVAL, "guardian: address %s is no number", address);
+    }
+    return r;
+}
+
+static int fill_words(struct words *ret, const struct guardian_words *words,
+                      struct baton_error *reterr)
+{
+    int r = fill_address(ret, words->address, reterr);
+
+    if (r != 0) {
+        return r;
+    }
+    if (words->greeting_bytes > sizeof(ret->greeting) ||
+        !words_set_text(&ret->lease, words->lease, words->lease_count) ||
+        !words_set_text(&ret->seat, words->seat, words->seat_count)) {
+        return error_set(reterr, BATON_ETOOBIG, "guardian: what it shall say is too long");
+    }
+    memcpy(ret->greeting, words->greeting, words->greeting_bytes);
+    ret->greeting_bytes = (uint32_t)words->greeting_bytes;
+    return 0;
+}
+
+int page_set_words(struct page *page, const struct guardian_words *words,
+                   struct baton_error *reterr)
+{
+    int r = 0;
+
+    if (page->words != NULL) {
+        atomic_store(&page->words->is_whole, 0);
+        r = words != NULL ? fill_words(page->words, words, reterr) : 0;
+        atomic_store(&page->words->is_whole, words != NULL && r == 0 ? 1 : 0);
+    }
+    return r;
+}
+
+int page_open_slot(struct page *page, const char *name)
+{
+    for (uint32_t tried = 0; tried < page->slots && strlen(name) < WORDS_NAME_MAX; tried++) {
+        uint32_t at = page->next_slot++ % page->slots;
+        struct words_slot *slot = &page->words->slots[at];
+
+        if (atomic_load(&slot->is_used) == 0) {
+            memcpy(slot->name, name, strlen(name) + 1);
+            if (at >= atomic_load(&page->words->slot_count)) {
+                atomic_store(&page->words->slot_count, at + 1);
+            }
+            atomic_store(&slot->is_used, 1);
+            return (int)at;
+        }
+    }
+    return GUARDIAN_NO_SLOT;
+}
+
+void page_close_slot(struct page *page, int slot)
+{
+    if (slot != GUARDIAN_NO_SLOT) {
+        atomic_store(&page->words->slots[slot].is_used, 0);
+        atomic_store(&page->words->slots[slot].epoch, 0);
+    }
+}
+
+void page_set_epoch(struct page *page, int slot, uint64_t epoch)
+{
+    if (slot != GUARDIAN_NO_SLOT) {
+        atomic_store(&page->words->slots[slot].epoch, epoch);
+    }
+}
