@@ -316,7 +316,6 @@ static void come_up(struct redis *redis)
     char where[REDIS_HOST_MAX];
 
     redis->state = UP;
-    redis->retry_ms = RETRY_MIN_MS;
     for (struct channel *channel = redis->channels; channel; channel = channel->next) {
         send_subscription(redis, "SUBSCRIBE", channel->name);
     }
@@ -439,6 +438,9 @@ static void take_message(struct redis *redis, const redisReply *reply)
 
 static void take_reply(struct redis *redis, const redisReply *reply)
 {
+    if (redis->state == UP && reply->type != REDIS_REPLY_ERROR) {
+        redis->retry_ms = RETRY_MIN_MS; /* only now: whoever is refused at once is not to hurry */
+    }
     if (redis->state == UP && redis->callbacks.on_message) {
         take_message(redis, reply);
     } else if (redis->count == 0) {

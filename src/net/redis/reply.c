@@ -15,12 +15,18 @@ static const struct {
 #undef REDIS_FAULT_ROW
 };
 
+static bool begins_with(const redisReply *reply, const char *text)
+{
+    size_t length = strlen(text);
+
+    return (size_t)reply->len >= length && memcmp(reply->str, text, length) == 0;
+}
+
 static bool begins_with_word(const redisReply *reply, const char *word)
 {
     size_t length = strlen(word);
 
-    return (size_t)reply->len >= length && memcmp(reply->str, word, length) == 0 &&
-           ((size_t)reply->len == length || reply->str[length] == ' ');
+    return begins_with(reply, word) && ((size_t)reply->len == length || reply->str[length] == ' ');
 }
 
 enum redis_fault redis_fault_of(const redisReply *reply)
@@ -36,7 +42,9 @@ enum redis_fault redis_fault_of(const redisReply *reply)
             return faults[i].fault;
         }
     }
-    return REDIS_OTHER;
+    /* What a script may not do has another word, up to Redis 7.0. */
+    return begins_with(reply, "ERR The user executing the script can't") ? REDIS_NOPERM
+                                                                         : REDIS_OTHER;
 }
 
 static int code_of(enum redis_fault fault)
@@ -59,15 +67,19 @@ int redis_fault_error(const redisReply *reply, struct baton_error *reterr)
 {
     enum redis_fault fault = redis_fault_of(reply);
     const char *text = "the server refused";
+    const char *word = "";
 
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-        text = faults[i].fault == fault ? faults[i].text : text;
-    }
     if (!reply) {
         return error_set(reterr, BATON_EUNAVAILABLE, "Redis: no answer");
     }
-    return error_set(reterr, code_of(fault), "Redis: %s (%.120s)", text,
-                     reply->str ? reply->str : "");
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        if (faults[i].fault == fault) {
+            text = faults[i].text;
+            word = begins_with_word(reply, faults[i].word) ? "" : faults[i].word;
+        }
+    }
+    return error_set(reterr, code_of(fault), "Redis: %s (%s%s%.120s)", text, word,
+                     word[0] ? ": " : "", reply->str ? reply->str : "");
 }
 
 /* ---- INFO ------------------------------------------------------------------------------------ */

@@ -44,7 +44,8 @@ struct seat {
     bool eligible;
     bool is_leaving;
     bool is_stopped;
-    bool is_reading; /* the registry */
+    bool knows_trouble; /* it was told why there is no connection */
+    bool is_reading;    /* the registry */
     bool reads_again;
     enum baton_role role;
     char holder[BATON_NAME_MAX]; /* id of who has the lock; "": nobody */
@@ -87,8 +88,10 @@ struct client {
     struct redis_identity identity;
     struct guardian *guardian; /* or NULL */
     bool wants_guardian;
-    bool kills_outliving;                  /* it ends a process that outlives its lease */
-    char trouble[BATON_ERROR_MESSAGE_MAX]; /* told, and not over yet */
+    bool kills_outliving;                       /* it ends a process that outlives its lease */
+    char trouble[BATON_ERROR_MESSAGE_MAX];      /* told, and not over yet */
+    char told_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
+    char refusal[BATON_ERROR_MESSAGE_MAX];      /* the latest that was logged */
     uv_timer_t upkeep; /* of watches: lifetimes that are over are told by nobody */
     struct seat *seats;
     struct seat *unused; /* nobody refers to them any more */
@@ -100,7 +103,10 @@ struct client {
     void *closed_userdata;
 };
 
-/* client.c */
+/* redis_provider.c */
+/* The code of an answer that is not what was asked for. Where only a code can be given to whoever
+ * asked, the log has the words: once for as long as they stay the same. */
+int client_refused(struct client *client, const redisReply *reply);
 void client_release(struct client *client);
 void client_enter(struct client *client);
 void client_exit(struct client *client); /* the outermost sweeps what is gone */
@@ -125,6 +131,7 @@ void seat_unref(struct seat *seat);
 void seats_bury(struct client *client);
 void seat_tell(struct seat *seat, const struct baton_event *event);
 void seat_error(struct seat *seat, const struct baton_error *error);
+void seat_refused(struct seat *seat, const redisReply *reply); /* tells it if it is an error */
 void seat_contenders(struct seat *seat, uint32_t count);
 void seat_end(struct seat *seat); /* of a client that closes */
 

@@ -32,6 +32,22 @@ void seat_error(struct seat *seat, const struct baton_error *error)
     seat_tell(seat, &event);
 }
 
+void seat_refused(struct seat *seat, const redisReply *reply)
+{
+    struct baton_error error;
+
+    if (!reply || reply->type != REDIS_REPLY_ERROR) {
+        return;
+    }
+    (void)redis_fault_error(reply, &error);
+    if (seat->is_stopped) { /* nobody listens any more */
+        log_warning(seat->client->logger, "redis-refused", LOG_STR("election", seat->name),
+                    LOG_STR("reason", error.message));
+    } else {
+        seat_error(seat, &error);
+    }
+}
+
 static void tell_role(struct seat *seat, enum baton_role role)
 {
     struct baton_event event = {.type = BATON_EVENT_ROLE, .role = role};
@@ -178,10 +194,10 @@ static void on_released(void *userdata, uint64_t tag, const redisReply *reply, i
     struct seat *seat = userdata;
     struct client *client = seat->client;
     (void)tag;
-    (void)reply; /* if it was lost, the lock ends by its lifetime */
     (void)sent;
 
     client_enter(client);
+    seat_refused(seat, reply); /* if it was lost or refused, the lock ends by its lifetime */
     seat_unref(seat);
     client_exit(client);
 }

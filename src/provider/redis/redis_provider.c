@@ -49,6 +49,7 @@ static void on_up(void *userdata, const struct redis_identity *identity)
 
     client->identity = *identity;
     client->trouble[0] = '\0';
+    client->refusal[0] = '\0';
     client_enter(client);
     redis_ward_connected(client);
     for (struct seat *seat = client->seats; seat; seat = seat->next) {
@@ -59,16 +60,35 @@ static void on_up(void *userdata, const struct redis_identity *identity)
 }
 
 /* Each try fails anew; the same trouble is told once. */
+static bool is_new_trouble(char told[BATON_ERROR_MESSAGE_MAX], const struct baton_error *error)
+{
+    bool is_new = strcmp(told, error->message) != 0;
+
+    (void)snprintf(told, BATON_ERROR_MESSAGE_MAX, "%s", error->message);
+    return is_new;
+}
+
+int client_refused(struct client *client, const redisReply *reply)
+{
+    struct baton_error error;
+    int code = redis_fault_error(reply, &error);
+
+    if (reply && is_new_trouble(client->refusal, &error)) {
+        log_warning(client->logger, "redis-refused", LOG_STR("reason", error.message));
+    }
+    return code;
+}
+
 static void on_down(void *userdata, const struct baton_error *error)
 {
     struct client *client = userdata;
-    bool is_new = strcmp(client->trouble, error->message) != 0;
+    bool is_new = is_new_trouble(client->trouble, error);
 
-    (void)snprintf(client->trouble, sizeof(client->trouble), "%s", error->message);
     client_enter(client);
     for (struct seat *seat = client->seats; seat; seat = seat->next) {
         seat_connection(seat, false);
-        if (is_new) {
+        if (is_new || !seat->knows_trouble) {
+            seat->knows_trouble = true;
             seat_error(seat, error);
         }
     }
@@ -89,10 +109,20 @@ static void on_told_up(void *userdata, const struct redis_identity *identity)
     client_exit(client);
 }
 
+/* The other connection says what is wrong, as a rule, and this one only makes things slower: but
+ * what is refused to it alone nobody else would tell. */
 static void on_told_down(void *userdata, const struct baton_error *error)
 {
-    (void)userdata;
-    (void)error; /* the other connection says what is wrong; this one only makes things slower */
+    struct client *client = userdata;
+
+    client_enter(client);
+    if (error->code == BATON_EAUTH && redis_is_up(client->commands) &&
+        is_new_trouble(client->told_trouble, error)) {
+        for (struct seat *seat = client->seats; seat; seat = seat->next) {
+            seat_error(seat, error);
+        }
+    }
+    client_exit(client);
 }
 
 static void on_message(void *userdata, const char *channel, const void *data, size_t bytes)

@@ -77,16 +77,14 @@ static void done_with(struct seat *seat)
 static void on_registered(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     struct seat *seat = userdata;
-    struct baton_error error;
     (void)tag;
     (void)sent;
 
     if (reply && reply->type == REDIS_REPLY_INTEGER && !seat->is_leaving) {
         long long count = reply->integer;
         seat_contenders(seat, count > 0 && count < 1000000 ? (uint32_t)count : 1);
-    } else if (reply && reply->type == REDIS_REPLY_ERROR) {
-        (void)redis_fault_error(reply, &error);
-        seat_error(seat, &error);
+    } else {
+        seat_refused(seat, reply);
     }
     done_with(seat);
 }
@@ -158,8 +156,8 @@ void registry_begin(struct seat *seat)
 static void on_left(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     (void)tag;
-    (void)reply; /* lost: the entry expires */
     (void)sent;
+    seat_refused(userdata, reply); /* lost or refused: the entry expires */
     done_with(userdata);
 }
 
@@ -271,6 +269,8 @@ static void on_members(void *userdata, uint64_t tag, const redisReply *reply, in
     if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
         reply->element[1]->type == REDIS_REPLY_ARRAY && !seat->is_stopped) {
         take_list(seat, reply->element[1]);
+    } else {
+        seat_refused(seat, reply);
     }
     if (seat->reads_again) {
         registry_read(seat);
@@ -377,7 +377,7 @@ static void on_asked(void *userdata, uint64_t tag, const redisReply *reply, inst
         take_list(seat, reply->element[1]);
         answer(question);
     } else {
-        question->done(question->userdata, BATON_EUNAVAILABLE, NULL, 0);
+        question->done(question->userdata, client_refused(seat->client, reply), NULL, 0);
     }
     free(question);
     done_with(seat);

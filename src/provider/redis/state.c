@@ -94,8 +94,7 @@ static void on_got(void *userdata, uint64_t tag, const redisReply *reply, instan
 
     client_enter(asked->client);
     if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
-        struct baton_error error;
-        asked->on_values(asked->userdata, redis_fault_error(reply, &error), NULL, 0);
+        asked->on_values(asked->userdata, client_refused(asked->client, reply), NULL, 0);
     } else if (is_text(reply->element[0]) && is_text(reply->element[1])) {
         struct provider_value value = {.key = asked->name,
                                        .data = reply->element[0]->str,
@@ -140,13 +139,14 @@ int redis_state_get(struct provider *provider, const char *key, provider_values_
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
 /* name, value, revision, name, … BATON_EPROTO: something else. */
-static int values_of(const redisReply *reply, struct provider_value **ret, size_t *ret_count)
+static int values_of(struct client *client, const redisReply *reply, struct provider_value **ret,
+                     size_t *ret_count)
 {
     struct provider_value *values;
     size_t count;
 
     if (!reply || reply->type != REDIS_REPLY_ARRAY) {
-        return BATON_EUNAVAILABLE;
+        return client_refused(client, reply);
     }
     count = reply->elements / 3;
     values = calloc(count + 1, sizeof(*values));
@@ -174,7 +174,7 @@ static void on_listed(void *userdata, uint64_t tag, const redisReply *reply, ins
     struct asked *asked = userdata;
     struct provider_value *values = NULL;
     size_t count = 0;
-    int code = values_of(reply, &values, &count);
+    int code = values_of(asked->client, reply, &values, &count);
     (void)tag;
     (void)sent;
 
@@ -351,7 +351,7 @@ static void on_watched(void *userdata, uint64_t tag, const redisReply *reply, in
 
     reader->is_listing = false;
     client_enter(client);
-    if (values_of(reply, &values, &count) == BATON_OK) {
+    if (values_of(client, reply, &values, &count) == BATON_OK) {
         struct known *next;
         for (size_t i = 0; i < count; i++) {
             tell(reader, &values[i]);
