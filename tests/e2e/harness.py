@@ -67,7 +67,7 @@ class Cluster:
         self.dir = tempfile.mkdtemp(prefix="baton-e2e-", dir="/tmp")
         self.names = [chr(ord("a") + i) for i in range(count)]
         self.ports = dict(zip(self.names, free_ports(count)))
-        self.hosts = dict.fromkeys(self.names, "127.0.0.1")
+        self.hosts = {}  # by name; who is not in it lives on loopback
         self.flags = list(flags)
         self.preset = preset
         self.command = command
@@ -77,7 +77,7 @@ class Cluster:
         return os.path.join(self.dir, name)
 
     def address(self, name):
-        return "%s:%d" % (self.hosts[name], self.ports[name])
+        return "%s:%d" % (self.hosts.get(name, "127.0.0.1"), self.ports[name])
 
     def arguments(self, name):
         words = ["--node", name, "--data", self.data(name), "--preset", self.preset,
