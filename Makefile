@@ -11,13 +11,16 @@ SECONDS_EACH ?= 60
 export JOBS DESTDIR
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build demo check bench sim fuzz coverage lint format docs install clean
+.PHONY: help deps deps-onnxruntime build demo check bench sim fuzz coverage lint format docs install clean
 
 help: ## lists these targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
 
 deps: ## installs the build dependencies that are missing (packaging/debian/control)
 	@scripts/deps
+
+deps-onnxruntime: ## fetches ONNX Runtime, by which baton-detector runs models faster, from npm
+	@scripts/deps-onnxruntime
 
 build: deps ## builds the release programs into build/bin, the library into build/lib
 	@scripts/build release

@@ -7,8 +7,8 @@ from house import files, run, text_of
 
 def check(root):
     makefile = text_of(root / "Makefile")
-    targets = set(re.findall(r"^([a-z]+):", makefile, re.M))
-    helped = set(re.findall(r"^([a-z]+):[^\n]*## \S", makefile, re.M))
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    helped = set(re.findall(r"^([a-z-]+):[^\n]*## \S", makefile, re.M))
     phony = set(" ".join(re.findall(r"^\.PHONY:(.*)$", makefile, re.M)).split())
     for name in sorted(targets - helped):
         yield f"Makefile: {name} has no line of help"

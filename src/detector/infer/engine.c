@@ -1,0 +1,108 @@
+#include "detector/infer/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int engine_kind_parse(const char *name)
+{
+    static const char *const names[] = {"any", "onnxruntime", "opencv"};
+
+    for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+int engine_load(struct engine **ret, enum engine_kind kind, const struct engine_options *options,
+                struct baton_error *reterr)
+{
+    static const struct engine_options none;
+    int code = BATON_ENOENT;
+
+    options = options ? options : &none;
+    if (options->threads < 0 || options->threads > ENGINE_THREADS_MAX) {
+        return error_set(reterr, BATON_EINVAL, "%d threads: must be 1 to %d", options->threads,
+                         ENGINE_THREADS_MAX);
+    }
+    if (kind != ENGINE_OPENCV) {
+        code = onnx_load(ret, options, reterr);
+    }
+    if (code && kind != ENGINE_ONNXRUNTIME) {
+        code = opencv_load(ret, options, reterr);
+    }
+    return code;
+}
+
+void engine_free(struct engine *engine)
+{
+    if (engine) {
+        engine->calls->free(engine);
+    }
+}
+
+int session_open(struct session **ret, struct engine *engine, const void *model, size_t bytes,
+                 const struct shape *largest, struct baton_error *reterr)
+{
+    size_t count;
+
+    if (largest->rank != 4 || !shape_count(largest, &count)) {
+        char text[SHAPE_TEXT_MAX];
+        return error_set(reterr, BATON_EINVAL, "%s: is no picture's shape",
+                         shape_text(largest, text));
+    }
+    if (bytes == 0 || bytes > MODEL_BYTES_MAX) {
+        return error_set(reterr, BATON_EINVAL, "a model of %zu bytes: must be 1 to %d", bytes,
+                         MODEL_BYTES_MAX);
+    }
+    return engine->calls->open(ret, engine, model, bytes, largest, reterr);
+}
+
+void session_close(struct session *session)
+{
+    if (session) {
+        session->engine->calls->close(session);
+    }
+}
+
+int session_make_room(struct session *session, const struct shape *largest,
+                      struct baton_error *reterr)
+{
+    const struct shape *declared = &session->input.shape;
+    struct shape shape = *largest;
+
+    if (declared->rank == 0) {
+        shape.sides[0] = 1; /* whether more go at once is not known */
+    } else if (declared->sides[0] > 0 && declared->sides[0] < shape.sides[0]) {
+        shape.sides[0] = declared->sides[0];
+    }
+    if (declared->rank > 0 && !shape_fits(declared, &shape)) {
+        char wanted[SHAPE_TEXT_MAX];
+        char given[SHAPE_TEXT_MAX];
+        return error_set(reterr, BATON_EINVAL,
+                         "the model's input '%s' is %s, not %s; see width, height and layout of "
+                         "its `input`",
+                         session->input.name, shape_text(declared, wanted),
+                         shape_text(&shape, given));
+    }
+    session->batch_max = shape.sides[0];
+    session->input.shape = shape;
+    session->input.shape.sides[0] = 0;
+    (void)shape_count(&shape, &session->value_count);
+    session->values = calloc(session->value_count, sizeof(float));
+    return session->values ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
+}
+
+int session_run(struct session *session, int64_t pictures, struct tensor ret[SESSION_OUTPUTS_MAX],
+                struct baton_error *reterr)
+{
+    struct shape shape = session->input.shape;
+
+    if (pictures < 1 || pictures > session->batch_max) {
+        return error_set(reterr, BATON_EINVAL, "%lld pictures at once: the model takes 1 to %lld",
+                         (long long)pictures, (long long)session->batch_max);
+    }
+    shape.sides[0] = pictures;
+    return session->engine->calls->run(session, &shape, ret, reterr);
+}

@@ -1,0 +1,103 @@
+/* What runs a model: a session of an engine, behind one small table of functions.
+ *
+ *   engine_load ─▶ session_open(model) ─▶ numbers into session->values ─▶ session_run ─▶ outputs
+ *
+ * Two engines run models in this process, each a shared library that is found at run time: ONNX
+ * Runtime (preferred: it is faster and knows more operators) and OpenCV's dnn. A third one of the
+ * same table, remote.h, runs them in a confined child. A model has one input of float32 with four
+ * sides, which is the picture, and up to SESSION_OUTPUTS_MAX outputs of float32.
+ */
+#ifndef DETECTOR_INFER_ENGINE_H
+#define DETECTOR_INFER_ENGINE_H
+
+#include "base/error.h"
+#include "detector/infer/shape.h"
+
+#include <stddef.h>
+
+enum {
+    SESSION_OUTPUTS_MAX = 8,
+    SESSION_NAME_MAX = 127, /* bytes of a tensor's name; longer ones are cut */
+    ENGINE_NAME_MAX = 63,
+    ENGINE_THREADS_MAX = 64,
+    MODEL_BYTES_MAX = 1 << 30,
+};
+
+enum engine_kind { ENGINE_ANY, ENGINE_ONNXRUNTIME, ENGINE_OPENCV };
+
+struct tensor {
+    struct shape shape;
+    const float *values;
+};
+
+struct port {
+    char name[SESSION_NAME_MAX + 1];
+    struct shape shape; /* sides below 1 are open; rank 0: the engine does not tell */
+};
+
+/* The public beginning of every engine's own session. */
+struct session {
+    struct engine *engine;
+    struct port input;
+    struct port outputs[SESSION_OUTPUTS_MAX];
+    int output_count; /* 0: known after the first run only */
+    int64_t batch_max;
+    float *values; /* the input, as many numbers as the largest shape has; the caller fills it */
+    size_t value_count;
+};
+
+struct engine_calls {
+    int (*open)(struct session **ret, struct engine *engine, const void *model, size_t bytes,
+                const struct shape *largest, struct baton_error *reterr);
+    int (*run)(struct session *session, const struct shape *input, struct tensor *ret,
+               struct baton_error *reterr);
+    void (*close)(struct session *session);
+    void (*free)(struct engine *engine);
+};
+
+/* The public beginning of every engine. One thread at a time, together with its sessions. */
+struct engine {
+    const struct engine_calls *calls;
+    enum engine_kind kind;
+    char name[ENGINE_NAME_MAX + 1]; /* for people: "onnxruntime 1.30.0" */
+};
+
+struct engine_options {
+    int threads;         /* of a session; 0: one */
+    const char *library; /* path; NULL: beside this program, in its lib, the user's, the system's */
+};
+
+/* "any", "onnxruntime", "opencv". -1: none of them. */
+int engine_kind_parse(const char *name);
+
+/* ENGINE_ANY: ONNX Runtime if it is found, else OpenCV. BATON_ENOENT: it is not there, and the
+ * error says how to get it; BATON_ENOMEM. */
+int engine_load(struct engine **ret, enum engine_kind kind, const struct engine_options *options,
+                struct baton_error *reterr);
+void engine_free(struct engine *engine); /* after its sessions; NULL allowed */
+
+/* `model`: the bytes of an .onnx file, of no use afterwards. `largest`: the input's shape with as
+ * many pictures as shall ever be given at once; where the model takes fewer, `batch_max` says so.
+ * BATON_EINVAL: the model has no such input, or the engine cannot run it, and the error names the
+ * engine and the one that may. */
+int session_open(struct session **ret, struct engine *engine, const void *model, size_t bytes,
+                 const struct shape *largest, struct baton_error *reterr);
+void session_close(struct session *session); /* NULL allowed */
+
+/* Runs on session->values; `pictures` 1 to batch_max. Returns how many outputs there are, at most
+ * SESSION_OUTPUTS_MAX; what they point to is valid until the session runs again. */
+int session_run(struct session *session, int64_t pictures, struct tensor ret[SESSION_OUTPUTS_MAX],
+                struct baton_error *reterr);
+
+/* ---- For the engines ------------------------------------------------------------------------ */
+
+int onnx_load(struct engine **ret, const struct engine_options *options,
+              struct baton_error *reterr);
+int opencv_load(struct engine **ret, const struct engine_options *options,
+                struct baton_error *reterr);
+
+/* Checks the declared input (rank 0: nothing to check) and makes room for the values. */
+int session_make_room(struct session *session, const struct shape *largest,
+                      struct baton_error *reterr);
+
+#endif

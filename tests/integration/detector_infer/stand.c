@@ -1,0 +1,90 @@
+#include "integration/detector_infer/stand.h"
+
+#include "cmocka_all.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const float colours[COLOURS][3] = {{0.9F, 0.1F, 0.1F}, {0.1F, 0.8F, 0.1F}, {0, 0.1F, 0.9F}};
+
+/* ONNX Runtime forgets a few bytes when it reads a model that is none. A session of ours that is
+ * not closed is still found: its beginning is our own memory. */
+const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void)
+{
+    return "leak:libonnxruntime";
+}
+
+void *stand_model(const char *name, size_t *bytes)
+{
+    char path[512];
+    FILE *file;
+    void *ret = malloc(1 << 20);
+
+    (void)snprintf(path, sizeof(path), "%s/%s", MODELS, name);
+    file = fopen(path, "rb");
+    if (!file || !ret) {
+        fail_msg("%s: cannot be read", path);
+    }
+    *bytes = fread(ret, 1, 1 << 20, file);
+    (void)fclose(file);
+    return ret;
+}
+
+struct engine *stand_engine(enum engine_kind kind)
+{
+    struct engine *engine = NULL;
+    struct baton_error error;
+
+    if (engine_load(&engine, kind, NULL, &error) != 0) {
+        print_message("not tested: %s\n", error.message);
+        return NULL;
+    }
+    return engine;
+}
+
+void stand_draw(float *values, int width, int height, const struct drawn *drawn, int count)
+{
+    size_t plane = (size_t)width * (size_t)height;
+
+    for (size_t i = 0; i < 3 * plane; i++) {
+        values[i] = 0.4F;
+    }
+    for (int i = 0; i < count; i++) {
+        for (int y = drawn[i].y; y < drawn[i].y + drawn[i].height; y++) {
+            for (int x = drawn[i].x; x < drawn[i].x + drawn[i].width; x++) {
+                for (size_t c = 0; c < 3; c++) {
+                    values[c * plane + (size_t)(y * width + x)] = colours[drawn[i].colour][c];
+                }
+            }
+        }
+    }
+}
+
+static bool is_box(const struct box *box, const struct drawn *drawn, float tolerance)
+{
+    return box->label == drawn->colour && fabsf(box->x - (float)drawn->x) <= tolerance &&
+           fabsf(box->y - (float)drawn->y) <= tolerance &&
+           fabsf(box->x + box->width - (float)(drawn->x + drawn->width)) <= tolerance &&
+           fabsf(box->y + box->height - (float)(drawn->y + drawn->height)) <= tolerance;
+}
+
+void stand_assert_boxes(const struct box *boxes, int box_count, const struct drawn *drawn,
+                        int drawn_count, float tolerance)
+{
+    for (int i = 0; i < drawn_count; i++) {
+        int found = 0;
+        for (int k = 0; k < box_count; k++) {
+            found += is_box(&boxes[k], &drawn[i], tolerance);
+        }
+        if (found != 1) {
+            for (int k = 0; k < box_count; k++) {
+                print_message("box: %d at %.2f,%.2f, %.2fx%.2f\n", boxes[k].label, boxes[k].x,
+                              boxes[k].y, boxes[k].width, boxes[k].height);
+            }
+            fail_msg("%d boxes for what is drawn at %d,%d", found, drawn[i].x, drawn[i].y);
+        }
+    }
+    assert_int_equal(box_count, drawn_count);
+}

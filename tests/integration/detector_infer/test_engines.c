@@ -1,0 +1,236 @@
+#include "cmocka_all.h"
+
+#include "detector/infer/classes.h"
+#include "integration/detector_infer/stand.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const enum engine_kind kinds[] = {ENGINE_ONNXRUNTIME, ENGINE_OPENCV};
+static const struct shape picture = {4, {1, 3, RECTANGLES_HEIGHT, RECTANGLES_WIDTH}};
+static const struct shape crops = {4, {4, 3, 32, 32}};
+
+static int open_model(struct session **ret, struct engine *engine, const char *name,
+                      const struct shape *largest, struct baton_error *error)
+{
+    size_t bytes;
+    void *model = stand_model(name, &bytes);
+    int code = session_open(ret, engine, model, bytes, largest, error);
+
+    free(model);
+    return code;
+}
+
+static struct session *opened(struct engine *engine, const char *name, const struct shape *largest)
+{
+    struct session *session = NULL;
+    struct baton_error error = {0};
+
+    if (open_model(&session, engine, name, largest, &error) != 0) {
+        fail_msg("%s: %s: %s", engine->name, name, error.message);
+    }
+    return session;
+}
+
+static void with_each(void (*test)(struct engine *engine))
+{
+    int tested = 0;
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct engine *engine = stand_engine(kinds[i]);
+        if (engine) {
+            test(engine);
+            engine_free(engine);
+            tested++;
+        }
+    }
+    if (tested == 0) {
+        skip();
+    }
+}
+
+static void detect(struct session *session, const struct drawn *drawn, int count)
+{
+    static struct box boxes[BOXES_MAX];
+    const struct box_rules rules = {.classes = COLOURS, .score_min = 0.5F, .overlap_max = 0.5F};
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    struct baton_error error = {0};
+    struct box_layout layout;
+    struct fit fit;
+    int found;
+
+    stand_draw(session->values, RECTANGLES_WIDTH, RECTANGLES_HEIGHT, drawn, count);
+    if (session_run(session, 1, outputs, &error) != 1 ||
+        box_layout(&layout, &outputs[0].shape, &rules, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    assert_int_equal(fit_init(&fit, (int[]){0, 0, RECTANGLES_WIDTH, RECTANGLES_HEIGHT},
+                              RECTANGLES_WIDTH, RECTANGLES_HEIGHT, false, NULL),
+                     0);
+    found = boxes_decode(boxes, BOXES_MAX, outputs[0].values, &layout, 0, &rules, &fit, &error);
+    stand_assert_boxes(boxes, found, drawn, count, 0.01F);
+}
+
+static void rectangles_with(struct engine *engine)
+{
+    struct session *session = opened(engine, "rectangles.onnx", &picture);
+
+    detect(session, NULL, 0);
+    detect(session, (struct drawn[]){{RED, 40, 40, 64, 32}}, 1);
+    /* Not on the grid of four pixels, at the edges, side by side, one around a hole of another. */
+    detect(session,
+           (struct drawn[]){{RED, 41, 43, 63, 30},
+                            {GREEN, 0, 0, 33, 21},
+                            {BLUE, 287, 150, 33, 42},
+                            {RED, 150, 43, 17, 100},
+                            {GREEN, 170, 43, 17, 100}},
+           5);
+    detect(session, (struct drawn[]){{BLUE, 10, 10, 200, 16}, {BLUE, 10, 40, 16, 120}}, 2);
+    session_close(session);
+}
+
+static void rectangles_are_found_where_they_are_drawn(void **state)
+{
+    (void)state;
+    with_each(rectangles_with);
+}
+
+static int best(const struct tensor *output, int64_t at)
+{
+    struct class_score score;
+
+    assert_int_equal(classes_decode(&score, 1, output->values + at * COLOURS, COLOURS,
+                                    CLASS_SCORES_LOGITS, NULL),
+                     1);
+    assert_true(score.score > 0.9F);
+    return score.label;
+}
+
+static void colours_with(struct engine *engine)
+{
+    static const int wanted[] = {BLUE, RED, GREEN, BLUE};
+    struct session *session = opened(engine, "colours.onnx", &crops);
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    struct baton_error error = {0};
+
+    assert_true(session->batch_max >= 1);
+    for (int64_t i = 0; i < session->batch_max; i++) {
+        stand_draw(session->values + i * 3 * 32 * 32, 32, 32,
+                   &(struct drawn){wanted[i], 2, 2, 28, 28}, 1);
+    }
+    assert_int_equal(session_run(session, session->batch_max, outputs, &error), 1);
+    assert_int_equal(outputs[0].shape.sides[0], session->batch_max);
+    for (int64_t i = 0; i < session->batch_max; i++) {
+        assert_int_equal(best(&outputs[0], i), wanted[i]);
+    }
+    assert_int_equal(session_run(session, session->batch_max + 1, outputs, &error), BATON_EINVAL);
+    session_close(session);
+}
+
+static void crops_are_told_apart_by_colour(void **state)
+{
+    (void)state;
+    with_each(colours_with);
+}
+
+static void nonsense_with(struct engine *engine)
+{
+    struct session *session = NULL;
+    struct baton_error error = {0};
+
+    assert_int_equal(session_open(&session, engine, "no model", 8, &picture, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, engine->name));
+    assert_int_equal(session_open(&session, engine, "", 0, &picture, &error), BATON_EINVAL);
+    assert_int_equal(
+        open_model(&session, engine, "rectangles.onnx", &(struct shape){4, {1, 3, 8, 8}}, &error),
+        BATON_EINVAL);
+    assert_null(session);
+}
+
+static void what_is_no_such_model_is_an_error_that_names_the_engine(void **state)
+{
+    (void)state;
+    with_each(nonsense_with);
+}
+
+static void a_model_that_only_one_engine_can_run_says_so(void **state)
+{
+    const struct shape shape = {4, {1, 3, 32, 32}};
+    struct engine *opencv = stand_engine(ENGINE_OPENCV);
+    struct engine *onnx = stand_engine(ENGINE_ONNXRUNTIME);
+    struct session *session = NULL;
+    struct baton_error error = {0};
+
+    (void)state;
+    if (opencv) {
+        assert_int_equal(open_model(&session, opencv, "product.onnx", &shape, &error),
+                         BATON_EINVAL);
+        assert_non_null(strstr(error.message, "ONNX Runtime may"));
+        assert_null(session);
+    }
+    if (onnx) {
+        session_close(opened(onnx, "product.onnx", &shape));
+    }
+    engine_free(onnx);
+    engine_free(opencv);
+}
+
+static void the_input_must_be_the_one_that_is_declared(void **state)
+{
+    struct engine *engine = stand_engine(ENGINE_ONNXRUNTIME);
+    struct session *session = NULL;
+    struct baton_error error = {0};
+
+    (void)state;
+    if (!engine) {
+        skip();
+    }
+    assert_int_equal(open_model(&session, engine, "rectangles.onnx",
+                                &(struct shape){4, {1, 3, 640, 640}}, &error),
+                     BATON_EINVAL);
+    assert_non_null(strstr(error.message, "[1, 3, 192, 320]"));
+    assert_non_null(strstr(error.message, "[1, 3, 640, 640]"));
+    engine_free(engine);
+}
+
+static void the_faster_engine_is_preferred(void **state)
+{
+    struct engine *onnx = stand_engine(ENGINE_ONNXRUNTIME);
+    struct engine *any = stand_engine(ENGINE_ANY);
+
+    (void)state;
+    assert_non_null(any);
+    assert_int_equal(any->kind, onnx ? ENGINE_ONNXRUNTIME : ENGINE_OPENCV);
+    engine_free(any);
+    engine_free(onnx);
+}
+
+static void an_engine_that_is_not_there_says_how_to_get_it(void **state)
+{
+    const struct engine_options nowhere = {.library = "/nonexistent/libonnxruntime.so.1"};
+    const struct engine_options wrong = {.threads = ENGINE_THREADS_MAX + 1};
+    struct engine *engine = NULL;
+    struct baton_error error = {0};
+
+    (void)state;
+    assert_int_equal(engine_load(&engine, ENGINE_ONNXRUNTIME, &nowhere, &error), BATON_ENOENT);
+    assert_non_null(strstr(error.message, "make deps-onnxruntime"));
+    assert_int_equal(engine_load(&engine, ENGINE_ANY, &wrong, &error), BATON_EINVAL);
+    assert_null(engine);
+    assert_int_equal(engine_kind_parse("opencv"), ENGINE_OPENCV);
+    assert_int_equal(engine_kind_parse("tensorrt"), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rectangles_are_found_where_they_are_drawn),
+        cmocka_unit_test(crops_are_told_apart_by_colour),
+        cmocka_unit_test(what_is_no_such_model_is_an_error_that_names_the_engine),
+        cmocka_unit_test(a_model_that_only_one_engine_can_run_says_so),
+        cmocka_unit_test(the_input_must_be_the_one_that_is_declared),
+        cmocka_unit_test(the_faster_engine_is_preferred),
+        cmocka_unit_test(an_engine_that_is_not_there_says_how_to_get_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

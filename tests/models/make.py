@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""usage: make.py FOLDER: writes small models with weights set by hand, whose answers are exact.
+
+  rectangles.onnx  detector; picture of 3 x 192 x 320 RGB from 0 to 1 ─▶ [1, 7, 3840], as YOLOv8
+                   gives it: middle x, y, width, height in pixels, a score each for red, green and
+                   blue. It finds filled upright rectangles of those colours.
+  colours.onnx     classifier; [N, 3, 32, 32] ─▶ [N, 3]: logits of red, green, blue
+  stripes.onnx     reader; [1, 3, 16, 64] ─▶ [1, 8, 4]: in each of eight columns a score each for
+                   nothing, red, green, blue; a text for who takes the colours for letters
+  product.onnx     an operator that OpenCV does not know, for errors
+
+How the detector measures: a mask for each colour says of each cell of 4 x 4 pixels how much of it
+is covered. To the left and right, up and down of each cell, the length of the run of covered cells
+is r(x) = m(x) * (1 + r(x + 1)), which leaves a half-covered edge cell its half; it is computed for
+1, 2, 4 ... cells at a time. So the box is exact where the rectangle is sharp.
+"""
+import sys
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+WIDTH, HEIGHT, CELL, DOUBLINGS = 320, 192, 4, 6
+CELLS_X, CELLS_Y = WIDTH // CELL, HEIGHT // CELL
+STRONG = 1 / 0.6  # a colour this much above the sum of the two others is wholly there
+FLOAT = TensorProto.FLOAT
+
+
+class Graph:
+    """Nodes and constants of one model, named as they come."""
+
+    def __init__(self):
+        self.nodes, self.constants, self.count = [], [], 0
+
+    def add(self, kind, *inputs, to=None, **attributes):
+        self.count += 1
+        name = to or f"{kind.lower()}{self.count}"
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def constant(self, values, dtype=numpy.float32):
+        self.count += 1
+        name = f"constant{self.count}"
+        values = numpy.asarray(values, dtype)
+        self.constants.append(numpy_helper.from_array(values, name))
+        return name
+
+    def clip(self, name):
+        return self.add("Clip", name, min=0.0, max=1.0)
+
+    def mix(self, name, weights, bias):
+        """Each output channel is a weighted sum of the input's."""
+        weights = numpy.asarray(weights, numpy.float32)
+        return self.add("Conv", name, self.constant(weights.reshape(*weights.shape, 1, 1)),
+                        self.constant(bias), kernel_shape=[1, 1])
+
+    def save(self, path, given, result):
+        def info(name, sides):
+            return helper.make_tensor_value_info(name, FLOAT, sides)
+        graph = helper.make_graph(self.nodes, "model", [info("images", given)],
+                                  [info("output", result)], self.constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 10)],
+                                  producer_name="baton")
+        model.ir_version = 5
+        onnx.checker.check_model(model)
+        onnx.save(model, path)
+
+
+def masks(graph, name):
+    """How much of each pixel is red, green and blue: 0 or 1 but for what lies between."""
+    apart = numpy.full((3, 3), -STRONG) + numpy.eye(3) * 2 * STRONG
+    return graph.clip(graph.mix(name, apart, [0, 0, 0]))
+
+
+def shifted(graph, name, by_x, by_y):
+    """The value that lies so many cells away; 0 beyond the edge."""
+    pads = [0, 0, max(-by_y, 0), max(-by_x, 0), 0, 0, max(by_y, 0), max(by_x, 0)]
+    padded = graph.add("Pad", name, mode="constant", pads=pads, value=0.0)
+    starts = [max(by_y, 0), max(by_x, 0)]
+    ends = [starts[0] + CELLS_Y, starts[1] + CELLS_X]
+    return graph.add("Slice", padded, graph.constant(starts, numpy.int64),
+                     graph.constant(ends, numpy.int64), graph.constant([2, 3], numpy.int64))
+
+
+def run_length(graph, mask, step_x, step_y):
+    length, product = mask, mask
+    for doubling in range(DOUBLINGS):
+        x, y = step_x << doubling, step_y << doubling
+        length = graph.add("Add", length, graph.add("Mul", product, shifted(graph, length, x, y)))
+        product = graph.add("Mul", product, shifted(graph, product, x, y))
+    return graph.mix(length, [[1, 1, 1]], [0])  # only one colour's is above 0
+
+
+def rectangles(path):
+    graph = Graph()
+    mask = graph.add("AveragePool", masks(graph, "images"), kernel_shape=[CELL, CELL],
+                     strides=[CELL, CELL])
+    left, right = run_length(graph, mask, -1, 0), run_length(graph, mask, 1, 0)
+    up, down = run_length(graph, mask, 0, -1), run_length(graph, mask, 0, 1)
+    runs = graph.add("Concat", left, right, up, down, axis=1)
+    half = CELL / 2
+    boxes = graph.mix(runs, [[-half, half, 0, 0], [0, 0, -half, half],
+                             [CELL, CELL, 0, 0], [0, 0, CELL, CELL]], [0, 0, -CELL, -CELL])
+    grid = numpy.zeros((1, 4, CELLS_Y, CELLS_X))
+    grid[0, 0] = (numpy.arange(CELLS_X) + 0.5) * CELL
+    grid[0, 1] = ((numpy.arange(CELLS_Y) + 0.5) * CELL)[:, None]
+    boxes = graph.add("Add", boxes, graph.constant(grid))
+    # Only a cell that is wholly covered knows the size.
+    scores = graph.clip(graph.mix(mask, numpy.eye(3) * 20, [-19, -19, -19]))
+    scores = graph.mix(scores, numpy.eye(3) * 0.9, [0, 0, 0])
+    whole = graph.add("Concat", boxes, scores, axis=1)
+    graph.add("Reshape", whole, graph.constant([1, 7, -1], numpy.int64), to="output")
+    graph.save(path, [1, 3, HEIGHT, WIDTH], [1, 7, CELLS_X * CELLS_Y])
+
+
+def colours(path):
+    graph = Graph()
+    mean = graph.add("GlobalAveragePool", masks(graph, "images"))
+    graph.add("Flatten", graph.mix(mean, numpy.eye(3) * 10, [0, 0, 0]), axis=1, to="output")
+    graph.save(path, ["N", 3, 32, 32], ["N", 3])
+
+
+def stripes(path):
+    graph = Graph()
+    columns = graph.add("AveragePool", masks(graph, "images"), kernel_shape=[16, 8], strides=[8, 8])
+    scores = graph.mix(columns, [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [0.4, 0, 0, 0])
+    flat = graph.add("Reshape", scores, graph.constant([1, 4, 8], numpy.int64))
+    graph.add("Transpose", flat, perm=[0, 2, 1], to="output")
+    graph.save(path, [1, 3, 16, 64], [1, 8, 4])
+
+
+def product(path):
+    graph = Graph()
+    flat = graph.add("ReduceMean", "images", axes=[2, 3], keepdims=0)
+    graph.add("Erf", graph.add("Mod", flat, graph.constant([0.5]), fmod=1),
+              to="output")
+    graph.save(path, [1, 3, 32, 32], [1, 3])
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    for make in (rectangles, colours, stripes, product):
+        make(f"{sys.argv[1]}/{make.__name__}.onnx")
+
+
+if __name__ == "__main__":
+    main()
