@@ -30,7 +30,7 @@ class OnRedis(ProgramTest):
         self.addCleanup(self.end_server)
         until(lambda: self.ask("PING") == "PONG", "an answer of redis-server")
         # A server that has just begun could have forgotten a lease: it is older than any here.
-        self.ask("HSET", "default:epoch", "server", self.run_id(), "since", "0")
+        self.ask("HSET", "default:epoch", "server", self.history(), "since", "0")
 
     def end_server(self):
         self.server.kill()
@@ -42,9 +42,9 @@ class OnRedis(ProgramTest):
                               universal_newlines=True, timeout=30, check=False)
         return done.stdout.strip()
 
-    def run_id(self):
-        lines = self.ask("INFO", "server").splitlines()
-        return next(line[7:] for line in lines if line.startswith("run_id:"))
+    def history(self):
+        lines = self.ask("INFO", "replication").splitlines()
+        return next(line[14:] for line in lines if line.startswith("master_replid:"))
 
     def cluster(self, count, options=""):
         cluster = RedisCluster(count, self.port, options)

@@ -173,6 +173,22 @@ static void a_server_that_hangs_costs_the_lease_and_no_more(void **state)
     assert_true(baton_epoch(group->members[leader].election) > epoch);
 }
 
+/* Whether the election was made on the server's history as it is now, with a replica. */
+static bool knows_its_history(void)
+{
+    redisReply *info = ask("INFO replication");
+    char *at = strstr(info->str, "master_replid:");
+    bool has_replica = strstr(info->str, "connected_slaves:1") != NULL;
+    bool knows;
+
+    assert_non_null(at);
+    at += strlen("master_replid:");
+    at[strcspn(at, "\r")] = '\0';
+    knows = has_replica && answers("HGET race:epoch server", at);
+    freeReplyObject(info);
+    return knows;
+}
+
 static void a_server_that_is_not_there_yet_is_waited_for(void **state)
 {
     struct group *group = *state;
@@ -184,6 +200,27 @@ static void a_server_that_is_not_there_yet_is_waited_for(void **state)
     assert_true(nobody_leads(group));
     server = process_fork(server_main, NULL);
     (void)group_leader(group);
+}
+
+/* A server gets another history with its first replica. Nobody was away, and nobody is to wait. */
+static void a_first_replica_is_no_reason_to_wait(void **state)
+{
+    struct group *group = *state;
+    int own_port = port;
+    int other_port;
+    pid_t other;
+    char command[128];
+
+    group_open(group, 0, true, false);
+    (void)group_leader(group);
+    close(process_listen(&other_port));
+    port = other_port;
+    other = process_fork(server_main, NULL);
+    snprintf(command, sizeof(command), "REPLICAOF 127.0.0.1 %d", own_port);
+    tell(command);
+    port = own_port;
+    GROUP_AWAIT(knows_its_history());
+    process_end(other);
 }
 
 /* ---- Values of others ------------------------------------------------------------------------ */
@@ -322,6 +359,7 @@ int main(void)
         CASE(a_server_that_lost_its_data_gives_no_second_lease),
         CASE(a_server_that_hangs_costs_the_lease_and_no_more),
         CASE(a_server_that_is_not_there_yet_is_waited_for),
+        CASE(a_first_replica_is_no_reason_to_wait),
         CASE(hostile_values_are_reported_and_survived),
         CASE(an_epoch_from_the_future_is_only_gone_above),
         CASE(whoever_stops_between_request_and_answer_leaves_no_lock),

@@ -103,14 +103,14 @@ static void set_user(int left_out)
 /* A server that forgot nothing: the first lease need not be waited for. */
 static void forget_all(void)
 {
-    redisReply *info = server_ask(&server, "INFO server");
-    char *run_id = strstr(info->str, "run_id:");
+    redisReply *info = server_ask(&server, "INFO replication");
+    char *history = strstr(info->str, "master_replid:");
 
-    assert_non_null(run_id);
-    run_id += strlen("run_id:");
-    run_id[strcspn(run_id, "\r")] = '\0';
+    assert_non_null(history);
+    history += strlen("master_replid:");
+    history[strcspn(history, "\r")] = '\0';
     server_tell(&server, "FLUSHALL");
-    server_tell(&server, "HSET race:epoch server %s since 0", run_id);
+    server_tell(&server, "HSET race:epoch server %s since 0", history);
     freeReplyObject(info);
 }
 
@@ -265,6 +265,8 @@ static void elect(struct life *life)
     LIVES_UNTIL(members(life) == 2);
     before = heartbeat();
     LIVES_UNTIL(heartbeat() > before); /* renewed */
+    LIVES_UNTIL(
+        server_says(&server, "CLIENT LIST", "cmd=ping")); /* a silence that was looked into */
 }
 
 static void speak(struct life *life)

@@ -50,6 +50,8 @@ struct redis {
     struct baton_error error; /* why it goes down */
     int64_t retry_ms;
     uv_timer_t timer; /* the next try, or the oldest answer's deadline */
+    uv_timer_t look;
+    bool has_heard; /* a subscriber's: something came since the last look */
     uv_prepare_t flush;
     struct buffer output;
     /* A ring of those who wait for an answer, oldest first. */
@@ -302,6 +304,49 @@ int redis_run(struct redis *redis, const struct redis_script *script, int key_co
     return redis_command(redis, count + 3, all, all_lengths, on_reply, userdata, tag);
 }
 
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+/* Between two greetings a server's role may change. */
+static void on_news(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    struct redis *redis = userdata;
+    struct redis_identity now;
+    (void)tag;
+    (void)sent;
+
+    if (reply && reply->type == REDIS_REPLY_STRING) {
+        redis_identity_parse(&now, reply->str, (size_t)reply->len);
+        redis->identity.is_master = now.is_master;
+        redis->identity.was_promoted = now.was_promoted;
+        memcpy(redis->identity.history, now.history, sizeof(now.history));
+    }
+}
+
+static void on_silence(uv_timer_t *timer)
+{
+    take_down(timer->data, BATON_ETIMEDOUT, "no answer in time");
+}
+
+/* A connection can end without a word: whoever only listens would never know. */
+static void on_look(uv_timer_t *timer)
+{
+    struct redis *redis = timer->data;
+    const char *ping[] = {"PING"};
+    const char *info[] = {"INFO", "replication"};
+
+    if (redis->state != UP) {
+        return;
+    }
+    if (!redis->callbacks.on_message) {
+        (void)send_words(redis, 2, info, NULL, on_news, redis, 0);
+    } else if (redis->has_heard) {
+        redis->has_heard = false;
+    } else if (!uv_is_active((uv_handle_t *)&redis->timer)) {
+        (void)send_words(redis, 1, ping, NULL, NULL, NULL, 0);
+        arm_timer(redis, on_silence, redis->answer_timeout.ns / 1000000 + 1);
+    }
+}
+
 /* ---- The greeting ---------------------------------------------------------------------------- */
 
 static void send_subscription(struct redis *redis, const char *verb, const char *channel)
@@ -316,6 +361,10 @@ static void come_up(struct redis *redis)
     char where[REDIS_HOST_MAX];
 
     redis->state = UP;
+    redis->has_heard = true;
+    if (redis->callbacks.on_message) {
+        (void)uv_timer_stop(&redis->timer);
+    }
     for (struct channel *channel = redis->channels; channel; channel = channel->next) {
         send_subscription(redis, "SUBSCRIBE", channel->name);
     }
@@ -422,6 +471,8 @@ static void on_open(struct stream *stream, void *userdata)
 
 static void take_message(struct redis *redis, const redisReply *reply)
 {
+    redis->has_heard = true;
+    (void)uv_timer_stop(&redis->timer);
     if (reply->type == REDIS_REPLY_ERROR) {
         refuse(redis, reply);
         return;
@@ -578,9 +629,14 @@ int redis_open(struct redis **ret, const struct redis_options *options, struct b
     redis->retry_ms = RETRY_MIN_MS;
     buffer_init(&redis->output, QUEUE_BYTES_MAX);
     (void)uv_timer_init(redis->loop, &redis->timer);
+    (void)uv_timer_init(redis->loop, &redis->look);
     (void)uv_prepare_init(redis->loop, &redis->flush);
-    redis->timer.data = redis->flush.data = redis;
-    redis->open_handles = 2;
+    redis->timer.data = redis->look.data = redis->flush.data = redis;
+    redis->open_handles = 3;
+    if (options->look_interval.ns > 0) {
+        uint64_t every = (uint64_t)options->look_interval.ns / 1000000 + 1;
+        (void)uv_timer_start(&redis->look, on_look, every, every);
+    }
     arm_timer(redis, on_first, 0);
     *ret = redis;
     return BATON_OK;
@@ -598,12 +654,18 @@ void redis_close(struct redis *redis, void (*closed)(void *userdata), void *user
     }
     fail_all(redis);
     uv_close((uv_handle_t *)&redis->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&redis->look, on_handle_closed);
     uv_close((uv_handle_t *)&redis->flush, on_handle_closed);
 }
 
 const char *redis_peer_address(const struct redis *redis)
 {
     return redis->stream ? stream_peer_address(redis->stream) : "";
+}
+
+const struct redis_identity *redis_identity_of(const struct redis *redis)
+{
+    return &redis->identity;
 }
 
 bool redis_is_up(const struct redis *redis)

@@ -71,7 +71,8 @@ struct redis; /* opaque */
 
 /* Whom one talks to, as of the latest greeting. */
 struct redis_identity {
-    char run_id[REDIS_ID_MAX]; /* of the server's process */
+    char run_id[REDIS_ID_MAX];  /* of the server's process */
+    char history[REDIS_ID_MAX]; /* of its data: another one after a start or a promotion */
     char version[REDIS_ID_MAX];
     bool is_master;
     bool was_promoted; /* it was a replica before it was a master */
@@ -98,6 +99,9 @@ struct redis_options {
     const struct redis_address *address; /* copied */
     const char *name;                    /* for CLIENT SETNAME; or NULL */
     span answer_timeout;
+    /* How often a connection that is up asks whom it talks to (redis_identity_of() is as fresh as
+     * that), or, a subscriber's that hears nothing, whether anybody is there. 0: never. */
+    span look_interval;
     struct redis_script *scripts; /* loaded at each greeting; outlive the connection */
     size_t script_count;
     struct redis_callbacks callbacks;
@@ -109,6 +113,8 @@ int redis_open(struct redis **ret, const struct redis_options *options, struct b
 /* Commands under way are answered with NULL first. */
 void redis_close(struct redis *redis, void (*closed)(void *userdata), void *userdata);
 bool redis_is_up(const struct redis *redis);
+/* As of the latest look. Its memory. */
+const struct redis_identity *redis_identity_of(const struct redis *redis);
 /* "HOST:PORT" in numbers of the server it is connected to; "" if to none. Its memory. */
 const char *redis_peer_address(const struct redis *redis);
 /* AUTH and SELECT as bytes for somebody else's connection; free() them, they hold the password.

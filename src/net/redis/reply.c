@@ -133,6 +133,7 @@ void redis_identity_parse(struct redis_identity *ret, const char *info, size_t b
 
     *ret = (struct redis_identity){.run_id = ""};
     text_field(ret->run_id, sizeof(ret->run_id), info, bytes, "run_id");
+    text_field(ret->history, sizeof(ret->history), info, bytes, "master_replid");
     text_field(ret->version, sizeof(ret->version), info, bytes, "redis_version");
     text_field(role, sizeof(role), info, bytes, "role");
     ret->is_master = strcmp(role, "master") == 0;

@@ -85,7 +85,6 @@ struct client {
     struct redis *commands;
     struct redis *told;
     struct redis_script scripts[SCRIPT_COUNT];
-    struct redis_identity identity;
     struct guardian *guardian; /* or NULL */
     bool wants_guardian;
     bool kills_outliving;                       /* it ends a process that outlives its lease */

@@ -209,12 +209,6 @@ static int run(struct seat *seat, const struct lease_command *command)
     char ttl[24];
     char epoch[24];
     char notice[2 * BATON_NAME_MAX + 16];
-    const char *fresh =
-        instant_since((instant){client->identity.uptime.ns}, (instant){client->settings.lease.ns})
-                        .ns < 0 ||
-                client->identity.was_promoted
-            ? "1"
-            : "0";
 
     (void)snprintf(keys[0], KEY_MAX, "%s:master", seat->name);
     (void)snprintf(keys[1], KEY_MAX, "%s:heartbeat", seat->name);
@@ -223,10 +217,8 @@ static int run(struct seat *seat, const struct lease_command *command)
     (void)snprintf(epoch, sizeof(epoch), "%llu", (unsigned long long)command->epoch);
     switch (command->type) {
     case LEASE_TAKE: {
-        const char *words[] = {keys[0],    keys[1], keys[2], seat->wake,
-                               client->id, ttl,     epoch,   client->identity.run_id,
-                               fresh};
-        return client_run(client, SCRIPT_TAKE, 4, 9, words, NULL, on_answer, seat,
+        const char *words[] = {keys[0], keys[1], keys[2], seat->wake, client->id, ttl, epoch};
+        return client_run(client, SCRIPT_TAKE, 4, 7, words, NULL, on_answer, seat,
                           command->request);
     }
     case LEASE_LOOK: {
@@ -235,8 +227,14 @@ static int run(struct seat *seat, const struct lease_command *command)
                           command->request);
     }
     case LEASE_RENEW: {
-        const char *words[] = {keys[0], keys[1], keys[2], client->id, ttl, epoch};
-        return client_run(client, SCRIPT_RENEW, 3, 6, words, NULL, on_answer, seat,
+        const char *words[] = {keys[0],
+                               keys[1],
+                               keys[2],
+                               client->id,
+                               ttl,
+                               epoch,
+                               redis_identity_of(client->commands)->history};
+        return client_run(client, SCRIPT_RENEW, 3, 7, words, NULL, on_answer, seat,
                           command->request);
     }
     case LEASE_RELEASE:

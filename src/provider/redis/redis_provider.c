@@ -47,7 +47,7 @@ static void on_up(void *userdata, const struct redis_identity *identity)
 {
     struct client *client = userdata;
 
-    client->identity = *identity;
+    (void)identity;
     client->trouble[0] = '\0';
     client->refusal[0] = '\0';
     client_enter(client);
@@ -261,6 +261,7 @@ static int connect_both(struct client *client, struct baton_error *reterr)
         .address = &client->address,
         .name = "baton",
         .answer_timeout = client->settings.answer_timeout,
+        .look_interval = client->settings.renew_interval,
         .scripts = client->scripts,
         .script_count = SCRIPT_COUNT,
         .callbacks = {.on_up = on_up, .on_down = on_down},

@@ -14,23 +14,31 @@
     "  return {0, epoch, redis.call('PTTL', master), holder}\n"                                    \
     "end\n"
 
+/* A server's history has a name that changes with each start, and when a replica becomes a master.
+ * Whoever was away may have missed a lease, whatever else its data says: it gives none for as long
+ * as one could last. That is asked of the server itself, since it may change under a connection. */
+#define HISTORY                                                                                    \
+    "local news = redis.call('INFO', 'replication')\n"                                             \
+    "local history = string.match(news, 'master_replid:(%w+)') or '?'\n"                           \
+    "local function may_have_forgotten(ttl)\n"                                                     \
+    "  local up = string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)')\n"         \
+    "  return (tonumber(up) or 0) * 1000 < ttl\n"                                                  \
+    "    or not string.find(news, 'second_repl_offset:-1', 1, true)\n"                             \
+    "end\n"
+
 static const char take[] = NOW HELD_BY
     "local ttl, least = tonumber(ARGV[2]), tonumber(ARGV[3])\n"
     "local holder = redis.call('GET', KEYS[1])\n"
-    "if holder and holder ~= ARGV[1] then return held(KEYS[1], KEYS[3], holder) end\n"
+    "if holder and holder ~= ARGV[1] then return held(KEYS[1], KEYS[3], holder) end\n" HISTORY
     "local of = redis.call('HMGET', KEYS[3], 'epoch', 'holder', 'server', 'since')\n"
-    "local epoch = tonumber(of[1]) or 0\n"
-    "if not holder then\n"
-    /* A server that is another process than before, or a new one, may have forgotten a lease that
-     * still holds: it gives none for as long as that could last. */
-    "  local since = tonumber(of[4]) or 0\n"
-    "  if of[3] ~= ARGV[4] then\n"
-    "    since = 0\n"
-    "    if of[3] or ARGV[5] == '1' then since = now end\n"
-    "    redis.call('HSET', KEYS[3], 'server', ARGV[4], 'since', whole(since))\n"
-    "  end\n"
-    "  if since + ttl > now then return {2, 0, since + ttl - now} end\n"
-    "elseif of[2] == holder and epoch > least then\n" /* an answer was lost: it is ours already */
+    "local epoch, since = tonumber(of[1]) or 0, tonumber(of[4]) or 0\n"
+    "if of[3] ~= history or since > now then\n"
+    "  since = 0\n"
+    "  if of[3] or may_have_forgotten(ttl) then since = now end\n"
+    "  redis.call('HSET', KEYS[3], 'server', history, 'since', whole(since))\n"
+    "end\n"
+    "if since + ttl > now then return {2, 0, since + ttl - now} end\n"
+    "if holder and of[2] == holder and epoch > least then\n" /* an answer was lost: it is ours */
     "  redis.call('PEXPIRE', KEYS[1], ttl)\n"
     "  redis.call('SET', KEYS[2], whole(now), 'PX', ttl)\n"
     "  return {1, epoch}\n"
@@ -49,8 +57,14 @@ static const char look[] = HELD_BY "local holder = redis.call('GET', KEYS[1])\n"
 static const char renew[] = NOW HELD_BY
     "local holder = redis.call('GET', KEYS[1])\n"
     "if not holder then return {3, 0, 0} end\n"
-    "local epoch = redis.call('HGET', KEYS[3], 'epoch')\n"
+    "local of = redis.call('HMGET', KEYS[3], 'epoch', 'server')\n"
+    "local epoch = of[1]\n"
     "if holder ~= ARGV[1] or epoch ~= ARGV[3] then return held(KEYS[1], KEYS[3], holder) end\n"
+    /* Whoever renews held it until now, so that this server has missed no lease: after this one
+     * there is nothing to wait for. */
+    "if ARGV[4] ~= '' and ARGV[4] ~= of[2] then\n"
+    "  redis.call('HSET', KEYS[3], 'server', ARGV[4], 'since', 0)\n"
+    "end\n"
     "redis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
     "redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[2])\n"
     "return {1, tonumber(epoch)}\n";

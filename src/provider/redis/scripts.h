@@ -12,9 +12,9 @@
 #include "net/redis/redis.h"
 
 enum script_name {
-    SCRIPT_TAKE,     /* master heartbeat epoch wake | id ttl min-epoch server may-have-forgotten */
+    SCRIPT_TAKE,     /* master heartbeat epoch wake | id ttl min-epoch */
     SCRIPT_LOOK,     /* master epoch */
-    SCRIPT_RENEW,    /* master heartbeat epoch | id ttl epoch */
+    SCRIPT_RENEW,    /* master heartbeat epoch | id ttl epoch history ("": not known) */
     SCRIPT_RELEASE,  /* master heartbeat epoch wake | id epoch notice */
     SCRIPT_REGISTER, /* processes expiry channels wake slaves master_process | id json ttl channel
                         role slave-json */

@@ -57,6 +57,7 @@ void link_open(struct link *link, const char *url, const char *channel)
                                     .address = &address,
                                     .name = "link",
                                     .answer_timeout = SPAN_MS(1000),
+                                    .look_interval = SPAN_MS(100),
                                     .callbacks = {.on_up = on_up, .on_down = on_down},
                                     .userdata = link};
 

@@ -79,6 +79,60 @@ static void a_socket_that_is_not_there_yet_is_waited_for(void **state)
     link_close(&ours);
 }
 
+/* ---- A server that is there and does not answer ---------------------------------------------- */
+
+static void a_hung_server_is_noticed_by_whoever_only_listens(void **state)
+{
+    (void)state;
+    server_start(&server);
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
+    link_open(&ours, url, "news");
+    LINK_AWAIT(&ours, ours.ups == 1);
+    LINK_AWAIT(&ours, server_says(&server, "CLIENT LIST", "cmd=ping"));
+    assert_int_equal(ours.downs, 0); /* silence alone is no trouble */
+    assert_int_equal(kill(server.pid, SIGSTOP), 0);
+    LINK_AWAIT(&ours, ours.downs == 1);
+    assert_non_null(strstr(ours.error.message, "no answer in time"));
+    LINK_AWAIT(&ours, ours.downs == 2); /* the greeting has no answer either */
+    assert_non_null(strstr(ours.error.message, "no answer in time"));
+    assert_int_equal(kill(server.pid, SIGCONT), 0);
+    LINK_AWAIT(&ours, ours.ups == 2);
+    link_close(&ours);
+}
+
+static void a_hung_server_is_noticed_without_a_command(void **state)
+{
+    (void)state;
+    server_start(&server);
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
+    link_open(&ours, url, NULL);
+    LINK_AWAIT(&ours, ours.ups == 1);
+    assert_int_equal(kill(server.pid, SIGSTOP), 0);
+    LINK_AWAIT(&ours, ours.downs == 1);
+    assert_non_null(strstr(ours.error.message, "no answer in time"));
+    assert_int_equal(kill(server.pid, SIGCONT), 0);
+    LINK_AWAIT(&ours, ours.ups == 2);
+    link_close(&ours);
+}
+
+static void a_change_of_role_is_noticed_between_greetings(void **state)
+{
+    (void)state;
+    server_start(&server);
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
+    link_open(&ours, url, NULL);
+    LINK_AWAIT(&ours, ours.ups == 1);
+    assert_true(redis_identity_of(ours.redis)->is_master);
+    server_tell(&server, "REPLICAOF 127.0.0.1 %d", server_free_port());
+    LINK_AWAIT(&ours, !redis_identity_of(ours.redis)->is_master);
+    server_tell(&server, "REPLICAOF NO ONE");
+    LINK_AWAIT(&ours, redis_identity_of(ours.redis)->is_master);
+    assert_true(redis_identity_of(ours.redis)->was_promoted);
+    assert_string_not_equal(redis_identity_of(ours.redis)->history, ours.identity.history);
+    assert_int_equal(ours.downs, 0);
+    link_close(&ours);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -86,6 +140,9 @@ int main(void)
         CASE(a_unix_socket_serves_like_a_port),
         CASE(a_unix_socket_takes_user_and_password),
         CASE(a_socket_that_is_not_there_yet_is_waited_for),
+        CASE(a_hung_server_is_noticed_by_whoever_only_listens),
+        CASE(a_hung_server_is_noticed_without_a_command),
+        CASE(a_change_of_role_is_noticed_between_greetings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,293 @@
+/* What the scripts grant and refuse on real servers that were started, promoted and demoted: a
+ * server that may have missed a lease gives none for as long as one could last. */
+#include "integration/redis/server.h"
+#include "lib/process.h"
+#include "provider/group.h"
+#include "provider/redis/scripts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONG "600000" /* no test waits for that: what is granted was not waited for */
+
+static struct server first, second;
+static struct redis_script scripts[SCRIPT_COUNT];
+
+static int begin(void **state)
+{
+    struct server *const servers[] = {&first, &second};
+    (void)state;
+
+    scripts_fill(scripts);
+    for (size_t i = 0; i < 2; i++) {
+        server_init(servers[i]);
+        server_set(servers[i], "repl-diskless-sync-delay", "0");
+        server_start(servers[i]);
+    }
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    server_fini(&first);
+    server_fini(&second);
+    return 0;
+}
+
+/* ---- Scripts --------------------------------------------------------------------------------- */
+
+struct answer {
+    long long outcome; /* ANSWER_… */
+    long long epoch;
+};
+
+static struct answer run(const struct server *server, enum script_name script, const char *keys,
+                         const char *arguments)
+{
+    static const char *const names[] = {"e:master", "e:heartbeat", "e:epoch", "e:wake"};
+    const char *words[16] = {"EVAL", scripts[script].text, keys};
+    int count = 3 + (keys[0] - '0');
+    struct answer answer = {0};
+    char copy[256];
+    char *rest = copy;
+    redisContext *context = redisConnectUnix(server->socket);
+    redisReply *reply;
+
+    memcpy(&words[3], names, sizeof(names));
+    snprintf(copy, sizeof(copy), "%s", arguments);
+    for (char *word; (word = strsep(&rest, " "));) {
+        words[count++] = word;
+    }
+    reply = redisCommandArgv(context, count, words, NULL);
+    assert_non_null(reply);
+    if (reply->type == REDIS_REPLY_ERROR) {
+        fail_msg("%s", reply->str);
+    }
+    answer.outcome = reply->type == REDIS_REPLY_ARRAY ? reply->element[0]->integer : reply->integer;
+    answer.epoch = reply->type == REDIS_REPLY_ARRAY ? reply->element[1]->integer : 0;
+    freeReplyObject(reply);
+    redisFree(context);
+    return answer;
+}
+
+static struct answer take(const struct server *server, const char *who, long long least)
+{
+    char arguments[128];
+
+    snprintf(arguments, sizeof(arguments), "%s " LONG " %lld", who, least);
+    return run(server, SCRIPT_TAKE, "4", arguments);
+}
+
+static struct answer renew(const struct server *server, const char *who, long long epoch,
+                           const char *history)
+{
+    char arguments[128];
+
+    snprintf(arguments, sizeof(arguments), "%s " LONG " %lld %s", who, epoch, history);
+    return run(server, SCRIPT_RENEW, "3", arguments);
+}
+
+static struct answer release(const struct server *server, const char *who, long long epoch)
+{
+    char arguments[128];
+
+    snprintf(arguments, sizeof(arguments), "%s %lld released", who, epoch);
+    return run(server, SCRIPT_RELEASE, "4", arguments);
+}
+
+/* ---- Servers --------------------------------------------------------------------------------- */
+
+static void history_of(const struct server *server, char ret[64])
+{
+    redisReply *info = server_ask(server, "INFO replication");
+    const char *at = strstr(info->str, "master_replid:");
+
+    assert_non_null(at);
+    snprintf(ret, 64, "%.40s", at + strlen("master_replid:"));
+    freeReplyObject(info);
+}
+
+/* As if it had been waited for a lease: a new one need not be. */
+static void be_trusted(const struct server *server)
+{
+    char history[64];
+
+    history_of(server, history);
+    server_tell(server, "HSET e:epoch server %s since 0", history);
+}
+
+static void follow(const struct server *server, const struct server *master)
+{
+    server_tell(server, "REPLICAOF 127.0.0.1 %d", master->port);
+    SERVER_AWAIT(server_says(server, "INFO replication", "master_link_status:up"));
+}
+
+/* What the first has, its replica has too. */
+static void await_copy(void)
+{
+    redisReply *master = server_ask(&first, "GET e:master");
+    char id[16];
+
+    snprintf(id, sizeof(id), "%s", master->str);
+    freeReplyObject(master);
+    SERVER_AWAIT(server_says(&second, "GET e:master", id));
+}
+
+static void lead(const struct server *server)
+{
+    server_tell(server, "REPLICAOF NO ONE");
+}
+
+/* ---- What is shown --------------------------------------------------------------------------- */
+
+static void a_server_that_has_just_begun_gives_none(void **state)
+{
+    (void)state;
+    assert_int_equal(take(&first, "A", 0).outcome, ANSWER_NOT_YET);
+    assert_int_equal(take(&first, "A", 0).outcome, ANSWER_NOT_YET);
+    be_trusted(&first);
+    assert_int_equal(take(&first, "A", 0).outcome, ANSWER_GRANTED);
+    assert_int_equal(take(&first, "B", 0).outcome, ANSWER_HELD);
+}
+
+static void a_restart_with_old_data_gives_none(void **state)
+{
+    struct answer granted;
+    (void)state;
+
+    be_trusted(&first);
+    granted = take(&first, "A", 0);
+    assert_int_equal(release(&first, "A", granted.epoch).outcome, 1);
+    server_tell(&first, "SAVE");
+    server_kill(&first);
+    server_start(&first);
+    SERVER_AWAIT(server_says(&first, "HGET e:epoch holder", "A"));
+    assert_int_equal(take(&first, "B", 0).outcome, ANSWER_NOT_YET);
+}
+
+static void a_promoted_replica_gives_none_not_even_to_whoever_it_thinks_has_it(void **state)
+{
+    struct answer ours;
+    char history[64];
+    (void)state;
+
+    follow(&second, &first);
+    be_trusted(&first);
+    ours = take(&first, "A", 0);
+    await_copy();
+    lead(&second);
+    /* What the replica does not see: A gave it back, B has it. */
+    assert_int_equal(release(&first, "A", ours.epoch).outcome, 1);
+    assert_int_equal(take(&first, "B", 0).outcome, ANSWER_GRANTED);
+    assert_true(server_says(&second, "GET e:master", "A"));
+    assert_int_equal(take(&second, "A", ours.epoch).outcome, ANSWER_NOT_YET);
+    assert_int_equal(take(&second, "A", 0).outcome, ANSWER_NOT_YET); /* nor as an answer lost */
+    assert_int_equal(take(&second, "C", 0).outcome, ANSWER_HELD);
+    server_tell(&second, "DEL e:master");
+    assert_int_equal(take(&second, "C", 0).outcome, ANSWER_NOT_YET);
+    history_of(&second, history);
+    assert_true(server_says(&second, "HGET e:epoch server", history));
+}
+
+static void whoever_still_holds_it_renews_and_hands_on_at_once(void **state)
+{
+    struct answer ours;
+    char history[64];
+    (void)state;
+
+    follow(&second, &first);
+    be_trusted(&first);
+    ours = take(&first, "A", 0);
+    await_copy();
+    server_kill(&first);
+    lead(&second);
+    history_of(&second, history);
+    assert_int_equal(renew(&second, "A", ours.epoch, history).outcome, ANSWER_GRANTED);
+    assert_int_equal(release(&second, "A", ours.epoch).outcome, 1);
+    assert_int_equal(take(&second, "B", 0).outcome, ANSWER_GRANTED);
+}
+
+static void a_renewal_that_tells_an_old_history_ends_no_waiting(void **state)
+{
+    struct answer ours;
+    char history[64];
+    (void)state;
+
+    follow(&second, &first);
+    be_trusted(&first);
+    ours = take(&first, "A", 0);
+    await_copy();
+    history_of(&second, history); /* of its master, as of now */
+    lead(&second);
+    assert_int_equal(renew(&second, "A", ours.epoch, history).outcome, ANSWER_GRANTED);
+    assert_int_equal(renew(&second, "A", ours.epoch, "").outcome, ANSWER_GRANTED);
+    assert_int_equal(release(&second, "A", ours.epoch).outcome, 1);
+    assert_int_equal(take(&second, "B", 0).outcome, ANSWER_NOT_YET);
+}
+
+/* The same process all along, and its own record: what happened while it followed is not in it. */
+static void a_second_promotion_of_one_process_gives_none(void **state)
+{
+    struct answer ours;
+    (void)state;
+
+    be_trusted(&first);
+    ours = take(&first, "A", 0);
+    assert_int_equal(release(&first, "A", ours.epoch).outcome, 1);
+    follow(&second, &first);
+    lead(&second);
+    follow(&first, &second);
+    lead(&first);
+    assert_int_equal(take(&first, "B", 0).outcome, ANSWER_NOT_YET);
+}
+
+static bool has_run_for(const struct server *server, int seconds)
+{
+    redisReply *info = server_ask(server, "INFO server");
+    const char *at = strstr(info->str, "uptime_in_seconds:");
+    bool has = at && strtol(at + strlen("uptime_in_seconds:"), NULL, 10) >= seconds;
+
+    freeReplyObject(info);
+    return has;
+}
+
+static void a_promoted_replica_that_knows_nothing_gives_none(void **state)
+{
+    (void)state;
+    SERVER_AWAIT(has_run_for(&first, 1));
+    assert_int_equal(run(&first, SCRIPT_TAKE, "4", "A 900 0").outcome, ANSWER_GRANTED);
+    server_tell(&first, "FLUSHALL");
+    follow(&second, &first);
+    lead(&second);
+    SERVER_AWAIT(has_run_for(&second, 1));
+    assert_int_equal(run(&second, SCRIPT_TAKE, "4", "A 900 0").outcome, ANSWER_NOT_YET);
+}
+
+static void a_time_from_the_future_is_not_waited_for(void **state)
+{
+    char history[64];
+    (void)state;
+
+    history_of(&first, history);
+    server_tell(&first, "HSET e:epoch server %s since 99999999999999", history);
+    assert_int_equal(run(&first, SCRIPT_TAKE, "4", "A 1 0").outcome, ANSWER_NOT_YET);
+    SERVER_AWAIT(run(&first, SCRIPT_TAKE, "4", "A 1 0").outcome == ANSWER_GRANTED);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        CASE(a_server_that_has_just_begun_gives_none),
+        CASE(a_restart_with_old_data_gives_none),
+        CASE(a_promoted_replica_gives_none_not_even_to_whoever_it_thinks_has_it),
+        CASE(whoever_still_holds_it_renews_and_hands_on_at_once),
+        CASE(a_renewal_that_tells_an_old_history_ends_no_waiting),
+        CASE(a_second_promotion_of_one_process_gives_none),
+        CASE(a_promoted_replica_that_knows_nothing_gives_none),
+        CASE(a_time_from_the_future_is_not_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
