@@ -1,6 +1,7 @@
 #include "integration/detector_infer/stand.h"
 
 #include "cmocka_all.h"
+#include "detector/infer/remote.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -39,6 +40,19 @@ struct engine *stand_engine(enum engine_kind kind)
 
     if (engine_load(&engine, kind, NULL, &error) != 0) {
         print_message("not tested: %s\n", error.message);
+        return NULL;
+    }
+    return engine;
+}
+
+struct engine *stand_remote(enum engine_kind kind)
+{
+    const struct remote_options options = {.kind = kind};
+    struct engine *engine = NULL;
+    struct baton_error error;
+
+    if (remote_load(&engine, &options, &error) != 0) {
+        print_message("not tested in a child: %s\n", error.message);
         return NULL;
     }
     return engine;

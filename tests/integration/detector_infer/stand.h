@@ -18,6 +18,8 @@ void *stand_model(const char *name, size_t *bytes);
 
 /* NULL: it is not there, and a line says so. */
 struct engine *stand_engine(enum engine_kind kind);
+/* The same engine in a confined child; NULL too where no child is built. */
+struct engine *stand_remote(enum engine_kind kind);
 
 /* A picture of 3 x height x width numbers from 0 to 1, RGB, grey but for what is drawn. */
 void stand_draw(float *values, int width, int height, const struct drawn *drawn, int count);

@@ -36,8 +36,8 @@ static void with_each(void (*test)(struct engine *engine))
 {
     int tested = 0;
 
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        struct engine *engine = stand_engine(kinds[i]);
+    for (size_t i = 0; i < 2 * sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct engine *engine = i % 2 ? stand_remote(kinds[i / 2]) : stand_engine(kinds[i / 2]);
         if (engine) {
             test(engine);
             engine_free(engine);

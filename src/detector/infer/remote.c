@@ -1,0 +1,421 @@
+/* The parent's end. */
+#include "detector/infer/remote.h"
+
+#include "base/clock.h"
+#include "detector/infer/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct remote_engine {
+    struct engine base;
+    struct wire_request request; /* large, so not on the stack */
+    struct wire_answer answer;
+    const float *outputs; /* WIRE_OUTPUT_BYTES, written by the child */
+    int socket;
+    pid_t pid; /* 0: gone */
+    int open_ms, run_ms;
+    bool is_used[WIRE_SESSIONS_MAX];
+};
+
+struct remote_session {
+    struct session base;
+    unsigned index;
+    size_t bytes; /* of the input's memory */
+};
+
+/* ---- The process ---------------------------------------------------------------------------- */
+
+static bool find_program(char *ret, size_t ret_bytes)
+{
+    static const char *const places[] = {"/baton-model", "/../libexec/baton/baton-model",
+                                         "/../bin/baton-model"};
+    char folder[PATH_MAX];
+    ssize_t bytes = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
+    char *slash;
+
+    folder[bytes > 0 ? bytes : 0] = '\0';
+    slash = strrchr(folder, '/');
+    for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+        int length;
+        *slash = '\0';
+        length = snprintf(ret, ret_bytes, "%s%s", folder, places[i]);
+        if (length > 0 && (size_t)length < ret_bytes && access(ret, X_OK) == 0) {
+            return true;
+        }
+    }
+    (void)snprintf(ret, ret_bytes, "%s", BATON_LIBEXECDIR "/baton-model");
+    return access(ret, X_OK) == 0;
+}
+
+/* Only what the loader, the search for the library and sanitizers need: who runs strangers' models
+ * shall not know this program's secrets. */
+static void pick_environment(char **ret, size_t max)
+{
+    static const char *const names[] = {
+        "LD_LIBRARY_PATH=", "HOME=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS="};
+    size_t count = 0;
+
+    for (char **entry = environ; *entry; entry++) {
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && count + 1 < max; i++) {
+            if (strncmp(*entry, names[i], strlen(names[i])) == 0) {
+                ret[count++] = *entry;
+            }
+        }
+    }
+    ret[count] = NULL;
+}
+
+/* What a library prints is of no use to anybody: errors come as answers. */
+static int spawn(struct remote_engine *engine, const char *program, int socket)
+{
+    char *argv[] = {(char *)"baton-model", (char *)"--inherited", NULL};
+    char *environment[16];
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    int errnum;
+
+    pick_environment(environment, sizeof(environment) / sizeof(environment[0]));
+    (void)sigemptyset(&none);
+    if (posix_spawn_file_actions_init(&files) != 0) {
+        return ENOMEM;
+    }
+    if (posix_spawnattr_init(&attributes) != 0) {
+        (void)posix_spawn_file_actions_destroy(&files);
+        return ENOMEM;
+    }
+    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    (void)posix_spawnattr_setsigmask(&attributes, &none);
+    errnum = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    errnum =
+        errnum ? errnum
+               : posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    errnum = errnum ? errnum : posix_spawn_file_actions_adddup2(&files, socket, WIRE_FD);
+    errnum = errnum ? errnum
+                    : posix_spawn(&engine->pid, program, &files, &attributes, argv, environment);
+    (void)posix_spawnattr_destroy(&attributes);
+    (void)posix_spawn_file_actions_destroy(&files);
+    return errnum;
+}
+
+static void end_process(struct remote_engine *engine)
+{
+    if (engine->pid > 0) {
+        (void)kill(engine->pid, SIGKILL);
+        while (waitpid(engine->pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+        engine->pid = 0;
+    }
+}
+
+/* Why it does not answer. It is gone after this. */
+static int lost(struct remote_engine *engine, const char *why, struct baton_error *reterr)
+{
+    int status = 0;
+    pid_t got = engine->pid > 0 ? waitpid(engine->pid, &status, WNOHANG) : 0;
+
+    if (got > 0) {
+        engine->pid = 0;
+    }
+    end_process(engine);
+    if (got > 0 && WIFSIGNALED(status)) {
+        return error_set(reterr, BATON_ECLOSED, "the model's process was ended by signal %d (%s)",
+                         WTERMSIG(status), strsignal(WTERMSIG(status)));
+    }
+    return error_set(reterr, BATON_ECLOSED, "the model's process %s", why);
+}
+
+/* ---- Questions and answers ------------------------------------------------------------------ */
+
+static int receive(struct remote_engine *engine, int timeout_ms, struct baton_error *reterr)
+{
+    instant end = instant_add(clock_now(), SPAN_MS(timeout_ms));
+    struct pollfd poll_fd = {.fd = engine->socket, .events = POLLIN};
+    ssize_t bytes;
+    int ready;
+
+    do {
+        int64_t left_ms = instant_since(end, clock_now()).ns / 1000000;
+        ready = poll(&poll_fd, 1, left_ms > 0 ? (int)left_ms : 0);
+    } while (ready < 0 && errno == EINTR);
+    if (ready == 0) {
+        char why[64];
+        (void)snprintf(why, sizeof(why), "gave no answer for %d ms and was ended", timeout_ms);
+        return lost(engine, why, reterr);
+    }
+    bytes = recv(engine->socket, &engine->answer, sizeof(engine->answer), MSG_TRUNC);
+    if (bytes <= 0) {
+        /* The socket ends a moment before the process can be waited for. */
+        siginfo_t info;
+        (void)waitid(P_PID, (id_t)engine->pid, &info, WEXITED | WNOWAIT);
+        return lost(engine, "ended", reterr);
+    }
+    if (bytes != (ssize_t)sizeof(engine->answer) || !answer_check(&engine->answer)) {
+        return lost(engine, "talks nonsense and was ended", reterr);
+    }
+    return engine->answer.code ? error_set(reterr, engine->answer.code, "%s", engine->answer.error)
+                               : 0;
+}
+
+static int ask(struct remote_engine *engine, int first, int second, int timeout_ms,
+               struct baton_error *reterr)
+{
+    if (engine->pid <= 0) {
+        return error_set(reterr, BATON_ECLOSED, "the model's process has ended");
+    }
+    /* Whether it is still there shows when the answer is awaited. */
+    (void)wire_send(engine->socket, &engine->request, first, second);
+    return receive(engine, timeout_ms, reterr);
+}
+
+/* Memory of a fixed size, which neither end can make shorter under the other. */
+static int share(size_t bytes, void **ret, int protection, struct baton_error *reterr)
+{
+    int fd = memfd_create("baton-model", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    void *memory = MAP_FAILED;
+
+    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+        memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+    }
+    if (memory == MAP_FAILED) {
+        int errnum = errno;
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return error_set(reterr, BATON_ENOMEM, "%zu bytes of shared memory: %s", bytes,
+                         strerror(errnum));
+    }
+    *ret = memory;
+    return fd;
+}
+
+/* ---- Sessions ------------------------------------------------------------------------------- */
+
+static void remote_close(struct session *base)
+{
+    struct remote_session *session = (struct remote_session *)base;
+    struct remote_engine *engine = (struct remote_engine *)base->engine;
+
+    if (engine->is_used[session->index]) {
+        engine->request = (struct wire_request){.type = WIRE_CLOSE, .session = session->index};
+        if (engine->pid > 0) {
+            (void)ask(engine, -1, -1, engine->run_ms, NULL);
+        }
+        engine->is_used[session->index] = false;
+    }
+    if (base->values) {
+        (void)munmap(base->values, session->bytes);
+    }
+    free(session);
+}
+
+static int take_opened(struct remote_session *session, const struct wire_answer *answer,
+                       const struct shape *largest, struct baton_error *reterr)
+{
+    struct session *base = &session->base;
+    struct shape shape = *largest;
+
+    if (answer->batch_max < 1 || answer->batch_max > largest->sides[0]) {
+        return lost((struct remote_engine *)base->engine, "talks nonsense and was ended", reterr);
+    }
+    base->input = answer->input;
+    base->input.shape = shape;
+    base->input.shape.sides[0] = 0;
+    base->batch_max = answer->batch_max;
+    base->output_count = answer->output_count;
+    memcpy(base->outputs, answer->outputs, sizeof(base->outputs));
+    shape.sides[0] = answer->batch_max;
+    (void)shape_count(&shape, &base->value_count);
+    return 0;
+}
+
+static int open_there(struct remote_session *session, const void *model, size_t bytes,
+                      const struct shape *largest, struct baton_error *reterr)
+{
+    struct remote_engine *engine = (struct remote_engine *)session->base.engine;
+    void *copy = NULL;
+    void *input = NULL;
+    int model_fd = share(bytes, &copy, PROT_READ | PROT_WRITE, reterr);
+    int input_fd;
+    int code;
+
+    if (model_fd < 0) {
+        return model_fd;
+    }
+    memcpy(copy, model, bytes);
+    (void)munmap(copy, bytes);
+    input_fd = share(session->bytes, &input, PROT_READ | PROT_WRITE, reterr);
+    code = input_fd < 0 ? input_fd : 0;
+    if (!code) {
+        session->base.values = input;
+        engine->request = (struct wire_request){.type = WIRE_OPEN,
+                                                .session = session->index,
+                                                .largest = *largest,
+                                                .model_bytes = bytes};
+        code = ask(engine, model_fd, input_fd, engine->open_ms, reterr);
+        (void)close(input_fd);
+    }
+    (void)close(model_fd);
+    engine->is_used[session->index] = !code;
+    return code ? code : take_opened(session, &engine->answer, largest, reterr);
+}
+
+static int remote_open(struct session **ret, struct engine *base, const void *model, size_t bytes,
+                       const struct shape *largest, struct baton_error *reterr)
+{
+    struct remote_engine *engine = (struct remote_engine *)base;
+    struct remote_session *session;
+    size_t count = 0;
+    unsigned index = 0;
+    int code;
+
+    while (index < WIRE_SESSIONS_MAX && engine->is_used[index]) {
+        index++;
+    }
+    if (index == WIRE_SESSIONS_MAX) {
+        return error_set(reterr, BATON_EFULL, "%d sessions at once: no more", WIRE_SESSIONS_MAX);
+    }
+    session = calloc(1, sizeof(*session));
+    if (!session) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    (void)shape_count(largest, &count);
+    session->base.engine = base;
+    session->index = index;
+    session->bytes = count * sizeof(float);
+    code = open_there(session, model, bytes, largest, reterr);
+    if (code) {
+        remote_close(&session->base);
+        return code;
+    }
+    *ret = &session->base;
+    return 0;
+}
+
+static int remote_run(struct session *base, const struct shape *shape, struct tensor *ret,
+                      struct baton_error *reterr)
+{
+    struct remote_engine *engine = (struct remote_engine *)base->engine;
+    struct wire_answer *answer = &engine->answer;
+    size_t used = 0;
+    int code;
+
+    engine->request = (struct wire_request){.type = WIRE_RUN,
+                                            .session = ((struct remote_session *)base)->index,
+                                            .pictures = shape->sides[0]};
+    code = ask(engine, -1, -1, engine->run_ms, reterr);
+    if (code) {
+        return code;
+    }
+    for (int i = 0; i < answer->output_count; i++) {
+        size_t count;
+        if (!shape_count(&answer->outputs[i].shape, &count) ||
+            count > WIRE_OUTPUT_BYTES / sizeof(float) - used) {
+            return lost(engine, "talks nonsense and was ended", reterr);
+        }
+        ret[i] = (struct tensor){answer->outputs[i].shape, engine->outputs + used};
+        used += count;
+    }
+    return answer->output_count;
+}
+
+/* ---- The engine ----------------------------------------------------------------------------- */
+
+static void remote_free(struct engine *base)
+{
+    struct remote_engine *engine = (struct remote_engine *)base;
+
+    if (engine->socket >= 0) {
+        (void)close(engine->socket);
+    }
+    end_process(engine); /* it holds nothing that must be said goodbye to */
+    if (engine->outputs) {
+        (void)munmap((void *)(uintptr_t)engine->outputs, WIRE_OUTPUT_BYTES);
+    }
+    free(engine);
+}
+
+static const struct engine_calls remote_engine_calls = {
+    .open = remote_open, .run = remote_run, .close = remote_close, .free = remote_free};
+
+static int start(struct remote_engine *engine, const struct remote_options *options,
+                 const char *program, struct baton_error *reterr)
+{
+    void *outputs = NULL;
+    int sockets[2];
+    int memory, errnum, code;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+        return error_set(reterr, BATON_EIO, "socketpair: %s", strerror(errno));
+    }
+    engine->socket = sockets[0];
+    errnum = spawn(engine, program, sockets[1]);
+    (void)close(sockets[1]);
+    if (errnum) {
+        engine->pid = 0;
+        return error_set(reterr, BATON_EIO, "%s: cannot be started: %s", program, strerror(errnum));
+    }
+    memory = share(WIRE_OUTPUT_BYTES, &outputs, PROT_READ | PROT_WRITE, reterr);
+    if (memory < 0) {
+        return memory;
+    }
+    engine->outputs = outputs;
+    (void)mprotect(outputs, WIRE_OUTPUT_BYTES, PROT_READ);
+    engine->request = (struct wire_request){
+        .type = WIRE_START, .kind = options->kind, .threads = options->threads};
+    if (options->library) {
+        (void)snprintf(engine->request.library, WIRE_PATH_MAX, "%s", options->library);
+    }
+    code = ask(engine, memory, -1, engine->open_ms, reterr);
+    (void)close(memory);
+    return code;
+}
+
+int remote_load(struct engine **ret, const struct remote_options *options,
+                struct baton_error *reterr)
+{
+    struct remote_engine *engine;
+    char program[PATH_MAX];
+    int code;
+
+    if (options->program) {
+        (void)snprintf(program, sizeof(program), "%s", options->program);
+    } else if (!find_program(program, sizeof(program))) {
+        return error_set(reterr, BATON_ENOENT, "%s: not found", program);
+    }
+    engine = calloc(1, sizeof(*engine));
+    if (!engine) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    engine->base.calls = &remote_engine_calls;
+    engine->socket = -1;
+    engine->open_ms = options->open_ms ? options->open_ms : REMOTE_OPEN_MS;
+    engine->run_ms = options->run_ms ? options->run_ms : REMOTE_RUN_MS;
+    code = start(engine, options, program, reterr);
+    if (code) {
+        remote_free(&engine->base);
+        return code;
+    }
+    engine->base.kind = engine->answer.kind;
+    memcpy(engine->base.name, engine->answer.name, sizeof(engine->base.name));
+    *ret = &engine->base;
+    return 0;
+}
+
+int remote_pid(const struct engine *engine)
+{
+    return ((const struct remote_engine *)engine)->pid;
+}

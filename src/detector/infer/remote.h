@@ -1,0 +1,36 @@
+/* An engine of the table of engine.h whose models run in a confined child process, baton-model.
+ *
+ *   session->values ═══ shared memory ═══▶ baton-model: ONNX Runtime or OpenCV
+ *        outputs    ◀══ shared memory ═══
+ *
+ * A model comes from outside, and the engines that read it were not written against enemies: the
+ * child has no file, no network and no privilege by the time it is given the first byte of one.
+ * Nothing is copied on the way in. When the child crashes or hangs, every call fails with
+ * BATON_ECLOSED; a new engine is the way on.
+ */
+#ifndef DETECTOR_INFER_REMOTE_H
+#define DETECTOR_INFER_REMOTE_H
+
+#include "detector/infer/engine.h"
+
+#include <stdbool.h>
+
+enum { REMOTE_OPEN_MS = 60000, REMOTE_RUN_MS = 10000 };
+
+struct remote_options {
+    const char *program; /* path of baton-model; NULL: found beside this program */
+    enum engine_kind kind;
+    int threads;         /* 0: one */
+    const char *library; /* NULL: searched */
+    int open_ms;         /* until the child is killed; 0: REMOTE_OPEN_MS */
+    int run_ms;          /* 0: REMOTE_RUN_MS */
+};
+
+/* Starts the child, which lives as long as the engine and the calling thread. BATON_ENOENT: no such
+ * program or engine; BATON_EUNAVAILABLE: it could not be confined; BATON_EIO, BATON_ENOMEM. */
+int remote_load(struct engine **ret, const struct remote_options *options,
+                struct baton_error *reterr);
+
+int remote_pid(const struct engine *engine); /* of a remote engine; 0: it has gone */
+
+#endif

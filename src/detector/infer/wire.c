@@ -1,0 +1,83 @@
+#include "detector/infer/wire.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static bool is_shape(const struct shape *shape)
+{
+    return shape->rank >= 0 && shape->rank <= SHAPE_RANK_MAX;
+}
+
+bool answer_check(struct wire_answer *answer)
+{
+    bool is_right = answer->code <= 0 && answer->code >= BATON_ECLOSED && answer->batch_max >= 0 &&
+                    answer->output_count >= 0 && answer->output_count <= SESSION_OUTPUTS_MAX &&
+                    is_shape(&answer->input.shape);
+
+    answer->error[sizeof(answer->error) - 1] = '\0';
+    answer->name[sizeof(answer->name) - 1] = '\0';
+    answer->input.name[sizeof(answer->input.name) - 1] = '\0';
+    for (int i = 0; i < SESSION_OUTPUTS_MAX; i++) {
+        struct port *port = &answer->outputs[i];
+        port->name[sizeof(port->name) - 1] = '\0';
+        is_right = is_right && is_shape(&port->shape);
+    }
+    return is_right;
+}
+
+bool wire_send(int socket, const struct wire_request *request, int first, int second)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control = {0};
+    const int fds[2] = {first, second};
+    size_t count = (size_t)(first >= 0) + (size_t)(second >= 0);
+    struct iovec content = {.iov_base = (void *)(uintptr_t)request, .iov_len = sizeof(*request)};
+    struct msghdr message = {.msg_iov = &content, .msg_iovlen = 1};
+
+    if (count > 0) {
+        control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(count * sizeof(int)),
+                                        .cmsg_level = SOL_SOCKET,
+                                        .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.head), fds, count * sizeof(int));
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(*request);
+}
+
+static void take_fds(struct msghdr *message, int ret[2])
+{
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head; head = CMSG_NXTHDR(message, head)) {
+        if (head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+            size_t bytes = head->cmsg_len - CMSG_LEN(0);
+            memcpy(ret, CMSG_DATA(head), bytes < 2 * sizeof(int) ? bytes : 2 * sizeof(int));
+        }
+    }
+}
+
+bool wire_receive(int socket, struct wire_request *ret, int ret_fds[2])
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control = {0};
+    struct iovec content = {.iov_base = ret, .iov_len = sizeof(*ret)};
+    struct msghdr message = {.msg_iov = &content,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    ssize_t bytes;
+
+    ret_fds[0] = ret_fds[1] = -1;
+    do {
+        bytes = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    } while (bytes < 0 && errno == EINTR);
+    if (bytes > 0) {
+        take_fds(&message, ret_fds);
+    }
+    return bytes == (ssize_t)sizeof(*ret);
+}

@@ -1,0 +1,62 @@
+/* What baton-detector and its baton-model say to each other. Inside this folder only.
+ *
+ *   parent ── START (memory of outputs) ─▶ child: fences up ── STARTED: its engine ─▶
+ *          ── OPEN (model, memory of the input) ─▶ ── OPENED: input, outputs ─▶
+ *          ── RUN ─▶ ── RAN: shapes; the numbers are in the memory of outputs, one after another ─▶
+ *          ── CLOSE ─▶ ── CLOSED ─▶
+ *
+ * Each is one datagram of one struct: both ends are the same build. Every request has one answer.
+ * The child trusts the parent; the parent believes no answer before answer_check().
+ */
+#ifndef DETECTOR_INFER_WIRE_H
+#define DETECTOR_INFER_WIRE_H
+
+#include "detector/infer/engine.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    WIRE_FD = 3,
+    WIRE_SESSIONS_MAX = 64,
+    WIRE_PATH_MAX = 1024,
+    WIRE_OUTPUT_BYTES = 64 << 20, /* of all outputs of one run; only what is written is used */
+};
+
+enum wire_type { WIRE_START = 1, WIRE_OPEN, WIRE_RUN, WIRE_CLOSE };
+
+struct wire_request {
+    enum wire_type type;
+    unsigned session;
+    /* START; with the memory of outputs */
+    enum engine_kind kind;
+    int threads;
+    char library[WIRE_PATH_MAX]; /* "": searched */
+    /* OPEN; with the model and the memory of the input, which has the largest input's size */
+    struct shape largest;
+    size_t model_bytes;
+    /* RUN */
+    int64_t pictures;
+};
+
+struct wire_answer {
+    int code; /* 0 or BATON_E…, then `error` says more */
+    char error[BATON_ERROR_MESSAGE_MAX];
+    enum engine_kind kind; /* STARTED */
+    char name[ENGINE_NAME_MAX + 1];
+    struct port input; /* OPENED */
+    int64_t batch_max;
+    int output_count; /* OPENED, RAN */
+    struct port outputs[SESSION_OUTPUTS_MAX];
+};
+
+/* Whether everything in it is within its bounds, and its texts end. Changes texts so that they do.
+ */
+bool answer_check(struct wire_answer *answer);
+
+/* Sends a request with up to two descriptors (-1: none). False: nobody is there. */
+bool wire_send(int socket, const struct wire_request *request, int first, int second);
+/* The same on the other end. Descriptors that did not come are -1; false: the end. */
+bool wire_receive(int socket, struct wire_request *ret, int ret_fds[2]);
+
+#endif

@@ -1,0 +1,184 @@
+#include "cmocka_all.h"
+
+#include "detector/infer/classes.h"
+#include "detector/infer/remote.h"
+#include "integration/detector_infer/stand.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static const struct shape crops = {4, {8, 3, 32, 32}};
+
+static struct engine *started(const struct remote_options *options)
+{
+    struct engine *engine = NULL;
+    struct baton_error error = {0};
+
+    if (remote_load(&engine, options, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    return engine;
+}
+
+static struct session *opened(struct engine *engine)
+{
+    struct session *session = NULL;
+    struct baton_error error = {0};
+    size_t bytes;
+    void *model = stand_model("colours.onnx", &bytes);
+
+    if (session_open(&session, engine, model, bytes, &crops, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    free(model);
+    return session;
+}
+
+static void assert_colour(struct session *session, int colour)
+{
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    struct class_score best;
+    struct baton_error error = {0};
+
+    stand_draw(session->values, 32, 32, &(struct drawn){colour, 0, 0, 32, 32}, 1);
+    if (session_run(session, 1, outputs, &error) != 1) {
+        fail_msg("%s", error.message);
+    }
+    assert_int_equal(classes_decode(&best, 1, outputs[0].values, COLOURS, CLASS_SCORES_ANY, NULL),
+                     1);
+    assert_int_equal(best.label, colour);
+}
+
+static void several_sessions_share_a_child(void **state)
+{
+    struct engine *engine = started(&(struct remote_options){0});
+    struct session *sessions[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        sessions[i] = opened(engine);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_colour(sessions[i], i);
+    }
+    session_close(sessions[1]);
+    assert_colour(sessions[2], GREEN);
+    sessions[1] = opened(engine);
+    assert_colour(sessions[1], RED);
+    for (int i = 0; i < 3; i++) {
+        session_close(sessions[i]);
+    }
+    engine_free(engine);
+}
+
+/* The value of a line of /proc/PID/status. */
+static long status_of(int pid, const char *key)
+{
+    char path[64];
+    char line[256];
+    long value = -1;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        if (strncmp(line, key, strlen(key)) == 0) {
+            value = strtol(line + strlen(key), NULL, 16);
+        }
+    }
+    (void)fclose(file);
+    return value;
+}
+
+static void the_child_is_confined_before_it_sees_a_model(void **state)
+{
+    struct engine *engine = started(&(struct remote_options){0});
+    int pid = remote_pid(engine);
+
+    (void)state;
+    assert_int_equal(status_of(pid, "Seccomp:"), 2);
+    assert_true(status_of(pid, "Seccomp_filters:") >= 2);
+    assert_int_equal(status_of(pid, "NoNewPrivs:"), 1);
+    assert_int_equal(status_of(pid, "CapEff:"), 0);
+    engine_free(engine);
+    assert_int_equal(kill(pid, 0), -1);
+}
+
+static void a_child_that_dies_is_an_error_and_a_new_one_works(void **state)
+{
+    struct engine *engine = started(&(struct remote_options){0});
+    struct session *session = opened(engine);
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    struct baton_error error = {0};
+    siginfo_t info;
+
+    (void)state;
+    assert_colour(session, BLUE);
+    assert_int_equal(kill(remote_pid(engine), SIGSEGV), 0);
+    assert_int_equal(waitid(P_PID, (id_t)remote_pid(engine), &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(session_run(session, 1, outputs, &error), BATON_ECLOSED);
+    assert_non_null(strstr(error.message, "process"));
+    assert_int_equal(remote_pid(engine), 0);
+    assert_int_equal(session_run(session, 1, outputs, &error), BATON_ECLOSED);
+    session_close(session);
+    engine_free(engine);
+    engine = started(&(struct remote_options){0});
+    session = opened(engine);
+    assert_colour(session, BLUE);
+    session_close(session);
+    engine_free(engine);
+}
+
+static void a_child_that_hangs_is_ended(void **state)
+{
+    struct engine *engine = started(&(struct remote_options){.run_ms = 50});
+    struct session *session = opened(engine);
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    struct baton_error error = {0};
+    int pid = remote_pid(engine);
+
+    (void)state;
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    assert_int_equal(session_run(session, 1, outputs, &error), BATON_ECLOSED);
+    assert_non_null(strstr(error.message, "50 ms"));
+    assert_int_equal(kill(pid, 0), -1);
+    session_close(session);
+    engine_free(engine);
+}
+
+static void what_is_no_child_is_an_error(void **state)
+{
+    struct engine *engine = NULL;
+    struct baton_error error = {0};
+
+    (void)state;
+    assert_int_equal(remote_load(&engine, &(struct remote_options){.program = "/bin/true"}, &error),
+                     BATON_ECLOSED);
+    assert_int_equal(
+        remote_load(&engine, &(struct remote_options){.program = "/nonexistent/model"}, &error),
+        BATON_EIO);
+    assert_non_null(strstr(error.message, "/nonexistent/model"));
+    assert_int_equal(remote_load(&engine,
+                                 &(struct remote_options){.kind = ENGINE_ONNXRUNTIME,
+                                                          .library = "/nonexistent/library.so"},
+                                 &error),
+                     BATON_ENOENT);
+    assert_non_null(strstr(error.message, "make deps-onnxruntime"));
+    assert_null(engine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(several_sessions_share_a_child),
+        cmocka_unit_test(the_child_is_confined_before_it_sees_a_model),
+        cmocka_unit_test(a_child_that_dies_is_an_error_and_a_new_one_works),
+        cmocka_unit_test(a_child_that_hangs_is_ended),
+        cmocka_unit_test(what_is_no_child_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
