@@ -20,7 +20,6 @@ static void drop(struct courier_peer *peer)
         (void)close(peer->fd);
     }
     peer->fd = -1;
-    peer->is_connected = false;
 }
 
 void courier_clear(struct courier *courier)
@@ -49,9 +48,8 @@ static void dial(struct courier_peer *peer)
         return;
     }
     (void)setsockopt(peer->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* only for speed */
-    if (connect(peer->fd, (const struct sockaddr *)&peer->address, peer->address_bytes) == 0) {
-        peer->is_connected = true;
-    } else if (errno != EINPROGRESS) {
+    if (connect(peer->fd, (const struct sockaddr *)&peer->address, peer->address_bytes) != 0 &&
+        errno != EINPROGRESS) {
         fail(peer);
     }
 }
@@ -90,7 +88,7 @@ static void send_frame(struct courier_peer *peer, const uint8_t *frame)
          * close into a reset, which may overtake the frame. */
         (void)shutdown(peer->fd, SHUT_WR);
         peer->is_done = true;
-    } else {
+    } else if (errno != EAGAIN) { /* it stands as soon as POLLOUT says so */
         fail(peer);
     }
 }
@@ -105,7 +103,8 @@ static bool is_done(const struct courier *courier)
     return true;
 }
 
-/* Sends where a connection stands, waits for the others until something changes. */
+/* Sends where a connection stands, waits for the others until something changes. On one machine a
+ * connection stands at once: the first peer has heard before the second is dialled. */
 static void deliver_round(struct courier *courier, const uint8_t *frame, int64_t end_ns)
 {
     struct pollfd polls[GUARDIAN_PEERS_MAX];
@@ -114,7 +113,7 @@ static void deliver_round(struct courier *courier, const uint8_t *frame, int64_t
     for (size_t i = 0; i < courier->count; i++) {
         struct courier_peer *peer = &courier->peers[i];
         dial_if_due(peer);
-        if (!peer->is_done && peer->is_connected) {
+        if (!peer->is_done && peer->fd >= 0) {
             send_frame(peer, frame);
         }
         if (!peer->is_done && peer->fd < 0 && peer->retry_at_ns < wake_ns) {
@@ -130,8 +129,6 @@ static void deliver_round(struct courier *courier, const uint8_t *frame, int64_t
     for (size_t i = 0; i < courier->count; i++) {
         if (polls[i].fd >= 0 && polls[i].revents & (POLLERR | POLLHUP)) {
             fail(&courier->peers[i]);
-        } else if (polls[i].fd >= 0 && polls[i].revents & POLLOUT) {
-            courier->peers[i].is_connected = true;
         }
     }
 }

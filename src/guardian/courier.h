@@ -15,9 +15,8 @@ struct courier_peer {
     uint64_t node;
     socklen_t address_bytes;
     struct sockaddr_storage address;
-    int fd; /* -1: not connected or under way */
+    int fd; /* -1: nothing is under way */
     int tries;
-    bool is_connected;
     bool is_done; /* delivered, or given up */
     int64_t retry_at_ns;
 };

@@ -8,14 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* PF_EXITING of the kernel, in the ninth field of /proc/…/stat. */
-enum { EXITING = 0x4, FLAGS_FIELD = 9, STACK_BYTES = 65536 };
+enum { EXITING = 0x4, FLAGS_FIELD = 9 };
 
 /* ---- The flag -------------------------------------------------------------------------------- */
 
@@ -154,38 +153,12 @@ pid_t dying_name(int pidfd)
 
 /* ---- The moment ------------------------------------------------------------------------------ */
 
-static void *wait_for_owner(void *userdata)
+bool dying_wait(pthread_mutex_t *held_for_life)
 {
-    const struct dying *dying = userdata;
-    const uint64_t one = 1;
-    int error = pthread_mutex_lock(dying->lock);
+    int error = pthread_mutex_lock(held_for_life);
 
-    if (error == EOWNERDEAD) {
-        (void)!write(dying->fd, &one, sizeof(one));
-    } else if (error == 0) {
-        (void)pthread_mutex_unlock(dying->lock); /* let go in order: there is a farewell */
+    if (error == 0) {
+        (void)pthread_mutex_unlock(held_for_life);
     }
-    return NULL;
-}
-
-bool dying_watch(struct dying *dying, pthread_mutex_t *held_for_life)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    bool is_watched;
-
-    *dying = (struct dying){.fd = -1, .lock = held_for_life};
-    if (pthread_attr_init(&attributes) != 0) {
-        return false;
-    }
-    dying->fd = eventfd(0, EFD_CLOEXEC);
-    is_watched = dying->fd >= 0 && pthread_attr_setstacksize(&attributes, STACK_BYTES) == 0 &&
-                 pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
-                 pthread_create(&thread, &attributes, wait_for_owner, dying) == 0;
-    (void)pthread_attr_destroy(&attributes);
-    if (!is_watched && dying->fd >= 0) {
-        (void)close(dying->fd);
-        dying->fd = -1;
-    }
-    return is_watched;
+    return error == EOWNERDEAD;
 }

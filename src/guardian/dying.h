@@ -2,7 +2,7 @@
  *
  *   signal ─▶ each thread: EXITING ─▶ robust locks ─▶ memory ─▶ sockets ─▶ pidfd readable
  *                             │             │                                   │
- *                             │             └─ dying_watch wakes here           │
+ *                             │             └─ dying_wait returns here            │
  *                             └─ dying_is_certain asks for this of all          └─ in any case
  *
  * The kernel takes a process apart before it reports the end, which for a gigabyte takes longer
@@ -24,14 +24,8 @@
  * has no name there, or what /proc says of the dead is not what we know. Forks. */
 pid_t dying_name(int pidfd);
 
-struct dying {
-    int fd; /* readable when the lock's owner has died; -1: nobody watches */
-    pthread_mutex_t *lock;
-};
-
-/* Starts a thread, which ends with the lock's owner: `dying` and the lock outlive that. False: it
- * cannot be done. */
-bool dying_watch(struct dying *dying, pthread_mutex_t *held_for_life);
+/* Waits until the owner of a robust lock dies. False: it let the lock go in order. */
+bool dying_wait(pthread_mutex_t *held_for_life);
 
 /* Whether no thread of the process (a dying_name) will ever run its program again. False: not, or
  * not known. */

@@ -7,8 +7,8 @@
  *           └──────pidfd readable──────▶ kill victims, certify ◀─┘        exit
  *
  * It is started by the library alone, with a socket to the parent, the parent's own pidfd and a
- * page shared with it. It links libc only and sleeps in one poll(2); a second thread does nothing
- * but wait for the parent's lock (guardian/dying.h).
+ * page shared with it. It links libc only. One thread sleeps in poll(2), another waits for the
+ * parent's lock (guardian/dying.h); whichever wakes does all the rest.
  */
 #include "guardian/courier.h"
 #include "guardian/dying.h"
@@ -17,6 +17,7 @@
 #include "guardian/victims.h"
 
 #include "base/clock.h"
+#include "base/prompt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,11 +55,10 @@ struct guardian {
     bool is_socket_open;
     bool has_killed; /* the parent, for outliving its lease */
     bool kills_outliving;
+    bool has_certified;
     int alarm_fd;
-    pid_t parent; /* its name in /proc; 0: not known */
-    struct dying dying;
-    bool is_dying; /* a lock of the parent's was let go by its death, or its loop's thread's */
-    unsigned looks;
+    pid_t parent;         /* its name in /proc */
+    pthread_mutex_t turn; /* held by whichever thread is not asleep */
     struct certificate certificate;
     struct victims victims;
     struct courier courier;
@@ -149,7 +149,9 @@ static void certify(struct guardian *guardian)
     if (!guardian->is_configured) {
         return;
     }
-    connect_early(guardian);
+    if (!victims_are_none(&guardian->victims)) {
+        connect_early(guardian); /* while they die */
+    }
     if (victims_kill(&guardian->victims, VICTIMS_LIMIT_MS)) {
         guardian->certificate.heir = atomic_load(&guardian->shared->heir);
         courier_deliver(&guardian->courier, &guardian->certificate);
@@ -179,60 +181,84 @@ static void guard_lease(struct guardian *guardian)
     (void)victims_kill(&guardian->victims, VICTIMS_LIMIT_MS);      /* certify() looks again */
 }
 
-/* The other threads may still be on their way to their end: looks again for a while, and then
- * leaves it to the pidfd. */
-static bool is_surely_dying(struct guardian *guardian)
+static void certify_once(struct guardian *guardian)
 {
-    if (!guardian->is_dying || guardian->looks == LOOKS_MAX) {
-        return false;
+    if (!guardian->has_certified) {
+        guardian->has_certified = true;
+        certify(guardian);
     }
-    guardian->looks++;
-    return dying_is_certain(guardian->parent);
 }
 
 /* Sleeps until the parent dies, says something, or its lease ought to have been renewed. True: the
  * parent is dead. */
 static bool sleep_and_look(struct guardian *guardian)
 {
-    bool looks_again = guardian->is_dying && guardian->looks < LOOKS_MAX;
-    struct pollfd polls[4] = {
+    struct pollfd polls[3] = {
         {.fd = GUARDIAN_FD_PARENT, .events = POLLIN},
         {.fd = guardian->is_socket_open ? GUARDIAN_FD_SOCKET : -1, .events = POLLIN},
         {.fd = guardian->alarm_fd, .events = POLLIN},
-        {.fd = guardian->is_dying ? -1 : guardian->dying.fd, .events = POLLIN},
     };
     uint64_t expirations;
 
-    (void)poll(polls, 4, looks_again ? LOOK_AGAIN_MS : -1);
+    (void)pthread_mutex_unlock(&guardian->turn);
+    (void)poll(polls, 3, -1);
+    (void)pthread_mutex_lock(&guardian->turn);
     if (polls[2].revents != 0) {
         (void)!read(guardian->alarm_fd, &expirations, sizeof(expirations)); /* else it rings on */
     }
-    if (polls[3].revents != 0) {
-        guardian->is_dying = true;
-        connect_early(guardian);
-    }
     drain_socket(guardian);
-    return polls[0].revents != 0 || is_surely_dying(guardian);
+    return polls[0].revents != 0;
 }
 
 static void watch(struct guardian *guardian)
 {
-    bool has_certified = false;
     for (;;) {
         bool is_dead = sleep_and_look(guardian);
         if (guardian->is_farewell) {
             return;
         }
-        if (!has_certified && (is_dead || guardian->is_crash)) {
-            certify(guardian);
-            has_certified = true;
+        if (is_dead || guardian->is_crash) {
+            certify_once(guardian);
         }
         if (is_dead) {
             return;
         }
-        if (!has_certified) {
+        if (!guardian->has_certified) {
             guard_lease(guardian);
         }
+    }
+}
+
+/* The other threads of the parent may still be on their way to their end: looks again for a while,
+ * and then leaves it to the pidfd. */
+static void *watch_for_dying(void *userdata)
+{
+    struct guardian *guardian = userdata;
+
+    for (int looks = dying_wait(&guardian->shared->life) ? LOOKS_MAX : 0; looks > 0; looks--) {
+        (void)pthread_mutex_lock(&guardian->turn);
+        if (dying_is_certain(guardian->parent)) {
+            drain_socket(guardian);
+            if (!guardian->is_farewell) {
+                certify_once(guardian);
+            }
+            _exit(EXIT_SUCCESS);
+        }
+        connect_early(guardian);
+        (void)pthread_mutex_unlock(&guardian->turn);
+        (void)poll(NULL, 0, LOOK_AGAIN_MS);
+    }
+    return NULL;
+}
+
+/* Without this thread the pidfd tells of the death, which is later and as good. */
+static void begin_watching_for_dying(struct guardian *guardian)
+{
+    pthread_t thread;
+
+    guardian->parent = dying_name(GUARDIAN_FD_PARENT);
+    if (guardian->parent != 0 && pthread_create(&thread, NULL, watch_for_dying, guardian) == 0) {
+        (void)pthread_detach(thread);
     }
 }
 
@@ -311,7 +337,7 @@ static bool greet(void)
 
 int main(int argc, char **argv)
 {
-    static struct guardian guardian;
+    static struct guardian guardian = {.turn = PTHREAD_MUTEX_INITIALIZER};
 
     if (argc != 2 || strcmp(argv[1], "--inherited") != 0) {
         bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
@@ -324,13 +350,12 @@ int main(int argc, char **argv)
     if (!detach()) {
         return EXIT_FAILURE;
     }
-    guardian.parent = dying_name(GUARDIAN_FD_PARENT);
+    (void)pthread_mutex_lock(&guardian.turn);
+    thread_be_prompt();
+    begin_watching_for_dying(&guardian); /* /proc tells those more who can be dumped */
     harden();
     guardian.alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     guardian.is_socket_open = true;
-    if (guardian.parent == 0 || !dying_watch(&guardian.dying, &guardian.shared->life)) {
-        guardian.dying.fd = -1; /* the pidfd alone tells */
-    }
     (void)greet(); /* a parent that is gone already is seen by its pidfd */
     watch(&guardian);
     return EXIT_SUCCESS;

@@ -167,6 +167,12 @@ int victims_signal(const struct victims *victims, int signal_number)
     return in_cgroup < 0 || others < 0 ? -1 : in_cgroup + others;
 }
 
+bool victims_are_none(const struct victims *victims)
+{
+    return victims->group == 0 && victims->parent == 0 && victims->cgroup[0] == '\0' &&
+           victims->marker[0] == '\0';
+}
+
 bool victims_kill(const struct victims *victims, int limit_ms)
 {
     instant limit = instant_add(clock_now(), SPAN_MS(limit_ms));

@@ -25,6 +25,9 @@ struct victims {
     char marker[VICTIMS_MARKER_MAX]; /* "": none */
 };
 
+/* Whether it names nobody at all. */
+bool victims_are_none(const struct victims *victims);
+
 /* Sends `signal_number` to every victim that can be found; returns how many living ones there
  * were (zombies are dead), or -1 if /proc cannot be read: then nobody knows. */
 int victims_signal(const struct victims *victims, int signal_number);

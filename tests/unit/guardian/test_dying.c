@@ -2,7 +2,6 @@
 #include "cmocka_all.h"
 #include "guardian/dying.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LARGE_BYTES = 256 << 20, THREADS = 16, PATIENCE_MS = 60000 };
+enum { LARGE_BYTES = 256 << 20, THREADS = 16 };
 
 /* Shared with each child that a test starts. */
 static pthread_mutex_t *life;
@@ -76,12 +75,6 @@ static void end(pid_t child, int pidfd)
     (void)close(pidfd);
 }
 
-static void await(int fd)
-{
-    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-    assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1);
-}
-
 /* ---- What is certain ------------------------------------------------------------------------- */
 
 static void hold_and_sleep(void)
@@ -108,20 +101,17 @@ static void hold_much_and_sleep(void)
 
 static void the_killed_are_certain(void (*act)(void))
 {
-    static struct dying dying;
     pid_t child = begin(act);
     int pidfd = pidfd_open(child, 0);
     pid_t name = dying_name(pidfd);
 
     assert_int_equal(name, child);
-    assert_true(dying_watch(&dying, life));
     assert_false(dying_is_certain(name));
     assert_int_equal(kill(child, SIGKILL), 0);
-    await(dying.fd);
+    assert_true(dying_wait(life));
     while (!dying_is_certain(name)) { /* its threads are on their way */
         (void)sched_yield();
     }
-    (void)close(dying.fd);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(dying_name(pidfd), 0); /* nobody bears it any more */
     assert_false(dying_is_certain(name));
@@ -144,17 +134,14 @@ static void a_killed_process_of_many_threads_and_much_memory_too(void **state)
 
 static void wakes_and_is_not_certain(void (*act)(void))
 {
-    static struct dying dying;
     pid_t child = begin(act);
     int pidfd = pidfd_open(child, 0);
 
-    assert_true(dying_watch(&dying, life));
     assert_int_equal(kill(child, SIGUSR1), 0);
-    await(dying.fd);
+    assert_true(dying_wait(life));
     for (int i = 0; i < 1000; i++) {
         assert_false(dying_is_certain(dying_name(pidfd)));
     }
-    (void)close(dying.fd);
     end(child, pidfd);
 }
 
@@ -198,6 +185,30 @@ static void another_program_is_no_death(void **state)
 {
     (void)state;
     wakes_and_is_not_certain(become_another_program);
+}
+
+static void stop_holding(int signal)
+{
+    (void)signal;
+    _exit(pthread_mutex_unlock(life) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+static void hold_until_told(void)
+{
+    (void)signal(SIGUSR1, stop_holding);
+    hold_and_sleep();
+}
+
+static void a_lock_let_go_in_order_is_a_farewell(void **state)
+{
+    pid_t child = begin(hold_until_told);
+    int status;
+    (void)state;
+
+    assert_int_equal(kill(child, SIGUSR1), 0);
+    assert_false(dying_wait(life));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 /* ---- Names ----------------------------------------------------------------------------------- */
@@ -257,6 +268,8 @@ int main(void)
                                         make_shared, drop_shared),
         cmocka_unit_test_setup_teardown(a_thread_that_ends_is_no_death, make_shared, drop_shared),
         cmocka_unit_test_setup_teardown(another_program_is_no_death, make_shared, drop_shared),
+        cmocka_unit_test_setup_teardown(a_lock_let_go_in_order_is_a_farewell, make_shared,
+                                        drop_shared),
         cmocka_unit_test(a_process_is_found_by_the_name_that_proc_gives_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
