@@ -1,0 +1,17 @@
+/* Names of files in a model archive: the few that mean the same on every system. */
+#ifndef DETECTOR_MODEL_NAME_H
+#define DETECTOR_MODEL_NAME_H
+
+#include <baton/error.h>
+
+enum {
+    NAME_BYTES_MAX = 255,
+    NAME_PART_BYTES_MAX = 100,
+    NAME_DEPTH_MAX = 4, /* folders and file */
+};
+
+/* Letters, digits, "._-+@ " and "/" between parts; no part begins with a dot or a space or ends
+ * with one; so no "..", nothing absolute, nothing hidden. BATON_EPROTO with the rule broken. */
+int name_check(const char *name, struct baton_error *reterr);
+
+#endif

@@ -1,0 +1,108 @@
+#include "detector/model/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void model_fini(struct pipeline_model *model)
+{
+    for (size_t i = 0; i < model->class_count; i++) {
+        free(model->classes[i]);
+    }
+    free(model->classes);
+    free(model->name);
+    free(model->file);
+}
+
+static void field_fini(struct pipeline_field *field)
+{
+    for (size_t i = 0; i < field->map_count; i++) {
+        free(field->map[i].from);
+        free(field->map[i].to);
+    }
+    free(field->map);
+    free(field->name);
+}
+
+static void stage_fini(struct pipeline_stage *stage)
+{
+    for (size_t i = 0; i < stage->field_count; i++) {
+        field_fini(&stage->fields[i]);
+    }
+    free(stage->fields);
+    free(stage->regions);
+    free(stage->classes);
+    free(stage->name);
+}
+
+void pipeline_fini(struct pipeline *pipeline)
+{
+    if (pipeline == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < pipeline->model_count; i++) {
+        model_fini(&pipeline->models[i]);
+    }
+    for (size_t i = 0; i < pipeline->stage_count; i++) {
+        stage_fini(&pipeline->stages[i]);
+    }
+    free(pipeline->models);
+    free(pipeline->stages);
+    *pipeline = (struct pipeline){0};
+}
+
+/* Even or odd: how often a line from the point to the right crosses the border. */
+static bool region_has(const struct pipeline_region *region, struct pipeline_point at)
+{
+    bool is_inside = false;
+
+    for (size_t i = 0; i < region->point_count; i++) {
+        const struct pipeline_point *a = &region->points[i];
+        const struct pipeline_point *b = &region->points[(i + 1) % region->point_count];
+
+        if ((a->y > at.y) != (b->y > at.y) &&
+            at.x < a->x + (b->x - a->x) * (at.y - a->y) / (b->y - a->y)) {
+            is_inside = !is_inside;
+        }
+    }
+    return is_inside;
+}
+
+static bool has_class(const struct pipeline_stage *stage, size_t class_index)
+{
+    for (size_t i = 0; i < stage->class_count; i++) {
+        if (stage->classes[i] == class_index) {
+            return true;
+        }
+    }
+    return stage->classes == NULL;
+}
+
+bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int width, int height,
+                 struct pipeline_point middle)
+{
+    if (width < stage->min_width || height < stage->min_height || !has_class(stage, class_index)) {
+        return false;
+    }
+    for (size_t i = 0; i < stage->region_count; i++) {
+        if (region_has(&stage->regions[i], middle)) {
+            return true;
+        }
+    }
+    return stage->region_count == 0;
+}
+
+static int compare(const void *text, const void *mapping)
+{
+    return strcmp(text, ((const struct pipeline_mapping *)mapping)->from);
+}
+
+const char *field_mapped(const struct pipeline_field *field, const char *text)
+{
+    const struct pipeline_mapping *found;
+
+    if (field->map == NULL) {
+        return text;
+    }
+    found = bsearch(text, field->map, field->map_count, sizeof(*field->map), compare);
+    return found != NULL ? found->to : NULL;
+}

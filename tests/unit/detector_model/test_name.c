@@ -1,0 +1,87 @@
+#include "cmocka_all.h"
+
+#include "detector/model/name.h"
+
+#include <string.h>
+
+static void plain_names_are_taken(void **state)
+{
+    static const char *const names[] = {"a", "pipeline.json", "models/car.onnx", "a/b/c/d",
+                                        "A-Z_0@9+x y.bin"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct baton_error error;
+        if (name_check(names[i], &error) != 0) {
+            fail_msg("%s: %s", names[i], error.message);
+        }
+    }
+}
+
+static void all_else_is_refused_with_the_rule(void **state)
+{
+    static const struct {
+        const char *name, *says;
+    } rows[] = {
+        {"", "empty part"},
+        {"/etc/passwd", "absolute"},
+        {"a//b", "empty part"},
+        {"a/", "empty part"},
+        {"..", "dot"},
+        {"../a", "dot"},
+        {"a/../b", "dot"},
+        {"a/./b", "dot"},
+        {".hidden", "dot"},
+        {"a.", "dot or a space"},
+        {" a", "dot or a space"},
+        {"a ", "dot or a space"},
+        {"a\\b", "0x5c"},
+        {"C:a", "0x3a"},
+        {"a\nb", "0x0a"},
+        {"a\x7f", "0x7f"},
+        {"caf\xc3\xa9", "0xc3"},
+        {"a*b", "0x2a"},
+        {"a/b/c/d/e", "more than 4"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct baton_error error = {0};
+        assert_int_equal(name_check(rows[i].name, &error), BATON_EPROTO);
+        if (strstr(error.message, rows[i].says) == NULL) {
+            fail_msg("%s: %s", rows[i].name, error.message);
+        }
+    }
+}
+
+static void lengths_are_bounded(void **state)
+{
+    char name[NAME_BYTES_MAX + 2];
+
+    (void)state;
+    memset(name, 'a', sizeof(name));
+    name[NAME_PART_BYTES_MAX] = '\0';
+    assert_int_equal(name_check(name, NULL), 0);
+    name[NAME_PART_BYTES_MAX] = 'a';
+    name[NAME_PART_BYTES_MAX + 1] = '\0';
+    assert_int_equal(name_check(name, NULL), BATON_EPROTO);
+
+    memset(name, 'a', sizeof(name));
+    name[NAME_PART_BYTES_MAX] = name[2 * NAME_PART_BYTES_MAX + 1] = '/';
+    name[NAME_BYTES_MAX] = '\0';
+    assert_int_equal(name_check(name, NULL), 0);
+    name[NAME_BYTES_MAX] = 'a';
+    name[NAME_BYTES_MAX + 1] = '\0';
+    assert_int_equal(name_check(name, NULL), BATON_EPROTO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_names_are_taken),
+        cmocka_unit_test(all_else_is_refused_with_the_rule),
+        cmocka_unit_test(lengths_are_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
