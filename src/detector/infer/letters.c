@@ -99,7 +99,7 @@ static int from_left(const void *a, const void *b)
 void letters_of_boxes(struct reading *ret, const struct letters *letters, const struct box *boxes,
                       int count)
 {
-    const struct box *sorted[LETTERS_TEXT_MAX];
+    const struct box *sorted[LETTERS_TEXT_MAX] = {NULL};
     struct sum sum = {0};
 
     count = count < LETTERS_TEXT_MAX ? count : LETTERS_TEXT_MAX;
