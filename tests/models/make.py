@@ -22,7 +22,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 WIDTH, HEIGHT, CELL, DOUBLINGS = 320, 192, 4, 6
 CELLS_X, CELLS_Y = WIDTH // CELL, HEIGHT // CELL
-STRONG = 1 / 0.6  # a colour this much above the sum of the two others is wholly there
+STRONG = 1 / 0.5  # a colour this much above the sum of the two others is wholly there
 FLOAT = TensorProto.FLOAT
 
 

@@ -90,26 +90,26 @@ int letters_read(struct reading *ret, const struct letters *letters, const float
 
 static int from_left(const void *a, const void *b)
 {
-    const struct box *const *first = a;
-    const struct box *const *second = b;
+    const struct box *first = a;
+    const struct box *second = b;
 
-    return ((*first)->x > (*second)->x) - ((*first)->x < (*second)->x);
+    return (first->x > second->x) - (first->x < second->x);
 }
 
 void letters_of_boxes(struct reading *ret, const struct letters *letters, const struct box *boxes,
                       int count)
 {
-    const struct box *sorted[LETTERS_TEXT_MAX] = {NULL};
+    struct box sorted[LETTERS_TEXT_MAX] = {0};
     struct sum sum = {0};
 
     count = count < LETTERS_TEXT_MAX ? count : LETTERS_TEXT_MAX;
-    for (int i = 0; i < count; i++) {
-        sorted[i] = &boxes[i];
+    if (count > 0) {
+        memcpy(sorted, boxes, (size_t)count * sizeof(sorted[0]));
+        qsort(sorted, (size_t)count, sizeof(sorted[0]), from_left);
     }
-    qsort(sorted, (size_t)count, sizeof(sorted[0]), from_left);
     for (int i = 0; i < count; i++) {
-        if (sorted[i]->label >= 0 && (size_t)sorted[i]->label < letters->class_count) {
-            add(ret, &sum, letters->classes[sorted[i]->label], sorted[i]->score);
+        if (sorted[i].label >= 0 && (size_t)sorted[i].label < letters->class_count) {
+            add(ret, &sum, letters->classes[sorted[i].label], sorted[i].score);
         }
     }
     finish(ret, &sum);

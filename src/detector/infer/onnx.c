@@ -311,10 +311,12 @@ static int find_calls(struct onnx_engine *engine, struct baton_error *reterr)
                          base->version(), ONNX_API_VERSION);
     }
     (void)snprintf(engine->base.name, sizeof(engine->base.name), "onnxruntime %s", base->version());
+    /* NOLINTBEGIN(bugprone-macro-parentheses): names and types */
 #define ONNX_TAKE(place, result, name, parameters)                                                 \
     engine->calls.name = (result(*) parameters)table[place];
     ONNX_CALLS(ONNX_TAKE)
 #undef ONNX_TAKE
+    /* NOLINTEND(bugprone-macro-parentheses) */
     return 0;
 }
 

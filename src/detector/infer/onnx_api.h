@@ -77,11 +77,13 @@ struct onnx_tensor_type;
     X(130, struct onnx_status *, set_config,                                                       \
       (struct onnx_options *, const char *key, const char *value))
 
+/* A declaration takes no parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define ONNX_MEMBER(place, result, name, parameters) result(*name) parameters;
 struct onnx_calls {
     ONNX_CALLS(ONNX_MEMBER)
 };
 #undef ONNX_MEMBER
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* What OrtGetApiBase(), the one symbol of the library, returns. */
 struct onnx_base {

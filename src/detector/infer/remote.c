@@ -22,7 +22,7 @@ struct remote_engine {
     struct engine base;
     struct wire_request request; /* large, so not on the stack */
     struct wire_answer answer;
-    const float *outputs; /* WIRE_OUTPUT_BYTES, written by the child */
+    float *outputs; /* WIRE_OUTPUT_BYTES, written by the child */
     int socket;
     pid_t pid; /* 0: gone */
     int open_ms, run_ms;
@@ -343,7 +343,7 @@ static void remote_free(struct engine *base)
     }
     end_process(engine); /* it holds nothing that must be said goodbye to */
     if (engine->outputs) {
-        (void)munmap((void *)(uintptr_t)engine->outputs, WIRE_OUTPUT_BYTES);
+        (void)munmap(engine->outputs, WIRE_OUTPUT_BYTES);
     }
     free(engine);
 }

@@ -35,7 +35,7 @@ bool wire_send(int socket, const struct wire_request *request, int first, int se
     } control = {0};
     const int fds[2] = {first, second};
     size_t count = (size_t)(first >= 0) + (size_t)(second >= 0);
-    struct iovec content = {.iov_base = (void *)(uintptr_t)request, .iov_len = sizeof(*request)};
+    struct iovec content = {.iov_base = (void *)request, .iov_len = sizeof(*request)};
     struct msghdr message = {.msg_iov = &content, .msg_iovlen = 1};
 
     if (count > 0) {

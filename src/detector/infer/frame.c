@@ -1,0 +1,338 @@
+/* One frame through the stages. */
+#include "detector/infer/runner_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run {
+    struct runner *runner;
+    struct runner_view *view;
+    const struct camera_frame *frame;
+    const int *rect;
+    enum stage progression;
+    struct baton_error *reterr;
+};
+
+static const struct pipeline_model *model_of(const struct runner *runner, size_t stage)
+{
+    return &runner->pipeline->models[runner->pipeline->stages[stage].model];
+}
+
+static const char *class_of(const struct pipeline_model *model, int label)
+{
+    return label >= 0 && (size_t)label < model->class_count ? model->classes[label] : NULL;
+}
+
+static bool is_wanted(const struct run *run, const struct pipeline_stage *stage,
+                      const struct box *box)
+{
+    const struct pipeline_point middle = {
+        (box->x + box->width / 2 - (float)run->rect[0]) / (float)run->rect[2],
+        (box->y + box->height / 2 - (float)run->rect[1]) / (float)run->rect[3]};
+
+    return stage_wants(stage, (size_t)box->label, (int)lroundf(box->width),
+                       (int)lroundf(box->height), middle);
+}
+
+static int run_session(struct runner *runner, size_t stage, int64_t pictures,
+                       struct tensor outputs[SESSION_OUTPUTS_MAX], struct baton_error *reterr)
+{
+    struct session *session = runner->sessions[runner->pipeline->stages[stage].model];
+    instant begin = clock_now();
+    int count = session_run(session, pictures, outputs, reterr);
+
+    runner->stats.runs++;
+    runner->stats.busy.ns += instant_since(clock_now(), begin).ns;
+    return count;
+}
+
+static int fill(struct run *run, size_t stage, int object, const struct answer *answer)
+{
+    const struct runner *runner = run->runner;
+    const struct pipeline_model *model = model_of(runner, stage);
+    const struct object *of = &runner->objects[object];
+    const struct box *box = answer->box_count > 0 ? &answer->boxes[0] : NULL;
+    const struct finding finding = {.class_name = box ? class_of(model, box->label) : NULL,
+                                    .confidence = answer->confidence,
+                                    .reading = &answer->reading,
+                                    .numbers = answer->numbers,
+                                    .number_count = answer->number_count,
+                                    .box = decoder_finds_boxes(model->decoder) ? box : NULL,
+                                    .track = of->track};
+
+    if (fields_fill(of->attributes, &runner->pipeline->stages[stage], &finding) != 0) {
+        return error_set(run->reterr, BATON_ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
+/* ---- Stages from the frame ------------------------------------------------------------------ */
+
+/* Those of the boxes that the stage is about, in place. */
+static void keep_wanted(const struct run *run, size_t stage, struct answer *answer)
+{
+    const struct pipeline_stage *of = &run->runner->pipeline->stages[stage];
+    int kept = 0;
+
+    for (int i = 0; i < answer->box_count; i++) {
+        if (is_wanted(run, of, &answer->boxes[i])) {
+            answer->boxes[kept++] = answer->boxes[i];
+        }
+    }
+    answer->box_count = kept < RUNNER_OBJECTS_MAX ? kept : RUNNER_OBJECTS_MAX;
+}
+
+/* Whether the object is reported, or may be once its further stages have run. What asks for no
+ * change is decided now, so that nothing runs for an object that has been reported. */
+static bool is_due(const struct run *run, size_t stage, const struct track *track)
+{
+    const struct pipeline *pipeline = run->runner->pipeline;
+
+    if (!pipeline->track.is_on) {
+        return true;
+    }
+    if (track->id == 0 || !track->is_confirmed) {
+        return false;
+    }
+    return pipeline->track.report == REPORT_CHANGE ||
+           tracker_report(run->view->trackers[stage], track->id, run->frame->captured, NULL);
+}
+
+static int add_object(struct run *run, size_t stage, const struct box *box,
+                      const struct track *track)
+{
+    struct runner *runner = run->runner;
+    struct parts *parts = &runner->parts[stage];
+    struct answer *answer = &runner->answer;
+    struct object *object;
+    struct box first = answer->boxes[0];
+    int code;
+
+    if (runner->object_count == RUNNER_OBJECTS_MAX) {
+        return 0;
+    }
+    object = &runner->objects[runner->object_count];
+    *object = (struct object){.stage = stage, .box = *box, .track = track->id};
+    if (track->id != 0) {
+        object->box.label = track->label; /* one frame's doubt does not change what it is */
+    }
+    object->is_due = is_due(run, stage, track);
+    runner->object_count++;
+    if (!object->is_due) {
+        return 0;
+    }
+    object->attributes = json_object();
+    if (!object->attributes) {
+        return error_set(run->reterr, BATON_ENOMEM, "out of memory");
+    }
+    parts->all[parts->count++] = (struct part){runner->object_count - 1, object->box};
+    answer->boxes[0] = object->box;
+    if (decoder_finds_boxes(model_of(runner, stage)->decoder)) {
+        answer->confidence = object->box.score;
+    }
+    code = fill(run, stage, runner->object_count - 1, answer);
+    answer->boxes[0] = first;
+    return code;
+}
+
+static int run_on_frame(struct run *run, size_t stage)
+{
+    struct runner *runner = run->runner;
+    const struct pipeline_model *model = model_of(runner, stage);
+    struct session *session = runner->sessions[runner->pipeline->stages[stage].model];
+    struct tracker *tracker = run->view->trackers[stage];
+    struct track tracks[RUNNER_OBJECTS_MAX] = {0};
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    struct answer *answer = &runner->answer;
+    struct fit fit;
+    int count;
+    int code = input_make(runner->maker, &model->input, run->frame, run->rect, session->values,
+                          &fit, run->reterr);
+
+    if (code) {
+        return code;
+    }
+    count = run_session(runner, stage, 1, outputs, run->reterr);
+    if (count < 0) {
+        return count;
+    }
+    code = answer_read(answer, model, outputs, count, 1, 0, &fit,
+                       tracker ? model->confidence * RUNNER_LOW : model->confidence, run->reterr);
+    if (code) {
+        return code;
+    }
+    keep_wanted(run, stage, answer);
+    if (tracker) {
+        tracker_step(tracker, run->frame->captured, answer->boxes, answer->box_count, tracks);
+    }
+    for (int i = 0; i < answer->box_count && !code; i++) {
+        struct box box = answer->boxes[i];
+        code = add_object(run, stage, &box, &tracks[i]);
+    }
+    return code;
+}
+
+/* ---- Stages from cuts ----------------------------------------------------------------------- */
+
+/* The pixels that the box covers, within the subscription's cut. */
+static void rect_of(const struct run *run, const struct box *box, int ret[4])
+{
+    int right = run->rect[0] + run->rect[2];
+    int bottom = run->rect[1] + run->rect[3];
+    int x2 = (int)ceilf(box->x + box->width);
+    int y2 = (int)ceilf(box->y + box->height);
+
+    ret[0] = (int)floorf(box->x);
+    ret[1] = (int)floorf(box->y);
+    ret[0] = ret[0] < run->rect[0] ? run->rect[0] : ret[0] >= right ? right - 1 : ret[0];
+    ret[1] = ret[1] < run->rect[1] ? run->rect[1] : ret[1] >= bottom ? bottom - 1 : ret[1];
+    x2 = x2 > right ? right : x2;
+    y2 = y2 > bottom ? bottom : y2;
+    ret[2] = x2 > ret[0] ? x2 - ret[0] : 1;
+    ret[3] = y2 > ret[1] ? y2 - ret[1] : 1;
+}
+
+static int take_answer(struct run *run, size_t stage, int object)
+{
+    struct runner *runner = run->runner;
+    const struct answer *answer = &runner->answer;
+    struct parts *parts = &runner->parts[stage];
+    int count = answer->box_count < RUNNER_PARTS_MAX ? answer->box_count : RUNNER_PARTS_MAX;
+
+    if (count == 0) {
+        return 0;
+    }
+    for (int i = 0; i < count && parts->count < RUNNER_OBJECTS_MAX; i++) {
+        parts->all[parts->count++] = (struct part){object, answer->boxes[i]};
+    }
+    return fill(run, stage, object, answer);
+}
+
+/* Runs the stage on `count` cuts, which are no more than the model takes at once. */
+static int run_batch(struct run *run, size_t stage, const struct part *const *given, int count)
+{
+    struct runner *runner = run->runner;
+    const struct pipeline_model *model = model_of(runner, stage);
+    struct session *session = runner->sessions[runner->pipeline->stages[stage].model];
+    size_t numbers = session->value_count / (size_t)session->batch_max;
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    struct fit fits[RUNNER_BATCH];
+    int output_count;
+    int code = 0;
+
+    for (int i = 0; i < count && !code; i++) {
+        int rect[4];
+        rect_of(run, &given[i]->box, rect);
+        code = input_make(runner->maker, &model->input, run->frame, rect,
+                          session->values + (size_t)i * numbers, &fits[i], run->reterr);
+    }
+    if (code) {
+        return code;
+    }
+    output_count = run_session(runner, stage, count, outputs, run->reterr);
+    if (output_count < 0) {
+        return output_count;
+    }
+    for (int i = 0; i < count && !code; i++) {
+        code = answer_read(&runner->answer, model, outputs, output_count, count, i, &fits[i],
+                           model->confidence, run->reterr);
+        code = code ? code : take_answer(run, stage, given[i]->object);
+    }
+    return code;
+}
+
+static int run_on_cuts(struct run *run, size_t stage)
+{
+    struct runner *runner = run->runner;
+    const struct pipeline_stage *of = &runner->pipeline->stages[stage];
+    const struct parts *from = &runner->parts[of->from];
+    int64_t most = runner->sessions[of->model]->batch_max;
+    const struct part *batch[RUNNER_BATCH];
+    int count = 0;
+    int code = 0;
+
+    most = most < RUNNER_BATCH ? most : RUNNER_BATCH;
+    for (int i = 0; i < from->count && !code; i++) {
+        if (is_wanted(run, of, &from->all[i].box)) {
+            batch[count++] = &from->all[i];
+        }
+        if (count == most) {
+            code = run_batch(run, stage, batch, count);
+            count = 0;
+        }
+    }
+    return code || count == 0 ? code : run_batch(run, stage, batch, count);
+}
+
+/* ---- What comes of it ----------------------------------------------------------------------- */
+
+/* For a pipeline that reports changes: whether what was read on the object is another now. */
+static bool has_changed(const struct run *run, const struct object *object)
+{
+    const struct pipeline *pipeline = run->runner->pipeline;
+    char text[RUNNER_TEXT_MAX] = "";
+
+    for (size_t i = 0; i < pipeline->stage_count; i++) {
+        fields_text(text, sizeof(text), object->attributes, &pipeline->stages[i]);
+    }
+    return tracker_report(run->view->trackers[object->stage], object->track, run->frame->captured,
+                          text);
+}
+
+static void tell(const struct run *run, const struct object *object, runner_seen *seen,
+                 void *userdata)
+{
+    const struct pipeline *pipeline = run->runner->pipeline;
+    bool is_asked = pipeline->track.is_on && pipeline->track.report == REPORT_CHANGE;
+    bool is_reported = object->is_due && (!is_asked || has_changed(run, object));
+    const struct sighting sighting = {
+        .box = &object->box,
+        .class_name = class_of(model_of(run->runner, object->stage), object->box.label),
+        .track = object->track,
+        .attributes = is_reported ? object->attributes : NULL};
+
+    seen(userdata, &sighting);
+}
+
+static int run_stages(struct run *run)
+{
+    const struct pipeline *pipeline = run->runner->pipeline;
+    int code = 0;
+
+    for (size_t i = 0; i < pipeline->stage_count && !code; i++) {
+        const struct pipeline_stage *stage = &pipeline->stages[i];
+        run->runner->parts[i].count = 0;
+        if (stage_is_on(stage, run->progression)) {
+            code = stage->from == PIPELINE_FROM_FRAME ? run_on_frame(run, i) : run_on_cuts(run, i);
+            if (code) {
+                error_wrap(run->reterr, "stage '%s'", stage->name);
+            }
+        }
+    }
+    return code;
+}
+
+int runner_run(struct runner *runner, struct runner_view *view, const struct camera_frame *frame,
+               const int rect[4], enum stage progression, runner_seen *seen, void *userdata,
+               struct baton_error *reterr)
+{
+    struct run run = {.runner = runner,
+                      .view = view,
+                      .frame = frame,
+                      .rect = rect,
+                      .progression = progression,
+                      .reterr = reterr};
+    int code = run_stages(&run);
+
+    runner->stats.frames++;
+    runner->stats.failures += code != 0;
+    for (int i = 0; i < runner->object_count; i++) {
+        if (!code) {
+            tell(&run, &runner->objects[i], seen, userdata);
+        }
+        json_decref(runner->objects[i].attributes);
+    }
+    runner->object_count = 0;
+    return code;
+}

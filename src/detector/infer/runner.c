@@ -1,0 +1,182 @@
+#include "detector/infer/runner.h"
+
+#include "detector/infer/runner_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Models --------------------------------------------------------------------------------- */
+
+static int read_file(const char *path, void **ret, size_t *ret_bytes, struct baton_error *reterr)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat status = {0};
+    size_t done = 0;
+    char *bytes = NULL;
+    ssize_t got = 1;
+
+    if (fd < 0 || fstat(fd, &status) != 0) {
+        int errnum = errno;
+        if (fd >= 0) {
+            close(fd);
+        }
+        return error_set(reterr, error_from_errno(errnum), "%s", strerror(errnum));
+    }
+    if (!S_ISREG(status.st_mode) || status.st_size < 1 || status.st_size > MODEL_BYTES_MAX) {
+        close(fd);
+        return error_set(reterr, BATON_EINVAL, "a file of %lld bytes: must be 1 to %d",
+                         (long long)status.st_size, MODEL_BYTES_MAX);
+    }
+    bytes = malloc((size_t)status.st_size);
+    while (bytes && got > 0 && done < (size_t)status.st_size) {
+        got = read(fd, bytes + done, (size_t)status.st_size - done);
+        done += got > 0 ? (size_t)got : 0;
+    }
+    close(fd);
+    if (!bytes || done != (size_t)status.st_size) {
+        free(bytes);
+        return error_set(reterr, bytes ? BATON_EIO : BATON_ENOMEM, "cannot be read");
+    }
+    *ret = bytes;
+    *ret_bytes = done;
+    return 0;
+}
+
+static struct shape input_shape(const struct pipeline_input *input, int64_t pictures)
+{
+    if (input->layout == LAYOUT_NCHW) {
+        return (struct shape){4, {pictures, 3, input->height, input->width}};
+    }
+    return (struct shape){4, {pictures, input->height, input->width, 3}};
+}
+
+/* A model that some stage runs on cuts may be given several at once. */
+static bool takes_cuts(const struct pipeline *pipeline, size_t model)
+{
+    for (size_t i = 0; i < pipeline->stage_count; i++) {
+        if (pipeline->stages[i].model == model && pipeline->stages[i].from != PIPELINE_FROM_FRAME) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int open_model(struct runner *runner, size_t index, const char *folder,
+                      struct engine *engine, struct baton_error *reterr)
+{
+    const struct pipeline_model *model = &runner->pipeline->models[index];
+    const struct shape largest =
+        input_shape(&model->input, takes_cuts(runner->pipeline, index) ? RUNNER_BATCH : 1);
+    char path[PATH_MAX];
+    void *bytes = NULL;
+    size_t count = 0;
+    int code;
+
+    if (snprintf(path, sizeof(path), "%s/%s", folder, model->file) >= (int)sizeof(path)) {
+        return error_set(reterr, BATON_EINVAL, "model '%s': its path is too long", model->name);
+    }
+    code = read_file(path, &bytes, &count, reterr);
+    if (!code) {
+        code = session_open(&runner->sessions[index], engine, bytes, count, &largest, reterr);
+    }
+    free(bytes);
+    if (code) {
+        error_wrap(reterr, "model '%s' (%s)", model->name, model->file);
+    }
+    return code;
+}
+
+int runner_new(struct runner **ret, const struct pipeline *pipeline, const char *folder,
+               struct engine *engine, struct baton_error *reterr)
+{
+    struct runner *runner = calloc(1, sizeof(*runner));
+    int code = 0;
+
+    if (!runner) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    runner->pipeline = pipeline;
+    runner->maker = input_maker_new();
+    if (!runner->maker) {
+        code = error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < pipeline->model_count && !code; i++) {
+        code = open_model(runner, i, folder, engine, reterr);
+    }
+    if (code) {
+        runner_free(runner);
+        return code;
+    }
+    *ret = runner;
+    return 0;
+}
+
+void runner_free(struct runner *runner)
+{
+    if (runner) {
+        for (size_t i = 0; i < PIPELINE_MODELS_MAX; i++) {
+            session_close(runner->sessions[i]);
+        }
+        input_maker_free(runner->maker);
+        free(runner);
+    }
+}
+
+void runner_stats(const struct runner *runner, struct runner_stats *ret)
+{
+    *ret = runner->stats;
+}
+
+/* ---- Views ---------------------------------------------------------------------------------- */
+
+/* Boxes below the model's confidence may go on with an object, but do not begin one. */
+static struct tracker_rules rules_of(const struct pipeline *pipeline, size_t stage)
+{
+    static const enum track_report reports[] = {[REPORT_ONCE] = TRACK_REPORT_ONCE,
+                                                [REPORT_EVERY] = TRACK_REPORT_INTERVAL,
+                                                [REPORT_CHANGE] = TRACK_REPORT_CHANGE};
+    const struct pipeline_track *track = &pipeline->track;
+    struct tracker_rules rules = tracker_rules_default();
+
+    rules.score_high = pipeline->models[pipeline->stages[stage].model].confidence;
+    rules.score_low = rules.score_high * RUNNER_LOW;
+    rules.overlap_min = track->iou;
+    rules.age_max = SPAN_MS(track->max_age_ms);
+    rules.report = reports[track->report];
+    rules.report_interval = SPAN_MS(track->every_ms);
+    return rules;
+}
+
+struct runner_view *runner_view_new(const struct runner *runner)
+{
+    const struct pipeline *pipeline = runner->pipeline;
+    struct runner_view *view = calloc(1, sizeof(*view));
+
+    for (size_t i = 0; view && pipeline->track.is_on && i < pipeline->stage_count; i++) {
+        if (pipeline->stages[i].from == PIPELINE_FROM_FRAME) {
+            struct tracker_rules rules = rules_of(pipeline, i);
+            view->trackers[i] = tracker_new(&rules);
+            if (!view->trackers[i]) {
+                runner_view_free(view);
+                return NULL;
+            }
+        }
+    }
+    return view;
+}
+
+void runner_view_free(struct runner_view *view)
+{
+    if (view) {
+        for (size_t i = 0; i < PIPELINE_STAGES_MAX; i++) {
+            tracker_free(view->trackers[i]);
+        }
+        free(view);
+    }
+}

@@ -1,0 +1,64 @@
+/* A pipeline at work: one frame in, what is to be reported of it out.
+ *
+ *   frame ─▶ cut of the subscription ─▶ stages from the frame ─▶ boxes ─▶ tracker ─▶ objects
+ *                                                                                   │ cut out
+ *     report ◀─ fields, in one flat object an object ◀─ further stages, in batches ◀┘
+ *
+ * A runner has the sessions of one pipeline and is shared by every camera that uses it; a view has
+ * what belongs to one subscription: its tracker. Further stages run only on objects that may be
+ * reported in this frame, so that an object that is reported once costs its classifiers once.
+ * Both belong to one thread at a time.
+ */
+#ifndef DETECTOR_INFER_RUNNER_H
+#define DETECTOR_INFER_RUNNER_H
+
+#include "detector/camera/camera.h"
+#include "detector/infer/engine.h"
+#include "detector/infer/tracker.h"
+#include "detector/model/pipeline.h"
+#include "detector/protocol.h"
+
+#include <jansson.h>
+
+enum {
+    RUNNER_BATCH = 8,    /* cuts that are given to a model at once, where it takes so many */
+    RUNNER_PARTS_MAX = 8 /* boxes that a further stage finds in one cut and hands on */
+};
+
+struct runner;      /* opaque */
+struct runner_view; /* opaque */
+
+/* Opens the models, which are files of `folder`. `pipeline` and `engine` are borrowed for the
+ * runner's life. BATON_EINVAL names the model and what is wrong; BATON_ENOENT, BATON_EIO,
+ * BATON_ENOMEM. */
+int runner_new(struct runner **ret, const struct pipeline *pipeline, const char *folder,
+               struct engine *engine, struct baton_error *reterr);
+void runner_free(struct runner *runner); /* after its views; NULL allowed */
+
+struct runner_view *runner_view_new(const struct runner *runner); /* NULL: out of memory */
+void runner_view_free(struct runner_view *view);                  /* NULL allowed */
+
+/* An object that is seen in the frame. */
+struct sighting {
+    const struct box *box;  /* in the frame's pixels; the whole cut if the stage finds no boxes */
+    const char *class_name; /* NULL: none */
+    uint64_t track;         /* 0: not tracked */
+    json_t *attributes;     /* what is to be reported; borrowed; NULL: nothing is */
+};
+
+typedef void runner_seen(void *userdata, const struct sighting *sighting);
+
+/* `rect`: the subscription's cut, see image_crop_rect(). `progression`: enum stage. `seen` is
+ * called for each object before it returns. An error is the frame's; the next may be run. */
+int runner_run(struct runner *runner, struct runner_view *view, const struct camera_frame *frame,
+               const int rect[4], enum stage progression, runner_seen *seen, void *userdata,
+               struct baton_error *reterr);
+
+struct runner_stats {
+    uint64_t frames, runs, failures; /* runs: of models */
+    span busy;                       /* in the models */
+};
+
+void runner_stats(const struct runner *runner, struct runner_stats *ret);
+
+#endif

@@ -1,0 +1,65 @@
+/* Inside of the runner: opening (runner.c), one frame (frame.c), what models say (answer.c). */
+#ifndef DETECTOR_INFER_RUNNER_INT_H
+#define DETECTOR_INFER_RUNNER_INT_H
+
+#include "detector/infer/fields.h"
+#include "detector/infer/input.h"
+#include "detector/infer/runner.h"
+
+enum { RUNNER_OBJECTS_MAX = TRACK_BOXES_MAX, RUNNER_TEXT_MAX = 1024 };
+
+/* Of a model's confidence: what keeps an object that is known already. */
+#define RUNNER_LOW 0.5F
+
+/* An object of a stage from the frame, while its frame is run. */
+struct object {
+    size_t stage;
+    struct box box;
+    uint64_t track;
+    bool is_due;
+    json_t *attributes;
+};
+
+/* Something that a stage found, which a later one may be given. */
+struct part {
+    int object;
+    struct box box;
+};
+
+struct parts {
+    struct part all[RUNNER_OBJECTS_MAX];
+    int count;
+};
+
+/* What a model says of one picture. Boxes are the best first. */
+struct answer {
+    struct box boxes[BOXES_MAX];
+    int box_count; /* at least 1 if it says anything: the whole cut, for a model without boxes */
+    struct reading reading;
+    const float *numbers;
+    size_t number_count;
+    float confidence;
+};
+
+struct runner {
+    const struct pipeline *pipeline;
+    struct session *sessions[PIPELINE_MODELS_MAX];
+    struct input_maker *maker;
+    struct runner_stats stats;
+    struct answer answer;
+    struct object objects[RUNNER_OBJECTS_MAX];
+    int object_count;
+    struct parts parts[PIPELINE_STAGES_MAX];
+};
+
+struct runner_view {
+    struct tracker *trackers[PIPELINE_STAGES_MAX]; /* of stages from the frame */
+};
+
+/* What the outputs of `pictures` pictures say of the one at `picture`, which was `fit` into the
+ * input. Boxes above `score_min`. */
+int answer_read(struct answer *ret, const struct pipeline_model *model,
+                const struct tensor *outputs, int output_count, int64_t pictures, int64_t picture,
+                const struct fit *fit, float score_min, struct baton_error *reterr);
+
+#endif
