@@ -53,7 +53,7 @@ static void become_server(const char *port)
 static int wait_for_it(struct bench_server *server, struct baton_error *reterr)
 {
     instant end = instant_add(clock_now(), SPAN_S(ANSWER_WAIT_S));
-    struct timespec pause = {.tv_nsec = LOOK_AGAIN_MS * 1000000};
+    struct timespec pause = {.tv_nsec = LOOK_AGAIN_MS * 1000000L};
     int status;
 
     while (instant_before(clock_now(), end)) {

@@ -104,7 +104,9 @@ static bool are_all_exiting(pid_t name)
  * later. After a look that found all of them exiting, nobody is left to begin another. */
 bool dying_is_certain(pid_t name)
 {
-    return are_all_exiting(name) && are_all_exiting(name);
+    bool are = are_all_exiting(name);
+
+    return are && are_all_exiting(name);
 }
 
 /* ---- What /proc means ------------------------------------------------------------------------ */
