@@ -1,6 +1,7 @@
-/* Bytes around a Redis server: an address as a user gives it, INFO as the server does, and answers
- * in the protocol. */
+/* Bytes around a Redis server: an address as a user gives it, INFO as the server does, a switch
+ * of masters as a Sentinel tells it, and answers in the protocol. */
 #include "net/redis/redis.h"
+#include "net/redis/sentinel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct redis_identity identity;
     struct redis_address address;
+    char host[REDIS_HOST_MAX];
+    int port;
     char *text = malloc(bytes + 1);
 
     if (!text) {
@@ -39,7 +42,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     text[bytes] = '\0';
     redis_identity_parse(&identity, (const char *)data, bytes);
     if (redis_address_parse(&address, text, NULL) == BATON_OK &&
-        (address.port < 0 || address.port > 65535 || !address.host[0])) {
+        (address.port < 0 || address.port > 65535 ||
+         (!address.host[0]) != (address.sentinel_count > 0))) {
+        abort();
+    }
+    if (sentinel_parse_switch("s", (const char *)data, bytes, host, &port) &&
+        (!host[0] || port <= 0 || port > 65535)) {
         abort();
     }
     answers(data, bytes);

@@ -100,7 +100,7 @@ struct baton_options {
 /* Opens the provider that the URL names and starts its loop. Nothing campaigns yet.
  *
  *   raft://HOST:PORT?peers=…&data=DIR   peers elect among themselves
- *   redis://HOST:PORT/DATABASE          on a Redis or Valkey server
+ *   redis://HOST:PORT/DATABASE          on a Redis or Valkey server; docs/redis.md has more ways
  *   memory:NAME                         within this process; all that open one NAME share it
  *
  * `options` may be NULL. Errors: BATON_EINVAL names the part of the URL or the setting that is

@@ -99,6 +99,29 @@ static int take_host(struct redis_address *ret, const char *text, size_t length,
     return BATON_OK;
 }
 
+static int take_sentinels(struct redis_address *ret, const char *text, size_t length,
+                          struct baton_error *reterr)
+{
+    const char *end = text + length;
+    int r = BATON_OK;
+
+    while (r == BATON_OK && text <= end) {
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+        size_t bytes = (size_t)((comma ? comma : end) - text);
+        struct redis_address one = {.port = 26379};
+        if (ret->sentinel_count == REDIS_SENTINELS_MAX) {
+            return error_set(reterr, BATON_ETOOBIG, "Redis URL: at most %d Sentinels",
+                             REDIS_SENTINELS_MAX);
+        }
+        r = take_host(&one, text, bytes, reterr);
+        struct redis_host *host = &ret->sentinels[ret->sentinel_count++];
+        memcpy(host->host, one.host, sizeof(host->host));
+        host->port = one.port;
+        text += bytes + 1;
+    }
+    return r;
+}
+
 static int take_path(struct redis_address *ret, const char *text, size_t length,
                      struct baton_error *reterr)
 {
@@ -173,6 +196,12 @@ int redis_address_set(struct redis_address *address, const char *key, const char
     if (strcmp(key, "db") == 0) {
         return take_number(&address->database, value, strlen(value), 65535, "db", reterr);
     }
+    if (strcmp(key, "sentinel-user") == 0) {
+        return set_text(address->sentinel_user, REDIS_SECRET_MAX, key, value, reterr);
+    }
+    if (strcmp(key, "sentinel-password") == 0) {
+        return set_text(address->sentinel_password, REDIS_SECRET_MAX, key, value, reterr);
+    }
     return set_tls(address, key, value, reterr);
 }
 
@@ -236,6 +265,20 @@ static int take_authority(struct redis_address *ret, const char **text, size_t *
     return r;
 }
 
+static int take_database(struct redis_address *ret, const char **text, struct baton_error *reterr)
+{
+    size_t length;
+    int r = BATON_OK;
+
+    if (**text == '/') {
+        length = strcspn(*text + 1, "?#");
+        r = length == 0 ? BATON_OK
+                        : take_number(&ret->database, *text + 1, length, 65535, "database", reterr);
+        *text += 1 + length;
+    }
+    return r;
+}
+
 static int take_server(struct redis_address *ret, const char **text, struct baton_error *reterr)
 {
     size_t length = strcspn(*text, "/?#");
@@ -245,13 +288,31 @@ static int take_server(struct redis_address *ret, const char **text, struct bato
         r = take_host(ret, *text, length, reterr);
     }
     *text += length;
-    if (r == BATON_OK && **text == '/') {
-        length = strcspn(*text + 1, "?#");
-        r = length == 0 ? BATON_OK
-                        : take_number(&ret->database, *text + 1, length, 65535, "database", reterr);
-        *text += 1 + length;
+    return r == BATON_OK ? take_database(ret, text, reterr) : r;
+}
+
+static int take_service(struct redis_address *ret, const char **text, struct baton_error *reterr)
+{
+    size_t length = strcspn(*text, "/?#");
+    int r = take_authority(ret, text, &length, reterr);
+
+    if (r == BATON_OK) {
+        r = take_sentinels(ret, *text, length, reterr);
     }
-    return r;
+    if (r != BATON_OK) {
+        return r;
+    }
+    *text += length;
+    *text += **text == '/';
+    length = strcspn(*text, "/?#");
+    if (length == 0 || !take(ret->service, sizeof(ret->service), *text, length)) {
+        return error_set(reterr, BATON_EINVAL,
+                         "Redis URL: the Sentinels are followed by the service's name of 1 to %d "
+                         "bytes, as in redis+sentinel://a,b,c/NAME",
+                         REDIS_SERVICE_MAX - 1);
+    }
+    *text += length;
+    return take_database(ret, text, reterr);
 }
 
 static int take_socket(struct redis_address *ret, const char **text, struct baton_error *reterr)
@@ -281,9 +342,12 @@ int redis_address_parse(struct redis_address *ret, const char *url, struct baton
         r = take_server(&address, &url, reterr);
     } else if (begins(&url, "unix://") || begins(&url, "redis+unix://")) {
         r = take_socket(&address, &url, reterr);
+    } else if (begins(&url, "redis+sentinel://")) {
+        r = take_service(&address, &url, reterr);
     } else {
         r = error_set(reterr, BATON_EINVAL,
-                      "Redis URL: must begin with redis://, rediss:// or unix://");
+                      "Redis URL: must begin with redis://, rediss://, unix:// or "
+                      "redis+sentinel://");
     }
     if (r == BATON_OK) {
         r = take_query(&address, url, reterr);
@@ -292,13 +356,24 @@ int redis_address_parse(struct redis_address *ret, const char *url, struct baton
         *ret = address;
     }
     explicit_bzero(address.password, sizeof(address.password));
+    explicit_bzero(address.sentinel_password, sizeof(address.sentinel_password));
     return r;
+}
+
+void redis_address_of_sentinel(const struct redis_address *address, struct redis_address *ret)
+{
+    *ret = (struct redis_address){.port = address->sentinels[0].port};
+    memcpy(ret->host, address->sentinels[0].host, sizeof(ret->host));
+    memcpy(ret->user, address->sentinel_user, sizeof(ret->user));
+    memcpy(ret->password, address->sentinel_password, sizeof(ret->password));
 }
 
 void redis_address_name(const struct redis_address *address, char *ret, size_t ret_bytes)
 {
     if (address->path[0]) {
         (void)snprintf(ret, ret_bytes, "%s", address->path);
+    } else if (!address->host[0]) {
+        (void)snprintf(ret, ret_bytes, "service \"%s\"", address->service);
     } else {
         (void)snprintf(ret, ret_bytes, "%.200s:%d", address->host, address->port);
     }

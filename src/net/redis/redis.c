@@ -51,6 +51,7 @@ struct redis {
     int64_t retry_ms;
     uv_timer_t timer; /* the next try, or the oldest answer's deadline */
     uv_timer_t look;
+    bool wants_master;
     bool has_heard; /* a subscriber's: something came since the last look */
     uv_prepare_t flush;
     struct buffer output;
@@ -154,7 +155,7 @@ static void free_all(struct redis *redis)
         redisReaderFree(redis->reader);
     }
     tls_free(redis->tls);
-    OPENSSL_cleanse(redis->address.password, sizeof(redis->address.password));
+    OPENSSL_cleanse(&redis->address, sizeof(redis->address));
     free(redis);
 }
 
@@ -319,6 +320,9 @@ static void on_news(void *userdata, uint64_t tag, const redisReply *reply, insta
         redis->identity.is_master = now.is_master;
         redis->identity.was_promoted = now.was_promoted;
         memcpy(redis->identity.history, now.history, sizeof(now.history));
+        if (redis->wants_master && !now.is_master) {
+            take_down(redis, BATON_EUNAVAILABLE, "is a replica now, and not the master");
+        }
     }
 }
 
@@ -424,6 +428,10 @@ static void on_info(void *userdata, uint64_t tag, const redisReply *reply, insta
         return;
     }
     redis_identity_parse(&redis->identity, reply->str, (size_t)reply->len);
+    if (redis->wants_master && !redis->identity.is_master) {
+        take_down(redis, BATON_EUNAVAILABLE, "is a replica, and not the master (yet)");
+        return;
+    }
     come_up(redis);
 }
 
@@ -502,6 +510,10 @@ static void take_reply(struct redis *redis, const redisReply *reply)
             load_scripts(redis);
         }
         oldest.on_reply(oldest.userdata, oldest.tag, reply, oldest.sent);
+        if (redis_fault_of(reply) == REDIS_READONLY && redis->state == UP) {
+            /* Its name, or its Sentinels, may lead to the master by now. */
+            take_down(redis, BATON_EUNAVAILABLE, "READONLY: it is a replica, and not the master");
+        }
         if (redis->count > 0 && !uv_is_active((uv_handle_t *)&redis->timer)) {
             arm_timer(redis, on_overdue, redis->answer_timeout.ns / 1000000 + 1);
         }
@@ -561,6 +573,9 @@ static int dial(struct redis *redis)
 
 static void connect_now(struct redis *redis)
 {
+    if (!redis->address.host[0] && !redis->address.path[0]) {
+        return; /* redis_move() tells where */
+    }
     redis->error = (struct baton_error){.code = BATON_OK};
     redis->state = CONNECTING;
     if (redis->reader) {
@@ -622,6 +637,7 @@ int redis_open(struct redis **ret, const struct redis_options *options, struct b
     }
     (void)snprintf(redis->name, sizeof(redis->name), "%s", options->name ? options->name : "");
     redis->answer_timeout = options->answer_timeout;
+    redis->wants_master = options->wants_master;
     redis->scripts = options->scripts;
     redis->script_count = options->script_count;
     redis->callbacks = options->callbacks;
@@ -656,6 +672,25 @@ void redis_close(struct redis *redis, void (*closed)(void *userdata), void *user
     uv_close((uv_handle_t *)&redis->timer, on_handle_closed);
     uv_close((uv_handle_t *)&redis->look, on_handle_closed);
     uv_close((uv_handle_t *)&redis->flush, on_handle_closed);
+}
+
+void redis_move(struct redis *redis, const char *host, int port, bool at_once)
+{
+    struct redis_address *address = &redis->address;
+
+    if ((strcmp(address->host, host) == 0 && address->port == port) || redis->state == CLOSING ||
+        strlen(host) >= sizeof(address->host)) {
+        return;
+    }
+    if (at_once) {
+        redis->retry_ms = RETRY_MIN_MS;
+    }
+    take_down(redis, BATON_ECANCELED, "another server is to be used now");
+    (void)snprintf(address->host, sizeof(address->host), "%s", host);
+    address->port = port;
+    if (redis->state == WAITING && (at_once || !uv_is_active((uv_handle_t *)&redis->timer))) {
+        arm_timer(redis, on_retry, 0);
+    }
 }
 
 const char *redis_peer_address(const struct redis *redis)

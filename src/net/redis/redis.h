@@ -29,7 +29,9 @@ enum {
     REDIS_PATH_MAX = 108, /* of a Unix socket */
     REDIS_FILE_MAX = 512, /* a file's name */
     REDIS_SECRET_MAX = 512,
-    REDIS_ID_MAX = 64
+    REDIS_ID_MAX = 64,
+    REDIS_SERVICE_MAX = 128,
+    REDIS_SENTINELS_MAX = 9
 };
 
 /* ---- Addresses ------------------------------------------------------------------------------- */
@@ -43,8 +45,13 @@ struct redis_tls {
     bool is_unverified;
 };
 
-struct redis_address {
+struct redis_host {
     char host[REDIS_HOST_MAX];
+    int port;
+};
+
+struct redis_address {
+    char host[REDIS_HOST_MAX]; /* "": the Sentinels know */
     int port;
     char path[REDIS_PATH_MAX]; /* of a Unix socket, in place of host and port; "": none */
     int database;
@@ -52,17 +59,26 @@ struct redis_address {
     char password[REDIS_SECRET_MAX]; /* "": none */
     bool is_tls;
     struct redis_tls tls;
+    struct redis_host sentinels[REDIS_SENTINELS_MAX];
+    int sentinel_count;              /* 0: the server is known */
+    char service[REDIS_SERVICE_MAX]; /* as the Sentinels call it */
+    char sentinel_user[REDIS_SECRET_MAX];
+    char sentinel_password[REDIS_SECRET_MAX];
 };
 
 /* redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE][?…], under TLS rediss://…, or a Unix socket as
- * unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE] (redis+unix:// is the same). BATON_EINVAL,
+ * unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE] (redis+unix:// is the same), or whatever Sentinels
+ * say: redis+sentinel://[[USER]:PASSWORD@]HOST[:PORT][,…]/SERVICE[/DATABASE]. BATON_EINVAL,
  * BATON_ETOOBIG: the message has the part that is wrong, and never the password. */
 int redis_address_parse(struct redis_address *ret, const char *url, struct baton_error *reterr);
 /* What the query may say, from elsewhere: `db`; for rediss:// `ca`, `cert`, `key` (files), `sni`
- * and `verify` (on, off). Other keys are none of ours, and fine. */
+ * and `verify` (on, off); for Sentinels `sentinel-user` and `sentinel-password`. Other keys are
+ * none of ours, and fine. */
 int redis_address_set(struct redis_address *address, const char *key, const char *value,
                       struct baton_error *reterr);
-/* "HOST:PORT", or the socket's path, for people. */
+/* The address of its first Sentinel, with their user and password. */
+void redis_address_of_sentinel(const struct redis_address *address, struct redis_address *ret);
+/* "HOST:PORT", the socket's path or 'service "NAME"', for people. */
 void redis_address_name(const struct redis_address *address, char *ret, size_t ret_bytes);
 
 /* ---- The connection -------------------------------------------------------------------------- */
@@ -87,7 +103,7 @@ struct redis_script {
 
 struct redis_callbacks {
     void (*on_up)(void *userdata, const struct redis_identity *identity);
-    /* It was up, or a try has failed. It is being tried again. */
+    /* It was up, or a try has failed. It is being tried again. BATON_ECANCELED: redis_move(). */
     void (*on_down)(void *userdata, const struct baton_error *error);
     /* A subscriber's connection. Borrowed during the call. */
     void (*on_message)(void *userdata, const char *channel, const void *data, size_t bytes);
@@ -102,6 +118,7 @@ struct redis_options {
     /* How often a connection that is up asks whom it talks to (redis_identity_of() is as fresh as
      * that), or, a subscriber's that hears nothing, whether anybody is there. 0: never. */
     span look_interval;
+    bool wants_master;            /* a replica will not do: it is tried again */
     struct redis_script *scripts; /* loaded at each greeting; outlive the connection */
     size_t script_count;
     struct redis_callbacks callbacks;
@@ -112,6 +129,9 @@ struct redis_options {
 int redis_open(struct redis **ret, const struct redis_options *options, struct baton_error *reterr);
 /* Commands under way are answered with NULL first. */
 void redis_close(struct redis *redis, void (*closed)(void *userdata), void *userdata);
+/* Its server is this one from now on; an address without a host waits for that. at_once: the next
+ * try is now, not when it was to be. Where it is already: nothing. */
+void redis_move(struct redis *redis, const char *host, int port, bool at_once);
 bool redis_is_up(const struct redis *redis);
 /* As of the latest look. Its memory. */
 const struct redis_identity *redis_identity_of(const struct redis *redis);

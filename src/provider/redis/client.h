@@ -5,6 +5,7 @@
 
 #include "lease/lease.h"
 #include "net/redis/redis.h"
+#include "net/redis/sentinel.h"
 #include "provider/redis/redis_provider.h"
 #include "provider/redis/scripts.h"
 
@@ -84,6 +85,7 @@ struct client {
     char node[BATON_NAME_MAX];
     struct redis *commands;
     struct redis *told;
+    struct sentinel *sentinel; /* or NULL */
     struct redis_script scripts[SCRIPT_COUNT];
     struct guardian *guardian; /* or NULL */
     bool wants_guardian;

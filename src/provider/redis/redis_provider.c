@@ -48,6 +48,9 @@ static void on_up(void *userdata, const struct redis_identity *identity)
     struct client *client = userdata;
 
     (void)identity;
+    if (client->sentinel) {
+        sentinel_set_urgent(client->sentinel, false);
+    }
     client->trouble[0] = '\0';
     client->refusal[0] = '\0';
     client_enter(client);
@@ -79,20 +82,76 @@ int client_refused(struct client *client, const redisReply *reply)
     return code;
 }
 
-static void on_down(void *userdata, const struct baton_error *error)
+static void tell_trouble(struct client *client, const struct baton_error *error)
 {
-    struct client *client = userdata;
     bool is_new = is_new_trouble(client->trouble, error);
 
-    client_enter(client);
     for (struct seat *seat = client->seats; seat; seat = seat->next) {
-        seat_connection(seat, false);
         if (is_new || !seat->knows_trouble) {
             seat->knows_trouble = true;
             seat_error(seat, error);
         }
     }
+}
+
+static void on_down(void *userdata, const struct baton_error *error)
+{
+    struct client *client = userdata;
+
+    client_enter(client);
+    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+        seat_connection(seat, false);
+    }
+    if (error->code != BATON_ECANCELED) { /* it is only at another place now */
+        tell_trouble(client, error);
+    }
+    if (client->sentinel) {
+        sentinel_set_urgent(client->sentinel, true);
+    }
     client_exit(client);
+}
+
+/* ---- Sentinels ------------------------------------------------------------------------------- */
+
+static void on_master(void *userdata, const char *host, int port)
+{
+    struct client *client = userdata;
+
+    redis_move(client->commands, host, port, true);
+    redis_move(client->told, host, port, true);
+}
+
+/* While the master answers it does not matter. */
+static void on_sentinels_down(void *userdata, const struct baton_error *error)
+{
+    struct client *client = userdata;
+
+    client_enter(client);
+    if (!redis_is_up(client->commands)) {
+        tell_trouble(client, error);
+    }
+    client_exit(client);
+}
+
+static int open_sentinels(struct client *client, struct baton_error *reterr)
+{
+    struct sentinel_options options = {
+        .loop = client->loop,
+        .logger = client->logger,
+        .address = &client->address,
+        .name = "baton",
+        .answer_timeout = client->settings.answer_timeout,
+        .on_master = on_master,
+        .on_down = on_sentinels_down,
+        .userdata = client,
+    };
+    int r = client->address.sentinel_count > 0 ? sentinel_open(&client->sentinel, &options, reterr)
+                                               : BATON_OK;
+
+    if (client->sentinel) {
+        sentinel_set_urgent(client->sentinel, true);
+    }
+    return r;
 }
 
 /* Notices may have been missed while it was down. */
@@ -262,6 +321,7 @@ static int connect_both(struct client *client, struct baton_error *reterr)
         .name = "baton",
         .answer_timeout = client->settings.answer_timeout,
         .look_interval = client->settings.renew_interval,
+        .wants_master = client->address.sentinel_count > 0,
         .scripts = client->scripts,
         .script_count = SCRIPT_COUNT,
         .callbacks = {.on_up = on_up, .on_down = on_down},
@@ -280,7 +340,7 @@ static int connect_both(struct client *client, struct baton_error *reterr)
     if (r == BATON_OK) {
         r = redis_subscribe(client->told, channel);
     }
-    return r;
+    return r == BATON_OK ? open_sentinels(client, reterr) : r;
 }
 
 static int redis_provider_open(struct provider **ret, const struct provider_config *config,
@@ -380,6 +440,11 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
         client->open_handles++;
         redis_close(client->commands, on_part_closed, client);
     }
+    if (client->sentinel) {
+        client->open_handles++;
+        sentinel_close(client->sentinel, on_part_closed, client);
+        client->sentinel = NULL;
+    }
     if (client->told) {
         client->open_handles++;
         redis_close(client->told, on_part_closed, client);
@@ -390,7 +455,7 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
 
 const struct provider_ops redis_provider_ops = {
     .scheme = "redis",
-    .others = "rediss unix redis+unix",
+    .others = "rediss unix redis+unix redis+sentinel",
     .summary = "leases, registry, channels and state in Redis or Valkey",
     .features = PROVIDER_MEMBERS | PROVIDER_CHANNELS | PROVIDER_STATE | PROVIDER_MANY_ELECTIONS,
     .open = redis_provider_open,

@@ -394,10 +394,11 @@ int registry_members(struct provider_election *election, provider_members_cb don
     }
     *question = (struct question){.seat = seat, .done = done, .userdata = userdata};
     if (read_with(seat, on_asked, question) != BATON_OK) {
+        char where[REDIS_HOST_MAX];
         free(question);
-        return error_set(reterr, BATON_EUNAVAILABLE,
-                         "members: Redis at %.200s:%d cannot be reached now",
-                         seat->client->address.host, seat->client->address.port);
+        redis_address_name(&seat->client->address, where, sizeof(where));
+        return error_set(reterr, BATON_EUNAVAILABLE, "members: Redis at %s cannot be reached now",
+                         where);
     }
     seat->references++;
     return BATON_OK;

@@ -79,10 +79,12 @@ void redis_ward_connected(struct client *client)
     };
     int r = redis_greeting(&client->address, &greeting, &bytes);
     if (r == BATON_OK) {
-        words.greeting = greeting;
+        words.greeting = greeting ? greeting : ""; /* there may be nothing to say */
         words.greeting_bytes = bytes;
         r = guardian_set_words(client->guardian, &words, &error);
-        explicit_bzero(greeting, bytes);
+        if (greeting) {
+            explicit_bzero(greeting, bytes);
+        }
     } else {
         (void)error_set(&error, r, "out of memory");
     }

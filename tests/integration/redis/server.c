@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,6 +52,29 @@ void server_init(struct server *server)
     server_set(server, "save", "");
     server_set(server, "appendonly", "no");
     server_set(server, "logfile", "redis.log");
+}
+
+void server_init_sentinel(struct server *server, int master_port, int quorum, const char *more)
+{
+    FILE *file;
+
+    memset(server, 0, sizeof(*server));
+    process_make_folder(server->folder, sizeof(server->folder));
+    snprintf(server->socket, sizeof(server->socket), "%s/redis.sock", server->folder);
+    server->port = server_free_port();
+    server->words[server->count++] = "redis-sentinel";
+    snprintf(server->texts[server->count], sizeof(server->texts[0]), "%s/sentinel.conf",
+             server->folder);
+    file = fopen(server->texts[server->count], "w");
+    assert_non_null(file);
+    fprintf(file,
+            "port %d\nbind 127.0.0.1\ndir %s\nunixsocket %s\nlogfile sentinel.log\n"
+            "sentinel monitor ours 127.0.0.1 %d %d\n"
+            "sentinel down-after-milliseconds ours 500\nsentinel failover-timeout ours 3000\n%s\n",
+            server->port, server->folder, server->socket, master_port, quorum, more ? more : "");
+    assert_int_equal(fclose(file), 0);
+    server->words[server->count] = server->texts[server->count];
+    server->count++;
 }
 
 static int server_main(void *userdata)
@@ -101,7 +125,9 @@ void server_kill(struct server *server)
 void server_fini(struct server *server)
 {
     server_kill(server);
-    process_remove_folder(server->folder);
+    if (server->folder[0]) {
+        process_remove_folder(server->folder);
+    }
 }
 
 static redisReply *ask(const struct server *server, const char *command, va_list arguments)
@@ -157,4 +183,24 @@ bool server_says(const struct server *server, const char *command, const char *t
         redisFree(context);
     }
     return says;
+}
+
+long server_number(const struct server *server, const char *command, const char *name)
+{
+    redisContext *context = reach(server);
+    redisReply *reply = context ? redisCommand(context, command) : NULL;
+    long number = 0;
+
+    for (size_t i = 0; reply && i + 1 < reply->elements; i += 2) {
+        if (reply->element[i]->str && strcmp(reply->element[i]->str, name) == 0) {
+            number = strtol(reply->element[i + 1]->str, NULL, 10);
+        }
+    }
+    if (reply) {
+        freeReplyObject(reply);
+    }
+    if (context) {
+        redisFree(context);
+    }
+    return number;
 }

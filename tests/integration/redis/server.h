@@ -24,6 +24,9 @@ int server_free_port(void);
 void server_set(struct server *server, const char *name, const char *value);
 /* Nothing is kept on disk, the folder is fresh. Then server_set, then server_start. */
 void server_init(struct server *server);
+/* A Sentinel in place of a server, which watches over the master at this port as "ours". `more` is
+ * added to its configuration, or NULL. */
+void server_init_sentinel(struct server *server, int master_port, int quorum, const char *more);
 /* Starts it and waits until it answers. */
 void server_start(struct server *server);
 void server_kill(struct server *server); /* kill -9 */
@@ -38,6 +41,9 @@ void server_tell(const struct server *server, const char *command, ...)
     __attribute__((format(printf, 2, 3)));
 /* Whether the answer's text has this in it. */
 bool server_says(const struct server *server, const char *command, const char *text);
+
+/* The value behind this name in an answer that is a list of names and values; 0: not there. */
+long server_number(const struct server *server, const char *command, const char *name);
 
 /* Waits a moment between two looks at a condition of servers. */
 #define SERVER_AWAIT(condition)                                                                    \

@@ -1,6 +1,7 @@
 /* Addresses, INFO and faults, byte by byte. */
 #include "cmocka_all.h"
 #include "net/redis/redis.h"
+#include "net/redis/sentinel.h"
 
 #include <string.h>
 
@@ -49,6 +50,64 @@ static void a_socket_is_taken_apart(void **state)
     assert_int_equal(redis_address_parse(&address, "unix://", &error), BATON_EINVAL);
     assert_int_equal(redis_address_parse(&address, "unix:///s?db=x", &error), BATON_EINVAL);
     assert_non_null(strstr(error.message, "db \"x\""));
+}
+
+static void a_service_is_taken_apart(void **state)
+{
+    static const char *const wrong[] = {"redis+sentinel://a,b", "redis+sentinel://a,b/?db=1",
+                                        "redis+sentinel://a:x,b/s", "redis+sentinel://a/s/x",
+                                        "redis+sentinel://1,2,3,4,5,6,7,8,9,10/s"};
+    struct redis_address address;
+    struct redis_address own;
+    struct baton_error error;
+    char name[64];
+    (void)state;
+
+    assert_int_equal(redis_address_parse(&address,
+                                         "redis+sentinel://me:geheim@a,b:7,[::1]:8/my%20s/3"
+                                         "?sentinel-user=u&sentinel-password=p%2Fq",
+                                         NULL),
+                     BATON_OK);
+    assert_string_equal(address.host, "");
+    assert_int_equal(address.sentinel_count, 3);
+    assert_string_equal(address.sentinels[0].host, "a");
+    assert_int_equal(address.sentinels[0].port, 26379);
+    assert_string_equal(address.sentinels[1].host, "b");
+    assert_int_equal(address.sentinels[1].port, 7);
+    assert_string_equal(address.sentinels[2].host, "::1");
+    assert_string_equal(address.service, "my s");
+    assert_int_equal(address.database, 3);
+    assert_string_equal(address.user, "me");
+    assert_string_equal(address.password, "geheim");
+    redis_address_name(&address, name, sizeof(name));
+    assert_string_equal(name, "service \"my s\"");
+    redis_address_of_sentinel(&address, &own);
+    assert_string_equal(own.host, "a");
+    assert_string_equal(own.user, "u");
+    assert_string_equal(own.password, "p/q");
+    assert_int_equal(own.database, 0);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_int_not_equal(redis_address_parse(&address, wrong[i], &error), BATON_OK);
+        assert_non_null(strstr(error.message, "Redis URL"));
+    }
+}
+
+static void a_switch_of_masters_is_taken_apart(void **state)
+{
+    static const char *const wrong[] = {
+        "",       "ours a 1 b",    "ours a 1 b 2 c",   "theirs a 1 b 2", "ours a 1 b 0",
+        "ours a", "ours a 1 b 2x", "ours a 1 b 65536", "ours a 1  2",    "ours a 1 b "};
+    static const char right[] = "ours 10.0.0.1 6379 10.0.0.2 6380";
+    char host[REDIS_HOST_MAX];
+    int port;
+    (void)state;
+
+    assert_true(sentinel_parse_switch("ours", right, sizeof(right) - 1, host, &port));
+    assert_string_equal(host, "10.0.0.2");
+    assert_int_equal(port, 6380);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_false(sentinel_parse_switch("ours", wrong[i], strlen(wrong[i]), host, &port));
+    }
 }
 
 static void tls_is_asked_for_by_the_scheme_alone(void **state)
@@ -136,6 +195,7 @@ static void faults_are_named_with_what_to_do(void **state)
          BATON_EUNAVAILABLE},
         {"NOAUTH Authentication required.", REDIS_NOAUTH, BATON_EAUTH},
         {"NOPERM this user has no permissions", REDIS_NOPERM, BATON_EAUTH},
+        {"ERR The user executing the script can't run this", REDIS_NOPERM, BATON_EAUTH},
         {"OOM command not allowed", REDIS_OOM, BATON_EFULL},
         {"WRONGTYPE Operation against a key", REDIS_WRONGTYPE, BATON_EPROTO},
         {"LOADING Redis is loading", REDIS_LOADING, BATON_EUNAVAILABLE},
@@ -161,6 +221,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_is_taken_apart),
         cmocka_unit_test(a_socket_is_taken_apart),
+        cmocka_unit_test(a_service_is_taken_apart),
+        cmocka_unit_test(a_switch_of_masters_is_taken_apart),
         cmocka_unit_test(tls_is_asked_for_by_the_scheme_alone),
         cmocka_unit_test(a_wrong_address_is_refused_without_its_password),
         cmocka_unit_test(info_tells_who_the_server_is),
