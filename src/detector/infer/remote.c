@@ -25,7 +25,7 @@ struct remote_engine {
     float *outputs; /* WIRE_OUTPUT_BYTES, written by the child */
     int socket;
     pid_t pid; /* 0: gone */
-    int open_ms, run_ms;
+    int open_ms, run_ms, cancel_fd;
     bool is_used[WIRE_SESSIONS_MAX];
 };
 
@@ -142,18 +142,22 @@ static int lost(struct remote_engine *engine, const char *why, struct baton_erro
 static int receive(struct remote_engine *engine, int timeout_ms, struct baton_error *reterr)
 {
     instant end = instant_add(clock_now(), SPAN_MS(timeout_ms));
-    struct pollfd poll_fd = {.fd = engine->socket, .events = POLLIN};
+    struct pollfd fds[2] = {{.fd = engine->socket, .events = POLLIN},
+                            {.fd = engine->cancel_fd, .events = POLLIN}};
     ssize_t bytes;
     int ready;
 
     do {
         int64_t left_ms = instant_since(end, clock_now()).ns / 1000000;
-        ready = poll(&poll_fd, 1, left_ms > 0 ? (int)left_ms : 0);
+        ready = poll(fds, engine->cancel_fd > 0 ? 2 : 1, left_ms > 0 ? (int)left_ms : 0);
     } while (ready < 0 && errno == EINTR);
     if (ready == 0) {
         char why[64];
         (void)snprintf(why, sizeof(why), "gave no answer for %d ms and was ended", timeout_ms);
         return lost(engine, why, reterr);
+    }
+    if (fds[1].revents) {
+        return lost(engine, "was not wanted any more", reterr);
     }
     bytes = recv(engine->socket, &engine->answer, sizeof(engine->answer), MSG_TRUNC);
     if (bytes <= 0) {
@@ -402,6 +406,7 @@ int remote_load(struct engine **ret, const struct remote_options *options,
     }
     engine->base.calls = &remote_engine_calls;
     engine->socket = -1;
+    engine->cancel_fd = options->cancel_fd;
     engine->open_ms = options->open_ms ? options->open_ms : REMOTE_OPEN_MS;
     engine->run_ms = options->run_ms ? options->run_ms : REMOTE_RUN_MS;
     code = start(engine, options, program, reterr);

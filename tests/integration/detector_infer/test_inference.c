@@ -1,0 +1,405 @@
+#include "cmocka_all.h"
+
+#include "detector/infer/inference.h"
+#include "integration/camera/viewer.h"
+#include "integration/detector_infer/stand.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLIP_FRAMES = 45, CLIP_WIDTH = 320, CLIP_HEIGHT = 240, ALWAYS = (1 << STAGE_COUNT) - 1 };
+
+/* ---- A pipeline of one detector ------------------------------------------------------------- */
+
+static char *text(const char *from)
+{
+    char *ret = strdup(from);
+
+    assert_non_null(ret);
+    return ret;
+}
+
+static struct pipeline make_pipeline(const char *file)
+{
+    static const char *const names[COLOURS] = {"red", "green", "blue"};
+    struct pipeline pipeline = {
+        .models = calloc(1, sizeof(struct pipeline_model)),
+        .model_count = 1,
+        .stages = calloc(1, sizeof(struct pipeline_stage)),
+        .stage_count = 1,
+        .track = {.is_on = true, .iou = 0.2F, .max_age_ms = 2000, .report = REPORT_ONCE}};
+    struct pipeline_model *model = pipeline.models;
+    struct pipeline_stage *stage = pipeline.stages;
+
+    assert_true(model && stage);
+    *model = (struct pipeline_model){.name = text("rectangles"),
+                                     .file = text(file),
+                                     .input = {.width = RECTANGLES_WIDTH,
+                                               .height = RECTANGLES_HEIGHT,
+                                               .scale = 1.0F / 255,
+                                               .std = {1, 1, 1}},
+                                     .decoder = DECODER_YOLOV8,
+                                     .classes = calloc(COLOURS, sizeof(char *)),
+                                     .class_count = COLOURS,
+                                     .blank = -1,
+                                     .confidence = 0.5F,
+                                     .nms = 0.4F};
+    assert_non_null(model->classes);
+    for (int i = 0; i < COLOURS; i++) {
+        model->classes[i] = text(names[i]);
+    }
+    *stage = (struct pipeline_stage){.name = text("objects"),
+                                     .from = PIPELINE_FROM_FRAME,
+                                     .when = ALWAYS,
+                                     .fields = calloc(1, sizeof(struct pipeline_field)),
+                                     .field_count = 1};
+    assert_non_null(stage->fields);
+    stage->fields[0] = (struct pipeline_field){.name = text("colour"), .value = VALUE_CLASS};
+    return pipeline;
+}
+
+/* ---- A camera before it --------------------------------------------------------------------- */
+
+struct show {
+    struct gallery gallery;
+    struct inference *inference;
+    struct inference_feed *feed;
+    struct camera *camera;
+    bool is_opened, is_failed, has_closed, has_ended;
+    struct baton_error error;
+    unsigned results, wanted, found, drawn, boxes, reports;
+    uint64_t number;
+    uint64_t wanted_dropped;
+};
+
+/* Where tests/detector/clips.sh draws at that time. */
+static void ground_truth(double t, struct box ret[COLOURS])
+{
+    ret[RED] = (struct box){(float)(10 + t * 60), 20, 60, 40, 1, RED};
+    ret[GREEN] = (struct box){140, (float)(80 + t * 30), 40, 50, 1, GREEN};
+    ret[BLUE] = (struct box){(float)(280 - t * 70), 190, 30, 30, 1, BLUE};
+}
+
+static void on_seen(void *userdata, const struct inference_result *result)
+{
+    struct show *show = userdata;
+    struct box truth[COLOURS];
+
+    assert_true(result->frame->number > show->number);
+    show->number = result->frame->number;
+    show->results++;
+    ground_truth((double)result->frame->pts_us / 1e6, truth);
+    show->drawn += COLOURS;
+    show->boxes += (unsigned)result->count;
+    for (int i = 0; i < result->count; i++) {
+        const struct sighting *sighting = &result->sightings[i];
+        const struct box *box = sighting->box;
+        show->reports += sighting->attributes != NULL;
+        show->found += box_overlap(box, &truth[box->label]) > 0.6F;
+    }
+}
+
+static void on_opened(void *userdata, const char *engine, const struct baton_error *error)
+{
+    struct show *show = userdata;
+
+    assert_true((engine == NULL) == (error != NULL));
+    show->is_opened = true;
+    if (error) {
+        show->error = *error;
+    }
+}
+
+static void on_failed(void *userdata, const struct baton_error *error)
+{
+    struct show *show = userdata;
+
+    show->is_failed = true;
+    show->error = *error;
+}
+
+static void on_closed(void *userdata)
+{
+    ((struct show *)userdata)->has_closed = true;
+}
+
+static void on_frame(void *userdata, const struct camera_frame *frame)
+{
+    const int rect[4] = {0, 0, frame->picture.width, frame->picture.height};
+
+    inference_feed_frame(((struct show *)userdata)->feed, frame, rect, STAGE_NONE);
+}
+
+static void on_ended(void *userdata)
+{
+    ((struct show *)userdata)->has_ended = true;
+}
+
+static bool is_opened(const void *userdata)
+{
+    return ((const struct show *)userdata)->is_opened;
+}
+
+static bool is_failed(const void *userdata)
+{
+    return ((const struct show *)userdata)->is_failed;
+}
+
+static bool has_closed(const void *userdata)
+{
+    return ((const struct show *)userdata)->has_closed;
+}
+
+static bool has_results(const void *userdata)
+{
+    const struct show *show = userdata;
+
+    return show->results >= show->wanted;
+}
+
+static bool has_dropped(const void *userdata)
+{
+    const struct show *show = userdata;
+    struct inference_stats stats;
+
+    inference_stats(show->inference, &stats);
+    return stats.dropped >= show->wanted_dropped;
+}
+
+static void open_inference(struct show *show, const char *file)
+{
+    struct pipeline pipeline = make_pipeline(file);
+    struct inference_config config = {.loop = &show->gallery.loop,
+                                      .folder = MODELS,
+                                      .hooks = {on_opened, on_failed, on_closed, show}};
+    struct baton_error error = {0};
+
+    if (inference_open(&show->inference, &pipeline, &config, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    assert_null(pipeline.models);
+    show->feed = inference_feed_new(show->inference, on_seen, show);
+    assert_non_null(show->feed);
+}
+
+static void open_camera(struct show *show, const struct camera_options *options)
+{
+    const struct camera_callbacks callbacks = {
+        .frame = on_frame, .ended = on_ended, .userdata = show};
+    struct baton_error error = {0};
+
+    if (camera_open(&show->camera, show->gallery.pool, clip("rects.mp4"), options, &callbacks,
+                    &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+}
+
+static struct show *show_new(const struct camera_options *options)
+{
+    struct show *show = calloc(1, sizeof(*show));
+
+    assert_non_null(show);
+    gallery_init(&show->gallery);
+    open_inference(show, "rectangles.onnx");
+    gallery_run_until(&show->gallery, is_opened, show);
+    if (show->error.code) {
+        fail_msg("%s", show->error.message);
+    }
+    open_camera(show, options);
+    return show;
+}
+
+static void show_free(struct show *show)
+{
+    camera_close(show->camera);
+    inference_close(show->inference);
+    gallery_run_until(&show->gallery, has_closed, show);
+    gallery_fini(&show->gallery);
+    free(show);
+}
+
+static void run_results(struct show *show, unsigned more)
+{
+    show->wanted = show->results + more;
+    gallery_run_until(&show->gallery, has_results, show);
+}
+
+static int child_of(const struct show *show)
+{
+    struct inference_stats stats;
+
+    inference_stats(show->inference, &stats);
+    return stats.pid;
+}
+
+/* ---- The tests ------------------------------------------------------------------------------ */
+
+static void every_frame_of_a_clip_shows_what_is_drawn_in_it(void **state)
+{
+    struct show *show = show_new(&(struct camera_options){.is_lossless = true});
+    struct inference_stats stats;
+
+    (void)state;
+    run_results(show, CLIP_FRAMES);
+    inference_stats(show->inference, &stats);
+    print_message("%s: %u of %u found in %u boxes, %.2f ms a frame\n", stats.engine, show->found,
+                  show->drawn, show->boxes, (double)stats.busy.ns / 1e6 / CLIP_FRAMES);
+    assert_int_equal(show->found, CLIP_FRAMES * COLOURS);
+    assert_int_equal(show->boxes, CLIP_FRAMES * COLOURS);
+    assert_int_equal(show->reports, COLOURS);
+    assert_int_equal(stats.frames, CLIP_FRAMES);
+    assert_int_equal(stats.runs, CLIP_FRAMES);
+    assert_int_equal(stats.dropped, 0);
+    show_free(show);
+}
+
+static void a_slow_model_drops_frames_and_goes_on_with_the_newest(void **state)
+{
+    struct show *show = show_new(&(struct camera_options){.is_paced = true});
+    uint64_t before;
+    int pid = child_of(show);
+
+    (void)state;
+    run_results(show, 1);
+    before = show->number;
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    show->wanted_dropped = 8;
+    gallery_run_until(&show->gallery, has_dropped, show);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    run_results(show, 2); /* the one that was under way, and the newest */
+    assert_true(show->number >= before + 9);
+    show_free(show);
+}
+
+static void a_lost_child_is_told_and_replaced(void **state)
+{
+    struct show *show = show_new(&(struct camera_options){.is_paced = true});
+    struct inference_stats stats;
+
+    (void)state;
+    run_results(show, 1);
+    assert_int_equal(kill(child_of(show), SIGKILL), 0);
+    gallery_run_until(&show->gallery, is_failed, show);
+    assert_int_equal(show->error.code, BATON_ECLOSED);
+    run_results(show, 3);
+    inference_stats(show->inference, &stats);
+    assert_int_equal(stats.restarts, 1);
+    assert_int_equal(stats.failures, 1);
+    show_free(show);
+}
+
+static void a_model_that_cannot_be_run_is_told_once(void **state)
+{
+    struct show *show = calloc(1, sizeof(*show));
+
+    (void)state;
+    assert_non_null(show);
+    gallery_init(&show->gallery);
+    open_inference(show, "colours.onnx");
+    gallery_run_until(&show->gallery, is_opened, show);
+    assert_int_equal(show->error.code, BATON_EINVAL);
+    assert_non_null(strstr(show->error.message, "model 'rectangles' (colours.onnx)"));
+    show_free(show);
+}
+
+static void closing_does_not_wait_for_a_model_that_hangs(void **state)
+{
+    struct show *show = show_new(&(struct camera_options){.is_paced = true});
+
+    (void)state;
+    run_results(show, 1);
+    assert_int_equal(kill(child_of(show), SIGSTOP), 0);
+    show->wanted_dropped = 1; /* so one is under way */
+    gallery_run_until(&show->gallery, has_dropped, show);
+    show_free(show); /* within the gallery's patience, which is less than a run may take */
+}
+
+static void closing_at_once_leaves_nothing_behind(void **state)
+{
+    struct show *show = calloc(1, sizeof(*show));
+
+    (void)state;
+    assert_non_null(show);
+    gallery_init(&show->gallery);
+    open_inference(show, "rectangles.onnx");
+    open_camera(show, &(struct camera_options){.is_paced = true});
+    show_free(show);
+}
+
+struct pair {
+    struct show *first;
+    unsigned results;
+};
+
+static void on_second_seen(void *userdata, const struct inference_result *result)
+{
+    struct pair *pair = userdata;
+
+    assert_int_equal(result->count, 1); /* only the red one is in its cut */
+    assert_int_equal(result->sightings[0].box->label, RED);
+    pair->results++;
+}
+
+static struct inference_feed *second;
+
+static void on_frame_for_both(void *userdata, const struct camera_frame *frame)
+{
+    const int top[4] = {0, 0, CLIP_WIDTH, 70};
+
+    on_frame(userdata, frame);
+    inference_feed_frame(second, frame, top, STAGE_NONE);
+}
+
+static bool both_have_results(const void *userdata)
+{
+    const struct pair *pair = userdata;
+
+    return pair->results >= 10 && pair->first->results >= 10;
+}
+
+static void several_subscriptions_share_the_models(void **state)
+{
+    const struct camera_callbacks callbacks = {.frame = on_frame_for_both, .userdata = NULL};
+    struct camera_callbacks both = callbacks;
+    struct show *show = calloc(1, sizeof(*show));
+    struct pair pair = {.first = show};
+    struct inference_stats stats;
+    uint64_t frames, dropped;
+
+    (void)state;
+    assert_non_null(show);
+    gallery_init(&show->gallery);
+    open_inference(show, "rectangles.onnx");
+    second = inference_feed_new(show->inference, on_second_seen, &pair);
+    assert_non_null(second);
+    gallery_run_until(&show->gallery, is_opened, show);
+    both.userdata = show;
+    assert_int_equal(camera_open(&show->camera, show->gallery.pool, clip("rects.mp4"),
+                                 &(struct camera_options){.is_paced = true}, &both, NULL),
+                     0);
+    gallery_run_until(&show->gallery, both_have_results, &pair);
+    inference_stats(show->inference, &stats);
+    assert_int_equal(stats.feeds, 2);
+    inference_feed_stats(second, &frames, &dropped);
+    assert_true(frames >= 10);
+    camera_close(show->camera);
+    show->camera = NULL;
+    inference_feed_free(second);
+    show_free(show);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_frame_of_a_clip_shows_what_is_drawn_in_it),
+        cmocka_unit_test(a_slow_model_drops_frames_and_goes_on_with_the_newest),
+        cmocka_unit_test(a_lost_child_is_told_and_replaced),
+        cmocka_unit_test(a_model_that_cannot_be_run_is_told_once),
+        cmocka_unit_test(closing_does_not_wait_for_a_model_that_hangs),
+        cmocka_unit_test(closing_at_once_leaves_nothing_behind),
+        cmocka_unit_test(several_subscriptions_share_the_models),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
