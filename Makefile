@@ -34,9 +34,11 @@ check: deps ## everything that must hold before a change lands, in under ten min
 bench: build ## every figure of the README, measured here and now
 	@scripts/bench
 
-sim: build ## plays a million seeds in the simulator, then every planted bug
+sim: build ## plays a million seeds of each core in the simulator, then every planted bug
 	@build/bin/baton-sim --seeds $(SEEDS) --jobs $(JOBS)
 	@build/bin/baton-sim --mutants
+	@build/bin/baton-sim --lease --seeds $(SEEDS) --jobs $(JOBS)
+	@build/bin/baton-sim --lease --mutants
 
 fuzz: deps ## runs each fuzz target for SECONDS_EACH seconds
 	@scripts/fuzz $(SECONDS_EACH)

@@ -209,7 +209,7 @@ static void commit(struct world *world, struct node *node, raft_index index, raf
                                    sizeof(*checks->committed));
     checks->committed[checks->committed_count++] =
         (struct committed){.term = term, .chain = chain, .committed_in = node->status.term};
-    world->result.committed++;
+    world->result.counts[COUNT_COMMITTED]++;
 }
 
 static bool is_stored_at(const struct world *world, raft_id id, raft_index index, uint64_t chain)
@@ -297,7 +297,7 @@ static void check_winner(struct world *world, struct node *node, raft_term term)
 static void check_acquired(struct world *world, struct node *node, raft_term epoch)
 {
     trace_say(world, node->id, "leads with epoch %llu", (unsigned long long)epoch);
-    world->result.acquired++;
+    world->result.counts[COUNT_ACQUIRED]++;
     if (epoch <= world->checks.highest_epoch) {
         violated(world, "epoch-order", "node %llu leads with epoch %llu after epoch %llu",
                  (unsigned long long)node->id, (unsigned long long)epoch,
@@ -355,7 +355,7 @@ static void check_events(struct world *world, struct node *node, const struct ra
             trace_say(world, node->id, "accepts proof %s of n%llu/%llu",
                       raft_proof_name(event->proof_kind), (unsigned long long)event->node,
                       (unsigned long long)event->incarnation);
-            world->result.proofs++;
+            world->result.counts[COUNT_PROOFS]++;
         } else if (event->type == RAFT_EV_MEMBERSHIP && trace_wants(world)) {
             say_members(world, node);
         }

@@ -1,5 +1,7 @@
 /* baton-sim: the command line. */
+#include "sim/lease/contest.h"
 #include "sim/run.h"
+#include "sim/world.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -8,18 +10,20 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: baton-sim --seed S [--nodes N] [--events M] [--trace]\n"
-    "       baton-sim --seeds FROM..TO [--jobs N] [--json]\n"
-    "       baton-sim --mutants [--max-seeds N] [--json]\n"
+    "usage: baton-sim [--lease] --seed S [--nodes N] [--events M] [--trace]\n"
+    "       baton-sim [--lease] --seeds FROM..TO [--jobs N] [--json]\n"
+    "       baton-sim [--lease] --mutants [--max-seeds N] [--json]\n"
     "\n"
     "Plays the Raft core of Baton in a world of its own: virtual time, drifting clocks, lost and\n"
     "late messages, crashing processes, failing disks. The same seed plays the same run.\n"
     "\n"
+    "  --lease           play the lease core in place of it: contenders for a lock in a model of\n"
+    "                    Redis, which restarts, forgets and fails over\n"
     "  --seed S          play one seed; a violation is shown with the end of its trace\n"
     "  --nodes N         members at the start, 1 to 9 (drawn from the seed)\n"
     "  --events M        events of the phase with faults (drawn from the seed)\n"
     "  --trace           print everything that happens\n"
-    "  --seeds FROM..TO  play a range; the first violation ends it\n"
+    "  --seeds FROM..TO  play a range (or N: 1..N); the first violation ends it\n"
     "  --jobs N          processes that play (as many as there are processors)\n"
     "  --break-drift     let clocks drift beyond the declared bound: must find two leaders\n"
     "  --mutants         play every planted bug until it is caught\n"
@@ -33,7 +37,8 @@ static const char help[] =
     "planted bug survived; 2 wrong usage; 3 out of memory or processes.\n";
 
 enum {
-    OPT_SEED = 1,
+    OPT_LEASE = 1,
+    OPT_SEED,
     OPT_SEEDS,
     OPT_NODES,
     OPT_EVENTS,
@@ -48,6 +53,7 @@ enum {
 };
 
 static const struct option long_options[] = {
+    {"lease", no_argument, NULL, OPT_LEASE},
     {"seed", required_argument, NULL, OPT_SEED},
     {"seeds", required_argument, NULL, OPT_SEEDS},
     {"nodes", required_argument, NULL, OPT_NODES},
@@ -88,7 +94,12 @@ static void range(struct run *run, const char *text)
     char first[32];
     const char *dots = strstr(text, "..");
 
-    if (!dots || (size_t)(dots - text) >= sizeof(first)) {
+    if (!dots) { /* that many */
+        run->from = 1;
+        run->to = number("seeds", text, 1, UINT64_MAX - 1);
+        return;
+    }
+    if ((size_t)(dots - text) >= sizeof(first)) {
         refuse("seeds", text, "FROM..TO, as 1..1000");
         return;
     }
@@ -97,17 +108,11 @@ static void range(struct run *run, const char *text)
     run->to = number("seeds", dots + 2, run->from, UINT64_MAX - 1);
 }
 
-static void choose_mutant(const char *name)
+static void choose_mutant(const struct game *game, const char *name)
 {
-    static const char *const names[] = {"NONE",
-#define MUTANT_NAME(mutant, text) #mutant,
-                                        RAFT_MUTANTS(MUTANT_NAME)
-#undef MUTANT_NAME
-    };
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(names[i], name) == 0) {
-            raft_mutant = (enum raft_mutant)i;
+    for (size_t i = 0; i < game->mutant_count; i++) {
+        if (strcmp(game->mutants[i].name, name) == 0) {
+            game->set_mutant(game->mutants[i].number);
             return;
         }
     }
@@ -116,12 +121,17 @@ static void choose_mutant(const char *name)
 
 int main(int argc, char **argv)
 {
-    struct run run = {.jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN), .mutant_seeds = 20000};
+    struct run run = {
+        .game = &raft_game, .jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN), .mutant_seeds = 20000};
+    const char *mutant = NULL;
     int (*command)(const struct run *) = NULL;
     int option;
 
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
         switch (option) {
+        case OPT_LEASE:
+            run.game = &lease_game;
+            break;
         case OPT_SEED:
             run.options.seed = number("seed", optarg, 0, UINT64_MAX - 1);
             command = run_seed;
@@ -152,7 +162,7 @@ int main(int argc, char **argv)
             run.is_json = true;
             break;
         case OPT_MUTANT:
-            choose_mutant(optarg);
+            mutant = optarg;
             break;
         case OPT_BREAK_DRIFT:
             run.options.breaks_drift = true;
@@ -169,6 +179,14 @@ int main(int argc, char **argv)
         (void)fputs("baton-sim: one of --seed, --seeds and --mutants is needed; see --help\n",
                     stderr);
         return EXIT_USAGE;
+    }
+    if (run.options.nodes > run.game->nodes_max) {
+        (void)fprintf(stderr, "baton-sim: --nodes %zu: %zu at most\n", run.options.nodes,
+                      run.game->nodes_max);
+        return EXIT_USAGE;
+    }
+    if (mutant) {
+        choose_mutant(run.game, mutant);
     }
     return command(&run);
 }

@@ -108,7 +108,7 @@ void node_start(struct world *world, struct node *node)
 void node_crash(struct world *world, struct node *node)
 {
     trace_say(world, node->id, "crashes");
-    world->result.crashes++;
+    world->result.counts[COUNT_CRASHES]++;
     disk_crash(world, node);
     raft_free(node->raft);
     node->raft = NULL;

@@ -3,6 +3,8 @@
  */
 #include "sim/run.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,7 +18,7 @@
 enum { JOBS_MAX = 256, FOUND_NOTHING = 0 };
 
 struct share { /* between the processes of a run */
-    _Atomic uint64_t played, events, acquired, committed, proofs, crashes;
+    _Atomic uint64_t played, events, counts[SIM_COUNTS_MAX];
     _Atomic uint64_t found; /* lowest seed that fails, plus 1; 0: none */
 };
 
@@ -25,9 +27,9 @@ static double seconds(void)
     return (double)clock_now().ns / 1e9;
 }
 
-static struct world *new_world(void)
+static void *new_world(const struct run *run)
 {
-    struct world *world = world_new();
+    void *world = run->game->new_world();
     if (!world) {
         (void)fputs("baton-sim: out of memory\n", stderr);
         exit(EXIT_TROUBLE);
@@ -35,20 +37,33 @@ static struct world *new_world(void)
     return world;
 }
 
-static void json_result(const struct run *run, const struct result *result, uint64_t seed)
+/* `,"leaderships":12,…`, or `, 12 leaderships, …` */
+static void say_counts(const struct run *run, const uint64_t counts[SIM_COUNTS_MAX])
 {
-    (void)printf("{\"seed\":%llu,\"outcome\":\"%s\",\"check\":\"%s\",\"events\":%llu,"
-                 "\"leaderships\":%llu,\"committed\":%llu,\"trace_hash\":\"%016llx\"}\n",
-                 (unsigned long long)seed, result->outcome == OUTCOME_HELD ? "held" : "violated",
-                 result->check, (unsigned long long)result->events,
-                 (unsigned long long)result->acquired, (unsigned long long)result->committed,
-                 (unsigned long long)result->hash);
-    (void)run;
+    for (size_t i = 0; i < SIM_COUNTS_MAX; i++) {
+        if (run->is_json) {
+            (void)printf(",\"%s\":%llu", run->game->count_names[i].key,
+                         (unsigned long long)counts[i]);
+        } else {
+            (void)printf(", %llu %s", (unsigned long long)counts[i],
+                         run->game->count_names[i].noun);
+        }
+    }
 }
 
-static void say_replay(const struct options *options)
+static void json_result(const struct run *run, const struct result *result, uint64_t seed)
 {
-    (void)printf("replay: baton-sim --seed %llu", (unsigned long long)options->seed);
+    (void)printf("{\"seed\":%llu,\"outcome\":\"%s\",\"check\":\"%s\",\"events\":%llu",
+                 (unsigned long long)seed, result->outcome == OUTCOME_HELD ? "held" : "violated",
+                 result->check, (unsigned long long)result->events);
+    say_counts(run, result->counts);
+    (void)printf(",\"trace_hash\":\"%016llx\"}\n", (unsigned long long)result->hash);
+}
+
+static void say_replay(const struct run *run, const struct options *options)
+{
+    (void)printf("replay: baton-sim%s --seed %llu", run->game->flag,
+                 (unsigned long long)options->seed);
     if (options->nodes > 0) {
         (void)printf(" --nodes %zu", options->nodes);
     }
@@ -60,31 +75,30 @@ static void say_replay(const struct options *options)
 
 int run_seed(const struct run *run)
 {
-    struct world *world = new_world();
+    void *world = new_world(run);
     struct options options = run->options;
     struct result result;
 
     options.keeps_trace = true;
-    world_run(world, &options, &result);
+    run->game->play(world, &options, &result);
     if (run->is_json) {
         json_result(run, &result, options.seed);
     } else if (result.outcome == OUTCOME_VIOLATED) {
         (void)printf("seed %llu (%s): VIOLATED %s: %s\n", (unsigned long long)options.seed,
-                     world->profile.name, result.check, result.detail);
+                     run->game->theme(world), result.check, result.detail);
         if (!options.prints_trace) {
             (void)puts("  the end of its trace:");
-            trace_print_tail(world);
+            run->game->print_tail(world);
         }
-        say_replay(&options);
+        say_replay(run, &options);
     } else {
-        (void)printf("seed %llu (%s): held; %llu events, %llu leaderships, %llu entries committed, "
-                     "%.3f s of virtual time, trace %016llx\n",
-                     (unsigned long long)options.seed, world->profile.name,
-                     (unsigned long long)result.events, (unsigned long long)result.acquired,
-                     (unsigned long long)result.committed, (double)result.virtual_ns / 1e9,
+        (void)printf("seed %llu (%s): held; %llu events", (unsigned long long)options.seed,
+                     run->game->theme(world), (unsigned long long)result.events);
+        say_counts(run, result.counts);
+        (void)printf(", %.3f s of virtual time, trace %016llx\n", (double)result.virtual_ns / 1e9,
                      (unsigned long long)result.hash);
     }
-    world_free(world);
+    run->game->free_world(world);
     return result.outcome == OUTCOME_HELD ? EXIT_HELD : EXIT_FOUND;
 }
 
@@ -94,10 +108,9 @@ static void note(struct share *share, const struct result *result, uint64_t seed
 {
     atomic_fetch_add(&share->played, 1);
     atomic_fetch_add(&share->events, result->events);
-    atomic_fetch_add(&share->acquired, result->acquired);
-    atomic_fetch_add(&share->committed, result->committed);
-    atomic_fetch_add(&share->proofs, result->proofs);
-    atomic_fetch_add(&share->crashes, result->crashes);
+    for (size_t i = 0; i < SIM_COUNTS_MAX; i++) {
+        atomic_fetch_add(&share->counts[i], result->counts[i]);
+    }
     if (result->outcome == OUTCOME_VIOLATED) {
         uint64_t none = FOUND_NOTHING;
         atomic_compare_exchange_strong(&share->found, &none, seed + 1);
@@ -106,17 +119,17 @@ static void note(struct share *share, const struct result *result, uint64_t seed
 
 static void work(const struct run *run, struct share *share, unsigned job)
 {
-    struct world *world = new_world();
+    void *world = new_world(run);
 
     for (uint64_t seed = run->from + job; seed <= run->to && !atomic_load(&share->found);
          seed += run->jobs) {
         struct options options = run->options;
         struct result result;
         options.seed = seed;
-        world_run(world, &options, &result);
+        run->game->play(world, &options, &result);
         note(share, &result, seed);
     }
-    world_free(world);
+    run->game->free_world(world);
 }
 
 static void show_progress(const struct share *share, uint64_t all, double since, bool is_terminal)
@@ -193,23 +206,26 @@ static bool play_all(const struct run *run, struct share *share)
 
 static void say_range(const struct run *run, const struct share *share, double took)
 {
-    const char *format =
-        run->is_json ? "{\"from\":%llu,\"to\":%llu,\"seeds\":%llu,\"violations\":%d,"
-                       "\"seconds\":%.1f,\"events\":%llu,\"leaderships\":%llu,\"committed\":%llu,"
-                       "\"proofs\":%llu,\"crashes\":%llu}\n"
-                     : "seeds %llu..%llu: %llu played, %d violations, %.1f s; %llu events, "
-                       "%llu leaderships, %llu entries committed, %llu proofs, %llu crashes\n";
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    (void)printf(format, (unsigned long long)run->from, (unsigned long long)run->to,
-                 (unsigned long long)atomic_load(&share->played),
-                 atomic_load(&share->found) ? 1 : 0, took,
-                 (unsigned long long)atomic_load(&share->events),
-                 (unsigned long long)atomic_load(&share->acquired),
-                 (unsigned long long)atomic_load(&share->committed),
-                 (unsigned long long)atomic_load(&share->proofs),
-                 (unsigned long long)atomic_load(&share->crashes));
-#pragma GCC diagnostic pop
+    uint64_t counts[SIM_COUNTS_MAX];
+    unsigned long long from = run->from;
+    unsigned long long to = run->to;
+    unsigned long long played = atomic_load(&share->played);
+    unsigned long long events = atomic_load(&share->events);
+    int violations = atomic_load(&share->found) ? 1 : 0;
+
+    for (size_t i = 0; i < SIM_COUNTS_MAX; i++) {
+        counts[i] = atomic_load(&share->counts[i]);
+    }
+    if (run->is_json) {
+        (void)printf("{\"from\":%llu,\"to\":%llu,\"seeds\":%llu,\"violations\":%d,"
+                     "\"seconds\":%.1f,\"events\":%llu",
+                     from, to, played, violations, took, events);
+    } else {
+        (void)printf("seeds %llu..%llu: %llu played, %d violations, %.1f s; %llu events", from, to,
+                     played, violations, took, events);
+    }
+    say_counts(run, counts);
+    (void)puts(run->is_json ? "}" : "");
 }
 
 int run_range(const struct run *run)
@@ -241,22 +257,12 @@ int run_range(const struct run *run)
 
 /* ---- planted bugs ---------------------------------------------------------------------------- */
 
-static const struct {
-    enum raft_mutant mutant;
-    const char *name;
-    const char *text;
-} mutants[] = {
-#define MUTANT_ROW(mutant, text) {RAFT_MUTANT_##mutant, #mutant, text},
-    RAFT_MUTANTS(MUTANT_ROW)
-#undef MUTANT_ROW
-};
-
-static uint64_t seeds_until_caught(const struct run *run, struct world *world, struct result *ret)
+static uint64_t seeds_until_caught(const struct run *run, void *world, struct result *ret)
 {
     for (uint64_t tried = 1; tried <= run->mutant_seeds; tried++) {
         struct options options = run->options;
         options.seed = tried;
-        world_run(world, &options, ret);
+        run->game->play(world, &options, ret);
         if (ret->outcome == OUTCOME_VIOLATED) {
             return tried;
         }
@@ -264,26 +270,26 @@ static uint64_t seeds_until_caught(const struct run *run, struct world *world, s
     return 0;
 }
 
-static void say_mutant(const struct run *run, size_t i, uint64_t tried, const struct result *result)
+static void say_mutant(const struct run *run, const struct game_mutant *mutant, uint64_t tried,
+                       const struct result *result)
 {
     const char *check = tried ? result->check : "SURVIVED";
 
     if (run->is_json) {
         (void)printf("{\"mutant\":\"%s\",\"caught\":%s,\"seeds\":%llu,\"check\":\"%s\"}\n",
-                     mutants[i].name, tried ? "true" : "false",
+                     mutant->name, tried ? "true" : "false",
                      (unsigned long long)(tried ? tried : run->mutant_seeds), check);
     } else {
-        (void)printf("%-28s %6llu  %-18s %s\n", mutants[i].name,
-                     (unsigned long long)(tried ? tried : run->mutant_seeds), check,
-                     mutants[i].text);
+        (void)printf("%-28s %6llu  %-18s %s\n", mutant->name,
+                     (unsigned long long)(tried ? tried : run->mutant_seeds), check, mutant->text);
     }
     (void)fflush(stdout);
 }
 
 int run_mutants(const struct run *run)
 {
-    size_t count = sizeof(mutants) / sizeof(mutants[0]);
-    struct world *world = new_world();
+    size_t count = run->game->mutant_count;
+    void *world = new_world(run);
     size_t caught = 0;
 
     if (!run->is_json) {
@@ -292,13 +298,13 @@ int run_mutants(const struct run *run)
     for (size_t i = 0; i < count; i++) {
         struct result result = {0};
         uint64_t tried;
-        raft_mutant = mutants[i].mutant;
+        run->game->set_mutant(run->game->mutants[i].number);
         tried = seeds_until_caught(run, world, &result);
         caught += tried > 0;
-        say_mutant(run, i, tried, &result);
+        say_mutant(run, &run->game->mutants[i], tried, &result);
     }
-    raft_mutant = RAFT_MUTANT_NONE;
-    world_free(world);
+    run->game->set_mutant(SIM_NO_MUTANT);
+    run->game->free_world(world);
     if (run->is_json) {
         (void)printf("{\"caught\":%zu,\"of\":%zu}\n", caught, count);
     } else {

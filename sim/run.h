@@ -2,9 +2,10 @@
 #ifndef SIM_RUN_H
 #define SIM_RUN_H
 
-#include "sim/world.h"
+#include "sim/game.h"
 
 struct run {
+    const struct game *game;
     uint64_t from, to; /* seeds, both included */
     unsigned jobs;
     bool is_json;

@@ -197,3 +197,58 @@ void world_run(struct world *world, const struct options *options, struct result
     world->result.virtual_ns = world->now;
     *ret = world->result;
 }
+
+/* ---- As a game ------------------------------------------------------------------------------- */
+
+static void *game_new(void)
+{
+    return world_new();
+}
+
+static void game_free(void *world)
+{
+    world_free(world);
+}
+
+static void game_play(void *world, const struct options *options, struct result *ret)
+{
+    world_run(world, options, ret);
+}
+
+static const char *game_theme(const void *world)
+{
+    return ((const struct world *)world)->profile.name;
+}
+
+static void game_print_tail(const void *world)
+{
+    trace_print_tail(world);
+}
+
+static void game_set_mutant(int number)
+{
+    raft_mutant = (enum raft_mutant)number;
+}
+
+static const struct game_mutant mutants[] = {
+#define MUTANT_ROW(mutant, text) {RAFT_MUTANT_##mutant, #mutant, text},
+    RAFT_MUTANTS(MUTANT_ROW)
+#undef MUTANT_ROW
+};
+
+const struct game raft_game = {
+    .flag = "",
+    .nodes_max = SIM_NODES_MAX,
+    .new_world = game_new,
+    .free_world = game_free,
+    .play = game_play,
+    .theme = game_theme,
+    .print_tail = game_print_tail,
+    .count_names = {[COUNT_ACQUIRED] = {"leaderships", "leaderships"},
+                    [COUNT_COMMITTED] = {"committed", "entries committed"},
+                    [COUNT_PROOFS] = {"proofs", "proofs"},
+                    [COUNT_CRASHES] = {"crashes", "crashes"}},
+    .mutants = mutants,
+    .mutant_count = sizeof(mutants) / sizeof(mutants[0]),
+    .set_mutant = game_set_mutant,
+};

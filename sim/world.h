@@ -17,6 +17,8 @@
 
 #include "raft/mutants.h"
 #include "raft/raft.h"
+#include "sim/drift.h"
+#include "sim/game.h"
 #include "sim/random.h"
 
 #include <setjmp.h>
@@ -190,8 +192,7 @@ struct node {
     bool eligible;
     struct raft *raft;
 
-    /* its clock: local = local_base + (true - true_base) * (1 + ppm / 10^6) */
-    int64_t true_base, local_base, ppm;
+    struct drift_clock clock;
 
     struct raft_lease lease;   /* as published */
     struct raft_status status; /* after the last step */
@@ -262,29 +263,8 @@ struct arena {
     size_t used;
 };
 
-struct options {
-    uint64_t seed;
-    size_t nodes;    /* 0: drawn */
-    uint32_t events; /* 0: drawn */
-    bool prints_trace;
-    bool keeps_trace;
-    bool breaks_drift;
-};
-
-enum outcome { OUTCOME_HELD, OUTCOME_VIOLATED };
-
-struct result {
-    enum outcome outcome;
-    char check[48];   /* which one failed, "two-leaders" … */
-    char detail[256]; /* in words */
-    uint64_t hash;
-    uint64_t events;
-    uint64_t acquired;  /* leaderships that had a lease */
-    uint64_t committed; /* entries */
-    uint64_t proofs;    /* accepted */
-    uint64_t crashes;
-    int64_t virtual_ns;
-};
+/* What a run counts. */
+enum { COUNT_ACQUIRED, COUNT_COMMITTED, COUNT_PROOFS, COUNT_CRASHES };
 
 struct partition {
     uint16_t cut[SIM_NODES_MAX + 1]; /* bit j of cut[i]: nothing gets from i to j */
@@ -311,6 +291,8 @@ struct world {
     jmp_buf violated;
     struct result result;
 };
+
+extern const struct game raft_game;
 
 /* Plays one seed. The world's memory is kept for the next one. */
 void world_run(struct world *world, const struct options *options, struct result *ret);

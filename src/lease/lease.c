@@ -1,5 +1,7 @@
 #include "lease/lease.h"
 
+#include "lease/mutants.h"
+
 #include <string.h>
 
 enum { PPM = 1000000, RETRY_MIN_MS = 20, RETRY_DOUBLINGS = 6, RESIGNED_PAUSE_MS = 500 };
@@ -20,7 +22,7 @@ void lease_settings_default(struct lease_settings *ret)
 
 static span shorten(const struct lease_settings *settings, span granted)
 {
-    int64_t rho = settings->clock_drift_ppm;
+    int64_t rho = LEASE_MUTANT(NO_DRIFT_FACTOR) ? 0 : settings->clock_drift_ppm;
     /* Whole and rest apart, so that no product overflows; rounded down, to the safe side. */
     int64_t whole = granted.ns / (PPM + rho);
     int64_t rest = granted.ns % (PPM + rho);
@@ -168,14 +170,18 @@ static void give_back(struct step *step, uint64_t epoch)
 static void take_grant(struct step *step, uint64_t epoch)
 {
     struct lease *lease = step->lease;
-    instant end = instant_add(lease->sent, shorten(step->settings, step->settings->lease));
+    instant counted_from = LEASE_MUTANT(COUNTED_FROM_ANSWER) ? step->now : lease->sent;
+    instant end = instant_add(counted_from, shorten(step->settings, step->settings->lease));
+    bool is_unwanted =
+        (!lease->eligible || lease->has_left) && !LEASE_MUTANT(UNWANTED_GRANT_IS_TAKEN);
+    bool is_late = !instant_before(step->now, end) && !LEASE_MUTANT(LATE_GRANT_IS_TAKEN);
     bool is_new = !lease->held || lease->epoch != epoch;
 
-    if (!lease->eligible || lease->has_left || !instant_before(step->now, end)) {
+    if (is_unwanted || is_late) {
         give_back(step, epoch);
         return;
     }
-    if (is_new && epoch <= lease->highest) {
+    if (is_new && epoch <= lease->highest && !LEASE_MUTANT(RELEASED_IS_TAKEN_AGAIN)) {
         tell(step, LEASE_EV_STALE_EPOCH)->epoch = epoch;
         give_back(step, epoch);
         return;
@@ -211,7 +217,8 @@ static void take_reply(struct step *step, const struct lease_input *input)
 {
     struct lease *lease = step->lease;
 
-    if (!lease->is_waiting || input->reply.request != lease->asked_request) {
+    if (!lease->is_waiting ||
+        (input->reply.request != lease->asked_request && !LEASE_MUTANT(ANY_ANSWER_COUNTS))) {
         take_late_reply(step, input);
         return;
     }
@@ -221,6 +228,11 @@ static void take_reply(struct step *step, const struct lease_input *input)
         return;
     }
     if (input->reply.outcome == LEASE_NO_ANSWER) {
+        if (lease->held && LEASE_MUTANT(ERROR_DEMOTES)) {
+            lose(step, LEASE_LOSS_EXPIRED);
+        } else if (lease->held && LEASE_MUTANT(NO_END)) {
+            lease->end = instant_add(step->now, step->settings->lease);
+        }
         ask_after_failure(step); /* one error never demotes: the lease ends by the clock */
         return;
     }
@@ -230,7 +242,9 @@ static void take_reply(struct step *step, const struct lease_input *input)
     }
     if (input->reply.outcome == LEASE_HELD) {
         see_holder(step, input->reply.epoch > 0 ? input->reply.epoch : 1);
-        ask_within(step, lease->asks_again ? SPAN_NS(0) : input->reply.left);
+        ask_within(step, lease->asks_again              ? SPAN_NS(0)
+                         : LEASE_MUTANT(END_NOT_LEARNT) ? step->settings->check_interval
+                                                        : input->reply.left);
         lease->asks_again = false;
     } else {
         see_holder(step, 0);
@@ -247,12 +261,16 @@ static void give_up(struct step *step)
 {
     struct lease *lease = step->lease;
 
-    if (lease->held) {
+    if (lease->held && LEASE_MUTANT(RELEASE_BEFORE_VOID)) {
+        send(step, LEASE_RELEASE, lease->epoch);
+    } else if (lease->held) {
         lose(step, LEASE_LOSS_RESIGNED);
         see_holder(step, 0);
         send(step, LEASE_RELEASE, lease->epoch);
     }
-    lease->is_waiting = false; /* a grant that is on its way is given back when it comes */
+    if (!LEASE_MUTANT(UNWANTED_GRANT_IS_TAKEN)) {
+        lease->is_waiting = false; /* a grant that is on its way is given back when it comes */
+    }
 }
 
 static void resign(struct step *step)
@@ -291,7 +309,10 @@ static void take_input(struct step *step, const struct lease_input *input)
         take_reply(step, input);
         break;
     case LEASE_IN_RELEASED:
-        lease->asks_again = lease->is_waiting;
+        if (LEASE_MUTANT(RELEASE_NOT_HEARD)) {
+            break;
+        }
+        lease->asks_again = lease->is_waiting && !LEASE_MUTANT(CROSSED_RELEASE_FORGOTTEN);
         if (!lease->held && !lease->is_waiting) {
             see_holder(step, 0);
             ask_at(step, instant_add(step->now, spread(step)));
@@ -351,7 +372,7 @@ static void look_at_the_clock(struct step *step)
         lease->jeopardy_told = true;
         tell(step, LEASE_EV_JEOPARDY)->left = instant_since(lease->end, step->now);
     }
-    if (lease->is_waiting &&
+    if (lease->is_waiting && !LEASE_MUTANT(WAITS_FOR_EVER) &&
         !instant_before(step->now, instant_add(lease->sent, step->settings->answer_timeout))) {
         lease->is_waiting = false;
         ask_after_failure(step);
@@ -369,7 +390,7 @@ static void ask(struct step *step)
     if (lease->held) {
         send(step, LEASE_RENEW, lease->epoch);
     } else if (lease->eligible) {
-        send(step, LEASE_TAKE, lease->highest);
+        send(step, LEASE_TAKE, LEASE_MUTANT(RELEASED_IS_TAKEN_AGAIN) ? 0 : lease->highest);
     } else {
         send(step, LEASE_LOOK, 0);
     }
@@ -382,6 +403,9 @@ static instant deadline(const struct step *step)
 
     if (lease->held) {
         at = instant_min(at, lease->jeopardy_told ? lease->end : jeopardy_at(step));
+    }
+    if (lease->is_waiting && LEASE_MUTANT(WAITS_FOR_EVER)) {
+        return at;
     }
     if (lease->is_waiting) {
         at = instant_min(at, instant_add(lease->sent, step->settings->answer_timeout));

@@ -58,15 +58,15 @@ static void runs_elect_commit_crash_and_prove(void **state)
     for (uint64_t seed = 1; seed <= FEW_SEEDS; seed++) {
         struct result result = play(world, seed, false, false);
         assert_int_equal(result.outcome, OUTCOME_HELD);
-        sum.acquired += result.acquired;
-        sum.committed += result.committed;
-        sum.crashes += result.crashes;
-        sum.proofs += result.proofs;
+        sum.counts[COUNT_ACQUIRED] += result.counts[COUNT_ACQUIRED];
+        sum.counts[COUNT_COMMITTED] += result.counts[COUNT_COMMITTED];
+        sum.counts[COUNT_CRASHES] += result.counts[COUNT_CRASHES];
+        sum.counts[COUNT_PROOFS] += result.counts[COUNT_PROOFS];
     }
-    assert_true(sum.acquired > FEW_SEEDS);
-    assert_true(sum.committed > FEW_SEEDS);
-    assert_true(sum.crashes > FEW_SEEDS);
-    assert_true(sum.proofs > FEW_SEEDS);
+    assert_true(sum.counts[COUNT_ACQUIRED] > FEW_SEEDS);
+    assert_true(sum.counts[COUNT_COMMITTED] > FEW_SEEDS);
+    assert_true(sum.counts[COUNT_CRASHES] > FEW_SEEDS);
+    assert_true(sum.counts[COUNT_PROOFS] > FEW_SEEDS);
     world_free(world);
 }
 

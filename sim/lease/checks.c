@@ -1,0 +1,155 @@
+/* What must hold, looked at after every event.
+ *
+ *   two-leaders       is_leader() true in two processes at one instant
+ *   epoch-order       a leadership is acquired with an epoch not above all before it
+ *   outlives-lock     a lease may last longer than the lock that it stands on
+ *   overdue           a leader does not mean to look at the clock by the end of its lease
+ *   demoted-early     a leadership "expires" before the end that was published
+ *   events-disagree   acquired twice, lost twice, or told otherwise than published
+ *   unwanted          somebody leads who may not, or acquires a lease that is over
+ *   storm             too much is sent, or to come, at once
+ *
+ * and, once all faults have stopped, those of contest.c: no-leader, unsteady, slow-takeover,
+ * slow-handover.
+ *
+ * A lease begins with a step of its holder and ends by its clock, so it is enough to look for a
+ * second leader whenever something happens: of two leases that overlap, the later one's beginning
+ * lies within the other.
+ */
+#include "sim/lease/contest.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { PPM = 1000000, ROUNDING_NS = 100 };
+
+void contest_violated(struct contest *contest, const char *check, const char *format, ...)
+{
+    struct result *result = &contest->result;
+    va_list arguments;
+
+    result->outcome = OUTCOME_VIOLATED;
+    (void)snprintf(result->check, sizeof(result->check), "%s", check);
+    va_start(arguments, format);
+    (void)vsnprintf(result->detail, sizeof(result->detail), format, arguments);
+    va_end(arguments);
+    contest_say(contest, NULL, "VIOLATED %s: %s", result->check, result->detail);
+    longjmp(contest->violated, 1);
+}
+
+void contest_check_leaders(struct contest *contest)
+{
+    const struct contender *first = NULL;
+
+    for (size_t i = 0; i < contest->profile.contenders; i++) {
+        const struct contender *who = &contest->contenders[i];
+        if (!contender_leads(contest, who)) {
+            continue;
+        }
+        if (first) {
+            contest_violated(contest, "two-leaders",
+                             "c%u in epoch %llu and c%u in epoch %llu, each under its lease",
+                             first->number, (unsigned long long)first->update.epoch, who->number,
+                             (unsigned long long)who->update.epoch);
+        }
+        first = who;
+    }
+}
+
+/* The checks' own ledger, by true time: a lock that was granted lives at least as long as its
+ * lifetime on the fastest clock allowed, counted from when it was asked for. */
+void contest_check_answered(struct contest *contest, struct contender *who,
+                            const struct lease_input *reply)
+{
+    const struct lease_settings *s = &contest->profile.settings;
+    int64_t until = who->sent_at[reply->reply.request % CONTEST_REQUESTS_KEPT] +
+                    (int64_t)((__int128)s->lease.ns * PPM / (PPM + s->clock_drift_ppm));
+
+    if (reply->reply.outcome != LEASE_GRANTED) {
+        return;
+    }
+    if (who->covered_epoch < reply->reply.epoch ||
+        (who->covered_epoch == reply->reply.epoch && who->covered_until < until)) {
+        who->covered_until = until;
+        who->covered_epoch = reply->reply.epoch;
+    }
+}
+
+static void check_lease(struct contest *contest, const struct contender *who)
+{
+    const struct lease_update *is = &who->update;
+    int64_t end = drift_true(&who->clock, is->end);
+
+    if (is->deadline.ns > is->end.ns) {
+        contest_violated(contest, "overdue", "c%u leads until %lld, and looks again at %lld",
+                         who->number, (long long)is->end.ns, (long long)is->deadline.ns);
+    }
+    if (!contest->options.breaks_drift &&
+        (who->covered_epoch != is->epoch || end > who->covered_until + ROUNDING_NS)) {
+        contest_violated(contest, "outlives-lock",
+                         "c%u leads in epoch %llu for %.3f ms more, the lock may end in %.3f ms",
+                         who->number, (unsigned long long)is->epoch,
+                         (double)(end - contest->now) / 1e6,
+                         (double)(who->covered_until - contest->now) / 1e6);
+    }
+}
+
+static void check_event(struct contest *contest, struct contender *who,
+                        const struct lease_update *before, const struct lease_event *event)
+{
+    instant now = drift_local(&who->clock, contest->now);
+
+    if (event->type == LEASE_EV_ACQUIRED) {
+        if (who->leads) {
+            contest_violated(contest, "events-disagree", "c%u acquires what it has", who->number);
+        }
+        if (event->epoch <= contest->highest_epoch) {
+            contest_violated(contest, "epoch-order", "c%u acquires epoch %llu after %llu",
+                             who->number, (unsigned long long)event->epoch,
+                             (unsigned long long)contest->highest_epoch);
+        }
+        if (!who->update.held) {
+            contest_violated(contest, "unwanted", "c%u acquires epoch %llu when it is over",
+                             who->number, (unsigned long long)event->epoch);
+        }
+        contest->highest_epoch = event->epoch;
+        who->leads = true;
+    } else if (event->type == LEASE_EV_LOST) {
+        if (!who->leads) {
+            contest_violated(contest, "events-disagree", "c%u loses what it has not", who->number);
+        }
+        if (event->loss == LEASE_LOSS_EXPIRED && instant_before(now, before->end)) {
+            contest_violated(contest, "demoted-early",
+                             "c%u is demoted %.3f ms before the end of its lease", who->number,
+                             (double)instant_since(before->end, now).ns / 1e6);
+        }
+        who->leads = false;
+    }
+}
+
+void contest_check_step(struct contest *contest, struct contender *who,
+                        const struct lease_update *before, const struct lease_input *input)
+{
+    const struct lease_update *is = &who->update;
+
+    if (input->type == LEASE_IN_ELIGIBLE) {
+        who->is_cordoned = !input->eligible;
+    }
+    for (uint32_t i = 0; i < is->event_count; i++) {
+        check_event(contest, who, before, &is->events[i]);
+    }
+    if (who->leads != is->held) {
+        contest_violated(contest, "events-disagree", "c%u has told that it %s", who->number,
+                         who->leads ? "leads, and does not" : "does not lead, and does");
+    }
+    if (is->command_count > LEASE_COMMANDS_MAX) {
+        contest_violated(contest, "storm", "c%u sends %u commands at once", who->number,
+                         is->command_count);
+    }
+    if (is->held && (who->is_cordoned || who->is_leaving)) {
+        contest_violated(contest, "unwanted", "c%u leads, and may not", who->number);
+    }
+    if (is->held) {
+        check_lease(contest, who);
+    }
+}

@@ -1,0 +1,292 @@
+/* The run of one seed: a phase with faults; then calm, in which somebody must come to lead within a
+ * bounded time and stay; then one drill, after which the next must lead as soon as the rules say.
+ */
+#include "sim/lease/contest.h"
+
+#include <stdlib.h>
+
+_Thread_local enum lease_mutant lease_mutant = LEASE_MUTANT_NONE;
+_Thread_local enum contest_mutant contest_mutant = CONTEST_MUTANT_NONE;
+
+enum { MS = 1000000, CALM_EVENTS_MAX = 200000 };
+
+struct contest *contest_new(void)
+{
+    return calloc(1, sizeof(struct contest));
+}
+
+void contest_free(struct contest *contest)
+{
+    free(contest);
+}
+
+static void begin(struct contest *contest, const struct options *options)
+{
+    contest->options = *options;
+    contest->random = (struct random){options->seed * 0x2545f4914f6cdd1du + 1};
+    contest->result = (struct result){0};
+    contest->now = 0;
+    contest->queued = 0;
+    contest->order = contest->ids = contest->links = contest->histories = 0;
+    contest->is_calm = false;
+    contest->highest_epoch = contest->losses = 0;
+    contest_trace_begin(contest);
+}
+
+static void populate(struct contest *contest)
+{
+    const struct contest_profile *p = &contest->profile;
+
+    contest_draw(contest);
+    contest_say(contest, NULL,
+                "a contest of %s: %zu contenders, lease %.3f ms, %u ppm, answers in up to %.3f ms",
+                p->name, p->contenders, (double)p->settings.lease.ns / 1e6,
+                p->settings.clock_drift_ppm, (double)(2 * (p->delay + p->jitter)) / 1e6);
+    server_begin(contest);
+    for (size_t i = 0; i < p->contenders; i++) {
+        struct contender *who = &contest->contenders[i];
+        *who = (struct contender){.number = (unsigned)i + 1};
+        who->clock = (struct drift_clock){
+            .local_base = random_between(&contest->random, 0, SPAN_S(100000).ns),
+            .ppm = contest_draw_rate(contest)};
+        contender_start(contest, who);
+    }
+    contest_push(contest, CONTEST_FAULT, p->fault_every);
+}
+
+static void go_on(struct contest *contest)
+{
+    struct contest_event event;
+
+    if (!contest_pop(contest, &event)) {
+        contest_violated(contest, "no-leader", "nothing is to come any more");
+    }
+    contest->now = event.at;
+    contest->result.events++;
+    contest_mix(contest, (uint64_t)event.at);
+    contest_mix(contest, (uint64_t)event.kind << 32 ^ event.id);
+    switch (event.kind) {
+    case CONTEST_FAULT:
+        if (!contest->is_calm) {
+            contest_fault_next(contest);
+        }
+        break;
+    case CONTEST_CONNECT:
+    case CONTEST_REQUEST:
+    case CONTEST_GUARDIAN:
+    case CONTEST_SERVER_UP:
+        server_happen(contest, &event);
+        break;
+    default:
+        contender_happen(contest, event.who, &event);
+        break;
+    }
+    contest_check_leaders(contest);
+}
+
+/* ---- Calm ------------------------------------------------------------------------------------ */
+
+static int64_t round_trip(const struct contest *contest)
+{
+    const struct contest_profile *p = &contest->profile;
+    return 2 * (p->delay + p->jitter) + 3 * p->lateness;
+}
+
+/* By a clock as slow as is allowed, of a server that is as fast. */
+static int64_t stretched(const struct contest *contest, int64_t time)
+{
+    return time + time / 1000000 * 4 * contest->profile.drift_ppm;
+}
+
+/* Twice a lifetime (a dead one's lock, a server that waits), what was asked just before, and all
+ * that may still be on its way. */
+static int64_t calm_bound(const struct contest *contest)
+{
+    const struct contest_profile *p = &contest->profile;
+    const struct lease_settings *s = &p->settings;
+
+    return stretched(contest, 4 * s->lease.ns + 3 * s->answer_timeout.ns +
+                                  3 * s->check_interval.ns + 2 * s->renew_interval.ns +
+                                  4 * s->spread_max.ns) +
+           2 * p->reconnect + p->down_time + 4 * p->tail + 10 * round_trip(contest) +
+           3000 * (int64_t)MS;
+}
+
+static void play_until(struct contest *contest, int64_t end)
+{
+    contest_push(contest, CONTEST_FAULT, end); /* calm: it does nothing */
+    for (int i = 0; contest->now < end; i++) {
+        if (i == CALM_EVENTS_MAX) {
+            contest_violated(contest, "storm", "%d events in %.3f ms of calm", i,
+                             (double)(end - contest->now) / 1e6);
+        }
+        go_on(contest);
+    }
+}
+
+static void somebody_leads_within(struct contest *contest, int64_t bound, const char *check)
+{
+    int64_t begun = contest->now;
+
+    contest_push(contest, CONTEST_FAULT, begun + bound);
+    for (int i = 0; !contest_leader(contest); i++) {
+        if (contest->now >= begun + bound || i == CALM_EVENTS_MAX) {
+            contest_violated(contest, check, "nobody leads for %.3f ms",
+                             (double)(contest->now - begun) / 1e6);
+        }
+        go_on(contest);
+    }
+}
+
+/* Nothing goes wrong, so nothing changes. */
+static void leader_stays(struct contest *contest)
+{
+    const struct contender *leader = contest_leader(contest);
+    uint64_t epoch = leader->update.epoch;
+
+    play_until(contest, contest->now + 3 * contest->profile.settings.lease.ns);
+    if (!contender_leads(contest, leader) || leader->update.epoch != epoch) {
+        contest_violated(contest, "unsteady", "c%u in epoch %llu does not stay leader",
+                         leader->number, (unsigned long long)epoch);
+    }
+}
+
+static void drill(struct contest *contest)
+{
+    const struct lease_settings *s = &contest->profile.settings;
+    struct contender *leader = contest_leader(contest);
+    int64_t spread = 2 * (int64_t)MS * (int64_t)contest->profile.contenders;
+    int64_t handover = 4 * round_trip(contest) +
+                       (spread < s->spread_max.ns ? spread : s->spread_max.ns) + 2 * (int64_t)MS;
+    struct lease_input resign = {.type = LEASE_IN_RESIGN};
+
+    if (contest->profile.contenders < 2) {
+        return;
+    }
+    if (leader->history != contest->server.history) {
+        handover += s->lease.ns; /* it changed under the leader, whose renewals end no wait then */
+    }
+    contest->profile.down_time = 100 * s->lease.ns; /* nobody comes back for the drill */
+    switch (random_below(&contest->random, 3)) {
+    case 0:
+        contender_crash(contest, leader, false);
+        somebody_leads_within(contest, stretched(contest, s->lease.ns) + handover, "slow-takeover");
+        break;
+    case 1:
+        contender_crash(contest, leader, true);
+        somebody_leads_within(contest, stretched(contest, handover), "slow-handover");
+        break;
+    default:
+        contender_step(contest, leader, &resign);
+        somebody_leads_within(contest, stretched(contest, handover), "slow-handover");
+        break;
+    }
+}
+
+/* All that was on its way has come, what was lost is given up, and whoever resigned has stood back
+ * long enough. A leader may lose its lease over what was lost, if answers may take as long. */
+static int64_t settling(const struct contest *contest)
+{
+    const struct contest_profile *p = &contest->profile;
+
+    return stretched(contest, 2 * p->tail + p->down_time + p->settings.check_interval.ns +
+                                  p->settings.answer_timeout.ns + 600 * (int64_t)MS);
+}
+
+static void calm(struct contest *contest)
+{
+    int64_t end = contest->now + calm_bound(contest);
+
+    contest_say(contest, NULL, "all faults stop");
+    contest->is_calm = true;
+    contest_faults_stop(contest);
+    play_until(contest, contest->now + settling(contest));
+    if (contest->now < end) {
+        somebody_leads_within(contest, end - contest->now, "no-leader");
+    }
+    leader_stays(contest);
+    drill(contest);
+}
+
+static void play(struct contest *contest)
+{
+    populate(contest);
+    for (uint32_t i = 0; i < contest->profile.events; i++) {
+        go_on(contest);
+    }
+    calm(contest);
+}
+
+void contest_run(struct contest *contest, const struct options *options, struct result *ret)
+{
+    begin(contest, options);
+    if (setjmp(contest->violated) == 0) {
+        play(contest);
+    }
+    contest->result.counts[CONTEST_COUNT_LOSSES] = contest->losses;
+    contest->result.hash = contest->trace.hash;
+    contest->result.virtual_ns = contest->now;
+    *ret = contest->result;
+}
+
+/* ---- As a game ------------------------------------------------------------------------------- */
+
+static void *game_new(void)
+{
+    return contest_new();
+}
+
+static void game_free(void *world)
+{
+    contest_free(world);
+}
+
+static void game_play(void *world, const struct options *options, struct result *ret)
+{
+    contest_run(world, options, ret);
+}
+
+static const char *game_theme(const void *world)
+{
+    return ((const struct contest *)world)->profile.name;
+}
+
+static void game_print_tail(const void *world)
+{
+    contest_trace_print_tail(world);
+}
+
+/* Those of the core first, then those of the model. */
+static void game_set_mutant(int number)
+{
+    bool is_core = number < LEASE_MUTANT_COUNT;
+
+    lease_mutant = is_core ? (enum lease_mutant)number : LEASE_MUTANT_NONE;
+    contest_mutant =
+        is_core ? CONTEST_MUTANT_NONE : (enum contest_mutant)(number - LEASE_MUTANT_COUNT + 1);
+}
+
+static const struct game_mutant mutants[] = {
+#define CORE_ROW(mutant, text)  {LEASE_MUTANT_##mutant, #mutant, text},
+#define MODEL_ROW(mutant, text) {LEASE_MUTANT_COUNT - 1 + CONTEST_MUTANT_##mutant, #mutant, text},
+    CONTEST_ALL_MUTANTS(CORE_ROW, MODEL_ROW)
+#undef CORE_ROW
+#undef MODEL_ROW
+};
+
+const struct game lease_game = {
+    .flag = " --lease",
+    .nodes_max = CONTENDERS_MAX,
+    .new_world = game_new,
+    .free_world = game_free,
+    .play = game_play,
+    .theme = game_theme,
+    .print_tail = game_print_tail,
+    .count_names = {[CONTEST_COUNT_ACQUIRED] = {"leaderships", "leaderships"},
+                    [CONTEST_COUNT_SERVED] = {"served", "commands served"},
+                    [CONTEST_COUNT_CRASHES] = {"crashes", "crashes"},
+                    [CONTEST_COUNT_LOSSES] = {"losses", "leaderships lost"}},
+    .mutants = mutants,
+    .mutant_count = sizeof(mutants) / sizeof(mutants[0]),
+    .set_mutant = game_set_mutant,
+};

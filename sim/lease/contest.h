@@ -1,0 +1,319 @@
+/* One election on one server in one thread: real lease cores under a virtual clock, a model of
+ * Redis, and everything that goes wrong between them.
+ *
+ *   profile.c    draws from the seed what kind of contest this is: settings, contenders, faults
+ *   server.c     the server: its keys, the scripts of src/provider/redis/scripts.c, its lives
+ *   contender.c  a process: the driver's contract of lease.h, as src/provider/redis keeps it
+ *   wire.c       what is to happen, by true time; requests, answers and notices on their way
+ *   faults.c     what goes wrong, and when            checks.c  what must hold after every event
+ *   trace.c      what happened, for people            contest.c the run: faults, calm, a drill
+ *
+ * True time is an int64_t of nanoseconds that nobody here can see.
+ */
+#ifndef SIM_LEASE_CONTEST_H
+#define SIM_LEASE_CONTEST_H
+
+#include "lease/lease.h"
+#include "lease/mutants.h"
+#include "sim/drift.h"
+#include "sim/game.h"
+#include "sim/random.h"
+
+#include <setjmp.h>
+
+enum {
+    CONTENDERS_MAX = 7,
+    CONTEST_EVENTS_MAX = 4096, /* to come, at once */
+    CONTEST_WRITES_KEPT = 16,  /* of the server's latest */
+    CONTEST_REQUESTS_KEPT = 64,
+    CONTEST_TRACE_LINES = 80,
+    CONTEST_TRACE_COLUMNS = 160,
+    NOBODY = 0, /* as the id of a process */
+};
+
+/* ---- Planted bugs of the model; those of the core are in lease/mutants.h ----------------------
+ */
+
+/* X(name, what the bug is) */
+#define CONTEST_MUTANTS(X)                                                                         \
+    X(TAKE_NOT_EXCLUSIVE, "taking does not ask whether somebody has the lock")                     \
+    X(LIFETIME_HALVED, "the lock lives for half the lease only")                                   \
+    X(RENEW_ANYBODYS, "a renewal does not ask whose lock it is")                                   \
+    X(RELEASE_ANYBODYS, "a release does not ask whose lock it is")                                 \
+    X(RELEASE_ANY_EPOCH, "a release does not ask for its epoch")                                   \
+    X(NO_WAIT_AFTER_LOSS, "a server that may have forgotten a lease gives one at once")            \
+    X(OWN_LOCK_UNQUESTIONED, "what an older copy of the data calls ours is taken without waiting") \
+    X(UPTIME_AT_ITS_WORD, "the server's uptime is not allowed to be a second too long")            \
+    X(EPOCH_NOT_KEPT, "the epoch is the time alone: the one before it is not looked at")           \
+    X(EPOCH_WITHOUT_TIME, "the epoch is counted alone: a server without data begins anew")         \
+    X(PROCESS_FOR_HISTORY, "a server is known by its process, which may have been away")           \
+    X(RENEWAL_IGNORES_HISTORY, "after a renewal, a server goes on waiting")                        \
+    X(ID_KEPT, "a process that starts anew has the id of the one before")                          \
+    X(GUARDIAN_TOO_EARLY, "a guardian speaks for a process that only stands still")
+
+#define CONTEST_ALL_MUTANTS(CORE, MODEL) LEASE_MUTANTS(CORE) CONTEST_MUTANTS(MODEL)
+
+enum contest_mutant {
+    CONTEST_MUTANT_NONE,
+#define CONTEST_MUTANT_ENUM(name, text) CONTEST_MUTANT_##name,
+    CONTEST_MUTANTS(CONTEST_MUTANT_ENUM)
+#undef CONTEST_MUTANT_ENUM
+        CONTEST_MUTANT_COUNT
+};
+
+extern _Thread_local enum contest_mutant contest_mutant;
+#define CONTEST_MUTANT(name) (contest_mutant == CONTEST_MUTANT_##name)
+
+/* ---- profile.c ------------------------------------------------------------------------------- */
+
+/* X(name, text) */
+#define CONTEST_FAULTS(X)                                                                          \
+    X(CRASH, "crash")                                                                              \
+    X(CRASH_LEADER, "crash-leader")                                                                \
+    X(PAUSE, "pause")                                                                              \
+    X(PAUSE_LEADER, "pause-leader")                                                                \
+    X(CUT, "cut")                                                                                  \
+    X(CUT_LEADER, "cut-leader")                                                                    \
+    X(DISCONNECT, "disconnect")                                                                    \
+    X(RESIGN, "resign")                                                                            \
+    X(LEAVE, "leave")                                                                              \
+    X(CORDON, "cordon")                                                                            \
+    X(STALL, "stall")                                                                              \
+    X(RESTART, "restart")                                                                          \
+    X(FORGET, "forget")                                                                            \
+    X(OLD_COPY, "old-copy")                                                                        \
+    X(FAILOVER, "failover")                                                                        \
+    X(REPLICA, "replica")                                                                          \
+    X(CLOCK_RATE, "clock-rate")                                                                    \
+    X(CLOCK_BACK, "clock-back")
+
+enum contest_fault {
+#define CONTEST_FAULT_ENUM(name, text) CONTEST_FAULT_##name,
+    CONTEST_FAULTS(CONTEST_FAULT_ENUM)
+#undef CONTEST_FAULT_ENUM
+        CONTEST_FAULT_COUNT
+};
+
+struct contest_profile {
+    const char *name;
+    struct lease_settings settings;
+    size_t contenders;
+    uint32_t events;    /* of the phase with faults */
+    int64_t delay;      /* of what is on its way, at least; ns */
+    int64_t jitter;     /* on top, at most */
+    int64_t tail;       /* a straggler's, at most */
+    int64_t lateness;   /* of a tick, and between a step and what it sends, at most */
+    int64_t reconnect;  /* between two tries, at most */
+    int64_t down_time;  /* of a process or of the server, at most */
+    int64_t skew;       /* of a server's clock against the others', at most */
+    int64_t drift_ppm;  /* how far clocks really go; beyond the settings' with --break-drift */
+    bool drifts_widely; /* to the bound, rather than anywhere within */
+    bool hangs_up; /* a connection without an answer in time is given up, as the provider does */
+    uint32_t loss_ppm, tail_ppm, notice_loss_ppm;
+    uint32_t guardian_ppm; /* there is one that speaks, for each death */
+    int64_t fault_every;
+    uint32_t fault_weight[CONTEST_FAULT_COUNT];
+    uint32_t fault_weight_sum;
+};
+
+/* ---- server.c -------------------------------------------------------------------------------- */
+
+/* The keys NAME:master and NAME:epoch. Times are the server's, in milliseconds. */
+struct contest_keys {
+    uint64_t master;  /* NOBODY: no such key */
+    int64_t until_ms; /* it lives through this */
+    uint64_t epoch;   /* 0: no such field, nor `holder` */
+    uint64_t holder;
+    uint64_t history; /* 0: no such field ("server"), nor `since` */
+    int64_t since_ms;
+};
+
+struct contest_server {
+    struct drift_clock clock; /* its wall clock */
+    bool is_up;
+    uint64_t boot; /* what was sent to an earlier one is gone */
+    uint64_t process, other_process;
+    uint64_t history; /* name of what its data went through: a new one with each start, promotion */
+    int64_t started_s;
+    bool was_promoted;
+    int64_t stalled_until;
+    struct contest_keys keys;
+    struct contest_keys written[CONTEST_WRITES_KEPT]; /* the keys after each write */
+    uint64_t writes;
+};
+
+struct contest_request {
+    enum lease_command_type type;
+    uint32_t request;
+    uint64_t epoch;
+    uint64_t id;      /* of the process */
+    uint64_t history; /* RENEW: the server's, as of the greeting */
+    uint64_t heir;    /* RELEASE: who is meant to have it next, or NOBODY */
+};
+
+/* ---- wire.c ---------------------------------------------------------------------------------- */
+
+enum contest_event_kind {
+    CONTEST_TICK,     /* .number: which; an older one is void */
+    CONTEST_CONNECT,  /* a greeting reaches the server */
+    CONTEST_UP,       /* and its answer the process: .number: the history */
+    CONTEST_DOWN,     /* the process notices that its connection is gone */
+    CONTEST_OVERDUE,  /* .number: request that should have been answered */
+    CONTEST_REQUEST,  /* .request reaches the server */
+    CONTEST_REPLY,    /* .input reaches the process */
+    CONTEST_RELEASED, /* a notice: .number: by whom, .heir */
+    CONTEST_TAKEN,    /* a notice: .number: the epoch */
+    CONTEST_GUARDIAN, /* .request, said for the dead, reaches the server */
+    CONTEST_START,    /* a process that was down starts */
+    CONTEST_SERVER_UP,
+    CONTEST_FAULT,
+};
+
+struct contender;
+
+struct contest_event {
+    int64_t at;
+    uint64_t order; /* equal times: first in, first out */
+    enum contest_event_kind kind;
+    struct contender *who;
+    uint64_t id;   /* of the process that it is for; NOBODY: any */
+    uint64_t link; /* connection that it belongs to */
+    uint64_t boot; /* server that it was sent to */
+    uint64_t number;
+    uint64_t heir;
+    union {
+        struct contest_request request;
+        struct lease_input input;
+    };
+};
+
+/* ---- contender.c ----------------------------------------------------------------------------- */
+
+struct contender {
+    unsigned number; /* 1, 2, … */
+    bool is_up;
+    bool is_leaving;
+    uint64_t id; /* of this process; the next one has another */
+    struct drift_clock clock;
+    struct lease lease;
+    struct lease_update update; /* of the latest step: what is published */
+    uint64_t tick;              /* the one that counts */
+    int64_t paused_until;
+    int64_t cut_until; /* nothing comes through, one way or both: */
+    bool is_mute, is_deaf;
+
+    bool is_connected;
+    uint64_t link;             /* the latest connection, or try */
+    uint64_t boot;             /* of the server at its other end */
+    uint64_t history;          /* of its data, as of the greeting */
+    int64_t last_out, last_in; /* arrivals on a connection are in order */
+    int64_t pause;             /* before the next try */
+    uint64_t outstanding;      /* request without an answer; 0: none */
+    uint64_t heir;             /* while it resigns */
+
+    /* What the checks know of it. */
+    int64_t sent_at[CONTEST_REQUESTS_KEPT]; /* true time, by request */
+    int64_t covered_until;                  /* true time: the lock surely lives until then */
+    uint64_t covered_epoch;
+    bool leads; /* as its events say */
+    bool is_cordoned;
+};
+
+/* ---- The run --------------------------------------------------------------------------------- */
+
+struct contest_trace {
+    bool prints, keeps;
+    uint64_t hash;
+    size_t lines;
+    char line[CONTEST_TRACE_LINES][CONTEST_TRACE_COLUMNS];
+};
+
+enum { CONTEST_COUNT_ACQUIRED, CONTEST_COUNT_SERVED, CONTEST_COUNT_CRASHES, CONTEST_COUNT_LOSSES };
+
+struct contest {
+    struct options options;
+    struct contest_profile profile;
+    struct random random;
+    struct contest_server server;
+    struct contender contenders[CONTENDERS_MAX];
+    struct contest_event queue[CONTEST_EVENTS_MAX];
+    size_t queued;
+    uint64_t order;
+    struct contest_trace trace;
+    int64_t now;
+    int64_t wall_base; /* what a perfect wall clock showed at true time 0 */
+    uint64_t ids, links, histories;
+    bool is_calm;
+    uint64_t highest_epoch; /* ever acquired */
+    uint64_t losses;        /* leaderships that ended */
+    jmp_buf violated;
+    struct result result;
+};
+
+extern const struct game lease_game;
+
+struct contest *contest_new(void);
+void contest_free(struct contest *contest);
+void contest_run(struct contest *contest, const struct options *options, struct result *ret);
+
+/* profile.c */
+void contest_draw(struct contest *contest);
+int64_t contest_draw_rate(struct contest *contest);
+
+/* wire.c */
+struct contest_event *contest_push(struct contest *contest, enum contest_event_kind kind,
+                                   int64_t at);
+bool contest_pop(struct contest *contest, struct contest_event *ret);
+int64_t contest_way(struct contest *contest);
+/* When what leaves now arrives, in order with what left before; INT64_MAX: it is lost. */
+int64_t contest_out(struct contest *contest, struct contender *who);
+int64_t contest_in(struct contest *contest, struct contender *who);
+void contest_notify(struct contest *contest, enum contest_event_kind kind, uint64_t number,
+                    uint64_t heir);
+
+/* server.c */
+void server_begin(struct contest *contest);
+void server_happen(struct contest *contest, const struct contest_event *event);
+/* What the new process has of its data. */
+enum server_memory { SERVER_HAS_ALL, SERVER_HAS_NOTHING, SERVER_HAS_OLD_COPY, SERVER_WAS_REPLICA };
+void server_fail(struct contest *contest, enum server_memory memory);
+void server_copied(struct contest *contest);
+void server_set_rate(struct contest *contest);
+void server_clock_back(struct contest *contest);
+int64_t server_ms(struct contest *contest);
+
+/* contender.c */
+void contender_start(struct contest *contest, struct contender *who);
+void contender_happen(struct contest *contest, struct contender *who,
+                      const struct contest_event *event);
+void contender_step(struct contest *contest, struct contender *who,
+                    const struct lease_input *input);
+void contender_crash(struct contest *contest, struct contender *who, bool has_guardian);
+void contender_leave(struct contest *contest, struct contender *who);
+void contender_speak_for(struct contest *contest, const struct contender *who);
+void contender_set_rate(struct contest *contest, struct contender *who);
+bool contender_leads(const struct contest *contest, const struct contender *who); /* is_leader */
+struct contender *contest_leader(struct contest *contest);                        /* NULL: none */
+
+/* faults.c */
+void contest_fault_next(struct contest *contest);
+void contest_faults_stop(struct contest *contest);
+
+/* checks.c */
+void contest_check_answered(struct contest *contest, struct contender *who,
+                            const struct lease_input *reply);
+void contest_check_step(struct contest *contest, struct contender *who,
+                        const struct lease_update *before, const struct lease_input *input);
+void contest_check_leaders(struct contest *contest);
+/* Ends the run: does not return. */
+void contest_violated(struct contest *contest, const char *check, const char *format, ...)
+    __attribute__((format(printf, 3, 4), noreturn));
+
+/* trace.c */
+void contest_trace_begin(struct contest *contest);
+void contest_trace_print_tail(const struct contest *contest);
+void contest_mix(struct contest *contest, uint64_t value);
+void contest_say(struct contest *contest, const struct contender *who, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

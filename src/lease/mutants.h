@@ -1,0 +1,37 @@
+/* Planted bugs, to show that the simulator would find them. Compiled in only for sim/
+ * (BATON_MUTANTS); in the library LEASE_MUTANT() is the constant false and leaves no trace. */
+#ifndef LEASE_MUTANTS_H
+#define LEASE_MUTANTS_H
+
+/* X(name, what the bug is) */
+#define LEASE_MUTANTS(X)                                                                           \
+    X(COUNTED_FROM_ANSWER, "the lease is counted from the answer")                                 \
+    X(NO_DRIFT_FACTOR, "the lease is not shortened for clock drift")                               \
+    X(NO_END, "an error makes the lease longer, in place of leaving its end")                      \
+    X(ANY_ANSWER_COUNTS, "an answer to an earlier request counts for the one under way")           \
+    X(RELEASE_BEFORE_VOID, "the lock is released while the lease is still published")              \
+    X(ERROR_DEMOTES, "one failed renewal ends a leadership")                                       \
+    X(RELEASED_IS_TAKEN_AGAIN, "an epoch that was given back is taken again")                      \
+    X(LATE_GRANT_IS_TAKEN, "a grant that comes after its own end is taken")                        \
+    X(UNWANTED_GRANT_IS_TAKEN, "a grant that comes to one who may not lead is taken")              \
+    X(END_NOT_LEARNT, "a follower asks only in its turn, not when the lock ends")                  \
+    X(RELEASE_NOT_HEARD, "a release does not wake a follower")                                     \
+    X(CROSSED_RELEASE_FORGOTTEN, "a release that crosses an answer is not remembered")             \
+    X(WAITS_FOR_EVER, "a request without an answer is waited for without end")
+
+enum lease_mutant {
+    LEASE_MUTANT_NONE,
+#define LEASE_MUTANT_ENUM(name, text) LEASE_MUTANT_##name,
+    LEASE_MUTANTS(LEASE_MUTANT_ENUM)
+#undef LEASE_MUTANT_ENUM
+        LEASE_MUTANT_COUNT
+};
+
+#ifdef BATON_MUTANTS
+extern _Thread_local enum lease_mutant lease_mutant; /* the bug in force; set by the simulator */
+#define LEASE_MUTANT(name) (lease_mutant == LEASE_MUTANT_##name)
+#else
+#define LEASE_MUTANT(name) (false)
+#endif
+
+#endif
