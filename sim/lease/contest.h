@@ -273,6 +273,8 @@ void contest_notify(struct contest *contest, enum contest_event_kind kind, uint6
 
 /* server.c */
 void server_begin(struct contest *contest);
+/* Carries out a script. */
+struct lease_input server_serve(struct contest *contest, const struct contest_request *request);
 void server_happen(struct contest *contest, const struct contest_event *event);
 /* What the new process has of its data. */
 enum server_memory { SERVER_HAS_ALL, SERVER_HAS_NOTHING, SERVER_HAS_OLD_COPY, SERVER_WAS_REPLICA };

@@ -217,7 +217,8 @@ static uint64_t name_of(const struct contest_server *server)
     return CONTEST_MUTANT(PROCESS_FOR_HISTORY) ? server->process : server->history;
 }
 
-/* Redis tells its uptime as the difference of two times that were cut to whole seconds. */
+/* Redis tells its uptime as the difference of two times that were cut to whole seconds: it may be
+ * almost a second too long. */
 static bool may_have_forgotten(const struct call *call)
 {
     const struct contest_server *server = &call->contest->server;
@@ -330,7 +331,7 @@ static void look(struct call *call)
     }
 }
 
-static struct lease_input serve(struct contest *contest, const struct contest_request *request)
+struct lease_input server_serve(struct contest *contest, const struct contest_request *request)
 {
     static void (*const scripts[])(struct call * call) = {
         [LEASE_TAKE] = take, [LEASE_LOOK] = look, [LEASE_RENEW] = renew, [LEASE_RELEASE] = release};
@@ -413,7 +414,7 @@ static void take_request(struct contest *contest, const struct contest_event *ev
         (event->kind == CONTEST_REQUEST && event->boot != contest->server.boot)) {
         return;
     }
-    input = serve(contest, &event->request);
+    input = server_serve(contest, &event->request);
     if (event->request.type == LEASE_RELEASE || who->id != event->id || who->link != event->link) {
         return;
     }
