@@ -18,6 +18,7 @@ struct inference_feed {
     int rect[4];
     enum stage progression;
     bool is_running;
+    bool is_telling; /* within `seen` */
     uint64_t served; /* when its last turn was, in turns */
     uint64_t frames, dropped;
 };
@@ -346,7 +347,9 @@ static void end_turn(struct inference *inference, struct outcome *outcome)
     inference->stats.frames++;
     uv_mutex_unlock(&inference->lock);
     if (feed->seen && !inference->is_closed && outcome->error.code == 0) {
+        feed->is_telling = true;
         feed->seen(feed->userdata, &result);
+        feed->is_telling = false;
     } else if (feed->seen && !inference->is_closed) {
         report(inference, &outcome->error);
     }
@@ -492,6 +495,16 @@ void inference_feed_frame(struct inference_feed *feed, const struct camera_frame
     uv_cond_signal(&inference->wake);
     uv_mutex_unlock(&inference->lock);
     camera_frame_unref(old);
+}
+
+bool inference_feed_is_idle(const struct inference_feed *feed)
+{
+    bool is_idle;
+
+    uv_mutex_lock(&feed->inference->lock);
+    is_idle = !feed->pending && (!feed->is_running || feed->is_telling);
+    uv_mutex_unlock(&feed->inference->lock);
+    return is_idle;
 }
 
 void inference_feed_stats(const struct inference_feed *feed, uint64_t *frames, uint64_t *dropped)

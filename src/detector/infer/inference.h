@@ -86,6 +86,9 @@ struct inference_stats {
 
 void inference_stats(struct inference *inference, struct inference_stats *ret);
 
+/* Nothing waits and nothing is under way; within `seen`: nothing but what it is called for. */
+bool inference_feed_is_idle(const struct inference_feed *feed);
+
 /* Frames of the feed: run, dropped because a newer one came. */
 void inference_feed_stats(const struct inference_feed *feed, uint64_t *frames, uint64_t *dropped);
 

@@ -2,6 +2,7 @@
 
 #include "detector/infer/inference.h"
 #include "integration/camera/viewer.h"
+#include "integration/detector_infer/made_pipeline.h"
 #include "integration/detector_infer/stand.h"
 
 #include <math.h>
@@ -9,56 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLIP_FRAMES = 45, CLIP_WIDTH = 320, CLIP_HEIGHT = 240, ALWAYS = (1 << STAGE_COUNT) - 1 };
-
-/* ---- A pipeline of one detector ------------------------------------------------------------- */
-
-static char *text(const char *from)
-{
-    char *ret = strdup(from);
-
-    assert_non_null(ret);
-    return ret;
-}
-
-static struct pipeline make_pipeline(const char *file)
-{
-    static const char *const names[COLOURS] = {"red", "green", "blue"};
-    struct pipeline pipeline = {
-        .models = calloc(1, sizeof(struct pipeline_model)),
-        .model_count = 1,
-        .stages = calloc(1, sizeof(struct pipeline_stage)),
-        .stage_count = 1,
-        .track = {.is_on = true, .iou = 0.2F, .max_age_ms = 2000, .report = REPORT_ONCE}};
-    struct pipeline_model *model = pipeline.models;
-    struct pipeline_stage *stage = pipeline.stages;
-
-    assert_true(model && stage);
-    *model = (struct pipeline_model){.name = text("rectangles"),
-                                     .file = text(file),
-                                     .input = {.width = RECTANGLES_WIDTH,
-                                               .height = RECTANGLES_HEIGHT,
-                                               .scale = 1.0F / 255,
-                                               .std = {1, 1, 1}},
-                                     .decoder = DECODER_YOLOV8,
-                                     .classes = calloc(COLOURS, sizeof(char *)),
-                                     .class_count = COLOURS,
-                                     .blank = -1,
-                                     .confidence = 0.5F,
-                                     .nms = 0.4F};
-    assert_non_null(model->classes);
-    for (int i = 0; i < COLOURS; i++) {
-        model->classes[i] = text(names[i]);
-    }
-    *stage = (struct pipeline_stage){.name = text("objects"),
-                                     .from = PIPELINE_FROM_FRAME,
-                                     .when = ALWAYS,
-                                     .fields = calloc(1, sizeof(struct pipeline_field)),
-                                     .field_count = 1};
-    assert_non_null(stage->fields);
-    stage->fields[0] = (struct pipeline_field){.name = text("colour"), .value = VALUE_CLASS};
-    return pipeline;
-}
+enum { CLIP_FRAMES = 45, CLIP_WIDTH = 320 };
 
 /* ---- A camera before it --------------------------------------------------------------------- */
 
@@ -170,7 +122,7 @@ static bool has_dropped(const void *userdata)
 
 static void open_inference(struct show *show, const char *file)
 {
-    struct pipeline pipeline = make_pipeline(file);
+    struct pipeline pipeline = made_pipeline(file);
     struct inference_config config = {.loop = &show->gallery.loop,
                                       .folder = MODELS,
                                       .hooks = {on_opened, on_failed, on_closed, show}};

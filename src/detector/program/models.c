@@ -1,0 +1,408 @@
+#include "detector/program/models.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+/* The inference of one folder, shared. */
+struct shared {
+    struct models *models;
+    struct shared *next;
+    char *folder;
+    struct inference *inference;
+    unsigned users;
+    bool is_open; /* its models are */
+};
+
+/* A model of a subscription, on its way or at work. */
+struct work {
+    int64_t model_id;
+    char *model_name;
+    void *ticket;          /* NULL: none */
+    struct shared *shared; /* NULL: has not arrived */
+    struct inference_feed *feed;
+    struct bound *bound;
+};
+
+struct bound {
+    struct models *models;
+    char *identifier;
+    struct crop crop;
+    struct work *coming, *running, *leaving; /* NULL: none */
+    char last_error[BATON_ERROR_MESSAGE_MAX];
+    UT_hash_handle hh;
+};
+
+struct models {
+    struct models_config config;
+    struct bound *bounds;   /* by identifier */
+    struct shared *shareds; /* those that are closing, too */
+    bool is_closed;
+};
+
+/* ---- Inferences, shared --------------------------------------------------------------------- */
+
+static void forget_shared(struct shared *shared)
+{
+    struct shared **at = &shared->models->shareds;
+
+    while (*at != shared) {
+        at = &(*at)->next;
+    }
+    *at = shared->next;
+    free(shared->folder);
+    free(shared);
+}
+
+static void on_closed(void *userdata)
+{
+    forget_shared(userdata);
+}
+
+static void on_failed(void *userdata, const struct baton_error *error)
+{
+    struct shared *shared = userdata;
+
+    log_warning(shared->models->config.logger, "model-failed", LOG_STR("folder", shared->folder),
+                LOG_STR("error", error->message));
+}
+
+static void on_opened(void *userdata, const char *engine, const struct baton_error *error);
+
+static struct shared *find_shared(struct models *models, const char *folder)
+{
+    for (struct shared *shared = models->shareds; shared; shared = shared->next) {
+        if (shared->users > 0 && strcmp(shared->folder, folder) == 0) {
+            return shared;
+        }
+    }
+    return NULL;
+}
+
+/* With one more user. */
+static int share_begin(struct shared **ret, struct models *models, const char *folder,
+                       struct pipeline *pipeline, struct baton_error *reterr)
+{
+    struct shared *shared = find_shared(models, folder);
+    struct inference_config config = {.loop = models->config.loop,
+                                      .engine = models->config.engine,
+                                      .folder = folder,
+                                      .hooks = {on_opened, on_failed, on_closed, NULL}};
+    int code;
+
+    if (!shared) {
+        shared = calloc(1, sizeof(*shared));
+        if (!shared || !(shared->folder = strdup(folder))) {
+            free(shared);
+            return error_set(reterr, BATON_ENOMEM, "out of memory");
+        }
+        shared->models = models;
+        config.hooks.userdata = shared;
+        code = inference_open(&shared->inference, pipeline, &config, reterr);
+        if (code) {
+            free(shared->folder);
+            free(shared);
+            return code;
+        }
+        shared->next = models->shareds;
+        models->shareds = shared;
+    }
+    shared->users++;
+    *ret = shared;
+    return 0;
+}
+
+static void share_end(struct shared *shared)
+{
+    if (shared && --shared->users == 0) {
+        inference_close(shared->inference);
+    }
+}
+
+/* ---- One model of one subscription ---------------------------------------------------------- */
+
+static void work_free(struct work *work)
+{
+    const struct models_source *source;
+
+    if (work) {
+        source = &work->bound->models->config.source;
+        inference_feed_free(work->feed);
+        share_end(work->shared);
+        if (work->ticket) {
+            source->drop(source->userdata, work->ticket);
+        }
+        free(work->model_name);
+        free(work);
+    }
+}
+
+static void refuse(struct bound *bound, const struct baton_error *error)
+{
+    struct work *work = bound->coming;
+
+    bound->coming = NULL;
+    log_warning(bound->models->config.logger, "model-refused",
+                LOG_STR("identifier", bound->identifier), LOG_I64("model-id", work->model_id),
+                LOG_STR("model-name", work->model_name), LOG_STR("error", error->message),
+                LOG_STR("running", bound->running ? bound->running->model_name : NULL));
+    memcpy(bound->last_error, error->message, sizeof(bound->last_error));
+    work_free(work);
+}
+
+static void on_seen(void *userdata, const struct inference_result *result)
+{
+    struct work *work = userdata;
+    struct bound *bound = work->bound;
+    const struct models_config *config = &bound->models->config;
+
+    for (int i = 0; i < result->count; i++) {
+        struct detection detection = {.identifier = NULL};
+        if (!result->sightings[i].attributes) {
+            continue;
+        }
+        detection = (struct detection){.identifier = strdup(bound->identifier),
+                                       .model_name = strdup(work->model_name),
+                                       .model_id = work->model_id,
+                                       .at_unix_ms = result->frame->captured_unix_ms,
+                                       .attributes = json_incref(result->sightings[i].attributes)};
+        if (detection.identifier && detection.model_name) {
+            config->detected(config->userdata, &detection);
+        } else {
+            detection_fini(&detection);
+        }
+    }
+    if (work == bound->leaving && inference_feed_is_idle(work->feed)) {
+        bound->leaving = NULL;
+        work_free(work);
+    }
+}
+
+/* The one that comes takes over; what the old one has under way is still reported. */
+static void take_over(struct bound *bound)
+{
+    struct work *work = bound->coming;
+
+    work->feed = inference_feed_new(work->shared->inference, on_seen, work);
+    if (!work->feed) {
+        struct baton_error error = {0};
+        (void)error_set(&error, BATON_EFULL, "no further subscription of that model");
+        refuse(bound, &error);
+        return;
+    }
+    work_free(bound->leaving);
+    bound->leaving = bound->running;
+    bound->running = work;
+    bound->coming = NULL;
+    bound->last_error[0] = '\0';
+    if (bound->leaving && inference_feed_is_idle(bound->leaving->feed)) {
+        work_free(bound->leaving);
+        bound->leaving = NULL;
+    }
+    log_info(bound->models->config.logger, "model-running",
+             LOG_STR("identifier", bound->identifier), LOG_I64("model-id", work->model_id),
+             LOG_STR("model-name", work->model_name));
+}
+
+static void on_opened(void *userdata, const char *engine, const struct baton_error *error)
+{
+    struct shared *shared = userdata;
+    struct models *models = shared->models;
+    struct bound *bound = NULL;
+    struct bound *next = NULL;
+
+    shared->is_open = !error;
+    if (!error) {
+        log_info(models->config.logger, "model-open", LOG_STR("folder", shared->folder),
+                 LOG_STR("engine", engine));
+    }
+    shared->users++; /* so that it is not gone before its last user is told */
+    HASH_ITER (hh, models->bounds, bound, next) {
+        if (bound->coming && bound->coming->shared == shared) {
+            if (error) {
+                refuse(bound, error);
+            } else {
+                take_over(bound);
+            }
+        }
+    }
+    share_end(shared);
+}
+
+static void want(struct bound *bound, const struct subscription *subscription)
+{
+    const struct models_source *source = &bound->models->config.source;
+    struct work *work = calloc(1, sizeof(*work));
+    struct baton_error error = {0};
+
+    work_free(bound->coming);
+    bound->coming = NULL;
+    if (work) {
+        work->model_name = strdup(subscription->model_name);
+    }
+    if (!work || !work->model_name) {
+        free(work);
+        log_error(bound->models->config.logger, "model-refused",
+                  LOG_STR("identifier", bound->identifier), LOG_STR("error", "out of memory"));
+        return;
+    }
+    work->bound = bound;
+    work->model_id = subscription->model_id;
+    bound->coming = work;
+    work->ticket = source->want(source->userdata, subscription->model_url, work->model_id,
+                                work->model_name, work);
+    if (!work->ticket) {
+        (void)error_set(&error, BATON_ENOMEM, "out of memory");
+        refuse(bound, &error);
+    }
+}
+
+void models_arrived(void *asker, const char *folder, struct pipeline *pipeline,
+                    const struct baton_error *error)
+{
+    struct work *work = asker;
+    struct bound *bound = work->bound;
+    struct baton_error own = {0};
+
+    if (!error && share_begin(&work->shared, bound->models, folder, pipeline, &own) != 0) {
+        error = &own;
+    }
+    if (pipeline) {
+        pipeline_fini(pipeline);
+    }
+    if (error) {
+        refuse(bound, error);
+    } else if (work->shared->is_open) {
+        take_over(bound);
+    }
+}
+
+/* ---- Subscriptions -------------------------------------------------------------------------- */
+
+static struct bound *find(const struct models *models, const char *identifier)
+{
+    struct bound *bound = NULL;
+
+    HASH_FIND_STR(models->bounds, identifier, bound);
+    return bound;
+}
+
+static void bound_free(struct bound *bound)
+{
+    HASH_DEL(bound->models->bounds, bound);
+    work_free(bound->coming);
+    work_free(bound->running);
+    work_free(bound->leaving);
+    free(bound->identifier);
+    free(bound);
+}
+
+static void bound_new(struct models *models, const struct subscription *subscription)
+{
+    struct bound *bound = calloc(1, sizeof(*bound));
+
+    if (!bound || !(bound->identifier = strdup(subscription->identifier))) {
+        free(bound);
+        log_error(models->config.logger, "model-refused",
+                  LOG_STR("identifier", subscription->identifier),
+                  LOG_STR("error", "out of memory"));
+        return;
+    }
+    bound->models = models;
+    bound->crop = subscription->crop;
+    HASH_ADD_KEYPTR(hh, models->bounds, bound->identifier, strlen(bound->identifier), bound);
+    want(bound, subscription);
+}
+
+void models_event(struct models *models, const struct worker_event *event)
+{
+    struct bound *bound = event->identifier ? find(models, event->identifier) : NULL;
+    unsigned asks = CHANGE_MODEL;
+
+    if (event->type == WORKER_SUBSCRIPTION_ADDED && !bound) {
+        bound_new(models, event->subscription);
+    } else if (event->type == WORKER_SUBSCRIPTION_REMOVED && bound) {
+        bound_free(bound);
+    } else if (event->type == WORKER_SUBSCRIPTION_UPDATED && bound) {
+        bound->crop = event->subscription->crop;
+        if (!bound->running && !bound->coming) {
+            asks |= CHANGE_MODEL_URL; /* a fresh URL may mend what the last one could not */
+        }
+        if (event->changes & asks) {
+            want(bound, event->subscription);
+        }
+    }
+}
+
+void models_frame(struct models *models, const char *identifier, const struct camera_frame *frame,
+                  enum stage progression)
+{
+    struct bound *bound = find(models, identifier);
+    int rect[4];
+
+    if (bound && bound->running) {
+        image_crop_rect(&bound->crop, frame->picture.width, frame->picture.height, rect);
+        inference_feed_frame(bound->running->feed, frame, rect, progression);
+    }
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+struct models *models_new(const struct models_config *config)
+{
+    struct models *models = calloc(1, sizeof(*models));
+
+    if (models) {
+        models->config = *config;
+    }
+    return models;
+}
+
+void models_close(struct models *models)
+{
+    struct bound *bound = NULL;
+    struct bound *next = NULL;
+
+    HASH_ITER (hh, models->bounds, bound, next) {
+        bound_free(bound);
+    }
+}
+
+void models_free(struct models *models)
+{
+    free(models);
+}
+
+void models_describe(const struct models *models, const char *identifier, json_t *ret)
+{
+    const struct bound *bound = find(models, identifier);
+    const struct work *work = bound ? bound->running : NULL;
+    struct inference_stats stats = {0};
+    uint64_t frames = 0;
+    uint64_t dropped = 0;
+    json_t *model;
+
+    if (!bound) {
+        return;
+    }
+    if (work) {
+        inference_stats(work->shared->inference, &stats);
+        inference_feed_stats(work->feed, &frames, &dropped);
+    }
+    model = json_pack(
+        "{s:s, s:b, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:s*}", "state",
+        work && !bound->coming ? "running"
+        : work                 ? "exchanging"
+        : bound->coming        ? "opening"
+                               : "failed",
+        "shared", stats.feeds > 1, "engine", stats.engine[0] ? stats.engine : NULL, "running",
+        work ? work->model_name : NULL, "running_id", (json_int_t)(work ? work->model_id : 0),
+        "pid", stats.pid, "subscriptions", stats.feeds, "inferred", (json_int_t)frames, "dropped",
+        (json_int_t)dropped, "failures", (json_int_t)stats.failures, "restarts",
+        (json_int_t)stats.restarts, "milliseconds_a_run",
+        stats.runs > 0 ? (double)stats.busy.ns / 1e6 / (double)stats.runs : 0.0, "last_error",
+        bound->last_error[0] ? bound->last_error : NULL);
+    if (model) {
+        (void)json_object_set_new(ret, "model_state", model);
+    }
+}

@@ -1,0 +1,59 @@
+/* The pipelines that a worker's subscriptions want: opened, shared, exchanged and closed as they
+ * change.
+ *
+ *   service's `changed` ─▶ models_event ─▶ source.want ─▶ archive's folder, pipeline
+ *   watch's frame ─▶ models_frame ─▶ feed of the subscription ─▶ inference of that folder
+ *   service_detected ◀─ hooks.detected ◀───────────────────────┘
+ *
+ * Subscriptions whose archives are the same folder share one inference, so one child and one copy
+ * of the models. What is new runs beside what is old until its models are open; then the frames go
+ * there, and what the old one has under way is still reported. What is bad is told, and the old
+ * one goes on.
+ */
+#ifndef DETECTOR_PROGRAM_MODELS_H
+#define DETECTOR_PROGRAM_MODELS_H
+
+#include "base/log.h"
+#include "detector/infer/inference.h"
+#include "detector/worker.h"
+
+struct models; /* opaque; on the loop's thread */
+
+/* Where archives come from. */
+struct models_source {
+    /* Answers once through models_arrived(), never from within. NULL: out of memory. */
+    void *(*want)(void *userdata, const char *url, int64_t model_id, const char *model_name,
+                  void *asker);
+    /* The folder is not needed any more, and no answer either. */
+    void (*drop)(void *userdata, void *ticket);
+    void *userdata;
+};
+
+/* The answer to want(). `folder` is there until the ticket is dropped; what `pipeline` owns is
+ * taken. `error` NULL: all is well. */
+void models_arrived(void *asker, const char *folder, struct pipeline *pipeline,
+                    const struct baton_error *error);
+
+struct models_config {
+    uv_loop_t *loop;
+    struct logger *logger; /* borrowed; NULL: silent */
+    struct models_source source;
+    struct remote_options engine; /* texts are borrowed */
+    /* Takes the detection. */
+    void (*detected)(void *userdata, struct detection *detection);
+    void *userdata;
+};
+
+struct models *models_new(const struct models_config *config); /* NULL: out of memory */
+/* No detection comes any more. Then run the loop, then free. */
+void models_close(struct models *models);
+void models_free(struct models *models); /* NULL allowed */
+
+void models_event(struct models *models, const struct worker_event *event);
+void models_frame(struct models *models, const char *identifier, const struct camera_frame *frame,
+                  enum stage progression);
+
+/* What /status says of the subscription's model, added to `ret`. */
+void models_describe(const struct models *models, const char *identifier, json_t *ret);
+
+#endif
