@@ -76,7 +76,7 @@ static struct answer take(const struct server *server, const char *who, long lon
 {
     char arguments[128];
 
-    snprintf(arguments, sizeof(arguments), "%s " LONG " %lld", who, least);
+    snprintf(arguments, sizeof(arguments), "%s " LONG " %lld " LONG " ", who, least);
     return run(server, SCRIPT_TAKE, "4", arguments);
 }
 
@@ -85,7 +85,7 @@ static struct answer renew(const struct server *server, const char *who, long lo
 {
     char arguments[128];
 
-    snprintf(arguments, sizeof(arguments), "%s " LONG " %lld %s", who, epoch, history);
+    snprintf(arguments, sizeof(arguments), "%s " LONG " %lld %s " LONG " ", who, epoch, history);
     return run(server, SCRIPT_RENEW, "3", arguments);
 }
 

@@ -105,7 +105,7 @@ void letters_of_boxes(struct reading *ret, const struct letters *letters, const 
     count = count < LETTERS_TEXT_MAX ? count : LETTERS_TEXT_MAX;
     if (count > 0) {
         memcpy(sorted, boxes, (size_t)count * sizeof(sorted[0]));
-        qsort(sorted, (size_t)count, sizeof(const struct box *), from_left);
+        qsort(sorted, (size_t)count, sizeof(sorted[0]), from_left);
     }
     for (int i = 0; i < count; i++) {
         if (sorted[i].label >= 0 && (size_t)sorted[i].label < letters->class_count) {

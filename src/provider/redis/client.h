@@ -6,6 +6,7 @@
 #include "lease/lease.h"
 #include "net/redis/redis.h"
 #include "net/redis/sentinel.h"
+#include "provider/redis/layout.h"
 #include "provider/redis/redis_provider.h"
 #include "provider/redis/scripts.h"
 
@@ -51,7 +52,9 @@ struct seat {
     enum baton_role role;
     char holder[BATON_NAME_MAX]; /* id of who has the lock; "": nobody */
     uint64_t holder_epoch;
-    uint64_t told_leader; /* epoch that was told with it */
+    instant beatless_since; /* the holder has no heartbeat; 0: it has one */
+    bool knows_stale;       /* it was told that the holder's heartbeat is stale */
+    uint64_t told_leader;   /* epoch that was told with it */
     char told_id[BATON_NAME_MAX];
     char passed_to[BATON_NAME_MAX];
     struct entry *entries;
@@ -79,6 +82,7 @@ struct client {
     struct logger *logger;
     struct redis_address address;
     struct lease_settings settings;
+    const struct layout *layout;
     span process_lifetime; /* of a registry entry */
     char prefix[128];      /* of the state's keys */
     char id[ID_MAX];       /* of this process: a UUID */
@@ -135,6 +139,10 @@ void seat_error(struct seat *seat, const struct baton_error *error);
 void seat_refused(struct seat *seat, const redisReply *reply); /* tells it if it is an error */
 void seat_contenders(struct seat *seat, uint32_t count);
 void seat_end(struct seat *seat); /* of a client that closes */
+
+/* heartbeats.c: for a layout in which they are looked at */
+void heartbeats_judge(struct seat *seat, const redisReply *reply);
+void heartbeats_sweep(struct seat *seat);
 
 /* registry.c */
 void registry_begin(struct seat *seat);

@@ -94,6 +94,7 @@ static void tell(struct seat *seat, const struct lease_event *from)
         seat_tell(seat, &event);
         registry_register(seat);
         registry_read(seat);
+        heartbeats_sweep(seat);
         break;
     case LEASE_EV_LOST:
         event.type = BATON_EVENT_LOST;
@@ -128,7 +129,7 @@ static void tell(struct seat *seat, const struct lease_event *from)
 
 static void take_holder(struct seat *seat, const redisReply *reply, uint64_t epoch)
 {
-    bool has_id = reply->elements == 4 && reply->element[3]->type == REDIS_REPLY_STRING;
+    bool has_id = reply->elements >= 4 && reply->element[3]->type == REDIS_REPLY_STRING;
 
     (void)snprintf(seat->holder, sizeof(seat->holder), "%s", has_id ? reply->element[3]->str : "?");
     seat->holder_epoch = epoch;
@@ -138,7 +139,7 @@ static bool parse(struct seat *seat, const redisReply *reply, struct lease_input
 {
     long long numbers[3] = {0};
 
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 || reply->elements > 4) {
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 || reply->elements > 5) {
         return false;
     }
     for (size_t i = 0; i < reply->elements && i < 3; i++) {
@@ -153,6 +154,7 @@ static bool parse(struct seat *seat, const redisReply *reply, struct lease_input
     case ANSWER_HELD:
         ret->reply.outcome = LEASE_HELD;
         take_holder(seat, reply, ret->reply.epoch);
+        heartbeats_judge(seat, reply);
         return true;
     case ANSWER_GRANTED:
         ret->reply.outcome = LEASE_GRANTED;
@@ -205,25 +207,31 @@ static void on_released(void *userdata, uint64_t tag, const redisReply *reply, i
 static int run(struct seat *seat, const struct lease_command *command)
 {
     struct client *client = seat->client;
-    char keys[3][KEY_MAX];
+    char keys[3][LAYOUT_KEY_MAX];
+    char beats[LAYOUT_KEY_MAX];
     char ttl[24];
+    char beat_ttl[24];
     char epoch[24];
     char notice[2 * BATON_NAME_MAX + 16];
 
-    (void)snprintf(keys[0], KEY_MAX, "%s:master", seat->name);
-    (void)snprintf(keys[1], KEY_MAX, "%s:heartbeat", seat->name);
-    (void)snprintf(keys[2], KEY_MAX, "%s:epoch", seat->name);
+    layout_lock_key(client->layout, seat->name, keys[0]);
+    layout_heartbeat_key(client->layout, seat->name, client->id, keys[1]);
+    layout_heartbeat_prefix(client->layout, seat->name, beats);
+    (void)snprintf(keys[2], LAYOUT_KEY_MAX, "%s:epoch", seat->name);
+    span beat = layout_heartbeat_lifetime(client->layout, client->settings.lease);
+    (void)snprintf(beat_ttl, sizeof(beat_ttl), "%lld", (long long)(beat.ns / 1000000));
     (void)snprintf(ttl, sizeof(ttl), "%lld", (long long)(client->settings.lease.ns / 1000000));
     (void)snprintf(epoch, sizeof(epoch), "%llu", (unsigned long long)command->epoch);
     switch (command->type) {
     case LEASE_TAKE: {
-        const char *words[] = {keys[0], keys[1], keys[2], seat->wake, client->id, ttl, epoch};
-        return client_run(client, SCRIPT_TAKE, 4, 7, words, NULL, on_answer, seat,
+        const char *words[] = {keys[0], keys[1], keys[2],  seat->wake, client->id,
+                               ttl,     epoch,   beat_ttl, beats};
+        return client_run(client, SCRIPT_TAKE, 4, 9, words, NULL, on_answer, seat,
                           command->request);
     }
     case LEASE_LOOK: {
-        const char *words[] = {keys[0], keys[2]};
-        return client_run(client, SCRIPT_LOOK, 2, 2, words, NULL, on_answer, seat,
+        const char *words[] = {keys[0], keys[2], beats};
+        return client_run(client, SCRIPT_LOOK, 2, 3, words, NULL, on_answer, seat,
                           command->request);
     }
     case LEASE_RENEW: {
@@ -233,8 +241,10 @@ static int run(struct seat *seat, const struct lease_command *command)
                                client->id,
                                ttl,
                                epoch,
-                               redis_identity_of(client->commands)->history};
-        return client_run(client, SCRIPT_RENEW, 3, 7, words, NULL, on_answer, seat,
+                               redis_identity_of(client->commands)->history,
+                               beat_ttl,
+                               beats};
+        return client_run(client, SCRIPT_RENEW, 3, 9, words, NULL, on_answer, seat,
                           command->request);
     }
     case LEASE_RELEASE:

@@ -248,8 +248,15 @@ static int take_settings(struct client *client, const struct provider_config *co
     };
     char space[32];
     bool has_interval = provider_option(config, "heartbeat-interval", space, sizeof(space));
+    char layout[32];
+    int found = layout_find(&client->layout,
+                            provider_option(config, "layout", layout, sizeof(layout)), reterr);
 
+    if (found != BATON_OK) {
+        return found;
+    }
     lease_settings_default(settings);
+    settings->check_interval = layout_check_interval(client->layout);
     client->process_lifetime = SPAN_S(45);
     client->wants_guardian = true;
     if (!provider_option_flag(config, "guardian", &client->wants_guardian, reterr) ||

@@ -5,13 +5,19 @@
     "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"                                          \
     "local function whole(n) return string.format('%.0f', n) end\n"
 
-/* {HELD, its epoch if it is one of ours that has it, its time left, its id} */
+/* {HELD, its epoch if it is one of ours that has it, its time left, its id, its heartbeat's age} */
 #define HELD_BY                                                                                    \
-    "local function held(master, record, holder)\n"                                                \
+    "local function held(master, record, holder, beats)\n"                                         \
     "  local of = redis.call('HMGET', record, 'epoch', 'holder')\n"                                \
     "  local epoch = 0\n"                                                                          \
     "  if of[2] == holder then epoch = tonumber(of[1]) or 0 end\n"                                 \
-    "  return {0, epoch, redis.call('PTTL', master), holder}\n"                                    \
+    "  local found = {0, epoch, redis.call('PTTL', master), holder}\n"                             \
+    "  if beats ~= '' then\n"                                                                      \
+    "    local beat = redis.pcall('GET', beats .. holder)\n"                                       \
+    "    beat = type(beat) == 'string' and tonumber(beat)\n"                                       \
+    "    found[5] = beat and math.max(0, math.min(now - beat, 1e12)) or -1\n"                      \
+    "  end\n"                                                                                      \
+    "  return found\n"                                                                             \
     "end\n"
 
 /* A server's history has a name that changes with each start, and when a replica becomes a master.
@@ -29,7 +35,8 @@
 static const char take[] = NOW HELD_BY
     "local ttl, least = tonumber(ARGV[2]), tonumber(ARGV[3])\n"
     "local holder = redis.call('GET', KEYS[1])\n"
-    "if holder and holder ~= ARGV[1] then return held(KEYS[1], KEYS[3], holder) end\n" HISTORY
+    "if holder and holder ~= ARGV[1] then return held(KEYS[1], KEYS[3], holder, ARGV[5]) "
+    "end\n" HISTORY
     "local of = redis.call('HMGET', KEYS[3], 'epoch', 'holder', 'server', 'since')\n"
     "local epoch, since = tonumber(of[1]) or 0, tonumber(of[4]) or 0\n"
     "if of[3] ~= history or since > now then\n"
@@ -40,34 +47,37 @@ static const char take[] = NOW HELD_BY
     "if since + ttl > now then return {2, 0, since + ttl - now} end\n"
     "if holder and of[2] == holder and epoch > least then\n" /* an answer was lost: it is ours */
     "  redis.call('PEXPIRE', KEYS[1], ttl)\n"
-    "  redis.call('SET', KEYS[2], whole(now), 'PX', ttl)\n"
+    "  redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[4])\n"
     "  return {1, epoch}\n"
     "end\n"
     "epoch = math.max(epoch + 1, now, least + 1)\n"
     "redis.call('SET', KEYS[1], ARGV[1], 'PX', ttl)\n"
-    "redis.call('SET', KEYS[2], whole(now), 'PX', ttl)\n"
+    "redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[4])\n"
     "redis.call('HSET', KEYS[3], 'epoch', whole(epoch), 'holder', ARGV[1])\n"
     "redis.call('PUBLISH', KEYS[4], 'taken ' .. whole(epoch) .. ' ' .. ARGV[1])\n"
     "return {1, epoch}\n";
 
-static const char look[] = HELD_BY "local holder = redis.call('GET', KEYS[1])\n"
-                                   "if holder then return held(KEYS[1], KEYS[2], holder) end\n"
-                                   "return {3, 0, 0}\n";
+static const char look[] =
+    NOW HELD_BY "local holder = redis.call('GET', KEYS[1])\n"
+                "if holder then return held(KEYS[1], KEYS[2], holder, ARGV[1]) end\n"
+                "return {3, 0, 0}\n";
 
-static const char renew[] = NOW HELD_BY
-    "local holder = redis.call('GET', KEYS[1])\n"
-    "if not holder then return {3, 0, 0} end\n"
-    "local of = redis.call('HMGET', KEYS[3], 'epoch', 'server')\n"
-    "local epoch = of[1]\n"
-    "if holder ~= ARGV[1] or epoch ~= ARGV[3] then return held(KEYS[1], KEYS[3], holder) end\n"
-    /* Whoever renews held it until now, so that this server has missed no lease: after this one
-     * there is nothing to wait for. */
-    "if ARGV[4] ~= '' and ARGV[4] ~= of[2] then\n"
-    "  redis.call('HSET', KEYS[3], 'server', ARGV[4], 'since', 0)\n"
-    "end\n"
-    "redis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
-    "redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[2])\n"
-    "return {1, tonumber(epoch)}\n";
+static const char renew[] =
+    NOW HELD_BY "local holder = redis.call('GET', KEYS[1])\n"
+                "if not holder then return {3, 0, 0} end\n"
+                "local of = redis.call('HMGET', KEYS[3], 'epoch', 'server')\n"
+                "local epoch = of[1]\n"
+                "if holder ~= ARGV[1] or epoch ~= ARGV[3] then\n"
+                "  return held(KEYS[1], KEYS[3], holder, ARGV[6])\n"
+                "end\n"
+                /* Whoever renews held it until now, so that this server has missed no lease: after
+                 * this one there is nothing to wait for. */
+                "if ARGV[4] ~= '' and ARGV[4] ~= of[2] then\n"
+                "  redis.call('HSET', KEYS[3], 'server', ARGV[4], 'since', 0)\n"
+                "end\n"
+                "redis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
+                "redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[5])\n"
+                "return {1, tonumber(epoch)}\n";
 
 /* Epoch 0: whichever it is. */
 static const char release[] =
@@ -76,6 +86,16 @@ static const char release[] =
     "redis.call('DEL', KEYS[1], KEYS[2])\n"
     "redis.call('PUBLISH', KEYS[4], ARGV[3])\n"
     "return 1\n";
+
+/* Heartbeats that nobody renews any more, a few keys at a time. What is no time is not ours. */
+static const char sweep[] =
+    NOW "local found = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 100)\n"
+        "for _, key in ipairs(found[2]) do\n"
+        "  local beat = redis.pcall('GET', key)\n"
+        "  beat = type(beat) == 'string' and tonumber(beat)\n"
+        "  if beat and now - beat > tonumber(ARGV[3]) then redis.call('DEL', key) end\n"
+        "end\n"
+        "return found[1]\n";
 
 /* Those whose time is over go. `gone` is how many. */
 #define SWEEP                                                                                      \
@@ -158,7 +178,7 @@ void scripts_fill(struct redis_script *ret)
         [SCRIPT_TAKE] = take,       [SCRIPT_LOOK] = look,   [SCRIPT_RENEW] = renew,
         [SCRIPT_RELEASE] = release, [SCRIPT_LEAVE] = leave, [SCRIPT_REGISTER] = register_process,
         [SCRIPT_MEMBERS] = members, [SCRIPT_PUT] = put,     [SCRIPT_GET] = get,
-        [SCRIPT_LIST] = list,
+        [SCRIPT_LIST] = list,       [SCRIPT_SWEEP] = sweep,
     };
 
     for (int i = 0; i < SCRIPT_COUNT; i++) {

@@ -1,10 +1,10 @@
 /* What is done on the server in one piece. Times are the server's, in milliseconds.
  *
- * An election NAME lives in NAME:master (who leads, with the lease for a lifetime), NAME:heartbeat,
- * NAME:master_process, NAME:processes, NAME:channels, NAME:slaves, as the seed has them, and in
- * what is ours alone and that others need not know: NAME:epoch (a hash), NAME:processes:expiry (a
- * sorted set: this server may have no lifetimes for the fields of a hash) and the channel
- * NAME:wake.
+ * An election NAME lives in a lock and a heartbeat, whose keys depend on the layout
+ * (provider/redis/layout.h), in NAME:master_process, NAME:processes, NAME:channels, NAME:slaves, as
+ * the seed has them, and in what is ours alone and that others need not know: NAME:epoch (a hash),
+ * NAME:processes:expiry (a sorted set: this server may have no lifetimes for the fields of a hash)
+ * and the channel NAME:wake.
  */
 #ifndef PROVIDER_REDIS_SCRIPTS_H
 #define PROVIDER_REDIS_SCRIPTS_H
@@ -12,10 +12,12 @@
 #include "net/redis/redis.h"
 
 enum script_name {
-    SCRIPT_TAKE,     /* master heartbeat epoch wake | id ttl min-epoch */
-    SCRIPT_LOOK,     /* master epoch */
-    SCRIPT_RENEW,    /* master heartbeat epoch | id ttl epoch history ("": not known) */
-    SCRIPT_RELEASE,  /* master heartbeat epoch wake | id epoch notice */
+    SCRIPT_TAKE,     /* lock heartbeat epoch wake | id ttl min-epoch heartbeat-ttl beats */
+    SCRIPT_LOOK,     /* lock epoch | beats */
+    SCRIPT_RENEW,    /* lock heartbeat epoch | id ttl epoch history ("": not known) heartbeat-ttl
+                        beats */
+    SCRIPT_RELEASE,  /* lock heartbeat epoch wake | id epoch notice */
+    SCRIPT_SWEEP,    /* | cursor pattern heartbeat-ttl */
     SCRIPT_REGISTER, /* processes expiry channels wake slaves master_process | id json ttl channel
                         role slave-json */
     SCRIPT_LEAVE,    /* processes expiry channels wake slaves | id */
@@ -26,7 +28,9 @@ enum script_name {
     SCRIPT_COUNT
 };
 
-/* The answers of TAKE, LOOK and RENEW begin with one of these. */
+/* The answers of TAKE, LOOK and RENEW begin with one of these. Then comes the epoch, what is left
+ * of the lock, and for HELD who has it and, where `beats` (what stands before the id in the key of
+ * a heartbeat) is not "", how many ms old its heartbeat is; -1: there is none. */
 enum { ANSWER_HELD = 0, ANSWER_GRANTED = 1, ANSWER_NOT_YET = 2, ANSWER_FREE = 3 };
 
 /* Fills SCRIPT_COUNT of them, for redis_options. */

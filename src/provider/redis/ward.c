@@ -41,16 +41,13 @@ void redis_ward_begin(struct client *client)
 /* To whom, and in which words: the scripts are known to the server by now. */
 void redis_ward_connected(struct client *client)
 {
-    const char *lease[] = {"EVALSHA",
-                           client->scripts[SCRIPT_RELEASE].sha,
-                           "4",
-                           "\1:master",
-                           "\1:heartbeat",
-                           "\1:epoch",
-                           "\1:wake",
-                           client->id,
-                           "\2",
-                           NULL};
+    char lock[LAYOUT_KEY_MAX];
+    char heartbeat[LAYOUT_KEY_MAX];
+    const char *lease[] = {"EVALSHA", client->scripts[SCRIPT_RELEASE].sha,
+                           "4",       lock,
+                           heartbeat, "\1:epoch",
+                           "\1:wake", client->id,
+                           "\2",      NULL};
     const char *seat[] = {"EVALSHA",
                           client->scripts[SCRIPT_LEAVE].sha,
                           "5",
@@ -68,6 +65,8 @@ void redis_ward_connected(struct client *client)
     if (!client->guardian || client->address.is_tls) {
         return; /* what it says is in the clear, the password too: nothing for a port of TLS */
     }
+    layout_lock_key(client->layout, "\1", lock);
+    layout_heartbeat_key(client->layout, "\1", client->id, heartbeat);
     (void)snprintf(notice, sizeof(notice), "released %s ", client->id);
     lease[9] = notice;
     struct guardian_words words = {

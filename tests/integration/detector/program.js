@@ -20,7 +20,7 @@ class Camera {
         camera.ended = new Promise((resolve) => camera.child.on('close', resolve));
         await deadline(new Promise((resolve) => camera.child.stdout.on('data', (data) => {
             camera.said += data;
-            if (camera.said.includes('ready ')) resolve();
+            if (/ready \d+\n/.test(camera.said)) resolve();
         })), 'the camera');
         camera.port = Number(camera.said.match(/ready (\d+)/)[1]);
         return camera;

@@ -145,14 +145,20 @@ static void wakes_and_is_not_certain(void (*act)(void))
     end(child, pidfd);
 }
 
+/* Before any thread begins: the signal is nobody's end. */
+static void block_signal(sigset_t *ret)
+{
+    (void)sigemptyset(ret);
+    (void)sigaddset(ret, SIGUSR1);
+    (void)sigprocmask(SIG_BLOCK, ret, NULL);
+}
+
 static void wait_for_signal(void)
 {
     sigset_t set;
     int signal;
 
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGUSR1);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    block_signal(&set);
     (void)pthread_mutex_lock(life);
     say_ready();
     (void)sigwait(&set, &signal);
@@ -161,7 +167,9 @@ static void wait_for_signal(void)
 static void end_the_first_thread_alone(void)
 {
     pthread_t thread;
+    sigset_t set;
 
+    block_signal(&set);
     if (pthread_create(&thread, NULL, sleep_for_ever, NULL) != 0) {
         _exit(EXIT_FAILURE);
     }

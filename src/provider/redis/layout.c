@@ -1,0 +1,61 @@
+#include "provider/redis/layout.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct layout {
+    const char *name;
+    const char *lock;
+    const char *heartbeat;
+    bool has_id;  /* the heartbeat's key: behind a colon */
+    int longer_s; /* than the lock, the heartbeat */
+    int check_interval_s;
+};
+
+static const struct layout layouts[] = {
+    {"master-election", "master", "heartbeat", false, 0, 5},
+    {"sovereign", "leader", "heartbeat", true, 5, 15},
+};
+
+int layout_find(const struct layout **ret, const char *name, struct baton_error *reterr)
+{
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        if (!name || strcmp(name, layouts[i].name) == 0) {
+            *ret = &layouts[i];
+            return BATON_OK;
+        }
+    }
+    return error_set(reterr, BATON_EINVAL, "layout \"%.40s\": must be master-election or sovereign",
+                     name);
+}
+
+void layout_lock_key(const struct layout *layout, const char *name, char ret[LAYOUT_KEY_MAX])
+{
+    (void)snprintf(ret, LAYOUT_KEY_MAX, "%s:%s", name, layout->lock);
+}
+
+void layout_heartbeat_key(const struct layout *layout, const char *name, const char *id,
+                          char ret[LAYOUT_KEY_MAX])
+{
+    (void)snprintf(ret, LAYOUT_KEY_MAX, "%s:%s%s%s", name, layout->heartbeat,
+                   layout->has_id ? ":" : "", layout->has_id ? id : "");
+}
+
+void layout_heartbeat_prefix(const struct layout *layout, const char *name,
+                             char ret[LAYOUT_KEY_MAX])
+{
+    ret[0] = '\0';
+    if (layout->has_id) {
+        layout_heartbeat_key(layout, name, "", ret);
+    }
+}
+
+span layout_heartbeat_lifetime(const struct layout *layout, span lease)
+{
+    return SPAN_NS(lease.ns + SPAN_S(layout->longer_s).ns);
+}
+
+span layout_check_interval(const struct layout *layout)
+{
+    return SPAN_S(layout->check_interval_s);
+}

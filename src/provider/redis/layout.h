@@ -1,0 +1,41 @@
+/* Which keys hold the lock of an election NAME, so that a process which follows one of the seeds by
+ * its text alone takes part in the same election.
+ *
+ *                     lock          sign of life of who has it
+ *   master-election   NAME:master   NAME:heartbeat, for as long as the lock
+ *   sovereign         NAME:leader   NAME:heartbeat:ID, for 5 s longer; is to be looked at
+ *
+ * All else (the registry, the epoch, the channel that wakes) is the same in both.
+ */
+#ifndef PROVIDER_REDIS_LAYOUT_H
+#define PROVIDER_REDIS_LAYOUT_H
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LAYOUT_KEY_MAX = 192 }; /* the names of an election and of a process are in it */
+
+struct layout; /* opaque, constant */
+
+/* NULL: the default. BATON_EINVAL: there is none of that name. */
+int layout_find(const struct layout **ret, const char *name, struct baton_error *reterr);
+
+/* `name` may be a placeholder, which comes back in the keys. */
+void layout_lock_key(const struct layout *layout, const char *name, char ret[LAYOUT_KEY_MAX]);
+void layout_heartbeat_key(const struct layout *layout, const char *name, const char *id,
+                          char ret[LAYOUT_KEY_MAX]);
+
+/* What stands before the id in the heartbeat's key; "": it has no id, and nobody looks at it. */
+void layout_heartbeat_prefix(const struct layout *layout, const char *name,
+                             char ret[LAYOUT_KEY_MAX]);
+
+/* For how long a heartbeat counts, and its key lives. */
+span layout_heartbeat_lifetime(const struct layout *layout, span lease);
+
+/* How often who does not lead looks. */
+span layout_check_interval(const struct layout *layout);
+
+#endif
