@@ -257,12 +257,12 @@ static void a_promoted_replica_that_knows_nothing_gives_none(void **state)
 {
     (void)state;
     SERVER_AWAIT(has_run_for(&first, 1));
-    assert_int_equal(run(&first, SCRIPT_TAKE, "4", "A 900 0").outcome, ANSWER_GRANTED);
+    assert_int_equal(run(&first, SCRIPT_TAKE, "4", "A 900 0 900 ").outcome, ANSWER_GRANTED);
     server_tell(&first, "FLUSHALL");
     follow(&second, &first);
     lead(&second);
     SERVER_AWAIT(has_run_for(&second, 1));
-    assert_int_equal(run(&second, SCRIPT_TAKE, "4", "A 900 0").outcome, ANSWER_NOT_YET);
+    assert_int_equal(run(&second, SCRIPT_TAKE, "4", "A 900 0 900 ").outcome, ANSWER_NOT_YET);
 }
 
 static void a_time_from_the_future_is_not_waited_for(void **state)
@@ -272,8 +272,8 @@ static void a_time_from_the_future_is_not_waited_for(void **state)
 
     history_of(&first, history);
     server_tell(&first, "HSET e:epoch server %s since 99999999999999", history);
-    assert_int_equal(run(&first, SCRIPT_TAKE, "4", "A 1 0").outcome, ANSWER_NOT_YET);
-    SERVER_AWAIT(run(&first, SCRIPT_TAKE, "4", "A 1 0").outcome == ANSWER_GRANTED);
+    assert_int_equal(run(&first, SCRIPT_TAKE, "4", "A 1 0 1 ").outcome, ANSWER_NOT_YET);
+    SERVER_AWAIT(run(&first, SCRIPT_TAKE, "4", "A 1 0 1 ").outcome == ANSWER_GRANTED);
 }
 
 int main(void)
