@@ -4,7 +4,13 @@
 
 #include <string.h>
 
-enum { PPM = 1000000, RETRY_MIN_MS = 20, RETRY_DOUBLINGS = 6, RESIGNED_PAUSE_MS = 500 };
+enum {
+    PPM = 1000000,
+    RETRY_MIN_MS = 20,
+    RETRY_DOUBLINGS = 6,
+    ENDLESS_DOUBLINGS = 20,
+    RESIGNED_PAUSE_MS = 500
+};
 
 #define MS(value) ((double)(value).ns / 1e6)
 
@@ -159,6 +165,20 @@ static void ask_after_failure(struct step *step)
     ask_at(step, instant_add(step->now, SPAN_NS(pause)));
 }
 
+/* Nothing left: it ends this moment, or whoever took it gave it no lifetime. So it is asked for at
+ * once, and then ever more seldom. */
+static span until_its_end(struct step *step, span left)
+{
+    struct lease *lease = step->lease;
+
+    if (left.ns > 0) {
+        lease->endless = 0;
+        return left;
+    }
+    lease->endless += lease->endless < ENDLESS_DOUBLINGS;
+    return SPAN_NS(SPAN_MS(1).ns << (lease->endless - 1));
+}
+
 /* ---- Replies --------------------------------------------------------------------------------- */
 
 static void give_back(struct step *step, uint64_t epoch)
@@ -190,6 +210,7 @@ static void take_grant(struct step *step, uint64_t epoch)
         lose(step, LEASE_LOSS_SUPERSEDED); /* it had been lost and was taken anew */
     }
     lease->failures = 0;
+    lease->endless = 0;
     lease->held = true;
     lease->epoch = epoch;
     lease->end = instant_max(end, lease->end);
@@ -244,7 +265,7 @@ static void take_reply(struct step *step, const struct lease_input *input)
         see_holder(step, input->reply.epoch > 0 ? input->reply.epoch : 1);
         ask_within(step, lease->asks_again              ? SPAN_NS(0)
                          : LEASE_MUTANT(END_NOT_LEARNT) ? step->settings->check_interval
-                                                        : input->reply.left);
+                                                        : until_its_end(step, input->reply.left));
         lease->asks_again = false;
     } else {
         see_holder(step, 0);

@@ -66,7 +66,7 @@ struct lease_command {
 
 enum lease_outcome {
     LEASE_GRANTED,   /* .epoch: taken, or renewed */
-    LEASE_HELD,      /* by another: .epoch (0: not known), .left of its lifetime */
+    LEASE_HELD,      /* by another: .epoch (0: not known), .left of its lifetime (0: none known) */
     LEASE_FREE,      /* nobody has it */
     LEASE_NOT_YET,   /* the store may have forgotten a lease: it gives none for .left */
     LEASE_NO_ANSWER, /* an error, a lost connection */
@@ -143,6 +143,7 @@ struct lease {
     uint32_t asked_request; /* the one whose answer is waited for */
     uint32_t contenders;
     uint32_t failures; /* in a row */
+    uint32_t endless;  /* looks in a row that found the lock held, and nothing left of it */
     instant end;
     uint64_t epoch;   /* of the lease held now, or held last */
     uint64_t highest; /* epoch seen */

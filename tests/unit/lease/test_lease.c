@@ -167,6 +167,31 @@ static void a_follower_asks_in_the_moment_the_lock_ends(void **state)
     assert_int_equal(instant_since(update.deadline, now).ns, settings.check_interval.ns);
 }
 
+static void a_lock_without_a_lifetime_is_asked_for_ever_more_seldom(void **state)
+{
+    int64_t waited_ms = 0;
+    int looks = 0;
+    (void)state;
+
+    step((struct lease_input){.type = LEASE_IN_UP});
+    while (waited_ms < 60000) {
+        instant asked = now;
+        sends(LEASE_TAKE);
+        reply(LEASE_HELD, 0, SPAN_NS(0));
+        assert_int_equal(update.command_count, 0);
+        now = update.deadline;
+        waited_ms += instant_since(now, asked).ns / 1000000;
+        step((struct lease_input){.type = LEASE_IN_TICK});
+        looks++;
+    }
+    assert_in_range(looks, 20, 30); /* 1, 2, 4 … ms, then every check interval */
+    reply(LEASE_HELD, 9, SPAN_MS(70));
+    now = update.deadline;
+    step((struct lease_input){.type = LEASE_IN_TICK});
+    reply(LEASE_HELD, 9, SPAN_NS(0)); /* that one did end this moment */
+    assert_int_equal(instant_since(update.deadline, now).ns, SPAN_MS(1).ns);
+}
+
 static void a_release_wakes_a_follower_at_once(void **state)
 {
     (void)state;
@@ -514,6 +539,7 @@ int main(void)
         cmocka_unit_test_setup(jeopardy_is_told_before_the_end, set_up),
         cmocka_unit_test_setup(a_renewal_that_is_refused_demotes_at_once, set_up),
         cmocka_unit_test_setup(a_follower_asks_in_the_moment_the_lock_ends, set_up),
+        cmocka_unit_test_setup(a_lock_without_a_lifetime_is_asked_for_ever_more_seldom, set_up),
         cmocka_unit_test_setup(a_release_wakes_a_follower_at_once, set_up),
         cmocka_unit_test_setup(a_release_that_crosses_the_answer_is_not_forgotten, set_up),
         cmocka_unit_test_setup(the_spread_grows_with_the_contenders_up_to_its_maximum, set_up),
