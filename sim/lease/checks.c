@@ -56,6 +56,23 @@ void contest_check_leaders(struct contest *contest)
     }
 }
 
+/* Nothing makes it ask more than once in 10 ms, or twice in a check or renewal, time after time. */
+void contest_check_asked(struct contest *contest, struct contender *who)
+{
+    const struct lease_settings *s = &contest->profile.settings;
+    int64_t *oldest = &who->asked_at[who->asks % CONTEST_ASKS_KEPT];
+    int64_t each = SPAN_MS(10).ns;
+
+    each = each < s->renew_interval.ns / 2 ? each : s->renew_interval.ns / 2;
+    each = each < s->check_interval.ns / 2 ? each : s->check_interval.ns / 2;
+    if (who->asks >= CONTEST_ASKS_KEPT && contest->now - *oldest < CONTEST_ASKS_KEPT / 4 * each) {
+        contest_violated(contest, "storm", "c%u asks %d times in %.3f ms", who->number,
+                         CONTEST_ASKS_KEPT, (double)(contest->now - *oldest) / 1e6);
+    }
+    *oldest = contest->now;
+    who->asks++;
+}
+
 /* The checks' own ledger, by true time: a lock that was granted lives at least as long as its
  * lifetime on the fastest clock allowed, counted from when it was asked for. */
 void contest_check_answered(struct contest *contest, struct contender *who,

@@ -141,6 +141,11 @@ void contender_step(struct contest *contest, struct contender *who, const struct
         tell(contest, who, &who->update.events[i]);
     }
     contest_check_step(contest, who, &before, input);
+    if (input->type != LEASE_IN_REPLY && input->type != LEASE_IN_TICK) {
+        who->asks = 0; /* it has its reasons */
+    } else if (who->lease.is_waiting && who->update.command_count > 0) {
+        contest_check_asked(contest, who);
+    }
     for (uint32_t i = 0; i < who->update.command_count; i++) {
         send(contest, who, &who->update.commands[i]);
     }

@@ -29,6 +29,7 @@ enum {
     CONTEST_TRACE_LINES = 80,
     CONTEST_TRACE_COLUMNS = 160,
     NOBODY = 0, /* as the id of a process */
+    CONTEST_ASKS_KEPT = 64,
 };
 
 /* ---- Planted bugs of the model; those of the core are in lease/mutants.h ----------------------
@@ -83,6 +84,7 @@ extern _Thread_local enum contest_mutant contest_mutant;
     X(FORGET, "forget")                                                                            \
     X(OLD_COPY, "old-copy")                                                                        \
     X(FAILOVER, "failover")                                                                        \
+    X(FOREIGN, "foreign")                                                                          \
     X(REPLICA, "replica")                                                                          \
     X(CLOCK_RATE, "clock-rate")                                                                    \
     X(CLOCK_BACK, "clock-back")
@@ -121,7 +123,7 @@ struct contest_profile {
 /* The keys NAME:master and NAME:epoch. Times are the server's, in milliseconds. */
 struct contest_keys {
     uint64_t master;  /* NOBODY: no such key */
-    int64_t until_ms; /* it lives through this */
+    int64_t until_ms; /* it lives through this; INT64_MAX: it has no lifetime */
     uint64_t epoch;   /* 0: no such field, nor `holder` */
     uint64_t holder;
     uint64_t history; /* 0: no such field ("server"), nor `since` */
@@ -217,6 +219,8 @@ struct contender {
     uint64_t covered_epoch;
     bool leads; /* as its events say */
     bool is_cordoned;
+    int64_t asked_at[CONTEST_ASKS_KEPT]; /* without being prompted */
+    uint64_t asks;
 };
 
 /* ---- The run --------------------------------------------------------------------------------- */
@@ -280,6 +284,9 @@ void server_happen(struct contest *contest, const struct contest_event *event);
 enum server_memory { SERVER_HAS_ALL, SERVER_HAS_NOTHING, SERVER_HAS_OLD_COPY, SERVER_WAS_REPLICA };
 void server_fail(struct contest *contest, enum server_memory memory);
 void server_copied(struct contest *contest);
+/* A process that only knows the key takes the lock if it is free, or gives it back. */
+void server_visit(struct contest *contest);
+void server_visitor_leaves(struct contest *contest);
 void server_set_rate(struct contest *contest);
 void server_clock_back(struct contest *contest);
 int64_t server_ms(struct contest *contest);
@@ -306,6 +313,7 @@ void contest_check_answered(struct contest *contest, struct contender *who,
                             const struct lease_input *reply);
 void contest_check_step(struct contest *contest, struct contender *who,
                         const struct lease_update *before, const struct lease_input *input);
+void contest_check_asked(struct contest *contest, struct contender *who);
 void contest_check_leaders(struct contest *contest);
 /* Ends the run: does not return. */
 void contest_violated(struct contest *contest, const char *check, const char *format, ...)

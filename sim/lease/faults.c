@@ -155,6 +155,9 @@ static bool of_server(struct contest *contest, enum contest_fault fault)
     case CONTEST_FAULT_FAILOVER:
         server_fail(contest, SERVER_WAS_REPLICA);
         return true;
+    case CONTEST_FAULT_FOREIGN:
+        server_visit(contest);
+        return true;
     case CONTEST_FAULT_REPLICA:
         server_copied(contest);
         return true;
@@ -206,6 +209,7 @@ static void wake(struct contest *contest, struct contender *who)
 void contest_faults_stop(struct contest *contest)
 {
     contest->server.stalled_until = 0;
+    server_visitor_leaves(contest);
     for (size_t i = 0; i < contest->profile.contenders; i++) {
         struct contender *who = &contest->contenders[i];
         wake(contest, who);

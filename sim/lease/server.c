@@ -178,6 +178,43 @@ void server_fail(struct contest *contest, enum server_memory memory)
     }
 }
 
+/* ---- Visitors -------------------------------------------------------------------------------- */
+
+/* No contender's: none lives as long. */
+static const uint64_t visitor = (uint64_t)1 << 32;
+
+void server_visitor_leaves(struct contest *contest)
+{
+    struct contest_keys *keys = &contest->server.keys;
+
+    if (keys->master == visitor) {
+        keys->master = NOBODY;
+        write_down(contest);
+        contest_say(contest, NULL, "the visitor deletes its lock");
+    }
+}
+
+void server_visit(struct contest *contest)
+{
+    struct contest_keys *keys = &contest->server.keys;
+    int64_t now = server_ms(contest);
+
+    if (!contest->server.is_up) {
+        return;
+    }
+    if (keys->master == visitor) {
+        server_visitor_leaves(contest);
+    } else if (keys->master == NOBODY || now > keys->until_ms) {
+        keys->master = visitor;
+        keys->until_ms = random_chance(&contest->random, 500000)
+                             ? INT64_MAX
+                             : now + contest->profile.settings.lease.ns / MS;
+        write_down(contest);
+        contest_say(contest, NULL, "a visitor has the lock%s",
+                    keys->until_ms == INT64_MAX ? ", without a lifetime" : "");
+    }
+}
+
 /* ---- The scripts ----------------------------------------------------------------------------- */
 
 struct call {
@@ -200,8 +237,9 @@ static void held(struct call *call)
 {
     const struct contest_keys *keys = call->keys;
 
+    /* PTTL is -1 for a key without a lifetime, which the provider takes for nothing left. */
     answer(call, LEASE_HELD, keys->holder == keys->master ? keys->epoch : 0,
-           keys->until_ms - call->now);
+           keys->until_ms == INT64_MAX ? 0 : keys->until_ms - call->now);
 }
 
 static void expire_in(struct call *call)

@@ -171,7 +171,7 @@ static span until_its_end(struct step *step, span left)
 {
     struct lease *lease = step->lease;
 
-    if (left.ns > 0) {
+    if (left.ns > 0 || LEASE_MUTANT(ENDLESS_IS_OVER)) {
         lease->endless = 0;
         return left;
     }

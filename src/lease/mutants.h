@@ -17,6 +17,8 @@
     X(END_NOT_LEARNT, "a follower asks only in its turn, not when the lock ends")                  \
     X(RELEASE_NOT_HEARD, "a release does not wake a follower")                                     \
     X(CROSSED_RELEASE_FORGOTTEN, "a release that crosses an answer is not remembered")             \
+    X(ENDLESS_IS_OVER,                                                                             \
+      "a lock without a lifetime is asked for as if it ended now, again and again")                \
     X(WAITS_FOR_EVER, "a request without an answer is waited for without end")
 
 enum lease_mutant {
