@@ -154,15 +154,17 @@ static redisReply *real_call(const struct contest_request *request)
     int id = (int)request->id;
     unsigned long long epoch = request->epoch;
 
+    /* Behind each: the heartbeat's lifetime, and where others' heartbeats are: not asked for. */
     switch (request->type) {
     case LEASE_TAKE:
-        return server_ask(&pair.real, "EVAL %s 4 e:master e:heartbeat e:epoch e:wake %d %d %llu",
-                          text, id, TTL_MS, epoch);
+        return server_ask(&pair.real,
+                          "EVAL %s 4 e:master e:heartbeat e:epoch e:wake %d %d %llu %d %s", text,
+                          id, TTL_MS, epoch, TTL_MS, "");
     case LEASE_LOOK:
-        return server_ask(&pair.real, "EVAL %s 2 e:master e:epoch", text);
+        return server_ask(&pair.real, "EVAL %s 2 e:master e:epoch %s", text, "");
     case LEASE_RENEW:
-        return server_ask(&pair.real, "EVAL %s 3 e:master e:heartbeat e:epoch %d %d %llu %s", text,
-                          id, TTL_MS, epoch, history_text(request->history));
+        return server_ask(&pair.real, "EVAL %s 3 e:master e:heartbeat e:epoch %d %d %llu %s %d %s",
+                          text, id, TTL_MS, epoch, history_text(request->history), TTL_MS, "");
     case LEASE_RELEASE:
         break;
     }
