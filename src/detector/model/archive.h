@@ -1,0 +1,51 @@
+/* Model archives: a zip file from outside becomes a folder that holds what pipeline.json names.
+ *
+ * The archive is refused, with what is wrong and where, and nothing is left behind, if
+ *   - it is larger than the rules allow, has more entries, or would unpack to more, by what it says
+ *     and, as what it says may be a lie, by what comes out; or to 100 times its own size;
+ *   - it needs zip64, several disks, a password or a compression other than deflate;
+ *   - an entry's name is not one of name.h, is there twice (case aside), or is a folder's as well;
+ *   - an entry is a link, a device or anything else but a file or folder;
+ *   - a checksum or a length is wrong, or its parts contradict each other;
+ *   - pipeline.json is not there or wrong, or names a file that is not there.
+ * Entries that pipeline.json does not name are looked at by all of these rules and never unpacked.
+ *
+ * Every call may block on the disk and none belongs on the loop's thread.
+ */
+#ifndef DETECTOR_MODEL_ARCHIVE_H
+#define DETECTOR_MODEL_ARCHIVE_H
+
+#include "detector/model/pipeline.h"
+
+#include <stdatomic.h>
+
+struct archive_rules {
+    uint64_t archive_bytes_max;
+    uint64_t unpacked_bytes_max;
+    int entries_max;
+    const atomic_bool *is_canceled; /* borrowed; NULL: it cannot be */
+};
+
+enum {
+    ARCHIVE_ENTRIES_MAX = 1024,    /* of the default rules, and the most they may allow */
+    ARCHIVE_RATIO_MAX = 100,       /* unpacked bytes for each byte of the archive, … */
+    ARCHIVE_RATIO_FREE = 16 << 20, /* … above this many */
+};
+
+/* 1 GiB, 2 GiB, ARCHIVE_ENTRIES_MAX, NULL. */
+struct archive_rules archive_rules_default(void);
+
+/* Unpacks the archive that `archive_fd` (borrowed) reads, as folder `name` of the folder
+ * `parent_fd`. 0, or
+ * BATON_EPROTO    not such an archive, or torn
+ * BATON_ETOOBIG   above a limit
+ * BATON_EEXIST    the folder is there already
+ * BATON_EFULL, BATON_EIO, BATON_ENOMEM, BATON_ECANCELED */
+int archive_unpack(int archive_fd, int parent_fd, const char *name,
+                   const struct archive_rules *rules, struct baton_error *reterr);
+
+/* Reads pipeline.json of a folder that was unpacked. */
+int archive_pipeline(struct pipeline *ret, int parent_fd, const char *name,
+                     struct baton_error *reterr);
+
+#endif

@@ -1,0 +1,532 @@
+/* What a model archive may hold, and that nothing else gets out of one. */
+#include "cmocka_all.h"
+
+#include "detector/model/archive.h"
+#include "detector/model/folder.h"
+#include "unit/detector_model/zip_maker.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zip.h>
+
+enum { ARCHIVE_BYTES = 1 << 20, TEXT_BYTES = 4096, PARTS_MAX = 8 };
+
+static const char pipeline_text[] =
+    "{\"version\":1,\"models\":{\"cars\":{\"file\":\"models/cars.onnx\",\"decoder\":\"tensor\","
+    "\"input\":{\"width\":8,\"height\":8}}},\"stages\":[{\"name\":\"s\",\"model\":\"cars\","
+    "\"fields\":{\"n\":\"number\"}}]}";
+
+static const struct zip_part pipeline_part = {.name = "pipeline.json", .text = pipeline_text};
+static const struct zip_part model_part = {.name = "models/cars.onnx", .text = "a model"};
+
+struct place {
+    char path[64];
+    int fd;
+    struct buffer archive;
+    struct archive_rules rules;
+};
+
+static int set_up(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+
+    assert_non_null(place);
+    (void)snprintf(place->path, sizeof(place->path), "/tmp/baton-archive-XXXXXX");
+    assert_non_null(mkdtemp(place->path));
+    place->fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(place->fd >= 0);
+    buffer_init(&place->archive, ARCHIVE_BYTES);
+    place->rules = archive_rules_default();
+    *state = place;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+
+    assert_int_equal(folder_remove(AT_FDCWD, place->path, NULL), 0);
+    close(place->fd);
+    buffer_fini(&place->archive);
+    free(place);
+    return 0;
+}
+
+static void assert_empty(const struct place *place)
+{
+    DIR *folder = opendir(place->path);
+    const struct dirent *entry;
+
+    assert_non_null(folder);
+    while ((entry = readdir(folder)) != NULL) {
+        if (entry->d_name[0] != '.' || strncmp(entry->d_name, ".draft", 6) == 0) {
+            fail_msg("%s is left behind", entry->d_name);
+        }
+    }
+    closedir(folder);
+}
+
+/* "" if there is no such file. */
+static const char *content(const struct place *place, const char *name)
+{
+    static char text[TEXT_BYTES];
+    int fd = openat(place->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+
+    text[got > 0 ? got : 0] = '\0';
+    if (fd >= 0) {
+        close(fd);
+    }
+    return text;
+}
+
+static int unpack_bytes(const struct place *place, const void *bytes, size_t count,
+                        struct baton_error *error)
+{
+    int fd = zip_file_of(bytes, count);
+    int rc = archive_unpack(fd, place->fd, "model", &place->rules, error);
+
+    close(fd);
+    return rc;
+}
+
+/* pipeline.json, the model and these. */
+static int unpack_with(struct place *place, const struct zip_part *parts, size_t count,
+                       const struct zip_lies *lies, struct baton_error *error)
+{
+    struct zip_part all[PARTS_MAX] = {pipeline_part, model_part};
+
+    for (size_t i = 0; i < count; i++) {
+        all[2 + i] = parts[i];
+    }
+    buffer_clear(&place->archive);
+    zip_make(&place->archive, all, 2 + count, lies);
+    return unpack_bytes(place, place->archive.data, place->archive.bytes, error);
+}
+
+static void assert_unpacked(const struct place *place)
+{
+    struct pipeline pipeline;
+    struct baton_error error = {0};
+    uint64_t bytes = 0;
+
+    assert_string_equal(content(place, "model/pipeline.json"), pipeline_text);
+    assert_string_equal(content(place, "model/models/cars.onnx"), "a model");
+    assert_int_equal(folder_bytes(place->fd, "model", &bytes, NULL), 0);
+    assert_int_equal(bytes, strlen(pipeline_text) + strlen("a model"));
+    if (archive_pipeline(&pipeline, place->fd, "model", &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    assert_string_equal(pipeline.models[0].name, "cars");
+    pipeline_fini(&pipeline);
+}
+
+static void an_archive_becomes_a_folder(void **state)
+{
+    struct place *place = *state;
+    struct baton_error error = {0};
+
+    if (unpack_with(place, NULL, 0, NULL, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    assert_unpacked(place);
+}
+
+static void what_the_pipeline_does_not_name_stays_inside(void **state)
+{
+    struct place *place = *state;
+    static const struct zip_part more[] = {
+        {.name = "run.py", .text = "import os"},
+        {.name = "nested.mpta", .text = "PK"},
+        {.name = "models/", .mode = S_IFDIR | 0755},
+        {.name = "models/other.onnx", .text = "x", .mode = S_IFREG | 04777},
+    };
+    struct baton_error error = {0};
+
+    if (unpack_with(place, more, 4, &(struct zip_lies){.comment = "made by hand"}, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    assert_unpacked(place);
+}
+
+static void a_folder_that_is_there_is_kept(void **state)
+{
+    struct place *place = *state;
+
+    assert_int_equal(mkdirat(place->fd, "model", 0700), 0);
+    assert_int_equal(unpack_with(place, NULL, 0, NULL, NULL), BATON_EEXIST);
+    assert_int_equal(unlinkat(place->fd, "model", AT_REMOVEDIR), 0); /* still empty */
+    assert_empty(place);
+}
+
+static const struct hostile {
+    struct zip_part part;
+    int code;
+    const char *says;
+} hostile[] = {
+    {{.name = "../evil", .text = "x"}, BATON_EPROTO, "entry \"../evil\": a part begins"},
+    {{.name = "models/../../evil", .text = "x"}, BATON_EPROTO, "a part begins or ends with a dot"},
+    {{.name = "/etc/evil", .text = "x"}, BATON_EPROTO, "it is absolute"},
+    {{.name = "a\\..\\evil", .text = "x"}, BATON_EPROTO, "byte 0x5c is not allowed"},
+    {{.name = "C:evil", .text = "x"}, BATON_EPROTO, "byte 0x3a is not allowed"},
+    {{.name = "a//b", .text = "x"}, BATON_EPROTO, "empty part"},
+    {{.name = "a\n\x1b[2J", .text = "x"}, BATON_EPROTO, "entry \"a??[2J\": byte 0x0a"},
+    {{.name = "caf\xe9", .text = "x"}, BATON_EPROTO, "entry \"caf?\": byte 0xe9"},
+    {{.name = "/", .mode = S_IFDIR | 0755}, BATON_EPROTO, "empty part"},
+    {{.name = "../", .mode = S_IFDIR | 0755}, BATON_EPROTO, "dot"},
+    {{.name = "a/b/c/d/e", .text = "x"}, BATON_EPROTO, "more than 4 parts"},
+    {{.name = "link", .text = "/etc/passwd", .mode = S_IFLNK | 0777},
+     BATON_EPROTO,
+     "entry \"link\" is a link: put the file itself"},
+    {{.name = "link/", .mode = S_IFLNK | 0777}, BATON_EPROTO, "is a link"},
+    {{.name = "pipe", .mode = S_IFIFO | 0644}, BATON_EPROTO, "is neither a file nor a folder"},
+    {{.name = "disk", .mode = S_IFBLK | 0644}, BATON_EPROTO, "is neither a file nor a folder"},
+    {{.name = "null", .mode = S_IFCHR | 0644}, BATON_EPROTO, "is neither a file nor a folder"},
+    {{.name = "door", .mode = S_IFSOCK | 0644}, BATON_EPROTO, "is neither a file nor a folder"},
+    {{.name = "file", .mode = S_IFDIR | 0755}, BATON_EPROTO, "is neither a file nor a folder"},
+    {{.name = "folder/", .mode = S_IFREG | 0644}, BATON_EPROTO, "is neither a file nor a folder"},
+    {{.name = "models/cars.onnx", .text = "another"}, BATON_EPROTO, "a name is there twice"},
+    {{.name = "Models/CARS.onnx", .text = "another"}, BATON_EPROTO, "is there twice, or differs"},
+    {{.name = "models", .text = "a file"}, BATON_EPROTO, "lies in a folder that is a file as well"},
+    {{.name = "secret", .text = "x", .flags = 1}, BATON_EPROTO, "is encrypted: make the archive"},
+    {{.name = "a.bz2", .text = "x", .method = 12}, BATON_EPROTO, "is compressed in a way that"},
+    {{.name = "a.xz", .text = "x", .method = 95}, BATON_EPROTO, "is compressed in a way that"},
+    {{.name = "a", .text = "x", .method = 99}, BATON_EPROTO, "cannot be opened"},
+    {{.name = "a", .text = "x", .packed_bytes = 1 << 20}, BATON_EPROTO, "cannot be opened"},
+    {{.name = "a", .text = "x", .extra_bytes = UINT32_MAX - 2},
+     BATON_ETOOBIG,
+     "is larger than all"},
+};
+
+static void each_hostile_entry_is_refused_by_name_and_leaves_nothing(void **state)
+{
+    struct place *place = *state;
+
+    for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+        struct baton_error error = {0};
+        int rc = unpack_with(place, &hostile[i].part, 1, NULL, &error);
+
+        if (rc != hostile[i].code || strstr(error.message, hostile[i].says) == NULL) {
+            fail_msg("%s: %d %s", hostile[i].part.name, rc, error.message);
+        }
+        assert_empty(place);
+    }
+}
+
+/* The named model itself, wrong. */
+static void a_wrong_length_or_checksum_is_found(void **state)
+{
+    struct place *place = *state;
+    static const struct hostile rows[] = {
+        {{.wrong_crc = 1}, BATON_EPROTO, "models/cars.onnx: CRC error"},
+        {{.extra_bytes = 1}, BATON_EPROTO, "models/cars.onnx"},
+        {{.extra_bytes = UINT32_MAX}, BATON_EPROTO, "models/cars.onnx"}, /* one less */
+        {{.method = 8}, BATON_EPROTO, "models/cars.onnx"},               /* no deflate stream */
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct zip_part parts[] = {pipeline_part, rows[i].part};
+        struct baton_error error = {0};
+        int rc;
+
+        parts[1].name = model_part.name;
+        parts[1].text = model_part.text;
+        buffer_clear(&place->archive);
+        zip_make(&place->archive, parts, 2, NULL);
+        rc = unpack_bytes(place, place->archive.data, place->archive.bytes, &error);
+        if (rc != rows[i].code || strstr(error.message, rows[i].says) == NULL) {
+            fail_msg("row %zu: %d %s", i, rc, error.message);
+        }
+        assert_empty(place);
+    }
+}
+
+static void an_end_that_promises_too_much_is_refused(void **state)
+{
+    struct place *place = *state;
+    static const struct {
+        struct zip_lies lies;
+        int code;
+        const char *says;
+    } rows[] = {
+        {{.entries = 1025}, BATON_ETOOBIG, "1025 entries; at most 1024"},
+        {{.entries = 65534}, BATON_ETOOBIG, "65534 entries"},
+        {{.entries = 65535}, BATON_EPROTO, "zip64"},
+        {{.has_zip64 = 1}, BATON_EPROTO, "zip64"},
+        {{.directory_bytes = 5 << 20}, BATON_ETOOBIG, "its directory takes 5242880 bytes"},
+        {{.directory_bytes = UINT32_MAX}, BATON_EPROTO, "zip64"},
+        {{.entries = 1}, BATON_EPROTO, "it cannot be opened"},
+        {{.entries = 3}, BATON_EPROTO, "it cannot be opened"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct baton_error error = {0};
+        int rc = unpack_with(place, NULL, 0, &rows[i].lies, &error);
+
+        if (rc != rows[i].code || strstr(error.message, rows[i].says) == NULL) {
+            fail_msg("row %zu: %d %s", i, rc, error.message);
+        }
+        assert_empty(place);
+    }
+}
+
+static void too_many_entries_are_refused(void **state)
+{
+    struct place *place = *state;
+    static struct zip_part parts[ARCHIVE_ENTRIES_MAX + 1];
+    static char names[ARCHIVE_ENTRIES_MAX + 1][16];
+
+    for (size_t i = 0; i < ARCHIVE_ENTRIES_MAX + 1; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "file-%zu", i);
+        parts[i] = i == 0   ? pipeline_part
+                   : i == 1 ? model_part
+                            : (struct zip_part){.name = names[i], .text = "x"};
+    }
+    zip_make(&place->archive, parts, ARCHIVE_ENTRIES_MAX + 1, NULL);
+    assert_int_equal(unpack_bytes(place, place->archive.data, place->archive.bytes, NULL),
+                     BATON_ETOOBIG);
+    assert_empty(place);
+    buffer_clear(&place->archive);
+    zip_make(&place->archive, parts, ARCHIVE_ENTRIES_MAX, NULL);
+    assert_int_equal(unpack_bytes(place, place->archive.data, place->archive.bytes, NULL), 0);
+    assert_unpacked(place);
+}
+
+static void a_pipeline_that_is_missing_or_wrong_is_refused(void **state)
+{
+    struct place *place = *state;
+    static const struct {
+        struct zip_part part;
+        const char *says;
+    } rows[] = {
+        {{.name = "readme", .text = "x"}, "there is no pipeline.json in it"},
+        {{.name = "cars/pipeline.json", .text = pipeline_text},
+         "pipeline.json must be at its top, not in a folder: zip what is in the folder \"cars\""},
+        {{.name = "pipeline.json", .text = "{}"}, "pipeline.json: version is missing"},
+        {{.name = "pipeline.json", .text = ""}, "pipeline.json: not valid JSON"},
+    };
+    struct zip_part misspelt[] = {pipeline_part, {.name = "models/car.onnx", .text = "x"}};
+    struct baton_error error = {0};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct zip_part parts[] = {rows[i].part, model_part};
+
+        buffer_clear(&place->archive);
+        zip_make(&place->archive, parts, 2, NULL);
+        assert_int_equal(unpack_bytes(place, place->archive.data, place->archive.bytes, &error),
+                         BATON_EPROTO);
+        if (strstr(error.message, rows[i].says) == NULL) {
+            fail_msg("row %zu: %s", i, error.message);
+        }
+        assert_empty(place);
+    }
+    buffer_clear(&place->archive);
+    zip_make(&place->archive, misspelt, 2, NULL);
+    assert_int_equal(unpack_bytes(place, place->archive.data, place->archive.bytes, &error),
+                     BATON_EPROTO);
+    assert_string_equal(error.message,
+                        "pipeline.json: models.cars.file is \"models/cars.onnx\", which is not in "
+                        "the archive; did you mean \"models/car.onnx\"?");
+    assert_empty(place);
+}
+
+/* An archive that a library made, deflated, with that many zeroes for a model. */
+static int bomb(size_t zeroes)
+{
+    char path[] = "/tmp/baton-bomb-XXXXXX";
+    int fd = mkstemp(path), code = 0;
+    zip_t *zip = zip_open(path, ZIP_CREATE | ZIP_TRUNCATE, &code);
+    void *bytes = calloc(1, zeroes);
+
+    assert_non_null(zip);
+    assert_non_null(bytes);
+    close(fd);
+    assert_true(zip_file_add(zip, "pipeline.json",
+                             zip_source_buffer(zip, pipeline_text, strlen(pipeline_text), 0),
+                             0) >= 0);
+    assert_true(
+        zip_file_add(zip, "models/cars.onnx", zip_source_buffer(zip, bytes, zeroes, 0), 0) >= 0);
+    assert_int_equal(zip_close(zip), 0);
+    free(bytes);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    unlink(path);
+    return fd;
+}
+
+static void a_bomb_is_refused_before_it_is_unpacked(void **state)
+{
+    struct place *place = *state;
+    struct baton_error error = {0};
+    int fd = bomb(ARCHIVE_RATIO_FREE);
+
+    assert_int_equal(archive_unpack(fd, place->fd, "model", &place->rules, &error), BATON_ETOOBIG);
+    assert_non_null(strstr(error.message, "more than 100 times as many"));
+    assert_empty(place);
+    close(fd);
+
+    fd = bomb(ARCHIVE_RATIO_FREE / 2); /* small ones are what a model of zeroes may be */
+    assert_int_equal(archive_unpack(fd, place->fd, "small", &place->rules, &error), 0);
+    assert_int_equal(folder_remove(place->fd, "small", NULL), 0);
+    place->rules.unpacked_bytes_max = ARCHIVE_RATIO_FREE / 2;
+    assert_int_equal(archive_unpack(fd, place->fd, "model", &place->rules, &error), BATON_ETOOBIG);
+    assert_non_null(strstr(error.message, "unpacks to more than 8388608 bytes"));
+    place->rules.archive_bytes_max = 100;
+    assert_int_equal(archive_unpack(fd, place->fd, "model", &place->rules, &error), BATON_ETOOBIG);
+    assert_non_null(strstr(error.message, "at most 100 are allowed"));
+    assert_empty(place);
+    close(fd);
+}
+
+static void a_torn_archive_leaves_nothing_wherever_it_is_torn(void **state)
+{
+    struct place *place = *state;
+    struct zip_part parts[] = {pipeline_part, model_part};
+
+    zip_make(&place->archive, parts, 2, NULL);
+    for (size_t i = 0; i < place->archive.bytes; i++) {
+        int rc = unpack_bytes(place, place->archive.data, i, NULL);
+
+        if (rc != BATON_EPROTO) {
+            fail_msg("%zu bytes of it: %d", i, rc);
+        }
+        assert_empty(place);
+    }
+}
+
+static void a_flipped_bit_never_gets_into_a_model(void **state)
+{
+    struct place *place = *state;
+    struct zip_part parts[] = {pipeline_part, model_part};
+    size_t refused = 0;
+
+    zip_make(&place->archive, parts, 2, NULL);
+    for (size_t i = 0; i < place->archive.bytes * 8; i++) {
+        int rc;
+
+        place->archive.data[i / 8] ^= (uint8_t)(1U << i % 8);
+        rc = unpack_bytes(place, place->archive.data, place->archive.bytes, NULL);
+        if (rc == 0) { /* in a date or the like */
+            assert_unpacked(place);
+            assert_int_equal(folder_remove(place->fd, "model", NULL), 0);
+        }
+        refused += rc != 0;
+        assert_empty(place);
+        place->archive.data[i / 8] ^= (uint8_t)(1U << i % 8);
+    }
+    assert_true(refused > place->archive.bytes * 4);
+}
+
+static void unpacking_can_be_given_up(void **state)
+{
+    struct place *place = *state;
+    atomic_bool is_canceled = true;
+
+    place->rules.is_canceled = &is_canceled;
+    assert_int_equal(unpack_with(place, NULL, 0, NULL, NULL), BATON_ECANCELED);
+    assert_empty(place);
+}
+
+/* In a child: the limit is of the process. */
+static void a_disk_that_is_full_leaves_nothing(void **state)
+{
+    struct place *place = *state;
+    struct rlimit limit = {100, 100};
+    int status = 0;
+    pid_t child;
+
+    zip_make(&place->archive, (struct zip_part[]){pipeline_part, model_part}, 2, NULL);
+    child = fork();
+    if (child == 0) {
+        int fd = zip_file_of(place->archive.data, place->archive.bytes);
+        struct baton_error error = {0};
+        (void)signal(SIGXFSZ, SIG_IGN);
+        (void)setrlimit(RLIMIT_FSIZE, &limit);
+        _exit(archive_unpack(fd, place->fd, "model", &place->rules, &error) != 0 &&
+                      strstr(error.message, "make room for it") != NULL
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_empty(place);
+}
+
+static void drafts_of_the_dead_are_swept_and_those_of_the_living_kept(void **state)
+{
+    struct place *place = *state;
+    struct draft draft;
+    int said[2], status;
+    pid_t child;
+    char byte;
+
+    assert_int_equal(pipe(said), 0);
+    child = fork();
+    if (child == 0) {
+        struct draft own;
+        (void)draft_new(&own, place->fd, NULL);
+        (void)write(draft_file(&own, "a/b", NULL), "x", 1);
+        (void)write(said[1], "!", 1);
+        pause();
+        _exit(1);
+    }
+    assert_int_equal(read(said[0], &byte, 1), 1);
+    assert_int_equal(draft_new(&draft, place->fd, NULL), 0);
+    assert_int_equal(drafts_sweep(place->fd, NULL), 0);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(drafts_sweep(place->fd, NULL), 1);
+    assert_int_equal(draft_take(&draft, "done", NULL), 0);
+    draft_drop(&draft); /* nothing any more */
+    assert_int_equal(faccessat(place->fd, "done", F_OK, 0), 0);
+    assert_int_equal(unlinkat(place->fd, "done", AT_REMOVEDIR), 0);
+    assert_empty(place);
+    close(said[0]);
+    close(said[1]);
+}
+
+static void removing_follows_no_link(void **state)
+{
+    struct place *place = *state;
+
+    assert_int_equal(mkdirat(place->fd, "keep", 0700), 0);
+    assert_int_equal(mkdirat(place->fd, "keep/inner", 0700), 0);
+    assert_int_equal(mkdirat(place->fd, "gone", 0700), 0);
+    assert_int_equal(symlinkat("../keep", place->fd, "gone/link"), 0);
+    assert_int_equal(folder_remove(place->fd, "gone", NULL), 0);
+    assert_int_equal(faccessat(place->fd, "keep/inner", F_OK, 0), 0);
+    assert_int_not_equal(faccessat(place->fd, "gone", F_OK, 0), 0);
+    assert_int_equal(folder_remove(place->fd, "gone", NULL), BATON_ENOENT);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_archive_becomes_a_folder),
+        TEST(what_the_pipeline_does_not_name_stays_inside),
+        TEST(a_folder_that_is_there_is_kept),
+        TEST(each_hostile_entry_is_refused_by_name_and_leaves_nothing),
+        TEST(a_wrong_length_or_checksum_is_found),
+        TEST(an_end_that_promises_too_much_is_refused),
+        TEST(too_many_entries_are_refused),
+        TEST(a_pipeline_that_is_missing_or_wrong_is_refused),
+        TEST(a_bomb_is_refused_before_it_is_unpacked),
+        TEST(a_torn_archive_leaves_nothing_wherever_it_is_torn),
+        TEST(a_flipped_bit_never_gets_into_a_model),
+        TEST(unpacking_can_be_given_up),
+        TEST(a_disk_that_is_full_leaves_nothing),
+        TEST(drafts_of_the_dead_are_swept_and_those_of_the_living_kept),
+        TEST(removing_follows_no_link),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
