@@ -8,13 +8,16 @@
   stripes.onnx     reader; [1, 3, 16, 64] ─▶ [1, 8, 4]: in each of eight columns a score each for
                    nothing, red, green, blue; a text for who takes the colours for letters
   product.onnx     an operator that OpenCV does not know, for errors
+  rectangles.mpta  archive of the first three and of pipeline.json, which lies beside this script
 
 How the detector measures: a mask for each colour says of each cell of 4 x 4 pixels how much of it
 is covered. To the left and right, up and down of each cell, the length of the run of covered cells
 is r(x) = m(x) * (1 + r(x + 1)), which leaves a half-covered edge cell its half; it is computed for
 1, 2, 4 ... cells at a time. So the box is exact where the rectangle is sharp.
 """
+import os
 import sys
+import zipfile
 
 import numpy
 import onnx
@@ -137,11 +140,20 @@ def product(path):
     graph.save(path, [1, 3, 32, 32], [1, 3])
 
 
+def archive(folder):
+    here = os.path.dirname(os.path.abspath(__file__))
+    with zipfile.ZipFile(f"{folder}/rectangles.mpta", "w", zipfile.ZIP_DEFLATED) as file:
+        file.write(f"{here}/pipeline.json", "pipeline.json")
+        for model in ("rectangles", "colours", "stripes"):
+            file.write(f"{folder}/{model}.onnx", f"models/{model}.onnx")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     for make in (rectangles, colours, stripes, product):
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
+    archive(sys.argv[1])
 
 
 if __name__ == "__main__":

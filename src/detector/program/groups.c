@@ -52,8 +52,36 @@ static const struct option_group group_cameras = {
         END,
     }};
 
+static const struct option_group group_models = {
+    "Models",
+    (const struct option_spec[]){
+        TEXT("model", "FILE", NULL, NULL,
+             "run this archive for every subscription, whatever the backend names"),
+        CHOICE("engine", "any|onnxruntime|opencv", "any", NULL,
+               "what runs models; any: ONNX Runtime if it is found, else OpenCV"),
+        TEXT("engine-library", "FILE", NULL, NULL,
+             "the engine's shared library; else it is searched"),
+        NUMBER("model-threads", 1, 64, "1", NULL,
+               "threads of each model; with one, a model is confined the most"),
+        DURATION("model-open-timeout", "60s", NULL, "a model that is not open by then is refused"),
+        DURATION("model-run-timeout", "10s", NULL,
+                 "a model that takes longer for one run is ended and opened again"),
+        END,
+    }};
+
+static const struct option_group group_try = {
+    "Trying a model",
+    (const struct option_spec[]){
+        TEXT("try", "CLIP", NULL, NULL,
+             "run the archive of --model on every frame of a clip, without a backend: a line of "
+             "JSON for each detection on standard output"),
+        TEXT("sheet", "FILE", NULL, NULL,
+             "write frames of the clip, with what was seen in them, into this PNG"),
+        END,
+    }};
+
 const struct option_group *const program_groups[] = {&group_general, &group_server, &group_cameras,
-                                                     NULL};
+                                                     &group_models,  &group_try,    NULL};
 
 bool program_option_is_known(const char *name)
 {

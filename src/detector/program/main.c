@@ -20,8 +20,9 @@ static void help(void)
     describe_wrapped(stdout, text, 0, 0);
     describe_groups(stdout, program_groups);
     (void)fputs("\nEach flag may also stand in the environment (--log-level as BATON_LOG_LEVEL) "
-                "and in a\nconfiguration file (--config FILE, log-level: info).\n\nExample:\n"
-                "  baton-detector --port 8000 --token-file /etc/baton/token\n",
+                "and in a\nconfiguration file (--config FILE, log-level: info).\n\nExamples:\n"
+                "  baton-detector --port 8000 --token-file /etc/baton/token\n"
+                "  baton-detector --try clip.mp4 --model cars.mpta --sheet seen.png\n",
                 stdout);
 }
 

@@ -62,9 +62,13 @@ static void on_closed(void *userdata)
 static void on_failed(void *userdata, const struct baton_error *error)
 {
     struct shared *shared = userdata;
+    const struct models_config *config = &shared->models->config;
 
-    log_warning(shared->models->config.logger, "model-failed", LOG_STR("folder", shared->folder),
+    log_warning(config->logger, "model-failed", LOG_STR("folder", shared->folder),
                 LOG_STR("error", error->message));
+    if (config->failed) {
+        config->failed(config->userdata, error);
+    }
 }
 
 static void on_opened(void *userdata, const char *engine, const struct baton_error *error);
@@ -137,6 +141,15 @@ static void work_free(struct work *work)
     }
 }
 
+static void tell(const struct bound *bound, const struct baton_error *error)
+{
+    const struct models_config *config = &bound->models->config;
+
+    if (config->changed) {
+        config->changed(config->userdata, bound->identifier, error);
+    }
+}
+
 static void refuse(struct bound *bound, const struct baton_error *error)
 {
     struct work *work = bound->coming;
@@ -147,6 +160,7 @@ static void refuse(struct bound *bound, const struct baton_error *error)
                 LOG_STR("model-name", work->model_name), LOG_STR("error", error->message),
                 LOG_STR("running", bound->running ? bound->running->model_name : NULL));
     memcpy(bound->last_error, error->message, sizeof(bound->last_error));
+    tell(bound, error);
     work_free(work);
 }
 
@@ -156,6 +170,9 @@ static void on_seen(void *userdata, const struct inference_result *result)
     struct bound *bound = work->bound;
     const struct models_config *config = &bound->models->config;
 
+    if (config->seen) {
+        config->seen(config->userdata, bound->identifier, result);
+    }
     for (int i = 0; i < result->count; i++) {
         struct detection detection = {.identifier = NULL};
         if (!result->sightings[i].attributes) {
@@ -202,6 +219,7 @@ static void take_over(struct bound *bound)
     log_info(bound->models->config.logger, "model-running",
              LOG_STR("identifier", bound->identifier), LOG_I64("model-id", work->model_id),
              LOG_STR("model-name", work->model_name));
+    tell(bound, NULL);
 }
 
 static void on_opened(void *userdata, const char *engine, const struct baton_error *error)

@@ -41,6 +41,11 @@ struct models_config {
     struct remote_options engine; /* texts are borrowed */
     /* Takes the detection. */
     void (*detected)(void *userdata, struct detection *detection);
+    /* May be NULL, all of them. A model is at work, or was refused; what is seen in each frame; an
+     * inference failed, and goes on. They must not call back in. */
+    void (*changed)(void *userdata, const char *identifier, const struct baton_error *error);
+    void (*seen)(void *userdata, const char *identifier, const struct inference_result *result);
+    void (*failed)(void *userdata, const struct baton_error *error);
     void *userdata;
 };
 

@@ -1,5 +1,6 @@
 #include "detector/program/program.h"
 
+#include "detector/program/local_model.h"
 #include "options/notify.h"
 
 #include <signal.h>
@@ -18,6 +19,8 @@ struct program {
     struct service *service;
     struct camera_pool *pool;
     struct watch *watch;
+    struct local_model *local_model; /* NULL: none */
+    struct models *models;
     uv_signal_t signals[SIGNALS];
     uv_timer_t alive;
     uv_timer_t drain;
@@ -34,6 +37,9 @@ static void on_changed(void *userdata, const struct worker_event *event)
     struct program *program = userdata;
 
     watch_event(program->watch, event);
+    if (program->models) {
+        models_event(program->models, event);
+    }
 }
 
 static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame)
@@ -41,6 +47,20 @@ static void on_frame(void *userdata, const char *identifier, const struct camera
     struct program *program = userdata;
 
     service_frame(program->service, identifier, &frame->picture);
+    if (program->models) {
+        models_frame(program->models, identifier, frame,
+                     worker_stage(service_worker(program->service), identifier));
+    }
+}
+
+static void on_detected(void *userdata, struct detection *detection)
+{
+    struct program *program = userdata;
+    struct baton_error error;
+
+    if (service_detected(program->service, detection, &error) != 0) {
+        log_warning(program->logger, "detection-refused", LOG_STR("error", error.message));
+    }
 }
 
 static void on_online(void *userdata, const char *identifier, bool is_online)
@@ -57,6 +77,9 @@ static void on_describe(void *userdata, const char *identifier, json_t *camera)
     struct program *program = userdata;
 
     program_describe_camera(program->watch, identifier, camera);
+    if (program->models) {
+        models_describe(program->models, identifier, camera);
+    }
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */
@@ -69,6 +92,9 @@ static void close_all(struct program *program)
     program->is_closing = true;
     watch_free(program->watch);
     program->watch = NULL;
+    if (program->models) {
+        models_close(program->models);
+    }
     if (program->pool) {
         camera_pool_close(program->pool);
     }
@@ -167,6 +193,24 @@ static void start_handles(struct program *program)
 
 /* ---- The beginning --------------------------------------------------------------------------- */
 
+static int open_models(struct program *program, struct baton_error *reterr)
+{
+    const struct program_settings *settings = &program->settings;
+    struct models_config config = {.loop = &program->loop,
+                                   .logger = program->logger,
+                                   .engine = settings->engine,
+                                   .detected = on_detected,
+                                   .userdata = program};
+    int code = local_model_new(&program->local_model, &program->loop, settings->model, reterr);
+
+    if (code) {
+        return code;
+    }
+    config.source = local_model_source(program->local_model);
+    program->models = models_new(&config);
+    return program->models ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
+}
+
 static int open_parts(struct program *program, struct baton_error *reterr)
 {
     const struct watch_hooks hooks = {.frame = on_frame, .online = on_online, .userdata = program};
@@ -186,6 +230,10 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     program->watch = watch_new(program->pool, &settings->camera, program->logger, &hooks);
     if (!program->watch) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    code = settings->model ? open_models(program, reterr) : 0;
+    if (code) {
+        return code;
     }
     code = service_open(&program->service, &settings->service, reterr);
     if (code) {
@@ -219,6 +267,9 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
         return code;
     }
     (void)signal(SIGPIPE, SIG_IGN);
+    if (program.settings.clip) {
+        return program_try(&program.settings, reterr);
+    }
     program.logger =
         logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, program.settings.log_json),
                    program.settings.log_level);
@@ -236,6 +287,8 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     service_free(program.service);
     camera_pool_free(program.pool);
+    models_free(program.models);
+    local_model_free(program.local_model);
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&program.loop);
     logger_free(program.logger);

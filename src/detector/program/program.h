@@ -1,13 +1,17 @@
 /* The program `baton-detector`, but for main(): its options and its life.
  *
  *   flags, environment, YAML ─▶ settings ─▶ service ◀──frames, online── watch ─▶ cameras
- *                                              └──────changed──────────▶
+ *                                            │  ▲ └──────changed──────────▶│
+ *                                            │  └──detections── models ◀───┘ frames
+ *                                            └────────changed────▶└─▶ archives, inference
  *   SIGTERM, SIGINT: drains, then ends · SIGHUP: reads limits anew
  */
 #ifndef DETECTOR_PROGRAM_PROGRAM_H
 #define DETECTOR_PROGRAM_PROGRAM_H
 
 #include "detector/camera/watch.h"
+#include "detector/infer/remote.h"
+#include "detector/program/models.h"
 #include "detector/service.h"
 #include "options/option.h"
 
@@ -25,6 +29,10 @@ struct program_settings {
     struct service_config service;
     struct camera_pool_config pool;
     struct camera_options camera;
+    struct remote_options engine;
+    const char *clip;  /* NULL: no try */
+    const char *sheet; /* of a try; NULL: none */
+    const char *model; /* archive for every subscription; NULL: what the backend names */
     enum log_level log_level;
     bool log_json;
     span drain;
@@ -39,6 +47,10 @@ int program_interval_ms(const struct options *options);
 
 /* What /status says of a camera, added to `ret`. */
 void program_describe_camera(const struct watch *watch, const char *identifier, json_t *ret);
+
+/* Runs the pipeline of settings->model on settings->clip, to its end. The error is to be printed.
+ */
+int program_try(const struct program_settings *settings, struct baton_error *reterr);
 
 /* Runs until a signal ends it. argc and argv are read again on SIGHUP. */
 int program_run(int argc, char **argv, const struct options *options, struct baton_error *reterr);

@@ -73,7 +73,8 @@ int program_interval_ms(const struct options *options)
 
 static int check(const struct options *options, struct baton_error *reterr)
 {
-    static const char *const positive[] = {"open-timeout", "stall-timeout", "backoff-min"};
+    static const char *const positive[] = {"open-timeout", "stall-timeout", "backoff-min",
+                                           "model-open-timeout", "model-run-timeout"};
     int report_ms = ms(options, "report-interval");
 
     if (!options_text(options, "tls-cert") != !options_text(options, "tls-key")) {
@@ -82,6 +83,14 @@ static int check(const struct options *options, struct baton_error *reterr)
     if (report_ms < 100 || report_ms > 60000) {
         return error_set(reterr, BATON_EINVAL, "--report-interval %d ms: must be 100ms to 60s",
                          report_ms);
+    }
+    if (options_text(options, "try") && !options_text(options, "model")) {
+        return error_set(reterr, BATON_EINVAL, "--try %s: needs --model FILE",
+                         options_text(options, "try"));
+    }
+    if (options_text(options, "sheet") && !options_text(options, "try")) {
+        return error_set(reterr, BATON_EINVAL, "--sheet %s: needs --try CLIP",
+                         options_text(options, "sheet"));
     }
     for (size_t i = 0; i < sizeof(positive) / sizeof(positive[0]); i++) {
         if (ms(options, positive[i]) < 1) {
@@ -120,6 +129,14 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .uses_udp = strcmp(options_text(options, "rtsp-transport"), "udp") == 0,
                    .hardware = options_text(options, "hardware"),
                    .motion_permille = (int)options_number(options, "motion")},
+        .engine = {.kind = (enum engine_kind)engine_kind_parse(options_text(options, "engine")),
+                   .library = options_text(options, "engine-library"),
+                   .threads = (int)options_number(options, "model-threads"),
+                   .open_ms = ms(options, "model-open-timeout"),
+                   .run_ms = ms(options, "model-run-timeout")},
+        .clip = options_text(options, "try"),
+        .sheet = options_text(options, "sheet"),
+        .model = options_text(options, "model"),
         .log_level = (enum log_level)log_level_parse(options_text(options, "log-level")),
         .log_json = options_flag(options, "log-json"),
         .drain = options_duration(options, "drain-timeout"),

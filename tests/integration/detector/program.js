@@ -2,66 +2,12 @@
 //   node program.js BATON-DETECTOR CURL RTSP-SERVER CLIP
 'use strict';
 const assert = require('assert');
-const { spawn, spawnSync } = require('child_process');
+const { spawnSync } = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
-const { program, deadline, Stand, Backend, list, subscription, session, online } =
-    require('./tools');
-
-const [rtsp_server, clip] = process.argv.slice(4);
-
-class Camera {
-    static async start(port) {
-        const camera = new Camera();
-        camera.said = '';
-        camera.child = spawn(rtsp_server, [String(port), `cam=${clip}`, 'auth=eye:canary'],
-            { stdio: ['pipe', 'pipe', 'inherit'] });
-        camera.ended = new Promise((resolve) => camera.child.on('close', resolve));
-        await deadline(new Promise((resolve) => camera.child.stdout.on('data', (data) => {
-            camera.said += data;
-            if (/ready \d+\n/.test(camera.said)) resolve();
-        })), 'the camera');
-        camera.port = Number(camera.said.match(/ready (\d+)/)[1]);
-        return camera;
-    }
-    count(line) { return this.said.split('\n').filter((one) => one === line).length; }
-    async end() {
-        this.child.kill('SIGKILL');
-        await deadline(this.ended, 'the end of the camera');
-    }
-    url() { return `rtsp://eye:canary@127.0.0.1:${this.port}/cam`; }
-}
-
-class Worker extends Stand {
-    static async start(...options) {
-        const worker = new Worker();
-        worker.scheme = 'ws';
-        worker.log = '';
-        worker.child = spawn(program, ['--port', '0', '--host', '127.0.0.1', '--report-interval',
-            '100ms', '--backoff-min', '50ms', '--backoff-max', '200ms', '--log-level', 'info',
-            ...options], { stdio: ['ignore', 'inherit', 'pipe'] });
-        worker.ended = new Promise((resolve) => worker.child.on('close', (code, signal) =>
-            resolve(signal || code)));
-        await worker.says(/listening port=(\d+)/);
-        worker.port = Number(worker.log.match(/listening port=(\d+)/)[1]);
-        return worker;
-    }
-    // Waits until the log has it.
-    async says(pattern) {
-        await deadline(new Promise((resolve) => {
-            const look = () => { if (pattern.test(this.log)) resolve(); };
-            this.child.stderr.on('data', (data) => { this.log += data; look(); });
-            look();
-        }), String(pattern));
-        this.child.stderr.removeAllListeners('data');
-        this.child.stderr.on('data', (data) => { this.log += data; });
-    }
-    camera(name) {
-        const status = JSON.parse(this.curl('/status').body);
-        return status.cameras.find((one) => one.subscriptionIdentifier === name);
-    }
-}
+const { program, deadline, Backend, list, subscription, session, online } = require('./tools');
+const { Camera, Worker } = require('./life');
 
 const tests = {
     async 'a stream is seen, lost and found again'() {

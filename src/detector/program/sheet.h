@@ -1,0 +1,25 @@
+/* A contact sheet: frames of a clip with what was seen in them, as one PNG.
+ *
+ * How many frames will come is not known. Of all that were added, SHEET_TILES at most are kept, at
+ * even distances: when the sheet is full, every second one goes and the distance doubles.
+ */
+#ifndef DETECTOR_PROGRAM_SHEET_H
+#define DETECTOR_PROGRAM_SHEET_H
+
+#include "detector/infer/inference.h"
+
+enum { SHEET_TILES = 16, SHEET_COLUMNS = 4, SHEET_TILE_WIDTH = 320 };
+
+struct sheet; /* opaque */
+
+struct sheet *sheet_new(void);        /* NULL: out of memory */
+void sheet_free(struct sheet *sheet); /* NULL allowed */
+
+/* Boxes are drawn in a colour for each class. BATON_ENOMEM. */
+int sheet_add(struct sheet *sheet, const struct inference_result *result,
+              struct baton_error *reterr);
+
+/* BATON_ENOENT: nothing was added; BATON_EIO names the file. */
+int sheet_write(const struct sheet *sheet, const char *path, struct baton_error *reterr);
+
+#endif

@@ -1,0 +1,113 @@
+// The program baton-detector with a camera that streams and models that see, driven by a backend of
+// other make.
+//   node program.js BATON-DETECTOR CURL RTSP-SERVER CLIP.h264 ARCHIVE CLIP.mp4
+'use strict';
+const assert = require('assert');
+const { spawnSync } = require('child_process');
+const fs = require('fs');
+const os = require('os');
+const path = require('path');
+const { program, Backend, list, subscription, session } = require('../detector/tools');
+const { Camera, Worker } = require('../detector/life');
+
+const [archive, clip] = process.argv.slice(6);
+const brands = { red: 'Ferrari', green: 'Lotus', blue: 'Ford' };
+const letters = { red: 'R', green: 'G', blue: 'B' };
+const is_detection = (of) => (m) => m.type === 'imageDetection' && m.subscriptionIdentifier === of;
+
+function check(detection) {
+    const colour = detection.bodyType;
+    assert.strictEqual(detection.carBrand, brands[colour]);
+    assert.strictEqual(detection.licensePlateText, letters[colour]);
+    assert.ok(detection.licensePlateConfidence > 0.3 && detection.licensePlateConfidence <= 1);
+    assert.ok(Number.isInteger(detection.x) && Number.isInteger(detection.y));
+    assert.deepStrictEqual(Object.keys(detection).sort(), ['bodyType', 'carBrand',
+        'licensePlateConfidence', 'licensePlateText', 'x', 'y']);
+    return colour;
+}
+
+const tests = {
+    async 'what a camera shows is reported with session, model and attributes'() {
+        const camera = await Camera.start(0);
+        const worker = await Worker.start('--model', archive);
+        const backend = await Backend.connect(worker);
+        const more = { rtspUrl: camera.url(), modelId: 101, modelName: 'Rectangles' };
+        backend.send(session('hall', 4711));
+        backend.send(list(subscription('hall;door', more),
+            subscription('hall;gate', { ...more, cropX1: 0, cropY1: 0, cropX2: 320, cropY2: 70 })));
+        const colours = new Set();
+        while (colours.size < 3) {
+            const message = await backend.next('a detection', is_detection('hall;door'));
+            assert.strictEqual(message.sessionId, 4711);
+            assert.strictEqual(message.data.modelId, 101);
+            assert.strictEqual(message.data.modelName, 'Rectangles');
+            assert.ok(Math.abs(Date.parse(message.timestamp) - Date.now()) < 60000);
+            colours.add(check(message.data.detection));
+        }
+        // Only the red one passes through the cut, and is where it is in the whole picture.
+        for (let i = 0; i < 2; i++) {
+            const message = await backend.next('a detection', is_detection('hall;gate'));
+            assert.strictEqual(check(message.data.detection), 'red');
+            assert.ok(Math.abs(message.data.detection.y - 20) <= 2);
+        }
+        const model = worker.camera('hall;door').model_state;
+        assert.strictEqual(model.state, 'running');
+        assert.match(model.engine, /^(onnxruntime|opencv) /);
+        assert.strictEqual(model.subscriptions, 2, 'cameras share the models');
+        assert.strictEqual(camera.count('play cam'), 1);
+
+        process.kill(model.pid, 'SIGKILL');
+        await worker.says(/model-failed/);
+        backend.messages.length = 0;
+        check((await backend.next('a detection', is_detection('hall;door'))).data.detection);
+        assert.strictEqual(worker.camera('hall;door').model_state.restarts, 1);
+        backend.send(list());
+        await backend.report((all) => all.length === 0);
+        await backend.close();
+        await worker.stop();
+        await camera.end();
+        assert.ok(!worker.log.includes('canary'), worker.log);
+    },
+
+    async 'a clip is tried without a backend'() {
+        const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
+        const sheet = path.join(folder, 'sheet.png');
+        try {
+            const done = spawnSync(program, ['--try', clip, '--model', archive, '--sheet', sheet],
+                { encoding: 'utf8', timeout: 60000, env: { ...process.env, TMPDIR: folder } });
+            assert.strictEqual(done.status, 0, done.stderr);
+            const lines = done.stdout.trim().split('\n').map((line) => JSON.parse(line));
+            assert.deepStrictEqual(lines.map((line) => check(line.detection)).sort(),
+                ['blue', 'green', 'red']);
+            assert.match(done.stderr, /45 frames, 135 objects in them, 3 detections/);
+            assert.strictEqual(fs.readFileSync(sheet).readUInt32BE(0), 0x89504e47);
+            assert.deepStrictEqual(fs.readdirSync(folder), ['sheet.png'], 'nothing is left behind');
+        } finally {
+            fs.rmSync(folder, { recursive: true });
+        }
+    },
+
+    async 'what cannot be tried is named'() {
+        const cases = [[['--try', clip], /--model/], [['--sheet', 'x.png'], /--try/],
+            [['--try', '/nonexistent.mp4', '--model', archive], /nonexistent/],
+            [['--try', clip, '--model', clip], /zip/], [['--model', '/nonexistent'], /nonexistent/],
+            [['--try', archive, '--model', archive], /rectangles\.mpta: open/],
+            [['--try', clip, '--model', archive, '--engine', 'onnxruntime', '--engine-library',
+                '/nonexistent.so'], /make deps-onnxruntime/]];
+        for (const [words, pattern] of cases) {
+            const done = spawnSync(program, words, { encoding: 'utf8', timeout: 30000 });
+            assert.ok(done.status === 64 || done.status === 1, done.stderr);
+            assert.match(done.stderr, pattern);
+        }
+    },
+};
+
+(async () => {
+    for (const [name, test] of Object.entries(tests)) {
+        await test();
+        console.log('ok', name);
+    }
+})().catch((error) => {
+    console.log(error);
+    process.exit(1);
+});
