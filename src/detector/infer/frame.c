@@ -10,6 +10,7 @@ struct run {
     struct runner_view *view;
     const struct camera_frame *frame;
     const int *rect;
+    instant now;
     enum stage progression;
     struct baton_error *reterr;
 };
@@ -96,7 +97,7 @@ static bool is_due(const struct run *run, size_t stage, const struct track *trac
         return false;
     }
     return pipeline->track.report == REPORT_CHANGE ||
-           tracker_report(run->view->trackers[stage], track->id, run->frame->captured, NULL);
+           tracker_report(run->view->trackers[stage], track->id, run->now, NULL);
 }
 
 static int add_object(struct run *run, size_t stage, const struct box *box,
@@ -164,7 +165,7 @@ static int run_on_frame(struct run *run, size_t stage)
     }
     keep_wanted(run, stage, answer);
     if (tracker) {
-        tracker_step(tracker, run->frame->captured, answer->boxes, answer->box_count, tracks);
+        tracker_step(tracker, run->now, answer->boxes, answer->box_count, tracks);
     }
     for (int i = 0; i < answer->box_count && !code; i++) {
         struct box box = answer->boxes[i];
@@ -276,8 +277,7 @@ static bool has_changed(const struct run *run, const struct object *object)
     for (size_t i = 0; i < pipeline->stage_count; i++) {
         fields_text(text, sizeof(text), object->attributes, &pipeline->stages[i]);
     }
-    return tracker_report(run->view->trackers[object->stage], object->track, run->frame->captured,
-                          text);
+    return tracker_report(run->view->trackers[object->stage], object->track, run->now, text);
 }
 
 static void tell(const struct run *run, const struct object *object, runner_seen *seen,
@@ -314,13 +314,14 @@ static int run_stages(struct run *run)
 }
 
 int runner_run(struct runner *runner, struct runner_view *view, const struct camera_frame *frame,
-               const int rect[4], enum stage progression, runner_seen *seen, void *userdata,
-               struct baton_error *reterr)
+               const int rect[4], instant now, enum stage progression, runner_seen *seen,
+               void *userdata, struct baton_error *reterr)
 {
     struct run run = {.runner = runner,
                       .view = view,
                       .frame = frame,
                       .rect = rect,
+                      .now = now,
                       .progression = progression,
                       .reterr = reterr};
     int code = run_stages(&run);

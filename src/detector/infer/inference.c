@@ -240,6 +240,13 @@ static bool reopen(struct inference *inference)
     return false;
 }
 
+static instant time_of(const struct inference *inference, const struct camera_frame *frame)
+{
+    bool is_ours = !inference->config.uses_stream_time || frame->pts_us == CAMERA_NO_PTS;
+
+    return is_ours ? frame->captured : instant_add((instant){0}, SPAN_US(frame->pts_us));
+}
+
 /* One feed's turn. False: the end. */
 static bool serve(struct inference *inference)
 {
@@ -261,8 +268,9 @@ static bool serve(struct inference *inference)
         outcome->feed->view = runner_view_new(inference->runner);
     }
     if (outcome->feed->view) {
-        (void)runner_run(inference->runner, outcome->feed->view, outcome->frame, rect, progression,
-                         take_sighting, outcome, &outcome->error);
+        (void)runner_run(inference->runner, outcome->feed->view, outcome->frame, rect,
+                         time_of(inference, outcome->frame), progression, take_sighting, outcome,
+                         &outcome->error);
     } else {
         (void)error_set(&outcome->error, BATON_ENOMEM, "out of memory");
     }

@@ -44,6 +44,7 @@ struct inference_config {
     uv_loop_t *loop;
     struct remote_options engine; /* texts are borrowed for its life */
     const char *folder;           /* of the unpacked archive; copied */
+    bool uses_stream_time;        /* of clips: an object's age is the clip's time, not ours */
     struct inference_hooks hooks;
 };
 

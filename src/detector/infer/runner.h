@@ -48,11 +48,12 @@ struct sighting {
 
 typedef void runner_seen(void *userdata, const struct sighting *sighting);
 
-/* `rect`: the subscription's cut, see image_crop_rect(). `progression`: enum stage. `seen` is
- * called for each object before it returns. An error is the frame's; the next may be run. */
+/* `rect`: the subscription's cut, see image_crop_rect(). `now`: of the frame, for the tracker.
+ * `seen` is called for each object before it returns. An error is the frame's; the next may be run.
+ */
 int runner_run(struct runner *runner, struct runner_view *view, const struct camera_frame *frame,
-               const int rect[4], enum stage progression, runner_seen *seen, void *userdata,
-               struct baton_error *reterr);
+               const int rect[4], instant now, enum stage progression, runner_seen *seen,
+               void *userdata, struct baton_error *reterr);
 
 struct runner_stats {
     uint64_t frames, runs, failures; /* runs: of models */

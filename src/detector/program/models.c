@@ -91,6 +91,7 @@ static int share_begin(struct shared **ret, struct models *models, const char *f
     struct inference_config config = {.loop = models->config.loop,
                                       .engine = models->config.engine,
                                       .folder = folder,
+                                      .uses_stream_time = models->config.uses_stream_time,
                                       .hooks = {on_opened, on_failed, on_closed, NULL}};
     int code;
 

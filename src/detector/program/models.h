@@ -39,6 +39,7 @@ struct models_config {
     struct logger *logger; /* borrowed; NULL: silent */
     struct models_source source;
     struct remote_options engine; /* texts are borrowed */
+    bool uses_stream_time;        /* see inference_config */
     /* Takes the detection. */
     void (*detected)(void *userdata, struct detection *detection);
     /* May be NULL, all of them. A model is at work, or was refused; what is seen in each frame; an

@@ -194,6 +194,7 @@ static int open_models(struct try *try, struct baton_error *reterr)
     struct models_config config = {.loop = &try->loop,
                                    .logger = try->logger,
                                    .engine = try->settings->engine,
+                                   .uses_stream_time = true,
                                    .detected = on_detected,
                                    .changed = on_changed,
                                    .seen = on_seen,

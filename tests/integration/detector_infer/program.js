@@ -82,6 +82,9 @@ const tests = {
             assert.match(done.stderr, /45 frames, 135 objects in them, 3 detections/);
             assert.strictEqual(fs.readFileSync(sheet).readUInt32BE(0), 0x89504e47);
             assert.deepStrictEqual(fs.readdirSync(folder), ['sheet.png'], 'nothing is left behind');
+            const again = spawnSync(program, ['--try', clip, '--model', archive],
+                { encoding: 'utf8', timeout: 60000 });
+            assert.strictEqual(again.stdout, done.stdout, 'time is the clip\'s, not ours');
         } finally {
             fs.rmSync(folder, { recursive: true });
         }

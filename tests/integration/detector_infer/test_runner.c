@@ -175,8 +175,8 @@ static void show_at(struct bench *bench, const int rect[4], enum stage progressi
     drawn_frame_draw(&bench->frame, step, drawn, count);
     bench->seen.count = 0;
     (void)json_array_clear(bench->seen.reports);
-    if (runner_run(bench->runner, bench->view, &bench->frame.frame, rect, progression, take,
-                   &bench->seen, &error) != 0) {
+    if (runner_run(bench->runner, bench->view, &bench->frame.frame, rect,
+                   bench->frame.frame.captured, progression, take, &bench->seen, &error) != 0) {
         fail_msg("%s", error.message);
     }
 }
@@ -480,8 +480,9 @@ static void a_wrong_number_of_classes_is_an_error_of_the_stage(void **state)
 
     (void)state;
     models[0].class_count = 2;
-    assert_int_equal(runner_run(bench->runner, bench->view, &bench->frame.frame, whole, STAGE_NONE,
-                                take, &bench->seen, &error),
+    assert_int_equal(runner_run(bench->runner, bench->view, &bench->frame.frame, whole,
+                                bench->frame.frame.captured, STAGE_NONE, take, &bench->seen,
+                                &error),
                      BATON_EINVAL);
     assert_non_null(strstr(error.message, "stage 'objects'"));
     models[0].class_count = COLOURS;
