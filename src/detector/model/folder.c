@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,23 +181,30 @@ int folder_lock(int parent_fd, struct baton_error *reterr)
     return fd;
 }
 
-/* mkdtemp() for a folder that is known by its descriptor. */
-static int make_draft(struct draft *draft, struct baton_error *reterr)
+static bool name_draft(struct draft *draft)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    uint64_t number;
 
-    for (int i = 0; i < DRAFT_TRIES; i++) {
-        uint64_t number;
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+        return false;
+    }
+    (void)snprintf(draft->name, sizeof(draft->name), "%sXXXXXX", draft_prefix);
+    for (size_t at = strlen(draft_prefix); draft->name[at] != '\0'; at++) {
+        draft->name[at] = letters[number % (sizeof(letters) - 1)];
+        number /= sizeof(letters) - 1;
+    }
+    return true;
+}
 
-        if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
-            break;
-        }
-        (void)snprintf(draft->name, sizeof(draft->name), "%sXXXXXX", draft_prefix);
-        for (size_t at = strlen(draft_prefix); draft->name[at] != '\0'; at++) {
-            draft->name[at] = letters[number % (sizeof(letters) - 1)];
-            number /= sizeof(letters) - 1;
-        }
-        if (mkdirat(draft->parent_fd, draft->name, 0700) == 0) {
+/* mkdtemp() for a folder that is known by its descriptor; with `from`, that folder is renamed. */
+static int make_draft(struct draft *draft, const char *from, struct baton_error *reterr)
+{
+    for (int i = 0; i < DRAFT_TRIES && name_draft(draft); i++) {
+        int rc = from == NULL ? mkdirat(draft->parent_fd, draft->name, 0700)
+                              : renameat2(draft->parent_fd, from, draft->parent_fd, draft->name,
+                                          RENAME_NOREPLACE);
+        if (rc == 0) {
             return 0;
         }
         if (errno != EEXIST) {
@@ -211,7 +219,7 @@ int draft_new(struct draft *ret, int parent_fd, struct baton_error *reterr)
 {
     struct draft draft = {.parent_fd = parent_fd, .fd = -1};
     int lock = folder_lock(parent_fd, reterr);
-    int rc = lock < 0 ? lock : make_draft(&draft, reterr);
+    int rc = lock < 0 ? lock : make_draft(&draft, NULL, reterr);
 
     if (rc == 0) {
         draft.fd = open_folder(parent_fd, draft.name);
@@ -223,6 +231,17 @@ int draft_new(struct draft *ret, int parent_fd, struct baton_error *reterr)
     if (lock >= 0) {
         close(lock);
     }
+    if (rc == 0) {
+        *ret = draft;
+    }
+    return rc;
+}
+
+int draft_of(struct draft *ret, int parent_fd, const char *name, int fd, struct baton_error *reterr)
+{
+    struct draft draft = {.parent_fd = parent_fd, .fd = fd};
+    int rc = make_draft(&draft, name, reterr);
+
     if (rc == 0) {
         *ret = draft;
     }
@@ -246,23 +265,35 @@ int draft_file(const struct draft *draft, const char *name, struct baton_error *
     return fd >= 0 ? fd : failed(reterr, "make file", path);
 }
 
+/* Under the parent's lock: no one sees the name while the draft's own lock is still there. */
+static int name_and_unlock(struct draft *draft, const char *name, struct baton_error *reterr)
+{
+    int lock = folder_lock(draft->parent_fd, reterr);
+    int rc = 0;
+
+    if (lock < 0) {
+        return lock;
+    }
+    if (renameat2(draft->parent_fd, draft->name, draft->parent_fd, name, RENAME_NOREPLACE) != 0) {
+        rc = failed(reterr, "name folder", name);
+    } else {
+        close(draft->fd);
+        draft->fd = -1;
+    }
+    close(lock);
+    return rc;
+}
+
 int draft_take(struct draft *draft, const char *name, struct baton_error *reterr)
 {
     struct walk walk = {.file = nothing, .folder = sync_folder};
     int rc = walk_at(&walk, draft->parent_fd, draft->name, 0, reterr);
 
-    if (rc != 0) {
-        return rc;
-    }
-    if (renameat2(draft->parent_fd, draft->name, draft->parent_fd, name, RENAME_NOREPLACE) != 0) {
-        return failed(reterr, "name folder", name);
-    }
-    rc = fsync(draft->parent_fd) == 0 ? 0 : failed(reterr, "sync the folder of", name);
-    if (rc != 0) {
+    rc = rc ? rc : name_and_unlock(draft, name, reterr);
+    if (rc == 0 && fsync(draft->parent_fd) != 0) {
+        rc = failed(reterr, "sync the folder of", name);
         (void)folder_remove(draft->parent_fd, name, NULL);
     }
-    close(draft->fd);
-    draft->fd = -1;
     return rc;
 }
 

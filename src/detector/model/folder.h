@@ -24,6 +24,12 @@ struct draft {
 /* After success the caller calls draft_take() or draft_drop(). */
 int draft_new(struct draft *ret, int parent_fd, struct baton_error *reterr);
 
+/* Makes a draft of a folder that has a name, so that it is gone at once and whole. The caller has
+ * the parent's lock and, as `fd`, the folder's own (LOCK_EX), which is the draft's after success.
+ */
+int draft_of(struct draft *ret, int parent_fd, const char *name, int fd,
+             struct baton_error *reterr);
+
 /* A new file of the draft, for writing; its folders are made. Returns its descriptor or a code. */
 int draft_file(const struct draft *draft, const char *name, struct baton_error *reterr);
 

@@ -1,0 +1,67 @@
+/* Models on the disk: archives that were unpacked, by the SHA-256 digest of their bytes.
+ *
+ *   FOLDER/models/<digest>/     a model; its time is that of its last use
+ *   FOLDER/models/.draft-…/     one that is being unpacked, or removed
+ *   FOLDER/origins/<key>        the digest and the ETag that an address had when it was last
+ * fetched
+ *
+ * Several processes may share a folder, and each may be killed at any moment: a model is there
+ * whole or not at all, and whoever opens the folder next removes what the dead left. What is used
+ * longest ago goes first when the models take more than the bound; one that is held is locked
+ * (shared) and stays. Locks are the kernel's, so they end with their process.
+ *
+ * Every call but the last two may block on the disk: none belongs on the loop's thread. A store may
+ * be used by several threads at once.
+ */
+#ifndef DETECTOR_MODEL_STORE_H
+#define DETECTOR_MODEL_STORE_H
+
+#include "detector/model/archive.h"
+
+enum { DIGEST_BYTES = 65, ETAG_BYTES = 257 }; /* with their NULs */
+
+struct store; /* opaque */
+
+/* Makes the folder if it is not there. `bytes_max`: of all models, unpacked. */
+int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
+               struct baton_error *reterr);
+void store_close(struct store *store); /* NULL allowed; models that are held stay held */
+
+/* A file without a name in the store's folder, to fetch an archive into. The descriptor, or a
+ * code. */
+int store_file(const struct store *store, struct baton_error *reterr);
+
+/* A model that is held. */
+struct model {
+    char digest[DIGEST_BYTES];
+    char *path; /* of its folder */
+    struct pipeline pipeline;
+    int fd; /* its lock */
+};
+
+/* Unpacks the archive unless that is done already. `archive_fd` is borrowed. The codes of
+ * archive_unpack(); BATON_EFULL also if what is held leaves no room. */
+int store_add(struct store *store, int archive_fd, const struct archive_rules *rules,
+              struct model **ret, struct baton_error *reterr);
+
+/* BATON_ENOENT: it is not there; BATON_ECORRUPT: someone took parts of it away. */
+int store_find(struct store *store, const char *digest, struct model **ret,
+               struct baton_error *reterr);
+
+/* What is known of an address. The key is a digest: see digest_of(). */
+struct origin {
+    char digest[DIGEST_BYTES];
+    char etag[ETAG_BYTES]; /* "" if there was none */
+};
+
+int store_origin(const struct store *store, const char *key, struct origin *ret,
+                 struct baton_error *reterr); /* BATON_ENOENT: nothing */
+int store_origin_set(struct store *store, const char *key, const struct origin *origin,
+                     struct baton_error *reterr);
+
+/* 64 letters and their NUL: the digest of these bytes, as for a key. */
+int digest_of(const void *bytes, size_t count, char ret[DIGEST_BYTES]);
+
+void model_release(struct model *model); /* NULL allowed */
+
+#endif

@@ -1,0 +1,407 @@
+/* The cache of models: bound, order, what is held; crashes and other processes. */
+#include "cmocka_all.h"
+
+#include "detector/model/folder.h"
+#include "detector/model/store.h"
+#include "unit/detector_model/zip_maker.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    MODEL_BYTES = 10000,
+    ROOM = 3 * 11000, /* for three of them and their pipelines, not for four */
+    KINDS = 6,
+    WRITERS = 4,
+    KILLS = 40,
+};
+
+static const char pipeline_text[] =
+    "{\"version\":1,\"models\":{\"cars\":{\"file\":\"models/cars.onnx\",\"decoder\":\"tensor\","
+    "\"input\":{\"width\":8,\"height\":8}}},\"stages\":[{\"name\":\"s\",\"model\":\"cars\","
+    "\"fields\":{\"n\":\"number\"}}]}";
+
+struct place {
+    char path[64];
+    struct store *store;
+    struct archive_rules rules;
+};
+
+static struct store *opened(const struct place *place, uint64_t bytes_max)
+{
+    struct baton_error error = {0};
+    struct store *store = NULL;
+
+    if (store_open(&store, place->path, bytes_max, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    return store;
+}
+
+static int set_up(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+
+    assert_non_null(place);
+    (void)snprintf(place->path, sizeof(place->path), "/tmp/baton-store-XXXXXX");
+    assert_non_null(mkdtemp(place->path));
+    place->rules = archive_rules_default();
+    place->store = opened(place, ROOM);
+    *state = place;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+
+    store_close(place->store);
+    assert_int_equal(folder_remove(AT_FDCWD, place->path, NULL), 0);
+    free(place);
+    return 0;
+}
+
+/* An archive whose model is that letter, many times. */
+static int archive_of(char letter)
+{
+    char text[MODEL_BYTES + 1];
+    const struct zip_part parts[] = {{.name = "pipeline.json", .text = pipeline_text},
+                                     {.name = "models/cars.onnx", .text = text}};
+    struct buffer bytes;
+    int fd;
+
+    memset(text, letter, MODEL_BYTES);
+    text[MODEL_BYTES] = '\0';
+    buffer_init(&bytes, 4 * MODEL_BYTES);
+    zip_make(&bytes, parts, 2, NULL);
+    fd = zip_file_of(bytes.data, bytes.bytes);
+    buffer_fini(&bytes);
+    return fd;
+}
+
+static int add(const struct place *place, char letter, struct model **model,
+               struct baton_error *error)
+{
+    int fd = archive_of(letter);
+    int rc = store_add(place->store, fd, &place->rules, model, error);
+
+    close(fd);
+    return rc;
+}
+
+static struct model *added(const struct place *place, char letter)
+{
+    struct baton_error error = {0};
+    struct model *model = NULL;
+
+    if (add(place, letter, &model, &error) != 0) {
+        fail_msg("%c: %s", letter, error.message);
+    }
+    return model;
+}
+
+/* The letter of a model that is held, if it is whole; else 0. */
+static char letter_of(const struct model *model)
+{
+    char path[PATH_MAX], text[MODEL_BYTES + 1];
+    ssize_t got;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/models/cars.onnx", model->path);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    got = read(fd, text, sizeof(text));
+    close(fd);
+    for (ssize_t i = 0; i < got; i++) {
+        if (text[i] != text[0]) {
+            return 0;
+        }
+    }
+    return got == MODEL_BYTES ? text[0] : '\0';
+}
+
+static bool has(const struct place *place, const char *digest)
+{
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/models/%s", place->path, digest);
+    return access(path, F_OK) == 0;
+}
+
+/* Entries of models/; those that are no models too. */
+static int count_entries(const struct place *place)
+{
+    char path[PATH_MAX];
+    const struct dirent *entry;
+    DIR *folder;
+    int count = 0;
+
+    (void)snprintf(path, sizeof(path), "%s/models", place->path);
+    folder = opendir(path);
+    assert_non_null(folder);
+    while ((entry = readdir(folder)) != NULL) {
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    closedir(folder);
+    return count;
+}
+
+static void what_was_added_is_found_also_by_the_next_process(void **state)
+{
+    struct place *place = *state;
+    struct model *model = added(place, 'a'), *found = NULL;
+    char digest[DIGEST_BYTES];
+
+    (void)snprintf(digest, sizeof(digest), "%s", model->digest);
+    assert_int_equal(strlen(digest), 64);
+    assert_int_equal(letter_of(model), 'a');
+    assert_string_equal(model->pipeline.models[0].name, "cars");
+    model_release(model);
+    store_close(place->store);
+    place->store = opened(place, ROOM);
+    assert_int_equal(store_find(place->store, digest, &found, NULL), 0);
+    assert_int_equal(letter_of(found), 'a');
+    model_release(found);
+    model_release(NULL);
+}
+
+static void an_archive_is_unpacked_once(void **state)
+{
+    struct place *place = *state;
+    struct model *one = added(place, 'a'), *two = added(place, 'a');
+
+    assert_string_equal(one->digest, two->digest);
+    assert_int_equal(count_entries(place), 1);
+    model_release(one);
+    model_release(two);
+}
+
+static void what_is_not_there_is_not_found(void **state)
+{
+    struct place *place = *state;
+    struct model *model = NULL;
+    char digest[DIGEST_BYTES];
+
+    assert_int_equal(digest_of("abc", 3, digest), 0);
+    assert_string_equal(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_int_equal(store_find(place->store, digest, &model, NULL), BATON_ENOENT);
+    assert_int_equal(store_find(place->store, "../../etc", &model, NULL), BATON_ENOENT);
+    assert_int_equal(store_find(place->store, "", &model, NULL), BATON_ENOENT);
+    assert_null(model);
+}
+
+static void the_one_used_longest_ago_goes_first(void **state)
+{
+    struct place *place = *state;
+    char digests[4][DIGEST_BYTES];
+    struct model *model;
+
+    for (int i = 0; i < 3; i++) {
+        model = added(place, (char)('a' + i));
+        (void)snprintf(digests[i], sizeof(digests[i]), "%s", model->digest);
+        model_release(model);
+    }
+    assert_int_equal(store_find(place->store, digests[0], &model, NULL), 0); /* used again */
+    model_release(model);
+    model_release(added(place, 'd'));
+    assert_true(has(place, digests[0]));
+    assert_false(has(place, digests[1]));
+    assert_true(has(place, digests[2]));
+    assert_int_equal(count_entries(place), 3);
+}
+
+static void what_is_held_stays_and_a_cache_full_of_it_says_so(void **state)
+{
+    struct place *place = *state;
+    struct model *held[3], *model = NULL;
+    struct baton_error error = {0};
+
+    for (int i = 0; i < 3; i++) {
+        held[i] = added(place, (char)('a' + i));
+    }
+    assert_int_equal(add(place, 'd', &model, &error), BATON_EFULL);
+    assert_non_null(strstr(error.message, "models in use leave no room"));
+    assert_null(model);
+    assert_int_equal(count_entries(place), 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(letter_of(held[i]), 'a' + i);
+    }
+    model_release(held[0]);
+    held[0] = added(place, 'd');
+    assert_int_equal(letter_of(held[0]), 'd');
+    for (int i = 0; i < 3; i++) {
+        model_release(held[i]);
+    }
+}
+
+static void a_bad_archive_leaves_the_cache_as_it_is(void **state)
+{
+    struct place *place = *state;
+    int fd = zip_file_of("PK", 2);
+    struct model *model = NULL;
+
+    model_release(added(place, 'a'));
+    assert_int_equal(store_add(place->store, fd, &place->rules, &model, NULL), BATON_EPROTO);
+    assert_null(model);
+    assert_int_equal(count_entries(place), 1);
+    close(fd);
+}
+
+static void a_model_that_lost_a_file_is_unpacked_again(void **state)
+{
+    struct place *place = *state;
+    struct model *model = added(place, 'a');
+    char path[PATH_MAX], digest[DIGEST_BYTES];
+
+    (void)snprintf(digest, sizeof(digest), "%s", model->digest);
+    (void)snprintf(path, sizeof(path), "%s/models/cars.onnx", model->path);
+    model_release(model);
+    model = NULL;
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(store_find(place->store, digest, &model, NULL), BATON_ECORRUPT);
+    model = added(place, 'a');
+    assert_int_equal(letter_of(model), 'a');
+    model_release(model);
+}
+
+static void an_origin_is_remembered_as_long_as_its_model(void **state)
+{
+    struct place *place = *state;
+    struct model *model = added(place, 'a');
+    struct origin origin = {.etag = "\"e-1\""}, found = {0};
+    char key[DIGEST_BYTES];
+
+    assert_int_equal(digest_of("7 https://models.example/a", 26, key), 0);
+    assert_int_equal(store_origin(place->store, key, &found, NULL), BATON_ENOENT);
+    (void)snprintf(origin.digest, sizeof(origin.digest), "%s", model->digest);
+    assert_int_equal(store_origin_set(place->store, key, &origin, NULL), 0);
+    assert_int_equal(store_origin(place->store, key, &found, NULL), 0);
+    assert_string_equal(found.digest, model->digest);
+    assert_string_equal(found.etag, "\"e-1\"");
+    assert_int_equal(store_origin_set(place->store, "../x", &origin, NULL), BATON_EINVAL);
+    model_release(model);
+    for (char letter = 'b'; letter < 'f'; letter++) { /* 'a' is evicted */
+        model_release(added(place, letter));
+    }
+    assert_int_equal(store_origin(place->store, key, &found, NULL), BATON_ENOENT);
+}
+
+static void a_file_to_fetch_into_has_no_name(void **state)
+{
+    struct place *place = *state;
+    int fd = store_file(place->store, NULL);
+    struct stat status;
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "x", 1), 1);
+    assert_int_equal(fstat(fd, &status), 0);
+    assert_int_equal(status.st_nlink, 0);
+    close(fd);
+}
+
+/* Adds and finds, forever; ends with 1 if a model that it holds is not whole. */
+static void write_forever(const struct place *place, unsigned seed)
+{
+    struct place own = *place;
+
+    own.store = opened(place, ROOM);
+    for (;;) {
+        char letter = (char)('a' + rand_r(&seed) % KINDS);
+        struct model *model = NULL;
+        int rc = add(&own, letter, &model, NULL);
+
+        if (rc == 0 && letter_of(model) != letter) {
+            _exit(1);
+        }
+        if (rc != 0 && rc != BATON_EFULL && rc != BATON_ENOENT) {
+            _exit(2);
+        }
+        model_release(model);
+    }
+}
+
+static pid_t start_writer(const struct place *place, unsigned seed)
+{
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        write_forever(place, seed);
+    }
+    return child;
+}
+
+/* Several processes on one folder, killed one after another in the middle of whatever they do. */
+static void killed_processes_leave_only_whole_models(void **state)
+{
+    struct place *place = *state;
+    pid_t writers[WRITERS];
+    unsigned seed = 1;
+    int status;
+
+    for (int i = 0; i < WRITERS; i++) {
+        writers[i] = start_writer(place, seed++);
+    }
+    for (int i = 0; i < KILLS; i++) {
+        pid_t *writer = &writers[i % WRITERS];
+
+        for (int j = 0; j < 4; j++) { /* time passes by doing the same as they */
+            struct model *model = NULL;
+            struct baton_error error = {0};
+            int rc = add(place, (char)('a' + (i + j) % KINDS), &model, &error);
+            if (rc != 0 && rc != BATON_EFULL && rc != BATON_ENOENT) {
+                fail_msg("%s", error.message);
+            }
+            assert_true(model == NULL || letter_of(model) == 'a' + (i + j) % KINDS);
+            model_release(model);
+        }
+        assert_int_equal(waitpid(*writer, &status, WNOHANG), 0); /* none ended by itself */
+        kill(*writer, SIGKILL);
+        assert_int_equal(waitpid(*writer, &status, 0), *writer);
+        assert_true(WIFSIGNALED(status));
+        *writer = start_writer(place, seed++);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        kill(writers[i], SIGKILL);
+        assert_int_equal(waitpid(writers[i], &status, 0), writers[i]);
+    }
+    store_close(place->store);
+    place->store = opened(place, ROOM);
+    model_release(added(place, 'a'));
+    assert_true(count_entries(place) <= 3); /* no drafts, and within the bound */
+    for (char letter = 'a'; letter < 'a' + KINDS; letter++) {
+        struct model *model = added(place, letter);
+        assert_int_equal(letter_of(model), letter);
+        model_release(model);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_was_added_is_found_also_by_the_next_process),
+        TEST(an_archive_is_unpacked_once),
+        TEST(what_is_not_there_is_not_found),
+        TEST(the_one_used_longest_ago_goes_first),
+        TEST(what_is_held_stays_and_a_cache_full_of_it_says_so),
+        TEST(a_bad_archive_leaves_the_cache_as_it_is),
+        TEST(a_model_that_lost_a_file_is_unpacked_again),
+        TEST(an_origin_is_remembered_as_long_as_its_model),
+        TEST(a_file_to_fetch_into_has_no_name),
+        TEST(killed_processes_leave_only_whole_models),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
