@@ -97,7 +97,17 @@ static bool is_due(const struct run *run, size_t stage, const struct track *trac
         return false;
     }
     return pipeline->track.report == REPORT_CHANGE ||
+           patience_find(&run->view->patience, stage, track->id) ||
            tracker_report(run->view->trackers[stage], track->id, run->now, NULL);
+}
+
+/* What is known of it by now; to be decref'd. */
+static json_t *attributes_of(struct run *run, const struct object *object)
+{
+    const struct waiting *waiting =
+        patience_find(&run->view->patience, object->stage, object->track);
+
+    return waiting && object->track != 0 ? json_incref(waiting->attributes) : json_object();
 }
 
 static int add_object(struct run *run, size_t stage, const struct box *box,
@@ -123,7 +133,7 @@ static int add_object(struct run *run, size_t stage, const struct box *box,
     if (!object->is_due) {
         return 0;
     }
-    object->attributes = json_object();
+    object->attributes = attributes_of(run, object);
     if (!object->attributes) {
         return error_set(run->reterr, BATON_ENOMEM, "out of memory");
     }
@@ -202,6 +212,7 @@ static int take_answer(struct run *run, size_t stage, int object)
     int count = answer->box_count < RUNNER_PARTS_MAX ? answer->box_count : RUNNER_PARTS_MAX;
 
     if (count == 0) {
+        runner->objects[object].is_incomplete = true;
         return 0;
     }
     for (int i = 0; i < count && parts->count < RUNNER_OBJECTS_MAX; i++) {
@@ -280,19 +291,76 @@ static bool has_changed(const struct run *run, const struct object *object)
     return tracker_report(run->view->trackers[object->stage], object->track, run->now, text);
 }
 
+static bool reports(const struct run *run, enum pipeline_report report)
+{
+    const struct pipeline_track *track = &run->runner->pipeline->track;
+
+    return track->is_on && track->report == report;
+}
+
+/* Whether the object waits for more to be known of it. */
+static bool waits(const struct run *run, const struct object *object)
+{
+    struct patience *patience = &run->view->patience;
+    struct waiting *waiting;
+
+    if (object->is_incomplete) {
+        return patience_hold(patience, object->stage, &object->box, object->track,
+                             object->attributes);
+    }
+    waiting = patience_find(patience, object->stage, object->track);
+    if (waiting) {
+        patience_forget(patience, waiting);
+    }
+    return false;
+}
+
 static void tell(const struct run *run, const struct object *object, runner_seen *seen,
                  void *userdata)
 {
-    const struct pipeline *pipeline = run->runner->pipeline;
-    bool is_asked = pipeline->track.is_on && pipeline->track.report == REPORT_CHANGE;
-    bool is_reported = object->is_due && (!is_asked || has_changed(run, object));
-    const struct sighting sighting = {
+    bool is_reported = object->is_due;
+    struct sighting sighting = {
         .box = &object->box,
         .class_name = class_of(model_of(run->runner, object->stage), object->box.label),
-        .track = object->track,
-        .attributes = is_reported ? object->attributes : NULL};
+        .track = object->track};
 
+    if (is_reported && reports(run, REPORT_CHANGE)) {
+        is_reported = has_changed(run, object);
+    } else if (is_reported && reports(run, REPORT_ONCE)) {
+        is_reported = !waits(run, object);
+    }
+    sighting.attributes = is_reported ? object->attributes : NULL;
     seen(userdata, &sighting);
+}
+
+/* Those that waited too long in vain are gone, and are reported as they were known. */
+static void tell_lost(const struct run *run, runner_seen *seen, void *userdata)
+{
+    struct patience *patience = &run->view->patience;
+    struct waiting *lost;
+
+    patience_tick(patience);
+    while ((lost = patience_lost(patience)) != NULL) {
+        const struct sighting sighting = {
+            .box = &lost->box,
+            .class_name = class_of(model_of(run->runner, lost->stage), lost->box.label),
+            .track = lost->track,
+            .attributes = lost->attributes};
+        seen(userdata, &sighting);
+        patience_forget(patience, lost);
+    }
+}
+
+/* The frame could not be run to its end; what would have been reported once is tried again. */
+static void hold_all(const struct run *run)
+{
+    for (int i = 0; i < run->runner->object_count && reports(run, REPORT_ONCE); i++) {
+        const struct object *object = &run->runner->objects[i];
+        if (object->is_due && object->attributes) {
+            (void)patience_hold(&run->view->patience, object->stage, &object->box, object->track,
+                                object->attributes);
+        }
+    }
 }
 
 static int run_stages(struct run *run)
@@ -328,10 +396,16 @@ int runner_run(struct runner *runner, struct runner_view *view, const struct cam
 
     runner->stats.frames++;
     runner->stats.failures += code != 0;
+    if (code) {
+        hold_all(&run);
+    }
+    for (int i = 0; i < runner->object_count && !code; i++) {
+        tell(&run, &runner->objects[i], seen, userdata);
+    }
+    if (!code) {
+        tell_lost(&run, seen, userdata);
+    }
     for (int i = 0; i < runner->object_count; i++) {
-        if (!code) {
-            tell(&run, &runner->objects[i], seen, userdata);
-        }
         json_decref(runner->objects[i].attributes);
     }
     runner->object_count = 0;

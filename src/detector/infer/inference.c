@@ -172,9 +172,9 @@ static struct outcome *outcome_new(void)
 
     if (outcome) {
         outcome->type = OUTCOME_FRAME;
-        outcome->room = TRACK_BOXES_MAX;
-        outcome->sightings = calloc(TRACK_BOXES_MAX, sizeof(*outcome->sightings));
-        outcome->boxes = calloc(TRACK_BOXES_MAX, sizeof(*outcome->boxes));
+        outcome->room = RUNNER_SIGHTINGS_MAX;
+        outcome->sightings = calloc(RUNNER_SIGHTINGS_MAX, sizeof(*outcome->sightings));
+        outcome->boxes = calloc(RUNNER_SIGHTINGS_MAX, sizeof(*outcome->boxes));
     }
     if (outcome && outcome->sightings && outcome->boxes) {
         return outcome;

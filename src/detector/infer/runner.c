@@ -177,6 +177,7 @@ void runner_view_free(struct runner_view *view)
         for (size_t i = 0; i < PIPELINE_STAGES_MAX; i++) {
             tracker_free(view->trackers[i]);
         }
+        patience_fini(&view->patience);
         free(view);
     }
 }

@@ -21,8 +21,9 @@
 #include <jansson.h>
 
 enum {
-    RUNNER_BATCH = 8,    /* cuts that are given to a model at once, where it takes so many */
-    RUNNER_PARTS_MAX = 8 /* boxes that a further stage finds in one cut and hands on */
+    RUNNER_BATCH = 8,     /* cuts that are given to a model at once, where it takes so many */
+    RUNNER_PARTS_MAX = 8, /* boxes that a further stage finds in one cut and hands on */
+    RUNNER_SIGHTINGS_MAX = TRACK_BOXES_MAX + 64, /* of one frame, with those that are lost in it */
 };
 
 struct runner;      /* opaque */
@@ -38,7 +39,7 @@ void runner_free(struct runner *runner); /* after its views; NULL allowed */
 struct runner_view *runner_view_new(const struct runner *runner); /* NULL: out of memory */
 void runner_view_free(struct runner_view *view);                  /* NULL allowed */
 
-/* An object that is seen in the frame. */
+/* An object that is seen in the frame, or that was lost before all was known of it. */
 struct sighting {
     const struct box *box;  /* in the frame's pixels; the whole cut if the stage finds no boxes */
     const char *class_name; /* NULL: none */

@@ -4,9 +4,12 @@
 
 #include "detector/infer/fields.h"
 #include "detector/infer/input.h"
+#include "detector/infer/patience.h"
 #include "detector/infer/runner.h"
 
 enum { RUNNER_OBJECTS_MAX = TRACK_BOXES_MAX, RUNNER_TEXT_MAX = 1024 };
+
+_Static_assert(RUNNER_SIGHTINGS_MAX >= RUNNER_OBJECTS_MAX + PATIENCE_MAX, "all can be told");
 
 /* Of a model's confidence: what keeps an object that is known already. */
 #define RUNNER_LOW 0.5F
@@ -17,6 +20,7 @@ struct object {
     struct box box;
     uint64_t track;
     bool is_due;
+    bool is_incomplete; /* a further stage was asked and gave no answer */
     json_t *attributes;
 };
 
@@ -54,6 +58,7 @@ struct runner {
 
 struct runner_view {
     struct tracker *trackers[PIPELINE_STAGES_MAX]; /* of stages from the frame */
+    struct patience patience;
 };
 
 /* What the outputs of `pictures` pictures say of the one at `picture`, which was `fit` into the

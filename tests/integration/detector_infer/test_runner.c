@@ -326,6 +326,59 @@ static void an_object_is_reported_once(void **state)
     bench_free(bench);
 }
 
+/* The classifier is never so sure, so it gives no answer. */
+static void sure_of_brands(struct plan *plan)
+{
+    track(plan);
+    models[1].confidence = 0.99999F;
+}
+
+static void a_report_waits_until_all_is_known(void **state)
+{
+    struct bench *bench = bench_new(sure_of_brands);
+
+    (void)state;
+    for (int step = 0; step < 6; step++) {
+        show(bench, step, &(struct drawn){RED, 300, 200, 320, 200}, 1);
+        assert_int_equal(bench->seen.count, 1);
+        assert_int_equal(reports(bench), 0);
+    }
+    models[1].confidence = 0.5F; /* now it is near enough */
+    show(bench, 6, &(struct drawn){RED, 300, 200, 320, 200}, 1);
+    assert_int_equal(reports(bench), 1);
+    assert_text(bench, 0, "carBrand", "Ferrari");
+    show(bench, 7, &(struct drawn){RED, 300, 200, 320, 200}, 1);
+    assert_int_equal(reports(bench), 0);
+    bench_free(bench);
+}
+
+static void a_report_does_not_wait_for_ever(void **state)
+{
+    struct bench *bench = bench_new(sure_of_brands);
+    size_t total = 0;
+
+    (void)state;
+    for (int step = 0; step < 20; step++) {
+        show(bench, step, &(struct drawn){RED, 300, 200, 320, 200}, 1);
+        total += reports(bench);
+        assert_true(total == (step >= 12));
+    }
+    bench_free(bench);
+    /* One that goes away meanwhile is reported as it was known. */
+    bench = bench_new(sure_of_brands);
+    for (int step = 0, seen = 0; step < 12; step++) {
+        show(bench, step, &(struct drawn){RED, 300, 200, 320, 200}, step < 6);
+        seen += (int)reports(bench);
+        assert_int_equal(seen, step >= 8);
+        if (step == 8) {
+            assert_text(bench, 0, "colour", "red");
+            assert_null(json_object_get(json_array_get(bench->seen.reports, 0), "carBrand"));
+        }
+    }
+    models[1].confidence = 0.5F;
+    bench_free(bench);
+}
+
 static void on_change(struct plan *plan)
 {
     track(plan);
@@ -519,6 +572,8 @@ int main(void)
         cmocka_unit_test(many_objects_are_classified_in_batches),
         cmocka_unit_test(a_subscription_sees_its_cut_only),
         cmocka_unit_test(an_object_is_reported_once),
+        cmocka_unit_test(a_report_waits_until_all_is_known),
+        cmocka_unit_test(a_report_does_not_wait_for_ever),
         cmocka_unit_test(an_object_that_changes_is_reported_again),
         cmocka_unit_test(an_object_is_reported_as_often_as_asked),
         cmocka_unit_test(stages_run_when_their_condition_holds),
