@@ -69,11 +69,11 @@ static bool answers(const char *command, const char *text)
     return same;
 }
 
-static bool has_run_for_a_second(void)
+static bool has_run_for_a_lease(void)
 {
     redisReply *reply = ask("INFO server");
     const char *uptime = strstr(reply->str, "uptime_in_seconds:");
-    bool has = uptime && strtol(uptime + 18, NULL, 10) >= 1;
+    bool has = uptime && strtol(uptime + 18, NULL, 10) >= 2;
 
     freeReplyObject(reply);
     return has;
@@ -83,7 +83,7 @@ static void *begin(void)
 {
     close(process_listen(&port));
     server = process_fork(server_main, NULL);
-    GROUP_AWAIT(has_run_for_a_second());
+    GROUP_AWAIT(has_run_for_a_lease());
     return &port;
 }
 
@@ -288,6 +288,49 @@ static void whoever_stops_between_request_and_answer_leaves_no_lock(void **state
     freeReplyObject(reply);
 }
 
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+struct heard {
+    _Atomic int count;
+    char text[512];
+};
+
+static void hear(struct baton_election *election, const struct baton_event *event, void *userdata)
+{
+    struct heard *heard = userdata;
+    size_t used = strlen(heard->text);
+    (void)election;
+
+    snprintf(heard->text + used, sizeof(heard->text) - used, "%s%s ", baton_event_name(event->type),
+             event->type != BATON_EVENT_ROLE       ? ""
+             : event->role == BATON_ROLE_CANDIDATE ? "=candidate"
+             : event->role == BATON_ROLE_LEADER    ? "=leader"
+                                                   : "=follower");
+    heard->count++;
+}
+
+static void an_election_starts_and_fails_or_completes(void **state)
+{
+    struct group *group = *state;
+    struct member *member = &group->members[0];
+    static struct heard heard;
+
+    process_end(server);
+    group_open(group, 0, false, false);
+    ASSERT_OK(baton_campaign(&member->election, member->baton, "race", NULL, failure));
+    ASSERT_OK(baton_on(NULL, member->election,
+                       BATON_EVENT_ROLE | BATON_EVENT_ELECTION_STARTED |
+                           BATON_EVENT_ELECTION_FAILED | BATON_EVENT_ELECTION_COMPLETED |
+                           BATON_EVENT_ACQUIRED,
+                       BATON_ON_LOOP, hear, (void *)&heard, failure));
+    server = process_fork(server_main, NULL); /* it may have forgotten a lease */
+    GROUP_AWAIT(strstr(heard.text, "role-changed=candidate election-started role-changed=follower "
+                                   "election-failed "));
+    (void)group_leader(group);
+    GROUP_AWAIT(strstr(heard.text, "role-changed=candidate election-started role-changed=leader "
+                                   "leadership-acquired election-completed "));
+}
+
 /* ---- Beside a process that knows the seed's text alone ----------------------------------------
  */
 
@@ -363,6 +406,7 @@ int main(void)
         CASE(hostile_values_are_reported_and_survived),
         CASE(an_epoch_from_the_future_is_only_gone_above),
         CASE(whoever_stops_between_request_and_answer_leaves_no_lock),
+        CASE(an_election_starts_and_fails_or_completes),
         CASE(a_plain_peer_and_we_exclude_each_other),
         CASE(the_registry_has_the_keys_and_fields_of_the_seed),
     };

@@ -256,12 +256,12 @@ static bool has_run_for(const struct server *server, int seconds)
 static void a_promoted_replica_that_knows_nothing_gives_none(void **state)
 {
     (void)state;
-    SERVER_AWAIT(has_run_for(&first, 1));
+    SERVER_AWAIT(has_run_for(&first, 2));
     assert_int_equal(run(&first, SCRIPT_TAKE, "4", "A 900 0 900 ").outcome, ANSWER_GRANTED);
     server_tell(&first, "FLUSHALL");
     follow(&second, &first);
     lead(&second);
-    SERVER_AWAIT(has_run_for(&second, 1));
+    SERVER_AWAIT(has_run_for(&second, 2));
     assert_int_equal(run(&second, SCRIPT_TAKE, "4", "A 900 0 900 ").outcome, ANSWER_NOT_YET);
 }
 

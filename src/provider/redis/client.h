@@ -41,9 +41,11 @@ struct seat {
     struct lease lease;
     struct lease_update update;
     int slot;             /* of the guardian's last words */
-    uv_timer_t timer;     /* the lease core's deadline */
+    uv_timer_t timer;     /* the lease core's deadline; before that, the start */
     uv_timer_t heartbeat; /* the registry's */
+    instant starts;       /* contends from then on */
     bool eligible;
+    bool is_contending; /* for a lock that nobody is known to have */
     bool is_leaving;
     bool is_stopped;
     bool knows_trouble; /* it was told why there is no connection */
@@ -84,6 +86,7 @@ struct client {
     struct lease_settings settings;
     const struct layout *layout;
     span process_lifetime; /* of a registry entry */
+    span start_delay;      /* at most, before a process first contends */
     char prefix[128];      /* of the state's keys */
     char id[ID_MAX];       /* of this process: a UUID */
     char node[BATON_NAME_MAX];

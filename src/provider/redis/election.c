@@ -75,6 +75,50 @@ static void tell_leader(struct seat *seat)
     }
 }
 
+static void tell_started(struct seat *seat)
+{
+    struct baton_event event = {.type = BATON_EVENT_ELECTION_STARTED};
+
+    if (!seat->is_contending) {
+        seat->is_contending = true;
+        tell_role(seat, BATON_ROLE_CANDIDATE);
+        seat_tell(seat, &event);
+    }
+}
+
+static void tell_failed(struct seat *seat, const struct lease_input *reply)
+{
+    struct baton_event event = {.type = BATON_EVENT_ELECTION_FAILED};
+
+    seat->is_contending = false;
+    if (reply->reply.outcome == LEASE_NOT_YET) {
+        (void)error_set(
+            &event.error, BATON_EUNAVAILABLE,
+            "election \"%s\": Redis may have forgotten a lease, and gives none for %g s",
+            seat->name, (double)reply->reply.left.ns / 1e9);
+    } else if (reply->reply.outcome == LEASE_NO_ANSWER) {
+        (void)error_set(&event.error, BATON_EUNAVAILABLE,
+                        "election \"%s\": Redis did not answer, or not with what was asked for",
+                        seat->name);
+    }
+    tell_role(seat, BATON_ROLE_FOLLOWER);
+    seat_tell(seat, &event);
+}
+
+/* Whoever asks for a lock that somebody is known to have only looks whether that still holds. */
+static void tell_contest(struct seat *seat, const struct lease_input *input,
+                         const struct lease_update *update)
+{
+    if (seat->is_contending && input->type == LEASE_IN_REPLY && !update->held) {
+        tell_failed(seat, input);
+    }
+    for (uint32_t i = 0; i < update->command_count; i++) {
+        if (update->commands[i].type == LEASE_TAKE && !seat->holder[0]) {
+            tell_started(seat);
+        }
+    }
+}
+
 static void tell(struct seat *seat, const struct lease_event *from)
 {
     static const enum baton_loss losses[] = {[LEASE_LOSS_EXPIRED] = BATON_LOSS_EXPIRED,
@@ -85,6 +129,8 @@ static void tell(struct seat *seat, const struct lease_event *from)
 
     switch (from->type) {
     case LEASE_EV_ACQUIRED:
+        tell_started(seat);
+        seat->is_contending = false;
         (void)snprintf(seat->holder, sizeof(seat->holder), "%s", seat->client->id);
         seat->holder_epoch = from->epoch;
         tell_role(seat, BATON_ROLE_LEADER);
@@ -267,11 +313,16 @@ static void on_timer(uv_timer_t *timer)
     step(timer->data, &tick);
 }
 
+static bool has_started(const struct seat *seat)
+{
+    return !instant_before(clock_now(), seat->starts);
+}
+
 static void rearm(struct seat *seat, instant deadline)
 {
     span left = instant_since(deadline, clock_now());
 
-    if (uv_is_closing((uv_handle_t *)&seat->timer)) {
+    if (uv_is_closing((uv_handle_t *)&seat->timer) || !has_started(seat)) {
         return;
     }
     if (deadline.ns == INSTANT_NEVER.ns) {
@@ -318,16 +369,43 @@ static void step(struct seat *seat, const struct lease_input *input)
     for (uint32_t i = 0; i < update.event_count; i++) {
         tell(seat, &update.events[i]);
     }
+    tell_contest(seat, input, &update);
     tell_leader(seat);
     seat_unref(seat);
     client_exit(client);
 }
 
+static void on_start(uv_timer_t *timer)
+{
+    struct seat *seat = timer->data;
+    struct lease_input up = {.type = LEASE_IN_UP};
+
+    if (redis_is_up(seat->client->commands)) {
+        step(seat, &up);
+    }
+}
+
+static void start(struct seat *seat)
+{
+    span left = instant_since(seat->starts, clock_now());
+
+    uv_update_time(seat->client->loop);
+    if (has_started(seat)) {
+        on_start(&seat->timer);
+    } else {
+        (void)uv_timer_start(&seat->timer, on_start, (uint64_t)left.ns / 1000000 + 1, 0);
+    }
+}
+
 void seat_connection(struct seat *seat, bool is_up)
 {
-    struct lease_input input = {.type = is_up ? LEASE_IN_UP : LEASE_IN_DOWN};
+    struct lease_input down = {.type = LEASE_IN_DOWN};
 
-    step(seat, &input);
+    if (is_up) {
+        start(seat);
+    } else {
+        step(seat, &down);
+    }
     if (is_up) {
         registry_register(seat);
         registry_read(seat);
@@ -457,6 +535,11 @@ int seat_campaign(struct provider_election **ret, struct provider *provider,
     seat->userdata = campaign->userdata;
     seat->eligible = campaign->eligible;
     lease_init(&seat->lease, campaign->eligible, 0);
+    seat->starts = clock_now();
+    if (client->start_delay.ns >
+        0) { /* so that those who are begun together do not all ask at once */
+        seat->starts.ns += (int64_t)(client_random() % (uint64_t)client->start_delay.ns);
+    }
     (void)uv_timer_init(client->loop, &seat->timer);
     (void)uv_timer_init(client->loop, &seat->heartbeat);
     seat->timer.data = seat->heartbeat.data = seat;
@@ -473,8 +556,7 @@ int seat_campaign(struct provider_election **ret, struct provider *provider,
     *ret = &seat->base;
     if (redis_is_up(client->commands)) {
         /* The first events come from the loop: the answer to this takes a turn. */
-        struct lease_input up = {.type = LEASE_IN_UP};
-        step(seat, &up);
+        start(seat);
         registry_register(seat);
     }
     return BATON_OK;

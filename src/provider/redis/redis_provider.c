@@ -245,6 +245,7 @@ static int take_settings(struct client *client, const struct provider_config *co
         {"answer-timeout", &settings->answer_timeout},
         {"spread", &settings->spread_max},
         {"process-lifetime", &client->process_lifetime},
+        {"start-delay", &client->start_delay},
     };
     char space[32];
     bool has_interval = provider_option(config, "heartbeat-interval", space, sizeof(space));

@@ -22,13 +22,14 @@
 
 /* A server's history has a name that changes with each start, and when a replica becomes a master.
  * Whoever was away may have missed a lease, whatever else its data says: it gives none for as long
- * as one could last. That is asked of the server itself, since it may change under a connection. */
+ * as one could last. That is asked of the server itself, since it may change under a connection.
+ * Its uptime is the difference of two times cut to seconds, and up to one too long. */
 #define HISTORY                                                                                    \
     "local news = redis.call('INFO', 'replication')\n"                                             \
     "local history = string.match(news, 'master_replid:(%w+)') or '?'\n"                           \
     "local function may_have_forgotten(ttl)\n"                                                     \
     "  local up = string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)')\n"         \
-    "  return (tonumber(up) or 0) * 1000 < ttl\n"                                                  \
+    "  return ((tonumber(up) or 0) - 1) * 1000 < ttl\n"                                            \
     "    or not string.find(news, 'second_repl_offset:-1', 1, true)\n"                             \
     "end\n"
 
