@@ -1,8 +1,12 @@
 #include "detector/program/models.h"
 
+#include "detector/infer/latency.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+
+enum { RATE_WINDOW_S = 5 };
 
 /* The inference of one folder, shared. */
 struct shared {
@@ -24,12 +28,21 @@ struct work {
     struct bound *bound;
 };
 
+/* Frames a second, over the last RATE_WINDOW_S or so. */
+struct rate {
+    instant begin;
+    unsigned count;
+    double last;
+};
+
 struct bound {
     struct models *models;
     char *identifier;
     struct crop crop;
     struct work *coming, *running, *leaving; /* NULL: none */
     char last_error[BATON_ERROR_MESSAGE_MAX];
+    struct latency latency; /* from a frame's arrival to its results */
+    struct rate rate;
     UT_hash_handle hh;
 };
 
@@ -165,12 +178,36 @@ static void refuse(struct bound *bound, const struct baton_error *error)
     work_free(work);
 }
 
+static double rate_of(const struct rate *rate, instant now)
+{
+    double seconds = (double)instant_since(now, rate->begin).ns / 1e9;
+
+    bool is_known = rate->last > 0 && seconds <= 2 * RATE_WINDOW_S;
+
+    return is_known ? rate->last : seconds > 0 ? rate->count / seconds : 0;
+}
+
+static void rate_add(struct rate *rate, instant now)
+{
+    double seconds = (double)instant_since(now, rate->begin).ns / 1e9;
+
+    if (seconds > RATE_WINDOW_S) {
+        rate->last = seconds > 2 * RATE_WINDOW_S ? 0 : rate->count / seconds;
+        rate->begin = now;
+        rate->count = 0;
+    }
+    rate->count++;
+}
+
 static void on_seen(void *userdata, const struct inference_result *result)
 {
     struct work *work = userdata;
     struct bound *bound = work->bound;
     const struct models_config *config = &bound->models->config;
+    instant now = clock_now();
 
+    latency_add(&bound->latency, instant_since(now, result->frame->captured));
+    rate_add(&bound->rate, now);
     if (config->seen) {
         config->seen(config->userdata, bound->identifier, result);
     }
@@ -409,7 +446,8 @@ void models_describe(const struct models *models, const char *identifier, json_t
         inference_feed_stats(work->feed, &frames, &dropped);
     }
     model = json_pack(
-        "{s:s, s:b, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:s*}", "state",
+        "{s:s, s:b, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s*}",
+        "state",
         work && !bound->coming ? "running"
         : work                 ? "exchanging"
         : bound->coming        ? "opening"
@@ -419,7 +457,9 @@ void models_describe(const struct models *models, const char *identifier, json_t
         "pid", stats.pid, "subscriptions", stats.feeds, "inferred", (json_int_t)frames, "dropped",
         (json_int_t)dropped, "failures", (json_int_t)stats.failures, "restarts",
         (json_int_t)stats.restarts, "milliseconds_a_run",
-        stats.runs > 0 ? (double)stats.busy.ns / 1e6 / (double)stats.runs : 0.0, "last_error",
+        stats.runs > 0 ? (double)stats.busy.ns / 1e6 / (double)stats.runs : 0.0, "fps",
+        rate_of(&bound->rate, clock_now()), "latency_p50_ms", latency_ms(&bound->latency, 50),
+        "latency_p99_ms", latency_ms(&bound->latency, 99), "last_error",
         bound->last_error[0] ? bound->last_error : NULL);
     if (model) {
         (void)json_object_set_new(ret, "model_state", model);
