@@ -4,6 +4,7 @@
 #include "detector/infer/remote.h"
 #include "integration/detector_infer/stand.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +172,104 @@ static void what_is_no_child_is_an_error(void **state)
     assert_null(engine);
 }
 
+/* Bytes of a model changed at places that follow from `seed`. */
+static void damage(unsigned char *bytes, size_t count, unsigned seed)
+{
+    for (int i = 0; i < 1 + (int)(seed % 7); i++) {
+        seed = seed * 1103515245U + 12345U;
+        bytes[(seed >> 8) % count] ^= (unsigned char)(1U << (seed % 8));
+    }
+}
+
+static void models_that_are_damaged_cost_their_child_at_most(void **state)
+{
+    static const enum engine_kind kinds[] = {ENGINE_ONNXRUNTIME, ENGINE_OPENCV};
+    static const char *const names[] = {"colours.onnx", "stripes.onnx", "rectangles.onnx"};
+    static const struct shape shapes[] = {
+        {4, {1, 3, 32, 32}}, {4, {1, 3, 16, 64}}, {4, {1, 3, RECTANGLES_HEIGHT, RECTANGLES_WIDTH}}};
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    int refused = 0, run = 0, lost = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 120; i++) {
+        struct remote_options options = {.kind = kinds[i / 3 % 2], .run_ms = 5000};
+        struct session *session = NULL;
+        struct engine *engine = stand_remote(options.kind);
+        struct baton_error error = {0};
+        size_t bytes;
+        unsigned char *model = stand_model(names[i % 3], &bytes);
+        int code;
+
+        if (!engine) {
+            free(model);
+            continue;
+        }
+        damage(model, bytes, i);
+        code = session_open(&session, engine, model, bytes, &shapes[i % 3], &error);
+        code = code ? code : session_run(session, 1, outputs, &error);
+        assert_true(code >= 0 || error.message[0] != '\0');
+        refused += code < 0 && code != BATON_ECLOSED;
+        lost += code == BATON_ECLOSED;
+        run += code >= 0;
+        session_close(session);
+        engine_free(engine);
+        free(model);
+    }
+    print_message("%d refused, %d run all the same, %d cost their child\n", refused, run, lost);
+    assert_true(refused > 0 && run > 0);
+}
+
+static void a_model_may_have_several_threads(void **state)
+{
+    static const enum engine_kind kinds[] = {ENGINE_ONNXRUNTIME, ENGINE_OPENCV};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct engine *engine = stand_remote(kinds[i]);
+        struct session *session;
+        if (engine) {
+            engine_free(engine);
+            engine = started(&(struct remote_options){.kind = kinds[i], .threads = 2});
+            session = opened(engine);
+            assert_colour(session, GREEN);
+            assert_int_equal(status_of(remote_pid(engine), "Seccomp:"), 2);
+            session_close(session);
+            engine_free(engine);
+        }
+    }
+}
+
+static int open_files(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    assert_non_null(folder);
+    while (readdir(folder)) {
+        count++;
+    }
+    (void)closedir(folder);
+    return count;
+}
+
+static void nothing_is_left_of_a_child(void **state)
+{
+    int before = open_files();
+
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        struct engine *engine = started(&(struct remote_options){0});
+        struct session *session = opened(engine);
+        int pid = remote_pid(engine);
+        assert_colour(session, i % 3);
+        session_close(session);
+        engine_free(engine);
+        assert_int_equal(kill(pid, 0), -1);
+    }
+    assert_int_equal(open_files(), before);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child at all */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +278,9 @@ int main(void)
         cmocka_unit_test(a_child_that_dies_is_an_error_and_a_new_one_works),
         cmocka_unit_test(a_child_that_hangs_is_ended),
         cmocka_unit_test(what_is_no_child_is_an_error),
+        cmocka_unit_test(models_that_are_damaged_cost_their_child_at_most),
+        cmocka_unit_test(a_model_may_have_several_threads),
+        cmocka_unit_test(nothing_is_left_of_a_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
