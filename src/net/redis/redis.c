@@ -693,6 +693,12 @@ void redis_move(struct redis *redis, const char *host, int port, bool at_once)
     }
 }
 
+void redis_where(const struct redis *redis, struct redis_host *ret)
+{
+    memcpy(ret->host, redis->address.host, sizeof(ret->host));
+    ret->port = redis->address.port;
+}
+
 const char *redis_peer_address(const struct redis *redis)
 {
     return redis->stream ? stream_peer_address(redis->stream) : "";

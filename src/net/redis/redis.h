@@ -91,6 +91,7 @@ struct redis_identity {
     char history[REDIS_ID_MAX]; /* of its data: another one after a start or a promotion */
     char version[REDIS_ID_MAX];
     bool is_master;
+    bool is_cluster;   /* a node of a Redis Cluster */
     bool was_promoted; /* it was a replica before it was a master */
     span uptime;
 };
@@ -132,6 +133,8 @@ void redis_close(struct redis *redis, void (*closed)(void *userdata), void *user
 /* Its server is this one from now on; an address without a host waits for that. at_once: the next
  * try is now, not when it was to be. Where it is already: nothing. */
 void redis_move(struct redis *redis, const char *host, int port, bool at_once);
+/* Which server it is, or tries to reach. */
+void redis_where(const struct redis *redis, struct redis_host *ret);
 bool redis_is_up(const struct redis *redis);
 /* As of the latest look. Its memory. */
 const struct redis_identity *redis_identity_of(const struct redis *redis);
@@ -173,6 +176,10 @@ void redis_unsubscribe(struct redis *redis, const char *channel);
     X(REDIS_WRONGTYPE, "WRONGTYPE", "a key of this name holds another type of value")              \
     X(REDIS_NOSCRIPT, "NOSCRIPT", "the server forgot a script: it is loaded again")                \
     X(REDIS_MOVED, "MOVED", "the key belongs to another node of a Redis Cluster")                  \
+    X(REDIS_ASK, "ASK", "the key is on its way to another node of a Redis Cluster")                \
+    X(REDIS_TRYAGAIN, "TRYAGAIN", "keys are on their way to another node of a Redis Cluster")      \
+    X(REDIS_CROSSSLOT, "CROSSSLOT",                                                                \
+      "in a Redis Cluster an election's name, and state-prefix, need a {tag}: \"{billing}\"")      \
     X(REDIS_CLUSTERDOWN, "CLUSTERDOWN", "the Redis Cluster cannot serve this key")                 \
     X(REDIS_NOREPLICAS, "NOREPLICAS", "not enough replicas for min-replicas-to-write")
 

@@ -137,6 +137,7 @@ void redis_identity_parse(struct redis_identity *ret, const char *info, size_t b
     text_field(ret->version, sizeof(ret->version), info, bytes, "redis_version");
     text_field(role, sizeof(role), info, bytes, "role");
     ret->is_master = strcmp(role, "master") == 0;
+    ret->is_cluster = number_field(info, bytes, "cluster_enabled", 0) == 1;
     ret->was_promoted = number_field(info, bytes, "second_repl_offset", -1) >= 0;
     uptime = number_field(info, bytes, "uptime_in_seconds", 0);
     ret->uptime = SPAN_S(uptime > 0 && uptime < INT64_MAX / 1000000000 ? uptime : 0);

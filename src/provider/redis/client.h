@@ -4,6 +4,7 @@
 #define PROVIDER_REDIS_CLIENT_H
 
 #include "lease/lease.h"
+#include "net/redis/cluster.h"
 #include "net/redis/redis.h"
 #include "net/redis/sentinel.h"
 #include "provider/redis/layout.h"
@@ -88,11 +89,13 @@ struct client {
     span process_lifetime; /* of a registry entry */
     span start_delay;      /* at most, before a process first contends */
     char prefix[128];      /* of the state's keys */
+    bool has_own_prefix;   /* the user gave it */
     char id[ID_MAX];       /* of this process: a UUID */
     char node[BATON_NAME_MAX];
     struct redis *commands;
     struct redis *told;
-    struct sentinel *sentinel; /* or NULL */
+    struct sentinel *sentinel;     /* or NULL */
+    struct redis_cluster *cluster; /* or NULL; its home is .commands */
     struct redis_script scripts[SCRIPT_COUNT];
     struct guardian *guardian; /* or NULL */
     bool wants_guardian;
@@ -111,11 +114,16 @@ struct client {
     void *closed_userdata;
 };
 
-/* redis_provider.c */
+/* connections.c */
+int client_connect(struct client *client, struct baton_error *reterr);
 /* The code of an answer that is not what was asked for. Where only a code can be given to whoever
  * asked, the log has the words: once for as long as they stay the same. */
 int client_refused(struct client *client, const redisReply *reply);
+
+/* redis_provider.c */
 void client_release(struct client *client);
+/* The connection to whoever has this key, as far as it is known now; or NULL. */
+const struct redis *client_server_of(const struct client *client, const char *key);
 void client_enter(struct client *client);
 void client_exit(struct client *client); /* the outermost sweeps what is gone */
 uint64_t client_random(void);

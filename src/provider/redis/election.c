@@ -281,13 +281,14 @@ static int run(struct seat *seat, const struct lease_command *command)
                           command->request);
     }
     case LEASE_RENEW: {
+        const struct redis *server = client_server_of(client, keys[0]);
         const char *words[] = {keys[0],
                                keys[1],
                                keys[2],
                                client->id,
                                ttl,
                                epoch,
-                               redis_identity_of(client->commands)->history,
+                               server ? redis_identity_of(server)->history : "",
                                beat_ttl,
                                beats};
         return client_run(client, SCRIPT_RENEW, 3, 9, words, NULL, on_answer, seat,

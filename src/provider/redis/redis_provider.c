@@ -37,174 +37,20 @@ int client_run(struct client *client, enum script_name script, int key_count, in
                const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
                uint64_t tag)
 {
+    if (client->cluster && key_count == 0) {
+        return BATON_ENOTSUP; /* it would be one node's answer, and nobody knows whose */
+    }
+    if (client->cluster && redis_is_up(client->commands)) {
+        return redis_cluster_run(client->cluster, &client->scripts[script], key_count, count, words,
+                                 lengths, on_reply, userdata, tag);
+    }
     return redis_run(client->commands, &client->scripts[script], key_count, count, words, lengths,
                      on_reply, userdata, tag);
 }
 
-/* ---- The connections ------------------------------------------------------------------------- */
-
-static void on_up(void *userdata, const struct redis_identity *identity)
+const struct redis *client_server_of(const struct client *client, const char *key)
 {
-    struct client *client = userdata;
-
-    (void)identity;
-    if (client->sentinel) {
-        sentinel_set_urgent(client->sentinel, false);
-    }
-    client->trouble[0] = '\0';
-    client->refusal[0] = '\0';
-    client_enter(client);
-    redis_ward_connected(client);
-    for (struct seat *seat = client->seats; seat; seat = seat->next) {
-        seat_connection(seat, true);
-    }
-    redis_state_look_again(client);
-    client_exit(client);
-}
-
-/* Each try fails anew; the same trouble is told once. */
-static bool is_new_trouble(char told[BATON_ERROR_MESSAGE_MAX], const struct baton_error *error)
-{
-    bool is_new = strcmp(told, error->message) != 0;
-
-    (void)snprintf(told, BATON_ERROR_MESSAGE_MAX, "%s", error->message);
-    return is_new;
-}
-
-int client_refused(struct client *client, const redisReply *reply)
-{
-    struct baton_error error;
-    int code = redis_fault_error(reply, &error);
-
-    if (reply && is_new_trouble(client->refusal, &error)) {
-        log_warning(client->logger, "redis-refused", LOG_STR("reason", error.message));
-    }
-    return code;
-}
-
-static void tell_trouble(struct client *client, const struct baton_error *error)
-{
-    bool is_new = is_new_trouble(client->trouble, error);
-
-    for (struct seat *seat = client->seats; seat; seat = seat->next) {
-        if (is_new || !seat->knows_trouble) {
-            seat->knows_trouble = true;
-            seat_error(seat, error);
-        }
-    }
-}
-
-static void on_down(void *userdata, const struct baton_error *error)
-{
-    struct client *client = userdata;
-
-    client_enter(client);
-    for (struct seat *seat = client->seats; seat; seat = seat->next) {
-        seat_connection(seat, false);
-    }
-    if (error->code != BATON_ECANCELED) { /* it is only at another place now */
-        tell_trouble(client, error);
-    }
-    if (client->sentinel) {
-        sentinel_set_urgent(client->sentinel, true);
-    }
-    client_exit(client);
-}
-
-/* ---- Sentinels ------------------------------------------------------------------------------- */
-
-static void on_master(void *userdata, const char *host, int port)
-{
-    struct client *client = userdata;
-
-    redis_move(client->commands, host, port, true);
-    redis_move(client->told, host, port, true);
-}
-
-/* While the master answers it does not matter. */
-static void on_sentinels_down(void *userdata, const struct baton_error *error)
-{
-    struct client *client = userdata;
-
-    client_enter(client);
-    if (!redis_is_up(client->commands)) {
-        tell_trouble(client, error);
-    }
-    client_exit(client);
-}
-
-static int open_sentinels(struct client *client, struct baton_error *reterr)
-{
-    struct sentinel_options options = {
-        .loop = client->loop,
-        .logger = client->logger,
-        .address = &client->address,
-        .name = "baton",
-        .answer_timeout = client->settings.answer_timeout,
-        .on_master = on_master,
-        .on_down = on_sentinels_down,
-        .userdata = client,
-    };
-    int r = client->address.sentinel_count > 0 ? sentinel_open(&client->sentinel, &options, reterr)
-                                               : BATON_OK;
-
-    if (client->sentinel) {
-        sentinel_set_urgent(client->sentinel, true);
-    }
-    return r;
-}
-
-/* Notices may have been missed while it was down. */
-static void on_told_up(void *userdata, const struct redis_identity *identity)
-{
-    struct client *client = userdata;
-    (void)identity;
-
-    client_enter(client);
-    for (struct seat *seat = client->seats; seat; seat = seat->next) {
-        registry_read(seat);
-    }
-    redis_state_look_again(client);
-    client_exit(client);
-}
-
-/* The other connection says what is wrong, as a rule, and this one only makes things slower: but
- * what is refused to it alone nobody else would tell. */
-static void on_told_down(void *userdata, const struct baton_error *error)
-{
-    struct client *client = userdata;
-
-    client_enter(client);
-    if (error->code == BATON_EAUTH && redis_is_up(client->commands) &&
-        is_new_trouble(client->told_trouble, error)) {
-        for (struct seat *seat = client->seats; seat; seat = seat->next) {
-            seat_error(seat, error);
-        }
-    }
-    client_exit(client);
-}
-
-static void on_message(void *userdata, const char *channel, const void *data, size_t bytes)
-{
-    struct client *client = userdata;
-    size_t prefix = strlen(client->prefix);
-
-    client_enter(client);
-    for (struct seat *seat = client->seats; seat; seat = seat->next) {
-        if (strcmp(seat->wake, channel) == 0) {
-            seat_notice(seat, data, bytes);
-        }
-    }
-    if (strncmp(channel, client->prefix, prefix) == 0 && strcmp(channel + prefix, "changes") == 0) {
-        redis_state_told(client, data, bytes);
-    }
-    channel_told(client, channel, data, bytes);
-    client_exit(client);
-}
-
-static void on_upkeep(uv_timer_t *timer)
-{
-    redis_state_look_again(timer->data);
+    return client->cluster ? redis_cluster_node_of(client->cluster, key) : client->commands;
 }
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -313,42 +159,16 @@ static int take_names(struct client *client, const struct provider_config *confi
     }
     (void)snprintf(client->node, sizeof(client->node), "%s", node);
     (void)snprintf(client->prefix, sizeof(client->prefix), "%s:", given ? given : "baton:state");
+    client->has_own_prefix = given != NULL;
     make_id(client->id, sizeof(client->id));
     return BATON_OK;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static int connect_both(struct client *client, struct baton_error *reterr)
+static void on_upkeep(uv_timer_t *timer)
 {
-    char channel[160];
-    struct redis_options options = {
-        .loop = client->loop,
-        .logger = client->logger,
-        .address = &client->address,
-        .name = "baton",
-        .answer_timeout = client->settings.answer_timeout,
-        .look_interval = client->settings.renew_interval,
-        .wants_master = client->address.sentinel_count > 0,
-        .scripts = client->scripts,
-        .script_count = SCRIPT_COUNT,
-        .callbacks = {.on_up = on_up, .on_down = on_down},
-        .userdata = client,
-    };
-    int r = redis_open(&client->commands, &options, reterr);
-
-    if (r != BATON_OK) {
-        return r;
-    }
-    options.script_count = 0;
-    options.callbacks = (struct redis_callbacks){
-        .on_up = on_told_up, .on_down = on_told_down, .on_message = on_message};
-    (void)snprintf(channel, sizeof(channel), "%schanges", client->prefix);
-    r = redis_open(&client->told, &options, reterr);
-    if (r == BATON_OK) {
-        r = redis_subscribe(client->told, channel);
-    }
-    return r == BATON_OK ? open_sentinels(client, reterr) : r;
+    redis_state_look_again(timer->data);
 }
 
 static int redis_provider_open(struct provider **ret, const struct provider_config *config,
@@ -384,7 +204,7 @@ static int redis_provider_open(struct provider **ret, const struct provider_conf
     client->upkeep.data = client;
     client->open_handles = 1;
     redis_ward_begin(client);
-    r = connect_both(client, reterr);
+    r = client_connect(client, reterr);
     if (r != BATON_OK) {
         client->base.ops->close(&client->base, NULL, NULL);
         return r;
@@ -444,6 +264,11 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
     }
     client_exit(client);
     redis_ward_end(client);
+    if (client->cluster) {
+        client->open_handles++;
+        redis_cluster_close(client->cluster, on_part_closed, client);
+        client->cluster = NULL;
+    }
     if (client->commands) {
         client->open_handles++;
         redis_close(client->commands, on_part_closed, client);

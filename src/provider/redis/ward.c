@@ -38,6 +38,18 @@ void redis_ward_begin(struct client *client)
     }
 }
 
+/* In a cluster they are said to the node of the first election: there is one address. */
+static const struct redis *hearer_of(const struct client *client)
+{
+    char key[KEY_MAX];
+
+    if (!client->cluster || !client->seats) {
+        return client->commands;
+    }
+    (void)snprintf(key, sizeof(key), "%s:master", client->seats->name);
+    return client_server_of(client, key);
+}
+
 /* To whom, and in which words: the scripts are known to the server by now. */
 void redis_ward_connected(struct client *client)
 {
@@ -57,12 +69,13 @@ void redis_ward_connected(struct client *client)
                           "\1:wake",
                           "\1:slaves",
                           client->id};
+    const struct redis *hearer = hearer_of(client);
     char notice[ID_MAX + 16];
     char *greeting = NULL;
     size_t bytes = 0;
     struct baton_error error;
 
-    if (!client->guardian || client->address.is_tls) {
+    if (!client->guardian || client->address.is_tls || !hearer) {
         return; /* what it says is in the clear, the password too: nothing for a port of TLS */
     }
     layout_lock_key(client->layout, "\1", lock);
@@ -70,7 +83,7 @@ void redis_ward_connected(struct client *client)
     (void)snprintf(notice, sizeof(notice), "released %s ", client->id);
     lease[9] = notice;
     struct guardian_words words = {
-        .address = redis_peer_address(client->commands),
+        .address = redis_peer_address(hearer),
         .lease = lease,
         .lease_count = sizeof(lease) / sizeof(lease[0]),
         .seat = seat,

@@ -1,5 +1,6 @@
 /* Addresses, INFO and faults, byte by byte. */
 #include "cmocka_all.h"
+#include "net/redis/cluster.h"
 #include "net/redis/redis.h"
 #include "net/redis/sentinel.h"
 
@@ -107,6 +108,43 @@ static void a_switch_of_masters_is_taken_apart(void **state)
     assert_int_equal(port, 6380);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         assert_false(sentinel_parse_switch("ours", wrong[i], strlen(wrong[i]), host, &port));
+    }
+}
+
+static void a_redirection_is_taken_apart(void **state)
+{
+    static const struct {
+        const char *text, *host;
+        unsigned slot;
+        int port;
+    } rows[] = {{"MOVED 3999 127.0.0.1:6381", "127.0.0.1", 3999, 6381},
+                {"ASK 16383 ::1:7", "::1", 16383, 7},
+                {"MOVED 0 :6379", "", 0, 6379},
+                {"MOVED 0 ?:6379", "", 0, 6379}};
+    static const char *const wrong[] = {"",
+                                        "MOVED",
+                                        "MOVED 1",
+                                        "MOVED 1 h",
+                                        "MOVED 16384 h:1",
+                                        "MOVED -1 h:1",
+                                        "MOVED 1 h:0",
+                                        "MOVED 1 h:65536",
+                                        "MOVED 1 h:x",
+                                        "MOVED x h:1",
+                                        "MOVEDX 1 h:1"};
+    struct redis_host host;
+    unsigned slot;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_true(
+            redis_cluster_parse_redirection(rows[i].text, strlen(rows[i].text), &slot, &host));
+        assert_int_equal(slot, rows[i].slot);
+        assert_string_equal(host.host, rows[i].host);
+        assert_int_equal(host.port, rows[i].port);
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_false(redis_cluster_parse_redirection(wrong[i], strlen(wrong[i]), &slot, &host));
     }
 }
 
@@ -223,6 +261,7 @@ int main(void)
         cmocka_unit_test(a_socket_is_taken_apart),
         cmocka_unit_test(a_service_is_taken_apart),
         cmocka_unit_test(a_switch_of_masters_is_taken_apart),
+        cmocka_unit_test(a_redirection_is_taken_apart),
         cmocka_unit_test(tls_is_asked_for_by_the_scheme_alone),
         cmocka_unit_test(a_wrong_address_is_refused_without_its_password),
         cmocka_unit_test(info_tells_who_the_server_is),

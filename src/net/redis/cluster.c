@@ -1,0 +1,570 @@
+#include "net/redis/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REDIRECTIONS_MAX = 8, TRIES_MAX = 40, AGAIN_MS = 25, WORDS_MAX = 32 };
+
+/* A script on its way: what is sent is kept until the answer, since it may have to be sent again.
+ */
+struct trip {
+    struct trip *next;
+    struct redis_cluster *cluster;
+    const struct redis_script *script;
+    int key_count, count;
+    unsigned slot;
+    int redirections, tries;
+    bool is_asking;
+    redis_reply_cb on_reply;
+    void *userdata;
+    uint64_t tag;
+    instant sent;
+    const char *words[WORDS_MAX];
+    size_t lengths[WORDS_MAX];
+    char bytes[];
+};
+
+struct node {
+    struct node *next;
+    struct redis_cluster *cluster;
+    struct redis_host host;
+    struct redis *redis;  /* NULL: nobody has asked for it yet */
+    struct trip *waiting; /* until it is up */
+};
+
+struct redis_cluster {
+    struct redis_cluster_options options;
+    struct node *nodes;
+    struct node *slots[CLUSTER_SLOTS]; /* NULL: home is asked */
+    struct redis_host hosts[CLUSTER_HOSTS_MAX];
+    int host_count;
+    struct trip *again;
+    uv_timer_t timer;
+    bool is_closing;
+    int open_handles;
+    void (*closed)(void *userdata);
+    void *closed_userdata;
+};
+
+static void dispatch(struct trip *trip, struct node *node);
+
+/* ---- Pure ------------------------------------------------------------------------------------ */
+
+/* CRC-16/XMODEM, which the specification of Redis Cluster names. */
+static unsigned crc16(const char *data, size_t bytes)
+{
+    unsigned crc = 0;
+
+    for (size_t i = 0; i < bytes; i++) {
+        crc ^= (unsigned)(unsigned char)data[i] << 8;
+        for (int bit = 0; bit < 8; bit++) {
+            crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
+        }
+        crc &= 0xffff;
+    }
+    return crc;
+}
+
+unsigned redis_cluster_slot(const char *key, size_t bytes)
+{
+    const char *open = memchr(key, '{', bytes);
+    const char *close = open ? memchr(open, '}', bytes - (size_t)(open - key)) : NULL;
+
+    if (close && close > open + 1) {
+        key = open + 1;
+        bytes = (size_t)(close - key);
+    }
+    return crc16(key, bytes) % CLUSTER_SLOTS;
+}
+
+bool redis_cluster_parse_redirection(const char *text, size_t bytes, unsigned *ret_slot,
+                                     struct redis_host *ret)
+{
+    char copy[REDIS_HOST_MAX + 40];
+    char *rest = copy;
+    char *host;
+    char *colon;
+    char *end;
+    unsigned long slot;
+    long port;
+
+    (void)snprintf(copy, sizeof(copy), "%.*s", (int)(bytes < sizeof(copy) ? bytes : 0), text);
+    host = strsep(&rest, " ");
+    if (strcmp(host, "MOVED") != 0 && strcmp(host, "ASK") != 0) {
+        return false;
+    }
+    slot = rest && *rest >= '0' && *rest <= '9' ? strtoul(rest, &rest, 10) : CLUSTER_SLOTS;
+    if (slot >= CLUSTER_SLOTS || *rest != ' ') {
+        return false;
+    }
+    host = rest + 1;
+    colon = strrchr(host, ':');
+    if (!colon || colon[1] < '0' || colon[1] > '9' || colon - host >= REDIS_HOST_MAX) {
+        return false;
+    }
+    port = strtol(colon + 1, &end, 10);
+    if ((*end && *end != ' ') || port <= 0 || port > 65535) {
+        return false;
+    }
+    *ret_slot = (unsigned)slot;
+    *colon = '\0';
+    ret->port = (int)port;
+    /* "?": the node does not know its own name. */
+    (void)snprintf(ret->host, sizeof(ret->host), "%s", strcmp(host, "?") == 0 ? "" : host);
+    return true;
+}
+
+/* ---- Lists of trips -------------------------------------------------------------------------- */
+
+static void append(struct trip **trips, struct trip *trip)
+{
+    while (*trips) {
+        trips = &(*trips)->next;
+    }
+    trip->next = NULL;
+    *trips = trip;
+}
+
+static void finish(struct trip *trip, const redisReply *reply)
+{
+    trip->on_reply(trip->userdata, trip->tag, reply, trip->sent);
+    free(trip);
+}
+
+static void finish_all(struct trip **trips)
+{
+    struct trip *trip = *trips;
+
+    *trips = NULL;
+    while (trip) {
+        struct trip *next = trip->next;
+        finish(trip, NULL);
+        trip = next;
+    }
+}
+
+/* ---- Nodes ----------------------------------------------------------------------------------- */
+
+static bool is_host(const struct redis_host *one, const char *host, int port)
+{
+    return one->port == port && strcmp(one->host, host) == 0;
+}
+
+static void remember(struct redis_cluster *cluster, const struct redis_host *host)
+{
+    for (int i = 0; i < cluster->host_count; i++) {
+        if (is_host(&cluster->hosts[i], host->host, host->port)) {
+            return;
+        }
+    }
+    if (cluster->host_count < CLUSTER_HOSTS_MAX) {
+        cluster->hosts[cluster->host_count++] = *host;
+    }
+}
+
+bool redis_cluster_next_host(const struct redis_cluster *cluster, const struct redis_host *host,
+                             struct redis_host *ret)
+{
+    int at = 0;
+
+    while (at < cluster->host_count && !is_host(&cluster->hosts[at], host->host, host->port)) {
+        at++;
+    }
+    if (cluster->host_count < 2 && at < cluster->host_count) {
+        return false;
+    }
+    if (cluster->host_count == 0) {
+        return false;
+    }
+    *ret = cluster->hosts[(at + 1) % cluster->host_count];
+    return true;
+}
+
+static void release(struct redis_cluster *cluster)
+{
+    if (--cluster->open_handles == 0) {
+        void (*closed)(void *) = cluster->closed;
+        void *userdata = cluster->closed_userdata;
+        free(cluster);
+        if (closed) {
+            closed(userdata);
+        }
+    }
+}
+
+static void on_node_closed(void *userdata)
+{
+    struct node *node = userdata;
+    struct redis_cluster *cluster = node->cluster;
+
+    free(node);
+    release(cluster);
+}
+
+/* Nobody finds it any more; those who wait for it have no answer. */
+static void forget(struct node *node)
+{
+    struct redis_cluster *cluster = node->cluster;
+    struct node **at = &cluster->nodes;
+
+    while (*at != node) {
+        at = &(*at)->next;
+    }
+    *at = node->next;
+    for (size_t i = 0; i < CLUSTER_SLOTS; i++) {
+        if (cluster->slots[i] == node) {
+            cluster->slots[i] = NULL;
+        }
+    }
+    finish_all(&node->waiting);
+    if (node->redis) {
+        redis_close(node->redis, on_node_closed, node);
+    } else {
+        free(node);
+    }
+}
+
+static void on_up(void *userdata, const struct redis_identity *identity)
+{
+    struct node *node = userdata;
+    struct trip *trip = node->waiting;
+    (void)identity;
+
+    node->waiting = NULL;
+    while (trip) {
+        struct trip *next = trip->next;
+        dispatch(trip, node);
+        trip = next;
+    }
+    node->cluster->options.on_node_up(node->cluster->options.userdata);
+}
+
+static void on_down(void *userdata, const struct baton_error *error)
+{
+    struct node *node = userdata;
+    struct redis_cluster *cluster = node->cluster;
+
+    forget(node);
+    if (!cluster->is_closing) {
+        cluster->options.on_node_down(cluster->options.userdata, error);
+    }
+}
+
+static int connect_node(struct node *node)
+{
+    struct redis_cluster *cluster = node->cluster;
+    struct redis_options options = cluster->options.redis;
+    struct redis_address address = *options.address;
+    int r;
+
+    memcpy(address.host, node->host.host, sizeof(address.host));
+    address.port = node->host.port;
+    address.path[0] = '\0';
+    options.address = &address;
+    options.callbacks = (struct redis_callbacks){.on_up = on_up, .on_down = on_down};
+    options.userdata = node;
+    r = redis_open(&node->redis, &options, NULL);
+    cluster->open_handles += r == BATON_OK;
+    explicit_bzero(&address, sizeof(address));
+    return r;
+}
+
+static struct node *node_at(struct redis_cluster *cluster, const struct redis_host *host)
+{
+    struct node *node = cluster->nodes;
+
+    remember(cluster, host);
+    while (node && !is_host(&node->host, host->host, host->port)) {
+        node = node->next;
+    }
+    if (!node && (node = calloc(1, sizeof(*node)))) {
+        node->cluster = cluster;
+        node->host = *host;
+        node->next = cluster->nodes;
+        cluster->nodes = node;
+    }
+    return node;
+}
+
+/* ---- Trips ----------------------------------------------------------------------------------- */
+
+static void on_again(uv_timer_t *timer)
+{
+    struct redis_cluster *cluster = timer->data;
+    struct trip *trip = cluster->again;
+
+    cluster->again = NULL;
+    while (trip) {
+        struct trip *next = trip->next;
+        dispatch(trip, cluster->slots[trip->slot]);
+        trip = next;
+    }
+}
+
+/* "": whoever said so. */
+static void complete_host(const struct trip *trip, struct redis_host *host)
+{
+    const struct node *node = trip->cluster->slots[trip->slot];
+    struct redis_host home;
+
+    if (!host->host[0]) {
+        redis_where(trip->cluster->options.home, &home);
+        memcpy(host->host, node ? node->host.host : home.host, sizeof(host->host));
+    }
+}
+
+static void follow(struct trip *trip, const redisReply *reply, bool is_asking)
+{
+    struct redis_host host;
+    struct node *node = NULL;
+    unsigned slot;
+
+    if (++trip->redirections <= REDIRECTIONS_MAX && !trip->cluster->is_closing &&
+        redis_cluster_parse_redirection(reply->str, (size_t)reply->len, &slot, &host)) {
+        complete_host(trip, &host);
+        node = node_at(trip->cluster, &host);
+    }
+    if (!node) {
+        finish(trip, reply);
+        return;
+    }
+    if (!is_asking) {
+        trip->cluster->slots[slot] = node;
+    }
+    trip->is_asking = is_asking;
+    dispatch(trip, node);
+}
+
+static void on_reply(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    struct trip *trip = userdata;
+    struct redis_cluster *cluster = trip->cluster;
+    enum redis_fault fault = redis_fault_of(reply);
+    (void)tag;
+    (void)sent;
+
+    if (reply && (fault == REDIS_MOVED || fault == REDIS_ASK)) {
+        follow(trip, reply, fault == REDIS_ASK);
+    } else if (reply && fault == REDIS_TRYAGAIN && ++trip->tries < TRIES_MAX &&
+               !cluster->is_closing) {
+        trip->redirections = 0;
+        append(&cluster->again, trip);
+        if (!uv_is_active((uv_handle_t *)&cluster->timer)) {
+            (void)uv_timer_start(&cluster->timer, on_again, AGAIN_MS, 0);
+        }
+    } else {
+        finish(trip, reply);
+    }
+}
+
+static void on_asking(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    (void)userdata;
+    (void)tag;
+    (void)reply; /* the answer to what follows says what is wrong */
+    (void)sent;
+}
+
+static int send_trip(struct trip *trip, struct redis *redis)
+{
+    const char *asking[] = {"ASKING"};
+    bool is_asking = trip->is_asking;
+
+    trip->is_asking = false;
+    if (is_asking) {
+        (void)redis_command(redis, 1, asking, NULL, on_asking, NULL, 0);
+    }
+    return redis_run(redis, trip->script, trip->key_count, trip->count, trip->words, trip->lengths,
+                     on_reply, trip, 0);
+}
+
+/* NULL: home is asked. False: there is no way to send it. */
+static bool try_to_send(struct trip *trip, struct node *node)
+{
+    if (!node) {
+        return send_trip(trip, trip->cluster->options.home) == BATON_OK;
+    }
+    if (!node->redis && connect_node(node) != BATON_OK) {
+        return false;
+    }
+    if (!redis_is_up(node->redis)) {
+        append(&node->waiting, trip);
+        return true;
+    }
+    return send_trip(trip, node->redis) == BATON_OK;
+}
+
+static void dispatch(struct trip *trip, struct node *node)
+{
+    if (!try_to_send(trip, node)) {
+        finish(trip, NULL);
+    }
+}
+
+static struct trip *trip_new(int count, const char **words, const size_t *lengths)
+{
+    size_t bytes = 0;
+    struct trip *trip;
+    char *at;
+
+    for (int i = 0; i < count; i++) {
+        bytes += (lengths ? lengths[i] : strlen(words[i])) + 1;
+    }
+    trip = malloc(sizeof(*trip) + bytes);
+    if (!trip) {
+        return NULL;
+    }
+    memset(trip, 0, sizeof(*trip));
+    at = trip->bytes;
+    for (int i = 0; i < count; i++) {
+        trip->words[i] = at;
+        trip->lengths[i] = lengths ? lengths[i] : strlen(words[i]);
+        memcpy(at, words[i], trip->lengths[i]);
+        at[trip->lengths[i]] = '\0';
+        at += trip->lengths[i] + 1;
+    }
+    trip->count = count;
+    return trip;
+}
+
+int redis_cluster_run(struct redis_cluster *cluster, const struct redis_script *script,
+                      int key_count, int count, const char **words, const size_t *lengths,
+                      redis_reply_cb reply, void *userdata, uint64_t tag)
+{
+    struct trip *trip;
+
+    if (count < 1 || count > WORDS_MAX || cluster->is_closing) {
+        return BATON_EINVAL;
+    }
+    trip = trip_new(count, words, lengths);
+    if (!trip) {
+        return BATON_ENOMEM;
+    }
+    trip->cluster = cluster;
+    trip->script = script;
+    trip->key_count = key_count;
+    trip->on_reply = reply;
+    trip->userdata = userdata;
+    trip->tag = tag;
+    trip->sent = clock_now();
+    trip->slot = redis_cluster_slot(trip->words[0], trip->lengths[0]);
+    if (!try_to_send(trip, cluster->slots[trip->slot])) {
+        free(trip);
+        return BATON_EUNAVAILABLE;
+    }
+    return BATON_OK;
+}
+
+const struct redis *redis_cluster_node_of(const struct redis_cluster *cluster, const char *key)
+{
+    const struct node *node = cluster->slots[redis_cluster_slot(key, strlen(key))];
+
+    return node && node->redis && redis_is_up(node->redis) ? node->redis : NULL;
+}
+
+/* ---- Who has which slot ---------------------------------------------------------------------- */
+
+static bool take_host(const struct redis_cluster *cluster, const redisReply *reply,
+                      struct redis_host *ret)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||
+        reply->element[1]->type != REDIS_REPLY_INTEGER || reply->element[1]->integer <= 0 ||
+        reply->element[1]->integer > 65535) {
+        return false;
+    }
+    const redisReply *name = reply->element[0];
+    bool has_name = name->type == REDIS_REPLY_STRING && name->len > 0 &&
+                    name->len < REDIS_HOST_MAX && strcmp(name->str, "?") != 0;
+    redis_where(cluster->options.home, ret);
+    if (has_name) {
+        (void)snprintf(ret->host, sizeof(ret->host), "%s", name->str);
+    }
+    ret->port = (int)reply->element[1]->integer;
+    return ret->host[0] != '\0';
+}
+
+/* [first, last, master, replica …] */
+static void take_range(struct redis_cluster *cluster, const redisReply *range)
+{
+    struct redis_host host;
+    struct node *node;
+
+    if (range->type != REDIS_REPLY_ARRAY || range->elements < 3 ||
+        range->element[0]->type != REDIS_REPLY_INTEGER ||
+        range->element[1]->type != REDIS_REPLY_INTEGER || range->element[0]->integer < 0 ||
+        range->element[1]->integer >= CLUSTER_SLOTS ||
+        !take_host(cluster, range->element[2], &host)) {
+        return;
+    }
+    node = node_at(cluster, &host);
+    for (long long i = range->element[0]->integer; i <= range->element[1]->integer; i++) {
+        cluster->slots[i] = node;
+    }
+    for (size_t i = 3; i < range->elements; i++) {
+        if (take_host(cluster, range->element[i], &host)) {
+            remember(cluster, &host);
+        }
+    }
+}
+
+/* Where it may not be asked, each slot's first MOVED says it. */
+static void on_slots(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    struct redis_cluster *cluster = userdata;
+    (void)tag;
+    (void)sent;
+
+    for (size_t i = 0; reply && !cluster->is_closing && reply->type == REDIS_REPLY_ARRAY &&
+                       i < reply->elements && i < CLUSTER_SLOTS;
+         i++) {
+        take_range(cluster, reply->element[i]);
+    }
+}
+
+void redis_cluster_learn(struct redis_cluster *cluster)
+{
+    const char *words[] = {"CLUSTER", "SLOTS"};
+
+    (void)redis_command(cluster->options.home, 2, words, NULL, on_slots, cluster, 0);
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
+
+int redis_cluster_open(struct redis_cluster **ret, const struct redis_cluster_options *options)
+{
+    struct redis_cluster *cluster = calloc(1, sizeof(*cluster));
+    struct redis_host first = {.port = options->redis.address->port};
+
+    if (!cluster) {
+        return BATON_ENOMEM;
+    }
+    cluster->options = *options;
+    memcpy(first.host, options->redis.address->host, sizeof(first.host));
+    if (first.host[0]) {
+        remember(cluster, &first);
+    }
+    (void)uv_timer_init(options->redis.loop, &cluster->timer);
+    cluster->timer.data = cluster;
+    cluster->open_handles = 1;
+    *ret = cluster;
+    return BATON_OK;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    release(handle->data);
+}
+
+void redis_cluster_close(struct redis_cluster *cluster, void (*closed)(void *userdata),
+                         void *userdata)
+{
+    cluster->is_closing = true;
+    cluster->closed = closed;
+    cluster->closed_userdata = userdata;
+    finish_all(&cluster->again);
+    while (cluster->nodes) {
+        forget(cluster->nodes);
+    }
+    uv_close((uv_handle_t *)&cluster->timer, on_timer_closed);
+}

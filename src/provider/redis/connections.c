@@ -1,0 +1,275 @@
+/* Which servers there are to talk to, what they tell, and what is wrong with them. */
+#include "provider/redis/client.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- The connections ------------------------------------------------------------------------- */
+
+static void cluster_begins(struct client *client);
+
+static void on_up(void *userdata, const struct redis_identity *identity)
+{
+    struct client *client = userdata;
+
+    if (client->sentinel) {
+        sentinel_set_urgent(client->sentinel, false);
+    }
+    client->trouble[0] = '\0';
+    client->refusal[0] = '\0';
+    client_enter(client);
+    if (identity->is_cluster) {
+        cluster_begins(client);
+    }
+    redis_ward_connected(client);
+    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+        seat_connection(seat, true);
+    }
+    redis_state_look_again(client);
+    client_exit(client);
+}
+
+/* Each try fails anew; the same trouble is told once. */
+static bool is_new_trouble(char told[BATON_ERROR_MESSAGE_MAX], const struct baton_error *error)
+{
+    bool is_new = strcmp(told, error->message) != 0;
+
+    (void)snprintf(told, BATON_ERROR_MESSAGE_MAX, "%s", error->message);
+    return is_new;
+}
+
+int client_refused(struct client *client, const redisReply *reply)
+{
+    struct baton_error error;
+    int code = redis_fault_error(reply, &error);
+
+    if (reply && is_new_trouble(client->refusal, &error)) {
+        log_warning(client->logger, "redis-refused", LOG_STR("reason", error.message));
+    }
+    return code;
+}
+
+/* In a cluster any node will do for what is not of one slot. */
+static void look_elsewhere(struct client *client, struct redis *redis)
+{
+    struct redis_host now;
+    struct redis_host next;
+
+    redis_where(redis, &now);
+    if (client->cluster && redis_cluster_next_host(client->cluster, &now, &next)) {
+        redis_move(redis, next.host, next.port, false);
+    }
+}
+
+static void tell_trouble(struct client *client, const struct baton_error *error)
+{
+    bool is_new = is_new_trouble(client->trouble, error);
+
+    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+        if (is_new || !seat->knows_trouble) {
+            seat->knows_trouble = true;
+            seat_error(seat, error);
+        }
+    }
+}
+
+static void on_down(void *userdata, const struct baton_error *error)
+{
+    struct client *client = userdata;
+
+    client_enter(client);
+    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+        seat_connection(seat, false);
+    }
+    if (error->code != BATON_ECANCELED) { /* it is only at another place now */
+        tell_trouble(client, error);
+    }
+    if (client->sentinel) {
+        sentinel_set_urgent(client->sentinel, true);
+    }
+    look_elsewhere(client, client->commands);
+    client_exit(client);
+}
+
+/* ---- Sentinels ------------------------------------------------------------------------------- */
+
+static void on_master(void *userdata, const char *host, int port)
+{
+    struct client *client = userdata;
+
+    redis_move(client->commands, host, port, true);
+    redis_move(client->told, host, port, true);
+}
+
+/* While the master answers it does not matter. */
+static void on_sentinels_down(void *userdata, const struct baton_error *error)
+{
+    struct client *client = userdata;
+
+    client_enter(client);
+    if (!redis_is_up(client->commands)) {
+        tell_trouble(client, error);
+    }
+    client_exit(client);
+}
+
+static int open_sentinels(struct client *client, struct baton_error *reterr)
+{
+    struct sentinel_options options = {
+        .loop = client->loop,
+        .logger = client->logger,
+        .address = &client->address,
+        .name = "baton",
+        .answer_timeout = client->settings.answer_timeout,
+        .on_master = on_master,
+        .on_down = on_sentinels_down,
+        .userdata = client,
+    };
+    int r = client->address.sentinel_count > 0 ? sentinel_open(&client->sentinel, &options, reterr)
+                                               : BATON_OK;
+
+    if (client->sentinel) {
+        sentinel_set_urgent(client->sentinel, true);
+    }
+    return r;
+}
+
+/* Notices may have been missed while it was down. */
+static void on_told_up(void *userdata, const struct redis_identity *identity)
+{
+    struct client *client = userdata;
+    (void)identity;
+
+    client_enter(client);
+    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+        registry_read(seat);
+    }
+    redis_state_look_again(client);
+    client_exit(client);
+}
+
+/* The other connection says what is wrong, as a rule, and this one only makes things slower: but
+ * what is refused to it alone nobody else would tell. */
+static void on_told_down(void *userdata, const struct baton_error *error)
+{
+    struct client *client = userdata;
+
+    client_enter(client);
+    if (error->code == BATON_EAUTH && redis_is_up(client->commands) &&
+        is_new_trouble(client->told_trouble, error)) {
+        for (struct seat *seat = client->seats; seat; seat = seat->next) {
+            seat_error(seat, error);
+        }
+    }
+    look_elsewhere(client, client->told);
+    client_exit(client);
+}
+
+static void on_message(void *userdata, const char *channel, const void *data, size_t bytes)
+{
+    struct client *client = userdata;
+    size_t prefix = strlen(client->prefix);
+
+    client_enter(client);
+    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+        if (strcmp(seat->wake, channel) == 0) {
+            seat_notice(seat, data, bytes);
+        }
+    }
+    if (strncmp(channel, client->prefix, prefix) == 0 && strcmp(channel + prefix, "changes") == 0) {
+        redis_state_told(client, data, bytes);
+    }
+    channel_told(client, channel, data, bytes);
+    client_exit(client);
+}
+
+/* ---- Both connections ------------------------------------------------------------------------ */
+
+static struct redis_options connection_options(struct client *client)
+{
+    return (struct redis_options){
+        .loop = client->loop,
+        .logger = client->logger,
+        .address = &client->address,
+        .name = "baton",
+        .answer_timeout = client->settings.answer_timeout,
+        .look_interval = client->settings.renew_interval,
+        .wants_master = client->address.sentinel_count > 0,
+        .scripts = client->scripts,
+        .script_count = SCRIPT_COUNT,
+        .callbacks = {.on_up = on_up, .on_down = on_down},
+        .userdata = client,
+    };
+}
+
+static int subscribe_to_changes(struct client *client)
+{
+    char channel[160];
+
+    (void)snprintf(channel, sizeof(channel), "%schanges", client->prefix);
+    return redis_subscribe(client->told, channel);
+}
+
+int client_connect(struct client *client, struct baton_error *reterr)
+{
+    struct redis_options options = connection_options(client);
+    int r = redis_open(&client->commands, &options, reterr);
+
+    if (r != BATON_OK) {
+        return r;
+    }
+    options.script_count = 0;
+    options.callbacks = (struct redis_callbacks){
+        .on_up = on_told_up, .on_down = on_told_down, .on_message = on_message};
+    r = redis_open(&client->told, &options, reterr);
+    if (r == BATON_OK) {
+        r = subscribe_to_changes(client);
+    }
+    return r == BATON_OK ? open_sentinels(client, reterr) : r;
+}
+
+/* ---- Redis Cluster --------------------------------------------------------------------------- */
+
+/* The last words have one address: that of the first election's node. */
+static void on_node_up(void *userdata)
+{
+    struct client *client = userdata;
+
+    client->trouble[0] = '\0';
+    client_enter(client);
+    redis_ward_connected(client);
+    client_exit(client);
+}
+
+static void on_node_down(void *userdata, const struct baton_error *error)
+{
+    struct client *client = userdata;
+
+    client_enter(client);
+    tell_trouble(client, error);
+    client_exit(client);
+}
+
+/* Home has come up and is one node of many. */
+static void cluster_begins(struct client *client)
+{
+    struct redis_cluster_options options = {
+        .home = client->commands,
+        .redis = connection_options(client),
+        .on_node_up = on_node_up,
+        .on_node_down = on_node_down,
+        .userdata = client,
+    };
+
+    if (!client->cluster) {
+        if (redis_cluster_open(&client->cluster, &options) != BATON_OK) {
+            client->cluster = NULL; /* elsewhere than here: MOVED, which is told */
+            return;
+        }
+        if (!client->has_own_prefix) { /* its keys must lie in one slot */
+            (void)snprintf(client->prefix, sizeof(client->prefix), "{baton:state}:");
+            (void)subscribe_to_changes(client);
+        }
+    }
+    redis_cluster_learn(client->cluster);
+}
