@@ -169,6 +169,8 @@ void redis_unsubscribe(struct redis *redis, const char *channel);
     X(REDIS_LOADING, "LOADING", "the server is loading its data: it is asked again")               \
     X(REDIS_MASTERDOWN, "MASTERDOWN", "a replica has lost its master")                             \
     X(REDIS_OOM, "OOM", "the server is out of memory: raise maxmemory or free some")               \
+    X(REDIS_MISCONF, "MISCONF",                                                                    \
+      "the server cannot save to its disk and refuses writes: see its log")                        \
     X(REDIS_NOPERM, "NOPERM", "the user may not do this: see docs/redis.md for the ACL rule")      \
     X(REDIS_BUSY, "BUSY", "a script has blocked the server for long")                              \
     X(REDIS_NOAUTH, "NOAUTH", "the server wants a password: redis://:PASSWORD@HOST")               \

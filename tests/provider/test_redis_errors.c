@@ -1,0 +1,280 @@
+/* Each way in which a real server can refuse: named in an error event, survived, and over when its
+ * cause is. */
+#include "integration/redis/server.h"
+#include "lib/process.h"
+#include "provider/group.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static struct server server;
+
+static int begin(void **state)
+{
+    (void)state;
+    server_init(&server);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    server_fini(&server);
+    return 0;
+}
+
+/* ---- A member that listens for one word ------------------------------------------------------ */
+
+struct listener {
+    struct baton *baton;
+    struct baton_election *election;
+    const char *wanted;
+    _Atomic bool is_there;
+    pthread_mutex_t lock;
+    char latest[BATON_ERROR_MESSAGE_MAX];
+};
+
+static void hear(struct baton_election *election, const struct baton_event *event, void *userdata)
+{
+    struct listener *listener = userdata;
+    (void)election;
+
+    pthread_mutex_lock(&listener->lock);
+    if (!listener->is_there) {
+        snprintf(listener->latest, sizeof(listener->latest), "%s", event->error.message);
+        listener->is_there = strstr(listener->latest, listener->wanted) != NULL;
+    }
+    pthread_mutex_unlock(&listener->lock);
+}
+
+static void open_at(struct listener *listener, const char *wanted, const char *user)
+{
+    char url[256];
+
+    *listener = (struct listener){.wanted = wanted};
+    pthread_mutex_init(&listener->lock,
+                       NULL); /* static all of them: a test that fails leaves it open */
+    snprintf(url, sizeof(url),
+             "redis://%s127.0.0.1:%d?lease=600ms&check-interval=100ms&answer-timeout=300ms&"
+             "guardian=off",
+             user, server.port);
+    ASSERT_OK(baton_open(&listener->baton, url, NULL, failure));
+    ASSERT_OK(baton_campaign(&listener->election, listener->baton, "race", NULL, failure));
+    ASSERT_OK(baton_on(NULL, listener->election, BATON_EVENT_ERROR, BATON_ON_LOOP, hear, listener,
+                       failure));
+}
+
+static void close_it(struct listener *listener)
+{
+    baton_close(listener->baton);
+    pthread_mutex_destroy(&listener->lock);
+}
+
+static void await_it(struct listener *listener)
+{
+    for (int looks = 0; !listener->is_there; looks++) {
+        if (looks > GROUP_PATIENCE_MS) {
+            fail_msg("no %s; the latest: %s", listener->wanted, listener->latest);
+        }
+        group_pause();
+    }
+    assert_null(strstr(listener->latest, "geheim"));
+}
+
+/* ---- What a server that is led on may come to say -------------------------------------------- */
+
+struct way {
+    const char *word;
+    void (*cause)(void);
+    void (*cure)(void);
+    bool can_renew; /* all the same */
+};
+
+static void become_replica(void)
+{
+    server_tell(&server, "REPLICAOF 127.0.0.1 %d", server_free_port());
+}
+
+static void become_silent_replica(void)
+{
+    server_tell(&server, "CONFIG SET replica-serve-stale-data no");
+    become_replica();
+}
+
+static void become_master(void)
+{
+    server_tell(&server, "REPLICAOF NO ONE");
+}
+
+static void fill_memory(void)
+{
+    server_tell(&server, "CONFIG SET maxmemory 1");
+}
+
+static void free_memory(void)
+{
+    server_tell(&server, "CONFIG SET maxmemory 0");
+}
+
+static void want_replicas(void)
+{
+    server_tell(&server, "CONFIG SET min-replicas-to-write 1");
+}
+
+static void want_no_replicas(void)
+{
+    server_tell(&server, "CONFIG SET min-replicas-to-write 0");
+}
+
+static redisContext *busy;
+
+/* A script without an end, whose answer nobody waits for. */
+static void be_busy(void)
+{
+    server_tell(&server, "CONFIG SET busy-reply-threshold 50");
+    busy = redisConnectUnix(server.socket);
+    int done = 0;
+    assert_int_equal(redisAppendCommand(busy, "EVAL %s 0", "while true do end"), REDIS_OK);
+    while (!done) {
+        assert_int_equal(redisBufferWrite(busy, &done), REDIS_OK);
+    }
+}
+
+static void end_script(void)
+{
+    redisReply *reply;
+
+    SERVER_AWAIT(server_says(&server, "SCRIPT KILL", "OK"));
+    assert_int_equal(redisGetReply(busy, (void **)&reply), REDIS_OK);
+    freeReplyObject(reply);
+    redisFree(busy);
+}
+
+static void lose_disk(void)
+{
+    char path[192];
+
+    snprintf(path, sizeof(path), "%s/dump.rdb", server.folder); /* where the file is to be */
+    assert_int_equal(mkdir(path, 0700), 0);
+    server_tell(&server, "CONFIG SET save %s", "900 1");
+    server_tell(&server, "BGSAVE");
+    SERVER_AWAIT(server_says(&server, "INFO persistence", "rdb_last_bgsave_status:err"));
+}
+
+static void do_without_disk(void)
+{
+    server_tell(&server, "CONFIG SET stop-writes-on-bgsave-error no");
+}
+
+static void spoil_lock(void)
+{
+    server_tell(&server, "DEL race:master");
+    server_tell(&server, "LPUSH race:master x");
+}
+
+static void clear_lock(void)
+{
+    server_tell(&server, "DEL race:master");
+}
+
+static void stop_answering(void)
+{
+    assert_int_equal(kill(server.pid, SIGSTOP), 0);
+}
+
+static void go_on_answering(void)
+{
+    assert_int_equal(kill(server.pid, SIGCONT), 0);
+}
+
+/* It leads; the server begins to refuse; the lease ends by the clock; the server relents. */
+static void whatever_it_says_is_named_and_over_with_its_cause(void **state)
+{
+    static const struct way ways[] = {
+        {"READONLY", become_replica, become_master, false},
+        {"MASTERDOWN", become_silent_replica, become_master, false},
+        {"OOM", fill_memory, free_memory, true},
+        {"NOREPLICAS", want_replicas, want_no_replicas, false},
+        {"BUSY", be_busy, end_script, false},
+        {"WRONGTYPE", spoil_lock, clear_lock, false},
+        {"no answer in time", stop_answering, go_on_answering, false},
+        {"MISCONF", lose_disk, do_without_disk, false},
+    };
+    (void)state;
+
+    server_start(&server);
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        static struct listener listener;
+        uint64_t epoch;
+        print_message("%s\n", ways[i].word);
+        open_at(&listener, ways[i].word, "");
+        GROUP_AWAIT(baton_is_leader(listener.election));
+        epoch = baton_epoch(listener.election);
+        ways[i].cause();
+        await_it(&listener);
+        GROUP_AWAIT(ways[i].can_renew || !baton_is_leader(listener.election));
+        ways[i].cure();
+        GROUP_AWAIT(baton_is_leader(listener.election));
+        assert_int_equal(baton_epoch(listener.election) == epoch, ways[i].can_renew);
+        close_it(&listener);
+    }
+}
+
+/* ---- What it says to those who come ---------------------------------------------------------- */
+
+static void a_missing_or_wrong_password_is_named(void **state)
+{
+    static const struct {
+        const char *user, *word;
+    } rows[] = {{"", "NOAUTH"}, {":geheimer@", "WRONGPASS"}, {"me:geheim@", "WRONGPASS"}};
+    (void)state;
+
+    server_set(&server, "requirepass", "geheim");
+    server_start(&server);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        static struct listener listener;
+        open_at(&listener, rows[i].word, rows[i].user);
+        await_it(&listener);
+        assert_false(baton_is_leader(listener.election));
+        close_it(&listener);
+    }
+}
+
+/* A server that begins with data to read, and answers meanwhile. */
+static void loading_is_named_and_waited_for(void **state)
+{
+    static struct listener listener;
+    (void)state;
+
+    server_set(&server, "enable-debug-command", "yes");
+    server_set(&server, "loading-process-events-interval-bytes", "1024");
+    server_start(&server);
+    server_tell(&server, "DEBUG POPULATE 20000");
+    server_tell(&server, "SAVE");
+    server_kill(&server);
+    server_set(&server, "key-load-delay", "10000"); /* microseconds each: minutes in all */
+    server_start(&server);
+    open_at(&listener, "LOADING", "");
+    await_it(&listener);
+    assert_false(baton_is_leader(listener.election));
+    server_kill(&server);
+    server_set(&server, "key-load-delay", "0");
+    server_start(&server);
+    GROUP_AWAIT(baton_is_leader(listener.election));
+    close_it(&listener);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        CASE(whatever_it_says_is_named_and_over_with_its_cause),
+        CASE(a_missing_or_wrong_password_is_named),
+        CASE(loading_is_named_and_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
