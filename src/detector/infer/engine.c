@@ -3,16 +3,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-int engine_kind_parse(const char *name)
+static int find(const char *const *names, const char *name)
 {
-    static const char *const names[] = {"any", "onnxruntime", "opencv"};
-
-    for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++) {
+    for (int i = 0; names[i]; i++) {
         if (strcmp(name, names[i]) == 0) {
             return i;
         }
     }
     return -1;
+}
+
+int engine_kind_parse(const char *name)
+{
+    static const char *const names[] = {"any", "onnxruntime", "opencv", NULL};
+
+    return find(names, name);
+}
+
+int engine_provider_parse(const char *name)
+{
+    static const char *const names[] = {"cpu", "cuda", "tensorrt", NULL};
+
+    return find(names, name);
 }
 
 int engine_load(struct engine **ret, enum engine_kind kind, const struct engine_options *options,

@@ -13,15 +13,19 @@
 #include "base/error.h"
 #include "detector/infer/shape.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
     SESSION_OUTPUTS_MAX = 8,
     SESSION_NAME_MAX = 127, /* bytes of a tensor's name; longer ones are cut */
-    ENGINE_NAME_MAX = 63,
+    ENGINE_NAME_MAX = 127,
     ENGINE_THREADS_MAX = 64,
     MODEL_BYTES_MAX = 1 << 30,
 };
+
+/* What of the machine runs models, in ONNX Runtime's words. */
+enum engine_provider { PROVIDER_CPU, PROVIDER_CUDA, PROVIDER_TENSORRT };
 
 enum engine_kind { ENGINE_ANY, ENGINE_ONNXRUNTIME, ENGINE_OPENCV };
 
@@ -59,16 +63,20 @@ struct engine_calls {
 struct engine {
     const struct engine_calls *calls;
     enum engine_kind kind;
-    char name[ENGINE_NAME_MAX + 1]; /* for people: "onnxruntime 1.30.0" */
+    char name[ENGINE_NAME_MAX + 1]; /* for people: "onnxruntime 1.30.0", "…, cuda" */
+    bool uses_hardware;             /* another provider than the CPU */
 };
 
 struct engine_options {
-    int threads;         /* of a session; 0: one */
+    int threads;                   /* of a session; 0: one */
+    enum engine_provider provider; /* where it is not there, the CPU, and the name says so */
     const char *library; /* path; NULL: beside this program, in its lib, the user's, the system's */
 };
 
 /* "any", "onnxruntime", "opencv". -1: none of them. */
 int engine_kind_parse(const char *name);
+/* "cpu", "cuda", "tensorrt". -1: none of them. */
+int engine_provider_parse(const char *name);
 
 /* ENGINE_ANY: ONNX Runtime if it is found, else OpenCV. BATON_ENOENT: it is not there, and the
  * error says how to get it; BATON_ENOMEM. */

@@ -16,6 +16,8 @@ struct onnx_engine {
     struct onnx_memory *memory;
     struct onnx_allocator *allocator; /* the library's own, not to be freed */
     int threads;
+    /* Adds the provider to a session's options; NULL: the CPU. */
+    struct onnx_status *(*add_provider)(struct onnx_options *, int device);
 };
 
 struct onnx_own_session {
@@ -320,6 +322,37 @@ static int find_calls(struct onnx_engine *engine, struct baton_error *reterr)
     return 0;
 }
 
+/* Looks whether the provider is there, by adding it to options of no session: that also loads what
+ * it needs, while files may still be opened. */
+static void find_provider(struct onnx_engine *engine, enum engine_provider provider)
+{
+    static const char *const symbols[] = {
+        [PROVIDER_CUDA] = "OrtSessionOptionsAppendExecutionProvider_CUDA",
+        [PROVIDER_TENSORRT] = "OrtSessionOptionsAppendExecutionProvider_Tensorrt"};
+    static const char *const names[] = {[PROVIDER_CUDA] = "cuda", [PROVIDER_TENSORRT] = "tensorrt"};
+    const struct onnx_calls *calls = &engine->calls;
+    char *name = engine->base.name;
+    size_t used = strlen(name);
+    struct onnx_options *options = NULL;
+    void *symbol;
+
+    if (provider == PROVIDER_CPU) {
+        return;
+    }
+    symbol = dlsym(engine->library, symbols[provider]);
+    memcpy(&engine->add_provider, &symbol, sizeof(symbol));
+    if (symbol && check(engine, calls->create_options(&options), "options", NULL) == 0) {
+        engine->base.uses_hardware =
+            check(engine, engine->add_provider(options, 0), "provider", NULL) == 0;
+        calls->release_options(options);
+    }
+    if (!engine->base.uses_hardware) {
+        engine->add_provider = NULL;
+    }
+    (void)snprintf(name + used, sizeof(engine->base.name) - used, ", %s%s",
+                   engine->base.uses_hardware ? "" : "cpu: there is no ", names[provider]);
+}
+
 int onnx_load(struct engine **ret, const struct engine_options *options, struct baton_error *reterr)
 {
     static const char *const names[] = {"libonnxruntime.so.1", "libonnxruntime.so.1.23",
@@ -352,6 +385,7 @@ int onnx_load(struct engine **ret, const struct engine_options *options, struct 
         onnx_free(&engine->base);
         return code;
     }
+    find_provider(engine, options->provider);
     *ret = &engine->base;
     return 0;
 }

@@ -378,8 +378,10 @@ static int start(struct remote_engine *engine, const struct remote_options *opti
     }
     engine->outputs = outputs;
     (void)mprotect(outputs, WIRE_OUTPUT_BYTES, PROT_READ);
-    engine->request = (struct wire_request){
-        .type = WIRE_START, .kind = options->kind, .threads = options->threads};
+    engine->request = (struct wire_request){.type = WIRE_START,
+                                            .kind = options->kind,
+                                            .provider = options->provider,
+                                            .threads = options->threads};
     if (options->library) {
         (void)snprintf(engine->request.library, WIRE_PATH_MAX, "%s", options->library);
     }

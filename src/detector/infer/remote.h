@@ -20,6 +20,7 @@ enum { REMOTE_OPEN_MS = 60000, REMOTE_RUN_MS = 10000 };
 struct remote_options {
     const char *program; /* path of baton-model; NULL: found beside this program */
     enum engine_kind kind;
+    enum engine_provider provider;
     int threads;         /* 0: one */
     const char *library; /* NULL: searched */
     int open_ms;         /* until the child is killed; 0: REMOTE_OPEN_MS */

@@ -34,17 +34,22 @@ static int map(int fd, size_t bytes, int protection, void **ret, struct baton_er
 
 static int start(struct server *server, int memory, struct baton_error *reterr)
 {
-    static const struct confinement nothing; /* no port, no device */
+    struct confinement confinement = {0}; /* no port, no device */
     const struct wire_request *request = &server->request;
-    const struct engine_options options = {
-        .threads = request->threads, .library = request->library[0] ? request->library : NULL};
+    const struct engine_options options = {.threads = request->threads,
+                                           .provider = request->provider,
+                                           .library =
+                                               request->library[0] ? request->library : NULL};
     void *outputs = NULL;
     int code = engine_load(&server->engine, request->kind, &options, reterr);
 
     code = code ? code : map(memory, WIRE_OUTPUT_BYTES, PROT_READ | PROT_WRITE, &outputs, reterr);
-    code = code ? code : confine_process(&nothing, reterr);
-    if (!code && request->threads <= 1) {
-        code = confine_stream(&nothing, reterr);
+    if (!code) {
+        confinement.uses_hardware = server->engine->uses_hardware;
+        code = confine_process(&confinement, reterr);
+    }
+    if (!code && request->threads <= 1 && !confinement.uses_hardware) {
+        code = confine_stream(&confinement, reterr);
     }
     /* A change of user has undone them. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

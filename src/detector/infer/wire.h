@@ -30,6 +30,7 @@ struct wire_request {
     unsigned session;
     /* START; with the memory of outputs */
     enum engine_kind kind;
+    enum engine_provider provider;
     int threads;
     char library[WIRE_PATH_MAX]; /* "": searched */
     /* OPEN; with the model and the memory of the input, which has the largest input's size */

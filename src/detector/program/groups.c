@@ -61,6 +61,8 @@ static const struct option_group group_models = {
                "what runs models; any: ONNX Runtime if it is found, else OpenCV"),
         TEXT("engine-library", "FILE", NULL, NULL,
              "the engine's shared library; else it is searched"),
+        CHOICE("provider", "cpu|cuda|tensorrt", "cpu", NULL,
+               "what ONNX Runtime runs models on; the CPU where it is not there"),
         NUMBER("model-threads", 1, 64, "1", NULL,
                "threads of each model; with one, a model is confined the most"),
         DURATION("model-open-timeout", "60s", NULL, "a model that is not open by then is refused"),

@@ -130,6 +130,8 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .hardware = options_text(options, "hardware"),
                    .motion_permille = (int)options_number(options, "motion")},
         .engine = {.kind = (enum engine_kind)engine_kind_parse(options_text(options, "engine")),
+                   .provider = (enum engine_provider)engine_provider_parse(
+                       options_text(options, "provider")),
                    .library = options_text(options, "engine-library"),
                    .threads = (int)options_number(options, "model-threads"),
                    .open_ms = ms(options, "model-open-timeout"),

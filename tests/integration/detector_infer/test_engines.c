@@ -205,6 +205,33 @@ static void the_faster_engine_is_preferred(void **state)
     engine_free(onnx);
 }
 
+static void a_provider_that_is_not_there_leaves_the_work_to_the_cpu(void **state)
+{
+    static const char *const names[] = {"cpu", "cuda", "tensorrt"};
+    struct engine *engine = stand_engine(ENGINE_ONNXRUNTIME);
+
+    (void)state;
+    if (!engine) {
+        skip();
+    }
+    assert_null(strchr(engine->name, ','));
+    engine_free(engine);
+    for (int i = 0; i < 3; i++) {
+        struct engine_options options = {.provider =
+                                             (enum engine_provider)engine_provider_parse(names[i])};
+        struct session *session;
+        assert_int_equal(engine_load(&engine, ENGINE_ONNXRUNTIME, &options, NULL), 0);
+        print_message("%s\n", engine->name);
+        assert_true(i == 0 || strstr(engine->name, names[i]) != NULL);
+        assert_true(engine->uses_hardware == (i > 0 && !strstr(engine->name, "there is no")));
+        session = opened(engine, "rectangles.onnx", &picture);
+        detect(session, (struct drawn[]){{RED, 40, 40, 64, 32}}, 1);
+        session_close(session);
+        engine_free(engine);
+    }
+    assert_int_equal(engine_provider_parse("abacus"), -1);
+}
+
 static void an_engine_that_is_not_there_says_how_to_get_it(void **state)
 {
     const struct engine_options nowhere = {.library = "/nonexistent/libonnxruntime.so.1"};
@@ -230,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_model_that_only_one_engine_can_run_says_so),
         cmocka_unit_test(the_input_must_be_the_one_that_is_declared),
         cmocka_unit_test(the_faster_engine_is_preferred),
+        cmocka_unit_test(a_provider_that_is_not_there_leaves_the_work_to_the_cpu),
         cmocka_unit_test(an_engine_that_is_not_there_says_how_to_get_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
