@@ -1,0 +1,257 @@
+#!/usr/bin/python3
+"""A server of model archives, for tests, and some that break, lie or lead elsewhere.
+
+usage: model_server.py [CERTIFICATE_FOLDER]
+
+With a folder it speaks TLS and leaves its own certificate there, ca.pem. It says "ready PORT", then
+for each request "get NAME", with "from N" where a part is asked for and "if ETAG" where the ETag is
+known, and ends with its standard input. The archive is that of ?v=N, else of 1; its ETag is "vN".
+"""
+import base64
+import collections
+import http.server
+import io
+import json
+import random
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+import zipfile
+
+PIPELINE = {
+    "version": 1,
+    "models": {"cars": {"file": "models/cars.onnx", "decoder": "tensor",
+                        "input": {"width": 8, "height": 8}}},
+    "stages": [{"name": "s", "model": "cars", "fields": {"n": "number"}}],
+}
+MODEL_BYTES = 3 << 20
+
+
+def archive(version):
+    """Streamed, as from a pipe: such archives have their lengths behind the data."""
+    class Pipe(io.RawIOBase):
+        def __init__(self):
+            super().__init__()
+            self.parts = []
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            self.parts.append(bytes(data))
+            return len(data)
+
+    pipe = Pipe()
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("pipeline.json", json.dumps(PIPELINE))
+        made.writestr("models/cars.onnx", random.Random(version).randbytes(MODEL_BYTES))
+    return b"".join(pipe.parts)
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    archives = {}
+    asked = collections.Counter()
+    lock = threading.Lock()
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        parts = urllib.parse.urlsplit(self.path)
+        name = parts.path.split("/")[1].removesuffix(".mpta")
+        self.version = int(dict(urllib.parse.parse_qsl(parts.query)).get("v", 1))
+        wanted, known = self.headers.get("Range"), self.headers.get("If-None-Match")
+        self.start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
+        with self.lock:
+            self.asked[name] += 1
+            self.count = self.asked[name]
+            if self.version not in self.archives:
+                self.archives[self.version] = archive(self.version)
+            self.body = self.archives[self.version]
+            print("get", name, *(["from", self.start] if wanted else []),
+                  *(["if", known] if known else []), flush=True)
+        try:
+            getattr(self, "get_" + name, self.get_gone)()
+        except OSError:
+            self.close_connection = True
+
+    def answer(self, status, body=b"", **headers):
+        self.send_response(status)
+        if status != 304:
+            self.send_header("Content-Length", str(len(body)))
+        for key, value in headers.items():
+            self.send_header(key.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def etag(self):
+        return f'"v{self.version}"'
+
+    def get_good(self, etag=None):
+        etag = etag or self.etag()
+        if self.headers.get("If-None-Match") == etag:
+            self.answer(304, ETag=etag)
+        elif self.start and self.headers.get("If-Range") == etag:
+            self.answer(206, self.body[self.start:], ETag=etag, Content_Range=
+                        f"bytes {self.start}-{len(self.body) - 1}/{len(self.body)}")
+        else:
+            self.answer(200, self.body, ETag=etag)
+
+    def cut(self, upto, etag):
+        """The head promises all, and then the connection ends."""
+        partly = self.start and self.headers.get("If-Range") == etag
+        start = self.start if partly else 0
+        self.send_response(206 if partly else 200)
+        if partly:
+            self.send_header("Content-Range",
+                             f"bytes {start}-{len(self.body) - 1}/{len(self.body)}")
+        self.send_header("Content-Length", str(len(self.body) - start))
+        if etag:
+            self.send_header("ETag", etag)
+        self.end_headers()
+        self.wfile.write(self.body[start:upto])
+        self.close_connection = True
+
+    def get_broken(self):
+        """Each time a quarter more."""
+        if self.count < 4:
+            self.cut(len(self.body) * self.count // 4, self.etag())
+        else:
+            self.get_good()
+
+    def get_renewed(self):
+        """It breaks, and is another one afterwards."""
+        if self.count == 1:
+            self.cut(len(self.body) // 2, '"v0"')
+        else:
+            self.get_good()
+
+    def get_nameless(self):
+        """It breaks and has no ETag."""
+        if self.count == 1:
+            self.cut(len(self.body) // 2, None)
+        else:
+            self.answer(200, self.body)
+
+    def get_liar(self):
+        """It goes on somewhere else."""
+        if self.count == 1:
+            self.cut(len(self.body) // 2, self.etag())
+        else:
+            self.answer(206, self.body[9:], ETag=self.etag(),
+                        Content_Range=f"bytes 9-{len(self.body) - 1}/{len(self.body)}")
+
+    def get_stuck(self):
+        """Always broken at the same place."""
+        self.cut(1000, self.etag())
+
+    def get_silent(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        self.wfile.write(b"x")
+        if self.count == 1:
+            time.sleep(1000)
+        self.close_connection = True
+
+    def get_busy(self):
+        self.answer(503) if self.count < 3 else self.get_good()
+
+    def get_down(self):
+        self.answer(503, b"maintenance")
+
+    def get_gone(self):
+        self.answer(404, b"no such model")
+
+    def get_refused(self):
+        self.answer(403, b"<Error>signature canary8</Error>")
+
+    def get_secret(self):
+        if self.headers.get("Authorization") == \
+                "Basic " + base64.b64encode(b"viewer:canary7").decode():
+            self.get_good()
+        else:
+            self.answer(401, WWW_Authenticate='Basic realm="models"')
+
+    def get_moved(self):
+        self.answer(307, Location="/good.mpta?sig=canary9")
+
+    def get_metadata(self):
+        self.answer(302, Location="http://169.254.169.254/latest/meta-data/canary9")
+
+    def get_loop(self):
+        self.answer(302, Location="/loop.mpta?sig=canary9")
+
+    def get_file(self):
+        self.answer(302, Location="file:///etc/passwd")
+
+    def get_away(self):
+        self.answer(302, Location=f"http://localhost:{self.server.server_port}/good.mpta")
+
+    def get_large(self):
+        self.send_response(200)
+        self.send_header("Content-Length", str(1 << 40))
+        self.end_headers()
+        self.close_connection = True
+
+    def get_endless(self):
+        self.send_response(200)
+        self.end_headers()
+        self.close_connection = True
+        while True:
+            self.wfile.write(bytes(65536))
+
+    def get_page(self):
+        """An error page without end."""
+        self.send_response(404)
+        self.end_headers()
+        self.close_connection = True
+        while True:
+            self.wfile.write(bytes(65536))
+
+    def get_weak(self):
+        etag = f'W/"v{self.version}"'
+        self.cut(len(self.body) // 2, etag) if self.count == 1 else self.get_good(etag)
+
+    def get_bad(self):
+        self.answer(200, b"PK no archive", ETag=self.etag())
+
+    def get_empty(self):
+        self.answer(200, ETag=self.etag())
+
+    def get_odd(self):
+        self.answer(204)
+
+
+class Listener(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        pass  # a client that went away
+
+
+def certified(folder):
+    key, certificate = folder + "/key.pem", folder + "/ca.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", certificate,
+                    "-days", "2", "-subj", "/CN=models", "-addext", "subjectAltName=IP:127.0.0.1"],
+                   check=True, stderr=subprocess.DEVNULL)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def main():
+    server = Listener(("127.0.0.1", 0), Server)
+    if len(sys.argv) > 1:
+        server.socket = certified(sys.argv[1]).wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print("ready", server.server_port, flush=True)
+    sys.stdin.read()
+
+
+main()

@@ -1,0 +1,604 @@
+/* Fetching archives from a real server that breaks, lies, refuses and leads elsewhere. Every
+ * address holds a password and a signature, and no message may. */
+#include "cmocka_all.h"
+
+#include "detector/model/address.h"
+#include "detector/model/fetch.h"
+#include "detector/model/folder.h"
+#include "integration/camera/server.h"
+#include "lib/process.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { URL_BYTES = 256, ARCHIVE_BYTES_MAX = 8 << 20 };
+
+struct place {
+    char folder[256];
+    struct server server;
+    struct store *store;
+    uv_loop_t loop;
+    struct transfers *transfers;
+    struct fetch_rules rules;
+    const char *scheme;
+};
+
+struct outcome {
+    bool is_told;
+    struct fetch_result result;
+    struct baton_error error; /* code 0: success */
+};
+
+static void start(struct place *place, const char *certificates)
+{
+    const char *const arguments[] = {certificates, NULL};
+
+    server_start(&place->server, "model_server.py", arguments);
+    assert_int_equal(uv_loop_init(&place->loop), 0);
+    assert_int_equal(transfers_new(&place->transfers, &place->loop, NULL), 0);
+    assert_int_equal(store_open(&place->store, place->folder, UINT64_MAX, NULL), 0);
+    place->rules = fetch_rules_default();
+    place->rules.bytes_max = ARCHIVE_BYTES_MAX;
+    place->rules.retry_ms = 1;
+    place->rules.silent_ms = 1000;
+}
+
+static int set_up(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+
+    assert_non_null(place);
+    process_make_folder(place->folder, sizeof(place->folder));
+    place->scheme = "http";
+    start(place, NULL);
+    *state = place;
+    return 0;
+}
+
+static int set_up_tls(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+
+    assert_non_null(place);
+    process_make_folder(place->folder, sizeof(place->folder));
+    place->scheme = "https";
+    start(place, place->folder);
+    *state = place;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+
+    transfers_close(place->transfers);
+    assert_int_equal(uv_run(&place->loop, UV_RUN_DEFAULT), 0); /* nothing is left */
+    assert_int_equal(uv_loop_close(&place->loop), 0);
+    server_end(&place->server);
+    store_close(place->store);
+    process_remove_folder(place->folder);
+    free(place);
+    return 0;
+}
+
+static const char *url_of(const struct place *place, const char *name, char ret[URL_BYTES])
+{
+    (void)snprintf(ret, URL_BYTES, "%s://viewer:canary7@127.0.0.1:%d/%s.mpta?sig=canary8",
+                   place->scheme, place->server.port, name);
+    return ret;
+}
+
+static void on_end(void *userdata, const struct fetch_result *result,
+                   const struct baton_error *error)
+{
+    struct outcome *outcome = userdata;
+
+    assert_false(outcome->is_told);
+    assert_true((result == NULL) != (error == NULL));
+    outcome->is_told = true;
+    if (result != NULL) {
+        outcome->result = *result;
+    } else {
+        outcome->error = *error;
+    }
+}
+
+static void wait_for(struct place *place, const struct outcome *outcome)
+{
+    while (!outcome->is_told) {
+        int left = uv_run(&place->loop, UV_RUN_ONCE);
+        assert_true(left != 0 || outcome->is_told);
+    }
+}
+
+/* The file that it came into; the caller closes it. */
+static int fetch_url(struct place *place, const char *url, const char *etag,
+                     struct outcome *outcome)
+{
+    int fd = store_file(place->store, NULL);
+    struct fetch *fetch = NULL;
+
+    assert_true(fd >= 0);
+    memset(outcome, 0, sizeof(*outcome));
+    if (fetch_start(&fetch, place->transfers, &place->loop, &place->rules, url, etag, fd, on_end,
+                    outcome, &outcome->error) != 0) {
+        return fd;
+    }
+    wait_for(place, outcome);
+    return fd;
+}
+
+static int fetch_name(struct place *place, const char *name, const char *etag,
+                      struct outcome *outcome)
+{
+    char url[URL_BYTES];
+
+    return fetch_url(place, url_of(place, name, url), etag, outcome);
+}
+
+/* The file is an archive that can be unpacked. */
+static void assert_archive(const struct place *place, int fd, const struct outcome *outcome)
+{
+    const struct archive_rules rules = archive_rules_default();
+    struct baton_error error = {0};
+    struct model *model = NULL;
+    struct stat status;
+
+    if (outcome->error.code != 0) {
+        fail_msg("%s", outcome->error.message);
+    }
+    assert_int_equal(outcome->result.outcome, FETCH_NEW);
+    assert_int_equal(fstat(fd, &status), 0);
+    assert_int_equal((uint64_t)status.st_size, outcome->result.bytes);
+    if (store_add(place->store, fd, &rules, &model, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    model_release(model);
+}
+
+static void an_archive_is_fetched_whole_with_its_etag(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+    int fd = fetch_name(place, "good", "", &outcome);
+
+    assert_archive(place, fd, &outcome);
+    assert_string_equal(outcome.result.etag, "\"v1\"");
+    assert_int_equal(outcome.result.asked, 1);
+    close(fd);
+}
+
+static void what_is_known_by_its_etag_is_not_fetched_again(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+    struct stat status;
+    int fd = fetch_name(place, "good", "\"v1\"", &outcome);
+
+    assert_int_equal(outcome.error.code, 0);
+    assert_int_equal(outcome.result.outcome, FETCH_SAME);
+    assert_string_equal(outcome.result.etag, "\"v1\"");
+    assert_int_equal(fstat(fd, &status), 0);
+    assert_int_equal(status.st_size, 0);
+    assert_int_equal(server_count(&place->server, "get good if \"v1\""), 1);
+    close(fd);
+    fd = fetch_name(place, "good", "\"v0\"", &outcome);
+    assert_archive(place, fd, &outcome);
+    close(fd);
+}
+
+static void a_broken_fetch_goes_on_where_it_broke(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+    int fd = fetch_name(place, "broken", "", &outcome);
+    char line[64];
+
+    assert_archive(place, fd, &outcome);
+    assert_int_equal(outcome.result.asked, 4);
+    for (uint64_t quarter = 1; quarter < 4; quarter++) {
+        (void)snprintf(line, sizeof(line), "get broken from %llu",
+                       (unsigned long long)(outcome.result.bytes * quarter / 4));
+        assert_int_equal(server_count(&place->server, line), 1);
+    }
+    close(fd);
+}
+
+static void one_that_cannot_go_on_begins_anew(void **state)
+{
+    static const char *const names[] = {"renewed", "nameless", "weak"};
+    struct place *place = *state;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct outcome outcome;
+        int fd = fetch_name(place, names[i], "", &outcome);
+
+        assert_archive(place, fd, &outcome);
+        assert_int_equal(outcome.result.asked, 2);
+        close(fd);
+    }
+    assert_int_equal(server_count(&place->server, "get nameless"), 2); /* not from somewhere */
+}
+
+static void a_server_that_is_busy_is_asked_again(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+    int fd = fetch_name(place, "busy", "", &outcome);
+
+    assert_archive(place, fd, &outcome);
+    assert_int_equal(outcome.result.asked, 3);
+    close(fd);
+}
+
+static void a_redirect_is_followed(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+    int fd = fetch_name(place, "moved", "", &outcome);
+
+    assert_archive(place, fd, &outcome);
+    close(fd);
+}
+
+static void a_password_is_given_to_the_server_alone(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+    int fd = fetch_name(place, "secret", "", &outcome);
+
+    assert_archive(place, fd, &outcome);
+    close(fd);
+}
+
+static void an_empty_answer_is_an_empty_file(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+    int fd = fetch_name(place, "empty", "", &outcome);
+
+    assert_int_equal(outcome.error.code, 0);
+    assert_int_equal(outcome.result.bytes, 0);
+    close(fd);
+}
+
+static const struct row {
+    const char *name;
+    int code;
+    unsigned asked;
+    const char *says;
+} failures[] = {
+    {"gone", BATON_ENOENT, 1, "the server does not have it"},
+    {"page", BATON_ENOENT, 1, "the server does not have it"},
+    {"refused", BATON_EAUTH, 1, "the server refuses"},
+    {"odd", BATON_EPROTO, 1, "answers 204 in place of 200"},
+    {"down", BATON_EUNAVAILABLE, 5, "answers 503 in place of 200"},
+    {"stuck", BATON_EUNAVAILABLE, 6, "Transferred a partial file"},
+    {"liar", BATON_EPROTO, 2, "the server sends another part than asked"},
+    {"large", BATON_ETOOBIG, 1, "larger than a model archive may be"},
+    {"endless", BATON_ETOOBIG, 1, "larger than a model archive may be"},
+    {"metadata", BATON_EAUTH, 1, "its address is not one that models may come from"},
+    {"loop", BATON_EPROTO, 5, "redirected to nowhere, or too often"},
+    {"file", BATON_EINVAL, 1, "must be http or https"},
+};
+
+static void each_failure_says_what_it_is_and_no_secret(void **state)
+{
+    struct place *place = *state;
+
+    for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+        const struct row *row = &failures[i];
+        struct outcome outcome;
+        char line[64];
+        unsigned asked;
+        int fd = fetch_name(place, row->name, "", &outcome);
+
+        if (outcome.error.code != row->code || strstr(outcome.error.message, row->says) == NULL) {
+            fail_msg("%s: %d %s", row->name, outcome.error.code, outcome.error.message);
+        }
+        if (strncmp(outcome.error.message, "model from http://", 18) != 0 ||
+            strstr(outcome.error.message, "/…: ") == NULL ||
+            strstr(outcome.error.message, "canary") != NULL) {
+            fail_msg("%s: %s", row->name, outcome.error.message);
+        }
+        (void)snprintf(line, sizeof(line), "get %s", row->name);
+        asked = server_count(&place->server, line);
+        if (strcmp(row->name, "stuck") != 0 && strcmp(row->name, "liar") != 0 &&
+            asked != row->asked) {
+            fail_msg("%s: asked %u times", row->name, asked);
+        }
+        close(fd);
+    }
+}
+
+static void a_silent_server_is_not_waited_for(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+    int fd;
+
+    place->rules.tries_max = 1;
+    place->rules.total_ms = 1000000;
+    fd = fetch_name(place, "silent", "", &outcome);
+    /* It gave a byte, so it was asked once more, and there it broke at once. */
+    assert_true(outcome.error.code == BATON_ETIMEDOUT || outcome.error.code == BATON_EUNAVAILABLE);
+    assert_int_equal(server_count(&place->server, "get silent"), 2);
+    close(fd);
+}
+
+static void all_tries_together_have_a_limit(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+    int fd;
+
+    place->rules.tries_max = 1000000;
+    place->rules.total_ms = 100;
+    fd = fetch_name(place, "down", "", &outcome);
+    assert_int_equal(outcome.error.code, BATON_ETIMEDOUT);
+    assert_non_null(strstr(outcome.error.message, "takes longer than is allowed"));
+    close(fd);
+}
+
+static void a_server_that_is_not_there_is_tried_again_and_given_up(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+    char url[URL_BYTES];
+    int port, listener = process_listen(&port), fd;
+
+    close(listener);
+    (void)snprintf(url, sizeof(url), "http://a:canary7@127.0.0.1:%d/x?sig=canary8", port);
+    fd = fetch_url(place, url, "", &outcome);
+    assert_int_equal(outcome.error.code, BATON_EUNAVAILABLE);
+    assert_null(strstr(outcome.error.message, "canary"));
+    close(fd);
+}
+
+static void a_host_that_is_not_allowed_is_refused_also_by_redirect(void **state)
+{
+    static const char *const hosts[] = {"models.example", "127.0.0.1", NULL};
+    struct place *place = *state;
+    struct outcome outcome;
+    int fd;
+
+    place->rules.hosts = hosts;
+    fd = fetch_name(place, "good", "", &outcome);
+    assert_archive(place, fd, &outcome);
+    close(fd);
+    fd = fetch_name(place, "away", "", &outcome);
+    assert_int_equal(outcome.error.code, BATON_EAUTH);
+    assert_non_null(strstr(outcome.error.message, "not among those that models may come from"));
+    close(fd);
+    place->rules.hosts = hosts + 2;
+    fd = fetch_name(place, "good", "", &outcome);
+    assert_int_equal(outcome.error.code, BATON_EAUTH);
+    assert_false(outcome.is_told); /* it was not begun */
+    close(fd);
+}
+
+static void a_full_disk_is_an_error(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome = {0};
+    struct fetch *fetch;
+    char url[URL_BYTES];
+    int fd = open("/dev/full", O_RDWR | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(fetch_start(&fetch, place->transfers, &place->loop, &place->rules,
+                                 url_of(place, "good", url), "", fd, on_end, &outcome, NULL),
+                     0);
+    close(fd);
+    wait_for(place, &outcome);
+    assert_int_equal(outcome.error.code, BATON_EFULL);
+    assert_non_null(strstr(outcome.error.message, "cannot be written to the disk"));
+}
+
+/* Given up at every turn of the loop that it takes, until it is through. */
+static void a_fetch_can_be_given_up_at_any_moment(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome = {0};
+    int turns = 0;
+
+    for (int at = 0; !outcome.is_told; at++) {
+        int fd = store_file(place->store, NULL);
+        struct fetch *fetch;
+        char url[URL_BYTES];
+
+        assert_true(fd >= 0);
+        assert_int_equal(fetch_start(&fetch, place->transfers, &place->loop, &place->rules,
+                                     url_of(place, "broken", url), "", fd, on_end, &outcome, NULL),
+                         0);
+        close(fd);
+        for (int i = 0; i < at && !outcome.is_told; i++) {
+            (void)uv_run(&place->loop, UV_RUN_ONCE);
+        }
+        if (!outcome.is_told) {
+            fetch_stop(fetch);
+            turns++;
+        }
+    }
+    assert_int_equal(outcome.error.code, 0);
+    assert_true(turns > 3);
+}
+
+static void a_certificate_must_be_right(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+    char path[300];
+    int fd = fetch_name(place, "good", "", &outcome);
+
+    assert_int_equal(outcome.error.code, BATON_EAUTH);
+    assert_null(strstr(outcome.error.message, "canary"));
+    close(fd);
+    (void)snprintf(path, sizeof(path), "%s/ca.pem", place->folder);
+    place->rules.ca_file = path;
+    fd = fetch_name(place, "good", "", &outcome);
+    assert_archive(place, fd, &outcome);
+    close(fd);
+    fd = fetch_name(place, "away", "", &outcome); /* https, then http */
+    assert_int_equal(outcome.error.code, BATON_EAUTH);
+    assert_non_null(strstr(outcome.error.message, "redirected from https to http"));
+    close(fd);
+}
+
+static void addresses_that_are_no_models_are_refused(void **state)
+{
+    static const char *const refused[] = {
+        "",
+        "models.mpta",
+        "file:///etc/passwd",
+        "ftp://h/x",
+        "rtsp://h/x",
+        "http:",
+        "http:///x",
+        "http://h/a b",
+        "http://h/a\nb",
+        "concat:http://h/x",
+        "http://h:99999/x",
+    };
+    struct address address;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        if (address_parse(&address, refused[i], NULL, NULL) != BATON_EINVAL) {
+            fail_msg("%s", refused[i]);
+        }
+    }
+    assert_int_equal(address_parse(&address, "HTTPS://u:p@Host/x?y", NULL, NULL), 0);
+    assert_true(address.is_https);
+}
+
+static void hosts_are_compared_whole(void **state)
+{
+    static const char *const hosts[] = {"one.example", ".two.example", NULL};
+    static const struct {
+        const char *url;
+        int code;
+    } rows[] = {
+        {"http://one.example/x", 0},
+        {"http://ONE.example:8080/x", 0},
+        {"http://a.one.example/x", BATON_EAUTH},
+        {"http://two.example/x", 0},
+        {"http://a.b.two.example/x", 0},
+        {"http://atwo.example/x", BATON_EAUTH},
+        {"http://two.example.evil/x", BATON_EAUTH},
+        {"http://two.example@evil/x", BATON_EAUTH},
+        {"http://evil/two.example", BATON_EAUTH},
+    };
+    struct address address;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (address_parse(&address, rows[i].url, hosts, NULL) != rows[i].code) {
+            fail_msg("%s", rows[i].url);
+        }
+    }
+}
+
+static bool may_dial(const char *text)
+{
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+
+    if (inet_pton(AF_INET, text, &four.sin_addr) == 1) {
+        return address_may_dial((const struct sockaddr *)&four);
+    }
+    assert_int_equal(inet_pton(AF_INET6, text, &six.sin6_addr), 1);
+    return address_may_dial((const struct sockaddr *)&six);
+}
+
+static void what_is_dialled_is_looked_at(void **state)
+{
+    static const char *const allowed[] = {
+        "127.0.0.1", "10.0.0.1", "192.168.1.1", "8.8.8.8",
+        "::1",       "fd00::1",  "2001:db8::1", "::ffff:10.0.0.1"};
+    static const char *const refused[] = {
+        "169.254.169.254",
+        "169.254.0.1",
+        "0.0.0.0",
+        "0.1.2.3",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::",
+        "fe80::1",
+        "ff02::1",
+        "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "fd00:ec2::254",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++) {
+        if (!may_dial(allowed[i])) {
+            fail_msg("%s", allowed[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        if (may_dial(refused[i])) {
+            fail_msg("%s", refused[i]);
+        }
+    }
+}
+
+static void a_signature_is_no_part_of_an_identity(void **state)
+{
+    static const struct {
+        int64_t model_id;
+        const char *url, *identity;
+    } rows[] = {
+        {7, "http://h/a.mpta", "7 http://h:80/a.mpta"},
+        {7, "http://u:p@H:80/a.mpta?X-Amz-Signature=1#x", "7 http://h:80/a.mpta"},
+        {8, "http://h/a.mpta?sig=2", "8 http://h:80/a.mpta"},
+        {7, "https://h/a.mpta", "7 https://h:443/a.mpta"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *identity = NULL;
+        assert_int_equal(address_identity(&identity, rows[i].model_id, rows[i].url, NULL), 0);
+        if (strcasecmp(identity, rows[i].identity) != 0) {
+            fail_msg("%s", identity);
+        }
+        free(identity);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_that_are_no_models_are_refused),
+        cmocka_unit_test(hosts_are_compared_whole),
+        cmocka_unit_test(what_is_dialled_is_looked_at),
+        cmocka_unit_test(a_signature_is_no_part_of_an_identity),
+        TEST(an_archive_is_fetched_whole_with_its_etag),
+        TEST(what_is_known_by_its_etag_is_not_fetched_again),
+        TEST(a_broken_fetch_goes_on_where_it_broke),
+        TEST(one_that_cannot_go_on_begins_anew),
+        TEST(a_server_that_is_busy_is_asked_again),
+        TEST(a_redirect_is_followed),
+        TEST(a_password_is_given_to_the_server_alone),
+        TEST(an_empty_answer_is_an_empty_file),
+        TEST(each_failure_says_what_it_is_and_no_secret),
+        TEST(a_silent_server_is_not_waited_for),
+        TEST(all_tries_together_have_a_limit),
+        TEST(a_server_that_is_not_there_is_tried_again_and_given_up),
+        TEST(a_host_that_is_not_allowed_is_refused_also_by_redirect),
+        TEST(a_full_disk_is_an_error),
+        TEST(a_fetch_can_be_given_up_at_any_moment),
+        cmocka_unit_test_setup_teardown(a_certificate_must_be_right, set_up_tls, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
