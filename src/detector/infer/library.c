@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FOLDERS = 5 };
+enum { FOLDERS = 6 };
 
 /* "" where there is none; the last one is the loader's own search. */
 static void list_folders(char ret[FOLDERS][PATH_MAX])
@@ -25,10 +25,11 @@ static void list_folders(char ret[FOLDERS][PATH_MAX])
         *slash = '\0';
         (void)snprintf(ret[0], PATH_MAX, "%s/../lib/", program);
         (void)snprintf(ret[1], PATH_MAX, "%s/../lib/baton/", program);
+        (void)snprintf(ret[2], PATH_MAX, "%s/../../%s/baton/", program, BATON_LIBDIR_NAME);
     }
-    (void)snprintf(ret[2], PATH_MAX, "%s/", BATON_LIBDIR);
+    (void)snprintf(ret[3], PATH_MAX, "%s/", BATON_LIBDIR);
     if (home && home[0] == '/') {
-        (void)snprintf(ret[3], PATH_MAX, "%s/.local/lib/baton/", home);
+        (void)snprintf(ret[4], PATH_MAX, "%s/.local/lib/baton/", home);
     }
 }
 
