@@ -43,6 +43,7 @@
 #define BATON_H
 
 #include <baton/error.h>
+#include <baton/token.h>
 #include <baton/types.h>
 
 #ifdef __cplusplus

@@ -58,7 +58,7 @@ def text_of(*path):
 def declared():
     """The functions that the public headers offer."""
     names = set()
-    for header in ("baton.h", "baton/error.h", "baton/types.h"):
+    for header in ("baton.h", "baton/error.h", "baton/token.h", "baton/types.h"):
         names.update(re.findall(r"^BATON_API [^;(]*?\b(baton_\w+)\(",
                                 text_of("include", header), re.M))
     return names
@@ -118,7 +118,7 @@ class Library(unittest.TestCase):
         self.assertEqual(set(re.findall(r" [TDBRVW] (\w+)", static)), declared())
 
     def test_the_header_stands_alone_in_c_and_cpp(self):
-        for header in ("baton.h", "baton/error.h", "baton/types.h"):
+        for header in ("baton.h", "baton/error.h", "baton/token.h", "baton/types.h"):
             path = os.path.join(self.prefix, "include", header)
             for language, standard in (("c", "c11"), ("c++", "c++17")):
                 if language == "c++" and not shutil.which("c++"):
