@@ -11,7 +11,7 @@ SECONDS_EACH ?= 60
 export JOBS DESTDIR
 
 .DEFAULT_GOAL := build
-.PHONY: help deps deps-onnxruntime build demo check bench sim fuzz coverage lint format docs install clean
+.PHONY: help deps deps-onnxruntime build demo check bench sim chaos fuzz coverage lint format docs install clean
 
 help: ## lists these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
@@ -39,6 +39,9 @@ sim: build ## plays a million seeds of each core in the simulator, then every pl
 	@build/bin/baton-sim --mutants
 	@build/bin/baton-sim --lease --seeds $(SEEDS) --jobs $(JOBS)
 	@build/bin/baton-sim --lease --mutants
+
+chaos: deps ## two minutes of nodes on a real Redis, both killed, stopped and cut off; BATON_SEED=N repeats
+	@scripts/build dev && BATON_CHAOS_SECONDS=120 ctest --test-dir build-dev -R faults_redis_chaos -V
 
 fuzz: deps ## runs each fuzz target for SECONDS_EACH seconds
 	@scripts/fuzz $(SECONDS_EACH)

@@ -32,10 +32,21 @@ class RedisServer:
         self.process.kill()
         self.process.wait()
 
-    def restart(self, keep_data):
+    def kept(self):
+        return os.path.join(self.dir, "appendonlydir")
+
+    def keep_copy(self):
+        """What a restart with "older data" finds; a crash may have torn its end."""
+        shutil.rmtree(self.kept() + ".old", ignore_errors=True)
+        shutil.copytree(self.kept(), self.kept() + ".old")
+
+    def restart(self, data="its data"):
+        """With "its data", "no data" or "older data". kill -9 loses none of an append-only file."""
         self.kill()
-        if not keep_data:
-            shutil.rmtree(os.path.join(self.dir, "appendonlydir"), ignore_errors=True)
+        if data != "its data":
+            shutil.rmtree(self.kept(), ignore_errors=True)
+        if data == "older data" and os.path.exists(self.kept() + ".old"):
+            shutil.copytree(self.kept() + ".old", self.kept())
         self.start()
 
     def close(self):
