@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -323,7 +324,7 @@ int archive_unpack(int archive_fd, int parent_fd, const char *name,
 int archive_pipeline(struct pipeline *ret, int parent_fd, const char *name,
                      struct baton_error *reterr)
 {
-    char path[NAME_BYTES_MAX + sizeof(pipeline_name) + 1];
+    char path[PATH_MAX];
     struct buffer text;
     ssize_t got = 1;
     int fd, rc;

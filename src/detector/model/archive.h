@@ -44,7 +44,7 @@ struct archive_rules archive_rules_default(void);
 int archive_unpack(int archive_fd, int parent_fd, const char *name,
                    const struct archive_rules *rules, struct baton_error *reterr);
 
-/* Reads pipeline.json of a folder that was unpacked. */
+/* Reads pipeline.json of a folder that was unpacked; `name` may be a path. */
 int archive_pipeline(struct pipeline *ret, int parent_fd, const char *name,
                      struct baton_error *reterr);
 

@@ -180,9 +180,15 @@ static bool is_digest(const char *text)
 
 /* ---- Holding -------------------------------------------------------------------------------- */
 
+struct model *model_share(struct model *model)
+{
+    atomic_fetch_add(&model->shares, 1);
+    return model;
+}
+
 void model_release(struct model *model)
 {
-    if (model != NULL) {
+    if (model != NULL && atomic_fetch_sub(&model->shares, 1) == 1) {
         if (model->fd >= 0) {
             close(model->fd);
         }
@@ -248,6 +254,7 @@ int store_find(struct store *store, const char *digest, struct model **ret,
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     model->fd = -1;
+    atomic_init(&model->shares, 1);
     (void)snprintf(model->digest, sizeof(model->digest), "%s", digest);
     rc = hold(store, digest, &model->fd, reterr);
     if (rc == 0 && asprintf(&model->path, "%s/%s", store->path, digest) < 0) {

@@ -31,12 +31,13 @@ void store_close(struct store *store); /* NULL allowed; models that are held sta
  * code. */
 int store_file(const struct store *store, struct baton_error *reterr);
 
-/* A model that is held. */
+/* A model that is held. Whoever wants a pipeline of its own reads it again: archive_pipeline(). */
 struct model {
     char digest[DIGEST_BYTES];
     char *path; /* of its folder */
     struct pipeline pipeline;
-    int fd; /* its lock */
+    int fd;            /* its lock */
+    atomic_int shares; /* of model_share() and whoever got it first */
 };
 
 /* Unpacks the archive unless that is done already. `archive_fd` is borrowed. The codes of
@@ -62,6 +63,7 @@ int store_origin_set(struct store *store, const char *key, const struct origin *
 /* 64 letters and their NUL: the digest of these bytes, as for a key. */
 int digest_of(const void *bytes, size_t count, char ret[DIGEST_BYTES]);
 
-void model_release(struct model *model); /* NULL allowed */
+struct model *model_share(struct model *model); /* to be released once more */
+void model_release(struct model *model);        /* NULL allowed */
 
 #endif

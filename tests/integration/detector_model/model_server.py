@@ -27,7 +27,7 @@ PIPELINE = {
                         "input": {"width": 8, "height": 8}}},
     "stages": [{"name": "s", "model": "cars", "fields": {"n": "number"}}],
 }
-MODEL_BYTES = 3 << 20
+MODEL_BYTES = 1 << 20
 
 
 def archive(version):
@@ -219,6 +219,14 @@ class Server(http.server.BaseHTTPRequestHandler):
 
     def get_bad(self):
         self.answer(200, b"PK no archive", ETag=self.etag())
+
+    def get_turning(self):
+        """A model, and later none."""
+        self.get_good() if self.count == 1 else self.answer(200, b"PK no archive", ETag='"bad"')
+
+    def get_plain(self):
+        """Always all of it, without an ETag."""
+        self.answer(200, self.body)
 
     def get_empty(self):
         self.answer(200, ETag=self.etag())

@@ -1,0 +1,342 @@
+#include "detector/model/supply.h"
+
+#include "base/error.h"
+#include "detector/model/address.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+struct order {
+    struct job *job;
+    order_end on_end;
+    void *userdata;
+    struct order *prev, *next;
+};
+
+enum step { STEP_LOOK, STEP_FETCH, STEP_ADD, STEP_TELL };
+
+/* One model that is being fetched. */
+struct job {
+    struct supply *supply;
+    char key[DIGEST_BYTES]; /* of number and address */
+    char *url;
+    struct order *orders;
+    struct job *prev, *next;
+
+    enum step step;
+    uv_work_t work;
+    struct fetch *fetch;
+    atomic_bool is_canceled;
+
+    /* While a thread is at work, its own. */
+    struct archive_rules rules;
+    struct model *before, *found; /* what was there, what is given */
+    struct origin origin;
+    int fd, code;
+    struct baton_error error;
+};
+
+struct supply {
+    struct supply_config config;
+    struct transfers *transfers;
+    struct job *jobs;
+    bool is_closing;
+    uv_check_t end; /* through the loop, so that nothing is told from within a call */
+    void (*on_closed)(void *userdata);
+    void *userdata;
+};
+
+/* ---- The end of a job ----------------------------------------------------------------------- */
+
+static void on_end_closed(uv_handle_t *handle)
+{
+    struct supply *supply = handle->data;
+    void (*on_closed)(void *userdata) = supply->on_closed;
+    void *userdata = supply->userdata;
+
+    free(supply);
+    if (on_closed != NULL) {
+        on_closed(userdata);
+    }
+}
+
+static void close_when_done(struct supply *supply)
+{
+    if (supply->is_closing && supply->jobs == NULL && !uv_is_closing((uv_handle_t *)&supply->end)) {
+        transfers_close(supply->transfers);
+        uv_close((uv_handle_t *)&supply->end, on_end_closed);
+    }
+}
+
+static void free_job(struct job *job)
+{
+    struct supply *supply = job->supply;
+
+    DL_DELETE(supply->jobs, job);
+    if (job->fd >= 0) {
+        close(job->fd);
+    }
+    model_release(job->before);
+    model_release(job->found);
+    free(job->url);
+    free(job);
+    close_when_done(supply);
+}
+
+/* Tells every order. Whoever is told may order, cancel or close the supply. */
+static void finish(struct job *job)
+{
+    struct model *model = job->found != NULL ? job->found : job->before;
+    struct order *order;
+
+    job->step = STEP_TELL;
+    while ((order = job->orders) != NULL) {
+        order_end on_end = order->on_end;
+        void *userdata = order->userdata;
+
+        DL_DELETE(job->orders, order);
+        free(order);
+        on_end(userdata, model != NULL ? model_share(model) : NULL,
+               job->code != 0 ? &job->error : NULL);
+    }
+    free_job(job);
+}
+
+/* ---- Its steps ------------------------------------------------------------------------------ */
+
+static void start_work(struct job *job, enum step step, uv_work_cb work, uv_after_work_cb after)
+{
+    job->step = step;
+    job->work.data = job;
+    /* It fails only for want of a callback. */
+    (void)uv_queue_work(job->supply->config.loop, &job->work, work, after);
+}
+
+static void add(uv_work_t *work)
+{
+    struct job *job = work->data;
+
+    job->code =
+        store_add(job->supply->config.store, job->fd, &job->rules, &job->found, &job->error);
+    if (job->code == 0) {
+        (void)memcpy(job->origin.digest, job->found->digest, sizeof(job->origin.digest));
+        /* Without it the archive is fetched once more, another time. */
+        (void)store_origin_set(job->supply->config.store, job->key, &job->origin, NULL);
+    }
+}
+
+static void on_added(uv_work_t *work, int status)
+{
+    struct job *job = work->data;
+
+    (void)status;
+    if (job->code != 0) {
+        struct address address;
+        if (address_parse(&address, job->url, NULL, NULL) == 0) {
+            (void)error_wrap(&job->error, "model from %s", address.url.masked);
+        }
+    }
+    finish(job);
+}
+
+static void on_fetched(void *userdata, const struct fetch_result *result,
+                       const struct baton_error *error)
+{
+    struct job *job = userdata;
+
+    job->fetch = NULL;
+    if (error != NULL) {
+        job->code = error->code;
+        job->error = *error;
+        finish(job);
+    } else if (result->outcome == FETCH_SAME) {
+        finish(job);
+    } else {
+        memcpy(job->origin.etag, result->etag, sizeof(job->origin.etag));
+        start_work(job, STEP_ADD, add, on_added);
+    }
+}
+
+static void look(uv_work_t *work)
+{
+    struct job *job = work->data;
+    struct store *store = job->supply->config.store;
+
+    if (store_origin(store, job->key, &job->origin, NULL) != 0 ||
+        store_find(store, job->origin.digest, &job->before, NULL) != 0) {
+        job->origin = (struct origin){0};
+    }
+    job->fd = store_file(store, &job->error);
+    job->code = job->fd < 0 ? job->fd : 0;
+}
+
+static void on_looked(uv_work_t *work, int status)
+{
+    struct job *job = work->data;
+    const struct supply_config *config = &job->supply->config;
+
+    (void)status;
+    if (atomic_load(&job->is_canceled)) {
+        finish(job);
+        return;
+    }
+    job->step = STEP_FETCH;
+    if (job->code == 0) {
+        job->code = fetch_start(&job->fetch, job->supply->transfers, config->loop, &config->fetch,
+                                job->url, job->origin.etag, job->fd, on_fetched, job, &job->error);
+    }
+    if (job->code != 0) {
+        finish(job);
+    }
+}
+
+/* ---- Orders --------------------------------------------------------------------------------- */
+
+static int identify(char key[DIGEST_BYTES], const struct supply *supply, int64_t model_id,
+                    const char *url, struct baton_error *reterr)
+{
+    struct address address;
+    char *identity = NULL;
+    int rc = address_parse(&address, url, supply->config.fetch.hosts, reterr);
+
+    rc = rc ? rc : address_identity(&identity, model_id, url, reterr);
+    if (rc == 0 && digest_of(identity, strlen(identity), key) != 0) {
+        rc = error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    free(identity);
+    return rc;
+}
+
+static bool may_join(const struct job *job)
+{
+    return job->step != STEP_TELL && !atomic_load(&job->is_canceled);
+}
+
+/* The job that fetches it already; NULL: none. */
+static struct job *job_of(const struct supply *supply, const char *key)
+{
+    for (struct job *job = supply->jobs; job != NULL; job = job->next) {
+        if (strcmp(job->key, key) == 0 && may_join(job)) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+static struct job *job_new(struct supply *supply, const char *key, const char *url)
+{
+    struct job *job = calloc(1, sizeof(*job));
+
+    if (job == NULL || (job->url = strdup(url)) == NULL) {
+        free(job);
+        return NULL;
+    }
+    memcpy(job->key, key, sizeof(job->key));
+    job->supply = supply;
+    job->fd = -1;
+    atomic_init(&job->is_canceled, false);
+    job->rules = supply->config.archive;
+    job->rules.is_canceled = &job->is_canceled;
+    DL_APPEND(supply->jobs, job);
+    start_work(job, STEP_LOOK, look, on_looked);
+    return job;
+}
+
+int supply_order(struct order **ret, struct supply *supply, int64_t model_id, const char *url,
+                 order_end on_end, void *userdata, struct baton_error *reterr)
+{
+    char key[DIGEST_BYTES];
+    struct order *order;
+    int rc = identify(key, supply, model_id, url, reterr);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (supply->is_closing) {
+        return error_set(reterr, BATON_ECLOSED, "models are not fetched any more");
+    }
+    order = calloc(1, sizeof(*order));
+    if (order != NULL) {
+        order->job = job_of(supply, key);
+        order->job = order->job != NULL ? order->job : job_new(supply, key, url);
+    }
+    if (order == NULL || order->job == NULL) {
+        free(order);
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    order->on_end = on_end;
+    order->userdata = userdata;
+    DL_APPEND(order->job->orders, order);
+    *ret = order;
+    return 0;
+}
+
+/* A thread that is at work ends by itself, soon: unpacking looks at the flag. */
+static void give_up(struct job *job)
+{
+    atomic_store(&job->is_canceled, true);
+    if (job->step == STEP_FETCH) {
+        fetch_stop(job->fetch);
+        free_job(job);
+    }
+}
+
+void supply_cancel(struct order *order)
+{
+    struct job *job = order->job;
+
+    DL_DELETE(job->orders, order);
+    free(order);
+    if (job->orders == NULL) {
+        give_up(job);
+    }
+}
+
+/* ---- The supply ----------------------------------------------------------------------------- */
+
+int supply_new(struct supply **ret, const struct supply_config *config, struct baton_error *reterr)
+{
+    struct supply *supply = calloc(1, sizeof(*supply));
+    int rc;
+
+    if (supply == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    supply->config = *config;
+    supply->config.fetch.bytes_max = config->archive.archive_bytes_max;
+    rc = transfers_new(&supply->transfers, config->loop, reterr);
+    if (rc != 0) {
+        free(supply);
+        return rc;
+    }
+    (void)uv_check_init(config->loop, &supply->end); /* it never fails */
+    supply->end.data = supply;
+    *ret = supply;
+    return 0;
+}
+
+void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void *userdata)
+{
+    struct job *job, *next;
+
+    if (supply == NULL) {
+        return;
+    }
+    supply->on_closed = on_closed;
+    supply->userdata = userdata;
+    for (job = supply->jobs; job != NULL; job = next) {
+        next = job->next;
+        while (job->orders != NULL) {
+            struct order *order = job->orders;
+            DL_DELETE(job->orders, order);
+            free(order);
+        }
+        if (!atomic_load(&job->is_canceled)) {
+            give_up(job);
+        }
+    }
+    supply->is_closing = true;
+    close_when_done(supply);
+}

@@ -1,0 +1,44 @@
+/* From what a subscription says of its model (modelId, modelUrl) to that model on the disk.
+ *
+ *   order ─▶ known? ─▶ ask its address ──304──────────────────────────▶ the one that is there
+ *              (thread)   │  (loop)     ──200──▶ by digest (thread) ───▶ the same, or a new one
+ *                         └─ cannot be asked, or what came is no model ▶ the one from before, with
+ *                                                                        the error; or the error
+ *
+ * A pre-signed address is another one in every list; what counts is the model's number and the
+ * address without its signature. Orders of one and the same that come while it is fetched share
+ * one job. The loop's thread only; the disk is left to libuv's threads.
+ */
+#ifndef DETECTOR_MODEL_SUPPLY_H
+#define DETECTOR_MODEL_SUPPLY_H
+
+#include "detector/model/fetch.h"
+
+struct supply; /* opaque */
+struct order;  /* opaque */
+
+struct supply_config {
+    uv_loop_t *loop;
+    struct store *store; /* borrowed until it is closed */
+    struct archive_rules archive;
+    struct fetch_rules fetch; /* its bytes_max is the archive's */
+};
+
+int supply_new(struct supply **ret, const struct supply_config *config, struct baton_error *reterr);
+
+/* Cancels every order. `on_closed` (NULL: nobody) is told when no thread is at work any more; the
+ * supply is gone then. NULL allowed, and told nothing. */
+void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void *userdata);
+
+/* Told once. `model` is the caller's to release; NULL: there is none, and `error` says why. Both:
+ * it is the one from before, for the reason that `error` gives. */
+typedef void (*order_end)(void *userdata, struct model *model, const struct baton_error *error);
+
+/* BATON_EINVAL, BATON_EAUTH: an address that is not allowed. Nothing is told before it returns. */
+int supply_order(struct order **ret, struct supply *supply, int64_t model_id, const char *url,
+                 order_end on_end, void *userdata, struct baton_error *reterr);
+
+/* Nothing is told. The last order of a job ends the job. */
+void supply_cancel(struct order *order);
+
+#endif

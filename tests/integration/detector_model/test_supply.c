@@ -1,0 +1,409 @@
+/* From a model's number and address to a model on the disk, with a real server and a real cache. */
+#include "cmocka_all.h"
+
+#include "detector/model/supply.h"
+#include "integration/camera/server.h"
+#include "lib/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { URL_BYTES = 256, ORDERS = 10 };
+
+struct place {
+    char folder[256];
+    struct server server;
+    bool is_served;
+    uv_loop_t loop;
+    struct store *store;
+    struct supply_config config;
+    struct supply *supply;
+    int closed;
+};
+
+struct answer {
+    struct place *place;
+    int told;
+    struct model *model;
+    struct baton_error error; /* code 0: none */
+    struct order *cancels;    /* told to cancel this one as well */
+    bool closes;              /* told to close the supply */
+};
+
+static void on_closed(void *userdata)
+{
+    ((struct place *)userdata)->closed++;
+}
+
+static void open_supply(struct place *place)
+{
+    assert_int_equal(store_open(&place->store, place->folder, 1 << 30, NULL), 0);
+    place->config = (struct supply_config){.loop = &place->loop,
+                                           .store = place->store,
+                                           .archive = archive_rules_default(),
+                                           .fetch = fetch_rules_default()};
+    place->config.fetch.retry_ms = 1;
+    place->config.fetch.tries_max = 2;
+    assert_int_equal(supply_new(&place->supply, &place->config, NULL), 0);
+    place->closed = 0;
+}
+
+/* Runs the loop until it is closed: nothing else may be left in it. */
+static void close_supply(struct place *place)
+{
+    supply_close(place->supply, on_closed, place);
+    place->supply = NULL;
+    assert_int_equal(uv_run(&place->loop, UV_RUN_DEFAULT), 0);
+    assert_int_equal(place->closed, 1);
+    store_close(place->store);
+}
+
+static int set_up(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+
+    assert_non_null(place);
+    process_make_folder(place->folder, sizeof(place->folder));
+    server_start(&place->server, "model_server.py", (const char *const[]){NULL});
+    place->is_served = true;
+    assert_int_equal(uv_loop_init(&place->loop), 0);
+    open_supply(place);
+    *state = place;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+
+    if (place->supply != NULL) {
+        close_supply(place);
+    }
+    assert_int_equal(uv_loop_close(&place->loop), 0);
+    if (place->is_served) {
+        server_end(&place->server);
+    }
+    process_remove_folder(place->folder);
+    free(place);
+    return 0;
+}
+
+static void on_end(void *userdata, struct model *model, const struct baton_error *error)
+{
+    struct answer *answer = userdata;
+
+    assert_true(model != NULL || error != NULL);
+    answer->told++;
+    answer->model = model;
+    answer->error = error != NULL ? *error : (struct baton_error){0};
+    if (answer->cancels != NULL) {
+        supply_cancel(answer->cancels);
+    }
+    if (answer->closes) {
+        supply_close(answer->place->supply, on_closed, answer->place);
+        answer->place->supply = NULL;
+    }
+}
+
+static struct order *place_order(struct place *place, int64_t model_id, const char *name,
+                                 const char *query, struct answer *answer)
+{
+    struct baton_error error = {0};
+    struct order *order = NULL;
+    char url[URL_BYTES];
+
+    memset(answer, 0, sizeof(*answer));
+    answer->place = place;
+    (void)snprintf(url, sizeof(url), "http://viewer:canary7@127.0.0.1:%d/%s.mpta?%s",
+                   place->server.port, name, query);
+    if (supply_order(&order, place->supply, model_id, url, on_end, answer, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    assert_int_equal(answer->told, 0);
+    return order;
+}
+
+static void wait_told(struct place *place, const struct answer *answer)
+{
+    while (answer->told == 0) {
+        int left = uv_run(&place->loop, UV_RUN_ONCE);
+        assert_true(left != 0 || answer->told != 0);
+    }
+    assert_int_equal(answer->told, 1);
+}
+
+/* The digest of what came; it must have come without an error. */
+static void get(struct place *place, int64_t model_id, const char *name, const char *query,
+                char digest[DIGEST_BYTES])
+{
+    struct answer answer;
+
+    (void)place_order(place, model_id, name, query, &answer);
+    wait_told(place, &answer);
+    if (answer.error.code != 0) {
+        fail_msg("%s", answer.error.message);
+    }
+    assert_string_equal(answer.model->pipeline.models[0].name, "cars");
+    (void)snprintf(digest, DIGEST_BYTES, "%s", answer.model->digest);
+    model_release(answer.model);
+}
+
+static unsigned gets(struct place *place, const char *line)
+{
+    return server_count(&place->server, line);
+}
+
+static void a_fresh_signature_alone_fetches_nothing(void **state)
+{
+    struct place *place = *state;
+    char first[DIGEST_BYTES], second[DIGEST_BYTES];
+
+    get(place, 7, "good", "sig=one", first);
+    get(place, 7, "good", "sig=two", second);
+    assert_string_equal(first, second);
+    assert_int_equal(gets(place, "get good"), 1);
+    assert_int_equal(gets(place, "get good if \"v1\""), 1);
+}
+
+static void another_number_is_another_model(void **state)
+{
+    struct place *place = *state;
+    char first[DIGEST_BYTES], second[DIGEST_BYTES];
+
+    get(place, 7, "good", "", first);
+    get(place, 8, "good", "v=2", second);
+    assert_string_not_equal(first, second);
+    assert_int_equal(gets(place, "get good"), 2);
+}
+
+static void a_new_etag_brings_the_new_model(void **state)
+{
+    struct place *place = *state;
+    char first[DIGEST_BYTES], second[DIGEST_BYTES], third[DIGEST_BYTES];
+
+    get(place, 7, "good", "v=1", first);
+    get(place, 7, "good", "v=2", second);
+    assert_string_not_equal(first, second);
+    assert_int_equal(gets(place, "get good if \"v1\""), 1);
+    get(place, 7, "good", "v=2", third);
+    assert_string_equal(second, third);
+    assert_int_equal(gets(place, "get good if \"v2\""), 1);
+}
+
+static void without_an_etag_the_digest_tells_that_it_is_the_same(void **state)
+{
+    struct place *place = *state;
+    char first[DIGEST_BYTES], second[DIGEST_BYTES];
+
+    get(place, 7, "plain", "sig=one", first);
+    get(place, 7, "plain", "sig=two", second);
+    assert_string_equal(first, second);
+    assert_int_equal(gets(place, "get plain"), 2);
+}
+
+static void the_next_process_knows_what_is_there(void **state)
+{
+    struct place *place = *state;
+    char first[DIGEST_BYTES], second[DIGEST_BYTES];
+
+    get(place, 7, "good", "", first);
+    close_supply(place);
+    open_supply(place);
+    get(place, 7, "good", "", second);
+    assert_string_equal(first, second);
+    assert_int_equal(gets(place, "get good if \"v1\""), 1);
+}
+
+static void orders_of_one_model_share_one_fetch(void **state)
+{
+    struct place *place = *state;
+    struct answer answers[ORDERS];
+
+    for (int i = 0; i < ORDERS; i++) {
+        (void)place_order(place, 7, "good", i % 2 == 0 ? "sig=one" : "sig=two", &answers[i]);
+    }
+    for (int i = 0; i < ORDERS; i++) {
+        wait_told(place, &answers[i]);
+        assert_int_equal(answers[i].error.code, 0);
+        assert_string_equal(answers[i].model->digest, answers[0].model->digest);
+    }
+    assert_int_equal(gets(place, "get good"), 1);
+    for (int i = 0; i < ORDERS; i++) {
+        model_release(answers[i].model);
+    }
+}
+
+static void what_cannot_be_asked_for_is_the_one_from_before(void **state)
+{
+    struct place *place = *state;
+    char before[DIGEST_BYTES];
+    struct answer answer;
+
+    get(place, 7, "good", "", before);
+    server_end(&place->server);
+    place->is_served = false;
+    (void)place_order(place, 7, "good", "sig=canary8", &answer);
+    wait_told(place, &answer);
+    assert_non_null(answer.model);
+    assert_string_equal(answer.model->digest, before);
+    assert_int_equal(answer.error.code, BATON_EUNAVAILABLE);
+    assert_null(strstr(answer.error.message, "canary"));
+    model_release(answer.model);
+
+    (void)place_order(place, 8, "good", "sig=canary8", &answer);
+    wait_told(place, &answer);
+    assert_null(answer.model);
+    assert_int_equal(answer.error.code, BATON_EUNAVAILABLE);
+}
+
+static void a_bad_archive_is_told_and_the_one_from_before_given(void **state)
+{
+    struct place *place = *state;
+    char before[DIGEST_BYTES], after[DIGEST_BYTES];
+    struct answer answer;
+
+    get(place, 7, "turning", "", before);
+    (void)place_order(place, 7, "turning", "sig=canary8", &answer);
+    wait_told(place, &answer);
+    assert_non_null(answer.model);
+    assert_string_equal(answer.model->digest, before);
+    assert_int_equal(answer.error.code, BATON_EPROTO);
+    assert_non_null(strstr(answer.error.message, "model from http://127.0.0.1:"));
+    assert_non_null(strstr(answer.error.message, "not a zip file"));
+    assert_null(strstr(answer.error.message, "canary"));
+    model_release(answer.model);
+
+    (void)place_order(place, 7, "bad", "sig=canary8", &answer);
+    wait_told(place, &answer);
+    assert_null(answer.model);
+    assert_int_equal(answer.error.code, BATON_EPROTO);
+    get(place, 7, "good", "", after); /* and it goes on */
+}
+
+static void an_order_can_be_canceled_at_any_moment(void **state)
+{
+    struct place *place = *state;
+    struct answer answer;
+    int canceled = 0;
+
+    for (int at = 0;; at++) {
+        char query[32];
+        struct order *order;
+
+        (void)snprintf(query, sizeof(query), "v=%d", at + 1);
+        order = place_order(place, 7, "good", query, &answer);
+        for (int i = 0; i < at && answer.told == 0; i++) {
+            (void)uv_run(&place->loop, UV_RUN_ONCE);
+        }
+        if (answer.told != 0) {
+            break;
+        }
+        supply_cancel(order);
+        canceled++;
+    }
+    assert_int_equal(answer.error.code, 0);
+    model_release(answer.model);
+    assert_true(canceled > 3);
+}
+
+static void the_others_of_a_canceled_order_are_served(void **state)
+{
+    struct place *place = *state;
+    struct answer one, two;
+    struct order *order = place_order(place, 7, "good", "", &one);
+
+    (void)place_order(place, 7, "good", "", &two);
+    supply_cancel(order);
+    wait_told(place, &two);
+    assert_int_equal(one.told, 0);
+    assert_non_null(two.model);
+    model_release(two.model);
+}
+
+static void whoever_is_told_may_cancel_another_or_close_all(void **state)
+{
+    struct place *place = *state;
+    struct answer one, two, three, four;
+
+    (void)place_order(place, 7, "good", "", &one);
+    one.cancels = place_order(place, 7, "good", "", &two);
+    wait_told(place, &one);
+    assert_int_equal(two.told, 0);
+    model_release(one.model);
+
+    (void)place_order(place, 7, "good", "", &three);
+    (void)place_order(place, 7, "good", "", &four);
+    three.closes = true;
+    wait_told(place, &three);
+    assert_int_equal(uv_run(&place->loop, UV_RUN_DEFAULT), 0);
+    assert_int_equal(four.told, 0);
+    assert_int_equal(place->closed, 1);
+    model_release(three.model);
+    store_close(place->store);
+}
+
+static void a_supply_can_be_closed_at_any_moment(void **state)
+{
+    struct place *place = *state;
+    struct answer answer;
+    int closed = 0;
+
+    for (int at = 0;; at++) {
+        char query[32];
+
+        (void)snprintf(query, sizeof(query), "v=%d", at + 1);
+        (void)place_order(place, 7, "good", query, &answer);
+        for (int i = 0; i < at && answer.told == 0; i++) {
+            (void)uv_run(&place->loop, UV_RUN_ONCE);
+        }
+        if (answer.told != 0) {
+            break;
+        }
+        close_supply(place);
+        assert_int_equal(answer.told, 0);
+        open_supply(place);
+        closed++;
+    }
+    model_release(answer.model);
+    assert_true(closed > 3);
+}
+
+static void an_address_that_is_not_allowed_is_refused_at_once(void **state)
+{
+    struct place *place = *state;
+    struct baton_error error = {0};
+    struct order *order = NULL;
+    struct answer answer = {0};
+
+    assert_int_equal(
+        supply_order(&order, place->supply, 7, "file:///etc/canary", on_end, &answer, &error),
+        BATON_EINVAL);
+    assert_null(strstr(error.message, "canary"));
+    assert_null(order);
+    supply_close(NULL, NULL, NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_fresh_signature_alone_fetches_nothing),
+        TEST(another_number_is_another_model),
+        TEST(a_new_etag_brings_the_new_model),
+        TEST(without_an_etag_the_digest_tells_that_it_is_the_same),
+        TEST(the_next_process_knows_what_is_there),
+        TEST(orders_of_one_model_share_one_fetch),
+        TEST(what_cannot_be_asked_for_is_the_one_from_before),
+        TEST(a_bad_archive_is_told_and_the_one_from_before_given),
+        TEST(an_order_can_be_canceled_at_any_moment),
+        TEST(the_others_of_a_canceled_order_are_served),
+        TEST(whoever_is_told_may_cancel_another_or_close_all),
+        TEST(a_supply_can_be_closed_at_any_moment),
+        TEST(an_address_that_is_not_allowed_is_refused_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
