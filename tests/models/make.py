@@ -9,6 +9,7 @@
                    nothing, red, green, blue; a text for who takes the colours for letters
   product.onnx     an operator that OpenCV does not know, for errors
   rectangles.mpta  archive of the first three and of pipeline.json, which lies beside this script
+  renamed.mpta     the same, where red cars are of another brand
 
 How the detector measures: a mask for each colour says of each cell of 4 x 4 pixels how much of it
 is covered. To the left and right, up and down of each cell, the length of the run of covered cells
@@ -140,10 +141,12 @@ def product(path):
     graph.save(path, [1, 3, 32, 32], [1, 3])
 
 
-def archive(folder):
+def archive(folder, name, change):
     here = os.path.dirname(os.path.abspath(__file__))
-    with zipfile.ZipFile(f"{folder}/rectangles.mpta", "w", zipfile.ZIP_DEFLATED) as file:
-        file.write(f"{here}/pipeline.json", "pipeline.json")
+    with open(f"{here}/pipeline.json", encoding="utf-8") as file:
+        pipeline = change(file.read())
+    with zipfile.ZipFile(f"{folder}/{name}.mpta", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("pipeline.json", pipeline)
         for model in ("rectangles", "colours", "stripes"):
             file.write(f"{folder}/{model}.onnx", f"models/{model}.onnx")
 
@@ -153,7 +156,8 @@ def main():
         sys.exit(__doc__)
     for make in (rectangles, colours, stripes, product):
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
-    archive(sys.argv[1])
+    archive(sys.argv[1], "rectangles", lambda text: text)
+    archive(sys.argv[1], "renamed", lambda text: text.replace("Ferrari", "Fiat"))
 
 
 if __name__ == "__main__":

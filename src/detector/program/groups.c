@@ -57,6 +57,14 @@ static const struct option_group group_models = {
     (const struct option_spec[]){
         TEXT("model", "FILE", NULL, NULL,
              "run this archive for every subscription, whatever the backend names"),
+        TEXT("model-cache", "DIR", NULL, NULL,
+             "keep fetched models here; else $CACHE_DIRECTORY, $XDG_CACHE_HOME/baton-detector or "
+             "~/.cache/baton-detector"),
+        NUMBER("model-cache-mib", 1, 1 << 20, "4096", NULL,
+               "what is used longest ago goes first when models take more"),
+        NUMBER("model-max-mib", 1, 4096, "1024", NULL, "a larger archive is refused"),
+        TEXT("model-ca", "FILE", NULL, NULL,
+             "certificates that servers of models are checked against; else the system's"),
         CHOICE("engine", "any|onnxruntime|opencv", "any", NULL,
                "what runs models; any: ONNX Runtime if it is found, else OpenCV"),
         TEXT("engine-library", "FILE", NULL, NULL,

@@ -109,25 +109,26 @@ static void answer(uv_work_t *work, int status)
                    ticket->error.code ? &ticket->error : NULL);
 }
 
-static void *want(void *userdata, const char *url, int64_t model_id, const char *model_name,
-                  void *asker)
+static int want(void *userdata, void **ret, const char *url, int64_t model_id, void *asker,
+                struct baton_error *reterr)
 {
     struct local_model *model = userdata;
     struct ticket *ticket = calloc(1, sizeof(*ticket));
 
     (void)url;
     (void)model_id;
-    (void)model_name;
-    if (ticket) {
-        ticket->model = model;
-        ticket->asker = asker;
-        ticket->work.data = ticket;
-        if (uv_queue_work(model->loop, &ticket->work, read_pipeline, answer) != 0) {
-            free(ticket);
-            return NULL;
-        }
+    if (!ticket) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    return ticket;
+    ticket->model = model;
+    ticket->asker = asker;
+    ticket->work.data = ticket;
+    if (uv_queue_work(model->loop, &ticket->work, read_pipeline, answer) != 0) {
+        free(ticket);
+        return error_set(reterr, BATON_EIO, "no further work can be queued");
+    }
+    *ret = ticket;
+    return 0;
 }
 
 static void drop(void *userdata, void *opaque)

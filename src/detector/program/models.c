@@ -305,10 +305,8 @@ static void want(struct bound *bound, const struct subscription *subscription)
     work->bound = bound;
     work->model_id = subscription->model_id;
     bound->coming = work;
-    work->ticket = source->want(source->userdata, subscription->model_url, work->model_id,
-                                work->model_name, work);
-    if (!work->ticket) {
-        (void)error_set(&error, BATON_ENOMEM, "out of memory");
+    if (source->want(source->userdata, &work->ticket, subscription->model_url, work->model_id, work,
+                     &error) != 0) {
         refuse(bound, &error);
     }
 }

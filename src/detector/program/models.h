@@ -21,10 +21,11 @@ struct models; /* opaque; on the loop's thread */
 
 /* Where archives come from. */
 struct models_source {
-    /* Answers once through models_arrived(), never from within. NULL: out of memory. */
-    void *(*want)(void *userdata, const char *url, int64_t model_id, const char *model_name,
-                  void *asker);
-    /* The folder is not needed any more, and no answer either. */
+    /* Answers once through models_arrived(), never from within; or fails at once. */
+    int (*want)(void *userdata, void **ret_ticket, const char *url, int64_t model_id, void *asker,
+                struct baton_error *reterr);
+    /* The folder is not needed any more, and no answer either. May be called from within the
+     * answer. */
     void (*drop)(void *userdata, void *ticket);
     void *userdata;
 };

@@ -19,7 +19,8 @@ struct program {
     struct service *service;
     struct camera_pool *pool;
     struct watch *watch;
-    struct local_model *local_model; /* NULL: none */
+    struct local_model *local_model; /* NULL: models are those that the backend names */
+    struct archives *archives;       /* NULL: local_model */
     struct models *models;
     uv_signal_t signals[SIGNALS];
     uv_timer_t alive;
@@ -37,9 +38,7 @@ static void on_changed(void *userdata, const struct worker_event *event)
     struct program *program = userdata;
 
     watch_event(program->watch, event);
-    if (program->models) {
-        models_event(program->models, event);
-    }
+    models_event(program->models, event);
 }
 
 static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame)
@@ -47,10 +46,8 @@ static void on_frame(void *userdata, const char *identifier, const struct camera
     struct program *program = userdata;
 
     service_frame(program->service, identifier, &frame->picture);
-    if (program->models) {
-        models_frame(program->models, identifier, frame,
-                     worker_stage(service_worker(program->service), identifier));
-    }
+    models_frame(program->models, identifier, frame,
+                 worker_stage(service_worker(program->service), identifier));
 }
 
 static void on_detected(void *userdata, struct detection *detection)
@@ -77,9 +74,7 @@ static void on_describe(void *userdata, const char *identifier, json_t *camera)
     struct program *program = userdata;
 
     program_describe_camera(program->watch, identifier, camera);
-    if (program->models) {
-        models_describe(program->models, identifier, camera);
-    }
+    models_describe(program->models, identifier, camera);
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */
@@ -95,6 +90,7 @@ static void close_all(struct program *program)
     if (program->models) {
         models_close(program->models);
     }
+    archives_close(program->archives);
     if (program->pool) {
         camera_pool_close(program->pool);
     }
@@ -201,12 +197,21 @@ static int open_models(struct program *program, struct baton_error *reterr)
                                    .engine = settings->engine,
                                    .detected = on_detected,
                                    .userdata = program};
-    int code = local_model_new(&program->local_model, &program->loop, settings->model, reterr);
+    struct archives_config archives = settings->archives;
+    int code;
 
+    archives.loop = &program->loop;
+    archives.logger = program->logger;
+    if (settings->model) {
+        code = local_model_new(&program->local_model, &program->loop, settings->model, reterr);
+        config.source = local_model_source(program->local_model);
+    } else {
+        code = archives_new(&program->archives, &archives, reterr);
+        config.source = archives_source(program->archives);
+    }
     if (code) {
         return code;
     }
-    config.source = local_model_source(program->local_model);
     program->models = models_new(&config);
     return program->models ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
 }
@@ -231,7 +236,7 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     if (!program->watch) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    code = settings->model ? open_models(program, reterr) : 0;
+    code = open_models(program, reterr);
     if (code) {
         return code;
     }
@@ -289,6 +294,7 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
     camera_pool_free(program.pool);
     models_free(program.models);
     local_model_free(program.local_model);
+    archives_free(program.archives);
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&program.loop);
     logger_free(program.logger);

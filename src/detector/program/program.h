@@ -11,7 +11,7 @@
 
 #include "detector/camera/watch.h"
 #include "detector/infer/remote.h"
-#include "detector/program/models.h"
+#include "detector/program/archives.h"
 #include "detector/service.h"
 #include "options/option.h"
 
@@ -30,6 +30,7 @@ struct program_settings {
     struct camera_pool_config pool;
     struct camera_options camera;
     struct remote_options engine;
+    struct archives_config archives;
     const char *clip;  /* NULL: no try */
     const char *sheet; /* of a try; NULL: none */
     const char *model; /* archive for every subscription; NULL: what the backend names */

@@ -64,6 +64,11 @@ static int ms(const struct options *options, const char *name)
     return value > INT32_MAX ? INT32_MAX : (int)value;
 }
 
+static uint64_t mib(const struct options *options, const char *name)
+{
+    return (uint64_t)options_number(options, name) << 20;
+}
+
 int program_interval_ms(const struct options *options)
 {
     int64_t fps = options_number(options, "camera-fps");
@@ -136,6 +141,10 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .threads = (int)options_number(options, "model-threads"),
                    .open_ms = ms(options, "model-open-timeout"),
                    .run_ms = ms(options, "model-run-timeout")},
+        .archives = {.folder = options_text(options, "model-cache"),
+                     .cache_bytes_max = mib(options, "model-cache-mib"),
+                     .archive_bytes_max = mib(options, "model-max-mib"),
+                     .ca_file = options_text(options, "model-ca")},
         .clip = options_text(options, "try"),
         .sheet = options_text(options, "sheet"),
         .model = options_text(options, "model"),

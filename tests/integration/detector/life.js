@@ -2,9 +2,14 @@
 // command line: BATON-DETECTOR CURL RTSP-SERVER CLIP
 'use strict';
 const { spawn } = require('child_process');
+const fs = require('fs');
+const os = require('os');
+const path = require('path');
 const { program, deadline, Stand } = require('./tools');
 
 const [rtsp_server, clip] = process.argv.slice(4);
+const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-cache-'));
+process.on('exit', () => fs.rmSync(cache, { recursive: true }));
 
 class Camera {
     static async start(port) {
@@ -35,7 +40,7 @@ class Worker extends Stand {
         worker.log = '';
         worker.child = spawn(program, ['--port', '0', '--host', '127.0.0.1', '--report-interval',
             '100ms', '--backoff-min', '50ms', '--backoff-max', '200ms', '--log-level', 'info',
-            ...options], { stdio: ['ignore', 'inherit', 'pipe'] });
+            '--model-cache', cache, ...options], { stdio: ['ignore', 'inherit', 'pipe'] });
         worker.ended = new Promise((resolve) => worker.child.on('close', (code, signal) =>
             resolve(signal || code)));
         await worker.says(/listening port=(\d+)/);

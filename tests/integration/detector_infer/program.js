@@ -5,6 +5,7 @@
 const assert = require('assert');
 const { spawnSync } = require('child_process');
 const fs = require('fs');
+const http = require('http');
 const os = require('os');
 const path = require('path');
 const { program, Backend, list, subscription, session } = require('../detector/tools');
@@ -24,6 +25,26 @@ function check(detection) {
     assert.deepStrictEqual(Object.keys(detection).sort(), ['bodyType', 'carBrand',
         'licensePlateConfidence', 'licensePlateText', 'x', 'y']);
     return colour;
+}
+
+// A server of models: what is at each path, its ETag, and what was asked.
+class Shop {
+    static async start(goods) {
+        const shop = new Shop();
+        shop.asked = [];
+        shop.server = http.createServer((request, response) => {
+            const name = request.url.split('?')[0];
+            const etag = `"${name}"`;
+            const is_known = request.headers['if-none-match'] === etag;
+            shop.asked.push([name, is_known]);
+            response.writeHead(is_known ? 304 : 200, { ETag: etag });
+            response.end(is_known ? undefined : goods[name]);
+        });
+        await new Promise((resolve) => shop.server.listen(0, '127.0.0.1', resolve));
+        return shop;
+    }
+    url(name) { return `http://127.0.0.1:${this.server.address().port}${name}?signature=canary`; }
+    close() { return new Promise((resolve) => this.server.close(resolve)); }
 }
 
 const tests = {
@@ -69,6 +90,52 @@ const tests = {
         await worker.stop();
         await camera.end();
         assert.ok(!worker.log.includes('canary'), worker.log);
+    },
+
+    async 'models are fetched, kept and exchanged, and a bad one changes nothing'() {
+        const camera = await Camera.start(0);
+        const renamed = path.join(path.dirname(archive), 'renamed.mpta');
+        const shop = await Shop.start({ '/a.mpta': fs.readFileSync(archive),
+            '/b.mpta': fs.readFileSync(renamed), '/c.mpta': Buffer.from('no archive') });
+        const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
+        const red = (id) => (m) => is_detection('hall;door')(m) && m.data.modelId === id &&
+            m.data.detection.bodyType === 'red';
+        try {
+            let worker = await Worker.start('--model-cache', cache);
+            let backend = await Backend.connect(worker);
+            const wants = (modelId, name) => backend.send(list(subscription('hall;door',
+                { rtspUrl: camera.url(), modelId, modelName: name, modelUrl: shop.url(name) })));
+            wants(101, '/a.mpta');
+            const first = await backend.next('a detection', red(101));
+            assert.strictEqual(first.data.detection.carBrand, 'Ferrari');
+            wants(102, '/b.mpta');
+            const second = await backend.next('a detection', red(102));
+            assert.strictEqual(second.data.detection.carBrand, 'Fiat');
+            wants(103, '/c.mpta');
+            await worker.says(/model-refused .*model-id=103/);
+            const model = worker.camera('hall;door').model_state;
+            assert.strictEqual(model.running_id, 102);
+            assert.ok(model.last_error.length > 0);
+            backend.messages.length = 0;
+            await backend.next('a detection', red(102));
+            await backend.close();
+            await worker.stop();
+            assert.ok(!worker.log.includes('canary'), worker.log);
+
+            // What was fetched is not fetched again by the next worker.
+            shop.asked.length = 0;
+            worker = await Worker.start('--model-cache', cache);
+            backend = await Backend.connect(worker);
+            wants(101, '/a.mpta');
+            await backend.next('a detection', red(101));
+            assert.deepStrictEqual(shop.asked, [['/a.mpta', true]]);
+            await backend.close();
+            await worker.stop();
+        } finally {
+            fs.rmSync(cache, { recursive: true });
+            await shop.close();
+            await camera.end();
+        }
     },
 
     async 'a clip is tried without a backend'() {

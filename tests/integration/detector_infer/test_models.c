@@ -1,5 +1,6 @@
 #include "cmocka_all.h"
 
+#include "base/error.h"
 #include "detector/program/models.h"
 #include "integration/camera/viewer.h"
 #include "integration/detector_infer/made_pipeline.h"
@@ -52,21 +53,25 @@ static void on_answer(uv_timer_t *timer)
     assert_null(pipeline.models);
 }
 
-static void *want(void *userdata, const char *url, int64_t model_id, const char *model_name,
-                  void *asker)
+static int want(void *userdata, void **ret, const char *url, int64_t model_id, void *asker,
+                struct baton_error *reterr)
 {
     struct stand *stand = userdata;
-    struct asked *asked = &stand->asked[stand->asked_count++];
+    struct asked *asked;
 
+    if (model_id == 5) {
+        return error_set(reterr, BATON_EAUTH, "that host is not allowed");
+    }
+    asked = &stand->asked[stand->asked_count++];
     assert_true(stand->asked_count <= ASKED_MAX);
     assert_string_equal(url, "https://models/archive");
-    assert_string_equal(model_name, "plates");
     *asked = (struct asked){.stand = stand, .asker = asker, .model_id = model_id};
     assert_int_equal(uv_timer_init(&stand->gallery.loop, &asked->timer), 0);
     asked->timer.data = asked;
     assert_int_equal(uv_timer_start(&asked->timer, on_answer, ANSWER_MS, 0), 0);
     stand->held++;
-    return asked;
+    *ret = asked;
+    return 0;
 }
 
 static void drop(void *userdata, void *ticket)
@@ -292,11 +297,11 @@ static void models_are_exchanged_without_losing_a_frame(void **state)
 
 static void what_is_bad_is_told_and_the_old_one_goes_on(void **state)
 {
-    static const int64_t bad[] = {3, 4};
-    static const char *const said[] = {"pipeline.json", "colours.onnx"};
+    static const int64_t bad[] = {3, 4, 5};
+    static const char *const said[] = {"pipeline.json", "colours.onnx", "not allowed"};
 
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         struct stand *stand = stand_new();
         char *error;
 
