@@ -16,7 +16,7 @@ _baton() {
         *:leave) words=" --data --http --http-token-file --timeout --json --help --config --log-level --log-json" ;;
         *:explain) words=" --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --json --help --config --log-level --log-json" ;;
         *:demo) words=" --nodes --keep --plain --help --config --log-level --log-json" ;;
-        *:bench) words=" --provider --nodes --fault --rounds --preset --guardian --lease --resident-mb --json --help --config --log-level --log-json" ;;
+        *:bench) words=" --provider --nodes --fault --rounds --preset --guardian --lease --resident-mb --json --elections --url --seconds --interval --help --config --log-level --log-json" ;;
         *:help) words=" --format --help --config --log-level --log-json" ;;
     esac
     COMPREPLY=($(compgen -W "$words" -- "$word"))

@@ -1,4 +1,5 @@
 /* `baton bench failover`: real processes, real faults, stamps by those who take over. */
+#include "cli/bench_renew.h"
 #include "cli/bench_server.h"
 #include "cli/cluster.h"
 #include "cli/command.h"
@@ -293,11 +294,15 @@ int bench_main(const struct invocation *invocation)
     const struct options *options = invocation->options;
     struct baton_error error = {0};
     size_t count = (size_t)options_number(options, "rounds");
+    if (strcmp(invocation->argv[0], "renew") == 0) {
+        return bench_renew(invocation);
+    }
     struct bench_round *rounds = calloc(count, sizeof(*rounds));
     int code;
     if (strcmp(invocation->argv[0], "failover") != 0) {
-        code = error_set(&error, BATON_EINVAL, "'%s': no such benchmark; there is failover",
-                         invocation->argv[0]);
+        code =
+            error_set(&error, BATON_EINVAL, "'%s': no such benchmark; there are failover and renew",
+                      invocation->argv[0]);
     } else if (!rounds) {
         code = error_set(&error, BATON_ENOMEM, "out of memory");
     } else {

@@ -137,13 +137,19 @@ const struct command commands[] = {
      .groups = GROUPS(&group_demo),
      .main = demo_main},
     {.name = "bench",
-     .arguments = "failover",
-     .summary = "measure how fast leadership moves",
-     .text = "Starts real processes, lets a fault befall the leader, and measures the time from "
-             "the fault to the moment when another process leads and acts, and the gap without a "
-             "leader.",
-     .example = "baton bench failover --fault kill --rounds 50 --json",
-     .groups = GROUPS(&group_bench),
+     .arguments = "failover|renew",
+     .summary = "measure how fast leadership moves, and what many elections cost",
+     .text = "failover starts real processes, lets a fault befall the leader, and measures the "
+             "time from the fault to the moment when another process leads and acts, and the gap "
+             "without a leader.\n\n"
+             "renew leads many elections on one Redis server from one process, and measures how "
+             "many leases it renews in a second, how long a renewal takes, and what an election "
+             "costs in processor time and memory; beside it, in the same run, what "
+             "redis-benchmark gets from the same script on the same server with as many requests "
+             "under way.",
+     .example = "baton bench failover --fault kill --rounds 50 --json\n"
+                "baton bench renew --elections 10000",
+     .groups = GROUPS(&group_bench, &group_bench_renew),
      .words = 1,
      .arguments_min = 1,
      .arguments_max = 1,

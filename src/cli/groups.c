@@ -189,6 +189,19 @@ const struct option_group group_bench = {
         END,
     }};
 
+const struct option_group group_bench_renew = {
+    "Renewals",
+    (const struct option_spec[]){
+        NUMBER("elections", 1, 16000, "10000", NULL, "how many elections one process leads"),
+        TEXT("url", "URL", NULL, NULL,
+             "the server to measure on, redis:// or unix://; one of its own if not given"),
+        DURATION("seconds", "5s", NULL, "for how long renewals are counted"),
+        DURATION("interval", "0", NULL,
+                 "how often each lease is renewed; 0: as soon as the last answer is there, which "
+                 "is compared with redis-benchmark"),
+        END,
+    }};
+
 const struct option_group group_help = {
     "Format",
     (const struct option_spec[]){

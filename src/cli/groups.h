@@ -16,6 +16,7 @@ extern const struct option_group group_once;
 extern const struct option_group group_pass;
 extern const struct option_group group_demo;
 extern const struct option_group group_bench;
+extern const struct option_group group_bench_renew;
 extern const struct option_group group_help;
 extern const struct option_group group_measure; /* hidden: for bench and tests */
 

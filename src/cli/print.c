@@ -41,6 +41,23 @@ void print_table(FILE *file, const char *const *cells)
     }
 }
 
+void print_progress(FILE *file, const char *what, double share)
+{
+    static const char full[] = "########################################";
+    int width = (int)sizeof(full) - 1;
+    int done = share > 1 ? width : share > 0 ? (int)(share * width) : 0;
+    if (!isatty(fileno(file))) {
+        return;
+    }
+    if (what) {
+        (void)fprintf(file, "\r[%.*s%*s] %3.0f %%  %-32s", done, full, width - done, "",
+                      100.0 * done / width, what);
+    } else {
+        (void)fprintf(file, "\r%*s\r", width + 44, "");
+    }
+    (void)fflush(file);
+}
+
 void print_json(FILE *file, const json_t *json)
 {
     size_t flags = JSON_SORT_KEYS | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9);

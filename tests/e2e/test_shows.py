@@ -24,6 +24,29 @@ class Shows(unittest.TestCase):
                 self.assertGreater(result[key], 0, (fault, key))
             self.assertLessEqual(result["min_ms"], result["max_ms"])
 
+    def test_the_benchmark_of_renewals_stands_beside_redis_benchmark(self):
+        done = baton("bench", "renew", "--elections", "50", "--seconds", "300ms", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual(result["elections"], 50)
+        for key in ("renewals_per_s", "redis_benchmark_per_s", "ratio", "cpu_percent"):
+            self.assertGreater(result[key], 0, key)
+        self.assertLessEqual(result["p50_ms"], result["p99_ms"])
+
+    def test_renewals_at_an_interval_are_as_many_as_that_asks_for(self):
+        done = baton("bench", "renew", "--elections", "50", "--seconds", "2s", "--json",
+                     "--interval", "100ms", "--lease", "10s", "--guardian", "off")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertGreater(result["renewals_per_s"], 0)
+        self.assertLess(result["renewals_per_s"], 2 * 50 / 0.1)
+        self.assertIsNone(result["ratio"])
+
+    def test_a_server_that_is_not_there_is_named(self):
+        done = baton("bench", "renew", "--url", "redis://127.0.0.1:1", "--seconds", "100ms")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("127.0.0.1:1", done.stderr)
+
     def test_an_unknown_benchmark_is_refused(self):
         self.assertEqual(baton("bench", "speed").returncode, 64)
 

@@ -103,7 +103,9 @@ struct client {
     char trouble[BATON_ERROR_MESSAGE_MAX];      /* told, and not over yet */
     char told_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
     char refusal[BATON_ERROR_MESSAGE_MAX];      /* the latest that was logged */
-    uv_timer_t upkeep; /* of watches: lifetimes that are over are told by nobody */
+    uv_timer_t upkeep;           /* of watches: lifetimes that are over are told by nobody */
+    redis_renewed_cb on_renewed; /* or NULL */
+    void *renewed_userdata;
     struct seat *seats;
     struct seat *unused; /* nobody refers to them any more */
     struct reader *readers;

@@ -185,15 +185,20 @@ static void on_message(void *userdata, const char *channel, const void *data, si
 
 /* ---- Both connections ------------------------------------------------------------------------ */
 
+enum { LOOK_MIN_MS = 100 }; /* nobody fails over faster */
+
 static struct redis_options connection_options(struct client *client)
 {
+    int64_t renew_ns = client->settings.renew_interval.ns;
+    span least = SPAN_MS(LOOK_MIN_MS);
+
     return (struct redis_options){
         .loop = client->loop,
         .logger = client->logger,
         .address = &client->address,
         .name = "baton",
         .answer_timeout = client->settings.answer_timeout,
-        .look_interval = client->settings.renew_interval,
+        .look_interval = renew_ns > least.ns ? SPAN_NS(renew_ns) : least,
         .wants_master = client->address.sentinel_count > 0,
         .scripts = client->scripts,
         .script_count = SCRIPT_COUNT,

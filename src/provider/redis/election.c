@@ -224,12 +224,15 @@ static void on_answer(void *userdata, uint64_t request, const redisReply *reply,
         .type = LEASE_IN_REPLY,
         .reply = {.request = (uint32_t)request, .outcome = LEASE_NO_ANSWER}};
     struct baton_error error;
-    (void)sent; /* the core counts from the step that asked, which is before */
+    bool has_led = seat->update.held; /* then it was a renewal; the core counts the lease itself */
 
     if (reply && !parse(seat, reply, &input)) {
         input.reply.outcome = LEASE_NO_ANSWER;
         (void)redis_fault_error(reply, &error);
         seat_error(seat, &error);
+    }
+    if (client->on_renewed && has_led && input.reply.outcome == LEASE_GRANTED) {
+        client->on_renewed(client->renewed_userdata, instant_since(clock_now(), sent));
     }
     client_enter(client);
     step(seat, &input);

@@ -48,6 +48,14 @@ int client_run(struct client *client, enum script_name script, int key_count, in
                      on_reply, userdata, tag);
 }
 
+void redis_provider_observe(struct provider *provider, redis_renewed_cb on_renewed, void *userdata)
+{
+    struct client *client = client_of(provider);
+
+    client->on_renewed = on_renewed;
+    client->renewed_userdata = userdata;
+}
+
 const struct redis *client_server_of(const struct client *client, const char *key)
 {
     return client->cluster ? redis_cluster_node_of(client->cluster, key) : client->commands;

@@ -8,4 +8,8 @@
 
 extern const struct provider_ops redis_provider_ops;
 
+/* For measurements: a lease was renewed, so long after it was asked for. */
+typedef void (*redis_renewed_cb)(void *userdata, span took);
+void redis_provider_observe(struct provider *provider, redis_renewed_cb on_renewed, void *userdata);
+
 #endif

@@ -1,0 +1,414 @@
+/* `baton bench renew`: many elections of one process on one server, as fast as that answers. */
+#include "cli/bench_renew.h"
+
+#include "cli/bench_server.h"
+#include "cli/bench_yardstick.h"
+#include "cli/print.h"
+#include "provider/redis/redis_provider.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    AT_ONCE = 200, /* elections that are begun before the loop turns */
+    TURN_MS = 50,
+    ALL_LEAD_S = 120,
+    OCTAVES = 40,
+    STEPS = 64, /* of an octave, 2^6: a figure is right to 1.6 % */
+};
+
+/* How long renewals took, in microseconds. */
+struct histogram {
+    uint64_t counts[OCTAVES][STEPS];
+    uint64_t total;
+};
+
+struct seat_of_ours {
+    struct provider_election *election;
+    struct lease_cell *cell;
+};
+
+struct bench_renew {
+    const struct options *options;
+    const char *url;
+    unsigned elections;
+    struct bench_server server; /* without --url */
+    char server_url[64];
+    struct yardstick yardstick;
+    uv_loop_t loop;
+    uv_timer_t turn;
+    struct provider *provider;
+    struct seat_of_ours *seats;
+    unsigned begun;
+    unsigned leading;
+    unsigned errors;
+    struct baton_error error; /* the latest */
+    bool is_closed;
+    bool is_counting;
+    struct histogram took;
+    /* The figures. */
+    double rate;
+    double seconds;
+    double cpu;      /* of ours, in seconds */
+    double memory;   /* bytes for each election */
+    double theirs;   /* renewals/s of redis-benchmark, 0: not measured */
+    double their[2]; /* before and after */
+};
+
+/* ---- Measures -------------------------------------------------------------------------------- */
+
+static void histogram_add(struct histogram *histogram, span took)
+{
+    uint64_t us = took.ns > 0 ? (uint64_t)took.ns / 1000 : 0;
+    /* Octave 0 holds what is below STEPS as it is, octave n from STEPS << (n - 1) on. */
+    unsigned octave = us >= STEPS ? 58 - (unsigned)__builtin_clzll(us) : 0;
+    uint64_t step = octave > 0 ? (us >> (octave - 1)) % STEPS : us;
+
+    histogram->counts[octave < OCTAVES ? octave : OCTAVES - 1][step]++;
+    histogram->total++;
+}
+
+/* In milliseconds. */
+static double histogram_percentile(const struct histogram *histogram, double percent)
+{
+    uint64_t rank = (uint64_t)(percent / 100 * (double)histogram->total);
+    uint64_t seen = 0;
+
+    for (unsigned octave = 0; octave < OCTAVES; octave++) {
+        for (unsigned step = 0; step < STEPS; step++) {
+            seen += histogram->counts[octave][step];
+            if (seen > rank || (seen == histogram->total && seen > 0)) {
+                return octave == 0 ? step / 1e3
+                                   : (double)((uint64_t)(STEPS + step) << (octave - 1)) / 1e3;
+            }
+        }
+    }
+    return 0;
+}
+
+static double resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    char line[128] = "";
+    const char *second = NULL;
+
+    if (file) {
+        second = fgets(line, sizeof(line), file) ? strchr(line, ' ') : NULL;
+        (void)fclose(file);
+    }
+    return second ? strtod(second, NULL) * (double)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec used = {0};
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
+static void show(const struct bench_renew *bench, const char *what, double share)
+{
+    if (!options_flag(bench->options, "json")) {
+        print_progress(stderr, what, share);
+    }
+}
+
+/* ---- Elections ------------------------------------------------------------------------------- */
+
+static void on_event(void *userdata, const struct baton_event *event)
+{
+    struct bench_renew *bench = userdata;
+
+    switch (event->type) {
+    case BATON_EVENT_ACQUIRED:
+        bench->leading++;
+        break;
+    case BATON_EVENT_LOST:
+        bench->leading--;
+        break;
+    case BATON_EVENT_ERROR:
+        bench->errors++;
+        bench->error = event->error;
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_renewed(void *userdata, span took)
+{
+    struct bench_renew *bench = userdata;
+
+    if (bench->is_counting) {
+        histogram_add(&bench->took, took);
+    }
+}
+
+static void on_turn(uv_timer_t *timer)
+{
+    (void)timer; /* only so that the loop turns */
+}
+
+static int begin(struct bench_renew *bench, unsigned until, struct baton_error *reterr)
+{
+    int r = BATON_OK;
+
+    for (; r == BATON_OK && bench->begun < until; bench->begun++) {
+        struct seat_of_ours *seat = &bench->seats[bench->begun];
+        char name[64];
+        yardstick_election(bench->begun, name);
+        seat->cell = lease_cell_new();
+        struct provider_campaign campaign = {.election = name,
+                                             .eligible = true,
+                                             .cell = seat->cell,
+                                             .on_event = on_event,
+                                             .userdata = bench};
+        r = seat->cell ? bench->provider->ops->campaign(&seat->election, bench->provider, &campaign,
+                                                        reterr)
+                       : error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    return r;
+}
+
+/* Until `count` of them are led by us. */
+static int lead(struct bench_renew *bench, unsigned count, struct baton_error *reterr)
+{
+    instant end = instant_add(clock_now(), SPAN_S(ALL_LEAD_S));
+
+    while (bench->leading < count) {
+        unsigned next = bench->begun + AT_ONCE < count ? bench->begun + AT_ONCE : count;
+        int r = begin(bench, next, reterr);
+        if (r != BATON_OK) {
+            return r;
+        }
+        (void)uv_run(&bench->loop, UV_RUN_ONCE);
+        show(bench, "taking", (double)bench->leading / bench->elections);
+        if (!instant_before(clock_now(), end)) {
+            return error_set(reterr, BATON_ETIMEDOUT, "%u of %u elections are led after %d s%s%s",
+                             bench->leading, count, ALL_LEAD_S, bench->errors ? ": " : "",
+                             bench->error.message);
+        }
+    }
+    return BATON_OK;
+}
+
+static void run_for(struct bench_renew *bench, span length, const char *what)
+{
+    instant begun = clock_now();
+    instant end = instant_add(begun, length);
+
+    while (instant_before(clock_now(), end)) {
+        (void)uv_run(&bench->loop, UV_RUN_ONCE);
+        show(bench, what, (double)instant_since(clock_now(), begun).ns / (double)length.ns);
+    }
+}
+
+static int measure(struct bench_renew *bench, struct baton_error *reterr)
+{
+    span length = options_duration(bench->options, "seconds");
+    double memory;
+    instant begun;
+    int r = lead(bench, 1, reterr); /* what the first one costs is not each one's */
+
+    run_for(bench, SPAN_MS(200), "taking");
+    memory = resident_bytes();
+    r = r == BATON_OK ? lead(bench, bench->elections, reterr) : r;
+    if (r != BATON_OK) {
+        return r;
+    }
+    run_for(bench, SPAN_MS(500), "settling");
+    bench->cpu = cpu_seconds();
+    begun = clock_now();
+    bench->is_counting = true;
+    run_for(bench, length, "renewing");
+    bench->is_counting = false;
+    bench->seconds = (double)instant_since(clock_now(), begun).ns / 1e9;
+    bench->cpu = cpu_seconds() - bench->cpu;
+    bench->rate = (double)bench->took.total / bench->seconds;
+    bench->memory = (resident_bytes() - memory) / (bench->elections > 1 ? bench->elections - 1 : 1);
+    if (bench->leading < bench->elections) {
+        return error_set(reterr, BATON_EUNAVAILABLE, "%u elections were lost meanwhile%s%s",
+                         bench->elections - bench->leading, bench->errors ? ": " : "",
+                         bench->error.message);
+    }
+    return BATON_OK;
+}
+
+/* ---- Ours ------------------------------------------------------------------------------------ */
+
+static void on_closed(void *userdata)
+{
+    ((struct bench_renew *)userdata)->is_closed = true;
+}
+
+static void close_all(struct bench_renew *bench)
+{
+    if (bench->provider) {
+        bench->provider->ops->close(bench->provider, on_closed, bench);
+        while (!bench->is_closed) {
+            (void)uv_run(&bench->loop, UV_RUN_ONCE);
+        }
+    }
+    uv_close((uv_handle_t *)&bench->turn, NULL);
+    (void)uv_run(&bench->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&bench->loop);
+    for (unsigned i = 0; i < bench->elections; i++) {
+        lease_cell_free(bench->seats[i].cell);
+    }
+}
+
+static int ours(struct bench_renew *bench, struct baton_error *reterr)
+{
+    char interval[32];
+    char lease[32];
+    int64_t interval_ns = options_duration(bench->options, "interval").ns;
+    (void)snprintf(interval, sizeof(interval), "%gms",
+                   (double)(interval_ns > 0 ? interval_ns : 1000) / 1e6);
+    (void)snprintf(lease, sizeof(lease), "%gms",
+                   (double)options_duration(bench->options, "lease").ns / 1e6);
+    struct provider_option settings[] = {
+        {"heartbeat-interval", interval},
+        {"lease", lease},
+        {"layout", "master-election"},
+        {"guardian", options_text(bench->options, "guardian")},
+    };
+    struct provider_config config = {.loop = &bench->loop,
+                                     .url = bench->url,
+                                     .node = "bench",
+                                     .options = settings,
+                                     .option_count = sizeof(settings) / sizeof(settings[0])};
+    int r;
+
+    if (uv_loop_init(&bench->loop) != 0) {
+        return error_set(reterr, BATON_EIO, "a loop: no descriptor left (raise RLIMIT_NOFILE)");
+    }
+    (void)uv_timer_init(&bench->loop, &bench->turn);
+    (void)uv_timer_start(&bench->turn, on_turn, TURN_MS, TURN_MS);
+    r = provider_open(&bench->provider, &config, reterr);
+    if (r == BATON_OK) {
+        redis_provider_observe(bench->provider, on_renewed, bench);
+        r = measure(bench, reterr);
+    }
+    close_all(bench);
+    return r;
+}
+
+/* ---- Both ------------------------------------------------------------------------------------ */
+
+/* Half of it before ours, half after: who shares the machine shares it with both. */
+static int theirs(struct bench_renew *bench, unsigned half, struct baton_error *reterr)
+{
+    double seconds = (double)options_duration(bench->options, "seconds").ns / 2e9;
+
+    if (options_duration(bench->options, "interval").ns > 0 ||
+        yardstick_obstacle(&bench->yardstick)) {
+        return BATON_OK;
+    }
+    show(bench, half == 0 ? "redis-benchmark, before" : "redis-benchmark, after", 0);
+    return yardstick_measure(&bench->yardstick, bench->elections, seconds, &bench->their[half],
+                             reterr);
+}
+
+static int run(struct bench_renew *bench, struct baton_error *reterr)
+{
+    int r = BATON_OK;
+
+    bench->url = options_text(bench->options, "url");
+    if (!bench->url) {
+        r = bench_server_start(&bench->server, reterr);
+        (void)snprintf(bench->server_url, sizeof(bench->server_url), "redis://%s",
+                       bench->server.address);
+        bench->url = bench->server_url;
+    }
+    r = r == BATON_OK ? yardstick_open(&bench->yardstick, bench->url, bench->elections, reterr) : r;
+    r = r == BATON_OK ? theirs(bench, 0, reterr) : r;
+    r = r == BATON_OK ? ours(bench, reterr) : r;
+    r = r == BATON_OK ? theirs(bench, 1, reterr) : r;
+    bench->theirs = (bench->their[0] + bench->their[1]) / 2;
+    yardstick_close(&bench->yardstick);
+    bench_server_kill(&bench->server);
+    show(bench, NULL, 1);
+    return r;
+}
+
+static json_t *figures(const struct bench_renew *bench)
+{
+    return json_pack("{s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:o,s:o}", "elections",
+                     (int)bench->elections, "seconds", bench->seconds, "renewals_per_s",
+                     bench->rate, "p50_ms", histogram_percentile(&bench->took, 50), "p99_ms",
+                     histogram_percentile(&bench->took, 99), "cpu_percent",
+                     100 * bench->cpu / bench->seconds, "cpu_percent_per_1000",
+                     bench->rate > 0 ? 1e5 * bench->cpu / bench->seconds / bench->rate : 0,
+                     "memory_per_election", bench->memory, "redis_benchmark_per_s",
+                     bench->theirs > 0 ? json_real(bench->theirs) : json_null(), "ratio",
+                     bench->theirs > 0 ? json_real(bench->rate / bench->theirs) : json_null());
+}
+
+static void report(const struct bench_renew *bench)
+{
+    json_t *json = figures(bench);
+    char texts[8][32];
+    static const struct {
+        const char *key;
+        int decimals;
+        const char *title;
+    } rows[] = {
+        {"renewals_per_s", 0, "renewals in a second"},
+        {"p50_ms", 3, "a renewal takes, p50, ms"},
+        {"p99_ms", 3, "a renewal takes, p99, ms"},
+        {"cpu_percent", 1, "of a processor, %"},
+        {"cpu_percent_per_1000", 3, "the same for 1,000 renewals in a second, %"},
+        {"memory_per_election", 0, "memory for each election, bytes"},
+        {"redis_benchmark_per_s", 0, "renewals in a second, redis-benchmark"},
+        {"ratio", 2, "ours in proportion to theirs"},
+    };
+    const char *cells[3 * 8 + 1] = {NULL};
+    size_t used = 0;
+
+    if (options_flag(bench->options, "json")) {
+        print_json(stdout, json);
+    } else {
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            const json_t *value = json_object_get(json, rows[i].key);
+            if (json_is_real(value)) {
+                (void)snprintf(texts[i], sizeof(texts[i]), "%.*f", rows[i].decimals,
+                               json_real_value(value));
+                cells[used++] = rows[i].title;
+                cells[used++] = texts[i];
+                cells[used++] = NULL;
+            }
+        }
+        printf("redis, %u elections, %.1f s\n", bench->elections, bench->seconds);
+        print_table(stdout, cells);
+    }
+    json_decref(json);
+    if (yardstick_obstacle(&bench->yardstick)) {
+        (void)fprintf(stderr, "baton bench: %s: left out\n", yardstick_obstacle(&bench->yardstick));
+    }
+}
+
+int bench_renew(const struct invocation *invocation)
+{
+    struct baton_error error = {0};
+    struct bench_renew *bench = calloc(1, sizeof(*bench));
+    int code;
+
+    if (!bench) {
+        (void)error_set(&error, BATON_ENOMEM, "out of memory");
+        return command_fail(invocation, &error);
+    }
+    bench->options = invocation->options;
+    bench->elections = (unsigned)options_number(invocation->options, "elections");
+    bench->seats = calloc(bench->elections, sizeof(*bench->seats));
+    code = bench->seats ? run(bench, &error) : error_set(&error, BATON_ENOMEM, "out of memory");
+    if (code == BATON_OK) {
+        report(bench);
+    }
+    free(bench->seats);
+    free(bench);
+    return code ? command_fail(invocation, &error) : EXIT_OK;
+}
