@@ -11,7 +11,11 @@
 #include "provider/redis/redis_provider.h"
 #include "provider/redis/scripts.h"
 
+/* Out of memory, an element has no table, in place of the process's end. */
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
+
+#define WAKE ":wake" /* behind a name: the channel of its notices */
 
 enum { ID_MAX = 40, KEY_NAMES = 9, KEY_MAX = BATON_NAME_MAX + 32 };
 
@@ -32,19 +36,19 @@ struct entry {
 struct seat {
     struct provider_election base;
     struct client *client;
-    struct seat *next;
-    char name[BATON_NAME_MAX];
-    char wake[KEY_MAX];
+    struct seat *next_unused;
+    UT_hash_handle hh; /* by name */
     struct lease_cell *cell;
     provider_event_cb on_event;
     void *userdata;
     char *metadata;
     struct lease lease;
-    struct lease_update update;
-    int slot;             /* of the guardian's last words */
-    uv_timer_t timer;     /* the lease core's deadline; before that, the start */
-    uv_timer_t heartbeat; /* the registry's */
-    instant starts;       /* contends from then on */
+    instant deadline; /* the lease core's; before that, the start */
+    instant beat;     /* of the registry */
+    instant starts;   /* contends from then on */
+    uint32_t place;   /* in the agenda, counted from 1; 0: none */
+    int slot;         /* of the guardian's last words */
+    bool is_starting;
     bool eligible;
     bool is_contending; /* for a lock that nobody is known to have */
     bool is_leaving;
@@ -61,7 +65,17 @@ struct seat {
     char told_id[BATON_NAME_MAX];
     char passed_to[BATON_NAME_MAX];
     struct entry *entries;
-    unsigned references; /* answers on their way, timers, and the client's list */
+    unsigned references; /* answers on their way, and the client's table */
+    char name[];
+};
+
+/* Whose turn it is next. */
+struct agenda {
+    struct seat **heap; /* the next to be seen to first */
+    uint32_t count, capacity;
+    uv_timer_t timer;
+    instant armed; /* when it comes; INSTANT_NEVER: not at all */
+    bool is_running;
 };
 
 /* Who hears of a channel or of keys. */
@@ -108,6 +122,7 @@ struct client {
     void *renewed_userdata;
     struct seat *seats;
     struct seat *unused; /* nobody refers to them any more */
+    struct agenda agenda;
     struct reader *readers;
     unsigned depth; /* callbacks under way */
     bool is_closing;
@@ -142,6 +157,9 @@ int seat_set_eligible(struct provider_election *election, bool eligible,
                       struct baton_error *reterr);
 void seat_leave(struct provider_election *election);
 void seat_leader(struct provider_election *election, struct baton_member *ret, uint64_t *ret_epoch);
+void seat_wake(const struct seat *seat, char ret[KEY_MAX]); /* the name of its channel */
+struct seat *seat_find(const struct client *client, const char *name, size_t bytes);
+void seat_due(struct seat *seat, instant now);
 void seat_connection(struct seat *seat, bool is_up);
 void seat_notice(struct seat *seat, const char *text, size_t bytes);
 /* The last one leaves it to seats_bury(), which comes when no callback is under way. */
@@ -151,7 +169,14 @@ void seat_tell(struct seat *seat, const struct baton_event *event);
 void seat_error(struct seat *seat, const struct baton_error *error);
 void seat_refused(struct seat *seat, const redisReply *reply); /* tells it if it is an error */
 void seat_contenders(struct seat *seat, uint32_t count);
-void seat_end(struct seat *seat); /* of a client that closes */
+void seat_end(struct seat *seat);
+
+/* agenda.c */
+void agenda_init(struct client *client);
+void agenda_fini(struct client *client);
+int agenda_add(struct seat *seat);     /* BATON_ENOMEM */
+void agenda_change(struct seat *seat); /* its times have changed */
+void agenda_remove(struct seat *seat);
 
 /* heartbeats.c: for a layout in which they are looked at */
 void heartbeats_judge(struct seat *seat, const redisReply *reply);
@@ -159,6 +184,7 @@ void heartbeats_sweep(struct seat *seat);
 
 /* registry.c */
 void registry_begin(struct seat *seat);
+void registry_beat(struct seat *seat); /* and plans the next */
 void registry_register(struct seat *seat);
 void registry_leave(struct seat *seat);
 void registry_read(struct seat *seat);

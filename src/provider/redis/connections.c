@@ -22,7 +22,7 @@ static void on_up(void *userdata, const struct redis_identity *identity)
         cluster_begins(client);
     }
     redis_ward_connected(client);
-    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+    for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
         seat_connection(seat, true);
     }
     redis_state_look_again(client);
@@ -65,7 +65,7 @@ static void tell_trouble(struct client *client, const struct baton_error *error)
 {
     bool is_new = is_new_trouble(client->trouble, error);
 
-    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+    for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
         if (is_new || !seat->knows_trouble) {
             seat->knows_trouble = true;
             seat_error(seat, error);
@@ -78,7 +78,7 @@ static void on_down(void *userdata, const struct baton_error *error)
     struct client *client = userdata;
 
     client_enter(client);
-    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+    for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
         seat_connection(seat, false);
     }
     if (error->code != BATON_ECANCELED) { /* it is only at another place now */
@@ -141,7 +141,7 @@ static void on_told_up(void *userdata, const struct redis_identity *identity)
     (void)identity;
 
     client_enter(client);
-    for (struct seat *seat = client->seats; seat; seat = seat->next) {
+    for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
         registry_read(seat);
     }
     redis_state_look_again(client);
@@ -157,7 +157,7 @@ static void on_told_down(void *userdata, const struct baton_error *error)
     client_enter(client);
     if (error->code == BATON_EAUTH && redis_is_up(client->commands) &&
         is_new_trouble(client->told_trouble, error)) {
-        for (struct seat *seat = client->seats; seat; seat = seat->next) {
+        for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
             seat_error(seat, error);
         }
     }
@@ -169,12 +169,12 @@ static void on_message(void *userdata, const char *channel, const void *data, si
 {
     struct client *client = userdata;
     size_t prefix = strlen(client->prefix);
+    size_t name = strlen(channel) > strlen(WAKE) ? strlen(channel) - strlen(WAKE) : 0;
+    struct seat *seat = strcmp(channel + name, WAKE) == 0 ? seat_find(client, channel, name) : NULL;
 
     client_enter(client);
-    for (struct seat *seat = client->seats; seat; seat = seat->next) {
-        if (strcmp(seat->wake, channel) == 0) {
-            seat_notice(seat, data, bytes);
-        }
+    if (seat) {
+        seat_notice(seat, data, bytes);
     }
     if (strncmp(channel, client->prefix, prefix) == 0 && strcmp(channel + prefix, "changes") == 0) {
         redis_state_told(client, data, bytes);

@@ -136,7 +136,7 @@ static void tell(struct seat *seat, const struct lease_event *from)
         tell_role(seat, BATON_ROLE_LEADER);
         event.type = BATON_EVENT_ACQUIRED;
         event.role = BATON_ROLE_LEADER;
-        event.lease_left_ns = instant_since(seat->update.end, clock_now()).ns;
+        event.lease_left_ns = instant_since(seat->lease.end, clock_now()).ns;
         seat_tell(seat, &event);
         registry_register(seat);
         registry_read(seat);
@@ -224,7 +224,7 @@ static void on_answer(void *userdata, uint64_t request, const redisReply *reply,
         .type = LEASE_IN_REPLY,
         .reply = {.request = (uint32_t)request, .outcome = LEASE_NO_ANSWER}};
     struct baton_error error;
-    bool has_led = seat->update.held; /* then it was a renewal; the core counts the lease itself */
+    bool has_led = seat->lease.held; /* then it was a renewal; the core counts the lease itself */
 
     if (reply && !parse(seat, reply, &input)) {
         input.reply.outcome = LEASE_NO_ANSWER;
@@ -257,12 +257,14 @@ static int run(struct seat *seat, const struct lease_command *command)
 {
     struct client *client = seat->client;
     char keys[3][LAYOUT_KEY_MAX];
+    char wake[KEY_MAX];
     char beats[LAYOUT_KEY_MAX];
     char ttl[24];
     char beat_ttl[24];
     char epoch[24];
     char notice[2 * BATON_NAME_MAX + 16];
 
+    seat_wake(seat, wake);
     layout_lock_key(client->layout, seat->name, keys[0]);
     layout_heartbeat_key(client->layout, seat->name, client->id, keys[1]);
     layout_heartbeat_prefix(client->layout, seat->name, beats);
@@ -273,7 +275,7 @@ static int run(struct seat *seat, const struct lease_command *command)
     (void)snprintf(epoch, sizeof(epoch), "%llu", (unsigned long long)command->epoch);
     switch (command->type) {
     case LEASE_TAKE: {
-        const char *words[] = {keys[0], keys[1], keys[2],  seat->wake, client->id,
+        const char *words[] = {keys[0], keys[1], keys[2],  wake, client->id,
                                ttl,     epoch,   beat_ttl, beats};
         return client_run(client, SCRIPT_TAKE, 4, 9, words, NULL, on_answer, seat,
                           command->request);
@@ -304,18 +306,11 @@ static int run(struct seat *seat, const struct lease_command *command)
         break;
     }
     (void)snprintf(notice, sizeof(notice), "released %s %s", client->id, seat->passed_to);
-    const char *words[] = {keys[0], keys[1], keys[2], seat->wake, client->id, epoch, notice};
+    const char *words[] = {keys[0], keys[1], keys[2], wake, client->id, epoch, notice};
     return client_run(client, SCRIPT_RELEASE, 4, 7, words, NULL, on_released, seat, 0);
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
-
-static void on_timer(uv_timer_t *timer)
-{
-    struct lease_input tick = {.type = LEASE_IN_TICK};
-
-    step(timer->data, &tick);
-}
 
 static bool has_started(const struct seat *seat)
 {
@@ -324,18 +319,8 @@ static bool has_started(const struct seat *seat)
 
 static void rearm(struct seat *seat, instant deadline)
 {
-    span left = instant_since(deadline, clock_now());
-
-    if (uv_is_closing((uv_handle_t *)&seat->timer) || !has_started(seat)) {
-        return;
-    }
-    if (deadline.ns == INSTANT_NEVER.ns) {
-        (void)uv_timer_stop(&seat->timer);
-    } else {
-        uv_update_time(seat->client->loop);
-        (void)uv_timer_start(&seat->timer, on_timer,
-                             left.ns > 0 ? (uint64_t)left.ns / 1000000 + 1 : 0, 0);
-    }
+    seat->deadline = deadline;
+    agenda_change(seat);
 }
 
 static void publish(struct seat *seat, const struct lease_update *update)
@@ -357,9 +342,7 @@ static void step(struct seat *seat, const struct lease_input *input)
     struct client *client = seat->client;
     struct lease_update update;
 
-    lease_step(&seat->lease, &seat->client->settings, input, clock_now(), client_random(),
-               &seat->update);
-    update = seat->update;
+    lease_step(&seat->lease, &client->settings, input, clock_now(), client_random(), &update);
     publish(seat, &update);
     client_enter(client);
     seat->references++;
@@ -369,7 +352,9 @@ static void step(struct seat *seat, const struct lease_input *input)
             seat_unref(seat); /* no answer comes: the core's own timeout is the answer */
         }
     }
-    rearm(seat, update.deadline);
+    if (has_started(seat)) {
+        rearm(seat, update.deadline);
+    }
     for (uint32_t i = 0; i < update.event_count; i++) {
         tell(seat, &update.events[i]);
     }
@@ -379,26 +364,35 @@ static void step(struct seat *seat, const struct lease_input *input)
     client_exit(client);
 }
 
-static void on_start(uv_timer_t *timer)
+static void start(struct seat *seat)
 {
-    struct seat *seat = timer->data;
     struct lease_input up = {.type = LEASE_IN_UP};
 
-    if (redis_is_up(seat->client->commands)) {
+    seat->is_starting = !has_started(seat);
+    if (seat->is_starting) {
+        rearm(seat, seat->starts);
+    } else if (redis_is_up(seat->client->commands)) {
         step(seat, &up);
     }
 }
 
-static void start(struct seat *seat)
+void seat_due(struct seat *seat, instant now)
 {
-    span left = instant_since(seat->starts, clock_now());
+    struct lease_input tick = {.type = LEASE_IN_TICK};
 
-    uv_update_time(seat->client->loop);
-    if (has_started(seat)) {
-        on_start(&seat->timer);
-    } else {
-        (void)uv_timer_start(&seat->timer, on_start, (uint64_t)left.ns / 1000000 + 1, 0);
+    seat->references++;
+    if (!instant_before(now, seat->deadline)) {
+        rearm(seat, INSTANT_NEVER); /* until the step says otherwise */
+        if (seat->is_starting) {
+            start(seat);
+        } else {
+            step(seat, &tick);
+        }
     }
+    if (!instant_before(now, seat->beat) && !seat->is_leaving) {
+        registry_beat(seat);
+    }
+    seat_unref(seat);
 }
 
 void seat_connection(struct seat *seat, bool is_up)
@@ -439,9 +433,9 @@ void seat_notice(struct seat *seat, const char *text, size_t bytes)
         }
         heir++;
         if (*heir && strcmp(heir, seat->client->id) != 0) {
-            (void)uv_timer_start(&seat->timer, on_timer, HELD_BACK_MS, 0);
             seat->lease.next =
                 instant_max(seat->lease.next, instant_add(clock_now(), SPAN_MS(HELD_BACK_MS)));
+            rearm(seat, instant_add(clock_now(), SPAN_MS(HELD_BACK_MS)));
             return;
         }
         if (*heir) { /* it is meant for us: no spread */
@@ -459,20 +453,23 @@ void seat_notice(struct seat *seat, const char *text, size_t bytes)
 
 /* ---- Functions of the provider --------------------------------------------------------------- */
 
-static void on_seat_timer_closed(uv_handle_t *handle)
+void seat_wake(const struct seat *seat, char ret[KEY_MAX])
 {
-    struct seat *seat = handle->data;
-    struct client *client = seat->client;
+    (void)snprintf(ret, KEY_MAX, "%s" WAKE, seat->name);
+}
 
-    client_enter(client);
-    seat_unref(seat);
-    client_exit(client);
+struct seat *seat_find(const struct client *client, const char *name, size_t bytes)
+{
+    struct seat *seat;
+
+    HASH_FIND(hh, client->seats, name, bytes, seat);
+    return seat;
 }
 
 void seat_unref(struct seat *seat)
 {
     if (--seat->references == 0) {
-        seat->next = seat->client->unused;
+        seat->next_unused = seat->client->unused;
         seat->client->unused = seat;
     }
 }
@@ -484,7 +481,7 @@ void seats_bury(struct client *client)
 
     client->unused = NULL;
     while (seat) {
-        struct seat *next = seat->next;
+        struct seat *next = seat->next_unused;
         registry_free(seat);
         free(seat->metadata);
         free(seat);
@@ -505,12 +502,57 @@ static int check(const struct client *client, const struct provider_campaign *ca
         return error_set(reterr, BATON_EINVAL, "election \"%.40s\": must have 1 to %d bytes",
                          campaign->election, BATON_NAME_MAX - 1);
     }
-    for (const struct seat *seat = client->seats; seat; seat = seat->next) {
-        if (strcmp(seat->name, campaign->election) == 0 && !seat->is_leaving) {
-            return error_set(reterr, BATON_EEXIST, "election \"%s\": taken part in already",
-                             campaign->election);
-        }
+    return seat_find(client, campaign->election, bytes)
+               ? error_set(reterr, BATON_EEXIST, "election \"%s\": taken part in already",
+                           campaign->election)
+               : BATON_OK;
+}
+
+static struct seat *make(struct client *client, const struct provider_campaign *campaign)
+{
+    size_t name_bytes = strlen(campaign->election) + 1;
+    struct seat *seat = calloc(1, sizeof(*seat) + name_bytes);
+
+    if (!seat || (campaign->metadata && !(seat->metadata = strdup(campaign->metadata)))) {
+        free(seat);
+        return NULL;
     }
+    seat->base = (struct provider_election){.ops = &redis_provider_ops, .provider = &client->base};
+    seat->client = client;
+    memcpy(seat->name, campaign->election, name_bytes);
+    seat->cell = campaign->cell;
+    seat->on_event = campaign->on_event;
+    seat->userdata = campaign->userdata;
+    seat->eligible = campaign->eligible;
+    lease_init(&seat->lease, campaign->eligible, 0);
+    seat->deadline = INSTANT_NEVER;
+    seat->starts = clock_now();
+    if (client->start_delay.ns > 0) { /* those who are begun together do not all ask at once */
+        seat->starts.ns += (int64_t)(client_random() % (uint64_t)client->start_delay.ns);
+    }
+    registry_begin(seat);
+    seat->references = 1; /* the table's */
+    client->open_handles++;
+    return seat;
+}
+
+/* Into the client's table, its agenda and the server's channels: all of them or none. */
+static int take_place(struct seat *seat)
+{
+    struct client *client = seat->client;
+    char wake[KEY_MAX];
+
+    HASH_ADD_KEYPTR(hh, client->seats, seat->name, strlen(seat->name), seat);
+    if (!seat->hh.tbl) {
+        return BATON_ENOMEM;
+    }
+    seat_wake(seat, wake);
+    if (agenda_add(seat) != BATON_OK || redis_subscribe(client->told, wake) != BATON_OK) {
+        agenda_remove(seat);
+        HASH_DEL(client->seats, seat);
+        return BATON_ENOMEM;
+    }
+    redis_ward_seat_begin(seat);
     return BATON_OK;
 }
 
@@ -524,38 +566,15 @@ int seat_campaign(struct provider_election **ret, struct provider *provider,
     if (r != BATON_OK) {
         return r;
     }
-    seat = calloc(1, sizeof(*seat));
-    if (!seat || (campaign->metadata && !(seat->metadata = strdup(campaign->metadata)))) {
-        free(seat);
+    seat = make(client, campaign);
+    if (!seat || take_place(seat) != BATON_OK) {
+        if (seat) {
+            client_enter(client);
+            seat_unref(seat);
+            client_exit(client);
+        }
         return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory",
                          campaign->election);
-    }
-    seat->base = (struct provider_election){.ops = &redis_provider_ops, .provider = provider};
-    seat->client = client;
-    (void)snprintf(seat->name, sizeof(seat->name), "%s", campaign->election);
-    (void)snprintf(seat->wake, sizeof(seat->wake), "%s:wake", seat->name);
-    seat->cell = campaign->cell;
-    seat->on_event = campaign->on_event;
-    seat->userdata = campaign->userdata;
-    seat->eligible = campaign->eligible;
-    lease_init(&seat->lease, campaign->eligible, 0);
-    seat->starts = clock_now();
-    if (client->start_delay.ns >
-        0) { /* so that those who are begun together do not all ask at once */
-        seat->starts.ns += (int64_t)(client_random() % (uint64_t)client->start_delay.ns);
-    }
-    (void)uv_timer_init(client->loop, &seat->timer);
-    (void)uv_timer_init(client->loop, &seat->heartbeat);
-    seat->timer.data = seat->heartbeat.data = seat;
-    seat->references = 3; /* the list's, and the timers' */
-    client->open_handles++;
-    seat->next = client->seats;
-    client->seats = seat;
-    redis_ward_seat_begin(seat);
-    registry_begin(seat);
-    if (redis_subscribe(client->told, seat->wake) != BATON_OK) {
-        seat_leave(&seat->base);
-        return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", seat->name);
     }
     *ret = &seat->base;
     if (redis_is_up(client->commands)) {
@@ -574,7 +593,7 @@ int seat_resign(struct provider_election *election, const char *to, instant dead
     const struct entry *heir = to ? registry_find(seat, to) : NULL;
     (void)deadline;
 
-    if (!seat->update.held || !instant_before(clock_now(), seat->update.end)) {
+    if (!seat->lease.held || !instant_before(clock_now(), seat->lease.end)) {
         return error_set(reterr, BATON_ENOTLEADER, "node \"%s\" does not lead", seat->client->node);
     }
     if (to && (!heir || strcmp(heir->id, seat->client->id) == 0)) {
@@ -602,35 +621,34 @@ int seat_set_eligible(struct provider_election *election, bool eligible, struct 
 /* Void and released first; then the registry; then the last event. */
 void seat_end(struct seat *seat)
 {
+    struct client *client = seat->client;
     struct lease_input leave = {.type = LEASE_IN_LEAVE};
     struct baton_event stopped = {.type = BATON_EVENT_STOPPED};
+    char wake[KEY_MAX];
 
-    if (!seat->is_leaving) {
-        seat->is_leaving = true;
-        step(seat, &leave);
-        registry_leave(seat);
-        redis_ward_seat_end(seat);
-        redis_unsubscribe(seat->client->told, seat->wake);
-        seat->cell = NULL;
-        seat_tell(seat, &stopped);
-        uv_close((uv_handle_t *)&seat->timer, on_seat_timer_closed);
-        uv_close((uv_handle_t *)&seat->heartbeat, on_seat_timer_closed);
-        seat_unref(seat);
+    if (seat->is_leaving) {
+        return;
     }
+    client_enter(client);
+    seat->is_leaving = true;
+    HASH_DEL(client->seats, seat);
+    agenda_remove(seat);
+    step(seat, &leave);
+    registry_leave(seat);
+    redis_ward_seat_end(seat);
+    if (!client->is_closing) { /* the connection itself is about to end */
+        seat_wake(seat, wake);
+        redis_unsubscribe(client->told, wake);
+    }
+    seat->cell = NULL;
+    seat_tell(seat, &stopped);
+    seat_unref(seat);
+    client_exit(client);
 }
 
 void seat_leave(struct provider_election *election)
 {
-    struct seat *seat = seat_of(election);
-    struct seat **at = &seat->client->seats;
-
-    while (*at && *at != seat) {
-        at = &(*at)->next;
-    }
-    if (*at) {
-        *at = seat->next;
-        seat_end(seat);
-    }
+    seat_end(seat_of(election));
 }
 
 void seat_leader(struct provider_election *election, struct baton_member *ret, uint64_t *ret_epoch)

@@ -89,7 +89,7 @@ static void on_swept(void *userdata, uint64_t tag, const redisReply *reply, inst
     client_enter(client);
     seat_refused(seat, reply);
     if (reply && reply->type == REDIS_REPLY_STRING && strcmp(reply->str, "0") != 0 &&
-        seat->update.held && !seat->is_leaving) {
+        seat->lease.held && !seat->is_leaving) {
         sweep_from(seat, reply->str);
     }
     seat_unref(seat);

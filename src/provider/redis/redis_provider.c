@@ -211,6 +211,7 @@ static int redis_provider_open(struct provider **ret, const struct provider_conf
     (void)uv_timer_init(client->loop, &client->upkeep);
     client->upkeep.data = client;
     client->open_handles = 1;
+    agenda_init(client);
     redis_ward_begin(client);
     r = client_connect(client, reterr);
     if (r != BATON_OK) {
@@ -266,9 +267,7 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
     client_enter(client);
     client->open_handles++;
     while (client->seats) {
-        struct seat *seat = client->seats;
-        client->seats = seat->next;
-        seat_end(seat);
+        seat_end(client->seats);
     }
     client_exit(client);
     redis_ward_end(client);
@@ -290,6 +289,7 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
         client->open_handles++;
         redis_close(client->told, on_part_closed, client);
     }
+    agenda_fini(client);
     uv_close((uv_handle_t *)&client->upkeep, on_upkeep_closed);
     client_release(client);
 }

@@ -92,9 +92,10 @@ static void on_registered(void *userdata, uint64_t tag, const redisReply *reply,
 void registry_register(struct seat *seat)
 {
     struct client *client = seat->client;
-    bool leads = seat->update.held;
+    bool leads = seat->lease.held;
     char keys[6][KEY_MAX];
     char channel[80];
+    char wake[KEY_MAX];
     char lifetime[24];
     char *process;
     char *slave;
@@ -109,6 +110,7 @@ void registry_register(struct seat *seat)
     key_of(seat, "channels", keys[2]);
     key_of(seat, "slaves", keys[4]);
     key_of(seat, "master_process", keys[5]);
+    seat_wake(seat, wake);
     (void)snprintf(channel, sizeof(channel), "worker:slave:%s", client->id);
     (void)snprintf(lifetime, sizeof(lifetime), "%lld",
                    (long long)(client->process_lifetime.ns / 1000000));
@@ -116,7 +118,7 @@ void registry_register(struct seat *seat)
         const char *words[] = {keys[0],
                                keys[1],
                                keys[2],
-                               seat->wake,
+                               wake,
                                keys[4],
                                keys[5],
                                client->id,
@@ -135,33 +137,31 @@ void registry_register(struct seat *seat)
     free(slave);
 }
 
-static void on_heartbeat(uv_timer_t *timer)
-{
-    struct seat *seat = timer->data;
-
-    registry_register(seat);
-    if (seat->update.held) {
-        registry_read(seat);
-    }
-}
-
 /* As often as the lock is renewed; but where that is a matter of milliseconds, an entry that lives
  * for 45 s need not follow. The seed takes who is silent for a third of that for gone. */
 enum { BEATS_A_LIFETIME = 9 };
 
+static span beat_interval(const struct client *client)
+{
+    int64_t every_ns = client->process_lifetime.ns / BEATS_A_LIFETIME;
+
+    return every_ns > client->settings.renew_interval.ns ? SPAN_NS(every_ns)
+                                                         : client->settings.renew_interval;
+}
+
 void registry_begin(struct seat *seat)
 {
-    const struct client *client = seat->client;
-    int64_t every_ns = client->process_lifetime.ns / BEATS_A_LIFETIME;
-    uint64_t every_ms;
+    seat->beat = instant_add(clock_now(), beat_interval(seat->client));
+}
 
-    if (every_ns < client->settings.renew_interval.ns) {
-        every_ns = client->settings.renew_interval.ns;
+void registry_beat(struct seat *seat)
+{
+    seat->beat = instant_add(clock_now(), beat_interval(seat->client));
+    agenda_change(seat);
+    registry_register(seat);
+    if (seat->lease.held) {
+        registry_read(seat);
     }
-    every_ms = (uint64_t)(every_ns / 1000000);
-
-    every_ms = every_ms > 0 ? every_ms : 1;
-    (void)uv_timer_start(&seat->heartbeat, on_heartbeat, every_ms, every_ms);
 }
 
 static void on_left(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
@@ -175,12 +175,14 @@ static void on_left(void *userdata, uint64_t tag, const redisReply *reply, insta
 void registry_leave(struct seat *seat)
 {
     char keys[4][KEY_MAX];
+    char wake[KEY_MAX];
 
+    seat_wake(seat, wake);
     key_of(seat, "processes", keys[0]);
     key_of(seat, "processes:expiry", keys[1]);
     key_of(seat, "channels", keys[2]);
     key_of(seat, "slaves", keys[3]);
-    const char *words[] = {keys[0], keys[1], keys[2], seat->wake, keys[3], seat->client->id};
+    const char *words[] = {keys[0], keys[1], keys[2], wake, keys[3], seat->client->id};
     seat->references++;
     if (client_run(seat->client, SCRIPT_LEAVE, 5, 6, words, NULL, on_left, seat, 0) != BATON_OK) {
         seat_unref(seat);

@@ -125,9 +125,9 @@ static instant first_end(const struct client *client)
 {
     instant end = INSTANT_NEVER;
 
-    for (const struct seat *seat = client->seats; seat; seat = seat->next) {
-        if (seat->update.held) {
-            end = instant_min(end, seat->update.end);
+    for (const struct seat *seat = client->seats; seat; seat = seat->hh.next) {
+        if (seat->lease.held) {
+            end = instant_min(end, seat->lease.end);
         }
     }
     return end.ns == INSTANT_NEVER.ns ? (instant){0} : end;

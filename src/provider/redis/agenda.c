@@ -1,0 +1,167 @@
+/* When each seat is to be seen to: a heap of all of them over one timer of the loop. */
+#include "provider/redis/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 16 };
+
+static instant due_of(const struct seat *seat)
+{
+    return instant_min(seat->deadline, seat->beat);
+}
+
+static void put(struct agenda *agenda, uint32_t at, struct seat *seat)
+{
+    agenda->heap[at] = seat;
+    seat->place = at + 1;
+}
+
+static void rise(struct agenda *agenda, uint32_t at)
+{
+    struct seat *seat = agenda->heap[at];
+
+    while (at > 0 && instant_before(due_of(seat), due_of(agenda->heap[(at - 1) / 2]))) {
+        put(agenda, at, agenda->heap[(at - 1) / 2]);
+        at = (at - 1) / 2;
+    }
+    put(agenda, at, seat);
+}
+
+static void sink(struct agenda *agenda, uint32_t at)
+{
+    struct seat *seat = agenda->heap[at];
+
+    for (;;) {
+        uint32_t next = 2 * at + 1;
+        if (next + 1 < agenda->count &&
+            instant_before(due_of(agenda->heap[next + 1]), due_of(agenda->heap[next]))) {
+            next++;
+        }
+        if (next >= agenda->count || !instant_before(due_of(agenda->heap[next]), due_of(seat))) {
+            break;
+        }
+        put(agenda, at, agenda->heap[next]);
+        at = next;
+    }
+    put(agenda, at, seat);
+}
+
+/* ---- The timer ------------------------------------------------------------------------------- */
+
+static void on_due(uv_timer_t *timer);
+
+static void arm(struct client *client)
+{
+    struct agenda *agenda = &client->agenda;
+    instant due = agenda->count > 0 ? due_of(agenda->heap[0]) : INSTANT_NEVER;
+    span left = instant_since(due, clock_now());
+
+    if (agenda->is_running || client->is_closing || due.ns == agenda->armed.ns) {
+        return;
+    }
+    agenda->armed = due;
+    if (due.ns == INSTANT_NEVER.ns) {
+        (void)uv_timer_stop(&agenda->timer);
+    } else {
+        uv_update_time(client->loop);
+        (void)uv_timer_start(&agenda->timer, on_due,
+                             left.ns > 0 ? (uint64_t)left.ns / 1000000 + 1 : 0, 0);
+    }
+}
+
+/* Those who are due at the same time are seen to in one turn of the loop, and what they ask the
+ * server for leaves in one write. Who is due anew by then waits for the next turn. */
+static void on_due(uv_timer_t *timer)
+{
+    struct client *client = timer->data;
+    struct agenda *agenda = &client->agenda;
+    instant now = clock_now();
+
+    client_enter(client);
+    agenda->is_running = true;
+    agenda->armed = INSTANT_NEVER;
+    for (uint32_t left = agenda->count; left > 0 && agenda->count > 0; left--) {
+        struct seat *seat = agenda->heap[0];
+        if (instant_before(now, due_of(seat))) {
+            break;
+        }
+        seat_due(seat, now);
+    }
+    agenda->is_running = false;
+    arm(client);
+    client_exit(client);
+}
+
+/* ---- Seats ----------------------------------------------------------------------------------- */
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct client *client = handle->data;
+
+    free(client->agenda.heap);
+    client->agenda.heap = NULL;
+    client_release(client);
+}
+
+void agenda_init(struct client *client)
+{
+    (void)uv_timer_init(client->loop, &client->agenda.timer);
+    client->agenda.timer.data = client;
+    client->agenda.armed = INSTANT_NEVER;
+    client->open_handles++;
+}
+
+void agenda_fini(struct client *client)
+{
+    uv_close((uv_handle_t *)&client->agenda.timer, on_timer_closed);
+}
+
+int agenda_add(struct seat *seat)
+{
+    struct agenda *agenda = &seat->client->agenda;
+
+    if (agenda->count == agenda->capacity) {
+        uint32_t wanted = agenda->capacity > 0 ? 2 * agenda->capacity : FIRST_CAPACITY;
+        struct seat **grown = realloc(agenda->heap, wanted * sizeof(struct seat *));
+        if (!grown) {
+            return BATON_ENOMEM;
+        }
+        agenda->heap = grown;
+        agenda->capacity = wanted;
+    }
+    put(agenda, agenda->count++, seat);
+    rise(agenda, agenda->count - 1);
+    arm(seat->client);
+    return BATON_OK;
+}
+
+void agenda_change(struct seat *seat)
+{
+    struct agenda *agenda = &seat->client->agenda;
+
+    if (seat->place > 0) {
+        rise(agenda, seat->place - 1);
+        sink(agenda, seat->place - 1);
+        arm(seat->client);
+    }
+}
+
+void agenda_remove(struct seat *seat)
+{
+    struct agenda *agenda = &seat->client->agenda;
+    uint32_t at = seat->place - 1;
+    struct seat *last;
+
+    if (seat->place == 0) {
+        return;
+    }
+    seat->place = 0;
+    last = agenda->heap[--agenda->count];
+    if (last != seat) {
+        put(agenda, at, last);
+        rise(agenda, at);
+        sink(agenda, last->place - 1);
+    }
+    arm(seat->client);
+}
