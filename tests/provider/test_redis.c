@@ -331,6 +331,73 @@ static void an_election_starts_and_fails_or_completes(void **state)
                                    "leadership-acquired election-completed "));
 }
 
+/* What one node heard of each member. */
+struct comings {
+    _Atomic int joined, left;
+    _Atomic int ghost_joined, ghost_left;
+};
+
+static void count_members(struct baton_election *election, const struct baton_event *event,
+                          void *userdata)
+{
+    struct comings *comings = userdata;
+    bool is_ghost = strcmp(event->member.name, "ghost") == 0;
+    (void)election;
+
+    if (event->type == BATON_EVENT_MEMBER_JOINED) {
+        ++*(is_ghost ? &comings->ghost_joined : &comings->joined);
+    } else {
+        ++*(is_ghost ? &comings->ghost_left : &comings->left);
+    }
+}
+
+static void summon_ghost(void)
+{
+    redisReply *time = ask("TIME");
+    char command[96];
+
+    snprintf(command, sizeof(command), "ZADD race:processes:expiry %s500 ghost",
+             time->element[0]->str); /* gone within the second */
+    tell("HSET race:processes ghost {\"processId\":\"ghost\",\"identifier\":\"ghost\"}");
+    tell(command);
+    tell("PUBLISH race:wake members");
+    freeReplyObject(time);
+}
+
+static void members_come_and_go_once_each_also_over_a_change_of_leader(void **state)
+{
+    struct group *group = *state;
+    static struct comings comings[2];
+    int leader;
+
+    for (int i = 0; i < 2; i++) {
+        group_open(group, i, true, false);
+        ASSERT_OK(baton_on(NULL, group->members[i].election,
+                           BATON_EVENT_MEMBER_JOINED | BATON_EVENT_MEMBER_LEFT, BATON_ON_LOOP,
+                           count_members, &comings[i], failure));
+    }
+    GROUP_AWAIT(comings[0].joined == 1 && comings[1].joined == 1); /* each other */
+    leader = group_leader(group);
+    ASSERT_OK(baton_resign(group->members[leader].election, 0, failure));
+    (void)group_leader_but(group, leader);
+    summon_ghost(); /* a process of the seed that dies without a word */
+    GROUP_AWAIT(comings[0].ghost_joined == 1 && comings[1].ghost_joined == 1);
+    GROUP_AWAIT(comings[0].ghost_left == 1 && comings[1].ghost_left == 1);
+    group_open(group, 2, true, false);
+    GROUP_AWAIT(comings[0].joined == 2 && comings[1].joined == 2);
+    group_close(group, 2);
+    GROUP_AWAIT(comings[0].left == 1 && comings[1].left == 1);
+    leader = group_leader(group);
+    ASSERT_OK(baton_resign(group->members[leader].election, 0, failure));
+    (void)group_leader_but(group, leader);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(comings[i].joined, 2);
+        assert_int_equal(comings[i].left, 1);
+        assert_int_equal(comings[i].ghost_joined, 1);
+        assert_int_equal(comings[i].ghost_left, 1);
+    }
+}
+
 /* ---- Beside a process that knows the seed's text alone ----------------------------------------
  */
 
@@ -407,6 +474,7 @@ int main(void)
         CASE(an_epoch_from_the_future_is_only_gone_above),
         CASE(whoever_stops_between_request_and_answer_leaves_no_lock),
         CASE(an_election_starts_and_fails_or_completes),
+        CASE(members_come_and_go_once_each_also_over_a_change_of_leader),
         CASE(a_plain_peer_and_we_exclude_each_other),
         CASE(the_registry_has_the_keys_and_fields_of_the_seed),
     };

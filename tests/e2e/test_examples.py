@@ -1,0 +1,119 @@
+"""The examples do what they say, on a real Redis server."""
+import os
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import threading
+
+from harness import BATON, ProgramTest, clean_environment, free_ports, main, until
+
+BUILD = os.environ["BATON_BUILD"]
+EXAMPLES = os.path.join(os.environ["BATON_SOURCE"], "examples")
+
+
+class Service:
+    """A program whose lines are kept as they come."""
+
+    def __init__(self, *words):
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        universal_newlines=True)
+        self.lines = []
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.strip())
+
+    def watched(self):
+        """The cameras of the latest assignment."""
+        told = [line for line in self.lines if line.startswith("watching:")]
+        return told[-1].split()[1:] if told else []
+
+    def leads(self):
+        told = [line for line in self.lines if "leading" in line]
+        return bool(told) and told[-1].startswith("leading")
+
+    def end(self, number):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        self.process.wait(60)
+        self.reader.join()
+        self.process.stdout.close()
+
+
+class Examples(ProgramTest):
+    def setUp(self):
+        self.port = free_ports(1)[0]
+        self.url = "redis://127.0.0.1:%d?lease=600s&heartbeat-interval=5s" % self.port
+        self.server = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+             "--appendonly", "no"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.addCleanup(self.server.wait)
+        self.addCleanup(self.server.kill)
+        until(lambda: self.ask("PING") == "PONG", "an answer of redis-server")
+
+    def ask(self, *words):
+        return subprocess.run(["redis-cli", "-p", str(self.port), *words], timeout=30, check=False,
+                              stdout=subprocess.PIPE, universal_newlines=True).stdout.strip()
+
+    def has_long_been_there(self, election):
+        """The server can have forgotten no lease of this election."""
+        lines = self.ask("INFO", "replication").splitlines()
+        history = next(line[14:] for line in lines if line.startswith("master_replid:"))
+        self.ask("HSET", election + ":epoch", "server", history, "since", "0")
+
+    def test_cameras_are_shared_and_taken_over(self):
+        self.has_long_been_there("cameras")
+        cameras = ["front-door", "car-park", "loading-dock", "roof", "hall"]
+        services = []
+        for _ in range(3):
+            service = Service(os.path.join(BUILD, "bin", "example_cameras"), self.url, *cameras)
+            self.addCleanup(service.end, signal.SIGKILL)
+            services.append(service)
+
+        def all_watched_once(among):
+            return sorted(sum((one.watched() for one in among), [])) == sorted(cameras)
+        until(lambda: all_watched_once(services) and all(one.watched() for one in services),
+              "each camera watched by one")
+        first = next(one for one in services if one.leads())
+        first.end(signal.SIGKILL)
+        services.remove(first)
+        until(lambda: all_watched_once(services), "the cameras of the dead are taken over")
+        services[0].end(signal.SIGTERM)
+        self.assertEqual(services[0].process.returncode, 0)
+        until(lambda: sorted(services[1].watched()) == sorted(cameras), "one watches all")
+
+    def test_a_migration_runs_once(self):
+        database = os.path.join(self.folder(), "shop.db")
+        self.has_long_been_there("default")
+        with sqlite3.connect(database) as before:
+            before.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, what TEXT NOT NULL, "
+                           "state TEXT)")
+            before.execute("INSERT INTO orders (what) VALUES ('tea')")
+        environment = dict(clean_environment(), PROVIDER=self.url, DATABASE=database, BATON=BATON)
+        copies = [subprocess.Popen(["sh", os.path.join(EXAMPLES, "migration", "migrate.sh")],
+                                   env=dict(environment, NODE="copy-%d" % number),
+                                   stdin=subprocess.DEVNULL)
+                  for number in range(4)]
+        self.assertEqual([copy.wait(120) for copy in copies], [0, 0, 0, 0])
+        with sqlite3.connect(database) as after:
+            self.assertEqual(after.execute("SELECT count(*) FROM versions").fetchone(), (1,))
+            self.assertEqual(after.execute("SELECT state FROM orders").fetchall(), [("new",)])
+            epoch = after.execute("SELECT epoch FROM baton_token").fetchone()[0]
+        late = subprocess.run(
+            ["sh", "-c", 'sed "s/:epoch/$1/g" 0007-orders.sql | sqlite3 -bail "$2"', "sh",
+             str(epoch - 1), database], cwd=os.path.join(EXAMPLES, "migration"),
+            stderr=subprocess.PIPE, check=False)
+        self.assertNotEqual(late.returncode, 0)
+        self.assertIn(b"CHECK", late.stderr)
+
+    def folder(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return folder.name
+
+
+if __name__ == "__main__":
+    main()
