@@ -4,23 +4,17 @@
 #include "base/error.h"
 #include "detector/model/address.h"
 #include "detector/model/fetch_file.h"
+#include "detector/model/reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 
 enum { REDIRECTS_MAX = 4, RETRY_DOUBLINGS = 5, OTHER_BODY_MAX = 64 << 10 };
 
-/* What one answer says, until the next one begins. */
-struct answer {
-    char etag[ETAG_BYTES];
-    int64_t range_start, range_total; /* -1: not said */
-    uint64_t other_bytes;             /* of a body that is not the file */
-    bool is_judged;                   /* its first bytes came */
-    bool is_file;                     /* they are the file's */
-};
+_Static_assert((int)ETAG_BYTES == (int)REPLY_ETAG_BYTES,
+               "an ETag is as long in an answer as in the cache");
 
 struct fetch {
     struct transfers *transfers;
@@ -33,7 +27,9 @@ struct fetch {
     char *url;
     char known[ETAG_BYTES];     /* of what the caller has */
     char validator[ETAG_BYTES]; /* of the bytes that came already; "": cannot go on from there */
-    struct answer answer;
+    struct reply reply;
+    uint64_t other_bytes;    /* of a body that is not the file */
+    bool is_judged, is_file; /* the body's first bytes came; they are the file's */
     instant deadline;
     uint64_t bytes_best; /* the furthest that a try came */
     int asked, fruitless, redirects;
@@ -127,64 +123,12 @@ static long status_of(const struct fetch *fetch)
     return status;
 }
 
-static void take_etag(char *ret, const char *value, size_t bytes)
-{
-    bool is_plain = bytes > 0 && bytes < ETAG_BYTES;
-
-    for (size_t i = 0; i < bytes && is_plain; i++) {
-        is_plain = value[i] > 0x20 && value[i] < 0x7f;
-    }
-    (void)snprintf(ret, ETAG_BYTES, "%.*s", is_plain ? (int)bytes : 0, value);
-}
-
-/* "bytes 100-199/200" or "bytes 100-199/" and a star. */
-static void take_range(struct answer *answer, const char *value)
-{
-    long long start, last, total;
-    char *end;
-
-    if (strncasecmp(value, "bytes ", 6) != 0) {
-        return;
-    }
-    start = strtoll(value + 6, &end, 10);
-    last = *end == '-' ? strtoll(end + 1, &end, 10) : -1;
-    total = *end == '/' ? strtoll(end + 1, &end, 10) : 0;
-    if (start >= 0 && last >= start) {
-        answer->range_start = start;
-        answer->range_total = total > last ? total : -1;
-    }
-}
-
 static size_t on_header(char *bytes, size_t one, size_t count, void *userdata)
 {
     struct fetch *fetch = userdata;
-    struct answer *answer = &fetch->answer;
-    char line[512];
-    size_t length = one * count, used, end;
 
-    /* libcurl's lines are not terminated; what is longer is none of those that matter. */
-    if (length >= sizeof(line)) {
-        return length;
-    }
-    memcpy(line, bytes, length);
-    line[length] = '\0';
-    if (strncasecmp(line, "HTTP/", 5) == 0) { /* of an answer after this one */
-        *answer = (struct answer){.range_start = -1, .range_total = -1};
-        return length;
-    }
-    used = strcspn(line, ":");
-    used += line[used] == ':' ? 1 + strspn(line + used + 1, " \t") : 0;
-    end = length;
-    while (end > used && strchr(" \t\r\n", line[end - 1]) != NULL) {
-        end--;
-    }
-    line[end] = '\0';
-    if (strncasecmp(line, "etag:", 5) == 0) {
-        take_etag(answer->etag, line + used, end - used);
-    } else if (strncasecmp(line, "content-range:", 14) == 0) {
-        take_range(answer, line + used);
-    }
-    return length;
+    reply_line(&fetch->reply, bytes, one * count);
+    return one * count;
 }
 
 /* Gives the transfer up; judge() tells why. */
@@ -197,13 +141,13 @@ static size_t give_up(struct fetch *fetch, int code, const char *why)
 /* The first bytes of an answer: are they the file's, and do they go on where it ends? */
 static int judge_answer(struct fetch *fetch)
 {
-    struct answer *answer = &fetch->answer;
+    const struct reply *reply = &fetch->reply;
     uint64_t have = fetch_file_bytes(&fetch->file);
     long status = status_of(fetch);
 
-    answer->is_judged = true;
-    answer->is_file = status == 200 || status == 206;
-    if (status == 206 && (answer->range_start < 0 || (uint64_t)answer->range_start != have)) {
+    fetch->is_judged = true;
+    fetch->is_file = status == 200 || status == 206;
+    if (status == 206 && (reply->range_start < 0 || (uint64_t)reply->range_start != have)) {
         return error_set(&fetch->error, BATON_EPROTO, "the server sends another part than asked");
     }
     if (status == 200 && have > 0) { /* another file by now, or it cannot send parts */
@@ -212,9 +156,9 @@ static int judge_answer(struct fetch *fetch)
             return error_set(&fetch->error, rc, "the file cannot be emptied");
         }
     }
-    if (answer->is_file) { /* a weak one does not promise the same bytes */
+    if (fetch->is_file) { /* a weak one does not promise the same bytes */
         (void)snprintf(fetch->validator, sizeof(fetch->validator), "%s",
-                       answer->etag[0] == '"' ? answer->etag : "");
+                       reply->etag[0] == '"' ? reply->etag : "");
     }
     return 0;
 }
@@ -224,12 +168,12 @@ static size_t on_body(char *bytes, size_t one, size_t count, void *userdata)
     struct fetch *fetch = userdata;
     size_t length = one * count;
 
-    if (!fetch->answer.is_judged && judge_answer(fetch) != 0) {
+    if (!fetch->is_judged && judge_answer(fetch) != 0) {
         return CURL_WRITEFUNC_ERROR;
     }
-    if (!fetch->answer.is_file) {
-        fetch->answer.other_bytes += length;
-        return fetch->answer.other_bytes <= OTHER_BODY_MAX ? length : CURL_WRITEFUNC_ERROR;
+    if (!fetch->is_file) {
+        fetch->other_bytes += length;
+        return fetch->other_bytes <= OTHER_BODY_MAX ? length : CURL_WRITEFUNC_ERROR;
     }
     if (fetch->file.code != 0) {
         return give_up(fetch, fetch->file.code, "it cannot be written to the disk");
@@ -350,7 +294,9 @@ static void begin(struct fetch *fetch)
         (void)fetch_file_clear(&fetch->file);
         have = 0;
     }
-    fetch->answer = (struct answer){.range_start = -1, .range_total = -1};
+    reply_init(&fetch->reply);
+    fetch->other_bytes = 0;
+    fetch->is_judged = fetch->is_file = false;
     fetch->is_over = fetch->is_paused = false;
     fetch->asked++;
     if (set_up_try(fetch, have, (long)left_ms) != CURLE_OK ||
@@ -422,7 +368,7 @@ static void succeed(struct fetch *fetch, enum fetch_outcome outcome)
 
     result.bytes = fetch_file_bytes(&fetch->file);
     (void)snprintf(result.etag, sizeof(result.etag), "%s",
-                   outcome == FETCH_SAME ? fetch->known : fetch->answer.etag);
+                   outcome == FETCH_SAME ? fetch->known : fetch->reply.etag);
     end(fetch, &result, NULL);
 }
 
@@ -477,12 +423,12 @@ static void judge_result(struct fetch *fetch)
 static bool is_other_answer(const struct fetch *fetch, long status)
 {
     return fetch->result == CURLE_OK ? status != 200 && status != 206
-                                     : fetch->result == CURLE_WRITE_ERROR && !fetch->answer.is_file;
+                                     : fetch->result == CURLE_WRITE_ERROR && !fetch->is_file;
 }
 
 static void judge_try(struct fetch *fetch)
 {
-    const struct answer *answer = &fetch->answer;
+    const struct reply *reply = &fetch->reply;
     long status = status_of(fetch);
 
     if (fetch->is_address_refused) {
@@ -491,8 +437,8 @@ static void judge_try(struct fetch *fetch)
         judge_status(fetch, status);
     } else if (fetch->result != CURLE_OK) {
         judge_result(fetch);
-    } else if (answer->range_total >= 0 &&
-               fetch_file_bytes(&fetch->file) != (uint64_t)answer->range_total) {
+    } else if (reply->range_total >= 0 &&
+               fetch_file_bytes(&fetch->file) != (uint64_t)reply->range_total) {
         retry(fetch, BATON_EUNAVAILABLE, "only a part of it came");
     } else {
         succeed(fetch, FETCH_NEW);
@@ -508,7 +454,7 @@ static void judge(struct fetch *fetch)
         return; /* on_step() comes back */
     }
     fetch->is_over = false;
-    if (fetch->result == CURLE_OK && (status == 200 || status == 206) && !fetch->answer.is_judged) {
+    if (fetch->result == CURLE_OK && (status == 200 || status == 206) && !fetch->is_judged) {
         (void)judge_answer(fetch); /* without a body; it leaves its error */
     }
     if (fetch->error.code != 0) {
@@ -576,7 +522,7 @@ int fetch_start(struct fetch **ret, struct transfers *transfers, uv_loop_t *loop
     fetch->on_end = on_end;
     fetch->userdata = userdata;
     fetch->deadline = instant_add(clock_now(), SPAN_MS(rules->total_ms));
-    take_etag(fetch->known, etag, strlen(etag));
+    reply_etag(fetch->known, etag, strlen(etag));
     rc = init(fetch, loop, url, file_fd, reterr);
     if (rc != 0) {
         free_fetch(fetch);
