@@ -3,6 +3,7 @@
 
 #include "detector/model/folder.h"
 #include "detector/model/store.h"
+#include "lib/process.h"
 #include "unit/detector_model/zip_maker.h"
 
 #include <dirent.h>
@@ -330,15 +331,24 @@ static void write_forever(const struct place *place, unsigned seed)
     }
 }
 
+struct writer {
+    const struct place *place;
+    unsigned seed;
+};
+
+static int writer_main(void *userdata)
+{
+    const struct writer *writer = userdata;
+
+    write_forever(writer->place, writer->seed);
+    return 3;
+}
+
 static pid_t start_writer(const struct place *place, unsigned seed)
 {
-    pid_t child = fork();
+    struct writer writer = {place, seed};
 
-    assert_true(child >= 0);
-    if (child == 0) {
-        write_forever(place, seed);
-    }
-    return child;
+    return process_fork(writer_main, &writer);
 }
 
 /* Several processes on one folder, killed one after another in the middle of whatever they do. */
