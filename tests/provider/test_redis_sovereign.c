@@ -231,14 +231,14 @@ static void a_start_may_be_delayed(void **state)
     group_open(group, 0, true, false);
     (void)group_leader(group);
     assert_false(baton_is_leader(election));
-    baton_stop(late);
+    baton_close(late);
     group_close(group, 0);
     url(NULL, 0, delayed, sizeof(delayed));
     strcat(delayed, "&start-delay=50ms");
     ASSERT_OK(baton_open(&late, delayed, NULL, failure));
     ASSERT_OK(baton_campaign(&election, late, "race", NULL, failure));
     GROUP_AWAIT(baton_is_leader(election));
-    baton_stop(late);
+    baton_close(late);
 }
 
 /* ---- Settings -------------------------------------------------------------------------------- */
