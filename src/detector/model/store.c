@@ -23,6 +23,7 @@ enum {
     ADD_TRIES = 8, /* another process may remove what was just added */
     MODELS_MAX = 4096,
     ORIGIN_TEXT_MAX = 1024,
+    STALE_S = 3600,
 };
 
 struct store {
@@ -345,23 +346,42 @@ static int evict_one(const struct store *store, const char *digest, struct baton
     return 1;
 }
 
+/* One that is being written is young; one whose writer is dead grows old. */
+static bool is_stale_draft(int folder_fd, const char *name)
+{
+    struct timespec now;
+    struct stat status;
+
+    return name[0] == '.' && fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(status.st_mode) && clock_gettime(CLOCK_REALTIME, &now) == 0 &&
+           now.tv_sec - status.st_mtim.tv_sec > STALE_S;
+}
+
 /* What led to models that are gone leads nowhere. */
-static void sweep_origins(struct store *store)
+static bool is_astray(const struct store *store, const char *name)
+{
+    struct origin origin;
+
+    return is_digest(name) &&
+           (store_origin(store, name, &origin, NULL) != 0 ||
+            faccessat(store->models_fd, origin.digest, F_OK, AT_SYMLINK_NOFOLLOW) != 0);
+}
+
+static void sweep_origins(const struct store *store)
 {
     int fd = open_folder(store->origins_fd, ".");
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
 
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
-        struct origin origin;
-        if (is_digest(entry->d_name) &&
-            (store_origin(store, entry->d_name, &origin, NULL) != 0 ||
-             faccessat(store->models_fd, origin.digest, F_OK, AT_SYMLINK_NOFOLLOW) != 0)) {
+        if (is_astray(store, entry->d_name) || is_stale_draft(fd, entry->d_name)) {
             (void)unlinkat(store->origins_fd, entry->d_name, 0);
         }
     }
     if (folder != NULL) {
         closedir(folder);
+    } else if (fd >= 0) {
+        close(fd);
     }
 }
 

@@ -1,0 +1,109 @@
+#!/usr/bin/python3
+"""The cache of models is whole whatever call it is killed at, and whatever call fails.
+
+usage: test_crash.py STORE_TOOL; skipped (77) where strace may not be used.
+"""
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+TOOL = sys.argv[1]
+MODEL_BYTES = 100_000
+ROOM = MODEL_BYTES + 50_000  # for one model, so that the second drives out the first
+KILLED = ("mkdirat", "write", "fsync", "renameat2", "renameat", "unlinkat", "flock", "utimensat",
+          "fcntl", "ftruncate", "getdents64")
+FAILED = (("write", "ENOSPC"), ("fsync", "EIO"), ("mkdirat", "ENOSPC"), ("renameat2", "EIO"),
+          ("flock", "ENOLCK"), ("utimensat", "EROFS"), ("unlinkat", "EIO"), ("openat", "EMFILE"),
+          ("lseek", "EIO"), ("pread64", "EIO"), ("read", "EIO"))
+TRIES_MAX = 400
+PIPELINE = {
+    "version": 1,
+    "models": {"cars": {"file": "models/cars.onnx", "decoder": "tensor",
+                        "input": {"width": 8, "height": 8}}},
+    "stages": [{"name": "s", "model": "cars", "fields": {"n": "number"}}],
+}
+
+
+def archive(folder, seed):
+    path = f"{folder}/{seed}.mpta"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("pipeline.json", json.dumps(PIPELINE))
+        made.writestr("models/cars.onnx", model(seed))
+    with open(path, "rb") as made:
+        return path, hashlib.sha256(made.read()).hexdigest()
+
+
+def model(seed):
+    return random.Random(seed).randbytes(MODEL_BYTES)
+
+
+def traced(inject, log, arguments):
+    return subprocess.run(["strace", "-f", "-o", log, "-e", f"trace={inject.split(':')[0]}",
+                           "-e", f"inject={inject}", TOOL, *arguments],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+
+
+def text_of(path):
+    with open(path, encoding="utf-8", errors="replace") as opened:
+        return opened.read()
+
+
+def check(cache, archives, what, said):
+    """Each model that is there is whole; nothing else is; and it goes on."""
+    digests = {digest: seed for seed, (_, digest) in archives.items()}
+    found = subprocess.run([TOOL, "check", cache, *digests], capture_output=True, text=True,
+                           check=False)
+    assert found.returncode == 0, f"{what}: {found.stderr}"
+    there = found.stdout.split()
+    left = sorted(os.listdir(cache + "/models"))
+    assert left == sorted(there), f"{what}: {left} is left, {there} is whole"
+    for digest in there:
+        with open(f"{cache}/models/{digest}/models/cars.onnx", "rb") as kept:
+            assert kept.read() == model(digests[digest]), f"{what}: {digest} is not whole"
+    if said:  # what it said last was on the disk before, and nothing drove it out since
+        assert said[-1] in there, f"{what}: {said[-1]} is gone"
+    again = subprocess.run([TOOL, "add", cache, str(ROOM), archives[1][0]], capture_output=True,
+                           text=True, check=False)
+    assert again.returncode == 0, f"{what}: {again.stderr}"
+
+
+def run_all(place, archives, call, action):
+    """At the first such call, the second, … until there is none any more."""
+    hits = 0
+    for number in range(1, TRIES_MAX):
+        cache, log = f"{place}/cache", f"{place}/log"
+        shutil.rmtree(cache, ignore_errors=True)
+        inject = f"{call}:{action}:when={number}"
+        done = traced(inject, log, ["add", cache, str(ROOM),
+                                    *(path for path, _ in archives.values())])
+        if not re.search(r"INJECTED|killed by SIGKILL", text_of(log)):
+            assert done.returncode == 0, done.stderr
+            return hits
+        hits += 1
+        if os.path.isdir(cache + "/models"):
+            said = done.stdout.split() if action.startswith("signal") else []
+            check(cache, archives, inject, said[-1:] if len(said) == len(archives) else [])
+    raise AssertionError(f"{call}: more than {TRIES_MAX} calls")
+
+
+def main():
+    if shutil.which("strace") is None or \
+            subprocess.run(["strace", "-o", "/dev/null", "true"], check=False).returncode != 0:
+        print("skipped: strace cannot be used here")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix="baton-crash-") as place:
+        archives = {seed: archive(place, seed) for seed in (1, 2)}
+        for call in KILLED:
+            print("killed at", call, run_all(place, archives, call, "signal=KILL"))
+        for call, error in FAILED:
+            print("failed by", call, error, run_all(place, archives, call, f"error={error}"))
+
+
+main()
