@@ -23,13 +23,15 @@ struct client;
 struct guardian;
 struct victims;
 
-/* One of the registry, as it was last read. */
+struct text; /* texts.c */
+
+/* Another one of the registry, as it was last read. */
 struct entry {
-    char id[BATON_NAME_MAX];
-    char name[BATON_NAME_MAX];
-    char *metadata; /* JSON, or NULL */
-    bool is_there;  /* while the list is read anew */
-    UT_hash_handle hh;
+    struct entry *next;
+    struct text *id;
+    struct text *name;
+    struct text *metadata; /* JSON, or NULL */
+    bool is_there;         /* while the list is read anew */
 };
 
 /* This process in one election. */
@@ -57,13 +59,14 @@ struct seat {
     bool is_reading;    /* the registry */
     bool reads_again;
     enum baton_role role;
-    char holder[BATON_NAME_MAX]; /* id of who has the lock; "": nobody */
+    bool is_listed;      /* in the registry, as it was last read */
+    struct text *holder; /* id of who has the lock; NULL: nobody */
     uint64_t holder_epoch;
     instant beatless_since; /* the holder has no heartbeat; 0: it has one */
     bool knows_stale;       /* it was told that the holder's heartbeat is stale */
     uint64_t told_leader;   /* epoch that was told with it */
-    char told_id[BATON_NAME_MAX];
-    char passed_to[BATON_NAME_MAX];
+    struct text *told;
+    const struct text *heir; /* to whom it is being passed */
     struct entry *entries;
     unsigned references; /* answers on their way, and the client's table */
     char name[];
@@ -123,6 +126,8 @@ struct client {
     struct seat *seats;
     struct seat *unused; /* nobody refers to them any more */
     struct agenda agenda;
+    struct text *texts;
+    struct text *self; /* the id */
     struct reader *readers;
     unsigned depth; /* callbacks under way */
     bool is_closing;
@@ -171,6 +176,13 @@ void seat_refused(struct seat *seat, const redisReply *reply); /* tells it if it
 void seat_contenders(struct seat *seat, uint32_t count);
 void seat_end(struct seat *seat);
 
+/* texts.c */
+struct text *text_get(struct client *client, const char *bytes, size_t count); /* NULL: no memory */
+void text_drop(struct client *client, struct text *text);                      /* NULL allowed */
+/* Puts a text that was got in the place of another, which is dropped. */
+void text_move(struct client *client, struct text **to, struct text *text);
+const char *text_of(const struct text *text); /* NULL: "" */
+
 /* agenda.c */
 void agenda_init(struct client *client);
 void agenda_fini(struct client *client);
@@ -189,6 +201,7 @@ void registry_register(struct seat *seat);
 void registry_leave(struct seat *seat);
 void registry_read(struct seat *seat);
 void registry_free(struct seat *seat);
+/* Another one than this process. */
 const struct entry *registry_find(const struct seat *seat, const char *id_or_name);
 void registry_describe(const struct seat *seat, const char *id, struct baton_member *ret);
 int registry_members(struct provider_election *election, provider_members_cb done, void *userdata,

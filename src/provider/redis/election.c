@@ -58,18 +58,26 @@ static void tell_role(struct seat *seat, enum baton_role role)
     }
 }
 
+/* An id as a text: at most what a name may have of it. "": NULL. */
+static struct text *hold(struct seat *seat, const char *id)
+{
+    size_t bytes = strnlen(id, BATON_NAME_MAX - 1);
+
+    return bytes > 0 ? text_get(seat->client, id, bytes) : NULL;
+}
+
 static void tell_leader(struct seat *seat)
 {
     struct baton_event event = {.type = BATON_EVENT_LEADER, .epoch = seat->holder_epoch};
 
-    if (strcmp(seat->told_id, seat->holder) == 0 && seat->told_leader == seat->holder_epoch) {
+    if (seat->told == seat->holder && seat->told_leader == seat->holder_epoch) {
         return;
     }
-    (void)snprintf(seat->told_id, sizeof(seat->told_id), "%s", seat->holder);
+    text_move(seat->client, &seat->told, hold(seat, text_of(seat->holder)));
     seat->told_leader = seat->holder_epoch;
-    registry_describe(seat, seat->holder, &event.member);
+    registry_describe(seat, text_of(seat->holder), &event.member);
     seat_tell(seat, &event);
-    if (seat->holder[0]) {
+    if (seat->holder) {
         event.type = BATON_EVENT_ELECTION_COMPLETED;
         seat_tell(seat, &event);
     }
@@ -113,7 +121,7 @@ static void tell_contest(struct seat *seat, const struct lease_input *input,
         tell_failed(seat, input);
     }
     for (uint32_t i = 0; i < update->command_count; i++) {
-        if (update->commands[i].type == LEASE_TAKE && !seat->holder[0]) {
+        if (update->commands[i].type == LEASE_TAKE && !seat->holder) {
             tell_started(seat);
         }
     }
@@ -131,7 +139,7 @@ static void tell(struct seat *seat, const struct lease_event *from)
     case LEASE_EV_ACQUIRED:
         tell_started(seat);
         seat->is_contending = false;
-        (void)snprintf(seat->holder, sizeof(seat->holder), "%s", seat->client->id);
+        text_move(seat->client, &seat->holder, hold(seat, seat->client->id));
         seat->holder_epoch = from->epoch;
         tell_role(seat, BATON_ROLE_LEADER);
         event.type = BATON_EVENT_ACQUIRED;
@@ -153,7 +161,7 @@ static void tell(struct seat *seat, const struct lease_event *from)
         break;
     case LEASE_EV_HOLDER:
         if (from->epoch == 0) {
-            seat->holder[0] = '\0';
+            text_move(seat->client, &seat->holder, NULL);
             seat->holder_epoch = 0;
         }
         break;
@@ -177,7 +185,7 @@ static void take_holder(struct seat *seat, const redisReply *reply, uint64_t epo
 {
     bool has_id = reply->elements >= 4 && reply->element[3]->type == REDIS_REPLY_STRING;
 
-    (void)snprintf(seat->holder, sizeof(seat->holder), "%s", has_id ? reply->element[3]->str : "?");
+    text_move(seat->client, &seat->holder, hold(seat, has_id ? reply->element[3]->str : "?"));
     seat->holder_epoch = epoch;
 }
 
@@ -305,7 +313,7 @@ static int run(struct seat *seat, const struct lease_command *command)
         }
         break;
     }
-    (void)snprintf(notice, sizeof(notice), "released %s %s", client->id, seat->passed_to);
+    (void)snprintf(notice, sizeof(notice), "released %s %s", client->id, text_of(seat->heir));
     const char *words[] = {keys[0], keys[1], keys[2], wake, client->id, epoch, notice};
     return client_run(client, SCRIPT_RELEASE, 4, 7, words, NULL, on_released, seat, 0);
 }
@@ -483,6 +491,8 @@ void seats_bury(struct client *client)
     while (seat) {
         struct seat *next = seat->next_unused;
         registry_free(seat);
+        text_drop(client, seat->holder);
+        text_drop(client, seat->told);
         free(seat->metadata);
         free(seat);
         client_release(client);
@@ -596,13 +606,13 @@ int seat_resign(struct provider_election *election, const char *to, instant dead
     if (!seat->lease.held || !instant_before(clock_now(), seat->lease.end)) {
         return error_set(reterr, BATON_ENOTLEADER, "node \"%s\" does not lead", seat->client->node);
     }
-    if (to && (!heir || strcmp(heir->id, seat->client->id) == 0)) {
+    if (to && !heir) {
         return error_set(reterr, BATON_EINVAL,
                          "node \"%s\": not a member that may lead, or this one itself", to);
     }
-    (void)snprintf(seat->passed_to, sizeof(seat->passed_to), "%s", heir ? heir->id : "");
+    seat->heir = heir ? heir->id : NULL; /* the notice is made within the step */
     step(seat, &input);
-    seat->passed_to[0] = '\0';
+    seat->heir = NULL;
     return BATON_OK;
 }
 
@@ -655,6 +665,6 @@ void seat_leader(struct provider_election *election, struct baton_member *ret, u
 {
     struct seat *seat = seat_of(election);
 
-    registry_describe(seat, seat->holder, ret);
+    registry_describe(seat, text_of(seat->holder), ret);
     *ret_epoch = seat->holder_epoch;
 }

@@ -35,7 +35,7 @@ void heartbeats_judge(struct seat *seat, const redisReply *reply)
         (void)error_set(&error, BATON_EPROTO,
                         "election \"%s\": %s keeps the lock, but gave no heartbeat for %lld s; it "
                         "is followed when the lock ends",
-                        seat->name, seat->holder, age / 1000);
+                        seat->name, text_of(seat->holder), age / 1000);
         seat_error(seat, &error);
     }
 }

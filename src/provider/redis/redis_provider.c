@@ -204,6 +204,9 @@ static int redis_provider_open(struct provider **ret, const struct provider_conf
     if (r == BATON_OK) {
         r = take_settings(client, config, reterr);
     }
+    if (r == BATON_OK && !(client->self = text_get(client, client->id, strlen(client->id)))) {
+        r = error_set(reterr, BATON_ENOMEM, "Redis: out of memory");
+    }
     if (r != BATON_OK) {
         free(client);
         return r;
@@ -236,6 +239,7 @@ void client_release(struct client *client)
             client->depth = 0;
             readers_sweep(client);
         }
+        text_drop(client, client->self);
         free(client);
         if (closed) {
             closed(userdata);

@@ -191,81 +191,137 @@ void registry_leave(struct seat *seat)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
+enum { ENTRIES_MAX = 4096 }; /* others of one election that are known */
+
 static void entry_free(struct seat *seat, struct entry *entry)
 {
-    HASH_DEL(seat->entries, entry);
-    free(entry->metadata);
+    text_drop(seat->client, entry->id);
+    text_drop(seat->client, entry->name);
+    text_drop(seat->client, entry->metadata);
     free(entry);
 }
 
 void registry_free(struct seat *seat)
 {
     while (seat->entries) {
-        entry_free(seat, seat->entries);
+        struct entry *entry = seat->entries;
+        seat->entries = entry->next;
+        entry_free(seat, entry);
     }
 }
 
 /* What a foreign process wrote may be anything: an entry that is no JSON is one without a name. */
-static void take_json(struct entry *entry, const char *text, size_t bytes)
+static void take_json(struct seat *seat, struct entry *entry, const char *bytes, size_t count)
 {
-    json_t *object = json_loadb(text, bytes, 0, NULL);
+    struct client *client = seat->client;
+    json_t *object = json_loadb(bytes, count, 0, NULL);
     const char *name = json_string_value(json_object_get(object, "identifier"));
     json_t *capabilities = json_object_get(object, "capabilities");
+    char *metadata = json_is_object(capabilities) ? json_dumps(capabilities, JSON_COMPACT) : NULL;
 
-    (void)snprintf(entry->name, sizeof(entry->name), "%s", name ? name : entry->id);
-    free(entry->metadata);
-    entry->metadata = json_is_object(capabilities) ? json_dumps(capabilities, JSON_COMPACT) : NULL;
+    name = name ? name : text_of(entry->id);
+    text_move(client, &entry->name, text_get(client, name, strnlen(name, BATON_NAME_MAX - 1)));
+    text_move(client, &entry->metadata,
+              metadata ? text_get(client, metadata, strlen(metadata)) : NULL);
+    free(metadata);
     json_decref(object);
 }
+
+static void describe(const struct seat *seat, const char *id, const struct entry *entry,
+                     struct baton_member *ret);
 
 static void tell_member(struct seat *seat, enum baton_event_type type, const struct entry *entry)
 {
     struct baton_event event = {.type = type};
 
-    if (strcmp(entry->id, seat->client->id) != 0) {
-        registry_describe(seat, entry->id, &event.member);
-        seat_tell(seat, &event);
-    }
+    describe(seat, text_of(entry->id), entry, &event.member);
+    seat_tell(seat, &event);
 }
 
-static void take_entry(struct seat *seat, const redisReply *id, const redisReply *json)
+/* A reading names them in the order of the one before, as a rule: who comes next is looked at
+ * first. */
+static struct entry *entry_after(const struct seat *seat, const struct entry *last,
+                                 const struct text *id)
+{
+    struct entry *entry = last ? last->next : NULL;
+
+    if (!entry || entry->id != id) {
+        for (entry = seat->entries; entry && entry->id != id; entry = entry->next) {
+        }
+    }
+    return entry;
+}
+
+/* The place of the last one, or of NULL. */
+static struct entry *add(struct seat *seat, struct text *id)
+{
+    struct entry **at = &seat->entries;
+    size_t count = 0;
+    struct entry *entry = calloc(1, sizeof(*entry));
+
+    for (; *at; at = &(*at)->next) {
+        count++;
+    }
+    if (!entry || count >= ENTRIES_MAX) {
+        free(entry);
+        text_drop(seat->client, id);
+        return NULL; /* it is found at the next reading, if there is room then */
+    }
+    entry->id = id;
+    *at = entry;
+    return entry;
+}
+
+static struct entry *take_entry(struct seat *seat, struct entry *last, const redisReply *id,
+                                const redisReply *json)
 {
     struct entry *entry;
+    struct text *text;
 
     if (id->type != REDIS_REPLY_STRING || json->type != REDIS_REPLY_STRING ||
-        id->len >= BATON_NAME_MAX || id->len == 0) {
-        return;
+        id->len >= BATON_NAME_MAX || id->len == 0 ||
+        !(text = text_get(seat->client, id->str, (size_t)id->len))) {
+        return last;
     }
-    HASH_FIND(hh, seat->entries, id->str, (size_t)id->len, entry);
+    if (text == seat->client->self) {
+        seat->is_listed = true;
+        text_drop(seat->client, text);
+        return last;
+    }
+    entry = entry_after(seat, last, text);
     if (entry) {
+        text_drop(seat->client, text);
         entry->is_there = true;
-        take_json(entry, json->str, (size_t)json->len);
-        return;
+        take_json(seat, entry, json->str, (size_t)json->len);
+        return entry;
     }
-    entry = calloc(1, sizeof(*entry));
+    entry = add(seat, text);
     if (!entry) {
-        return; /* it is found at the next reading */
+        return last;
     }
-    memcpy(entry->id, id->str, (size_t)id->len);
     entry->is_there = true;
-    take_json(entry, json->str, (size_t)json->len);
-    HASH_ADD(hh, seat->entries, id, (size_t)id->len, entry);
+    take_json(seat, entry, json->str, (size_t)json->len);
     tell_member(seat, BATON_EVENT_MEMBER_JOINED, entry);
+    return entry;
 }
 
 static void take_list(struct seat *seat, const redisReply *list)
 {
-    struct entry *next;
+    struct entry *last = NULL;
 
-    for (struct entry *entry = seat->entries; entry; entry = entry->hh.next) {
+    seat->is_listed = false;
+    for (struct entry *entry = seat->entries; entry; entry = entry->next) {
         entry->is_there = false;
     }
     for (size_t i = 0; i + 1 < list->elements; i += 2) {
-        take_entry(seat, list->element[i], list->element[i + 1]);
+        last = take_entry(seat, last, list->element[i], list->element[i + 1]);
     }
-    for (struct entry *entry = seat->entries; entry; entry = next) {
-        next = entry->hh.next;
-        if (!entry->is_there) {
+    for (struct entry **at = &seat->entries; *at;) {
+        struct entry *entry = *at;
+        if (entry->is_there) {
+            at = &entry->next;
+        } else {
+            *at = entry->next;
             tell_member(seat, BATON_EVENT_MEMBER_LEFT, entry);
             entry_free(seat, entry);
         }
@@ -322,16 +378,17 @@ const struct entry *registry_find(const struct seat *seat, const char *id_or_nam
 {
     const struct entry *entry = seat->entries;
 
-    while (entry && strcmp(entry->id, id_or_name) != 0 && strcmp(entry->name, id_or_name) != 0) {
-        entry = entry->hh.next;
+    while (entry && strcmp(text_of(entry->id), id_or_name) != 0 &&
+           strcmp(text_of(entry->name), id_or_name) != 0) {
+        entry = entry->next;
     }
     return entry;
 }
 
-void registry_describe(const struct seat *seat, const char *id, struct baton_member *ret)
+static void describe(const struct seat *seat, const char *id, const struct entry *entry,
+                     struct baton_member *ret)
 {
     const struct client *client = seat->client;
-    const struct entry *entry = id[0] ? registry_find(seat, id) : NULL;
 
     *ret = (struct baton_member){.kind = BATON_MEMBER_VOTER, .weight = 1};
     if (!id[0]) {
@@ -341,13 +398,20 @@ void registry_describe(const struct seat *seat, const char *id, struct baton_mem
     ret->is_self = strcmp(id, client->id) == 0;
     (void)snprintf(ret->name, sizeof(ret->name), "%s",
                    ret->is_self ? client->node
-                   : entry      ? entry->name
+                   : entry      ? text_of(entry->name)
                                 : id);
     (void)snprintf(ret->address, sizeof(ret->address), "worker:slave:%s", id);
-    ret->role = strcmp(id, seat->holder) == 0 ? BATON_ROLE_LEADER : BATON_ROLE_FOLLOWER;
+    ret->role = strcmp(id, text_of(seat->holder)) == 0 ? BATON_ROLE_LEADER : BATON_ROLE_FOLLOWER;
     ret->is_alive = ret->is_self || entry;
     ret->is_cordoned = ret->is_self && !seat->eligible;
-    ret->metadata = ret->is_self ? seat->metadata : entry ? entry->metadata : NULL;
+    ret->metadata = ret->is_self               ? seat->metadata
+                    : entry && entry->metadata ? text_of(entry->metadata)
+                                               : NULL;
+}
+
+void registry_describe(const struct seat *seat, const char *id, struct baton_member *ret)
+{
+    describe(seat, id, id[0] ? registry_find(seat, id) : NULL, ret);
 }
 
 /* ---- The list of members, read anew ---------------------------------------------------------- */
@@ -361,18 +425,23 @@ struct question {
 static void answer(const struct question *question)
 {
     struct seat *seat = question->seat;
-    /* What a macro of uthash takes out is not reachable from the head: the analyzer cannot tell. */
-    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-    size_t count = HASH_COUNT(seat->entries);
-    struct baton_member *members = calloc(count + 1, sizeof(*members));
+    size_t count = seat->is_listed;
+    struct baton_member *members;
     size_t used = 0;
 
+    for (const struct entry *entry = seat->entries; entry; entry = entry->next) {
+        count++;
+    }
+    members = calloc(count + 1, sizeof(*members));
     if (!members) {
         question->done(question->userdata, BATON_ENOMEM, NULL, 0);
         return;
     }
-    for (const struct entry *entry = seat->entries; entry; entry = entry->hh.next) {
-        registry_describe(seat, entry->id, &members[used++]);
+    if (seat->is_listed) {
+        describe(seat, seat->client->id, NULL, &members[used++]);
+    }
+    for (const struct entry *entry = seat->entries; entry; entry = entry->next) {
+        describe(seat, text_of(entry->id), entry, &members[used++]);
     }
     question->done(question->userdata, BATON_OK, members, used);
     free(members);
