@@ -345,7 +345,8 @@ static void tell_lost(const struct run *run, runner_seen *seen, void *userdata)
             .box = &lost->box,
             .class_name = class_of(model_of(run->runner, lost->stage), lost->box.label),
             .track = lost->track,
-            .attributes = lost->attributes};
+            .attributes = lost->attributes,
+            .is_lost = true};
         seen(userdata, &sighting);
         patience_forget(patience, lost);
     }

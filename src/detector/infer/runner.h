@@ -45,6 +45,7 @@ struct sighting {
     const char *class_name; /* NULL: none */
     uint64_t track;         /* 0: not tracked */
     json_t *attributes;     /* what is to be reported; borrowed; NULL: nothing is */
+    bool is_lost;           /* it is not in this frame any more; `box` is where it was last */
 };
 
 typedef void runner_seen(void *userdata, const struct sighting *sighting);

@@ -33,6 +33,7 @@ struct program_settings {
     struct archives_config archives;
     const char *clip;  /* NULL: no try */
     const char *sheet; /* of a try; NULL: none */
+    const char *out;   /* of a try: folder of what it finds; NULL: standard output */
     const char *model; /* archive for every subscription; NULL: what the backend names */
     enum log_level log_level;
     bool log_json;

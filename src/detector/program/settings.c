@@ -80,6 +80,7 @@ static int check(const struct options *options, struct baton_error *reterr)
 {
     static const char *const positive[] = {"open-timeout", "stall-timeout", "backoff-min",
                                            "model-open-timeout", "model-run-timeout"};
+    static const char *const of_try[] = {"sheet", "out"};
     int report_ms = ms(options, "report-interval");
 
     if (!options_text(options, "tls-cert") != !options_text(options, "tls-key")) {
@@ -93,9 +94,11 @@ static int check(const struct options *options, struct baton_error *reterr)
         return error_set(reterr, BATON_EINVAL, "--try %s: needs --model FILE",
                          options_text(options, "try"));
     }
-    if (options_text(options, "sheet") && !options_text(options, "try")) {
-        return error_set(reterr, BATON_EINVAL, "--sheet %s: needs --try CLIP",
-                         options_text(options, "sheet"));
+    for (size_t i = 0; i < sizeof(of_try) / sizeof(of_try[0]); i++) {
+        if (options_text(options, of_try[i]) && !options_text(options, "try")) {
+            return error_set(reterr, BATON_EINVAL, "--%s %s: needs --try CLIP", of_try[i],
+                             options_text(options, of_try[i]));
+        }
     }
     for (size_t i = 0; i < sizeof(positive) / sizeof(positive[0]); i++) {
         if (ms(options, positive[i]) < 1) {
@@ -147,6 +150,7 @@ int program_settings(struct program_settings *ret, const struct options *options
                      .ca_file = options_text(options, "model-ca")},
         .clip = options_text(options, "try"),
         .sheet = options_text(options, "sheet"),
+        .out = options_text(options, "out"),
         .model = options_text(options, "model"),
         .log_level = (enum log_level)log_level_parse(options_text(options, "log-level")),
         .log_json = options_flag(options, "log-json"),

@@ -130,7 +130,9 @@ int sheet_add(struct sheet *sheet, const struct inference_result *result,
         return code;
     }
     for (int i = 0; i < result->count; i++) {
-        draw_box(&tile, result->sightings[i].box, scale);
+        if (!result->sightings[i].is_lost) {
+            draw_box(&tile, result->sightings[i].box, scale);
+        }
     }
     sheet->tiles[sheet->count++] = tile;
     return 0;

@@ -1,10 +1,11 @@
 /* A pipeline on a clip, without a backend: the way to see whether a model works.
  *
- *   archive ─▶ models open ─▶ clip, every frame ─▶ a line of JSON for each detection, on stdout
+ *   archive ─▶ models open ─▶ clip, every frame ─▶ lines of JSON: findings.h
  *                                               ─▶ contact sheet, PNG
  *                                               ─▶ progress and a summary, on stderr
  */
 #include "base/error.h"
+#include "detector/program/findings.h"
 #include "detector/program/local_model.h"
 #include "detector/program/program.h"
 #include "detector/program/sheet.h"
@@ -30,7 +31,8 @@ try {
     struct local_model *local_model;
     struct models *models;
     struct sheet *sheet; /* NULL: none is asked for */
-    uint64_t frames, done, objects, detections;
+    struct findings *findings;
+    uint64_t frames, done;
     span busy;
     instant begin;
     bool has_timer, has_ended, is_closing;
@@ -74,7 +76,7 @@ static void show_progress(const struct try *try)
 
     (void)fprintf(stderr, "\r%llu frames, %.0f a second, %llu detections ",
                   (unsigned long long)try->done, seconds > 0 ? (double)try->done / seconds : 0,
-                  (unsigned long long)try->detections);
+                  (unsigned long long)findings_counts(try->findings).detections);
 }
 
 static void on_look(uv_timer_t *timer)
@@ -135,23 +137,6 @@ static void on_changed(void *userdata, const char *of, const struct baton_error 
 
 /* ---- What is seen --------------------------------------------------------------------------- */
 
-static void print(const struct camera_frame *frame, const struct sighting *sighting)
-{
-    const struct box *box = sighting->box;
-    json_t *line =
-        json_pack("{s:I, s:s?, s:[f, f, f, f], s:f, s:I, s:O}", "frame", (json_int_t)frame->number,
-                  "class", sighting->class_name, "box", (double)box->x, (double)box->y,
-                  (double)box->width, (double)box->height, "score", (double)box->score, "track",
-                  (json_int_t)sighting->track, "detection", sighting->attributes);
-
-    if (line && frame->pts_us != CAMERA_NO_PTS) {
-        (void)json_object_set_new(line, "seconds", json_real((double)frame->pts_us / 1e6));
-    }
-    (void)json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
-    (void)putchar('\n');
-    json_decref(line);
-}
-
 static void on_seen(void *userdata, const char *of, const struct inference_result *result)
 {
     struct try *try = userdata;
@@ -159,13 +144,9 @@ static void on_seen(void *userdata, const char *of, const struct inference_resul
 
     (void)of;
     try->done++;
-    try->objects += (uint64_t)result->count;
     try->busy.ns += result->busy.ns;
-    for (int i = 0; i < result->count; i++) {
-        if (result->sightings[i].attributes) {
-            try->detections++;
-            print(result->frame, &result->sightings[i]);
-        }
+    if (findings_add(try->findings, result, &error) != 0) {
+        fail(try, &error);
     }
     if (try->sheet && sheet_add(try->sheet, result, &error) != 0) {
         fail(try, &error);
@@ -217,8 +198,11 @@ static int open_models(struct try *try, struct baton_error *reterr)
 static int open_all(struct try *try, struct baton_error *reterr)
 {
     struct camera_pool_config config = try->settings->pool;
-    int code;
+    int code = findings_open(&try->findings, try->settings->out, reterr);
 
+    if (code) {
+        return code;
+    }
     config.loop = &try->loop;
     config.logger = try->logger;
     config.allows_files = true;
@@ -242,12 +226,18 @@ static int open_all(struct try *try, struct baton_error *reterr)
 
 static int summarize(struct try *try, struct baton_error *reterr)
 {
+    struct findings_counts counts = findings_counts(try->findings);
+    int code = findings_flush(try->findings, reterr);
+
+    if (code) {
+        return code;
+    }
     if (isatty(STDERR_FILENO)) {
         (void)fputc('\r', stderr);
     }
     (void)fprintf(stderr, "%llu frames, %llu objects in them, %llu detections, %.2f ms a frame\n",
-                  (unsigned long long)try->done, (unsigned long long)try->objects,
-                  (unsigned long long)try->detections,
+                  (unsigned long long)counts.frames, (unsigned long long)counts.objects,
+                  (unsigned long long)counts.detections,
                   try->done > 0 ? (double)try->busy.ns / 1e6 / (double)try->done : 0.0);
     return try->sheet ? sheet_write(try->sheet, try->settings->sheet, reterr) : 0;
 }
@@ -280,6 +270,7 @@ int program_try(const struct program_settings *settings, struct baton_error *ret
     }
     code = code ? code : summarize(&try, reterr);
     sheet_free(try.sheet);
+    findings_free(try.findings);
     camera_pool_free(try.pool);
     models_free(try.models);
     local_model_free(try.local_model);
