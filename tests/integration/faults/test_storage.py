@@ -1,0 +1,215 @@
+"""Disks that fail, are full, or under which the node dies: term and vote never go back.
+
+What a node tells others it has stored before. So it falls silent when a write fails, for as long as
+it lives, and comes back with what the disk really has.
+"""
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+
+from faults import FaultTest, main, skip, until
+from harness import BATON, DEADLINE_S, baton
+
+KILLED_AT = range(1, 13)  # the n-th fdatasync of a life: of its start, and of its votes
+
+
+def need_strace():
+    done = subprocess.run(["strace", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False) \
+        if shutil.which("strace") else None
+    if not done or done.returncode != 0:
+        skip("strace cannot inject faults here" if done else "strace is not installed")
+
+
+class Tracer:
+    """strace, attached to all threads of a process that runs; its calls are read from a file."""
+
+    def __init__(self, pid, directory, inject):
+        self.path = os.path.join(directory, "trace.%d" % pid)
+        self.process = subprocess.Popen(
+            ["strace", "-f", "-p", str(pid), "-o", self.path, "-e", "trace=fdatasync,fsync",
+             "-e", "inject=" + inject], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        until(lambda: all(is_traced(pid, thread) for thread in os.listdir("/proc/%d/task" % pid)),
+              "strace has taken hold")
+
+    def calls(self):
+        with open(self.path, encoding="utf-8") as file:
+            return [line for line in file if "sync(" in line]
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)  # lets go of the process, and ends
+        self.process.wait()
+
+
+def is_traced(pid, thread):
+    with open("/proc/%d/task/%s/status" % (pid, thread), encoding="ascii") as file:
+        return "TracerPid:\t0\n" not in file.read()
+
+
+class StorageTest(FaultTest):
+    def trace(self, cluster, name, inject):
+        tracer = Tracer(cluster.pid(name), cluster.dir, inject)
+        self.addCleanup(tracer.close)
+        return tracer
+
+    def others(self, cluster, *names):
+        return [name for name in cluster.names if name not in names]
+
+    def hard(self, cluster, name):
+        """(term, vote) as the next start will find them. The node is down."""
+        with tempfile.TemporaryDirectory(dir=cluster.dir) as copy:
+            for file in ("raft.db", "raft.db-wal"):
+                path = os.path.join(cluster.data(name), file)
+                if os.path.exists(path):
+                    shutil.copy(path, copy)
+            database = sqlite3.connect(os.path.join(copy, "raft.db"))
+            try:
+                return database.execute("SELECT term, vote FROM hard").fetchone() or (0, 0)
+            except sqlite3.OperationalError:
+                return 0, 0  # it died before there was a table
+            finally:
+                database.close()
+
+    def assert_not_back(self, before, after):
+        self.assertGreaterEqual(after[0], before[0], "the term went back")
+        if after[0] == before[0] and before[1] != 0:
+            self.assertEqual(after[1], before[1], "a second vote in one term")
+
+    def elect_until(self, cluster, name, condition):
+        """One election after another, in all of which `name` has a say."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, cluster.logs())
+            leader = cluster.leader()
+            if leader == name:
+                baton("pass", "--data", cluster.data(name), "--timeout", "5s")
+            elif leader and cluster.raft(name):
+                cluster.kill(leader)
+                cluster.start(leader)
+            time.sleep(0.02)
+
+    def make_it_write(self, cluster, name):
+        """A member is to leave: the leader, `name`, has an entry to store."""
+        one = self.others(cluster, name)[-1]
+        return subprocess.Popen(
+            [BATON, "leave", one, "--data", cluster.data(name), "--timeout", "2s"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+class DiskFails(StorageTest):
+    def setUp(self):
+        need_strace()
+
+    def failed(self, cluster, name):
+        return until(lambda: cluster.raft(name).get("storage_failed"),
+                     "%s knows of its disk\n%s" % (name, cluster.logs()))
+
+    def test_a_leader_steps_down_and_believes_no_second_fsync(self):
+        """The first fdatasync says EIO, all later ones would succeed: none is asked for."""
+        five, leader = self.started(5)  # of whom one may leave, and one fall silent
+        tracer = self.trace(five, leader, "fdatasync,fsync:error=EIO:when=1")
+        asking = self.make_it_write(five, leader)
+        self.addCleanup(asking.wait)
+        self.failed(five, leader)
+        following = five.wait_leader(self.others(five, leader))
+        self.assertFalse(five.status(leader)["is_leader"])
+        self.assertIn("storage-failed", five.log(leader))
+        asking.wait()
+        five.kill(following)  # an election in which it would be needed
+        five.start(following)
+        five.wait_leader(self.others(five, leader))
+        calls = tracer.calls()
+        self.assertEqual(len(calls), 1, calls)
+        self.assertIn("EIO", calls[0])
+        tracer.close()
+        five.signal(leader, signal.SIGTERM)
+        five.processes[leader].wait(60)
+        before = self.hard(five, leader)
+        five.start(leader)
+        five.follow(five.wait_leader(), [leader])
+        five.kill(leader)
+        self.assert_not_back(before, self.hard(five, leader))
+        self.assert_one_at_a_time(five)
+
+    def test_a_follower_votes_no_more(self):
+        """Two of three are needed, and one of the two that are left cannot store its vote."""
+        three, leader = self.started(3)
+        broken, sound = self.others(three, leader)
+        tracer = self.trace(three, broken, "fdatasync,fsync:error=EIO")
+        three.kill(leader)
+        self.failed(three, broken)
+        sent = three.counters(sound)["frames_sent"]
+        until(lambda: three.counters(sound)["frames_sent"] > sent + 10, "the other one has tried")
+        self.assertIsNone(three.leader([sound, broken]))
+        three.start(leader)
+        self.assertIn(three.wait_leader([sound, leader]), (sound, leader))
+        self.assertEqual(len(tracer.calls()), 1)
+        tracer.close()
+        three.kill(broken)
+        before = self.hard(three, broken)
+        three.start(broken)
+        three.follow(three.wait_leader(), three.names)
+        three.kill(broken)
+        self.assert_not_back(before, self.hard(three, broken))
+        self.assert_one_at_a_time(three)
+
+
+class DiskIsFull(StorageTest):
+    def mount(self, path, *options):
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join(options), "none", path],
+                              stderr=subprocess.PIPE, universal_newlines=True, check=False)
+        if done.returncode != 0:
+            skip("no file system of its own: " + done.stderr.strip())
+
+    def test_without_room_a_node_falls_silent_and_with_room_it_is_back(self):
+        three = self.watched(3)
+        name = three.names[0]
+        os.makedirs(three.data(name), mode=0o700)
+        self.mount(three.data(name), "size=64k", "mode=700")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", three.data(name)], check=False)
+        three.start_all()
+        self.elect_until(three, name, lambda: three.raft(name).get("storage_failed"))
+        three.wait_leader(self.others(three, name))
+        self.assertIn("no space left", three.log(name))
+        three.kill(name)
+        before = self.hard(three, name)
+        self.mount(three.data(name), "remount", "size=4m")
+        three.start(name)
+        three.follow(three.wait_leader(), three.names)
+        three.kill(name)
+        self.assert_not_back(before, self.hard(three, name))
+        self.assert_one_at_a_time(three)
+
+
+class Killed(StorageTest):
+    def setUp(self):
+        need_strace()
+
+    def test_at_any_fsync_term_and_vote_stay(self):
+        """Killed on the way into its n-th fdatasync, for each n: at its start and at its votes."""
+        three, _ = self.started(3)
+        name, known = three.names[0], (0, 0)
+        three.kill(name)
+        for number in KILLED_AT:  # -D: the node is our child, and strace its grandchild
+            three.start(name, under=("strace", "-D", "-f", "-o", os.devnull,
+                                     "-e", "trace=fdatasync",
+                                     "-e", "inject=fdatasync:signal=KILL:when=%d" % number))
+            self.elect_until(three, name, lambda: three.processes[name].poll() is not None)
+            found = self.hard(three, name)
+            self.assert_not_back(known, found)
+            known = found
+        self.assertGreater(known[0], 1, "no vote was ever in danger")
+        three.start(name)
+        three.follow(three.wait_leader(), three.names)
+        self.assertGreaterEqual(three.term(name), known[0])
+        self.assert_one_at_a_time(three)
+
+
+if __name__ == "__main__":
+    main()
