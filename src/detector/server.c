@@ -7,6 +7,7 @@
 
 enum {
     HEADER_MAX = 512,
+    HEADERS_MAX = 16384, /* all of a request; more is hung up on before we are asked */
     PING_AFTER_S = 20,
     HANG_UP_AFTER_S = 30,
     CLOSE_WITHIN_S = 5,
@@ -128,20 +129,23 @@ static bool join_path(struct lws *wsi, enum lws_token_indexes token,
     return used > 0;
 }
 
-static void query_of(struct lws *wsi, char query[static HEADER_MAX])
+static bool join_query(struct lws *wsi, char query[static HEADER_MAX])
 {
     size_t used = 0;
 
     for (int i = 0; lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, i) > 0; i++) {
-        int bytes = lws_hdr_copy_fragment(wsi, query + used, (int)(HEADER_MAX - 2 - used),
-                                          WSI_TOKEN_HTTP_URI_ARGS, i);
-        if (bytes <= 0) {
-            break;
+        int room = (int)(HEADER_MAX - 2 - used);
+        int bytes = room > 1
+                        ? lws_hdr_copy_fragment(wsi, query + used, room, WSI_TOKEN_HTTP_URI_ARGS, i)
+                        : -1;
+        if (bytes < 0) {
+            return false;
         }
         used += (size_t)bytes;
         query[used++] = '&';
     }
     query[used > 0 ? used - 1 : 0] = '\0';
+    return true;
 }
 
 static void refuse(struct http_reply *reply, unsigned status, const char *reason)
@@ -173,7 +177,10 @@ static void ask(struct server *server, struct lws *wsi, enum lws_token_indexes t
         refuse(reply, HTTP_STATUS_SERVICE_UNAVAILABLE, "too many answers wait to be read");
         return;
     }
-    query_of(wsi, query);
+    if (!join_query(wsi, query)) {
+        refuse(reply, HTTP_STATUS_BAD_REQUEST, "query too long");
+        return;
+    }
     (void)header(wsi, WSI_TOKEN_HTTP_IF_NONE_MATCH, etag);
     server->config.hooks.asked(server->config.hooks.userdata, &question, reply);
     if (reply->body.failed) {
@@ -493,7 +500,7 @@ static int start(struct server *server, struct baton_error *reterr)
                    LWS_SERVER_OPTION_UV_NO_SIGSEGV_SIGFPE_SPIN,
         .foreign_loops = loops,
         .fd_limit_per_thread = SERVER_CONNECTIONS_MAX + 64,
-        .max_http_header_data = 4096,
+        .max_http_header_data = HEADERS_MAX,
         .max_http_header_pool = 64,
         .gid = -1,
         .uid = -1,

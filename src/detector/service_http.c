@@ -1,14 +1,12 @@
 /* What the worker answers over HTTP. */
 #include "detector/service_int.h"
+#include "detector/service_question.h"
 
 #include "base/error.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define CAMERA_PREFIX "/camera/"
-#define IMAGE_SUFFIX  "/image"
 
 static void answer_error(struct http_reply *reply, unsigned status, const char *message)
 {
@@ -23,33 +21,10 @@ static void answer_error(struct http_reply *reply, unsigned status, const char *
     json_decref(object);
 }
 
-static bool is_utf8(const char *text)
-{
-    json_t *string = json_string(text);
-    json_decref(string);
-    return string != NULL;
-}
-
-/* Whether the query has `name`=1 among its parts. */
-static bool query_has(const char *query, const char *name)
-{
-    size_t bytes = strlen(name);
-
-    while (*query != '\0') {
-        size_t part = strcspn(query, "&");
-        if (part == bytes + 2 && strncmp(query, name, bytes) == 0 &&
-            strncmp(query + bytes, "=1", 2) == 0) {
-            return true;
-        }
-        query += part + (query[part] == '&');
-    }
-    return false;
-}
-
 static void answer_jpeg(struct service *service, const struct http_question *question,
-                        const struct subscription *subscription, struct http_reply *reply)
+                        const struct subscription *subscription, bool is_cropped,
+                        struct http_reply *reply)
 {
-    bool is_cropped = query_has(question->query, "crop");
     struct baton_error error = {0};
     struct image image;
     int rc = image_jpeg(service->images, subscription->identifier,
@@ -76,33 +51,21 @@ static void answer_jpeg(struct service *service, const struct http_question *que
 static void answer_camera(struct service *service, const struct http_question *question,
                           struct http_reply *reply)
 {
-    const char *begin = question->path + strlen(CAMERA_PREFIX);
-    size_t bytes = strlen(begin);
-    size_t suffix = strlen(IMAGE_SUFFIX);
-    char identifier[PROTOCOL_IDENTIFIER_MAX + 1];
+    struct camera_question wanted;
+    struct baton_error error = {0};
     const struct subscription *subscription;
+    int rc = camera_question_parse(&wanted, question->path, question->query, &error);
 
-    if (bytes < suffix || strcmp(begin + bytes - suffix, IMAGE_SUFFIX) != 0) {
-        answer_error(reply, 404, "no such page: /camera/{display;camera}/image");
+    if (rc != 0) {
+        answer_error(reply, rc == BATON_ENOENT ? 404 : 400, error.message);
         return;
     }
-    bytes -= suffix;
-    if (bytes > PROTOCOL_IDENTIFIER_MAX) {
-        answer_error(reply, 400, "the camera's name is too long");
-        return;
-    }
-    memcpy(identifier, begin, bytes);
-    identifier[bytes] = '\0';
-    if (!is_utf8(identifier) || !identifier_is_valid(identifier)) {
-        answer_error(reply, 400, "a camera is named displayIdentifier;cameraIdentifier");
-        return;
-    }
-    subscription = worker_find(service->worker, identifier);
+    subscription = worker_find(service->worker, wanted.identifier);
     if (subscription == NULL) {
         answer_error(reply, 404, "no such subscription");
         return;
     }
-    answer_jpeg(service, question, subscription, reply);
+    answer_jpeg(service, question, subscription, wanted.is_cropped, reply);
 }
 
 static const char *source_name(enum usage_source source)
@@ -240,7 +203,7 @@ void service_http_answer(struct service *service, const struct http_question *qu
 {
     const char *path = question->path;
 
-    if (strncmp(path, CAMERA_PREFIX, strlen(CAMERA_PREFIX)) == 0) {
+    if (strncmp(path, QUESTION_PREFIX, strlen(QUESTION_PREFIX)) == 0) {
         answer_camera(service, question, reply);
     } else if (strcmp(path, "/healthz") == 0) {
         answer_text(reply, 200, "ok\n");

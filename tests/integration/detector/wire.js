@@ -203,16 +203,23 @@ const tests = {
         const cases = { '/camera/nobody;1/image': 404, '/camera/nobody/image': 400,
             '/camera/;/image': 400, '/camera/a;/image': 400, '/camera/a;b;c/image': 400,
             '/camera/%ff;1/image': 400,
-            [`/camera/a;${'x'.repeat(300)}/image`]: 400, '/camera/a;1/video': 404, '/nothing': 404 };
+            '/camera/a;%2e%2e%2f/image': 400, '/camera/%2e%2e;1/image': 400,
+            '/camera/a;%c0%ae%c0%ae%c0%af/image': 400, '/camera/a;%e0%80%af/image': 400,
+            [`/camera/a;${'x'.repeat(300)}/image`]: 400,
+            [`/camera/a;${'x'.repeat(4096)}/image`]: 400,
+            [`/camera/a;${'%78'.repeat(4096)}/image`]: 400,
+            '/camera/a;1/image?crop=2': 400, '/camera/a;1/image?crop': 400,
+            [`/camera/a;1/image?crop=1&x=${'y'.repeat(600)}`]: 400,
+            '/camera/a;1/video': 404, '/nothing': 404 };
         for (const [path, expected] of Object.entries(cases)) {
             const { status, head, body } = stand.curl(path);
             assert.strictEqual(status, expected, path);
             assert.match(head, /content-type: application\/json/);
             assert.ok(JSON.parse(body).error, path);
         }
-        // lws itself takes these apart or turns them away; no answer shows anything.
+        // lws itself walks these paths, to nowhere, or turns them away; no answer shows anything.
         for (const path of ['/camera/../../etc/passwd', '/camera/%2e%2e%2f%2e%2e%2fetc/passwd',
-            '/camera/a;1%00/image', '/camera/a;%0a/image', `/camera/a;${'x'.repeat(6000)}/image`]) {
+            '/camera/a;1%00/image', '/camera/a;%0a/image', '/camera/a;1/image%zz', `/camera/a;${'x'.repeat(60000)}/image`]) {
             let status = 0;
             try { status = stand.curl(path).status; } catch (error) { /* hung up on */ }
             assert.ok(status === 0 || (status >= 400 && status < 500), path + ': ' + status);

@@ -1,0 +1,112 @@
+#include "detector/service_question.h"
+
+#include "base/error.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#define IMAGE_SUFFIX "/image"
+
+static bool is_utf8(const char *text)
+{
+    json_t *string = json_string(text); /* refuses overlong forms and surrogates, too */
+    json_decref(string);
+    return string != NULL;
+}
+
+/* Camera names may have slashes; a segment that walks through folders is no name. */
+static bool has_dot_segment(const char *text)
+{
+    while (*text != '\0') {
+        size_t bytes = strcspn(text, "/\\");
+        if ((bytes == 1 && text[0] == '.') || (bytes == 2 && text[0] == '.' && text[1] == '.')) {
+            return true;
+        }
+        text += bytes + (text[bytes] != '\0');
+    }
+    return false;
+}
+
+/* Both sides of the semicolon are looked at, for either may be used alone. */
+static bool is_walking(const char *identifier)
+{
+    const char *semicolon = strchr(identifier, ';');
+    char display[PROTOCOL_IDENTIFIER_MAX + 1];
+
+    (void)snprintf(display, sizeof(display), "%.*s", (int)(semicolon - identifier), identifier);
+    return has_dot_segment(display) || has_dot_segment(semicolon + 1);
+}
+
+static int read_path(struct camera_question *ret, const char *path, struct baton_error *reterr)
+{
+    size_t prefix = strlen(QUESTION_PREFIX);
+    size_t suffix = strlen(IMAGE_SUFFIX);
+    size_t bytes = strlen(path);
+
+    if (strncmp(path, QUESTION_PREFIX, prefix) != 0 || bytes < prefix + suffix ||
+        strcmp(path + bytes - suffix, IMAGE_SUFFIX) != 0) {
+        return error_set(reterr, BATON_ENOENT, "no such page: /camera/{display;camera}/image");
+    }
+    bytes -= prefix + suffix;
+    if (bytes > PROTOCOL_IDENTIFIER_MAX) {
+        return error_set(reterr, BATON_EINVAL, "the camera's name is too long: at most %d bytes",
+                         PROTOCOL_IDENTIFIER_MAX);
+    }
+    memcpy(ret->identifier, path + prefix, bytes);
+    ret->identifier[bytes] = '\0';
+    if (!is_utf8(ret->identifier) || !identifier_is_valid(ret->identifier) ||
+        is_walking(ret->identifier)) {
+        return error_set(reterr, BATON_EINVAL,
+                         "a camera is named displayIdentifier;cameraIdentifier");
+    }
+    return 0;
+}
+
+struct part {
+    const char *name, *value; /* not terminated */
+    size_t name_bytes, value_bytes;
+};
+
+static bool is_named(const struct part *part, const char *name)
+{
+    return part->name_bytes == strlen(name) && memcmp(part->name, name, part->name_bytes) == 0;
+}
+
+static int read_flag(const struct part *part, bool *ret, struct baton_error *reterr)
+{
+    if (part->value_bytes != 1 || (part->value[0] != '0' && part->value[0] != '1')) {
+        return error_set(reterr, BATON_EINVAL, "%.*s must be 0 or 1", (int)part->name_bytes,
+                         part->name);
+    }
+    *ret = part->value[0] == '1';
+    return 0;
+}
+
+static int read_part(struct camera_question *ret, const struct part *part,
+                     struct baton_error *reterr)
+{
+    if (is_named(part, "crop")) {
+        return read_flag(part, &ret->is_cropped, reterr);
+    }
+    return 0;
+}
+
+int camera_question_parse(struct camera_question *ret, const char *path, const char *query,
+                          struct baton_error *reterr)
+{
+    struct camera_question question = {0};
+    int rc = read_path(&question, path, reterr);
+
+    while (rc == 0 && *query != '\0') {
+        size_t bytes = strcspn(query, "&");
+        size_t name_bytes = strcspn(query, "=&");
+        size_t gap = name_bytes < bytes; /* the equals sign */
+        struct part part = {query, query + name_bytes + gap, name_bytes, bytes - name_bytes - gap};
+        rc = read_part(&question, &part, reterr);
+        query += bytes + (query[bytes] == '&');
+    }
+    if (rc == 0) {
+        *ret = question;
+    }
+    return rc;
+}

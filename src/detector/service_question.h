@@ -1,0 +1,26 @@
+/* What a GET of /camera/… asks for. Pure: path and query are a stranger's bytes, taken apart here.
+ *
+ *   /camera/{display;camera}/image[?crop=1]
+ *
+ * The path is decoded already. A value that makes no sense is an error and never a guess; a
+ * parameter that is not known is left alone, because browsers and caches add some.
+ */
+#ifndef DETECTOR_SERVICE_QUESTION_H
+#define DETECTOR_SERVICE_QUESTION_H
+
+#include "detector/protocol.h"
+
+#include <stdbool.h>
+
+#define QUESTION_PREFIX "/camera/"
+
+struct camera_question {
+    char identifier[PROTOCOL_IDENTIFIER_MAX + 1]; /* valid, UTF-8, without "." and ".." segments */
+    bool is_cropped;
+};
+
+/* BATON_ENOENT: no such page. BATON_EINVAL: a malformed name or a value that makes no sense. */
+int camera_question_parse(struct camera_question *ret, const char *path, const char *query,
+                          struct baton_error *reterr);
+
+#endif

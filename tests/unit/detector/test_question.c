@@ -1,0 +1,121 @@
+#include "cmocka_all.h"
+#include "detector/service_question.h"
+
+#include <string.h>
+
+static int parse(const char *path, const char *query, struct camera_question *question)
+{
+    struct baton_error error = {0};
+    int rc = camera_question_parse(question, path, query, &error);
+
+    assert_int_equal(rc == 0, error.message[0] == '\0');
+    return rc;
+}
+
+static void a_camera_is_named_in_the_path(void **state)
+{
+    struct camera_question question;
+
+    (void)state;
+    assert_int_equal(parse("/camera/display-001;cam-001/image", "", &question), 0);
+    assert_string_equal(question.identifier, "display-001;cam-001");
+    assert_false(question.is_cropped);
+    assert_int_equal(parse("/camera/T\xc3\xbcr;haus/hof/image", "", &question), 0);
+    assert_string_equal(question.identifier, "T\xc3\xbcr;haus/hof");
+}
+
+static void what_is_no_page_is_told_apart_from_what_is_no_name(void **state)
+{
+    static const struct {
+        const char *path;
+        int code;
+    } cases[] = {
+        {"/camera/", BATON_ENOENT},
+        {"/camera/a;1", BATON_ENOENT},
+        {"/camera/a;1/video", BATON_ENOENT},
+        {"/camera/image", BATON_ENOENT},
+        {"/kamera/a;1/image", BATON_ENOENT},
+        {"/camera//image", BATON_EINVAL},
+        {"/camera/a/image", BATON_EINVAL},
+        {"/camera/a;/image", BATON_EINVAL},
+        {"/camera/;b/image", BATON_EINVAL},
+        {"/camera/a;b;c/image", BATON_EINVAL},
+        {"/camera/a;b\n/image", BATON_EINVAL},
+        {"/camera/a;b\x7f/image", BATON_EINVAL},
+        {"/camera/a;\xff/image", BATON_EINVAL},
+        {"/camera/\xc0\xaf;1/image", BATON_EINVAL},         /* an overlong slash */
+        {"/camera/a;\xe0\x80\xae/image", BATON_EINVAL},     /* an overlong dot */
+        {"/camera/a;\xf0\x80\x80\xaf/image", BATON_EINVAL}, /* an overlong slash, longer */
+        {"/camera/a;\xed\xa0\x80/image", BATON_EINVAL},     /* a surrogate */
+        {"/camera/../x;1/image", BATON_EINVAL},
+        {"/camera/a;../image", BATON_EINVAL},
+        {"/camera/a;../../etc/passwd/image", BATON_EINVAL},
+        {"/camera/..;1/image", BATON_EINVAL},
+        {"/camera/a;x/./y/image", BATON_EINVAL},
+        {"/camera/a;..\\x/image", BATON_EINVAL},
+    };
+    struct camera_question question;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        int rc = parse(cases[i].path, "", &question);
+        if (rc != cases[i].code) {
+            fail_msg("%s: %d, not %d", cases[i].path, rc, cases[i].code);
+        }
+    }
+}
+
+static void a_name_has_a_longest(void **state)
+{
+    struct camera_question question;
+    char path[5000];
+
+    (void)state;
+    for (size_t bytes = PROTOCOL_IDENTIFIER_MAX; bytes < 4200; bytes += 4096 - 256 + 1) {
+        (void)snprintf(path, sizeof(path), "/camera/a;%*s/image", (int)bytes - 2, "x");
+        assert_int_equal(parse(path, "", &question),
+                         bytes == PROTOCOL_IDENTIFIER_MAX ? 0 : BATON_EINVAL);
+    }
+}
+
+static void a_query_is_strict_where_it_is_known(void **state)
+{
+    static const struct {
+        const char *query;
+        int code;
+        bool is_cropped;
+    } cases[] = {
+        {"crop=1", 0, true},
+        {"crop=0", 0, false},
+        {"t=99&crop=1", 0, true},
+        {"crop=1&", 0, true},
+        {"&&", 0, false},
+        {"cropped=7", 0, false},
+        {"=", 0, false},
+        {"crop", BATON_EINVAL, false},
+        {"crop=", BATON_EINVAL, false},
+        {"crop=2", BATON_EINVAL, false},
+        {"crop=11", BATON_EINVAL, false},
+        {"crop=yes", BATON_EINVAL, false},
+    };
+    struct camera_question question;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        int rc = parse("/camera/a;1/image", cases[i].query, &question);
+        if (rc != cases[i].code || (rc == 0 && question.is_cropped != cases[i].is_cropped)) {
+            fail_msg("%s: %d", cases[i].query, rc);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_camera_is_named_in_the_path),
+        cmocka_unit_test(what_is_no_page_is_told_apart_from_what_is_no_name),
+        cmocka_unit_test(a_name_has_a_longest),
+        cmocka_unit_test(a_query_is_strict_where_it_is_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
