@@ -213,6 +213,12 @@ BATON_API int baton_members(struct baton_election *election, struct baton_member
                             size_t *ret_count, struct baton_error *reterr);
 BATON_API void baton_members_free(struct baton_member *members);
 
+/* What the others see as this member's metadata from now on: a JSON object, or NULL for none. On
+ * the loop's thread it does not wait. BATON_EINVAL, BATON_ENOTSUP (raft:), BATON_ENOMEM,
+ * BATON_ECLOSED. */
+BATON_API int baton_set_metadata(struct baton_election *election, const char *metadata,
+                                 struct baton_error *reterr);
+
 /* Changes the group itself: of `member` count name, address, kind, weight and priority. Waits until
  * the leader has taken the change. BATON_ENOTSUP, BATON_EINVAL, BATON_ENOENT, BATON_EBUSY (another
  * change is under way), BATON_EUNAVAILABLE (no leader), BATON_ETIMEDOUT, BATON_ECLOSED. */

@@ -3,7 +3,6 @@
 
 #include "base/invariant.h"
 
-#include <jansson.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,23 +119,11 @@ static struct baton_election *election_new(struct baton *baton, const char *name
 static int check_campaign(const char *name, const struct baton_campaign_options *options,
                           struct baton_error *reterr)
 {
-    json_error_t problem = {.text = ""};
-    json_t *metadata;
-    bool is_object;
-
     if (!name[0] || strlen(name) >= BATON_NAME_MAX) {
         return error_set(reterr, BATON_EINVAL, "election \"%.40s\": must have 1 to %d bytes", name,
                          BATON_NAME_MAX - 1);
     }
-    if (!options->metadata) {
-        return BATON_OK;
-    }
-    metadata = json_loads(options->metadata, JSON_REJECT_DUPLICATES, &problem);
-    is_object = json_is_object(metadata);
-    json_decref(metadata);
-    return is_object ? BATON_OK
-                     : error_set(reterr, BATON_EINVAL, "metadata \"%.60s\": is no JSON object%s%s",
-                                 options->metadata, problem.text[0] ? ": " : "", problem.text);
+    return metadata_check(options->metadata, reterr);
 }
 
 int baton_campaign(struct baton_election **ret, struct baton *baton, const char *name,

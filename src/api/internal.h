@@ -154,6 +154,8 @@ static inline void unlock(struct baton *baton)
 bool on_loop(const struct baton *baton);
 /* BATON_ECLOSED in a forked child. */
 int check_owner(const struct baton *baton, struct baton_error *reterr);
+/* BATON_EINVAL unless it is a JSON object or NULL. */
+int metadata_check(const char *metadata, struct baton_error *reterr);
 /* BATON_ENOTSUP without it. */
 int check_feature(const struct baton *baton, unsigned feature, const char *what,
                   struct baton_error *reterr);

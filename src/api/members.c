@@ -1,9 +1,85 @@
 /* The group: who is in it, who comes and who goes. */
 #include "api/internal.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- What a member says of itself ------------------------------------------------------------ */
+
+int metadata_check(const char *metadata, struct baton_error *reterr)
+{
+    json_error_t problem = {.text = ""};
+    json_t *parsed;
+    bool is_object;
+
+    if (!metadata) {
+        return BATON_OK;
+    }
+    parsed = json_loads(metadata, JSON_REJECT_DUPLICATES, &problem);
+    is_object = json_is_object(parsed);
+    json_decref(parsed);
+    return is_object ? BATON_OK
+                     : error_set(reterr, BATON_EINVAL, "metadata \"%.60s\": is no JSON object%s%s",
+                                 metadata, problem.text[0] ? ": " : "", problem.text);
+}
+
+struct metadata_call {
+    struct call base;
+    struct baton_election *election;
+    char *metadata; /* or NULL */
+};
+
+static void drop_metadata(struct call *base)
+{
+    free(((struct metadata_call *)base)->metadata);
+}
+
+static void run_metadata(struct call *base)
+{
+    struct metadata_call *call = (struct metadata_call *)base;
+    struct provider_election *provider = call->election->provider;
+    struct baton_error error = {0};
+    int code;
+
+    if (!provider) {
+        code = BATON_ECLOSED;
+    } else if (!provider->ops->set_metadata) {
+        code = error_set(&error, BATON_ENOTSUP,
+                         "metadata: provider %s keeps what its nodes began with",
+                         provider->ops->scheme);
+    } else {
+        code = provider->ops->set_metadata(provider, call->metadata, &error);
+    }
+    call_finish(base, code, &error);
+}
+
+int baton_set_metadata(struct baton_election *election, const char *metadata,
+                       struct baton_error *reterr)
+{
+    struct metadata_call *call;
+    int code = check_owner(election->baton, reterr);
+
+    if (code == BATON_OK) {
+        code = metadata_check(metadata, reterr);
+    }
+    if (code != BATON_OK) {
+        return code;
+    }
+    call = call_new(election->baton, sizeof(*call), run_metadata);
+    if (!call || (metadata && !(call->metadata = strdup(metadata)))) {
+        if (call) {
+            call_unref(&call->base);
+        }
+        return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", election->name);
+    }
+    call->base.drop = drop_metadata;
+    call->election = election;
+    code = call_perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_OK, reterr);
+    call_unref(&call->base);
+    return code;
+}
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 

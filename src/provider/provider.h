@@ -119,6 +119,11 @@ struct provider_ops {
     int (*members)(struct provider_election *election, provider_members_cb done, void *userdata,
                    struct baton_error *reterr);
 
+    /* What the registry has of this member from now on: a JSON object, or NULL. NULL function: it
+     * stays as it was in the campaign. */
+    int (*set_metadata)(struct provider_election *election, const char *metadata,
+                        struct baton_error *reterr);
+
     /* OPERATE: changes the group itself. */
     int (*member_add)(struct provider_election *election, const struct baton_member *member,
                       provider_done_cb done, void *userdata, struct baton_error *reterr);

@@ -212,6 +212,46 @@ static void leaderships_never_overlap_while_they_are_passed_around(void **state)
     }
 }
 
+/* ---- Metadata -------------------------------------------------------------------------------- */
+
+/* What member `asking` sees of member `number`; NULL: nothing. */
+static bool sees(struct group *group, int asking, int number, const char *metadata)
+{
+    struct baton_member *members;
+    size_t count;
+    bool found = false;
+
+    ASSERT_OK(baton_members(group->members[asking].election, &members, &count, failure));
+    for (size_t i = 0; i < count; i++) {
+        const char *seen = members[i].metadata ? members[i].metadata : "";
+        if (strcmp(members[i].name, group->members[number].node) == 0) {
+            found = metadata ? strstr(seen, metadata) != NULL : !strchr(seen, '"');
+        }
+    }
+    baton_members_free(members);
+    return found;
+}
+
+static void what_a_member_says_of_itself_can_change(void **state)
+{
+    struct group *group = *state;
+    struct baton_error error;
+    int code;
+
+    group_open_all(group);
+    code = baton_set_metadata(group->members[1].election, "{\"load\":80}", &error);
+    if (code == BATON_ENOTSUP) {
+        assert_non_null(strstr(error.message, group->provider->name));
+        return;
+    }
+    assert_int_equal(code, BATON_OK);
+    GROUP_AWAIT(sees(group, 0, 1, "\"load\":80"));
+    assert_int_equal(baton_set_metadata(group->members[1].election, "80", &error), BATON_EINVAL);
+    assert_true(sees(group, 0, 1, "\"load\":80"));
+    ASSERT_OK(baton_set_metadata(group->members[1].election, NULL, failure));
+    GROUP_AWAIT(sees(group, 0, 1, NULL));
+}
+
 /* ---- Refusing -------------------------------------------------------------------------------- */
 
 static void wrong_calls_are_refused_with_the_value_that_is_wrong(void **state)
@@ -823,6 +863,7 @@ int main(int argc, char **argv)
         CASE(resigning_waits_until_the_work_has_stopped),
         CASE(a_listener_on_the_loop_may_resign_but_not_wait),
         CASE(the_list_of_members_has_all_of_them),
+        CASE(what_a_member_says_of_itself_can_change),
         CASE(a_forked_child_is_no_leader),
         CASE(values_are_set_compared_and_forgotten),
         CASE(lists_are_sorted_and_of_the_prefix),

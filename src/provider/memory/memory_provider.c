@@ -459,6 +459,23 @@ static int memory_set_eligible(struct provider_election *election, bool eligible
     return BATON_OK;
 }
 
+static int memory_set_metadata(struct provider_election *election, const char *metadata,
+                               struct baton_error *reterr)
+{
+    struct seat *seat = seat_of(election);
+    struct hub *hub = seat->memory->hub;
+    char *copy = metadata ? strdup(metadata) : NULL;
+
+    if (metadata && !copy) {
+        return error_set(reterr, BATON_ENOMEM, "election: no memory for the metadata");
+    }
+    enter(hub);
+    free(seat->metadata);
+    seat->metadata = copy;
+    leave(hub);
+    return BATON_OK;
+}
+
 static void memory_leave(struct provider_election *election)
 {
     struct seat *seat = seat_of(election);
@@ -525,6 +542,7 @@ const struct provider_ops memory_provider_ops = {
     .campaign = memory_campaign,
     .resign = memory_resign,
     .set_eligible = memory_set_eligible,
+    .set_metadata = memory_set_metadata,
     .leave = memory_leave,
     .leader = memory_leader,
     .members = memory_members,

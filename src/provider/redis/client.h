@@ -160,6 +160,8 @@ int seat_resign(struct provider_election *election, const char *to, instant dead
                 struct baton_error *reterr);
 int seat_set_eligible(struct provider_election *election, bool eligible,
                       struct baton_error *reterr);
+int seat_set_metadata(struct provider_election *election, const char *metadata,
+                      struct baton_error *reterr);
 void seat_leave(struct provider_election *election);
 void seat_leader(struct provider_election *election, struct baton_member *ret, uint64_t *ret_epoch);
 void seat_wake(const struct seat *seat, char ret[KEY_MAX]); /* the name of its channel */

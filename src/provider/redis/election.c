@@ -628,6 +628,21 @@ int seat_set_eligible(struct provider_election *election, bool eligible, struct 
     return BATON_OK;
 }
 
+int seat_set_metadata(struct provider_election *election, const char *metadata,
+                      struct baton_error *reterr)
+{
+    struct seat *seat = seat_of(election);
+    char *copy = metadata ? strdup(metadata) : NULL;
+
+    if (metadata && !copy) {
+        return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", seat->name);
+    }
+    free(seat->metadata);
+    seat->metadata = copy;
+    registry_register(seat);
+    return BATON_OK;
+}
+
 /* Void and released first; then the registry; then the last event. */
 void seat_end(struct seat *seat)
 {

@@ -308,6 +308,7 @@ const struct provider_ops redis_provider_ops = {
     .campaign = seat_campaign,
     .resign = seat_resign,
     .set_eligible = seat_set_eligible,
+    .set_metadata = seat_set_metadata,
     .leave = seat_leave,
     .leader = seat_leader,
     .members = registry_members,
