@@ -2,9 +2,6 @@
 #include "cli/member_internal.h"
 
 #include "cli/help.h"
-#ifdef BATON_PROVIDER_RAFT
-#include "provider/raft/raft_provider.h"
-#endif
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -100,11 +97,9 @@ json_t *member_status_json(struct member *member)
     if (json && member->http) {
         (void)json_object_set_new(json, "http_port", json_integer(http_server_port(member->http)));
     }
-#ifdef BATON_PROVIDER_RAFT
-    if (json && strcmp(ops->scheme, "raft") == 0) {
-        (void)json_object_set_new(json, "raft", raft_provider_status(member->provider));
+    if (json && ops->status) {
+        (void)json_object_set_new(json, ops->scheme, ops->status(member->provider));
     }
-#endif
     return json;
 }
 

@@ -24,8 +24,23 @@ static const char *yes_no(const json_t *json, const char *key)
     return json_is_true(json_object_get(json, key)) ? "yes" : "no";
 }
 
+enum { PROVIDER_TEXT_MAX = 128 };
+
+/* "redis at 127.0.0.1:6379", where there is a server. */
+static const char *provider_text(const json_t *status, char ret[PROVIDER_TEXT_MAX])
+{
+    const char *scheme = text_at(status, "provider");
+    const char *server =
+        json_string_value(json_object_get(json_object_get(status, scheme), "server"));
+
+    (void)snprintf(ret, PROVIDER_TEXT_MAX, "%s%s%s", scheme, server ? " at " : "",
+                   server ? (server[0] ? server : "no server") : "");
+    return ret;
+}
+
 static void print_status(const json_t *status)
 {
+    char provider[PROVIDER_TEXT_MAX];
     char epoch[VALUE_TEXT_MAX];
     char left[VALUE_TEXT_MAX];
     char uptime[VALUE_TEXT_MAX];
@@ -39,7 +54,7 @@ static void print_status(const json_t *status)
         text_at(status, "election"),
         NULL,
         "provider",
-        text_at(status, "provider"),
+        provider_text(status, provider),
         NULL,
         "role",
         text_at(status, "role"),

@@ -115,6 +115,10 @@ struct provider_ops {
     void (*leader)(struct provider_election *election, struct baton_member *ret,
                    uint64_t *ret_epoch);
 
+    /* What an operator wants to know of it beyond all this, as a new JSON object of jansson's; NULL
+     * when out of memory. NULL function: there is nothing more. Never a secret. */
+    struct json_t *(*status)(struct provider *provider);
+
     /* MEMBERS */
     int (*members)(struct provider_election *election, provider_members_cb done, void *userdata,
                    struct baton_error *reterr);

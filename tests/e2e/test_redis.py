@@ -1,8 +1,9 @@
 """Nodes on a real Redis server: a crash costs no lease, since a guardian gives it back."""
+import json
 import signal
 import subprocess
 
-from harness import Cluster, ProgramTest, free_ports, is_alive, main, until
+from harness import baton, Cluster, ProgramTest, free_ports, is_alive, main, until
 
 LEASE = "600s"  # nobody waits for that: a lease that moves was given back
 BEAT = "5s"
@@ -50,6 +51,20 @@ class OnRedis(ProgramTest):
         cluster = RedisCluster(count, self.port, options)
         self.addCleanup(cluster.close)
         return cluster
+
+    def test_status_tells_the_server_and_the_rules(self):
+        one = self.cluster(1, "layout=sovereign")
+        one.start_all()
+        leader = one.wait_leader()
+        status = one.status(leader)["redis"]
+        self.assertEqual(status["server"], "127.0.0.1:%d" % self.port)
+        self.assertEqual((status["connected"], status["layout"], status["lease_ms"],
+                          status["elections"]), (True, "sovereign", 600e3, 1))
+        self.assertTrue(is_alive(status["guardian_pid"]))
+        self.assertNotIn("pa ss", json.dumps(one.status(leader)))
+        self.assertEqual(self.ask("EXISTS", "default:leader"), "1")
+        shown = baton("status", "--data", one.data(leader)).stdout
+        self.assertIn("redis at 127.0.0.1:%d" % self.port, shown)
 
     def test_a_killed_leader_is_followed_at_once_and_leaves_the_registry(self):
         three = self.cluster(3)

@@ -440,6 +440,7 @@ const struct provider_ops raft_provider_ops = {
     .set_eligible = raft_set_eligible,
     .leave = raft_leave,
     .leader = raft_leader,
+    .status = raft_provider_status,
     .members = raft_members,
     .member_add = raft_member_add,
     .member_remove = raft_member_remove,

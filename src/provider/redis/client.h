@@ -153,6 +153,9 @@ int client_run(struct client *client, enum script_name script, int key_count, in
                const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
                uint64_t tag);
 
+/* status.c */
+struct json_t *redis_provider_status(struct provider *provider);
+
 /* election.c */
 int seat_campaign(struct provider_election **ret, struct provider *provider,
                   const struct provider_campaign *campaign, struct baton_error *reterr);

@@ -29,6 +29,11 @@ int layout_find(const struct layout **ret, const char *name, struct baton_error 
                      name);
 }
 
+const char *layout_name(const struct layout *layout)
+{
+    return layout->name;
+}
+
 void layout_lock_key(const struct layout *layout, const char *name, char ret[LAYOUT_KEY_MAX])
 {
     (void)snprintf(ret, LAYOUT_KEY_MAX, "%s:%s", name, layout->lock);

@@ -23,6 +23,8 @@ struct layout; /* opaque, constant */
 /* NULL: the default. BATON_EINVAL: there is none of that name. */
 int layout_find(const struct layout **ret, const char *name, struct baton_error *reterr);
 
+const char *layout_name(const struct layout *layout);
+
 /* `name` may be a placeholder, which comes back in the keys. */
 void layout_lock_key(const struct layout *layout, const char *name, char ret[LAYOUT_KEY_MAX]);
 void layout_heartbeat_key(const struct layout *layout, const char *name, const char *id,

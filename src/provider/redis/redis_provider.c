@@ -311,6 +311,7 @@ const struct provider_ops redis_provider_ops = {
     .set_metadata = seat_set_metadata,
     .leave = seat_leave,
     .leader = seat_leader,
+    .status = redis_provider_status,
     .members = registry_members,
     .publish = channel_publish,
     .subscribe = channel_subscribe,
