@@ -10,12 +10,14 @@
   product.onnx     an operator that OpenCV does not know, for errors
   rectangles.mpta  archive of the first three and of pipeline.json, which lies beside this script
   renamed.mpta     the same, where red cars are of another brand
+  product.mpta     archive of product.onnx
 
 How the detector measures: a mask for each colour says of each cell of 4 x 4 pixels how much of it
 is covered. To the left and right, up and down of each cell, the length of the run of covered cells
 is r(x) = m(x) * (1 + r(x + 1)), which leaves a half-covered edge cell its half; it is computed for
 1, 2, 4 ... cells at a time. So the box is exact where the rectangle is sharp.
 """
+import json
 import os
 import sys
 import zipfile
@@ -151,12 +153,23 @@ def archive(folder, name, change):
             file.write(f"{folder}/{model}.onnx", f"models/{model}.onnx")
 
 
+def archive_of_product(folder):
+    model = {"file": "product.onnx", "decoder": "classify", "input": {"width": 32, "height": 32},
+             "classes": ["red", "green", "blue"]}
+    stage = {"name": "colour", "model": "product", "fields": {"bodyType": "class"}}
+    with zipfile.ZipFile(f"{folder}/product.mpta", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("pipeline.json", json.dumps(
+            {"version": 1, "models": {"product": model}, "stages": [stage]}))
+        file.write(f"{folder}/product.onnx", "product.onnx")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     for make in (rectangles, colours, stripes, product):
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
     archive(sys.argv[1], "rectangles", lambda text: text)
+    archive_of_product(sys.argv[1])
     archive(sys.argv[1], "renamed", lambda text: text.replace("Ferrari", "Fiat"))
 
 

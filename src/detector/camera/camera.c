@@ -251,6 +251,7 @@ static void on_word(void *userdata, const struct camera_message *message, unsign
         stats->width = (int)(message->width & 0xffff);
         stats->height = (int)(message->height & 0xffff);
         stats->nominal_fps = message->fps_milli / 1000.0;
+        stats->duration = SPAN_MS(message->duration_ms);
         (void)snprintf(stats->codec, sizeof(stats->codec), "%s", message->codec);
         (void)snprintf(stats->hardware, sizeof(stats->hardware), "%s", message->hardware);
         return;

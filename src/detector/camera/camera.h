@@ -109,6 +109,7 @@ struct camera_stats {
     char codec[32], hardware[32]; /* "" until opened; hardware "": software */
     int width, height;
     double nominal_fps;                  /* 0: unknown */
+    span duration;                       /* of a clip, as it says; 0: unknown */
     unsigned subscribers;                /* of the feed */
     int pid;                             /* of the child; 0: none */
     uint64_t received, decoded, dropped; /* packets in; frames; of these not shown: cap, damage */

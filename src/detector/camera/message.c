@@ -1,12 +1,10 @@
 /*   datagram   version u8 · type u8 · the type's fields, little-endian
  *   text       length u16 · bytes
  *
- *   OPENED     width u32 · height u32 · fps_milli u32 · codec text · hardware text
- *   RING       width u32 · height u32
- *   FRAME      slot u8 · flags u8 · sequence u64 · pts u64 · captured u64 · counts
- *   PROGRESS   counts: received u64 · decoded u64 · dropped u64
- *   ERROR      code u32 · text
- *   END        nothing
+ *   OPENED     width u32 · height u32 · fps_milli u32 · duration_ms u32 · codec text · hardware
+ * text RING       width u32 · height u32 FRAME      slot u8 · flags u8 · sequence u64 · pts u64 ·
+ * captured u64 · counts PROGRESS   counts: received u64 · decoded u64 · dropped u64 ERROR      code
+ * u32 · text END        nothing
  */
 #include "detector/camera/message.h"
 
@@ -62,6 +60,7 @@ void message_encode(struct buffer *buffer, const struct camera_message *message)
         buffer_put_u32(buffer, message->height);
         if (message->type == MESSAGE_OPENED) {
             buffer_put_u32(buffer, message->fps_milli);
+            buffer_put_u32(buffer, message->duration_ms);
             put_text(buffer, message->codec, MESSAGE_NAME_MAX);
             put_text(buffer, message->hardware, MESSAGE_NAME_MAX);
         }
@@ -111,6 +110,7 @@ static void take_fields(struct reader *reader, struct camera_message *message)
         message->height = reader_u32(reader);
         if (message->type == MESSAGE_OPENED) {
             message->fps_milli = reader_u32(reader);
+            message->duration_ms = reader_u32(reader);
             take_words(reader, message->codec, MESSAGE_NAME_MAX);
             take_words(reader, message->hardware, MESSAGE_NAME_MAX);
         }

@@ -68,7 +68,8 @@ struct camera_message {
     /* OPENED, RING */
     uint32_t width, height;
     /* OPENED */
-    uint32_t fps_milli; /* 0: unknown */
+    uint32_t fps_milli;   /* 0: unknown */
+    uint32_t duration_ms; /* of a file, as it says; 0: unknown */
     char codec[MESSAGE_NAME_MAX + 1];
     char hardware[MESSAGE_NAME_MAX + 1]; /* "": software */
     /* FRAME */

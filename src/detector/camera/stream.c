@@ -16,6 +16,7 @@ enum {
     KEY_PACKETS_MAX = 300, /* a stream with rolling refresh never sends a whole key picture */
     FAREWELL_MS = 500,
     FILE_BUFFER_BYTES = 1 << 16,
+    MS_PER_S = 1000,
     US_PER_S = 1000000,
 };
 
@@ -245,6 +246,23 @@ static int open_decoder(struct stream *stream, struct baton_error *reterr)
     return rc < 0 ? failed(stream, rc, "decoder", reterr) : 0;
 }
 
+/* Of the video; where only the container says how long it is, that may be longer. */
+static uint32_t duration_ms(const struct stream *stream)
+{
+    const AVStream *video = stream->input->streams[stream->index];
+    int64_t ms = 0;
+
+    if (stream->config->kind != SOURCE_FILE) {
+        return 0;
+    }
+    if (video->duration > 0) {
+        ms = av_rescale_q(video->duration, video->time_base, (AVRational){1, MS_PER_S});
+    } else if (stream->input->duration > 0) {
+        ms = stream->input->duration / (US_PER_S / MS_PER_S);
+    }
+    return ms > 0 && ms <= UINT32_MAX ? (uint32_t)ms : 0;
+}
+
 static void tell_opened(struct stream *stream)
 {
     AVStream *video = stream->input->streams[stream->index];
@@ -254,7 +272,8 @@ static void tell_opened(struct stream *stream)
         .type = MESSAGE_OPENED,
         .width = (uint32_t)(stream->decoder->width > 0 ? stream->decoder->width : 0),
         .height = (uint32_t)(stream->decoder->height > 0 ? stream->decoder->height : 0),
-        .fps_milli = fps < 1000 ? (uint32_t)(fps * 1000) : 0};
+        .fps_milli = fps < 1000 ? (uint32_t)(fps * 1000) : 0,
+        .duration_ms = duration_ms(stream)};
 
     (void)snprintf(message.codec, sizeof(message.codec), "%s",
                    avcodec_get_name(stream->decoder->codec_id));

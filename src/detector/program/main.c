@@ -22,7 +22,7 @@ static void help(void)
     (void)fputs("\nEach flag may also stand in the environment (--log-level as BATON_LOG_LEVEL) "
                 "and in a\nconfiguration file (--config FILE, log-level: info).\n\nExamples:\n"
                 "  baton-detector --port 8000 --token-file /etc/baton/token\n"
-                "  baton-detector --try clip.mp4 --model cars.mpta --sheet seen.png\n",
+                "  baton-detector --try clip.mp4 --model cars.mpta --out seen\n",
                 stdout);
 }
 

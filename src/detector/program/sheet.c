@@ -3,10 +3,13 @@
 #include "base/error.h"
 #include "detector/camera/picture.h"
 
+#include <errno.h>
 #include <math.h>
 #include <png.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { LINE = 2, CHANNELS = 3, COLOURS = 6 };
 
@@ -19,25 +22,41 @@ struct tile {
 };
 
 struct sheet {
+    char *path;
+    FILE *file; /* NULL: it has been written */
     struct picture_scaler *scaler;
     struct tile tiles[SHEET_TILES];
     int count;
     uint64_t seen, distance;
 };
 
-struct sheet *sheet_new(void)
+int sheet_open(struct sheet **ret, const char *path, struct baton_error *reterr)
 {
     struct sheet *sheet = calloc(1, sizeof(*sheet));
 
-    if (sheet) {
-        sheet->distance = 1;
-        sheet->scaler = picture_scaler_new();
+    if (!sheet || !(sheet->scaler = picture_scaler_new()) || !(sheet->path = strdup(path))) {
+        sheet_free(sheet);
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    if (sheet && !sheet->scaler) {
-        free(sheet);
-        return NULL;
+    sheet->distance = 1;
+    sheet->file = fopen(path, "wbe");
+    if (!sheet->file) {
+        int errnum = errno;
+        sheet_free(sheet);
+        return error_set(reterr, error_from_errno(errnum), "%s: %s", path, strerror(errnum));
     }
-    return sheet;
+    *ret = sheet;
+    return 0;
+}
+
+/* Only what is a file: the path may be that of a device. */
+static void remove_file(const struct sheet *sheet)
+{
+    struct stat info;
+
+    if (fstat(fileno(sheet->file), &info) == 0 && S_ISREG(info.st_mode)) {
+        (void)unlink(sheet->path);
+    }
 }
 
 void sheet_free(struct sheet *sheet)
@@ -46,7 +65,12 @@ void sheet_free(struct sheet *sheet)
         for (int i = 0; i < sheet->count; i++) {
             free(sheet->tiles[i].pixels);
         }
+        if (sheet->file) {
+            remove_file(sheet);
+            (void)fclose(sheet->file);
+        }
         picture_scaler_free(sheet->scaler);
+        free(sheet->path);
         free(sheet);
     }
 }
@@ -138,7 +162,7 @@ int sheet_add(struct sheet *sheet, const struct inference_result *result,
     return 0;
 }
 
-int sheet_write(const struct sheet *sheet, const char *path, struct baton_error *reterr)
+int sheet_write(struct sheet *sheet, struct baton_error *reterr)
 {
     int columns = sheet->count < SHEET_COLUMNS ? sheet->count : SHEET_COLUMNS;
     size_t row_bytes = (size_t)columns * SHEET_TILE_WIDTH * CHANNELS;
@@ -152,7 +176,7 @@ int sheet_write(const struct sheet *sheet, const char *path, struct baton_error 
         height = sheet->tiles[i].height > height ? sheet->tiles[i].height : height;
     }
     if (sheet->count < 1) {
-        return error_set(reterr, BATON_ENOENT, "%s: there is no frame to show", path);
+        return error_set(reterr, BATON_ENOENT, "%s: there is no frame to show", sheet->path);
     }
     image.width = (png_uint_32)(columns * SHEET_TILE_WIDTH);
     image.height = (png_uint_32)(height * ((sheet->count + columns - 1) / columns));
@@ -168,7 +192,13 @@ int sheet_write(const struct sheet *sheet, const char *path, struct baton_error 
                    tile_bytes);
         }
     }
-    is_written = png_image_write_to_file(&image, path, 0, pixels, (png_int_32)row_bytes, NULL);
+    is_written =
+        png_image_write_to_stdio(&image, sheet->file, 0, pixels, (png_int_32)row_bytes, NULL);
     free(pixels);
-    return is_written ? 0 : error_set(reterr, BATON_EIO, "%s: %s", path, image.message);
+    if (!is_written) {
+        return error_set(reterr, BATON_EIO, "%s: %s", sheet->path, image.message);
+    }
+    is_written = fclose(sheet->file) == 0;
+    sheet->file = NULL;
+    return is_written ? 0 : error_set(reterr, BATON_EIO, "%s: %s", sheet->path, strerror(errno));
 }

@@ -12,14 +12,17 @@ enum { SHEET_TILES = 16, SHEET_COLUMNS = 4, SHEET_TILE_WIDTH = 320 };
 
 struct sheet; /* opaque */
 
-struct sheet *sheet_new(void);        /* NULL: out of memory */
-void sheet_free(struct sheet *sheet); /* NULL allowed */
+/* Opens the file at once, so that a wrong path is known before the work. BATON_ENOMEM, or what the
+ * system says of the file, with its name. */
+int sheet_open(struct sheet **ret, const char *path, struct baton_error *reterr);
+/* Removes the file unless it has been written. NULL allowed. */
+void sheet_free(struct sheet *sheet);
 
 /* Boxes are drawn in a colour for each class. BATON_ENOMEM. */
 int sheet_add(struct sheet *sheet, const struct inference_result *result,
               struct baton_error *reterr);
 
-/* BATON_ENOENT: nothing was added; BATON_EIO names the file. */
-int sheet_write(const struct sheet *sheet, const char *path, struct baton_error *reterr);
+/* Once. BATON_ENOENT: nothing was added; BATON_EIO names the file. */
+int sheet_write(struct sheet *sheet, struct baton_error *reterr);
 
 #endif

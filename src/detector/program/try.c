@@ -8,16 +8,27 @@
 #include "detector/program/findings.h"
 #include "detector/program/local_model.h"
 #include "detector/program/program.h"
+#include "detector/program/progress.h"
 #include "detector/program/sheet.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 100 };
+enum {
+    LOOK_MS = 100,
+    TORN_MS = 500, /* as much may be missing at a clip's end */
+};
 
 static const char identifier[] = "try;clip";
+static const int signals[] = {SIGINT, SIGTERM};
+
+enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 
 struct
 try {
@@ -25,17 +36,21 @@ try {
     char *clip; /* its whole path: the camera's child is in another folder */
     uv_loop_t loop;
     uv_timer_t look;
-    struct logger *logger;
+    uv_signal_t signals[SIGNALS];
+    int signal_count;
+    struct logger *logger; /* NULL: silent, because whatever goes wrong is the end, and is said */
     struct camera_pool *pool;
     struct camera *camera;
     struct local_model *local_model;
     struct models *models;
     struct sheet *sheet; /* NULL: none is asked for */
     struct findings *findings;
+    struct progress progress;
     uint64_t frames, done;
-    span busy;
+    int64_t first_us; /* the clip's own time of its first frame */
+    span position, duration, busy;
     instant begin;
-    bool has_timer, has_ended, is_closing;
+    bool has_handles, has_ended, is_closing;
     struct baton_error error;
 };
 
@@ -52,8 +67,11 @@ static void close_all(struct try *try)
     if (try->pool) {
         camera_pool_close(try->pool);
     }
-    if (try->has_timer) {
+    if (try->has_handles) {
         uv_close((uv_handle_t *)&try->look, NULL);
+        for (int i = 0; i < try->signal_count; i++) {
+            uv_close((uv_handle_t *)&try->signals[i], NULL);
+        }
     }
 }
 
@@ -70,34 +88,65 @@ static bool is_over(const struct try *try)
     return try->error.code || (try->has_ended && try->done == try->frames);
 }
 
-static void show_progress(const struct try *try)
+static struct progress_state progress_now(const struct try *try)
 {
-    double seconds = (double)instant_since(clock_now(), try->begin).ns / 1e9;
+    return (struct progress_state){.frames = try->done,
+                                   .detections = findings_counts(try->findings).detections,
+                                   .position = try->position,
+                                   .duration = try->duration,
+                                   .spent = instant_since(clock_now(), try->begin)};
+}
 
-    (void)fprintf(stderr, "\r%llu frames, %.0f a second, %llu detections ",
-                  (unsigned long long)try->done, seconds > 0 ? (double)try->done / seconds : 0,
-                  (unsigned long long)findings_counts(try->findings).detections);
+/* A camera would be opened anew; a clip would then begin from its start. */
+static void check_clip(struct try *try)
+{
+    const char *clip = try->settings->clip;
+    struct camera_stats stats;
+    struct baton_error error = {0};
+
+    if (!try->camera || try->has_ended) {
+        return;
+    }
+    camera_stats(try->camera, &stats);
+    if (!stats.last_error[0]) {
+        return;
+    }
+    if (try->frames > 0) {
+        (void)error_set(&error, BATON_EIO, "--try %s: broke off after %llu frames: %s", clip,
+                        (unsigned long long)try->frames, stats.last_error);
+    } else {
+        (void)error_set(&error, BATON_EIO,
+                        "--try %s: no video can be read from it (%s); 'ffprobe %s' shows what it "
+                        "is",
+                        clip, stats.last_error, clip);
+    }
+    fail(try, &error);
 }
 
 static void on_look(uv_timer_t *timer)
 {
     struct try *try = timer->data;
-    struct camera_stats stats = {0};
 
-    if (try->camera) {
-        camera_stats(try->camera, &stats);
+    if (try->done > 0) {
+        const struct progress_state now = progress_now(try);
+        progress_draw(&try->progress, &now);
     }
-    if (try->frames == 0 && stats.last_error[0] && !try->has_ended) {
-        struct baton_error error = {0};
-        (void)error_set(&error, BATON_EIO, "%s: %s", try->settings->clip, stats.last_error);
-        fail(try, &error);
-    }
-    if (try->done > 0 && isatty(STDERR_FILENO)) {
-        show_progress(try);
-    }
+    /* What is found now ends the try at the next look: of Ctrl-C the children die as well, and by
+     * then it is known that they were not the reason. */
     if (is_over(try)) {
         close_all(try);
+    } else {
+        check_clip(try);
     }
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct try *try = handle->data;
+
+    (void)number;
+    (void)error_set(&try->error, BATON_ECANCELED, "--try %s: stopped before its end",
+                    try->settings->clip);
 }
 
 /* ---- The clip ------------------------------------------------------------------------------- */
@@ -106,7 +155,12 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
 {
     struct try *try = userdata;
 
-    try->frames++;
+    if (try->frames++ == 0) {
+        struct camera_stats stats;
+        camera_stats(try->camera, &stats);
+        try->duration = stats.duration;
+        try->first_us = frame->pts_us;
+    }
     models_frame(try->models, identifier, frame, STAGE_NONE);
 }
 
@@ -126,7 +180,9 @@ static void on_changed(void *userdata, const char *of, const struct baton_error 
     (void)of;
     options.is_lossless = true;
     if (error) {
-        fail(try, error);
+        (void)error_set(&own, error->code == BATON_EINVAL ? BATON_EPROTO : error->code,
+                        "--model %s: %s", try->settings->model, error->message);
+        fail(try, &own);
     } else if (!try->camera) {
         try->begin = clock_now();
         if (camera_open(&try->camera, try->pool, try->clip, &options, &callbacks, &own)) {
@@ -137,20 +193,41 @@ static void on_changed(void *userdata, const char *of, const struct baton_error 
 
 /* ---- What is seen --------------------------------------------------------------------------- */
 
+/* Until when the clip has been seen; 0 if it does not tell. */
+static span position_of(const struct try *try, const struct camera_frame *frame)
+{
+    struct camera_stats stats;
+    span position = {0};
+
+    if (frame->pts_us != CAMERA_NO_PTS && try->first_us != CAMERA_NO_PTS) {
+        camera_stats(try->camera, &stats);
+        position = SPAN_US(frame->pts_us - try->first_us);
+        position.ns += stats.nominal_fps > 0 ? (int64_t)(1e9 / stats.nominal_fps) : 0;
+    }
+    return position;
+}
+
 static void on_seen(void *userdata, const char *of, const struct inference_result *result)
 {
     struct try *try = userdata;
+    struct progress_state now;
     struct baton_error error = {0};
 
     (void)of;
     try->done++;
     try->busy.ns += result->busy.ns;
+    try->position = position_of(try, result->frame);
+    if (!try->settings->out && isatty(STDOUT_FILENO)) {
+        progress_hide(&try->progress);
+    }
     if (findings_add(try->findings, result, &error) != 0) {
         fail(try, &error);
     }
     if (try->sheet && sheet_add(try->sheet, result, &error) != 0) {
         fail(try, &error);
     }
+    now = progress_now(try);
+    progress_step(&try->progress, &now);
 }
 
 static void on_detected(void *userdata, struct detection *detection)
@@ -195,11 +272,38 @@ static int open_models(struct try *try, struct baton_error *reterr)
     return 0;
 }
 
+static int open_sheet(struct try *try, struct baton_error *reterr)
+{
+    const char *path = try->settings->sheet;
+    char inside[PATH_MAX];
+
+    if (!path && try->settings->out) {
+        (void)snprintf(inside, sizeof(inside), "%s/sheet.png", try->settings->out);
+        path = inside;
+    }
+    return path ? sheet_open(&try->sheet, path, reterr) : 0;
+}
+
+static void start_handles(struct try *try)
+{
+    (void)uv_timer_init(&try->loop, &try->look);
+    try->look.data = try;
+    (void)uv_timer_start(&try->look, on_look, LOOK_MS, LOOK_MS);
+    /* Without them a signal ends it too, only not as neatly. */
+    for (int i = 0; i < SIGNALS && uv_signal_init(&try->loop, &try->signals[i]) == 0; i++) {
+        try->signal_count++;
+        try->signals[i].data = try;
+        (void)uv_signal_start(&try->signals[i], on_signal, signals[i]);
+    }
+    try->has_handles = true;
+}
+
 static int open_all(struct try *try, struct baton_error *reterr)
 {
     struct camera_pool_config config = try->settings->pool;
     int code = findings_open(&try->findings, try->settings->out, reterr);
 
+    code = code ? code : open_sheet(try, reterr);
     if (code) {
         return code;
     }
@@ -211,71 +315,94 @@ static int open_all(struct try *try, struct baton_error *reterr)
         try->pool = NULL;
         return code;
     }
-    if (try->settings->sheet) {
-        try->sheet = sheet_new();
-        if (!try->sheet) {
-            return error_set(reterr, BATON_ENOMEM, "out of memory");
-        }
-    }
-    (void)uv_timer_init(&try->loop, &try->look);
-    try->look.data = try;
-    try->has_timer = true;
-    (void)uv_timer_start(&try->look, on_look, LOOK_MS, LOOK_MS);
+    start_handles(try);
     return open_models(try, reterr);
 }
 
-static int summarize(struct try *try, struct baton_error *reterr)
+/* The part of a clip that is missing is seldom an error to its decoder. */
+static void warn_if_torn(const struct try *try)
+{
+    int64_t missing_ns = try->duration.ns - try->position.ns;
+
+    if (try->has_ended && try->position.ns > 0 && missing_ns > TORN_MS * 1000000LL) {
+        (void)fprintf(stderr, "%s: ended at %.1f s, but says that it lasts %.1f s; is it whole?\n",
+                      try->settings->clip, (double)try->position.ns / 1e9,
+                      (double)try->duration.ns / 1e9);
+    }
+}
+
+/* What was seen until then counts, whatever came after it. */
+static int finish(struct try *try, struct baton_error *reterr)
 {
     struct findings_counts counts = findings_counts(try->findings);
-    int code = findings_flush(try->findings, reterr);
+    int code;
 
-    if (code) {
-        return code;
+    progress_hide(&try->progress);
+    if (counts.frames == 0) {
+        return try->error.code ? 0
+                               : error_set(reterr, BATON_ENOENT, "--try %s: has no picture in it",
+                                           try->settings->clip);
     }
-    if (isatty(STDERR_FILENO)) {
-        (void)fputc('\r', stderr);
-    }
+    warn_if_torn(try);
     (void)fprintf(stderr, "%llu frames, %llu objects in them, %llu detections, %.2f ms a frame\n",
                   (unsigned long long)counts.frames, (unsigned long long)counts.objects,
                   (unsigned long long)counts.detections,
-                  try->done > 0 ? (double)try->busy.ns / 1e6 / (double)try->done : 0.0);
-    return try->sheet ? sheet_write(try->sheet, try->settings->sheet, reterr) : 0;
+                  (double)try->busy.ns / 1e6 / (double)counts.frames);
+    code = findings_flush(try->findings, reterr);
+    return code || !try->sheet ? code : sheet_write(try->sheet, reterr);
+}
+
+static int find_clip(struct try *try, struct baton_error *reterr)
+{
+    const char *clip = try->settings->clip;
+    struct stat info;
+
+    try->clip = realpath(clip, NULL);
+    if (!try->clip || stat(try->clip, &info) != 0 || access(try->clip, R_OK) != 0) {
+        int errnum = errno;
+        return error_set(reterr, error_from_errno(errnum), "--try %s: %s", clip, strerror(errnum));
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return error_set(reterr, BATON_ENOENT, "--try %s: is no file; name one clip", clip);
+    }
+    return 0;
+}
+
+static int run(struct try *try, struct baton_error *reterr)
+{
+    int code = open_all(try, reterr);
+
+    if (code) {
+        close_all(try);
+    }
+    (void)uv_run(&try->loop, UV_RUN_DEFAULT);
+    code = code ? code : finish(try, reterr);
+    if (!code && try->error.code) {
+        code = error_set(reterr, try->error.code, "%s", try->error.message);
+    }
+    sheet_free(try->sheet);
+    findings_free(try->findings);
+    camera_pool_free(try->pool);
+    models_free(try->models);
+    local_model_free(try->local_model);
+    (void)uv_run(&try->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&try->loop);
+    return code;
 }
 
 int program_try(const struct program_settings *settings, struct baton_error *reterr)
 {
-    struct try try = {.settings = settings};
-    int code;
+    struct try try = {.settings = settings, .progress = progress_of(stderr)};
+    int code = find_clip(&try, reterr);
 
-    try.clip = realpath(settings->clip, NULL);
-    if (!try.clip || access(try.clip, R_OK) != 0) {
-        free(try.clip);
-        return error_set(reterr, BATON_ENOENT, "--try %s: is no clip that can be read",
-                         settings->clip);
+    if (!code && settings->log_level >= LOG_INFO) {
+        try.logger = logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, settings->log_json),
+                                settings->log_level);
     }
-    try.logger = logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, settings->log_json),
-                            settings->log_level);
-    if (!try.logger || uv_loop_init(&try.loop) != 0) {
-        logger_free(try.logger);
-        free(try.clip);
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    if (!code) {
+        code = uv_loop_init(&try.loop) == 0 ? run(&try, reterr)
+                                            : error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    code = open_all(&try, reterr);
-    if (code) {
-        close_all(&try);
-    }
-    (void)uv_run(&try.loop, UV_RUN_DEFAULT);
-    if (!code && try.error.code) {
-        code = error_set(reterr, try.error.code, "%s", try.error.message);
-    }
-    code = code ? code : summarize(&try, reterr);
-    sheet_free(try.sheet);
-    findings_free(try.findings);
-    camera_pool_free(try.pool);
-    models_free(try.models);
-    local_model_free(try.local_model);
-    (void)uv_run(&try.loop, UV_RUN_DEFAULT);
-    (void)uv_loop_close(&try.loop);
     logger_free(try.logger);
     free(try.clip);
     return code;

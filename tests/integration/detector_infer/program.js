@@ -163,7 +163,7 @@ const tests = {
         const cases = [[['--try', clip], /--model/], [['--sheet', 'x.png'], /--try/],
             [['--try', '/nonexistent.mp4', '--model', archive], /nonexistent/],
             [['--try', clip, '--model', clip], /zip/], [['--model', '/nonexistent'], /nonexistent/],
-            [['--try', archive, '--model', archive], /rectangles\.mpta: open/],
+            [['--try', archive, '--model', archive], /rectangles\.mpta: no video/],
             [['--try', clip, '--model', archive, '--engine', 'onnxruntime', '--engine-library',
                 '/nonexistent.so'], /make deps-onnxruntime/]];
         for (const [words, pattern] of cases) {

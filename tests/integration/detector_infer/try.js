@@ -2,7 +2,7 @@
 //   node try.js BATON-DETECTOR FFMPEG FOLDER-OF-MODELS
 'use strict';
 const assert = require('assert');
-const { spawnSync, execFileSync } = require('child_process');
+const { spawn, spawnSync, execFileSync } = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
@@ -117,16 +117,162 @@ const tests = {
         assert.match(done.stderr, new RegExp(`${FRAMES} frames, ${objects.length} objects in ` +
             `them, ${detections.length} detections`));
     },
+
+    'the contact sheet shows where they are'(folder, clip) {
+        const words = ['-v', 'error', '-i', path.join(folder, 'out', 'sheet.png')];
+        const pixels = execFileSync(ffmpeg, [...words, '-f', 'rawvideo', '-pix_fmt', 'rgb24', '-'],
+            { maxBuffer: 1 << 26 });
+        // Every sixteenth of 180 frames is kept, four in a row, each half as wide as the clip.
+        const row = 4 * WIDTH / 2, tile = [WIDTH / 2, HEIGHT / 2];
+        assert.strictEqual(pixels.length, row * 3 * tile[1] * 3);
+        let drawn = 0;
+        truth().forEach((boxes, n) => {
+            if (n % 16 !== 0) return;
+            const left = (n / 16 % 4) * tile[0], top = Math.floor(n / 64) * tile[1];
+            for (const { box: [x, y, , h] } of boxes) {
+                // Somewhere near its left edge there is a line of none of the clip's colours.
+                const y_in = top + Math.floor((y + h / 2) / 2);
+                for (let at = Math.max(0, Math.floor(x / 2) - 6); at < x / 2 + 6; at++) {
+                    const i = (y_in * row + left + at) * 3;
+                    const line = [[255, 214, 10], [64, 224, 255], [255, 90, 205]]
+                        .some((colour) => colour.every((c, k) => pixels[i + k] === c));
+                    if (line) {
+                        drawn++;
+                        break;
+                    }
+                }
+            }
+        });
+        const wanted = truth().filter((_, n) => n % 16 === 0).flat().length;
+        assert.strictEqual(drawn, wanted);
+    },
+
+    'progress is a line for each tenth, as this is no terminal'(folder, clip) {
+        const done = run(['--try', clip, '--model', archive]);
+        assert.strictEqual(done.status, 0, done.stderr);
+        const told = done.stderr.split('\n').filter((line) => /^\d+ %/.test(line));
+        assert.deepStrictEqual(told.map((line) => line.split(' frames')[0]),
+            Array.from({ length: 9 }, (_, i) => `${10 * (i + 1)} %: ${18 * (i + 1)}`));
+    },
+
+    'a clip that is torn is tried as far as it goes, and that is told'(folder, clip) {
+        const whole = path.join(folder, 'whole.mp4'), torn = path.join(folder, 'torn.mp4');
+        execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-i', clip, '-c', 'copy', '-movflags',
+            '+faststart', whole]);
+        fs.writeFileSync(torn, fs.readFileSync(whole).subarray(0, fs.statSync(whole).size / 2));
+        const done = run(['--try', torn, '--model', archive]);
+        assert.strictEqual(done.status, 0, done.stderr);
+        assert.match(done.stderr, /torn\.mp4: ended at \d+\.\d s, but says that it lasts 12\.0 s/);
+    },
+
+    'what cannot be tried is named, and the way out'(folder, clip) {
+        const at = (name, bytes) => {
+            fs.writeFileSync(path.join(folder, name), bytes);
+            return path.join(folder, name);
+        };
+        const tune = path.join(folder, 'tune.wav');
+        execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-f', 'lavfi', '-i', 'sine=d=1', tune]);
+        const cases = [
+            [at('notes.txt', 'no clip'), archive, [], /notes\.txt: no video .* 'ffprobe .*notes\.txt'/],
+            [at('empty.mp4', ''), archive, [], /empty\.mp4: no video/],
+            [tune, archive, [], /tune\.wav: no video/],
+            [folder, archive, [], /is no file/],
+            [path.join(folder, 'none.mp4'), archive, [], /none\.mp4: No such file/],
+            [clip, path.join(folder, 'none.mpta'), [], /none\.mpta: No such file/],
+            [clip, at('torn.mpta', fs.readFileSync(archive).subarray(0, 2000)), [],
+                /torn\.mpta: .*make it again/],
+            [clip, archive, ['--sheet', '/nonexistent/s.png'], /nonexistent\/s\.png: No such file/],
+            [clip, archive, ['--out', '/nonexistent/out'], /nonexistent\/out: No such file/],
+            [clip, path.join(models, 'product.mpta'), ['--engine', 'opencv'],
+                /product\.mpta: .*ONNX Runtime may|OpenCV/],
+        ];
+        for (const [of, model, more, pattern] of cases) {
+            const done = run(['--try', of, '--model', model, ...more]);
+            assert.strictEqual(done.status, 1, done.stderr);
+            assert.strictEqual(done.stdout, '');
+            assert.match(done.stderr, pattern);
+            assert.strictEqual(done.stderr.trim().split('\n').length, 1, done.stderr);
+        }
+    },
+
+    async 'a try that is stopped keeps what it has seen, and leaves nothing else'(folder, clip) {
+        const own = fs.mkdtempSync(path.join(folder, 'own-'));
+        const out = path.join(own, 'out');
+        const one = start(longer(folder, clip), ['--out', out], { TMPDIR: own });
+        await one.says(/10 %/);
+        one.child.kill('SIGINT');
+        assert.strictEqual(await one.ended, 1, one.stderr);
+        assert.match(one.stderr, /stopped before its end/);
+        const [, objects] = /(\d+) objects in them/.exec(one.stderr);
+        assert.strictEqual(lines_of(path.join(out, 'objects.jsonl')).length, Number(objects));
+        assert.strictEqual(fs.readFileSync(path.join(out, 'sheet.png')).readUInt32BE(0), 0x89504e47);
+        assert.deepStrictEqual(fs.readdirSync(own), ['out']);
+    },
+
+    async 'a decoder that dies ends the try: the clip does not begin again'(folder, clip) {
+        const one = start(longer(folder, clip), [], {});
+        await one.says(/10 %/);
+        process.kill(one.child_named('baton-camera'), 'SIGKILL');
+        assert.strictEqual(await one.ended, 1, one.stderr);
+        assert.match(one.stderr, /broke off after \d+ frames: .*killed by signal 9/);
+        const frames = one.stdout.trim().split('\n').map((line) => JSON.parse(line).frame);
+        assert.ok(frames.every((frame, i) => i === 0 || frame >= frames[i - 1]));
+    },
 };
 
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-try-'));
-try {
-    const clip = path.join(folder, 'clip.mp4');
-    make_clip(clip);
-    for (const [name, test] of Object.entries(tests)) {
-        test(folder, clip);
-        console.log('ok', name);
+// The clip so often that there is time to interfere: half a minute and more of work.
+function longer(folder, clip) {
+    const file = path.join(folder, 'longer.mp4');
+    if (!fs.existsSync(file)) {
+        execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-stream_loop', '60', '-i', clip, '-c',
+            'copy', file]);
     }
-} finally {
-    fs.rmSync(folder, { recursive: true });
+    return file;
 }
+
+function start(clip, words, environment) {
+    const child = spawn(program, ['--try', clip, '--model', archive, ...words],
+        { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...environment } });
+    const one = { child, stdout: '', stderr: '', wake: () => {} };
+    const timer = setTimeout(() => child.kill('SIGKILL'), DEADLINE_MS);
+    child.stdout.on('data', (data) => { one.stdout += data; });
+    child.stderr.on('data', (data) => {
+        one.stderr += data;
+        one.wake();
+    });
+    one.ended = new Promise((resolve) => child.on('close', (code, signal) => {
+        clearTimeout(timer);
+        one.is_over = true;
+        one.wake();
+        resolve(signal || code);
+    }));
+    one.says = async (pattern) => {
+        while (!pattern.test(one.stderr)) {
+            assert.ok(!one.is_over, one.stderr);
+            await new Promise((resolve) => { one.wake = resolve; });
+        }
+    };
+    one.child_named = (name) => {
+        const pids = fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
+        return Number(pids.trim().split(' ')
+            .find((pid) => fs.readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === name));
+    };
+    return one;
+}
+
+(async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-try-'));
+    try {
+        const clip = path.join(folder, 'clip.mp4');
+        make_clip(clip);
+        for (const [name, test] of Object.entries(tests)) {
+            await test(folder, clip);
+            console.log('ok', name);
+        }
+    } finally {
+        fs.rmSync(folder, { recursive: true });
+    }
+})().catch((error) => {
+    console.log(error);
+    process.exit(1);
+});

@@ -14,6 +14,7 @@ static struct camera_message sample(enum message_type type)
                                        .width = 1280,
                                        .height = 720,
                                        .fps_milli = 14985,
+                                       .duration_ms = 61003,
                                        .codec = "hevc",
                                        .hardware = "vaapi"};
     case MESSAGE_RING:
@@ -66,6 +67,7 @@ static void what_is_written_is_read(void **state)
         assert_int_equal(read.width, message.width);
         assert_int_equal(read.height, message.height);
         assert_int_equal(read.fps_milli, message.fps_milli);
+        assert_int_equal(read.duration_ms, message.duration_ms);
         assert_string_equal(read.codec, message.codec);
         assert_string_equal(read.hardware, message.hardware);
         assert_int_equal(read.slot, message.slot);
