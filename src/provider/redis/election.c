@@ -61,8 +61,9 @@ static void tell_role(struct seat *seat, enum baton_role role)
 /* An id as a text: at most what a name may have of it. "": NULL. */
 static struct text *hold(struct seat *seat, const char *id)
 {
-    size_t bytes = strnlen(id, BATON_NAME_MAX - 1);
+    size_t bytes = strlen(id);
 
+    bytes = bytes < BATON_NAME_MAX ? bytes : BATON_NAME_MAX - 1;
     return bytes > 0 ? text_get(seat->client, id, bytes) : NULL;
 }
 
