@@ -32,7 +32,7 @@ check: deps ## everything that must hold before a change lands, in under ten min
 	@scripts/check
 
 bench: build ## every figure of the README, measured here and now
-	@scripts/bench
+	@scripts/bench && bench/detector
 
 sim: build ## plays a million seeds of each core in the simulator, then every planted bug
 	@build/bin/baton-sim --seeds $(SEEDS) --jobs $(JOBS)

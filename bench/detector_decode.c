@@ -1,0 +1,118 @@
+/* usage: baton-bench-decode CLIP: decodes a clip through the camera's child, as baton-detector
+ * does, as fast as it goes, and prints as JSON how many frames came and what that cost.
+ *
+ * "child_cpu_s" is the whole life of the child: start, fences, decoding, frames into shared
+ * memory. "parent_cpu_s" is what this process spent from start to end.
+ */
+#include "base/clock.h"
+#include "detector/camera/camera.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+struct run {
+    uv_loop_t loop;
+    struct camera_pool *pool;
+    struct camera *camera;
+    struct camera_stats stats;
+    bool has_ended;
+};
+
+static void on_frame(void *userdata, const struct camera_frame *frame)
+{
+    (void)userdata;
+    (void)frame;
+}
+
+static void finish(struct run *run)
+{
+    if (run->camera) {
+        camera_stats(run->camera, &run->stats);
+        camera_close(run->camera);
+        run->camera = NULL;
+        camera_pool_close(run->pool);
+    }
+}
+
+static void on_ended(void *userdata)
+{
+    struct run *run = userdata;
+
+    run->has_ended = true;
+    finish(run);
+}
+
+/* A clip that ends goes offline first; only one that fails says why. */
+static void on_online(void *userdata, bool is_online)
+{
+    struct run *run = userdata;
+
+    if (!is_online && run->camera) {
+        camera_stats(run->camera, &run->stats);
+        if (run->stats.last_error[0] != '\0') {
+            finish(run);
+        }
+    }
+}
+
+static double cpu_s(int who)
+{
+    struct rusage usage = {0};
+
+    (void)getrusage(who, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static int decode(struct run *run, const char *clip, struct baton_error *reterr)
+{
+    const struct camera_pool_config config = {.loop = &run->loop, .allows_files = true};
+    const struct camera_callbacks callbacks = {
+        .frame = on_frame, .online = on_online, .ended = on_ended, .userdata = run};
+    const struct camera_options options = {0};
+    int code = camera_pool_new(&run->pool, &config, reterr);
+
+    if (code) {
+        return code;
+    }
+    code = camera_open(&run->camera, run->pool, clip, &options, &callbacks, reterr);
+    if (code) {
+        camera_pool_close(run->pool);
+    }
+    (void)uv_run(&run->loop, UV_RUN_DEFAULT);
+    camera_pool_free(run->pool);
+    if (!code && !run->has_ended) {
+        code = error_set(reterr, BATON_EIO, "%s: %s", clip, run->stats.last_error);
+    }
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct run run = {0};
+    struct baton_error error = {0};
+    instant begin = clock_now();
+    int code;
+
+    if (argc != 2) {
+        (void)fputs("usage: baton-bench-decode CLIP\n", stderr);
+        return 2;
+    }
+    if (uv_loop_init(&run.loop) != 0) {
+        return EXIT_FAILURE;
+    }
+    code = decode(&run, argv[1], &error);
+    (void)uv_loop_close(&run.loop);
+    if (code) {
+        (void)fprintf(stderr, "baton-bench-decode: %s\n", error.message);
+        return EXIT_FAILURE;
+    }
+    (void)printf("{\"frames\": %llu, \"wall_s\": %.4f, \"child_cpu_s\": %.4f, "
+                 "\"parent_cpu_s\": %.4f}\n",
+                 (unsigned long long)run.stats.decoded,
+                 (double)instant_since(clock_now(), begin).ns / 1e9, cpu_s(RUSAGE_CHILDREN),
+                 cpu_s(RUSAGE_SELF));
+    return EXIT_SUCCESS;
+}

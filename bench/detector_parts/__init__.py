@@ -1,0 +1,1 @@
+"""The parts of bench/detector: each measures one thing, with measure(stand)."""

@@ -1,0 +1,86 @@
+"""What every part needs: clips, programs whose cost is known, a place to show figures."""
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+FPS = 15
+
+
+class Stand:
+    def __init__(self, build, folder, rounds, uses_json):
+        self.build, self.folder, self.rounds = os.path.abspath(build), folder, rounds
+        self.output = sys.stderr if uses_json else sys.stdout
+        self.is_terminal = sys.stderr.isatty()
+        self.clips = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.progress("")
+
+    def program(self, name):
+        path = os.path.join(self.build, "bin", name)
+        if not os.access(path, os.X_OK):
+            sys.exit(f"bench/detector: {path} is missing: scripts/build release")
+        return path
+
+    def progress(self, text):
+        """What is under way, in one line that the next one overwrites; on a terminal only."""
+        if self.is_terminal:
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+    def show(self, name, value):
+        self.progress("")
+        print(f"{name:<52} {value}", file=self.output, flush=True)
+
+    def clip(self, seconds, codec="h264"):
+        """A camera's picture, 720p at 15 fps and 2 Mbit/s: three rectangles that move, and the
+        noise of a sensor everywhere, without which nothing but the rectangles would be coded."""
+        key = (seconds, codec)
+        if key not in self.clips:
+            path = os.path.join(self.folder, f"camera-{seconds}-{codec}.mp4")
+            self.progress(f"a clip of {seconds} s is made")
+            encoder = {"h264": ["libx264", "-preset", "veryfast", "-tune", "zerolatency",
+                                "-profile:v", "main", "-sc_threshold", "0"],
+                       "hevc": ["libx265", "-preset", "ultrafast", "-x265-params",
+                                "log-level=none"]}[codec]
+            def paint(color, size):
+                return ["-f", "lavfi", "-i", f"color=c={color}:s={size}:r={FPS}:d={seconds}"]
+            subprocess.run(
+                ["ffmpeg", "-nostdin", "-v", "error", "-y", "-f", "lavfi",
+                 "-i", f"color=c=0x404040:s=1280x720:r={FPS}:d={seconds},noise=alls=6:allf=t",
+                 *paint("red", "200x120"), *paint("lime", "120x160"), *paint("blue", "100x100"),
+                 "-filter_complex",
+                 "[0][1]overlay=x='40+mod(t*120,1000)':y=60[a];"
+                 "[a][2]overlay=x=600:y='40+mod(t*60,480)'[b];"
+                 "[b][3]overlay=x='1100-mod(t*90,1000)':y=560",
+                 "-c:v", *encoder, "-pix_fmt", "yuv420p", "-g", "30", "-b:v", "2M", "-maxrate",
+                 "2M", "-bufsize", "1M", "-an", path], check=True, stdin=subprocess.DEVNULL)
+            self.clips[key] = path
+        return self.clips[key]
+
+
+def run_measured(command, **options):
+    """Runs it; its standard output, and the CPU and the time that it and its children took, in
+    seconds. Of the CPU only what was waited for counts, which is everything of ours."""
+    begin = time.monotonic()
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **options)
+    output = child.stdout.read()
+    child.stdout.close()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        sys.exit(f"bench/detector: {' '.join(command)}: ended with {child.returncode}")
+    return output, usage.ru_utime + usage.ru_stime, time.monotonic() - begin
+
+
+def median(values):
+    return round(statistics.median(values), 4)
+
+
+def spread(values):
+    """The median, and between what the figures of the rounds lay."""
+    return {"median": median(values), "min": round(min(values), 4), "max": round(max(values), 4)}
