@@ -101,7 +101,15 @@ class Chaos:
         self.server.restart(plan.data)
         self.happened["restarts of Redis with " + plan.data] += 1
 
+    def assert_alive(self):
+        """Whoever is dead was killed here: nobody dies of anything else."""
+        for name, process in self.cluster.processes.items():
+            if name not in self.busy and process.poll() is not None:
+                raise AssertionError("%s died, %d\n%s" % (
+                    name, process.returncode, self.cluster.log(name)))
+
     def begin(self, plan):
+        self.assert_alive()
         who = self.victim(plan)
         if plan.copies and SERVER not in self.busy:
             self.server.keep_copy()
@@ -147,6 +155,7 @@ class Storm(FaultTest):
         chaos.play(seconds, random.Random("%s %d" % (layout, SEED)))
         before = len(cluster.leaderships())
         cluster.wait_leader()
+        chaos.assert_alive()
         seen = self.assert_one_at_a_time(cluster)
         print("%s, %g s: %d leaderships of %d processes, %s" % (
             layout, seconds, len(seen), len({one.who for one in seen}), ", ".join(
