@@ -155,7 +155,7 @@ static void drill(struct contest *contest)
 {
     const struct lease_settings *s = &contest->profile.settings;
     struct contender *leader = contest_leader(contest);
-    int64_t spread = 2 * (int64_t)MS * (int64_t)contest->profile.contenders;
+    int64_t spread = s->spread_each.ns * (int64_t)contest->profile.contenders;
     int64_t handover = 4 * round_trip(contest) +
                        (spread < s->spread_max.ns ? spread : s->spread_max.ns) + 2 * (int64_t)MS;
     struct lease_input resign = {.type = LEASE_IN_RESIGN};

@@ -121,6 +121,7 @@ static void draw_settings(struct contest *contest, const struct theme *theme)
     s->renew_interval = part(s->lease, random_between(random, 150000, 400000));
     s->check_interval = part(s->lease, random_between(random, 50000, 1000000));
     s->answer_timeout = part(s->lease, random_between(random, 150000, 1200000));
+    s->spread_each = SPAN_US(random_between(random, 0, 5000));
     s->spread_max = part(s->lease, random_between(random, 0, 100000));
     s->clock_drift_ppm =
         (uint32_t)(theme->drifts ? 1000 + up_to(contest, 90000) : up_to(contest, 20000));

@@ -21,6 +21,7 @@ void lease_settings_default(struct lease_settings *ret)
         .renew_interval = SPAN_S(10),
         .check_interval = SPAN_S(5),
         .answer_timeout = SPAN_S(5),
+        .spread_each = SPAN_US(100), /* what a store needs to answer one of them */
         .spread_max = SPAN_S(2),
         .clock_drift_ppm = 10000,
     };
@@ -43,7 +44,7 @@ int lease_settings_check(const struct lease_settings *s, struct baton_error *ret
     }
     if (s->lease.ns < SPAN_MS(1).ns || s->lease.ns > SPAN_S(86400).ns ||
         s->renew_interval.ns <= 0 || s->check_interval.ns <= 0 || s->answer_timeout.ns <= 0 ||
-        s->spread_max.ns < 0) {
+        s->spread_each.ns < 0 || s->spread_max.ns < 0) {
         return error_set(reterr, BATON_EINVAL,
                          "lease %g ms, renew interval %g ms, check interval %g ms, answer timeout "
                          "%g ms: each must be above 0, the lease from 1 ms to a day",
@@ -127,16 +128,16 @@ static void lose(struct step *step, enum lease_loss loss)
 
 /* ---- When to ask again ----------------------------------------------------------------------- */
 
-/* Over a window that grows with the number of those who could collide, and is none for one. */
+/* Over a window that grows with the number of those who could collide, and is none for a few: a
+ * store that answers one after another is not hurt by them, and a timer is no finer. */
 static span spread(const struct step *step)
 {
-    uint32_t others = step->lease->contenders > 1 ? step->lease->contenders - 1 : 0;
-    int64_t window = others * SPAN_MS(2).ns;
+    const struct lease_settings *settings = step->settings;
+    int64_t others = step->lease->contenders > 1 ? (int64_t)step->lease->contenders - 1 : 0;
+    bool is_most = others > 0 && settings->spread_each.ns > settings->spread_max.ns / others;
+    int64_t window = is_most ? settings->spread_max.ns : others * settings->spread_each.ns;
 
-    if (window > step->settings->spread_max.ns) {
-        window = step->settings->spread_max.ns;
-    }
-    return SPAN_NS(window > 0 ? step->random % (uint64_t)(window + 1) : 0);
+    return SPAN_NS(window < SPAN_MS(1).ns ? 0 : step->random % (uint64_t)(window + 1));
 }
 
 static void ask_at(struct step *step, instant at)

@@ -35,7 +35,8 @@ struct lease_settings {
     span renew_interval; /* how often a leader renews it (10 s) */
     span check_interval; /* how often a follower looks, even if nothing is to be expected (5 s) */
     span answer_timeout; /* a command without an answer by then has failed */
-    span spread_max;     /* followers that could collide spread over at most this (2 s) */
+    span spread_each;    /* followers that could collide spread over this for each other one, */
+    span spread_max;     /* at most over this (2 s); what is below a millisecond is none */
     uint32_t clock_drift_ppm;
 };
 
