@@ -126,6 +126,10 @@ struct client {
     struct seat *seats;
     struct seat *unused; /* nobody refers to them any more */
     struct agenda agenda;
+    struct drafts {
+        char *processes[2][2]; /* leads; eligible */
+        char *slave;
+    } drafts; /* of the entries of whoever has no metadata */
     struct text *texts;
     struct text *self; /* the id */
     struct reader *readers;
@@ -202,7 +206,10 @@ void heartbeats_sweep(struct seat *seat);
 /* registry.c */
 void registry_begin(struct seat *seat);
 void registry_beat(struct seat *seat); /* and plans the next */
-void registry_register(struct seat *seat);
+/* AND_READ: and then who else there is, if anybody. AGAIN: a heartbeat. */
+enum registering { REGISTER, REGISTER_AND_READ, REGISTER_AGAIN };
+void registry_register(struct seat *seat, enum registering how);
+void registry_forget_drafts(struct client *client);
 void registry_leave(struct seat *seat);
 void registry_read(struct seat *seat);
 void registry_free(struct seat *seat);

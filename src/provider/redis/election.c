@@ -147,8 +147,7 @@ static void tell(struct seat *seat, const struct lease_event *from)
         event.role = BATON_ROLE_LEADER;
         event.lease_left_ns = instant_since(seat->lease.end, clock_now()).ns;
         seat_tell(seat, &event);
-        registry_register(seat);
-        registry_read(seat);
+        registry_register(seat, REGISTER_AND_READ);
         heartbeats_sweep(seat);
         break;
     case LEASE_EV_LOST:
@@ -158,7 +157,7 @@ static void tell(struct seat *seat, const struct lease_event *from)
                          : losses[from->loss];
         seat_tell(seat, &event);
         tell_role(seat, BATON_ROLE_FOLLOWER);
-        registry_register(seat);
+        registry_register(seat, REGISTER);
         break;
     case LEASE_EV_HOLDER:
         if (from->epoch == 0) {
@@ -414,8 +413,7 @@ void seat_connection(struct seat *seat, bool is_up)
         step(seat, &down);
     }
     if (is_up) {
-        registry_register(seat);
-        registry_read(seat);
+        registry_register(seat, REGISTER_AND_READ);
     }
 }
 
@@ -426,7 +424,8 @@ void seat_contenders(struct seat *seat, uint32_t count)
     step(seat, &input);
 }
 
-/* "released BY [FOR]", "taken EPOCH BY", "members". Who gave the lock up lets the others go first.
+/* "released BY [FOR]", "taken EPOCH BY", "members [WHO CAME]". Who gave the lock up lets the others
+ * go first.
  */
 void seat_notice(struct seat *seat, const char *text, size_t bytes)
 {
@@ -454,7 +453,9 @@ void seat_notice(struct seat *seat, const char *text, size_t bytes)
         input.type = LEASE_IN_TAKEN;
         input.epoch = strtoull(notice + 6, NULL, 10);
     } else {
-        registry_read(seat);
+        if (strncmp(notice, "members ", 8) != 0 || strcmp(notice + 8, seat->client->id) != 0) {
+            registry_read(seat); /* of our own coming nobody has to tell us */
+        }
         return;
     }
     step(seat, &input);
@@ -591,7 +592,7 @@ int seat_campaign(struct provider_election **ret, struct provider *provider,
     if (redis_is_up(client->commands)) {
         /* The first events come from the loop: the answer to this takes a turn. */
         start(seat);
-        registry_register(seat);
+        registry_register(seat, REGISTER_AND_READ);
     }
     return BATON_OK;
 }
@@ -625,7 +626,7 @@ int seat_set_eligible(struct provider_election *election, bool eligible, struct 
 
     seat->eligible = eligible;
     step(seat, &input);
-    registry_register(seat);
+    registry_register(seat, REGISTER);
     return BATON_OK;
 }
 
@@ -640,7 +641,7 @@ int seat_set_metadata(struct provider_election *election, const char *metadata,
     }
     free(seat->metadata);
     seat->metadata = copy;
-    registry_register(seat);
+    registry_register(seat, REGISTER);
     return BATON_OK;
 }
 

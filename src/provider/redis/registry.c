@@ -9,18 +9,19 @@
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void put_now(json_t *object, const char *key)
+/* Times are the last that an entry has, so that those of a draft can be written over. */
+enum { TIME_BYTES = 24, TIME_AT_END = TIME_BYTES + 2 };
+
+static void put_time(char ret[TIME_BYTES + 1])
 {
     struct timespec now;
-    struct tm parts;
-    char text[40] = "";
-    size_t used;
+    struct tm parts = {0};
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
     (void)gmtime_r(&now.tv_sec, &parts);
-    used = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
-    (void)snprintf(text + used, sizeof(text) - used, ".%03ldZ", now.tv_nsec / 1000000);
-    (void)json_object_set_new(object, key, json_string(text));
+    (void)snprintf(ret, TIME_BYTES + 1, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
+                   (parts.tm_year + 1900) % 10000, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+                   parts.tm_min, parts.tm_sec, (int)(now.tv_nsec / 1000000));
 }
 
 static json_t *metadata_of(const struct seat *seat)
@@ -30,33 +31,79 @@ static json_t *metadata_of(const struct seat *seat)
     return json_is_object(metadata) ? metadata : json_object();
 }
 
+/* NULL when out of memory. */
+static char *write_out(json_t *object)
+{
+    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+    json_decref(object);
+    return text;
+}
+
 static char *process_json(const struct seat *seat, bool leads)
 {
     const struct client *client = seat->client;
-    json_t *object =
-        json_pack("{s:s,s:s,s:s,s:s,s:b,s:o}", "processId", client->id, "nodeId", client->id,
-                  "identifier", client->node, "role", leads ? "master" : "slave", "observes",
-                  !seat->eligible, "capabilities", metadata_of(seat));
-    char *text;
+    char now[TIME_BYTES + 1];
 
-    put_now(object, "lastSeen");
-    text = object ? json_dumps(object, JSON_COMPACT) : NULL;
-    json_decref(object);
-    return text;
+    put_time(now);
+    return write_out(json_pack("{s:s,s:s,s:s,s:s,s:b,s:o,s:s}", "processId", client->id, "nodeId",
+                               client->id, "identifier", client->node, "role",
+                               leads ? "master" : "slave", "observes", !seat->eligible,
+                               "capabilities", metadata_of(seat), "lastSeen", now));
 }
 
 static char *slave_json(const struct seat *seat)
 {
     const struct client *client = seat->client;
-    json_t *object = json_pack("{s:s,s:s,s:o}", "nodeId", client->id, "identifier", client->node,
-                               "metadata", metadata_of(seat));
-    char *text;
+    char now[TIME_BYTES + 1];
 
-    put_now(object, "registeredAt");
-    put_now(object, "lastSeen");
-    text = object ? json_dumps(object, JSON_COMPACT) : NULL;
-    json_decref(object);
-    return text;
+    put_time(now);
+    return write_out(json_pack("{s:s,s:s,s:o,s:s,s:s}", "nodeId", client->id, "identifier",
+                               client->node, "metadata", metadata_of(seat), "registeredAt", now,
+                               "lastSeen", now));
+}
+
+/* Ten thousand elections say the same of this process, but for the time. */
+static const char *process_draft(struct seat *seat, bool leads)
+{
+    char **draft = &seat->client->drafts.processes[leads][seat->eligible];
+    char now[TIME_BYTES + 1];
+
+    if (!*draft) {
+        *draft = process_json(seat, leads);
+    } else {
+        put_time(now);
+        memcpy(*draft + strlen(*draft) - TIME_AT_END, now, TIME_BYTES);
+    }
+    return *draft;
+}
+
+static const char *slave_draft(struct seat *seat)
+{
+    static const char between[] = "\",\"lastSeen\":\"";
+    char **draft = &seat->client->drafts.slave;
+    char now[TIME_BYTES + 1];
+
+    if (!*draft) {
+        *draft = slave_json(seat);
+    } else {
+        char *last = *draft + strlen(*draft) - TIME_AT_END;
+        put_time(now);
+        memcpy(last, now, TIME_BYTES);
+        memcpy(last - strlen(between) - TIME_BYTES, now, TIME_BYTES);
+    }
+    return *draft;
+}
+
+void registry_forget_drafts(struct client *client)
+{
+    struct drafts *drafts = &client->drafts;
+
+    for (int i = 0; i < 4; i++) {
+        free(drafts->processes[i / 2][i % 2]);
+    }
+    free(drafts->slave);
+    *drafts = (struct drafts){.slave = NULL};
 }
 
 static void key_of(const struct seat *seat, const char *part, char ret[KEY_MAX])
@@ -74,10 +121,16 @@ static void done_with(struct seat *seat)
     client_exit(client);
 }
 
-static void on_registered(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+/* Who is alone has nobody to read of. */
+static bool has_others(const struct seat *seat, const redisReply *reply)
+{
+    return seat->entries || reply->type != REDIS_REPLY_INTEGER || reply->integer != 1;
+}
+
+static void on_registered(void *userdata, uint64_t how, const redisReply *reply, instant sent)
 {
     struct seat *seat = userdata;
-    (void)tag;
+    bool reads = how == REGISTER_AND_READ || (how == REGISTER_AGAIN && seat->lease.held);
     (void)sent;
 
     if (reply && reply->type == REDIS_REPLY_INTEGER && !seat->is_leaving) {
@@ -86,52 +139,68 @@ static void on_registered(void *userdata, uint64_t tag, const redisReply *reply,
     } else {
         seat_refused(seat, reply);
     }
+    if (reply && reads && has_others(seat, reply)) {
+        registry_read(seat);
+    }
     done_with(seat);
 }
 
-void registry_register(struct seat *seat)
+static void send_entry(struct seat *seat, enum registering how, const char *process,
+                       const char *slave)
 {
     struct client *client = seat->client;
-    bool leads = seat->lease.held;
     char keys[6][KEY_MAX];
     char channel[80];
-    char wake[KEY_MAX];
     char lifetime[24];
-    char *process;
-    char *slave;
 
-    if (!redis_is_up(client->commands) || seat->is_leaving) {
-        return;
-    }
-    process = process_json(seat, leads);
-    slave = slave_json(seat);
     key_of(seat, "processes", keys[0]);
     key_of(seat, "processes:expiry", keys[1]);
     key_of(seat, "channels", keys[2]);
+    seat_wake(seat, keys[3]);
     key_of(seat, "slaves", keys[4]);
     key_of(seat, "master_process", keys[5]);
-    seat_wake(seat, wake);
     (void)snprintf(channel, sizeof(channel), "worker:slave:%s", client->id);
     (void)snprintf(lifetime, sizeof(lifetime), "%lld",
                    (long long)(client->process_lifetime.ns / 1000000));
-    if (process && slave) {
-        const char *words[] = {keys[0],
-                               keys[1],
-                               keys[2],
-                               wake,
-                               keys[4],
-                               keys[5],
-                               client->id,
-                               process,
-                               lifetime,
-                               channel,
-                               leads ? "master" : "slave",
-                               slave};
-        seat->references++;
-        if (client_run(client, SCRIPT_REGISTER, 6, 12, words, NULL, on_registered, seat, 0) !=
-            BATON_OK) {
-            seat_unref(seat);
-        }
+    const char *words[] = {keys[0],
+                           keys[1],
+                           keys[2],
+                           keys[3],
+                           keys[4],
+                           keys[5],
+                           client->id,
+                           process,
+                           lifetime,
+                           channel,
+                           seat->lease.held ? "master" : "slave",
+                           slave,
+                           how == REGISTER_AGAIN ? "again" : ""};
+    seat->references++;
+    if (client_run(client, SCRIPT_REGISTER, 6, 13, words, NULL, on_registered, seat,
+                   (uint64_t)how) != BATON_OK) {
+        seat_unref(seat);
+    }
+}
+
+void registry_register(struct seat *seat, enum registering how)
+{
+    bool leads = seat->lease.held;
+    char *process = NULL;
+    char *slave = NULL;
+    const char *texts[2] = {NULL, ""};
+
+    if (!redis_is_up(seat->client->commands) || seat->is_leaving) {
+        return;
+    }
+    if (seat->metadata) {
+        texts[0] = process = process_json(seat, leads);
+        texts[1] = leads ? "" : (slave = slave_json(seat));
+    } else {
+        texts[0] = process_draft(seat, leads);
+        texts[1] = leads ? "" : slave_draft(seat);
+    }
+    if (texts[0] && texts[1]) {
+        send_entry(seat, how, texts[0], texts[1]);
     }
     free(process);
     free(slave);
@@ -158,10 +227,7 @@ void registry_beat(struct seat *seat)
 {
     seat->beat = instant_add(clock_now(), beat_interval(seat->client));
     agenda_change(seat);
-    registry_register(seat);
-    if (seat->lease.held) {
-        registry_read(seat);
-    }
+    registry_register(seat, REGISTER_AGAIN);
 }
 
 static void on_left(void *userdata, uint64_t tag, const redisReply *reply, instant sent)

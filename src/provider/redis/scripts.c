@@ -112,14 +112,16 @@ static const char register_process[] =
     NOW "local SLAVES = KEYS[5]\n" SWEEP
         "local is_new = redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])\n"
         "redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1])\n"
-        "redis.call('HSET', KEYS[3], ARGV[1], ARGV[4])\n"
+        "local is_whole = is_new == 1 or ARGV[7] ~= 'again'\n"
+        "if is_whole then redis.call('HSET', KEYS[3], ARGV[1], ARGV[4]) end\n"
         "if ARGV[5] == 'master' then\n"
         "  redis.call('SET', KEYS[6], ARGV[2], 'PX', ARGV[3])\n"
-        "  redis.call('HDEL', KEYS[5], ARGV[1])\n"
+        "  if is_whole then redis.call('HDEL', KEYS[5], ARGV[1]) end\n"
         "else\n"
         "  redis.call('HSET', KEYS[5], ARGV[1], ARGV[6])\n"
         "end\n"
-        "if is_new == 1 or #gone > 0 then redis.call('PUBLISH', KEYS[4], 'members') end\n"
+        "if #gone > 0 then redis.call('PUBLISH', KEYS[4], 'members')\n"
+        "elseif is_new == 1 then redis.call('PUBLISH', KEYS[4], 'members ' .. ARGV[1]) end\n"
         "return redis.call('HLEN', KEYS[1])\n";
 
 static const char leave[] = "redis.call('ZREM', KEYS[2], ARGV[1])\n"
