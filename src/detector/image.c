@@ -1,32 +1,96 @@
 #include "detector/image.h"
 
 #include "base/error.h"
+#include "detector/image_encoder.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <turbojpeg.h>
-
-struct picture {
-    unsigned char *jpeg; /* of tjAlloc; NULL: not made yet */
-    unsigned long bytes;
-    int rect[4];
-};
 
 struct slot {
     char identifier[PROTOCOL_IDENTIFIER_MAX + 1];
-    uint64_t number;
-    int width, height;
-    uint8_t *pixels; /* the three planes, one after the other */
-    size_t capacity;
-    struct picture whole, cropped;
+    struct still *still;
 };
 
 struct image_store {
     struct slot *slots;
     size_t count, count_max;
     uint64_t puts;
-    tjhandle compressor;
 };
+
+/* ---- stills ---- */
+
+struct still *still_hold(struct still *still)
+{
+    still->holders++;
+    return still;
+}
+
+void still_release(struct still *still)
+{
+    if (still == NULL) {
+        return;
+    }
+    assert(still->holders > 0);
+    if (--still->holders == 0) {
+        encodings_free(still);
+        free(still->pixels);
+        free(still);
+    }
+}
+
+static uint8_t *copy_plane(uint8_t *to, const uint8_t *from, int stride, int width, int height)
+{
+    for (int y = 0; y < height; y++) {
+        memcpy(to, from + (ptrdiff_t)stride * y, (size_t)width);
+        to += width;
+    }
+    return to;
+}
+
+/* A still with room for `bytes`: the one that is there if nobody else looks at it. */
+static struct still *need_still(struct still *old, size_t bytes)
+{
+    struct still *still = old;
+
+    if (still == NULL || still->holders > 1) {
+        still = calloc(1, sizeof(*still));
+        if (still == NULL) {
+            return NULL;
+        }
+        still->holders = 1;
+    }
+    if (still->capacity < bytes) {
+        uint8_t *larger = realloc(still->pixels, bytes);
+        if (larger == NULL) {
+            if (still != old) {
+                still_release(still);
+            }
+            return NULL;
+        }
+        still->pixels = larger;
+        still->capacity = bytes;
+    }
+    encodings_free(still);
+    return still;
+}
+
+static void fill_still(struct still *still, const struct frame *frame)
+{
+    int chroma_width = (frame->width + 1) / 2;
+    int chroma_height = (frame->height + 1) / 2;
+    uint8_t *u =
+        copy_plane(still->pixels, frame->plane[0], frame->stride[0], frame->width, frame->height);
+    uint8_t *v = copy_plane(u, frame->plane[1], frame->stride[1], chroma_width, chroma_height);
+
+    (void)copy_plane(v, frame->plane[2], frame->stride[2], chroma_width, chroma_height);
+    still->frame = (struct frame){.width = frame->width,
+                                  .height = frame->height,
+                                  .stride = {frame->width, chroma_width, chroma_width},
+                                  .plane = {still->pixels, u, v}};
+}
+
+/* ---- the store ---- */
 
 struct image_store *image_store_new(size_t count_max)
 {
@@ -37,26 +101,11 @@ struct image_store *image_store_new(size_t count_max)
     }
     store->slots = calloc(count_max, sizeof(*store->slots));
     store->count_max = count_max;
-    store->compressor = tjInitCompress();
-    if (store->slots == NULL || store->compressor == NULL) {
+    if (store->slots == NULL) {
         image_store_free(store);
         return NULL;
     }
     return store;
-}
-
-static void forget_pictures(struct slot *slot)
-{
-    tjFree(slot->whole.jpeg);
-    tjFree(slot->cropped.jpeg);
-    slot->whole = (struct picture){0};
-    slot->cropped = (struct picture){0};
-}
-
-static void slot_fini(struct slot *slot)
-{
-    forget_pictures(slot);
-    free(slot->pixels);
 }
 
 void image_store_free(struct image_store *store)
@@ -65,12 +114,9 @@ void image_store_free(struct image_store *store)
         return;
     }
     for (size_t i = 0; i < store->count; i++) {
-        slot_fini(&store->slots[i]);
+        still_release(store->slots[i].still);
     }
     free(store->slots);
-    if (store->compressor != NULL) {
-        (void)tjDestroy(store->compressor);
-    }
     free(store);
 }
 
@@ -84,68 +130,37 @@ static struct slot *find_slot(const struct image_store *store, const char *ident
     return NULL;
 }
 
-static uint8_t *copy_plane(uint8_t *to, const uint8_t *from, int stride, int width, int height)
-{
-    for (int y = 0; y < height; y++) {
-        memcpy(to, from + (ptrdiff_t)stride * y, (size_t)width);
-        to += width;
-    }
-    return to;
-}
-
-/* The slot of `identifier`, made if there is none, with room for a frame of that size. */
-static struct slot *need_slot(struct image_store *store, const char *identifier,
-                              const struct frame *frame)
-{
-    size_t chroma = (size_t)((frame->width + 1) / 2) * (size_t)((frame->height + 1) / 2);
-    size_t bytes = (size_t)frame->width * (size_t)frame->height + 2 * chroma;
-    struct slot *slot = find_slot(store, identifier);
-    bool is_new = slot == NULL;
-
-    if (is_new) {
-        if (store->count == store->count_max) {
-            return NULL;
-        }
-        slot = &store->slots[store->count];
-        *slot = (struct slot){0};
-        (void)snprintf(slot->identifier, sizeof(slot->identifier), "%s", identifier);
-    }
-    if (slot->capacity < bytes) {
-        uint8_t *larger = realloc(slot->pixels, bytes);
-        if (larger == NULL) {
-            return NULL;
-        }
-        slot->pixels = larger;
-        slot->capacity = bytes;
-    }
-    store->count += is_new;
-    return slot;
-}
-
 int image_put(struct image_store *store, const char *identifier, const struct frame *frame,
               struct baton_error *reterr)
 {
-    int chroma_width = (frame->width + 1) / 2;
-    int chroma_height = (frame->height + 1) / 2;
-    struct slot *slot;
-    uint8_t *at;
+    struct slot *slot = find_slot(store, identifier);
+    bool is_new = slot == NULL;
+    struct still *still = NULL;
+    size_t luma;
+    size_t chroma;
 
     if (frame->width < 1 || frame->height < 1 || frame->width > IMAGE_PIXELS_MAX ||
         frame->height > IMAGE_PIXELS_MAX) {
         return error_set(reterr, BATON_EINVAL, "frame of %dx%d: sides must be 1 to %d",
                          frame->width, frame->height, IMAGE_PIXELS_MAX);
     }
-    slot = need_slot(store, identifier, frame);
-    if (slot == NULL) {
+    luma = (size_t)frame->width * (size_t)frame->height;
+    chroma = (size_t)((frame->width + 1) / 2) * (size_t)((frame->height + 1) / 2);
+    if (!is_new || store->count < store->count_max) {
+        still = need_still(is_new ? NULL : slot->still, luma + 2 * chroma);
+    }
+    if (still == NULL) {
         return error_set(reterr, BATON_EFULL, "no room for a frame of \"%s\"", identifier);
     }
-    forget_pictures(slot);
-    slot->number = ++store->puts;
-    slot->width = frame->width;
-    slot->height = frame->height;
-    at = copy_plane(slot->pixels, frame->plane[0], frame->stride[0], frame->width, frame->height);
-    at = copy_plane(at, frame->plane[1], frame->stride[1], chroma_width, chroma_height);
-    (void)copy_plane(at, frame->plane[2], frame->stride[2], chroma_width, chroma_height);
+    if (is_new) {
+        slot = &store->slots[store->count++];
+        (void)snprintf(slot->identifier, sizeof(slot->identifier), "%s", identifier);
+    } else if (slot->still != still) {
+        still_release(slot->still);
+    }
+    slot->still = still;
+    still->number = ++store->puts;
+    fill_still(still, frame);
     return 0;
 }
 
@@ -157,82 +172,15 @@ void image_remove(struct image_store *store, const char *identifier)
     if (slot == NULL) {
         return;
     }
-    slot_fini(slot);
+    still_release(slot->still);
     last = &store->slots[--store->count];
     if (slot != last) {
         *slot = *last;
     }
 }
 
-/* One axis: the even begin and the length from low to high within 0 … size. */
-static void crop_axis(bool has_low, int low, bool has_high, int high, int size, int *begin,
-                      int *length)
+struct still *image_newest(const struct image_store *store, const char *identifier)
 {
-    int end = has_high && high < size ? high : size;
-
-    *begin = has_low ? low : 0;
-    *begin = *begin > size - 2 ? (size > 2 ? size - 2 : 0) : *begin;
-    *begin -= *begin % 2;
-    *length = end - *begin;
-    if (*length < 2) {
-        *length = size - *begin < 2 ? size - *begin : 2;
-    }
-}
-
-void image_crop_rect(const struct crop *crop, int width, int height, int rect[4])
-{
-    unsigned given = crop->given;
-
-    crop_axis(given & 1u << CROP_X1, crop->at[CROP_X1], given & 1u << CROP_X2, crop->at[CROP_X2],
-              width, &rect[0], &rect[2]);
-    crop_axis(given & 1u << CROP_Y1, crop->at[CROP_Y1], given & 1u << CROP_Y2, crop->at[CROP_Y2],
-              height, &rect[1], &rect[3]);
-}
-
-/* A crop is an offset into the planes: nothing is copied. */
-static int compress(struct image_store *store, const struct slot *slot, struct picture *picture,
-                    struct baton_error *reterr)
-{
-    int chroma = (slot->width + 1) / 2;
-    const int *rect = picture->rect;
-    int strides[3] = {slot->width, chroma, chroma};
-    const uint8_t *u = slot->pixels + (size_t)slot->width * (size_t)slot->height;
-    const uint8_t *v = u + (size_t)chroma * (size_t)((slot->height + 1) / 2);
-    ptrdiff_t half = (ptrdiff_t)(rect[1] / 2) * chroma + rect[0] / 2;
-    const unsigned char *planes[3] = {slot->pixels + (ptrdiff_t)rect[1] * slot->width + rect[0],
-                                      u + half, v + half};
-
-    if (tjCompressFromYUVPlanes(store->compressor, planes, rect[2], strides, rect[3], TJSAMP_420,
-                                &picture->jpeg, &picture->bytes, IMAGE_QUALITY, 0) != 0) {
-        return error_set(reterr, BATON_EIO, "JPEG of %dx%d: %s", rect[2], rect[3],
-                         tjGetErrorStr2(store->compressor));
-    }
-    return 0;
-}
-
-int image_jpeg(struct image_store *store, const char *identifier, const struct crop *crop,
-               struct image *image, struct baton_error *reterr)
-{
-    static const struct crop all = {0};
-    struct slot *slot = find_slot(store, identifier);
-    struct picture *picture;
-    int rect[4];
-    int rc;
-
-    if (slot == NULL) {
-        return error_set(reterr, BATON_ENOENT, "no frame of \"%s\" has arrived yet", identifier);
-    }
-    picture = crop != NULL ? &slot->cropped : &slot->whole;
-    image_crop_rect(crop != NULL ? crop : &all, slot->width, slot->height, rect);
-    if (picture->jpeg == NULL || memcmp(picture->rect, rect, sizeof(rect)) != 0) {
-        memcpy(picture->rect, rect, sizeof(rect));
-        rc = compress(store, slot, picture, reterr);
-        if (rc != 0) {
-            tjFree(picture->jpeg);
-            *picture = (struct picture){0};
-            return rc;
-        }
-    }
-    *image = (struct image){picture->jpeg, picture->bytes, slot->number, rect[2], rect[3]};
-    return 0;
+    const struct slot *slot = find_slot(store, identifier);
+    return slot != NULL ? slot->still : NULL;
 }

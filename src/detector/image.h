@@ -1,8 +1,8 @@
-/* The newest frame of each subscription, and its JPEG.
+/* The newest frame of each subscription, and JPEGs of it.
  *
- * A frame is planar YUV 4:2:0, as decoders give it. The store keeps one per subscription, replaced
- * by the next; a JPEG is made when somebody asks, at most once for a frame and a crop, and kept
- * with the frame. Single-threaded.
+ * A frame is planar YUV 4:2:0, as decoders give it. The store keeps one still a subscription; the
+ * next frame takes its place, and whoever holds the old still keeps it as it is. What is made of a
+ * still in other threads is image_encoder.h's; all else here is one thread's.
  */
 #ifndef DETECTOR_IMAGE_H
 #define DETECTOR_IMAGE_H
@@ -17,6 +17,18 @@ struct frame {
     const uint8_t *plane[3]; /* Y, U, V */
 };
 
+struct encoding;
+
+/* A frame that is kept. */
+struct still {
+    struct frame frame;         /* does not change as long as anybody but the store holds it */
+    uint64_t number;            /* no two of a store have the same */
+    struct encoding *encodings; /* image_encoder.h's, freed with the still */
+    uint8_t *pixels;            /* the three planes, one after the other */
+    size_t capacity;
+    unsigned holders;
+};
+
 struct image_store; /* opaque */
 
 /* Holds frames of up to `count_max` subscriptions. NULL when out of memory. */
@@ -28,17 +40,25 @@ int image_put(struct image_store *store, const char *identifier, const struct fr
               struct baton_error *reterr);
 void image_remove(struct image_store *store, const char *identifier); /* unknown: nothing */
 
-struct image {
-    const uint8_t *jpeg; /* borrowed until the next call */
-    size_t bytes;
-    uint64_t number; /* of the frame: no two of a store have the same */
+/* NULL: no frame yet. Borrowed until the next image_put() or image_remove(), unless held. */
+struct still *image_newest(const struct image_store *store, const char *identifier);
+struct still *still_hold(struct still *still);
+void still_release(struct still *still); /* NULL allowed */
+
+/* Which part of a frame, and how large the picture of it is. */
+struct image_shape {
+    int rect[4]; /* x, y, width, height; x and y are even */
     int width, height;
 };
 
-/* The frame as JPEG, cut to `crop` unless that is NULL; coordinates outside are moved to the
- * frame's edge. BATON_ENOENT without a frame. */
-int image_jpeg(struct image_store *store, const char *identifier, const struct crop *crop,
-               struct image *image, struct baton_error *reterr);
+/* `crop` NULL: all of the frame. `width` 0: as large as the part is; else the picture is scaled
+ * down to it, never up. */
+void image_shape(struct image_shape *ret, const struct frame *frame, const struct crop *crop,
+                 int width);
+
+/* A JPEG of the frame, for tjFree(). From any thread. BATON_EIO, BATON_ENOMEM. */
+int image_compress(const struct frame *frame, const struct image_shape *shape, uint8_t **jpeg,
+                   size_t *bytes, struct baton_error *reterr);
 
 /* The rectangle of a frame that a crop means, even so that chroma stays aligned; at least 2x2 if
  * the frame is. rect: x, y, width, height. */

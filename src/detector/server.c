@@ -1,53 +1,7 @@
-#include "detector/server.h"
+#include "detector/server_int.h"
 
-#include <libwebsockets.h>
-#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    HEADER_MAX = 512,
-    HEADERS_MAX = 16384, /* all of a request; more is hung up on before we are asked */
-    PING_AFTER_S = 20,
-    HANG_UP_AFTER_S = 30,
-    CLOSE_WITHIN_S = 5,
-    REASON_MAX = 123
-};
-
-struct message {
-    struct message *next;
-    size_t bytes;
-    unsigned char room[]; /* LWS_PRE bytes for lws, then the text */
-};
-
-/* One connection; lws keeps the pointer to it. */
-struct peer {
-    struct peer *next, **link; /* in the server's list, while it is a WebSocket */
-    struct lws *wsi;
-    uint64_t number; /* 0: HTTP */
-    struct buffer received;
-    struct message *first, **last;
-    size_t waiting; /* bytes of the messages */
-    int close_code; /* 0: not to be closed */
-    bool is_close_sent;
-    char close_reason[REASON_MAX + 1];
-    struct http_reply reply;
-    bool has_reply;
-};
-
-struct server {
-    struct server_config config;
-    struct lws_context *context;
-    struct lws_vhost *vhost;
-    struct lws_protocols protocols[2];
-    char *host, *token, *tls_cert, *tls_key;
-    struct peer *peers;
-    uint64_t last_number;
-    unsigned connections;
-    size_t answers; /* bytes of replies that wait */
-    uv_timer_t sweeper;
-    bool has_sweeper; /* its handle is open */
-};
 
 static struct peer *find_peer(const struct server *server, uint64_t number)
 {
@@ -58,31 +12,25 @@ static struct peer *find_peer(const struct server *server, uint64_t number)
     return peer;
 }
 
+void server_link(struct peer **list, struct peer *peer)
+{
+    peer->next = *list;
+    peer->link = list;
+    if (peer->next != NULL) {
+        peer->next->link = &peer->next;
+    }
+    *list = peer;
+}
+
+void server_unlink(struct peer *peer)
+{
+    *peer->link = peer->next;
+    if (peer->next != NULL) {
+        peer->next->link = peer->link;
+    }
+}
+
 /* ---- who may come in ---- */
-
-static bool header(struct lws *wsi, enum lws_token_indexes which, char text[static HEADER_MAX])
-{
-    int bytes = lws_hdr_copy(wsi, text, HEADER_MAX, which);
-    if (bytes < 0) {
-        (void)snprintf(text, HEADER_MAX, "(too long)"); /* there, and nothing that is allowed */
-        return true;
-    }
-    return bytes > 0;
-}
-
-static bool has_token(const struct server *server, struct lws *wsi)
-{
-    char shown[HEADER_MAX];
-    size_t bytes;
-
-    if (server->token == NULL) {
-        return true;
-    }
-    bytes = strlen(server->token);
-    return header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, shown) &&
-           strncasecmp(shown, "Bearer ", 7) == 0 && strlen(shown + 7) == bytes &&
-           CRYPTO_memcmp(shown + 7, server->token, bytes) == 0;
-}
 
 /* 0 to go on, 1: refused with an answer, -1: hang up. */
 static int on_upgrade(const struct server *server, struct lws *wsi, const char *to)
@@ -92,180 +40,15 @@ static int on_upgrade(const struct server *server, struct lws *wsi, const char *
 
     if (strcasecmp(to, "websocket") != 0) {
         status = HTTP_STATUS_BAD_REQUEST; /* to HTTP/2, where this check would not be asked again */
-    } else if (header(wsi, WSI_TOKEN_ORIGIN, origin)) {
+    } else if (server_header(wsi, WSI_TOKEN_ORIGIN, origin)) {
         status = HTTP_STATUS_FORBIDDEN;
-    } else if (!has_token(server, wsi)) {
+    } else if (!server_has_token(server, wsi)) {
         status = HTTP_STATUS_UNAUTHORIZED;
     }
     if (status == 0) {
         return 0;
     }
     return lws_return_http_status(wsi, status, NULL) < 0 ? -1 : 1;
-}
-
-/* ---- HTTP ---- */
-
-/* lws takes a URI apart at semicolons, which camera names contain: puts it together again. */
-static bool join_path(struct lws *wsi, enum lws_token_indexes token,
-                      char path[static SERVER_PATH_MAX])
-{
-    size_t used = 0;
-
-    for (int i = 0;; i++) {
-        int bytes;
-        if (i > 0 && lws_hdr_fragment_length(wsi, token, i) == 0) {
-            break;
-        }
-        if (i > 0 && used < SERVER_PATH_MAX - 1) {
-            path[used++] = ';';
-        }
-        bytes = lws_hdr_copy_fragment(wsi, path + used, (int)(SERVER_PATH_MAX - used), token, i);
-        if (bytes < 0) {
-            return false;
-        }
-        used += (size_t)bytes;
-    }
-    path[used] = '\0';
-    return used > 0;
-}
-
-static bool join_query(struct lws *wsi, char query[static HEADER_MAX])
-{
-    size_t used = 0;
-
-    for (int i = 0; lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, i) > 0; i++) {
-        int room = (int)(HEADER_MAX - 2 - used);
-        int bytes = room > 1
-                        ? lws_hdr_copy_fragment(wsi, query + used, room, WSI_TOKEN_HTTP_URI_ARGS, i)
-                        : -1;
-        if (bytes < 0) {
-            return false;
-        }
-        used += (size_t)bytes;
-        query[used++] = '&';
-    }
-    query[used > 0 ? used - 1 : 0] = '\0';
-    return true;
-}
-
-static void refuse(struct http_reply *reply, unsigned status, const char *reason)
-{
-    reply->status = status;
-    reply->type = "application/json";
-    reply->etag[0] = '\0';
-    buffer_clear(&reply->body);
-    buffer_printf(&reply->body, "{\"error\":\"%s\"}\n", reason);
-}
-
-static void ask(struct server *server, struct lws *wsi, enum lws_token_indexes token,
-                struct http_reply *reply)
-{
-    char path[SERVER_PATH_MAX];
-    char query[HEADER_MAX];
-    char etag[HEADER_MAX] = "";
-    struct http_question question = {path, query, etag};
-
-    if (!join_path(wsi, token, path)) {
-        refuse(reply, HTTP_STATUS_BAD_REQUEST, "path too long");
-        return;
-    }
-    if (strcmp(path, "/healthz") != 0 && strcmp(path, "/readyz") != 0 && !has_token(server, wsi)) {
-        refuse(reply, HTTP_STATUS_UNAUTHORIZED, "a bearer token is needed");
-        return;
-    }
-    if (server->answers > SERVER_ANSWERS_MAX) {
-        refuse(reply, HTTP_STATUS_SERVICE_UNAVAILABLE, "too many answers wait to be read");
-        return;
-    }
-    if (!join_query(wsi, query)) {
-        refuse(reply, HTTP_STATUS_BAD_REQUEST, "query too long");
-        return;
-    }
-    (void)header(wsi, WSI_TOKEN_HTTP_IF_NONE_MATCH, etag);
-    server->config.hooks.asked(server->config.hooks.userdata, &question, reply);
-    if (reply->body.failed) {
-        refuse(reply, HTTP_STATUS_INTERNAL_SERVER_ERROR, "the answer is too large");
-    }
-}
-
-static int add_header(struct lws *wsi, const char *name, const char *value, unsigned char **at,
-                      unsigned char *end)
-{
-    return lws_add_http_header_by_name(wsi, (const unsigned char *)name,
-                                       (const unsigned char *)value, (int)strlen(value), at, end);
-}
-
-static int send_headers(struct lws *wsi, const struct http_reply *reply)
-{
-    unsigned char room[LWS_PRE + 1024];
-    unsigned char *start = room + LWS_PRE;
-    unsigned char *at = start;
-    unsigned char *end = room + sizeof(room) - 1;
-
-    if (lws_add_http_common_headers(wsi, reply->status, reply->type, reply->body.bytes, &at, end) ||
-        add_header(wsi, "x-content-type-options:", "nosniff", &at, end) ||
-        /* A picture may be kept, but each time be asked for: the camera has newer ones. */
-        add_header(wsi, "cache-control:", reply->etag[0] != '\0' ? "no-cache" : "no-store", &at,
-                   end) ||
-        (reply->etag[0] != '\0' && add_header(wsi, "etag:", reply->etag, &at, end))) {
-        return -1;
-    }
-    return lws_finalize_write_http_header(wsi, start, &at, end) ? -1 : 0;
-}
-
-static void drop_reply(struct server *server, struct peer *peer)
-{
-    if (peer->has_reply) {
-        server->answers -= peer->reply.body.bytes;
-        buffer_fini(&peer->reply.body);
-        peer->has_reply = false;
-    }
-}
-
-static int on_request(struct server *server, struct lws *wsi, struct peer *peer)
-{
-    struct http_reply *reply = &peer->reply;
-    bool is_head = lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
-
-    /* A stream of HTTP/2 (a client may ask for it, even without TLS): its frames would need room in
-     * front of each body, and chunks. Only HTTP/1.1 is spoken here. */
-    if (lws_get_network_wsi(wsi) != wsi) {
-        return -1;
-    }
-    drop_reply(server, peer);
-    *reply = (struct http_reply){.status = HTTP_STATUS_NOT_FOUND};
-    buffer_init(&reply->body, SERVER_BODY_MAX);
-    if (is_head || lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) > 0) {
-        ask(server, wsi, is_head ? WSI_TOKEN_HEAD_URI : WSI_TOKEN_GET_URI, reply);
-    } else {
-        refuse(reply, HTTP_STATUS_METHOD_NOT_ALLOWED, "only GET and HEAD are answered");
-    }
-    peer->has_reply = true;
-    server->answers += reply->body.bytes;
-    if (send_headers(wsi, reply)) {
-        return -1;
-    }
-    if (is_head || reply->body.bytes == 0) {
-        drop_reply(server, peer);
-        return lws_http_transaction_completed(wsi) ? -1 : 0;
-    }
-    lws_callback_on_writable(wsi);
-    return 0;
-}
-
-static int on_http_writable(struct server *server, struct lws *wsi, struct peer *peer)
-{
-    struct buffer *body = &peer->reply.body;
-    int sent;
-    bool is_done;
-
-    if (!peer->has_reply) {
-        return 0;
-    }
-    sent = lws_write(wsi, body->data, body->bytes, LWS_WRITE_HTTP_FINAL);
-    is_done = sent >= 0 && (size_t)sent == body->bytes; /* lws keeps what the socket refuses */
-    drop_reply(server, peer);
-    return !is_done || lws_http_transaction_completed(wsi) ? -1 : 0;
 }
 
 /* ---- WebSocket ---- */
@@ -275,12 +58,7 @@ static void on_established(struct server *server, struct lws *wsi, struct peer *
     *peer = (struct peer){.wsi = wsi, .number = ++server->last_number};
     peer->last = &peer->first;
     buffer_init(&peer->received, server->config.message_max);
-    peer->next = server->peers;
-    peer->link = &server->peers;
-    if (peer->next != NULL) {
-        peer->next->link = &peer->next;
-    }
-    server->peers = peer;
+    server_link(&server->peers, peer);
     server->connections++;
     if (server->connections > SERVER_CONNECTIONS_MAX) {
         server_drop(server, peer->number, LWS_CLOSE_STATUS_PROTOCOL_ERR, "too many connections");
@@ -312,10 +90,7 @@ static void on_closed(struct server *server, struct peer *peer)
         return;
     }
     peer->number = 0;
-    *peer->link = peer->next;
-    if (peer->next != NULL) {
-        peer->next->link = peer->link;
-    }
+    server_unlink(peer);
     server->connections--;
     while (peer->first != NULL) {
         free(take_message(peer));
@@ -469,13 +244,13 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
         on_closed(server, peer);
         return 0;
     case LWS_CALLBACK_HTTP:
-        return on_request(server, wsi, peer);
+        return server_on_request(server, wsi, peer);
     case LWS_CALLBACK_HTTP_WRITEABLE:
-        return on_http_writable(server, wsi, peer);
+        return server_on_http_writable(server, wsi, peer);
     case LWS_CALLBACK_CLOSED_HTTP:
     case LWS_CALLBACK_HTTP_DROP_PROTOCOL:
         if (peer != NULL && server != NULL) {
-            drop_reply(server, peer);
+            server_on_http_closed(server, peer);
         }
         return 0;
     default:
@@ -501,7 +276,7 @@ static int start(struct server *server, struct baton_error *reterr)
         .foreign_loops = loops,
         .fd_limit_per_thread = SERVER_CONNECTIONS_MAX + 64,
         .max_http_header_data = HEADERS_MAX,
-        .max_http_header_pool = 64,
+        .max_http_header_pool = HEADER_POOL,
         .gid = -1,
         .uid = -1,
     };

@@ -32,13 +32,20 @@ struct http_question {
     const char *path;  /* decoded, always begins with a slash */
     const char *query; /* "crop=1&…", or "" */
     const char *etag;  /* of If-None-Match, or "" */
+    uint64_t ticket;   /* names this question in what follows it; never used again */
 };
 
+/* How an answer comes: at once; once server_answer() is called; or its head at once, and then parts
+ * for as long as the peer reads them: see `wanted`. */
+enum reply_kind { REPLY_NOW, REPLY_LATER, REPLY_PARTS };
+
 struct http_reply {
+    enum reply_kind kind;
     unsigned status;
-    const char *type;   /* of the content; static */
-    char etag[64];      /* quoted, or "": none, and then the answer is not to be stored */
-    struct buffer body; /* an empty one of SERVER_BODY_MAX */
+    unsigned retry_after_s; /* 0: not said */
+    const char *type;       /* of the content; static */
+    char etag[64];          /* quoted, or "": none, and then the answer is not to be stored */
+    struct buffer body;     /* an empty one of SERVER_BODY_MAX */
 };
 
 struct server_hooks {
@@ -47,6 +54,10 @@ struct server_hooks {
     void (*received)(void *userdata, uint64_t peer, const char *bytes, size_t count);
     void (*drained)(void *userdata, uint64_t peer); /* all that waited for it was written */
     void (*asked)(void *userdata, const struct http_question *question, struct http_reply *reply);
+    /* REPLY_PARTS: all was read that was sent, the next part may be given. */
+    void (*wanted)(void *userdata, uint64_t ticket);
+    /* REPLY_PARTS: the peer has gone. */
+    void (*left)(void *userdata, uint64_t ticket);
     void *userdata;
 };
 
@@ -74,6 +85,12 @@ bool server_send(struct server *server, uint64_t peer, const char *text, size_t 
 
 /* Closes with a WebSocket code and reason (at most 123 bytes) once what waits is written. */
 void server_drop(struct server *server, uint64_t peer, int code, const char *reason);
+
+/* The answer of REPLY_LATER to fill in, or an empty body for the next part of REPLY_PARTS; NULL:
+ * the peer has gone, has its answer, or has not read the last part. Borrowed until server_answer().
+ */
+struct http_reply *server_reply(struct server *server, uint64_t ticket);
+void server_answer(struct server *server, uint64_t ticket);
 
 /* Close, then run the loop until it is done, then free. NULL is allowed. */
 void server_close(struct server *server);

@@ -91,6 +91,18 @@ static void on_asked(void *userdata, const struct http_question *question, struc
     service_http_answer(userdata, question, reply);
 }
 
+static void on_wanted(void *userdata, uint64_t ticket)
+{
+    (void)userdata;
+    (void)ticket;
+}
+
+static void on_left(void *userdata, uint64_t ticket)
+{
+    (void)userdata;
+    (void)ticket;
+}
+
 static void on_heartbeat(uv_timer_t *timer)
 {
     struct service *service = timer->data;
@@ -112,7 +124,8 @@ static int start_server(struct service *service, struct baton_error *reterr)
         .tls_cert = config->tls_cert,
         .tls_key = config->tls_key,
         .message_max = PROTOCOL_MESSAGE_MAX,
-        .hooks = {on_connected, on_disconnected, on_received, on_drained, on_asked, service},
+        .hooks = {on_connected, on_disconnected, on_received, on_drained, on_asked, on_wanted,
+                  on_left, service},
     };
     return server_open(&service->server, &server, reterr);
 }
@@ -151,7 +164,8 @@ int service_open(struct service **ret, const struct service_config *config,
     with_service.userdata = service;
     service->worker = worker_new(&with_service, config->queue_max);
     service->images = image_store_new(PROTOCOL_SUBSCRIPTIONS_MAX);
-    if (service->worker == NULL || service->images == NULL) {
+    service->encoder = encoder_new(config->loop, service_http_encoded, service);
+    if (service->worker == NULL || service->images == NULL || service->encoder == NULL) {
         service_free(service);
         return error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
     }
@@ -216,6 +230,7 @@ void service_close(struct service *service)
     if (service->has_heartbeat && !uv_is_closing((uv_handle_t *)&service->heartbeat)) {
         uv_close((uv_handle_t *)&service->heartbeat, NULL);
     }
+    encoder_close(service->encoder);
     server_close(service->server);
 }
 
@@ -226,6 +241,7 @@ void service_free(struct service *service)
     }
     server_free(service->server);
     worker_free(service->worker);
+    encoder_free(service->encoder);
     image_store_free(service->images);
     gpu_meter_free(service->gpus);
     free(service);

@@ -21,31 +21,79 @@ static void answer_error(struct http_reply *reply, unsigned status, const char *
     json_decref(object);
 }
 
-static void answer_jpeg(struct service *service, const struct http_question *question,
-                        const struct subscription *subscription, bool is_cropped,
-                        struct http_reply *reply)
+/* Pictures of another run of this program must have other tags, and so must other shapes. */
+static void tag(const struct service *service, const struct still *still,
+                const struct image_shape *shape, char etag[static 64])
 {
-    struct baton_error error = {0};
-    struct image image;
-    int rc = image_jpeg(service->images, subscription->identifier,
-                        is_cropped ? &subscription->crop : NULL, &image, &error);
+    (void)snprintf(etag, 64, "\"%llx-%llx-%x.%x.%x.%x.%x\"",
+                   (unsigned long long)service->started_at.ns, (unsigned long long)still->number,
+                   (unsigned)shape->rect[0], (unsigned)shape->rect[1], (unsigned)shape->rect[2],
+                   (unsigned)shape->rect[3], (unsigned)shape->width);
+}
 
-    if (rc != 0) {
-        answer_error(reply, rc == BATON_ENOENT ? 404 : 500, error.message);
+static void answer_image(struct service *service, const struct image *image,
+                         struct http_reply *reply)
+{
+    reply->status = 200;
+    reply->type = "image/jpeg";
+    buffer_put(&reply->body, image->jpeg, image->bytes);
+    service->images_served++;
+}
+
+static void answer_failure(struct http_reply *reply, int code, const char *message)
+{
+    reply->etag[0] = '\0';
+    answer_error(reply, code == BATON_EUNAVAILABLE ? 503 : 500, message);
+    reply->retry_after_s = code == BATON_EUNAVAILABLE;
+}
+
+void service_http_encoded(void *userdata, uint64_t ticket, const struct image *image,
+                          const struct baton_error *error)
+{
+    struct service *service = userdata;
+    struct http_reply *reply = server_reply(service->server, ticket);
+
+    if (reply == NULL) {
+        return; /* who asked has gone */
+    }
+    if (image != NULL) {
+        answer_image(service, image, reply);
+    } else {
+        answer_failure(reply, error->code, error->message);
+    }
+    server_answer(service->server, ticket);
+}
+
+static void answer_jpeg(struct service *service, const struct http_question *question,
+                        const struct subscription *subscription,
+                        const struct camera_question *wanted, struct http_reply *reply)
+{
+    struct still *still = image_newest(service->images, subscription->identifier);
+    struct image_shape shape;
+    struct image image;
+    struct baton_error error = {0};
+    int rc;
+
+    if (still == NULL) {
+        answer_error(reply, 404, "no frame of this camera has arrived yet");
         return;
     }
-    /* Pictures of another run of this program must have other tags. */
-    (void)snprintf(reply->etag, sizeof(reply->etag), "\"%llx-%llx%s\"",
-                   (unsigned long long)service->started_at.ns, (unsigned long long)image.number,
-                   is_cropped ? "c" : "");
-    reply->type = "image/jpeg";
+    image_shape(&shape, &still->frame, wanted->is_cropped ? &subscription->crop : NULL,
+                wanted->width);
+    tag(service, still, &shape, reply->etag);
     if (strcmp(question->etag, reply->etag) == 0) {
         reply->status = 304;
+        reply->type = "image/jpeg";
         return;
     }
-    reply->status = 200;
-    buffer_put(&reply->body, image.jpeg, image.bytes);
-    service->images_served++;
+    rc = encoder_ask(service->encoder, still, &shape, question->ticket, &image, &error);
+    if (rc == 0) {
+        answer_image(service, &image, reply);
+    } else if (rc == BATON_EBUSY) {
+        reply->kind = REPLY_LATER;
+    } else {
+        answer_failure(reply, rc, error.message);
+    }
 }
 
 static void answer_camera(struct service *service, const struct http_question *question,
@@ -65,7 +113,7 @@ static void answer_camera(struct service *service, const struct http_question *q
         answer_error(reply, 404, "no such subscription");
         return;
     }
-    answer_jpeg(service, question, subscription, wanted.is_cropped, reply);
+    answer_jpeg(service, question, subscription, &wanted, reply);
 }
 
 static const char *source_name(enum usage_source source)
@@ -157,6 +205,7 @@ static size_t count_online(const struct service *service)
 static void answer_metrics(struct service *service, struct http_reply *reply)
 {
     const struct worker_counters *counters = worker_counters(service->worker);
+    const struct encoder_counters *encoder = encoder_counters(service->encoder);
     const struct worker *worker = service->worker;
     struct buffer *body = &reply->body;
 
@@ -189,6 +238,10 @@ static void answer_metrics(struct service *service, struct http_reply *reply)
     metric(body, "takeovers_total", "counter", "Backends that another one superseded.",
            (double)counters->takeovers);
     metric(body, "images_served_total", "counter", "Images sent.", (double)service->images_served);
+    metric(body, "images_encoded_total", "counter", "JPEGs made.", (double)encoder->made);
+    metric(body, "images_refused_total", "counter", "JPEGs not made, because too many waited.",
+           (double)encoder->refused);
+    metric(body, "images_waiting", "gauge", "JPEGs that wait or are under way.", encoder->waiting);
 }
 
 static void answer_text(struct http_reply *reply, unsigned status, const char *text)

@@ -3,6 +3,7 @@
 #define DETECTOR_SERVICE_INT_H
 
 #include "detector/gpu.h"
+#include "detector/image_encoder.h"
 #include "detector/service.h"
 #include "detector/usage.h"
 
@@ -11,6 +12,7 @@ struct service {
     struct worker *worker;
     struct server *server;
     struct image_store *images;
+    struct encoder *encoder;
     struct usage_meter meter;
     struct gpu_meter *gpus; /* NULL: none */
     struct usage usage;
@@ -24,5 +26,9 @@ struct service {
 /* Answers one GET or HEAD. */
 void service_http_answer(struct service *service, const struct http_question *question,
                          struct http_reply *reply);
+
+/* An encoding that an answer waits for is done: an encoder_done. */
+void service_http_encoded(void *userdata, uint64_t ticket, const struct image *image,
+                          const struct baton_error *error);
 
 #endif

@@ -82,11 +82,34 @@ static int read_flag(const struct part *part, bool *ret, struct baton_error *ret
     return 0;
 }
 
+/* Digits only, and few: no sign, no blank, nothing that overflows. */
+static int read_width(const struct part *part, int *ret, struct baton_error *reterr)
+{
+    int width = 0;
+
+    for (size_t i = 0; i < part->value_bytes; i++) {
+        if (part->value[i] < '0' || part->value[i] > '9' || width > IMAGE_PIXELS_MAX) {
+            width = 0;
+            break;
+        }
+        width = width * 10 + (part->value[i] - '0');
+    }
+    if (width < QUESTION_WIDTH_MIN || width > IMAGE_PIXELS_MAX) {
+        return error_set(reterr, BATON_EINVAL, "width must be %d to %d pixels", QUESTION_WIDTH_MIN,
+                         IMAGE_PIXELS_MAX);
+    }
+    *ret = width;
+    return 0;
+}
+
 static int read_part(struct camera_question *ret, const struct part *part,
                      struct baton_error *reterr)
 {
     if (is_named(part, "crop")) {
         return read_flag(part, &ret->is_cropped, reterr);
+    }
+    if (is_named(part, "width")) {
+        return read_width(part, &ret->width, reterr);
     }
     return 0;
 }

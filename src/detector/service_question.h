@@ -1,6 +1,6 @@
 /* What a GET of /camera/… asks for. Pure: path and query are a stranger's bytes, taken apart here.
  *
- *   /camera/{display;camera}/image[?crop=1]
+ *   /camera/{display;camera}/image[?crop=1][&width=W]
  *
  * The path is decoded already. A value that makes no sense is an error and never a guess; a
  * parameter that is not known is left alone, because browsers and caches add some.
@@ -8,15 +8,18 @@
 #ifndef DETECTOR_SERVICE_QUESTION_H
 #define DETECTOR_SERVICE_QUESTION_H
 
-#include "detector/protocol.h"
+#include "detector/image.h"
 
 #include <stdbool.h>
 
 #define QUESTION_PREFIX "/camera/"
 
+enum { QUESTION_WIDTH_MIN = 16 };
+
 struct camera_question {
     char identifier[PROTOCOL_IDENTIFIER_MAX + 1]; /* valid, UTF-8, without "." and ".." segments */
     bool is_cropped;
+    int width; /* 0: as large as it is; else QUESTION_WIDTH_MIN to IMAGE_PIXELS_MAX */
 };
 
 /* BATON_ENOENT: no such page. BATON_EINVAL: a malformed name or a value that makes no sense. */

@@ -1,10 +1,10 @@
 /* A worker with painted cameras, for the tests that speak to it from outside.
  *
- *   detector_stand [--token TOKEN] [--cert PEM --key PEM]
+ *   detector_stand [--token TOKEN] [--cert PEM --key PEM] [--scale N]
  *
- * Prints its port. Every subscription is given a frame each 20 ms, a grey 64x48 picture that gets
- * brighter, and is online from the first on. SIGUSR1: every subscription detects a car. SIGUSR2:
- * not ready any more. SIGTERM: ends.
+ * Prints its port. Every subscription is given a frame each 20 ms, a grey picture of N (1) times
+ * 64x48 that gets brighter, and is online from the first on. SIGUSR1: every subscription detects a
+ * car. SIGUSR2: not ready any more. SIGTERM: ends.
  */
 #include "detector/service.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 64, HEIGHT = 48 };
+enum { WIDTH = 64, HEIGHT = 48, SCALE_MAX = 64 };
 
 struct stand {
     uv_loop_t loop;
@@ -21,6 +21,8 @@ struct stand {
     uv_timer_t painter;
     uv_signal_t signals[3];
     unsigned painted, detected;
+    int width, height;
+    uint8_t *luma, *chroma;
 };
 
 static const struct subscription *next_subscription(struct stand *stand, size_t index)
@@ -31,16 +33,14 @@ static const struct subscription *next_subscription(struct stand *stand, size_t 
 static void paint(uv_timer_t *timer)
 {
     struct stand *stand = timer->data;
-    uint8_t luma[WIDTH * HEIGHT];
-    uint8_t chroma[WIDTH * HEIGHT / 4];
-    struct frame frame = {.width = WIDTH,
-                          .height = HEIGHT,
-                          .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
-                          .plane = {luma, chroma, chroma}};
+    struct frame frame = {.width = stand->width,
+                          .height = stand->height,
+                          .stride = {stand->width, stand->width / 2, stand->width / 2},
+                          .plane = {stand->luma, stand->chroma, stand->chroma}};
     const struct subscription *subscription;
 
-    memset(luma, (int)(stand->painted++ % 200), sizeof(luma));
-    memset(chroma, 128, sizeof(chroma));
+    memset(stand->luma, (int)(stand->painted++ % 200),
+           (size_t)stand->width * (size_t)stand->height);
     for (size_t i = 0; (subscription = next_subscription(stand, i)) != NULL; i++) {
         service_frame(stand->service, subscription->identifier, &frame);
         service_online(stand->service, subscription->identifier, true);
@@ -79,6 +79,26 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
+/* False: no such scale, or out of memory. */
+static bool prepare(struct stand *stand, long scale)
+{
+    size_t bytes;
+
+    if (scale < 1 || scale > SCALE_MAX) {
+        return false;
+    }
+    stand->width = WIDTH * (int)scale;
+    stand->height = HEIGHT * (int)scale;
+    bytes = (size_t)stand->width * (size_t)stand->height;
+    stand->luma = malloc(bytes);
+    stand->chroma = malloc(bytes / 4);
+    if (stand->luma == NULL || stand->chroma == NULL) {
+        return false;
+    }
+    memset(stand->chroma, 128, bytes / 4);
+    return true;
+}
+
 static void start(struct stand *stand)
 {
     static const int numbers[] = {SIGUSR1, SIGUSR2, SIGTERM};
@@ -104,6 +124,8 @@ int main(int count, char **arguments)
                                     .system_root = "",
                                     .logger = logger_new(2, LOG_FORMAT_HUMAN, LOG_DEBUG)};
 
+    long scale = 1;
+
     for (int i = 1; i + 1 < count; i += 2) {
         if (strcmp(arguments[i], "--token") == 0) {
             config.token = arguments[i + 1];
@@ -111,7 +133,12 @@ int main(int count, char **arguments)
             config.tls_cert = arguments[i + 1];
         } else if (strcmp(arguments[i], "--key") == 0) {
             config.tls_key = arguments[i + 1];
+        } else if (strcmp(arguments[i], "--scale") == 0) {
+            scale = strtol(arguments[i + 1], NULL, 10);
         }
+    }
+    if (!prepare(&stand, scale)) {
+        return 1;
     }
     (void)uv_loop_init(&stand.loop);
     if (service_open(&stand.service, &config, &error) != 0) {
@@ -125,5 +152,7 @@ int main(int count, char **arguments)
     service_free(stand.service);
     (void)uv_run(&stand.loop, UV_RUN_DEFAULT);
     logger_free(config.logger);
+    free(stand.luma);
+    free(stand.chroma);
     return uv_loop_close(&stand.loop) == 0 ? 0 : 3;
 }

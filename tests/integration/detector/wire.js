@@ -4,11 +4,35 @@
 const assert = require('assert');
 const { execFileSync } = require('child_process');
 const fs = require('fs');
+const http = require('http');
 const net = require('net');
 const os = require('os');
 const path = require('path');
 const { DEADLINE_MS, WebSocket, curl, deadline, Stand, Backend, subscription, list, session, stage,
     online } = require('./tools');
+
+// Width and height of a JPEG.
+function size(jpeg) {
+    const at = jpeg.indexOf(Buffer.from([0xff, 0xc0]));
+    return [jpeg.readUInt16BE(at + 7), jpeg.readUInt16BE(at + 5)];
+}
+
+// Asks for each path on a connection of its own, all at once: status, headers and body of each.
+function ask_at_once(stand, paths) {
+    return deadline(Promise.all(paths.map((path) => new Promise((resolve, reject) => {
+        const request = http.get({ host: '127.0.0.1', port: stand.port, path, agent: false },
+            (answer) => {
+                const parts = [];
+                answer.on('data', (part) => parts.push(part));
+                answer.on('end', () => resolve({ status: answer.statusCode,
+                    headers: answer.headers, body: Buffer.concat(parts) }));
+            });
+        request.on('error', reject);
+    }))), 'the answers');
+}
+
+const metric = (stand, name) => Number(String(stand.curl('/metrics').body)
+    .match(new RegExp(`^baton_detector_${name} (\\S+)$`, 'm'))[1]);
 
 // ---- the tests ----
 
@@ -153,22 +177,24 @@ const tests = {
         backend.send(list(subscription('display-001;cam-001',
             { cropX1: 8, cropY1: 8, cropX2: 40, cropY2: 24 })));
         await backend.report(online(1));
-        const size = (jpeg) => {
-            const at = jpeg.indexOf(Buffer.from([0xff, 0xc0]));
-            return [jpeg.readUInt16BE(at + 7), jpeg.readUInt16BE(at + 5)];
-        };
         for (const path of ['/camera/display-001;cam-001/image',
             '/camera/display-001%3Bcam-001/image', '/camera/display-001%3bcam%2D001/image']) {
             const { status, head, body } = stand.curl(path);
             assert.strictEqual(status, 200, path);
             assert.match(head, /content-type: image\/jpeg/);
             assert.match(head, /cache-control: no-cache/);
-            assert.match(head, /etag: "[0-9a-f]+-[0-9a-f]+"/);
+            assert.match(head, /etag: "[0-9a-f]+-[0-9a-f]+-[0-9a-f.]+"/);
             assert.strictEqual(body.readUInt16BE(0), 0xffd8);
             assert.deepStrictEqual(size(body), [64, 48]);
         }
         const cropped = stand.curl('/camera/display-001;cam-001/image?crop=1');
         assert.deepStrictEqual(size(cropped.body), [32, 16]);
+        for (const [query, expected] of Object.entries({ 'width=32': [32, 24], 'width=33': [33, 25],
+            'width=64': [64, 48], 'width=8192': [64, 48], 'crop=1&width=16': [16, 8],
+            'width=20&crop=1': [20, 10], 'crop=1&width=50': [32, 16] })) {
+            const scaled = stand.curl('/camera/display-001;cam-001/image?' + query);
+            assert.deepStrictEqual(size(scaled.body), expected, query);
+        }
         const head = stand.curl('/camera/display-001;cam-001/image', '-I');
         assert.strictEqual(head.status, 200);
         assert.match(head.head, /content-length: [1-9]/);
@@ -209,6 +235,9 @@ const tests = {
             [`/camera/a;${'x'.repeat(4096)}/image`]: 400,
             [`/camera/a;${'%78'.repeat(4096)}/image`]: 400,
             '/camera/a;1/image?crop=2': 400, '/camera/a;1/image?crop': 400,
+            '/camera/a;1/image?width=0': 400, '/camera/a;1/image?width=-1': 400,
+            '/camera/a;1/image?width=8193': 400, '/camera/a;1/image?width=many': 400,
+            '/camera/a;1/image?width=': 400, '/camera/a;1/image?width=%31e3': 400,
             [`/camera/a;1/image?crop=1&x=${'y'.repeat(600)}`]: 400,
             '/camera/a;1/video': 404, '/nothing': 404 };
         for (const [path, expected] of Object.entries(cases)) {
@@ -306,6 +335,34 @@ const tests = {
     },
 };
 
+// Pictures of 12 megapixels, each of another size: more than can be made.
+async function overload() {
+    const stand = await Stand.start('--scale', '64');
+    const backend = await Backend.connect(stand);
+    backend.send(list(subscription('a;1')));
+    await backend.report(online(1));
+    const paths = [...Array(150).keys()].map((i) => `/camera/a;1/image?width=${2000 + i}`);
+    const before = metric(stand, 'images_encoded_total');
+    const answers = await ask_at_once(stand, paths);
+    const good = answers.filter((one) => one.status === 200);
+    const busy = answers.filter((one) => one.status === 503);
+    assert.strictEqual(good.length + busy.length, paths.length);
+    assert.ok(good.length >= 34 && busy.length > 0, `${good.length} good, ${busy.length} busy`);
+    for (const one of good) assert.strictEqual(one.body.readUInt16BE(0), 0xffd8);
+    for (const one of busy) {
+        assert.match(one.headers['retry-after'], /^[1-9]\d*$/);
+        assert.strictEqual(one.headers.etag, undefined);
+        assert.match(JSON.parse(one.body).error, /too busy/);
+    }
+    assert.strictEqual(metric(stand, 'images_refused_total'), busy.length);
+    assert.strictEqual(metric(stand, 'images_encoded_total') - before, good.length);
+    backend.messages.length = 0;
+    await backend.report(online(1)); // the loop was never kept from its reports
+    assert.strictEqual(stand.curl('/camera/a;1/image?width=64').status, 200);
+    await backend.close();
+    await stand.stop();
+}
+
 async function with_token() {
     const stand = await Stand.start('--token', 'open-sesame');
     await assert.rejects(Backend.connect(stand), /401/);
@@ -356,6 +413,8 @@ async function with_tls() {
         }
         console.log('ok', name);
     }
+    await overload();
+    console.log('ok more pictures than can be made are refused, and the others come');
     await with_token();
     console.log('ok a token is asked of everybody but probes');
     await with_tls();

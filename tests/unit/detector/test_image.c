@@ -37,95 +37,158 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Grey pixels of the JPEG, for free(). */
-static uint8_t *decode(const struct image *image)
+struct made {
+    uint8_t *grey; /* for free() */
+    int width, height;
+};
+
+/* The newest frame as JPEG, taken apart again. */
+static struct made make(const struct image_store *store, const char *identifier,
+                        const struct crop *crop, int width)
 {
+    struct still *still = image_newest(store, identifier);
     tjhandle decompressor = tjInitDecompress();
-    int width;
-    int height;
+    struct image_shape shape;
+    struct made made;
+    uint8_t *jpeg;
+    size_t bytes;
     int sampling;
     int space;
-    uint8_t *grey;
 
-    assert_int_equal(tjDecompressHeader3(decompressor, image->jpeg, image->bytes, &width, &height,
+    assert_non_null(still);
+    image_shape(&shape, &still->frame, crop, width);
+    assert_int_equal(image_compress(&still->frame, &shape, &jpeg, &bytes, NULL), 0);
+    assert_int_equal(tjDecompressHeader3(decompressor, jpeg, bytes, &made.width, &made.height,
                                          &sampling, &space),
                      0);
-    assert_int_equal(width, image->width);
-    assert_int_equal(height, image->height);
-    grey = malloc((size_t)width * (size_t)height);
-    assert_int_equal(tjDecompress2(decompressor, image->jpeg, image->bytes, grey, width, width,
-                                   height, TJPF_GRAY, 0),
+    assert_int_equal(made.width, shape.width);
+    assert_int_equal(made.height, shape.height);
+    made.grey = malloc((size_t)made.width * (size_t)made.height);
+    assert_int_equal(tjDecompress2(decompressor, jpeg, bytes, made.grey, made.width, made.width,
+                                   made.height, TJPF_GRAY, 0),
                      0);
     (void)tjDestroy(decompressor);
-    return grey;
+    tjFree(jpeg);
+    return made;
 }
 
 static void a_frame_comes_back_as_jpeg(void **state)
 {
-    struct image image;
-    uint8_t *grey;
+    struct made made;
 
     assert_int_equal(image_put(*state, "d;c", a_frame(), NULL), 0);
-    assert_int_equal(image_jpeg(*state, "d;c", NULL, &image, NULL), 0);
-    assert_int_equal(image.width, WIDTH);
-    grey = decode(&image);
-    assert_in_range(grey[10 * WIDTH + 5], 25, 35);
-    assert_in_range(grey[10 * WIDTH + 60], 215, 225);
-    free(grey);
+    made = make(*state, "d;c", NULL, 0);
+    assert_int_equal(made.width, WIDTH);
+    assert_in_range(made.grey[10 * WIDTH + 5], 25, 35);
+    assert_in_range(made.grey[10 * WIDTH + 60], 215, 225);
+    free(made.grey);
 }
 
 static void a_crop_is_cut_out_of_the_planes(void **state)
 {
     struct crop crop = {.given = 0xf, .at = {32, 10, 64, 30}};
-    struct image image;
-    uint8_t *grey;
+    struct made made;
 
     assert_int_equal(image_put(*state, "d;c", a_frame(), NULL), 0);
-    assert_int_equal(image_jpeg(*state, "d;c", &crop, &image, NULL), 0);
-    assert_int_equal(image.width, 32);
-    assert_int_equal(image.height, 20);
-    grey = decode(&image);
-    assert_in_range(grey[0], 215, 225);
-    assert_in_range(grey[32 * 20 - 1], 215, 225);
-    free(grey);
+    made = make(*state, "d;c", &crop, 0);
+    assert_int_equal(made.width, 32);
+    assert_int_equal(made.height, 20);
+    assert_in_range(made.grey[0], 215, 225);
+    assert_in_range(made.grey[32 * 20 - 1], 215, 225);
+    free(made.grey);
 }
 
-static void a_jpeg_is_made_once_for_a_frame(void **state)
+static void a_width_scales_down_and_never_up(void **state)
 {
-    struct image first;
-    struct image second;
+    struct crop crop = {.given = 0xf, .at = {16, 0, 48, 48}};
+    struct made made;
 
     assert_int_equal(image_put(*state, "d;c", a_frame(), NULL), 0);
-    assert_int_equal(image_jpeg(*state, "d;c", NULL, &first, NULL), 0);
-    assert_int_equal(image_jpeg(*state, "d;c", NULL, &second, NULL), 0);
-    assert_ptr_equal(first.jpeg, second.jpeg);
-    assert_true(first.number == second.number);
+    made = make(*state, "d;c", NULL, 32);
+    assert_int_equal(made.width, 32);
+    assert_int_equal(made.height, 24);
+    assert_in_range(made.grey[10 * 32 + 2], 25, 35);
+    assert_in_range(made.grey[23 * 32 + 29], 215, 225);
+    free(made.grey);
+    made = make(*state, "d;c", &crop, 21);
+    assert_int_equal(made.width, 21);
+    assert_int_equal(made.height, 32);
+    assert_in_range(made.grey[0], 25, 35);
+    assert_in_range(made.grey[21 * 32 - 1], 205, 240);
+    free(made.grey);
+    for (int width = WIDTH; width <= IMAGE_PIXELS_MAX; width += IMAGE_PIXELS_MAX - WIDTH) {
+        made = make(*state, "d;c", NULL, width);
+        assert_int_equal(made.width, WIDTH);
+        free(made.grey);
+    }
+}
+
+/* From the widest to the narrowest that may be asked for, and what is left of a sliver. */
+static void every_width_can_be_made(void **state)
+{
+    static const struct {
+        int width, height, wanted, made_height;
+    } cases[] = {{IMAGE_PIXELS_MAX, 16, 16, 1}, {IMAGE_PIXELS_MAX, 1, 17, 1}, {4000, 3000, 16, 12},
+                 {1921, 1081, 333, 187},        {17, 999, 16, 940},           {33, 17, 31, 16}};
+    uint8_t *pixels = calloc(1, 4000 * 3000);
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct frame frame = {cases[i].width,
+                              cases[i].height,
+                              {cases[i].width, cases[i].width, cases[i].width},
+                              {pixels, pixels, pixels}};
+        struct made made;
+        assert_int_equal(image_put(*state, "d;c", &frame, NULL), 0);
+        made = make(*state, "d;c", NULL, cases[i].wanted);
+        assert_int_equal(made.width, cases[i].wanted);
+        assert_int_equal(made.height, cases[i].made_height);
+        free(made.grey);
+    }
+    free(pixels);
+}
+
+static void a_still_that_is_held_stays_as_it_is(void **state)
+{
+    struct frame dark = *a_frame();
+    uint8_t luma[STRIDE * HEIGHT] = {0};
+    struct still *held;
+    uint64_t number;
+
     assert_int_equal(image_put(*state, "d;c", a_frame(), NULL), 0);
-    assert_int_equal(image_jpeg(*state, "d;c", NULL, &second, NULL), 0);
-    assert_true(second.number > first.number);
+    held = still_hold(image_newest(*state, "d;c"));
+    number = held->number;
+    dark.plane[0] = luma;
+    assert_int_equal(image_put(*state, "d;c", &dark, NULL), 0);
+    assert_ptr_not_equal(image_newest(*state, "d;c"), held);
+    assert_true(image_newest(*state, "d;c")->number > number);
+    assert_int_equal(held->frame.plane[0][0], 30);
+    assert_int_equal(image_newest(*state, "d;c")->frame.plane[0][0], 0);
+    image_remove(*state, "d;c");
+    assert_int_equal(held->frame.plane[0][WIDTH - 1], 220);
+    still_release(held);
 }
 
 static void frames_are_kept_apart_bounded_and_forgotten(void **state)
 {
-    struct image image;
     struct baton_error error = {0};
     struct frame odd = *a_frame();
     struct frame huge = *a_frame();
+    struct made made;
 
-    assert_int_equal(image_jpeg(*state, "d;c", NULL, &image, &error), BATON_ENOENT);
+    assert_null(image_newest(*state, "d;c"));
     odd.width = 33;
     odd.height = 17;
     assert_int_equal(image_put(*state, "a;1", a_frame(), NULL), 0);
     assert_int_equal(image_put(*state, "a;2", &odd, NULL), 0);
     assert_int_equal(image_put(*state, "a;3", a_frame(), &error), BATON_EFULL);
-    assert_int_equal(image_jpeg(*state, "a;2", NULL, &image, NULL), 0);
-    assert_int_equal(image.width, 33);
-    assert_int_equal(image.height, 17);
-    free(decode(&image));
+    made = make(*state, "a;2", NULL, 0);
+    assert_int_equal(made.width, 33);
+    assert_int_equal(made.height, 17);
+    free(made.grey);
     image_remove(*state, "a;1");
     image_remove(*state, "a;1");
-    assert_int_equal(image_jpeg(*state, "a;1", NULL, &image, NULL), BATON_ENOENT);
-    assert_int_equal(image_jpeg(*state, "a;2", NULL, &image, NULL), 0);
+    assert_null(image_newest(*state, "a;1"));
+    assert_non_null(image_newest(*state, "a;2"));
     huge.width = IMAGE_PIXELS_MAX + 1;
     assert_int_equal(image_put(*state, "a;1", &huge, &error), BATON_EINVAL);
     huge.width = 0;
@@ -168,7 +231,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_frame_comes_back_as_jpeg),
         TEST(a_crop_is_cut_out_of_the_planes),
-        TEST(a_jpeg_is_made_once_for_a_frame),
+        TEST(a_width_scales_down_and_never_up),
+        TEST(every_width_can_be_made),
+        TEST(a_still_that_is_held_stays_as_it_is),
         TEST(frames_are_kept_apart_bounded_and_forgotten),
         TEST(a_crop_is_moved_into_the_frame_and_stays_even),
     };

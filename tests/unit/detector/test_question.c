@@ -109,6 +109,42 @@ static void a_query_is_strict_where_it_is_known(void **state)
     }
 }
 
+static void a_width_is_a_number_of_pixels(void **state)
+{
+    static const char *const nonsense[] = {
+        "width=",
+        "width",
+        "width=0",
+        "width=15",
+        "width=8193",
+        "width=-1",
+        "width=+64",
+        "width= 64",
+        "width=64px",
+        "width=0x40",
+        "width=1e3",
+        "width=6.4e1",
+        "width=640.5",
+        "width=\xd9\xa6\xd9\xa4",
+        "width=99999999999999999999",
+        "width=4294967360",
+    };
+    struct camera_question question;
+
+    (void)state;
+    assert_int_equal(parse("/camera/a;1/image", "", &question), 0);
+    assert_int_equal(question.width, 0);
+    assert_int_equal(parse("/camera/a;1/image", "crop=1&width=16", &question), 0);
+    assert_int_equal(question.width, 16);
+    assert_int_equal(parse("/camera/a;1/image", "width=08192", &question), 0);
+    assert_int_equal(question.width, 8192);
+    for (size_t i = 0; i < sizeof(nonsense) / sizeof(*nonsense); i++) {
+        if (parse("/camera/a;1/image", nonsense[i], &question) != BATON_EINVAL) {
+            fail_msg("%s", nonsense[i]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +152,7 @@ int main(void)
         cmocka_unit_test(what_is_no_page_is_told_apart_from_what_is_no_name),
         cmocka_unit_test(a_name_has_a_longest),
         cmocka_unit_test(a_query_is_strict_where_it_is_known),
+        cmocka_unit_test(a_width_is_a_number_of_pixels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

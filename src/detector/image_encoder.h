@@ -1,0 +1,56 @@
+/* JPEGs of stills, made in other threads: the loop never waits for one, and neither do the cameras.
+ *
+ *   encoder_ask ─▶ made already: at once
+ *        │
+ *        ├──────▶ queued or under way: waits with the others for the same one
+ *        ├──────▶ queue of ENCODER_QUEUE_MAX ─▶ ENCODER_WORKERS at a time ─▶ done, for each that
+ * waits └──────▶ the queue is full: refused
+ *
+ * A picture of one still and one shape is made at most once, as long as the still keeps it: it
+ * keeps the newest ENCODER_KEPT_MAX shapes.
+ */
+#ifndef DETECTOR_IMAGE_ENCODER_H
+#define DETECTOR_IMAGE_ENCODER_H
+
+#include "base/error.h"
+#include "detector/image.h"
+
+#include <uv.h>
+
+enum { ENCODER_WORKERS = 2, ENCODER_QUEUE_MAX = 32, ENCODER_KEPT_MAX = 8 };
+
+struct image {
+    const uint8_t *jpeg; /* borrowed during the call, or until the still is released */
+    size_t bytes;
+};
+
+/* `image` is NULL if it could not be made. On the loop's thread. */
+typedef void encoder_done(void *userdata, uint64_t ticket, const struct image *image,
+                          const struct baton_error *error);
+
+struct encoder; /* opaque */
+
+/* NULL: out of memory. */
+struct encoder *encoder_new(uv_loop_t *loop, encoder_done *done, void *userdata);
+
+/* 0: *image is there. BATON_EBUSY: `done` will be called with the ticket. BATON_EUNAVAILABLE: too
+ * many wait. BATON_ENOMEM. */
+int encoder_ask(struct encoder *encoder, struct still *still, const struct image_shape *shape,
+                uint64_t ticket, struct image *image, struct baton_error *reterr);
+
+struct encoder_counters {
+    uint64_t made, refused;
+    unsigned waiting; /* now, with those under way */
+};
+
+const struct encoder_counters *encoder_counters(const struct encoder *encoder);
+
+/* Close (`done` is not called any more), then run the loop until it is done, then free. NULL is
+ * allowed. */
+void encoder_close(struct encoder *encoder);
+void encoder_free(struct encoder *encoder);
+
+/* Forgets what was made of a still that nobody makes anything of now. */
+void encodings_free(struct still *still);
+
+#endif

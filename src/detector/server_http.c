@@ -1,0 +1,305 @@
+/* HTTP/1.1 of server.h: a question, and its answer at once, later, or in parts for as long as it is
+ * wanted. */
+#include "detector/server_int.h"
+
+#include <openssl/crypto.h>
+#include <string.h>
+
+bool server_header(struct lws *wsi, enum lws_token_indexes which, char text[static HEADER_MAX])
+{
+    int bytes = lws_hdr_copy(wsi, text, HEADER_MAX, which);
+    if (bytes < 0) {
+        (void)snprintf(text, HEADER_MAX, "(too long)"); /* there, and nothing that is allowed */
+        return true;
+    }
+    return bytes > 0;
+}
+
+bool server_has_token(const struct server *server, struct lws *wsi)
+{
+    char shown[HEADER_MAX];
+    size_t bytes;
+
+    if (server->token == NULL) {
+        return true;
+    }
+    bytes = strlen(server->token);
+    return server_header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, shown) &&
+           strncasecmp(shown, "Bearer ", 7) == 0 && strlen(shown + 7) == bytes &&
+           CRYPTO_memcmp(shown + 7, server->token, bytes) == 0;
+}
+
+/* lws takes a URI apart at semicolons, which camera names contain: puts it together again. */
+static bool join_path(struct lws *wsi, enum lws_token_indexes token,
+                      char path[static SERVER_PATH_MAX])
+{
+    size_t used = 0;
+
+    for (int i = 0;; i++) {
+        int bytes;
+        if (i > 0 && lws_hdr_fragment_length(wsi, token, i) == 0) {
+            break;
+        }
+        if (i > 0 && used < SERVER_PATH_MAX - 1) {
+            path[used++] = ';';
+        }
+        bytes = lws_hdr_copy_fragment(wsi, path + used, (int)(SERVER_PATH_MAX - used), token, i);
+        if (bytes < 0) {
+            return false;
+        }
+        used += (size_t)bytes;
+    }
+    path[used] = '\0';
+    return used > 0;
+}
+
+static bool join_query(struct lws *wsi, char query[static HEADER_MAX])
+{
+    size_t used = 0;
+
+    for (int i = 0; lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, i) > 0; i++) {
+        int room = (int)(HEADER_MAX - 2 - used);
+        int bytes = room > 1
+                        ? lws_hdr_copy_fragment(wsi, query + used, room, WSI_TOKEN_HTTP_URI_ARGS, i)
+                        : -1;
+        if (bytes < 0) {
+            return false;
+        }
+        used += (size_t)bytes;
+        query[used++] = '&';
+    }
+    query[used > 0 ? used - 1 : 0] = '\0';
+    return true;
+}
+
+static void refuse(struct http_reply *reply, unsigned status, const char *reason)
+{
+    reply->kind = REPLY_NOW;
+    reply->status = status;
+    reply->type = "application/json";
+    reply->etag[0] = '\0';
+    buffer_clear(&reply->body);
+    buffer_printf(&reply->body, "{\"error\":\"%s\"}\n", reason);
+}
+
+static void ask(struct server *server, struct lws *wsi, enum lws_token_indexes token,
+                struct peer *peer)
+{
+    struct http_reply *reply = &peer->reply;
+    char path[SERVER_PATH_MAX];
+    char query[HEADER_MAX];
+    char etag[HEADER_MAX] = "";
+    struct http_question question = {path, query, etag, peer->ticket};
+
+    if (!join_path(wsi, token, path)) {
+        refuse(reply, HTTP_STATUS_BAD_REQUEST, "path too long");
+        return;
+    }
+    if (strcmp(path, "/healthz") != 0 && strcmp(path, "/readyz") != 0 &&
+        !server_has_token(server, wsi)) {
+        refuse(reply, HTTP_STATUS_UNAUTHORIZED, "a bearer token is needed");
+        return;
+    }
+    if (server->answers > SERVER_ANSWERS_MAX) {
+        refuse(reply, HTTP_STATUS_SERVICE_UNAVAILABLE, "too many answers wait to be read");
+        reply->retry_after_s = 1;
+        return;
+    }
+    if (!join_query(wsi, query)) {
+        refuse(reply, HTTP_STATUS_BAD_REQUEST, "query too long");
+        return;
+    }
+    (void)server_header(wsi, WSI_TOKEN_HTTP_IF_NONE_MATCH, etag);
+    server->config.hooks.asked(server->config.hooks.userdata, &question, reply);
+}
+
+static int add_header(struct lws *wsi, const char *name, const char *value, unsigned char **at,
+                      unsigned char *end)
+{
+    return lws_add_http_header_by_name(wsi, (const unsigned char *)name,
+                                       (const unsigned char *)value, (int)strlen(value), at, end);
+}
+
+static int send_headers(struct lws *wsi, const struct http_reply *reply)
+{
+    unsigned char room[LWS_PRE + 1024];
+    unsigned char *start = room + LWS_PRE;
+    unsigned char *at = start;
+    unsigned char *end = room + sizeof(room) - 1;
+    lws_filepos_t bytes =
+        reply->kind == REPLY_PARTS ? LWS_ILLEGAL_HTTP_CONTENT_LEN : reply->body.bytes;
+    char seconds[16];
+
+    (void)snprintf(seconds, sizeof(seconds), "%u", reply->retry_after_s);
+    if (lws_add_http_common_headers(wsi, reply->status, reply->type, bytes, &at, end) ||
+        add_header(wsi, "x-content-type-options:", "nosniff", &at, end) ||
+        /* A picture may be kept, but each time be asked for: the camera has newer ones. */
+        add_header(wsi, "cache-control:", reply->etag[0] != '\0' ? "no-cache" : "no-store", &at,
+                   end) ||
+        (reply->retry_after_s > 0 && add_header(wsi, "retry-after:", seconds, &at, end)) ||
+        (reply->etag[0] != '\0' && add_header(wsi, "etag:", reply->etag, &at, end))) {
+        return -1;
+    }
+    return lws_finalize_write_http_header(wsi, start, &at, end) ? -1 : 0;
+}
+
+/* Nothing of the answer is left, and its ticket is worth nothing. */
+static void drop_reply(struct server *server, struct peer *peer)
+{
+    uint64_t ticket = peer->ticket;
+
+    if (peer->phase == HTTP_IDLE) {
+        return;
+    }
+    if (peer->phase != HTTP_WAITING) {
+        server->answers -= peer->reply.body.bytes;
+    }
+    peer->phase = HTTP_IDLE;
+    peer->ticket = 0;
+    buffer_fini(&peer->reply.body);
+    server_unlink(peer);
+    if (peer->reply.kind == REPLY_PARTS) {
+        server->config.hooks.left(server->config.hooks.userdata, ticket);
+    }
+}
+
+/* The answer is whole, or its parts begin. */
+static int begin(struct server *server, struct lws *wsi, struct peer *peer)
+{
+    struct http_reply *reply = &peer->reply;
+
+    if (send_headers(wsi, reply)) {
+        return -1;
+    }
+    if (peer->is_head || (reply->kind != REPLY_PARTS && reply->body.bytes == 0)) {
+        drop_reply(server, peer);
+        return lws_http_transaction_completed(wsi) ? -1 : 0;
+    }
+    peer->phase = reply->kind == REPLY_PARTS ? HTTP_PARTS : HTTP_BODY;
+    lws_callback_on_writable(wsi);
+    return 0;
+}
+
+/* The body is known: from now on it counts. */
+static void close_body(struct server *server, struct http_reply *reply)
+{
+    if (reply->body.failed) {
+        refuse(reply, HTTP_STATUS_INTERNAL_SERVER_ERROR, "the answer is too large");
+    }
+    server->answers += reply->body.bytes;
+}
+
+int server_on_request(struct server *server, struct lws *wsi, struct peer *peer)
+{
+    struct http_reply *reply = &peer->reply;
+
+    /* A stream of HTTP/2 (a client may ask for it, even without TLS): its frames would need room in
+     * front of each body, and chunks. Only HTTP/1.1 is spoken here. */
+    if (lws_get_network_wsi(wsi) != wsi) {
+        return -1;
+    }
+    drop_reply(server, peer);
+    peer->wsi = wsi;
+    peer->ticket = ++server->last_number;
+    peer->is_head = lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
+    *reply = (struct http_reply){.status = HTTP_STATUS_NOT_FOUND};
+    buffer_init(&reply->body, SERVER_BODY_MAX);
+    peer->phase = HTTP_WAITING;
+    server_link(&server->askers, peer);
+    if (peer->is_head || lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) > 0) {
+        ask(server, wsi, peer->is_head ? WSI_TOKEN_HEAD_URI : WSI_TOKEN_GET_URI, peer);
+    } else {
+        refuse(reply, HTTP_STATUS_METHOD_NOT_ALLOWED, "only GET and HEAD are answered");
+    }
+    if (reply->kind == REPLY_LATER) {
+        lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, ANSWER_WITHIN_S);
+        return 0;
+    }
+    peer->phase = HTTP_HEAD;
+    close_body(server, reply);
+    return begin(server, wsi, peer);
+}
+
+static int write_body(struct server *server, struct lws *wsi, struct peer *peer)
+{
+    struct buffer *body = &peer->reply.body;
+    int sent = lws_write(wsi, body->data, body->bytes, LWS_WRITE_HTTP_FINAL);
+    bool is_done = sent >= 0 && (size_t)sent == body->bytes; /* lws keeps what the socket refuses */
+
+    drop_reply(server, peer);
+    lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, READ_WITHIN_S);
+    return !is_done || lws_http_transaction_completed(wsi) ? -1 : 0;
+}
+
+/* "Writable" is told again only once the peer has read the part: so nothing piles up. */
+static int write_part(struct server *server, struct lws *wsi, struct peer *peer)
+{
+    struct buffer *body = &peer->reply.body;
+    int sent = lws_write(wsi, body->data, body->bytes, LWS_WRITE_HTTP);
+    bool is_done = sent >= 0 && (size_t)sent == body->bytes;
+
+    server->answers -= body->bytes;
+    buffer_clear(body);
+    peer->phase = HTTP_PARTS;
+    lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, READ_WITHIN_S);
+    lws_callback_on_writable(wsi);
+    return is_done ? 0 : -1;
+}
+
+int server_on_http_writable(struct server *server, struct lws *wsi, struct peer *peer)
+{
+    switch (peer->phase) {
+    case HTTP_HEAD:
+        return begin(server, wsi, peer);
+    case HTTP_BODY:
+        return write_body(server, wsi, peer);
+    case HTTP_PARTS:
+        lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
+        server->config.hooks.wanted(server->config.hooks.userdata, peer->ticket);
+        return 0;
+    case HTTP_PART:
+        return write_part(server, wsi, peer);
+    case HTTP_IDLE:
+    case HTTP_WAITING:
+    default:
+        return 0;
+    }
+}
+
+void server_on_http_closed(struct server *server, struct peer *peer)
+{
+    drop_reply(server, peer);
+}
+
+static struct peer *find_asker(const struct server *server, uint64_t ticket)
+{
+    struct peer *peer = server->askers;
+
+    while (peer != NULL && peer->ticket != ticket) {
+        peer = peer->next;
+    }
+    return peer != NULL && (peer->phase == HTTP_WAITING || peer->phase == HTTP_PARTS) ? peer : NULL;
+}
+
+struct http_reply *server_reply(struct server *server, uint64_t ticket)
+{
+    struct peer *peer = find_asker(server, ticket);
+    return peer != NULL ? &peer->reply : NULL;
+}
+
+void server_answer(struct server *server, uint64_t ticket)
+{
+    struct peer *peer = find_asker(server, ticket);
+
+    if (peer == NULL) {
+        return;
+    }
+    if (peer->phase == HTTP_WAITING) {
+        peer->reply.kind = REPLY_NOW;
+        peer->phase = HTTP_HEAD;
+    } else {
+        peer->phase = HTTP_PART;
+    }
+    close_body(server, &peer->reply);
+    lws_callback_on_writable(peer->wsi);
+}

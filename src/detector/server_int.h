@@ -1,0 +1,83 @@
+/* What server.c and server_http.c share. */
+#ifndef DETECTOR_SERVER_INT_H
+#define DETECTOR_SERVER_INT_H
+
+#include "detector/server.h"
+
+#include <libwebsockets.h>
+
+enum {
+    HEADER_MAX = 512,
+    HEADERS_MAX = 16384, /* all of a request; more is hung up on before we are asked */
+    HEADER_POOL = 256,   /* requests that are read or answered at a time; more wait */
+    ANSWER_WITHIN_S = 30,
+    READ_WITHIN_S = 30,
+    PING_AFTER_S = 20,
+    HANG_UP_AFTER_S = 30,
+    CLOSE_WITHIN_S = 5,
+    REASON_MAX = 123
+};
+
+struct message {
+    struct message *next;
+    size_t bytes;
+    unsigned char room[]; /* LWS_PRE bytes for lws, then the text */
+};
+
+/*   IDLE ──asked──▶ WAITING ──server_answer──▶ HEAD ─▶ BODY ──written──▶ IDLE
+ *    └──────────answered at once─────────────▲   └──▶ PARTS ◀──server_answer, written──▶ PART */
+enum http_phase {
+    HTTP_IDLE,
+    HTTP_WAITING, /* for server_answer() */
+    HTTP_HEAD,    /* to be written, as far as the answer is known */
+    HTTP_BODY,    /* to be written */
+    HTTP_PARTS,   /* nothing to write */
+    HTTP_PART,    /* to be written */
+};
+
+/* One connection; lws keeps the pointer to it. */
+struct peer {
+    struct peer *next, **link; /* in `peers` while a WebSocket, in `askers` while it has a ticket */
+    struct lws *wsi;
+    uint64_t number; /* 0: HTTP */
+    struct buffer received;
+    struct message *first, **last;
+    size_t waiting; /* bytes of the messages */
+    int close_code; /* 0: not to be closed */
+    bool is_close_sent;
+    char close_reason[REASON_MAX + 1];
+    uint64_t ticket; /* 0: none */
+    enum http_phase phase;
+    bool is_head; /* the method */
+    struct http_reply reply;
+};
+
+struct server {
+    struct server_config config;
+    struct lws_context *context;
+    struct lws_vhost *vhost;
+    struct lws_protocols protocols[2];
+    char *host, *token, *tls_cert, *tls_key;
+    struct peer *peers, *askers;
+    uint64_t last_number;
+    unsigned connections;
+    size_t answers; /* bytes of replies that wait */
+    uv_timer_t sweeper;
+    bool has_sweeper; /* its handle is open */
+};
+
+/* Into one of the server's lists, and out of it. */
+void server_link(struct peer **list, struct peer *peer);
+void server_unlink(struct peer *peer);
+
+/* Copies a header; true if it is there. One that is too long reads as a text that is never right.
+ */
+bool server_header(struct lws *wsi, enum lws_token_indexes which, char text[static HEADER_MAX]);
+bool server_has_token(const struct server *server, struct lws *wsi);
+
+/* What libwebsockets tells of an HTTP connection; its result is theirs: -1 hangs up. */
+int server_on_request(struct server *server, struct lws *wsi, struct peer *peer);
+int server_on_http_writable(struct server *server, struct lws *wsi, struct peer *peer);
+void server_on_http_closed(struct server *server, struct peer *peer);
+
+#endif
