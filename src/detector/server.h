@@ -92,6 +92,9 @@ void server_drop(struct server *server, uint64_t peer, int code, const char *rea
 struct http_reply *server_reply(struct server *server, uint64_t ticket);
 void server_answer(struct server *server, uint64_t ticket);
 
+/* Of REPLY_PARTS: no further part comes. */
+void server_finish(struct server *server, uint64_t ticket);
+
 /* Close, then run the loop until it is done, then free. NULL is allowed. */
 void server_close(struct server *server);
 void server_free(struct server *server);

@@ -259,6 +259,8 @@ int server_on_http_writable(struct server *server, struct lws *wsi, struct peer 
         return 0;
     case HTTP_PART:
         return write_part(server, wsi, peer);
+    case HTTP_END:
+        return -1;
     case HTTP_IDLE:
     case HTTP_WAITING:
     default:
@@ -297,9 +299,25 @@ void server_answer(struct server *server, uint64_t ticket)
     if (peer->phase == HTTP_WAITING) {
         peer->reply.kind = REPLY_NOW;
         peer->phase = HTTP_HEAD;
+    } else if (peer->reply.body.failed) {
+        buffer_clear(&peer->reply.body);
+        peer->phase = HTTP_END; /* its head was sent long ago: there is no other way to say it */
     } else {
         peer->phase = HTTP_PART;
     }
     close_body(server, &peer->reply);
     lws_callback_on_writable(peer->wsi);
+}
+
+void server_finish(struct server *server, uint64_t ticket)
+{
+    struct peer *peer = server->askers;
+
+    while (peer != NULL && peer->ticket != ticket) {
+        peer = peer->next;
+    }
+    if (peer != NULL && (peer->phase == HTTP_PARTS || peer->phase == HTTP_PART)) {
+        peer->phase = HTTP_END; /* what was written and not read yet still goes first */
+        lws_callback_on_writable(peer->wsi);
+    }
 }

@@ -25,7 +25,8 @@ struct message {
 };
 
 /*   IDLE ──asked──▶ WAITING ──server_answer──▶ HEAD ─▶ BODY ──written──▶ IDLE
- *    └──────────answered at once─────────────▲   └──▶ PARTS ◀──server_answer, written──▶ PART */
+ *    └──────────answered at once─────────────▲   └──▶ PARTS ◀──server_answer, written──▶ PART
+ *                                                  └──server_finish──▶ END */
 enum http_phase {
     HTTP_IDLE,
     HTTP_WAITING, /* for server_answer() */
@@ -33,6 +34,7 @@ enum http_phase {
     HTTP_BODY,    /* to be written */
     HTTP_PARTS,   /* nothing to write */
     HTTP_PART,    /* to be written */
+    HTTP_END,     /* of the parts */
 };
 
 /* One connection; lws keeps the pointer to it. */

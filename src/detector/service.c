@@ -53,6 +53,9 @@ static void on_event(void *userdata, const struct worker_event *event)
         (event->type == WORKER_SUBSCRIPTION_UPDATED && (event->changes & CHANGE_CAMERA) != 0)) {
         image_remove(service->images, event->identifier);
     }
+    if (event->type == WORKER_SUBSCRIPTION_REMOVED) {
+        service_stream_removed(service, event->identifier);
+    }
     if (service->config.changed != NULL) {
         service->config.changed(service->config.userdata, event);
     }
@@ -93,14 +96,20 @@ static void on_asked(void *userdata, const struct http_question *question, struc
 
 static void on_wanted(void *userdata, uint64_t ticket)
 {
-    (void)userdata;
-    (void)ticket;
+    service_stream_wanted(userdata, ticket);
 }
 
 static void on_left(void *userdata, uint64_t ticket)
 {
-    (void)userdata;
-    (void)ticket;
+    service_stream_left(userdata, ticket);
+}
+
+static void on_encoded(void *userdata, uint64_t ticket, const struct image *image,
+                       const struct baton_error *error)
+{
+    if (!service_stream_encoded(userdata, ticket, image)) {
+        service_http_encoded(userdata, ticket, image, error);
+    }
 }
 
 static void on_heartbeat(uv_timer_t *timer)
@@ -164,7 +173,7 @@ int service_open(struct service **ret, const struct service_config *config,
     with_service.userdata = service;
     service->worker = worker_new(&with_service, config->queue_max);
     service->images = image_store_new(PROTOCOL_SUBSCRIPTIONS_MAX);
-    service->encoder = encoder_new(config->loop, service_http_encoded, service);
+    service->encoder = encoder_new(config->loop, on_encoded, service);
     if (service->worker == NULL || service->images == NULL || service->encoder == NULL) {
         service_free(service);
         return error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
@@ -203,7 +212,9 @@ void service_frame(struct service *service, const char *identifier, const struct
     if (image_put(service->images, identifier, frame, &error) != 0) {
         log_warning(service->config.logger, "frame-refused", LOG_STR("identifier", identifier),
                     LOG_STR("error", error.message));
+        return;
     }
+    service_stream_frame(service, identifier);
 }
 
 void service_online(struct service *service, const char *identifier, bool is_online)

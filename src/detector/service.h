@@ -1,6 +1,7 @@
 /* The running worker: worker.h behind server.h, with a heartbeat, the images and the status pages.
  *
  *   GET /camera/{subscriptionIdentifier}/image[?crop=1&width=W]   newest frame as JPEG
+ *   GET /camera/{subscriptionIdentifier}/stream           the same, again and again: MJPEG
  *   GET /healthz  /readyz  /metrics  /status
  *
  * Whatever opens cameras is told what is subscribed through `changed`, and tells back through

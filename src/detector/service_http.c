@@ -1,6 +1,5 @@
 /* What the worker answers over HTTP. */
 #include "detector/service_int.h"
-#include "detector/service_question.h"
 
 #include "base/error.h"
 
@@ -8,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void answer_error(struct http_reply *reply, unsigned status, const char *message)
+void service_http_error(struct http_reply *reply, unsigned status, const char *message)
 {
     json_t *object = json_pack("{s:s}", "error", message);
     char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
@@ -43,14 +42,13 @@ static void answer_image(struct service *service, const struct image *image,
 static void answer_failure(struct http_reply *reply, int code, const char *message)
 {
     reply->etag[0] = '\0';
-    answer_error(reply, code == BATON_EUNAVAILABLE ? 503 : 500, message);
+    service_http_error(reply, code == BATON_EUNAVAILABLE ? 503 : 500, message);
     reply->retry_after_s = code == BATON_EUNAVAILABLE;
 }
 
-void service_http_encoded(void *userdata, uint64_t ticket, const struct image *image,
+void service_http_encoded(struct service *service, uint64_t ticket, const struct image *image,
                           const struct baton_error *error)
 {
-    struct service *service = userdata;
     struct http_reply *reply = server_reply(service->server, ticket);
 
     if (reply == NULL) {
@@ -75,7 +73,7 @@ static void answer_jpeg(struct service *service, const struct http_question *que
     int rc;
 
     if (still == NULL) {
-        answer_error(reply, 404, "no frame of this camera has arrived yet");
+        service_http_error(reply, 404, "no frame of this camera has arrived yet");
         return;
     }
     image_shape(&shape, &still->frame, wanted->is_cropped ? &subscription->crop : NULL,
@@ -105,15 +103,19 @@ static void answer_camera(struct service *service, const struct http_question *q
     int rc = camera_question_parse(&wanted, question->path, question->query, &error);
 
     if (rc != 0) {
-        answer_error(reply, rc == BATON_ENOENT ? 404 : 400, error.message);
+        service_http_error(reply, rc == BATON_ENOENT ? 404 : 400, error.message);
         return;
     }
     subscription = worker_find(service->worker, wanted.identifier);
     if (subscription == NULL) {
-        answer_error(reply, 404, "no such subscription");
+        service_http_error(reply, 404, "no such subscription");
         return;
     }
-    answer_jpeg(service, question, subscription, &wanted, reply);
+    if (wanted.is_stream) {
+        service_stream_begin(service, &wanted, question->ticket, reply);
+    } else {
+        answer_jpeg(service, question, subscription, &wanted, reply);
+    }
 }
 
 static const char *source_name(enum usage_source source)
@@ -173,7 +175,7 @@ static void answer_status(struct service *service, struct http_reply *reply)
     reply->status = 200;
     reply->type = "application/json";
     if (text == NULL) {
-        answer_error(reply, 500, "out of memory");
+        service_http_error(reply, 500, "out of memory");
     } else {
         buffer_put_text(&reply->body, text);
         buffer_put_text(&reply->body, "\n");
@@ -238,6 +240,10 @@ static void answer_metrics(struct service *service, struct http_reply *reply)
     metric(body, "takeovers_total", "counter", "Backends that another one superseded.",
            (double)counters->takeovers);
     metric(body, "images_served_total", "counter", "Images sent.", (double)service->images_served);
+    metric(body, "stream_viewers", "gauge", "Who looks at a camera's stream.",
+           service_stream_count(service));
+    metric(body, "stream_parts_served_total", "counter", "Images sent in streams.",
+           (double)service->parts_served);
     metric(body, "images_encoded_total", "counter", "JPEGs made.", (double)encoder->made);
     metric(body, "images_refused_total", "counter", "JPEGs not made, because too many waited.",
            (double)encoder->refused);
@@ -268,6 +274,6 @@ void service_http_answer(struct service *service, const struct http_question *qu
     } else if (strcmp(path, "/status") == 0) {
         answer_status(service, reply);
     } else {
-        answer_error(reply, 404, "no such page");
+        service_http_error(reply, 404, "no such page");
     }
 }

@@ -5,7 +5,19 @@
 #include "detector/gpu.h"
 #include "detector/image_encoder.h"
 #include "detector/service.h"
+#include "detector/service_question.h"
 #include "detector/usage.h"
+
+enum { SERVICE_STREAMS_MAX = 16 };
+
+/* Somebody who looks at a camera. */
+struct viewer {
+    uint64_t ticket; /* 0: none */
+    struct camera_question wanted;
+    uint64_t number; /* of the last still that was asked for */
+    bool is_reading; /* all that was sent is read: the next part may go */
+    bool is_waiting; /* for the encoder */
+};
 
 struct service {
     struct service_config config;
@@ -19,7 +31,8 @@ struct service {
     uv_timer_t heartbeat;
     bool has_heartbeat; /* the timer's handle is open */
     bool is_draining;
-    uint64_t images_served;
+    uint64_t images_served, parts_served;
+    struct viewer viewers[SERVICE_STREAMS_MAX];
     instant started_at;
 };
 
@@ -27,8 +40,20 @@ struct service {
 void service_http_answer(struct service *service, const struct http_question *question,
                          struct http_reply *reply);
 
-/* An encoding that an answer waits for is done: an encoder_done. */
-void service_http_encoded(void *userdata, uint64_t ticket, const struct image *image,
+/* An encoding that an answer waits for is done. */
+void service_http_encoded(struct service *service, uint64_t ticket, const struct image *image,
                           const struct baton_error *error);
+void service_http_error(struct http_reply *reply, unsigned status, const char *message);
+
+/* /camera/…/stream: service_stream.c. */
+void service_stream_begin(struct service *service, const struct camera_question *wanted,
+                          uint64_t ticket, struct http_reply *reply);
+void service_stream_wanted(struct service *service, uint64_t ticket);
+void service_stream_left(struct service *service, uint64_t ticket);
+/* False: no viewer has this ticket. */
+bool service_stream_encoded(struct service *service, uint64_t ticket, const struct image *image);
+void service_stream_frame(struct service *service, const char *identifier);
+void service_stream_removed(struct service *service, const char *identifier);
+unsigned service_stream_count(const struct service *service);
 
 #endif

@@ -5,7 +5,8 @@
 #include <jansson.h>
 #include <string.h>
 
-#define IMAGE_SUFFIX "/image"
+#define IMAGE_SUFFIX  "/image"
+#define STREAM_SUFFIX "/stream"
 
 static bool is_utf8(const char *text)
 {
@@ -37,17 +38,27 @@ static bool is_walking(const char *identifier)
     return has_dot_segment(display) || has_dot_segment(semicolon + 1);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t bytes = strlen(text);
+    size_t end_bytes = strlen(end);
+
+    return bytes >= end_bytes && strcmp(text + bytes - end_bytes, end) == 0;
+}
+
 static int read_path(struct camera_question *ret, const char *path, struct baton_error *reterr)
 {
     size_t prefix = strlen(QUESTION_PREFIX);
-    size_t suffix = strlen(IMAGE_SUFFIX);
+    const char *suffix = ends_with(path, STREAM_SUFFIX) ? STREAM_SUFFIX : IMAGE_SUFFIX;
     size_t bytes = strlen(path);
 
-    if (strncmp(path, QUESTION_PREFIX, prefix) != 0 || bytes < prefix + suffix ||
-        strcmp(path + bytes - suffix, IMAGE_SUFFIX) != 0) {
-        return error_set(reterr, BATON_ENOENT, "no such page: /camera/{display;camera}/image");
+    if (strncmp(path, QUESTION_PREFIX, prefix) != 0 || bytes < prefix + strlen(suffix) ||
+        !ends_with(path, suffix)) {
+        return error_set(reterr, BATON_ENOENT,
+                         "no such page: /camera/{display;camera}/image or /stream");
     }
-    bytes -= prefix + suffix;
+    ret->is_stream = suffix[1] == 's';
+    bytes -= prefix + strlen(suffix);
     if (bytes > PROTOCOL_IDENTIFIER_MAX) {
         return error_set(reterr, BATON_EINVAL, "the camera's name is too long: at most %d bytes",
                          PROTOCOL_IDENTIFIER_MAX);

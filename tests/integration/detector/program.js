@@ -6,7 +6,7 @@ const { spawnSync } = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
-const { program, deadline, Backend, list, subscription, session, online } = require('./tools');
+const { program, deadline, Viewer, Backend, list, subscription, session, online } = require('./tools');
 const { Camera, Worker } = require('./life');
 
 const tests = {
@@ -22,6 +22,11 @@ const tests = {
         const image = worker.curl('/camera/hall;door/image');
         assert.strictEqual(image.status, 200);
         assert.strictEqual(image.body.readUInt16BE(0), 0xffd8);
+        const viewer = (await Viewer.open(worker, '/camera/hall;door/stream?width=160')).read();
+        const parts = [];
+        for (let i = 0; i < 5; i++) parts.push(await viewer.part());
+        assert.ok(parts.slice(1).every((part, i) => !part.equals(parts[i])), 'rectangles move');
+        viewer.close();
         const stream = worker.camera('hall;door').stream;
         assert.strictEqual(stream.codec, 'h264');
         assert.strictEqual(stream.subscribers, 2);
