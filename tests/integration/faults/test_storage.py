@@ -14,8 +14,6 @@ import time
 from faults import FaultTest, main, skip, until
 from harness import BATON, DEADLINE_S, baton
 
-KILLED_AT = range(1, 13)  # the n-th fdatasync of a life: of its start, and of its votes
-
 
 def need_strace():
     done = subprocess.run(["strace", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true"],
@@ -82,17 +80,24 @@ class StorageTest(FaultTest):
             self.assertEqual(after[1], before[1], "a second vote in one term")
 
     def elect_until(self, cluster, name, condition):
-        """One election after another, in all of which `name` has a say."""
-        deadline = time.monotonic() + DEADLINE_S
+        """One election after another, in each of which the vote of `name` is needed, since of
+        three one is down. The last term in which somebody was elected so; 0: none."""
+        deadline, term = time.monotonic() + DEADLINE_S, 0
         while not condition():
             self.assertLess(time.monotonic(), deadline, cluster.logs())
-            leader = cluster.leader()
-            if leader == name:
+            old = cluster.leader()
+            if old == name:
                 baton("pass", "--data", cluster.data(name), "--timeout", "5s")
-            elif leader and cluster.raft(name):
-                cluster.kill(leader)
-                cluster.start(leader)
+            elif old and cluster.raft(name):
+                third, = self.others(cluster, name, old)
+                cluster.kill(old)
+                until(lambda: cluster.leader([name, third]) or condition(),
+                      "another leader\n" + cluster.logs())
+                elected = cluster.raft(third)  # by the raft's own word, whatever its lease says
+                term = elected["term"] if elected["role"] == "leader" else term
+                cluster.start(old)
             time.sleep(0.02)
+        return term
 
     def make_it_write(self, cluster, name):
         """A member is to leave: the leader, `name`, has an entry to store."""
@@ -192,16 +197,22 @@ class Killed(StorageTest):
         need_strace()
 
     def test_at_any_fsync_term_and_vote_stay(self):
-        """Killed on the way into its n-th fdatasync, for each n: at its start and at its votes."""
+        self.killed_at("fdatasync", range(1, 13))
+
+    def test_at_any_write_term_and_vote_stay(self):
+        self.killed_at("pwrite64", range(1, 40, 3))
+
+    def killed_at(self, call, numbers):
+        """On the way into the n-th call of a life, for each n: at its start and at its votes."""
         three, _ = self.started(3)
         name, known = three.names[0], (0, 0)
         three.kill(name)
-        for number in KILLED_AT:  # -D: the node is our child, and strace its grandchild
-            three.start(name, under=("strace", "-D", "-f", "-o", os.devnull,
-                                     "-e", "trace=fdatasync",
-                                     "-e", "inject=fdatasync:signal=KILL:when=%d" % number))
-            self.elect_until(three, name, lambda: three.processes[name].poll() is not None)
+        for number in numbers:  # -D: the node is our child, and strace its grandchild
+            three.start(name, under=("strace", "-D", "-f", "-o", os.devnull, "-e", "trace=" + call,
+                                     "-e", "inject=%s:signal=KILL:when=%d" % (call, number)))
+            term = self.elect_until(three, name, lambda: three.processes[name].poll() is not None)
             found = self.hard(three, name)
+            self.assertGreaterEqual(found[0], term, "a vote that was given is forgotten")
             self.assert_not_back(known, found)
             known = found
         self.assertGreater(known[0], 1, "no vote was ever in danger")
