@@ -4,6 +4,7 @@ Nothing here sleeps for a guess: `until` waits for a condition with a generous d
 """
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -50,10 +51,17 @@ def is_alive(pid):
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
+    """Below those that the kernel gives to whoever connects: nobody takes one meanwhile."""
+    sockets, ports = [], []
+    while len(ports) < count:
+        one, port = socket.socket(), random.SystemRandom().randrange(10000, 32768)
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            one.close()
+            continue
+        sockets.append(one)
+        ports.append(port)
     for one in sockets:
         one.close()
     return ports

@@ -13,10 +13,13 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { PORT_MIN = 10000, PORT_END = 32768 };
 
 static instant patience(void)
 {
@@ -142,14 +145,19 @@ void process_read(int fd, void *ret, size_t bytes)
 int process_listen(int *ret_port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof(address);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    instant limit = patience();
+    uint16_t random;
 
     assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, bytes), 0);
+    do { /* below those that the kernel gives to whoever connects: it stays free when it is closed
+          */
+        assert_true(instant_before(clock_now(), limit));
+        assert_int_equal(getrandom(&random, sizeof(random), 0), sizeof(random));
+        *ret_port = PORT_MIN + random % (PORT_END - PORT_MIN);
+        address.sin_port = htons((uint16_t)*ret_port);
+    } while (bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0);
     assert_int_equal(listen(fd, 16), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &bytes), 0);
-    *ret_port = ntohs(address.sin_port);
     return fd;
 }
 

@@ -35,7 +35,7 @@ void process_read(int fd, void *ret, size_t bytes);
 /* Reads until the end of the stream, at most `bytes`; returns how many came. */
 size_t process_read_all(int fd, void *ret, size_t bytes);
 
-/* A listening socket on the loopback, on a port that the kernel chose. */
+/* A listening socket on the loopback, on a port that was free. */
 int process_listen(int *ret_port);
 /* The next connection to it. */
 int process_accept(int listener);

@@ -114,6 +114,16 @@ static bool has_key(const struct server *server, const char *election)
     return has;
 }
 
+/* Whoever leads enters that into the registry once it knows. */
+static bool is_registered(const struct server *server, const char *election)
+{
+    redisReply *reply = server_ask(server, "EXISTS %s:master_process", election);
+    bool is = reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
+
+    freeReplyObject(reply);
+    return is;
+}
+
 /* ---- Members --------------------------------------------------------------------------------- */
 
 struct heard {
@@ -375,7 +385,8 @@ static void a_guardian_releases_to_the_node_of_the_election(void **state)
     name_on(2, name);
     trust(&nodes[2], name);
     child = process_fork(baton_main, name);
-    SERVER_AWAIT(has_key(&nodes[2], name)); /* its last words were known before it asked for it */
+    /* Not only the lock: the process knows that it has it, and its last words were known before. */
+    SERVER_AWAIT(has_key(&nodes[2], name) && is_registered(&nodes[2], name));
     process_end(child);
     SERVER_AWAIT(!has_key(&nodes[2], name));
 }
