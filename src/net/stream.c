@@ -460,6 +460,11 @@ const char *stream_peer_name(const struct stream *stream)
     return stream->session ? tls_session_peer_name(stream->session) : NULL;
 }
 
+bool stream_has_backlog(const struct stream *stream)
+{
+    return stream->queued_bytes > 0;
+}
+
 bool stream_is_loopback(const struct stream *stream)
 {
     return stream->is_loopback;

@@ -61,6 +61,8 @@ void stream_close(struct stream *stream);
 
 /* The peer's name as its certificate proves it; NULL if it does not (no TLS, a shared key). */
 const char *stream_peer_name(const struct stream *stream);
+/* Of what was written, the socket has not taken all yet. */
+bool stream_has_backlog(const struct stream *stream);
 /* Both ends are on this machine's loopback. */
 bool stream_is_loopback(const struct stream *stream);
 /* Of the accepted or connected peer, "address:port" or a socket's path, for people. */

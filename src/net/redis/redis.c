@@ -13,6 +13,8 @@ enum {
     QUEUE_BYTES_MAX = 64 * 1024 * 1024,
     REPLY_BYTES_MAX = 64 * 1024 * 1024, /* of one answer */
     PENDING_MAX = 1 << 20,
+    PENDING_FIRST = 64,
+    FLUSH_BYTES = 64 * 1024, /* so many leave at once, not only at the end of the turn */
     RETRY_MIN_MS = 20,
     RETRY_MAX_MS = 2000,
 };
@@ -68,21 +70,30 @@ static void connect_now(struct redis *redis);
 
 /* ---- Those who wait -------------------------------------------------------------------------- */
 
+static int resize(struct redis *redis, size_t wanted)
+{
+    struct pending *moved = wanted <= PENDING_MAX ? malloc(wanted * sizeof(*moved)) : NULL;
+
+    if (!moved) {
+        return wanted <= PENDING_MAX ? BATON_ENOMEM : BATON_EBUSY;
+    }
+    for (size_t i = 0; i < redis->count; i++) {
+        moved[i] = redis->pending[(redis->first + i) % redis->capacity];
+    }
+    free(redis->pending);
+    redis->pending = moved;
+    redis->capacity = wanted;
+    redis->first = 0;
+    return BATON_OK;
+}
+
 static int push(struct redis *redis, redis_reply_cb on_reply, void *userdata, uint64_t tag)
 {
     if (redis->count == redis->capacity) {
-        size_t wanted = redis->capacity ? redis->capacity * 2 : 64;
-        struct pending *grown = wanted <= PENDING_MAX ? malloc(wanted * sizeof(*grown)) : NULL;
-        if (!grown) {
-            return wanted <= PENDING_MAX ? BATON_ENOMEM : BATON_EBUSY;
+        int r = resize(redis, redis->capacity ? redis->capacity * 2 : PENDING_FIRST);
+        if (r != BATON_OK) {
+            return r;
         }
-        for (size_t i = 0; i < redis->count; i++) {
-            grown[i] = redis->pending[(redis->first + i) % redis->capacity];
-        }
-        free(redis->pending);
-        redis->pending = grown;
-        redis->capacity = wanted;
-        redis->first = 0;
     }
     redis->pending[(redis->first + redis->count++) % redis->capacity] = (struct pending){
         .on_reply = on_reply, .userdata = userdata, .tag = tag, .sent = clock_now()};
@@ -95,6 +106,9 @@ static struct pending pop(struct redis *redis)
 
     redis->first = (redis->first + 1) % redis->capacity;
     redis->count--;
+    if (redis->capacity > PENDING_FIRST && redis->count < redis->capacity / 8) {
+        (void)resize(redis, redis->capacity / 4); /* the burst is over; without memory it stays */
+    }
     return oldest;
 }
 
@@ -210,14 +224,26 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
+/* In pieces, and no more than the socket takes: the rest stays here in one piece, in place of a
+ * copy of each write. */
 static void on_flush(uv_prepare_t *prepare)
 {
     struct redis *redis = prepare->data;
+    struct buffer *output = &redis->output;
+    size_t sent = 0;
 
-    (void)uv_prepare_stop(prepare);
-    if (redis->stream && redis->output.bytes > 0) {
-        (void)stream_write(redis->stream, redis->output.data, redis->output.bytes);
-        buffer_clear(&redis->output);
+    while (redis->stream && sent < output->bytes && !stream_has_backlog(redis->stream)) {
+        size_t bytes = output->bytes - sent < FLUSH_BYTES ? output->bytes - sent : FLUSH_BYTES;
+        (void)stream_write(redis->stream, output->data + sent, bytes);
+        sent += bytes;
+    }
+    buffer_consume(output, sent);
+    if (output->bytes == 0) {
+        (void)uv_prepare_stop(prepare);
+        if (output->capacity > (size_t)4 * FLUSH_BYTES) { /* the burst is over */
+            buffer_fini(output);
+            buffer_init(output, QUEUE_BYTES_MAX);
+        }
     }
 }
 
@@ -269,6 +295,9 @@ static int send_words(struct redis *redis, int count, const char **words, const 
         return code;
     }
     (void)uv_prepare_start(&redis->flush, on_flush);
+    if (redis->output.bytes >= FLUSH_BYTES && !stream_has_backlog(redis->stream)) {
+        on_flush(&redis->flush);
+    }
     if (on_reply && redis->count == 1) {
         arm_timer(redis, on_overdue, redis->answer_timeout.ns / 1000000 + 1);
     }
@@ -664,7 +693,10 @@ void redis_close(struct redis *redis, void (*closed)(void *userdata), void *user
     redis->closed = closed;
     redis->closed_userdata = userdata;
     if (redis->stream) {
-        on_flush(&redis->flush); /* a release that was just asked for shall still leave */
+        if (redis->output.bytes > 0) { /* a release that was just asked for shall still leave */
+            (void)stream_write(redis->stream, redis->output.data, redis->output.bytes);
+            buffer_clear(&redis->output);
+        }
         (void)error_set(&redis->error, BATON_ECANCELED, "closed");
         stream_close(redis->stream);
     }

@@ -344,6 +344,24 @@ static void publish(struct seat *seat, const struct lease_update *update)
     }
 }
 
+enum { MANY_SEATS = 64 };
+
+/* Many that were taken in one burst shall not be renewed in one for ever: each renews for the first
+ * time at a moment of its own, and goes on from there. */
+static void spread_renewals(struct seat *seat, struct lease_update *update)
+{
+    int64_t half = seat->client->settings.renew_interval.ns / 2;
+    bool is_new = false;
+
+    for (uint32_t i = 0; i < update->event_count; i++) {
+        is_new |= update->events[i].type == LEASE_EV_ACQUIRED;
+    }
+    if (is_new && HASH_COUNT(seat->client->seats) >= MANY_SEATS) {
+        seat->lease.next.ns -= (int64_t)(client_random() % (uint64_t)(half + 1));
+        update->deadline = instant_min(update->deadline, seat->lease.next);
+    }
+}
+
 /* Callbacks may step again: what is still to be done is a copy. */
 static void step(struct seat *seat, const struct lease_input *input)
 {
@@ -351,6 +369,7 @@ static void step(struct seat *seat, const struct lease_input *input)
     struct lease_update update;
 
     lease_step(&seat->lease, &client->settings, input, clock_now(), client_random(), &update);
+    spread_renewals(seat, &update);
     publish(seat, &update);
     client_enter(client);
     seat->references++;

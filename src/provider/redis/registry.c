@@ -220,7 +220,11 @@ static span beat_interval(const struct client *client)
 
 void registry_begin(struct seat *seat)
 {
-    seat->beat = instant_add(clock_now(), beat_interval(seat->client));
+    int64_t every_ns = beat_interval(seat->client).ns;
+
+    /* From the first on they are spread: the registry is as large as there are elections. */
+    seat->beat = instant_add(
+        clock_now(), SPAN_NS(every_ns - (int64_t)(client_random() % (uint64_t)(every_ns / 2 + 1))));
 }
 
 void registry_beat(struct seat *seat)
