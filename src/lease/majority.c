@@ -27,13 +27,14 @@ static void order(struct majority *majority, int number, enum majority_order_typ
 }
 
 /* It is never taken for ours again: the release may still be on its way. */
-static void give_back(struct majority *majority, int number, struct majority_update *ret)
+static void give_back(struct majority *majority, int number, enum majority_order_type type,
+                      struct majority_update *ret)
 {
     struct majority_server *server = &majority->servers[number];
 
     server->holds = false;
     server->above = server->epoch > server->above ? server->epoch : server->above;
-    order(majority, number, MAJORITY_RELEASE, server->epoch, 0, ret);
+    order(majority, number, type, server->epoch, 0, ret);
 }
 
 static void raise_epoch(struct majority *majority, int number, struct majority_update *ret)
@@ -145,7 +146,22 @@ static void decide(struct majority *majority, enum lease_outcome outcome,
     ret->like = -1;
 }
 
-/* What several servers say, as one would. */
+/* Servers that may have forgotten a lease stand in the way, and not only who has a few of the
+ * others: that one gives them back as soon as it knows, or is dead. */
+static bool must_wait(const struct majority *majority)
+{
+    int others = 0;
+
+    for (int i = 0; i < majority->count; i++) {
+        const struct majority_server *server = &majority->servers[i];
+        others += server->part != PART_SILENT && server->part != PART_ASKED &&
+                  !(server->part == PART_REFUSED && server->reply.outcome == LEASE_NOT_YET);
+    }
+    return others < majority_needed(majority);
+}
+
+/* What several servers say, as one would. A lock that is torn is no answer: again, after a moment
+ * that grows, with chance in it. */
 static void decide_by_all(struct majority *majority, struct majority_update *ret)
 {
     int like = holder_of(majority);
@@ -156,11 +172,11 @@ static void decide_by_all(struct majority *majority, struct majority_update *ret
         decide(majority, LEASE_HELD, ret);
         ret->like = like;
         ret->epoch = epoch_held(majority, like);
-    } else if (is_known && left.ns > 0) {
+    } else if (is_known && left.ns > 0 && must_wait(majority)) {
         decide(majority, LEASE_NOT_YET, ret);
-    } else if (is_known && majority->type != LEASE_TAKE) {
+    } else if (is_known && left.ns == 0 && majority->type != LEASE_TAKE) {
         decide(majority, LEASE_FREE, ret);
-    } else { /* who takes and gets nothing, though all is free: others came in between */
+    } else {
         decide(majority, LEASE_NO_ANSWER, ret);
     }
     ret->left = left;
@@ -195,7 +211,7 @@ static void decide_take(struct majority *majority, struct majority_update *ret)
         majority->is_wanted = false;
         for (int i = 0; i < majority->count; i++) {
             if (majority->servers[i].holds) {
-                give_back(majority, i, ret);
+                give_back(majority, i, MAJORITY_RETURN, ret);
             }
         }
     }
@@ -258,7 +274,7 @@ static void release(struct majority *majority, const struct lease_command *comma
 {
     for (int i = 0; i < majority->count; i++) {
         if (majority->servers[i].holds) {
-            give_back(majority, i, ret);
+            give_back(majority, i, MAJORITY_RELEASE, ret);
         } else if (command->epoch == LEASE_EPOCH_UNKNOWN) {
             order(majority, i, MAJORITY_RELEASE, LEASE_EPOCH_UNKNOWN, 0, ret);
         }
@@ -305,7 +321,7 @@ static void take_late(struct majority *majority, const struct majority_order *or
         server->holds = true;
         server->epoch = reply->epoch;
         if (!majority->is_wanted) {
-            give_back(majority, order->server, ret);
+            give_back(majority, order->server, MAJORITY_RETURN, ret);
         }
     } else if (order->type == MAJORITY_RAISE && is_grant(order, reply) && server->holds &&
                server->epoch == order->epoch) {
@@ -337,7 +353,8 @@ void majority_answer(struct majority *majority, const struct majority_order *ord
                      const struct majority_reply *reply, struct majority_update *ret)
 {
     *ret = (struct majority_update){.like = -1};
-    if (order->type == MAJORITY_RELEASE || order->server < 0 || order->server >= majority->count) {
+    if (order->type == MAJORITY_RELEASE || order->type == MAJORITY_RETURN || order->server < 0 ||
+        order->server >= majority->count) {
         return;
     }
     if (order->round != majority->round || (majority->is_decided && !majority->is_wanted)) {

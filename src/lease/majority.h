@@ -28,6 +28,9 @@ enum majority_order_type {
     MAJORITY_RENEW,   /* as LEASE_RENEW: granted in .epoch */
     MAJORITY_RAISE,   /* if it is still ours, in .epoch: the epoch becomes .least */
     MAJORITY_RELEASE, /* as LEASE_RELEASE: granted in .epoch; nobody waits for the answer */
+    /* The same of what never was a leadership: nobody is to be woken by it. Those who contend have
+     * met just now, and would meet again; and whoever resigned lets others go first. */
+    MAJORITY_RETURN,
 };
 
 struct majority_order {

@@ -99,8 +99,9 @@ static int take_host(struct redis_address *ret, const char *text, size_t length,
     return BATON_OK;
 }
 
-static int take_sentinels(struct redis_address *ret, const char *text, size_t length,
-                          struct baton_error *reterr)
+/* HOST[:PORT],HOST[:PORT],… */
+static int take_hosts(struct redis_host *ret, int *ret_count, int most, int port, const char *text,
+                      size_t length, struct baton_error *reterr)
 {
     const char *end = text + length;
     int r = BATON_OK;
@@ -108,13 +109,12 @@ static int take_sentinels(struct redis_address *ret, const char *text, size_t le
     while (r == BATON_OK && text <= end) {
         const char *comma = memchr(text, ',', (size_t)(end - text));
         size_t bytes = (size_t)((comma ? comma : end) - text);
-        struct redis_address one = {.port = 26379};
-        if (ret->sentinel_count == REDIS_SENTINELS_MAX) {
-            return error_set(reterr, BATON_ETOOBIG, "Redis URL: at most %d Sentinels",
-                             REDIS_SENTINELS_MAX);
+        struct redis_address one = {.port = port};
+        if (*ret_count == most) {
+            return error_set(reterr, BATON_ETOOBIG, "Redis URL: more than %d hosts", most);
         }
         r = take_host(&one, text, bytes, reterr);
-        struct redis_host *host = &ret->sentinels[ret->sentinel_count++];
+        struct redis_host *host = &ret[(*ret_count)++];
         memcpy(host->host, one.host, sizeof(host->host));
         host->port = one.port;
         text += bytes + 1;
@@ -195,6 +195,13 @@ int redis_address_set(struct redis_address *address, const char *key, const char
 {
     if (strcmp(key, "db") == 0) {
         return take_number(&address->database, value, strlen(value), 65535, "db", reterr);
+    }
+    if (strcmp(key, "quorum") == 0) {
+        address->wants_majority = strcmp(value, "majority") == 0;
+        return address->wants_majority
+                   ? BATON_OK
+                   : error_set(reterr, BATON_EINVAL, "Redis: quorum \"%.20s\": must be majority",
+                               value);
     }
     if (strcmp(key, "sentinel-user") == 0) {
         return set_text(address->sentinel_user, REDIS_SECRET_MAX, key, value, reterr);
@@ -284,7 +291,12 @@ static int take_server(struct redis_address *ret, const char **text, struct bato
     size_t length = strcspn(*text, "/?#");
     int r = take_authority(ret, text, &length, reterr);
 
-    if (r == BATON_OK) {
+    if (r == BATON_OK && memchr(*text, ',', length)) {
+        r = take_hosts(ret->servers, &ret->server_count, REDIS_SERVERS_MAX, 6379, *text, length,
+                       reterr);
+        memcpy(ret->host, ret->servers[0].host, sizeof(ret->host));
+        ret->port = ret->servers[0].port;
+    } else if (r == BATON_OK) {
         r = take_host(ret, *text, length, reterr);
     }
     *text += length;
@@ -297,7 +309,8 @@ static int take_service(struct redis_address *ret, const char **text, struct bat
     int r = take_authority(ret, text, &length, reterr);
 
     if (r == BATON_OK) {
-        r = take_sentinels(ret, *text, length, reterr);
+        r = take_hosts(ret->sentinels, &ret->sentinel_count, REDIS_SENTINELS_MAX, 26379, *text,
+                       length, reterr);
     }
     if (r != BATON_OK) {
         return r;
@@ -358,6 +371,31 @@ int redis_address_parse(struct redis_address *ret, const char *url, struct baton
     explicit_bzero(address.password, sizeof(address.password));
     explicit_bzero(address.sentinel_password, sizeof(address.sentinel_password));
     return r;
+}
+
+int redis_address_check(const struct redis_address *address, struct baton_error *reterr)
+{
+    if (address->server_count > 0 && !address->wants_majority) {
+        return error_set(reterr, BATON_EINVAL,
+                         "Redis URL: with several independent servers ?quorum=majority says that "
+                         "a lock counts when more than half of them grant it");
+    }
+    if (address->wants_majority && address->server_count < 3) {
+        return error_set(reterr, BATON_EINVAL,
+                         "Redis: quorum=majority wants at least 3 servers, as in "
+                         "redis://a,b,c?quorum=majority: of two none may be lost");
+    }
+    for (int i = 0; i < address->server_count; i++) {
+        for (int j = i + 1; j < address->server_count; j++) {
+            if (strcmp(address->servers[i].host, address->servers[j].host) == 0 &&
+                address->servers[i].port == address->servers[j].port) {
+                return error_set(reterr, BATON_EINVAL,
+                                 "Redis URL: %.200s:%d is there twice, and would count twice",
+                                 address->servers[i].host, address->servers[i].port);
+            }
+        }
+    }
+    return BATON_OK;
 }
 
 void redis_address_of_sentinel(const struct redis_address *address, struct redis_address *ret)

@@ -31,7 +31,8 @@ enum {
     REDIS_SECRET_MAX = 512,
     REDIS_ID_MAX = 64,
     REDIS_SERVICE_MAX = 128,
-    REDIS_SENTINELS_MAX = 9
+    REDIS_SENTINELS_MAX = 9,
+    REDIS_SERVERS_MAX = 9
 };
 
 /* ---- Addresses ------------------------------------------------------------------------------- */
@@ -64,18 +65,25 @@ struct redis_address {
     char service[REDIS_SERVICE_MAX]; /* as the Sentinels call it */
     char sentinel_user[REDIS_SECRET_MAX];
     char sentinel_password[REDIS_SECRET_MAX];
+    struct redis_host
+        servers[REDIS_SERVERS_MAX]; /* of several, independent ones; .host is the first */
+    int server_count;               /* 0: there is but one */
+    bool wants_majority;
 };
 
 /* redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE][?…], under TLS rediss://…, or a Unix socket as
- * unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE] (redis+unix:// is the same), or whatever Sentinels
+ * unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE] (redis+unix:// is the same), several servers as
+ * redis://HOST[:PORT],HOST[:PORT],…?quorum=majority, or whatever Sentinels
  * say: redis+sentinel://[[USER]:PASSWORD@]HOST[:PORT][,…]/SERVICE[/DATABASE]. BATON_EINVAL,
  * BATON_ETOOBIG: the message has the part that is wrong, and never the password. */
 int redis_address_parse(struct redis_address *ret, const char *url, struct baton_error *reterr);
-/* What the query may say, from elsewhere: `db`; for rediss:// `ca`, `cert`, `key` (files), `sni`
- * and `verify` (on, off); for Sentinels `sentinel-user` and `sentinel-password`. Other keys are
- * none of ours, and fine. */
+/* What the query may say, from elsewhere: `db`; `quorum` (majority); for rediss:// `ca`, `cert`,
+ * `key` (files), `sni` and `verify` (on, off); for Sentinels `sentinel-user` and
+ * `sentinel-password`. Other keys are none of ours, and fine. */
 int redis_address_set(struct redis_address *address, const char *key, const char *value,
                       struct baton_error *reterr);
+/* What only the whole can show, when all of it is set: BATON_EINVAL. */
+int redis_address_check(const struct redis_address *address, struct baton_error *reterr);
 /* The address of its first Sentinel, with their user and password. */
 void redis_address_of_sentinel(const struct redis_address *address, struct redis_address *ret);
 /* "HOST:PORT", the socket's path or 'service "NAME"', for people. */

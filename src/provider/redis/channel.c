@@ -28,11 +28,9 @@ int channel_publish(struct provider *provider, const char *channel, const void *
                     provider_done_cb done, void *userdata, struct baton_error *reterr)
 {
     struct client *client = (struct client *)provider;
-    const char *words[] = {"PUBLISH", channel, data ? data : ""};
-    size_t lengths[] = {7, strlen(channel), bytes};
     struct publication *publication;
 
-    if (bytes > PROVIDER_VALUE_MAX || lengths[1] > PROVIDER_KEY_MAX) {
+    if (bytes > PROVIDER_VALUE_MAX || strlen(channel) > PROVIDER_KEY_MAX) {
         return error_set(reterr, BATON_ETOOBIG,
                          "channel \"%.40s\": %zu bytes; at most %d are taken, not a part of them",
                          channel, bytes, PROVIDER_VALUE_MAX);
@@ -42,8 +40,7 @@ int channel_publish(struct provider *provider, const char *channel, const void *
         return error_set(reterr, BATON_ENOMEM, "channel \"%.60s\": out of memory", channel);
     }
     *publication = (struct publication){.done = done, .userdata = userdata};
-    if (redis_command(client->commands, 3, words, lengths, on_published, publication, 0) !=
-        BATON_OK) {
+    if (client_publish(client, channel, data, bytes, on_published, publication) != BATON_OK) {
         free(publication);
         return error_set(reterr, BATON_EUNAVAILABLE, "channel \"%.60s\": Redis cannot be reached",
                          channel);
@@ -69,7 +66,7 @@ int channel_subscribe(struct provider *provider, const char *channel,
     bool is_first = !is_read(client, channel);
 
     if (!reader || !(reader->name = strdup(channel)) ||
-        (is_first && redis_subscribe(client->told, channel) != BATON_OK)) {
+        (is_first && client_subscribe(client, channel) != BATON_OK)) {
         if (reader) {
             free(reader->name);
         }
@@ -94,7 +91,7 @@ void channel_unsubscribe(struct provider *provider, const char *channel, void *u
             strcmp(reader->name, channel) == 0) {
             reader->is_gone = true;
             if (!is_read(client, channel)) {
-                redis_unsubscribe(client->told, channel);
+                client_unsubscribe(client, channel);
             }
             break;
         }

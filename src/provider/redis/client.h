@@ -4,6 +4,7 @@
 #define PROVIDER_REDIS_CLIENT_H
 
 #include "lease/lease.h"
+#include "lease/majority.h"
 #include "net/redis/cluster.h"
 #include "net/redis/redis.h"
 #include "net/redis/sentinel.h"
@@ -68,7 +69,8 @@ struct seat {
     struct text *told;
     const struct text *heir; /* to whom it is being passed */
     struct entry *entries;
-    unsigned references; /* answers on their way, and the client's table */
+    struct quorum *quorum; /* NULL: there is but one server */
+    unsigned references;   /* answers on their way, and the client's table */
     char name[];
 };
 
@@ -96,6 +98,17 @@ struct reader {
     bool is_listing;
 };
 
+/* One of several that are independent of each other, or the only one. */
+struct server {
+    struct client *client;
+    int number;
+    struct redis *commands;
+    struct redis *told;
+    bool is_double; /* another name of one that is there already: it does not count */
+    char trouble[BATON_ERROR_MESSAGE_MAX];      /* told, and not over yet */
+    char told_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
+};
+
 struct client {
     struct provider base;
     uv_loop_t *loop;
@@ -109,17 +122,17 @@ struct client {
     bool has_own_prefix;   /* the user gave it */
     char id[ID_MAX];       /* of this process: a UUID */
     char node[BATON_NAME_MAX];
-    struct redis *commands;
+    struct server servers[MAJORITY_MAX];
+    int server_count;
+    struct redis *commands; /* the first one's, which is the only one as a rule */
     struct redis *told;
     struct sentinel *sentinel;     /* or NULL */
     struct redis_cluster *cluster; /* or NULL; its home is .commands */
     struct redis_script scripts[SCRIPT_COUNT];
     struct guardian *guardian; /* or NULL */
     bool wants_guardian;
-    bool kills_outliving;                       /* it ends a process that outlives its lease */
-    char trouble[BATON_ERROR_MESSAGE_MAX];      /* told, and not over yet */
-    char told_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
-    char refusal[BATON_ERROR_MESSAGE_MAX];      /* the latest that was logged */
+    bool kills_outliving;                  /* it ends a process that outlives its lease */
+    char refusal[BATON_ERROR_MESSAGE_MAX]; /* the latest that was logged */
     uv_timer_t upkeep;           /* of watches: lifetimes that are over are told by nobody */
     redis_renewed_cb on_renewed; /* or NULL */
     void *renewed_userdata;
@@ -148,6 +161,17 @@ int client_refused(struct client *client, const redisReply *reply);
 
 /* redis_provider.c */
 void client_release(struct client *client);
+/* The same on one of several servers. */
+int client_run_at(struct client *client, int server, enum script_name script, int key_count,
+                  int count, const char **words, redis_reply_cb on_reply, void *userdata,
+                  uint64_t tag);
+/* More than half of the servers can be reached; of one, it. */
+bool client_is_up(const struct client *client);
+int client_subscribe(struct client *client, const char *channel);
+void client_unsubscribe(struct client *client, const char *channel);
+/* PUBLISH on one of them: whoever subscribes does so on all. */
+int client_publish(struct client *client, const char *channel, const void *data, size_t bytes,
+                   redis_reply_cb on_reply, void *userdata);
 /* The connection to whoever has this key, as far as it is known now; or NULL. */
 const struct redis *client_server_of(const struct client *client, const char *key);
 void client_enter(struct client *client);
@@ -202,6 +226,19 @@ void agenda_remove(struct seat *seat);
 /* heartbeats.c: for a layout in which they are looked at */
 void heartbeats_judge(struct seat *seat, const redisReply *reply);
 void heartbeats_sweep(struct seat *seat);
+
+/* One order of the majority, or of the core, to a server; -1: the only one. */
+int seat_send(struct seat *seat, int server, const struct majority_order *order,
+              redis_reply_cb on_reply, void *userdata, uint64_t tag);
+/* What a script of the lock's says; false: not what it was asked for. */
+bool seat_parse(const redisReply *reply, struct majority_reply *ret, const char **ret_holder);
+void seat_take_holder(struct seat *seat, const char *id, uint64_t epoch);
+void seat_step(struct seat *seat, const struct lease_input *input);
+
+/* quorum.c: an election on several servers */
+int quorum_begin(struct seat *seat);
+int quorum_run(struct seat *seat, const struct lease_command *command);
+void quorum_end(struct seat *seat);
 
 /* registry.c */
 void registry_begin(struct seat *seat);

@@ -8,23 +8,92 @@
 
 static void cluster_begins(struct client *client);
 
+static int needed(const struct client *client)
+{
+    return client->server_count / 2 + 1;
+}
+
+static int count_up(const struct client *client)
+{
+    int count = 0;
+
+    for (int i = 0; i < client->server_count; i++) {
+        const struct server *server = &client->servers[i];
+        count += server->commands && !server->is_double && redis_is_up(server->commands);
+    }
+    return count;
+}
+
+bool client_is_up(const struct client *client)
+{
+    return count_up(client) >= needed(client);
+}
+
+/* With it there are just enough, or one more than enough: that one has the registry to learn. */
+static void tell_up(struct client *client, bool is_decisive)
+{
+    for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
+        if (is_decisive) {
+            seat_connection(seat, true);
+        } else {
+            registry_register(seat, REGISTER);
+        }
+    }
+}
+
+static void tell_trouble(struct server *server, const struct baton_error *error);
+
+/* Two votes of one server would make a majority of one. */
+static bool is_double(struct server *server, const struct redis_identity *identity)
+{
+    struct client *client = server->client;
+    struct baton_error error;
+    struct redis_host host;
+    struct redis_host twin;
+
+    server->is_double = false;
+    for (int i = 0; i < client->server_count && !server->is_double; i++) {
+        const struct server *other = &client->servers[i];
+        if (other != server && !other->is_double && redis_is_up(other->commands) &&
+            strcmp(redis_identity_of(other->commands)->run_id, identity->run_id) == 0) {
+            server->is_double = true;
+            redis_where(server->commands, &host);
+            redis_where(other->commands, &twin);
+            (void)error_set(&error, BATON_EINVAL,
+                            "Redis at %.120s:%d is the same server as %.120s:%d, and does not "
+                            "count twice",
+                            host.host, host.port, twin.host, twin.port);
+            tell_trouble(server, &error);
+        }
+    }
+    return server->is_double;
+}
+
 static void on_up(void *userdata, const struct redis_identity *identity)
 {
-    struct client *client = userdata;
+    struct server *server = userdata;
+    struct client *client = server->client;
+
+    if (client->server_count > 1) {
+        client_enter(client);
+        bool is_useless = is_double(server, identity);
+        client_exit(client);
+        if (is_useless) {
+            return;
+        }
+    }
 
     if (client->sentinel) {
         sentinel_set_urgent(client->sentinel, false);
     }
-    client->trouble[0] = '\0';
+    server->trouble[0] = '\0';
     client->refusal[0] = '\0';
     client_enter(client);
-    if (identity->is_cluster) {
+    if (identity->is_cluster && client->server_count == 1) {
         cluster_begins(client);
     }
     redis_ward_connected(client);
-    for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
-        seat_connection(seat, true);
-    }
+    tell_up(client, count_up(client) == needed(client));
     redis_state_look_again(client);
     client_exit(client);
 }
@@ -61,9 +130,10 @@ static void look_elsewhere(struct client *client, struct redis *redis)
     }
 }
 
-static void tell_trouble(struct client *client, const struct baton_error *error)
+static void tell_trouble(struct server *server, const struct baton_error *error)
 {
-    bool is_new = is_new_trouble(client->trouble, error);
+    struct client *client = server->client;
+    bool is_new = is_new_trouble(server->trouble, error);
 
     for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
         if (is_new || !seat->knows_trouble) {
@@ -75,14 +145,16 @@ static void tell_trouble(struct client *client, const struct baton_error *error)
 
 static void on_down(void *userdata, const struct baton_error *error)
 {
-    struct client *client = userdata;
+    struct server *server = userdata;
+    struct client *client = server->client;
+    bool is_up = client_is_up(client); /* without it too */
 
     client_enter(client);
-    for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
+    for (struct seat *seat = client->seats; seat && !is_up; seat = seat->hh.next) {
         seat_connection(seat, false);
     }
     if (error->code != BATON_ECANCELED) { /* it is only at another place now */
-        tell_trouble(client, error);
+        tell_trouble(server, error);
     }
     if (client->sentinel) {
         sentinel_set_urgent(client->sentinel, true);
@@ -108,7 +180,7 @@ static void on_sentinels_down(void *userdata, const struct baton_error *error)
 
     client_enter(client);
     if (!redis_is_up(client->commands)) {
-        tell_trouble(client, error);
+        tell_trouble(&client->servers[0], error);
     }
     client_exit(client);
 }
@@ -137,7 +209,8 @@ static int open_sentinels(struct client *client, struct baton_error *reterr)
 /* Notices may have been missed while it was down. */
 static void on_told_up(void *userdata, const struct redis_identity *identity)
 {
-    struct client *client = userdata;
+    struct server *server = userdata;
+    struct client *client = server->client;
     (void)identity;
 
     client_enter(client);
@@ -152,22 +225,24 @@ static void on_told_up(void *userdata, const struct redis_identity *identity)
  * what is refused to it alone nobody else would tell. */
 static void on_told_down(void *userdata, const struct baton_error *error)
 {
-    struct client *client = userdata;
+    struct server *server = userdata;
+    struct client *client = server->client;
 
     client_enter(client);
-    if (error->code == BATON_EAUTH && redis_is_up(client->commands) &&
-        is_new_trouble(client->told_trouble, error)) {
+    if (error->code == BATON_EAUTH && redis_is_up(server->commands) &&
+        is_new_trouble(server->told_trouble, error)) {
         for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
             seat_error(seat, error);
         }
     }
-    look_elsewhere(client, client->told);
+    look_elsewhere(client, server->told);
     client_exit(client);
 }
 
 static void on_message(void *userdata, const char *channel, const void *data, size_t bytes)
 {
-    struct client *client = userdata;
+    struct server *server = userdata;
+    struct client *client = server->client;
     size_t prefix = strlen(client->prefix);
     size_t name = strlen(channel) > strlen(WAKE) ? strlen(channel) - strlen(WAKE) : 0;
     struct seat *seat = strcmp(channel + name, WAKE) == 0 ? seat_find(client, channel, name) : NULL;
@@ -207,26 +282,79 @@ static struct redis_options connection_options(struct client *client)
     };
 }
 
+int client_subscribe(struct client *client, const char *channel)
+{
+    int r = BATON_OK;
+
+    for (int i = 0; r == BATON_OK && i < client->server_count; i++) {
+        r = redis_subscribe(client->servers[i].told, channel);
+    }
+    return r;
+}
+
+void client_unsubscribe(struct client *client, const char *channel)
+{
+    for (int i = 0; i < client->server_count; i++) {
+        redis_unsubscribe(client->servers[i].told, channel);
+    }
+}
+
+int client_publish(struct client *client, const char *channel, const void *data, size_t bytes,
+                   redis_reply_cb on_reply, void *userdata)
+{
+    const char *words[] = {"PUBLISH", channel, data ? data : ""};
+    size_t lengths[] = {7, strlen(channel), bytes};
+    int r = BATON_EUNAVAILABLE;
+
+    for (int i = 0; r != BATON_OK && i < client->server_count; i++) {
+        r = redis_command(client->servers[i].commands, 3, words, lengths, on_reply, userdata, 0);
+    }
+    return r;
+}
+
 static int subscribe_to_changes(struct client *client)
 {
     char channel[160];
 
     (void)snprintf(channel, sizeof(channel), "%schanges", client->prefix);
-    return redis_subscribe(client->told, channel);
+    return client_subscribe(client, channel);
+}
+
+static int connect_server(struct server *server, struct baton_error *reterr)
+{
+    struct client *client = server->client;
+    struct redis_options options = connection_options(client);
+    struct redis_address address = client->address;
+    int r;
+
+    if (address.server_count > 0) {
+        memcpy(address.host, address.servers[server->number].host, sizeof(address.host));
+        address.port = address.servers[server->number].port;
+    }
+    options.address = &address;
+    options.userdata = server;
+    r = redis_open(&server->commands, &options, reterr);
+    options.script_count = 0;
+    options.callbacks = (struct redis_callbacks){
+        .on_up = on_told_up, .on_down = on_told_down, .on_message = on_message};
+    if (r == BATON_OK) {
+        r = redis_open(&server->told, &options, reterr);
+    }
+    explicit_bzero(&address, sizeof(address));
+    return r;
 }
 
 int client_connect(struct client *client, struct baton_error *reterr)
 {
-    struct redis_options options = connection_options(client);
-    int r = redis_open(&client->commands, &options, reterr);
+    int r = BATON_OK;
 
-    if (r != BATON_OK) {
-        return r;
+    client->server_count = client->address.server_count > 0 ? client->address.server_count : 1;
+    for (int i = 0; r == BATON_OK && i < client->server_count; i++) {
+        client->servers[i] = (struct server){.client = client, .number = i};
+        r = connect_server(&client->servers[i], reterr);
     }
-    options.script_count = 0;
-    options.callbacks = (struct redis_callbacks){
-        .on_up = on_told_up, .on_down = on_told_down, .on_message = on_message};
-    r = redis_open(&client->told, &options, reterr);
+    client->commands = client->servers[0].commands;
+    client->told = client->servers[0].told;
     if (r == BATON_OK) {
         r = subscribe_to_changes(client);
     }
@@ -240,7 +368,7 @@ static void on_node_up(void *userdata)
 {
     struct client *client = userdata;
 
-    client->trouble[0] = '\0';
+    client->servers[0].trouble[0] = '\0';
     client_enter(client);
     redis_ward_connected(client);
     client_exit(client);
@@ -251,7 +379,7 @@ static void on_node_down(void *userdata, const struct baton_error *error)
     struct client *client = userdata;
 
     client_enter(client);
-    tell_trouble(client, error);
+    tell_trouble(&client->servers[0], error);
     client_exit(client);
 }
 

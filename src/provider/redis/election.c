@@ -181,47 +181,10 @@ static void tell(struct seat *seat, const struct lease_event *from)
 
 /* ---- Commands and answers -------------------------------------------------------------------- */
 
-static void take_holder(struct seat *seat, const redisReply *reply, uint64_t epoch)
+void seat_take_holder(struct seat *seat, const char *id, uint64_t epoch)
 {
-    bool has_id = reply->elements >= 4 && reply->element[3]->type == REDIS_REPLY_STRING;
-
-    text_move(seat->client, &seat->holder, hold(seat, has_id ? reply->element[3]->str : "?"));
+    text_move(seat->client, &seat->holder, hold(seat, id));
     seat->holder_epoch = epoch;
-}
-
-static bool parse(struct seat *seat, const redisReply *reply, struct lease_input *ret)
-{
-    long long numbers[3] = {0};
-
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 || reply->elements > 5) {
-        return false;
-    }
-    for (size_t i = 0; i < reply->elements && i < 3; i++) {
-        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
-            return false;
-        }
-        numbers[i] = reply->element[i]->integer;
-    }
-    ret->reply.epoch = numbers[1] > 0 ? (uint64_t)numbers[1] : 0;
-    ret->reply.left = SPAN_MS(numbers[2] > 0 && numbers[2] < 1000000000 ? numbers[2] : 0);
-    switch (numbers[0]) {
-    case ANSWER_HELD:
-        ret->reply.outcome = LEASE_HELD;
-        take_holder(seat, reply, ret->reply.epoch);
-        heartbeats_judge(seat, reply);
-        return true;
-    case ANSWER_GRANTED:
-        ret->reply.outcome = LEASE_GRANTED;
-        return ret->reply.epoch > 0;
-    case ANSWER_NOT_YET:
-        ret->reply.outcome = LEASE_NOT_YET;
-        return true;
-    case ANSWER_FREE:
-        ret->reply.outcome = LEASE_FREE;
-        return true;
-    default:
-        return false;
-    }
 }
 
 static void on_answer(void *userdata, uint64_t request, const redisReply *reply, instant sent)
@@ -231,13 +194,22 @@ static void on_answer(void *userdata, uint64_t request, const redisReply *reply,
     struct lease_input input = {
         .type = LEASE_IN_REPLY,
         .reply = {.request = (uint32_t)request, .outcome = LEASE_NO_ANSWER}};
+    struct majority_reply answer;
     struct baton_error error;
+    const char *holder;
     bool has_led = seat->lease.held; /* then it was a renewal; the core counts the lease itself */
 
-    if (reply && !parse(seat, reply, &input)) {
-        input.reply.outcome = LEASE_NO_ANSWER;
+    if (reply && !seat_parse(reply, &answer, &holder)) {
         (void)redis_fault_error(reply, &error);
         seat_error(seat, &error);
+    } else if (reply) {
+        input.reply.outcome = answer.outcome;
+        input.reply.epoch = answer.epoch;
+        input.reply.left = answer.left;
+    }
+    if (input.reply.outcome == LEASE_HELD) {
+        seat_take_holder(seat, holder, answer.epoch);
+        heartbeats_judge(seat, reply);
     }
     if (client->on_renewed && has_led && input.reply.outcome == LEASE_GRANTED) {
         client->on_renewed(client->renewed_userdata, instant_since(clock_now(), sent));
@@ -263,59 +235,26 @@ static void on_released(void *userdata, uint64_t tag, const redisReply *reply, i
 
 static int run(struct seat *seat, const struct lease_command *command)
 {
-    struct client *client = seat->client;
-    char keys[3][LAYOUT_KEY_MAX];
-    char wake[KEY_MAX];
-    char beats[LAYOUT_KEY_MAX];
-    char ttl[24];
-    char beat_ttl[24];
-    char epoch[24];
-    char notice[2 * BATON_NAME_MAX + 16];
+    static const enum majority_order_type types[] = {[LEASE_TAKE] = MAJORITY_TAKE,
+                                                     [LEASE_LOOK] = MAJORITY_LOOK,
+                                                     [LEASE_RENEW] = MAJORITY_RENEW,
+                                                     [LEASE_RELEASE] = MAJORITY_RELEASE};
+    struct majority_order order = {.type = types[command->type], .epoch = command->epoch};
+    bool is_release = command->type == LEASE_RELEASE;
+    int r;
 
-    seat_wake(seat, wake);
-    layout_lock_key(client->layout, seat->name, keys[0]);
-    layout_heartbeat_key(client->layout, seat->name, client->id, keys[1]);
-    layout_heartbeat_prefix(client->layout, seat->name, beats);
-    (void)snprintf(keys[2], LAYOUT_KEY_MAX, "%s:epoch", seat->name);
-    span beat = layout_heartbeat_lifetime(client->layout, client->settings.lease);
-    (void)snprintf(beat_ttl, sizeof(beat_ttl), "%lld", (long long)(beat.ns / 1000000));
-    (void)snprintf(ttl, sizeof(ttl), "%lld", (long long)(client->settings.lease.ns / 1000000));
-    (void)snprintf(epoch, sizeof(epoch), "%llu", (unsigned long long)command->epoch);
-    switch (command->type) {
-    case LEASE_TAKE: {
-        const char *words[] = {keys[0], keys[1], keys[2],  wake, client->id,
-                               ttl,     epoch,   beat_ttl, beats};
-        return client_run(client, SCRIPT_TAKE, 4, 9, words, NULL, on_answer, seat,
-                          command->request);
+    if (is_release && command->epoch == LEASE_EPOCH_UNKNOWN && !seat->client->is_closing) {
+        return BATON_ECANCELED; /* the late answer says what is to be given back */
     }
-    case LEASE_LOOK: {
-        const char *words[] = {keys[0], keys[2], beats};
-        return client_run(client, SCRIPT_LOOK, 2, 3, words, NULL, on_answer, seat,
-                          command->request);
+    if (seat->quorum) {
+        return quorum_run(seat, command);
     }
-    case LEASE_RENEW: {
-        const struct redis *server = client_server_of(client, keys[0]);
-        const char *words[] = {keys[0],
-                               keys[1],
-                               keys[2],
-                               client->id,
-                               ttl,
-                               epoch,
-                               server ? redis_identity_of(server)->history : "",
-                               beat_ttl,
-                               beats};
-        return client_run(client, SCRIPT_RENEW, 3, 9, words, NULL, on_answer, seat,
-                          command->request);
+    seat->references++;
+    r = seat_send(seat, -1, &order, is_release ? on_released : on_answer, seat, command->request);
+    if (r != BATON_OK) {
+        seat_unref(seat);
     }
-    case LEASE_RELEASE:
-        if (command->epoch == LEASE_EPOCH_UNKNOWN && !client->is_closing) {
-            return BATON_ECANCELED; /* the late answer says what is to be given back */
-        }
-        break;
-    }
-    (void)snprintf(notice, sizeof(notice), "released %s %s", client->id, text_of(seat->heir));
-    const char *words[] = {keys[0], keys[1], keys[2], wake, client->id, epoch, notice};
-    return client_run(client, SCRIPT_RELEASE, 4, 7, words, NULL, on_released, seat, 0);
+    return r;
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
@@ -374,10 +313,7 @@ static void step(struct seat *seat, const struct lease_input *input)
     client_enter(client);
     seat->references++;
     for (uint32_t i = 0; i < update.command_count; i++) {
-        seat->references++;
-        if (run(seat, &update.commands[i]) != BATON_OK) {
-            seat_unref(seat); /* no answer comes: the core's own timeout is the answer */
-        }
+        (void)run(seat, &update.commands[i]); /* the core's own timeout is an answer too */
     }
     if (has_started(seat)) {
         rearm(seat, update.deadline);
@@ -391,6 +327,11 @@ static void step(struct seat *seat, const struct lease_input *input)
     client_exit(client);
 }
 
+void seat_step(struct seat *seat, const struct lease_input *input)
+{
+    step(seat, input);
+}
+
 static void start(struct seat *seat)
 {
     struct lease_input up = {.type = LEASE_IN_UP};
@@ -398,7 +339,7 @@ static void start(struct seat *seat)
     seat->is_starting = !has_started(seat);
     if (seat->is_starting) {
         rearm(seat, seat->starts);
-    } else if (redis_is_up(seat->client->commands)) {
+    } else if (client_is_up(seat->client)) {
         step(seat, &up);
     }
 }
@@ -512,6 +453,7 @@ void seats_bury(struct client *client)
     while (seat) {
         struct seat *next = seat->next_unused;
         registry_free(seat);
+        quorum_end(seat);
         text_drop(client, seat->holder);
         text_drop(client, seat->told);
         free(seat->metadata);
@@ -578,7 +520,8 @@ static int take_place(struct seat *seat)
         return BATON_ENOMEM;
     }
     seat_wake(seat, wake);
-    if (agenda_add(seat) != BATON_OK || redis_subscribe(client->told, wake) != BATON_OK) {
+    if (agenda_add(seat) != BATON_OK || quorum_begin(seat) != BATON_OK ||
+        client_subscribe(client, wake) != BATON_OK) {
         agenda_remove(seat);
         HASH_DEL(client->seats, seat);
         return BATON_ENOMEM;
@@ -608,7 +551,7 @@ int seat_campaign(struct provider_election **ret, struct provider *provider,
                          campaign->election);
     }
     *ret = &seat->base;
-    if (redis_is_up(client->commands)) {
+    if (client_is_up(client)) {
         /* The first events come from the loop: the answer to this takes a turn. */
         start(seat);
         registry_register(seat, REGISTER_AND_READ);
@@ -684,7 +627,7 @@ void seat_end(struct seat *seat)
     redis_ward_seat_end(seat);
     if (!client->is_closing) { /* the connection itself is about to end */
         seat_wake(seat, wake);
-        redis_unsubscribe(client->told, wake);
+        client_unsubscribe(client, wake);
     }
     seat->cell = NULL;
     seat_tell(seat, &stopped);

@@ -33,10 +33,50 @@ void client_exit(struct client *client)
     }
 }
 
+int client_run_at(struct client *client, int server, enum script_name script, int key_count,
+                  int count, const char **words, redis_reply_cb on_reply, void *userdata,
+                  uint64_t tag)
+{
+    if (client->servers[server].is_double) {
+        return BATON_EUNAVAILABLE;
+    }
+    return redis_run(client->servers[server].commands, &client->scripts[script], key_count, count,
+                     words, NULL, on_reply, userdata, tag);
+}
+
+static void on_copy_answered(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    (void)userdata;
+    (void)tag;
+    (void)reply; /* the first server's answer is the one that counts */
+    (void)sent;
+}
+
+/* Each server has the whole registry, and any of them tells it. */
+static int run_on_many(struct client *client, enum script_name script, int key_count, int count,
+                       const char **words, const size_t *lengths, redis_reply_cb on_reply,
+                       void *userdata, uint64_t tag)
+{
+    bool is_for_all = script == SCRIPT_REGISTER || script == SCRIPT_LEAVE;
+    bool is_sent = false;
+
+    for (int i = 0; i < client->server_count && (is_for_all || !is_sent); i++) {
+        int r = redis_run(client->servers[i].commands, &client->scripts[script], key_count, count,
+                          words, lengths, is_sent ? on_copy_answered : on_reply,
+                          is_sent ? NULL : userdata, tag);
+        is_sent = is_sent || r == BATON_OK;
+    }
+    return is_sent ? BATON_OK : BATON_EUNAVAILABLE;
+}
+
 int client_run(struct client *client, enum script_name script, int key_count, int count,
                const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
                uint64_t tag)
 {
+    if (client->server_count > 1) {
+        return run_on_many(client, script, key_count, count, words, lengths, on_reply, userdata,
+                           tag);
+    }
     if (client->cluster && key_count == 0) {
         return BATON_ENOTSUP; /* it would be one node's answer, and nobody knows whose */
     }
@@ -199,6 +239,9 @@ static int redis_provider_open(struct provider **ret, const struct provider_conf
                               reterr);
     }
     if (r == BATON_OK) {
+        r = redis_address_check(&client->address, reterr);
+    }
+    if (r == BATON_OK) {
         r = take_names(client, config, reterr);
     }
     if (r == BATON_OK) {
@@ -258,6 +301,14 @@ static void on_upkeep_closed(uv_handle_t *handle)
     client_release(handle->data);
 }
 
+static void close_connection(struct client *client, struct redis *redis)
+{
+    if (redis) {
+        client->open_handles++;
+        redis_close(redis, on_part_closed, client);
+    }
+}
+
 static void redis_provider_close(struct provider *provider, void (*closed)(void *userdata),
                                  void *userdata)
 {
@@ -281,18 +332,14 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
         redis_cluster_close(client->cluster, on_part_closed, client);
         client->cluster = NULL;
     }
-    if (client->commands) {
-        client->open_handles++;
-        redis_close(client->commands, on_part_closed, client);
-    }
     if (client->sentinel) {
         client->open_handles++;
         sentinel_close(client->sentinel, on_part_closed, client);
         client->sentinel = NULL;
     }
-    if (client->told) {
-        client->open_handles++;
-        redis_close(client->told, on_part_closed, client);
+    for (int i = 0; i < client->server_count; i++) {
+        close_connection(client, client->servers[i].commands);
+        close_connection(client, client->servers[i].told);
     }
     agenda_fini(client);
     uv_close((uv_handle_t *)&client->upkeep, on_upkeep_closed);

@@ -189,7 +189,7 @@ void registry_register(struct seat *seat, enum registering how)
     char *slave = NULL;
     const char *texts[2] = {NULL, ""};
 
-    if (!redis_is_up(seat->client->commands) || seat->is_leaving) {
+    if (!client_is_up(seat->client) || seat->is_leaving) {
         return;
     }
     if (seat->metadata) {

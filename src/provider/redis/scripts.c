@@ -46,16 +46,20 @@ static const char take[] = NOW HELD_BY
     "  redis.call('HSET', KEYS[3], 'server', history, 'since', whole(since))\n"
     "end\n"
     "if since + ttl > now then return {2, 0, since + ttl - now} end\n"
-    "if holder and of[2] == holder and epoch > least then\n" /* an answer was lost: it is ours */
+    "local wanted = tonumber(ARGV[6]) or 0\n"
+    /* An answer was lost: it is ours. */
+    "if holder and of[2] == holder and epoch > least and epoch >= wanted then\n"
     "  redis.call('PEXPIRE', KEYS[1], ttl)\n"
     "  redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[4])\n"
     "  return {1, epoch}\n"
     "end\n"
-    "epoch = math.max(epoch + 1, now, least + 1)\n"
+    "epoch = math.max(epoch + 1, wanted > 0 and wanted or now, least + 1)\n"
     "redis.call('SET', KEYS[1], ARGV[1], 'PX', ttl)\n"
     "redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[4])\n"
     "redis.call('HSET', KEYS[3], 'epoch', whole(epoch), 'holder', ARGV[1])\n"
-    "redis.call('PUBLISH', KEYS[4], 'taken ' .. whole(epoch) .. ' ' .. ARGV[1])\n"
+    "if ARGV[7] ~= 'quiet' then\n"
+    "  redis.call('PUBLISH', KEYS[4], 'taken ' .. whole(epoch) .. ' ' .. ARGV[1])\n"
+    "end\n"
     "return {1, epoch}\n";
 
 static const char look[] =
@@ -80,12 +84,18 @@ static const char renew[] =
                 "redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[5])\n"
                 "return {1, tonumber(epoch)}\n";
 
+static const char raise_epoch[] =
+    "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {3, 0, 0} end\n"
+    "if redis.call('HGET', KEYS[2], 'epoch') ~= ARGV[2] then return {3, 0, 0} end\n"
+    "redis.call('HSET', KEYS[2], 'epoch', ARGV[3])\n"
+    "return {1, tonumber(ARGV[3])}\n";
+
 /* Epoch 0: whichever it is. */
 static const char release[] =
     "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end\n"
     "if ARGV[2] ~= '0' and redis.call('HGET', KEYS[3], 'epoch') ~= ARGV[2] then return 0 end\n"
     "redis.call('DEL', KEYS[1], KEYS[2])\n"
-    "redis.call('PUBLISH', KEYS[4], ARGV[3])\n"
+    "if ARGV[3] ~= '' then redis.call('PUBLISH', KEYS[4], ARGV[3]) end\n"
     "return 1\n";
 
 /* Heartbeats that nobody renews any more, a few keys at a time. What is no time is not ours. */
@@ -178,10 +188,18 @@ static const char list[] = "local names = redis.call('ZRANGEBYLEX', KEYS[1], '['
 void scripts_fill(struct redis_script *ret)
 {
     static const char *const texts[SCRIPT_COUNT] = {
-        [SCRIPT_TAKE] = take,       [SCRIPT_LOOK] = look,   [SCRIPT_RENEW] = renew,
-        [SCRIPT_RELEASE] = release, [SCRIPT_LEAVE] = leave, [SCRIPT_REGISTER] = register_process,
-        [SCRIPT_MEMBERS] = members, [SCRIPT_PUT] = put,     [SCRIPT_GET] = get,
-        [SCRIPT_LIST] = list,       [SCRIPT_SWEEP] = sweep,
+        [SCRIPT_TAKE] = take,
+        [SCRIPT_LOOK] = look,
+        [SCRIPT_RENEW] = renew,
+        [SCRIPT_RELEASE] = release,
+        [SCRIPT_RAISE] = raise_epoch,
+        [SCRIPT_LEAVE] = leave,
+        [SCRIPT_REGISTER] = register_process,
+        [SCRIPT_MEMBERS] = members,
+        [SCRIPT_PUT] = put,
+        [SCRIPT_GET] = get,
+        [SCRIPT_LIST] = list,
+        [SCRIPT_SWEEP] = sweep,
     };
 
     for (int i = 0; i < SCRIPT_COUNT; i++) {

@@ -12,11 +12,13 @@
 #include "net/redis/redis.h"
 
 enum script_name {
-    SCRIPT_TAKE,     /* lock heartbeat epoch wake | id ttl min-epoch heartbeat-ttl beats */
+    SCRIPT_TAKE,     /* lock heartbeat epoch wake | id ttl min-epoch heartbeat-ttl beats
+                        wanted-epoch ("0": the time) quiet (nobody is told) */
     SCRIPT_LOOK,     /* lock epoch | beats */
     SCRIPT_RENEW,    /* lock heartbeat epoch | id ttl epoch history ("": not known) heartbeat-ttl
                         beats */
-    SCRIPT_RELEASE,  /* lock heartbeat epoch wake | id epoch notice */
+    SCRIPT_RAISE,    /* lock epoch | id epoch new-epoch */
+    SCRIPT_RELEASE,  /* lock heartbeat epoch wake | id epoch notice ("": none) */
     SCRIPT_SWEEP,    /* | cursor pattern heartbeat-ttl */
     SCRIPT_REGISTER, /* processes expiry channels wake slaves master_process | id json ttl channel
                         role slave-json "again" (a heartbeat: what has not changed is left) */

@@ -37,6 +37,11 @@ static int check(const struct client *client, const char *name, size_t bytes,
                          "taken",
                          name, bytes, strlen(name), PROVIDER_VALUE_MAX, PROVIDER_KEY_MAX);
     }
+    if (client->server_count > 1) {
+        return error_set(reterr, BATON_ENOTSUP,
+                         "key \"%.60s\": several independent servers keep no state in common",
+                         name);
+    }
     if (!redis_is_up(client->commands)) {
         return error_set(reterr, BATON_EUNAVAILABLE,
                          "key \"%.60s\": Redis at %.200s:%d cannot be reached now", name,
@@ -381,7 +386,7 @@ static void look(struct reader *reader)
 void redis_state_look_again(struct client *client)
 {
     for (struct reader *reader = client->readers; reader; reader = reader->next) {
-        if (reader->is_watch && redis_is_up(client->commands)) {
+        if (reader->is_watch && client->server_count == 1 && redis_is_up(client->commands)) {
             look(reader);
         }
     }
@@ -391,8 +396,13 @@ int redis_state_watch(struct provider *provider, const char *prefix, provider_va
                       void *userdata, struct baton_error *reterr)
 {
     struct client *client = (struct client *)provider;
-    struct reader *reader = calloc(1, sizeof(*reader));
+    struct reader *reader;
+    int code = client->server_count > 1 ? check(client, prefix, 0, reterr) : BATON_OK;
 
+    if (code != BATON_OK) {
+        return code;
+    }
+    reader = calloc(1, sizeof(*reader));
     if (!reader || !(reader->name = strdup(prefix))) {
         free(reader);
         return error_set(reterr, BATON_ENOMEM, "keys \"%.60s\": out of memory", prefix);

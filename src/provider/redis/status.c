@@ -11,15 +11,17 @@ json_t *redis_provider_status(struct provider *provider)
     const struct redis_identity *server = redis_identity_of(client->commands);
     bool is_up = redis_is_up(client->commands);
     json_t *json = json_pack(
-        "{s:b,s:s,s:s,s:s,s:b,s:s,s:f,s:I,s:I}", "connected", (int)is_up, "server",
+        "{s:b,s:s,s:s,s:s,s:b,s:s,s:f,s:I,s:I}", "connected", (int)client_is_up(client), "server",
         is_up ? redis_peer_address(client->commands) : "", "server_version",
         is_up ? server->version : "", "history", is_up ? server->history : "", "cluster",
         (int)(is_up && server->is_cluster), "layout", layout_name(client->layout), "lease_ms",
         (double)client->settings.lease.ns / 1e6, "elections", (json_int_t)HASH_COUNT(client->seats),
         "guardian_pid", (json_int_t)(client->guardian ? guardian_pid(client->guardian) : 0));
 
-    if (json && client->trouble[0]) {
-        (void)json_object_set_new(json, "trouble", json_string(client->trouble));
+    for (int i = 0; json && i < client->server_count; i++) {
+        if (client->servers[i].trouble[0]) {
+            (void)json_object_set_new(json, "trouble", json_string(client->servers[i].trouble));
+        }
     }
     return json;
 }

@@ -32,9 +32,10 @@ void redis_ward_begin(struct client *client)
     if (guardian_start(&client->guardian, &options, &error) != BATON_OK) {
         client->guardian = NULL;
         log_warning(client->logger, "no-guardian", LOG_STR("reason", error.message));
-    } else if (client->address.is_tls) {
+    } else if (client->address.is_tls || client->address.server_count > 0) {
         log_warning(client->logger, "guardian",
-                    LOG_STR("problem", "it speaks no TLS: a crash costs the rest of the lease"));
+                    LOG_STR("problem", "it speaks to one server, and not in TLS: a crash costs the "
+                                       "rest of the lease"));
     }
 }
 
@@ -75,7 +76,7 @@ void redis_ward_connected(struct client *client)
     size_t bytes = 0;
     struct baton_error error;
 
-    if (!client->guardian || client->address.is_tls || !hearer) {
+    if (!client->guardian || client->address.is_tls || client->server_count > 1 || !hearer) {
         return; /* what it says is in the clear, the password too: nothing for a port of TLS */
     }
     layout_lock_key(client->layout, "\1", lock);

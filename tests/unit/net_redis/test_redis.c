@@ -93,6 +93,26 @@ static void a_service_is_taken_apart(void **state)
     }
 }
 
+static void several_servers_are_taken_apart(void **state)
+{
+    struct redis_address address;
+    (void)state;
+
+    assert_int_equal(
+        redis_address_parse(&address, "redis://:p@a,b:7,[::1]/2?quorum=majority", NULL), BATON_OK);
+    assert_int_equal(address.server_count, 3);
+    assert_string_equal(address.host, "a");
+    assert_int_equal(address.servers[0].port, 6379);
+    assert_int_equal(address.servers[1].port, 7);
+    assert_string_equal(address.servers[2].host, "::1");
+    assert_int_equal(address.database, 2);
+    assert_string_equal(address.password, "p");
+    assert_true(address.wants_majority);
+    assert_int_equal(redis_address_check(&address, NULL), BATON_OK);
+    address.wants_majority = false;
+    assert_int_equal(redis_address_check(&address, NULL), BATON_EINVAL);
+}
+
 static void a_switch_of_masters_is_taken_apart(void **state)
 {
     static const char *const wrong[] = {
@@ -260,6 +280,7 @@ int main(void)
         cmocka_unit_test(an_address_is_taken_apart),
         cmocka_unit_test(a_socket_is_taken_apart),
         cmocka_unit_test(a_service_is_taken_apart),
+        cmocka_unit_test(several_servers_are_taken_apart),
         cmocka_unit_test(a_switch_of_masters_is_taken_apart),
         cmocka_unit_test(a_redirection_is_taken_apart),
         cmocka_unit_test(tls_is_asked_for_by_the_scheme_alone),

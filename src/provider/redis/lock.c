@@ -1,0 +1,129 @@
+/* The lock's scripts: which words they are given, and what their answers mean. */
+#include "provider/redis/client.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct words {
+    char keys[3][LAYOUT_KEY_MAX]; /* lock, heartbeat, epoch */
+    char wake[KEY_MAX];
+    char beats[LAYOUT_KEY_MAX];
+    char ttl[24];
+    char beat_ttl[24];
+    char epoch[24];
+    char least[24];
+};
+
+static void fill(struct words *ret, const struct seat *seat, const struct majority_order *order)
+{
+    const struct client *client = seat->client;
+    span beat = layout_heartbeat_lifetime(client->layout, client->settings.lease);
+
+    seat_wake(seat, ret->wake);
+    layout_lock_key(client->layout, seat->name, ret->keys[0]);
+    layout_heartbeat_key(client->layout, seat->name, client->id, ret->keys[1]);
+    layout_heartbeat_prefix(client->layout, seat->name, ret->beats);
+    (void)snprintf(ret->keys[2], LAYOUT_KEY_MAX, "%s:epoch", seat->name);
+    (void)snprintf(ret->beat_ttl, sizeof(ret->beat_ttl), "%lld", (long long)(beat.ns / 1000000));
+    (void)snprintf(ret->ttl, sizeof(ret->ttl), "%lld",
+                   (long long)(client->settings.lease.ns / 1000000));
+    (void)snprintf(ret->epoch, sizeof(ret->epoch), "%llu", (unsigned long long)order->epoch);
+    (void)snprintf(ret->least, sizeof(ret->least), "%llu", (unsigned long long)order->least);
+}
+
+/* What a renewal tells: "" where it is not known which server that will be. */
+static const char *history_of(const struct client *client, int server, const char *key)
+{
+    const struct redis *redis =
+        server >= 0 ? client->servers[server].commands : client_server_of(client, key);
+
+    return redis ? redis_identity_of(redis)->history : "";
+}
+
+struct call {
+    enum script_name script;
+    int key_count;
+    int count;
+    const char *words[11];
+};
+
+int seat_send(struct seat *seat, int server, const struct majority_order *order,
+              redis_reply_cb on_reply, void *userdata, uint64_t tag)
+{
+    struct client *client = seat->client;
+    char notice[2 * BATON_NAME_MAX + 16];
+    struct words w;
+    struct call call;
+
+    fill(&w, seat, order);
+    switch (order->type) {
+    case MAJORITY_TAKE:
+        call = (struct call){SCRIPT_TAKE,
+                             4,
+                             11,
+                             {w.keys[0], w.keys[1], w.keys[2], w.wake, client->id, w.ttl, w.epoch,
+                              w.beat_ttl, w.beats, w.least, server >= 0 ? "quiet" : ""}};
+        break;
+    case MAJORITY_LOOK:
+        call = (struct call){SCRIPT_LOOK, 2, 3, {w.keys[0], w.keys[2], w.beats}};
+        break;
+    case MAJORITY_RENEW:
+        call = (struct call){SCRIPT_RENEW,
+                             3,
+                             9,
+                             {w.keys[0], w.keys[1], w.keys[2], client->id, w.ttl, w.epoch,
+                              history_of(client, server, w.keys[0]), w.beat_ttl, w.beats}};
+        break;
+    case MAJORITY_RAISE:
+        call =
+            (struct call){SCRIPT_RAISE, 2, 5, {w.keys[0], w.keys[2], client->id, w.epoch, w.least}};
+        break;
+    case MAJORITY_RELEASE:
+    case MAJORITY_RETURN:
+        (void)snprintf(notice, sizeof(notice), "released %s %s", client->id, text_of(seat->heir));
+        notice[0] = order->type == MAJORITY_RETURN ? '\0' : notice[0];
+        call =
+            (struct call){SCRIPT_RELEASE,
+                          4,
+                          7,
+                          {w.keys[0], w.keys[1], w.keys[2], w.wake, client->id, w.epoch, notice}};
+        break;
+    }
+    return server >= 0 ? client_run_at(client, server, call.script, call.key_count, call.count,
+                                       call.words, on_reply, userdata, tag)
+                       : client_run(client, call.script, call.key_count, call.count, call.words,
+                                    NULL, on_reply, userdata, tag);
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+bool seat_parse(const redisReply *reply, struct majority_reply *ret, const char **ret_holder)
+{
+    static const enum lease_outcome outcomes[] = {[ANSWER_HELD] = LEASE_HELD,
+                                                  [ANSWER_GRANTED] = LEASE_GRANTED,
+                                                  [ANSWER_NOT_YET] = LEASE_NOT_YET,
+                                                  [ANSWER_FREE] = LEASE_FREE};
+    long long numbers[3] = {0};
+    bool has_id;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 || reply->elements > 5) {
+        return false;
+    }
+    for (size_t i = 0; i < reply->elements && i < 3; i++) {
+        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
+            return false;
+        }
+        numbers[i] = reply->element[i]->integer;
+    }
+    if (numbers[0] < 0 || numbers[0] > ANSWER_FREE ||
+        (numbers[0] == ANSWER_GRANTED && numbers[1] <= 0)) {
+        return false;
+    }
+    has_id = reply->elements >= 4 && reply->element[3]->type == REDIS_REPLY_STRING;
+    *ret_holder = has_id ? reply->element[3]->str : "?";
+    *ret = (struct majority_reply){
+        .outcome = outcomes[numbers[0]],
+        .epoch = numbers[1] > 0 ? (uint64_t)numbers[1] : 0,
+        .left = SPAN_MS(numbers[2] > 0 && numbers[2] < 1000000000 ? numbers[2] : 0)};
+    return true;
+}
