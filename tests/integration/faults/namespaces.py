@@ -37,7 +37,8 @@ class Network:
         self.prefix = "baton%d-%d-" % (os.getpid(), self.number)
         self.hosts = {name: NETWORK % (self.number, i + 1) for i, name in enumerate(names)}
         self.made = []
-        self.deaf = {name: set() for name in names}  # whom each does not hear
+        self.cuts = []  # (who, whom they do not hear)
+        self.loss = {}  # by name: how many packets in a hundred do not arrive
         if not shutil.which("ip") or not shutil.which("nft"):
             skip("ip or nft is not installed")
         try:
@@ -75,23 +76,39 @@ class Network:
 
     def obey(self, name):
         """The rules anew, all at once. What is dropped is dropped in silence, as on a cut line."""
-        drops = "".join("ip saddr %s drop\n" % self.hosts[one] for one in sorted(self.deaf[name]))
-        run("ip", "netns", "exec", self.space(name), "nft", "-f", "-", text=RULES % drops)
+        deaf = {one for some, others in self.cuts if name in some for one in others} - {name}
+        rules = ["ip saddr %s drop" % self.hosts[one] for one in sorted(deaf)]
+        if self.loss.get(name):
+            rules.append("iif eth0 numgen random mod 100 < %d drop" % self.loss[name])
+        run("ip", "netns", "exec", self.space(name), "nft", "-f", "-",
+            text=RULES % "\n".join(rules))
 
     def deafen(self, names, against):
-        """One way: they no longer hear those others."""
+        """One way: they no longer hear those others. It is undone by mend() with what it gives."""
+        cut = (list(names), list(against))
+        self.cuts.append(cut)
         for name in names:
-            self.deaf[name].update(set(against) - {name})
             self.obey(name)
+        return cut
 
     def part(self, some, others):
         """Both ways."""
-        self.deafen(some, others)
-        self.deafen(others, some)
+        return self.deafen(some, others), self.deafen(others, some)
+
+    def mend(self, *cuts):
+        for cut in cuts:
+            self.cuts.remove(cut)
+            for name in cut[0]:
+                self.obey(name)
+
+    def lose(self, name, percent):
+        """Of the packets to it, at random; 0: none."""
+        self.loss[name] = percent
+        self.obey(name)
 
     def heal(self):
-        for name in self.deaf:
-            self.deaf[name].clear()
+        self.cuts, self.loss = [], {}
+        for name in self.hosts:
             self.obey(name)
 
     def close(self):

@@ -106,6 +106,17 @@ class Partition(FaultTest):
         self.assertEqual(three.status(leader)["epoch"], epoch)
         self.heals(three, leader)
 
+    def test_lines_that_lose_a_third_elect_all_the_same(self):
+        """Slower, but right: every line loses, and a leader that dies has a successor."""
+        five, old = self.on_a_network(5)
+        for name in five.names:
+            five.network.lose(name, 30)
+        five.kill(old)
+        five.wait_leader(self.rest(five, old))
+        five.network.heal()
+        five.start(old)
+        self.heals(five, five.wait_leader())
+
     def test_nobody_sees_anybody(self):
         three, old = self.on_a_network(3)
         for name in three.names:
