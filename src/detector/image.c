@@ -10,12 +10,13 @@
 struct slot {
     char identifier[PROTOCOL_IDENTIFIER_MAX + 1];
     struct still *still;
+    struct image_boxes *boxes; /* NULL: none */
 };
 
 struct image_store {
     struct slot *slots;
     size_t count, count_max;
-    uint64_t puts;
+    uint64_t puts, boxes;
 };
 
 /* ---- stills ---- */
@@ -115,6 +116,7 @@ void image_store_free(struct image_store *store)
     }
     for (size_t i = 0; i < store->count; i++) {
         still_release(store->slots[i].still);
+        image_boxes_release(store->slots[i].boxes);
     }
     free(store->slots);
     free(store);
@@ -154,6 +156,7 @@ int image_put(struct image_store *store, const char *identifier, const struct fr
     }
     if (is_new) {
         slot = &store->slots[store->count++];
+        *slot = (struct slot){0};
         (void)snprintf(slot->identifier, sizeof(slot->identifier), "%s", identifier);
     } else if (slot->still != still) {
         still_release(slot->still);
@@ -173,6 +176,7 @@ void image_remove(struct image_store *store, const char *identifier)
         return;
     }
     still_release(slot->still);
+    image_boxes_release(slot->boxes);
     last = &store->slots[--store->count];
     if (slot != last) {
         *slot = *last;
@@ -183,4 +187,45 @@ struct still *image_newest(const struct image_store *store, const char *identifi
 {
     const struct slot *slot = find_slot(store, identifier);
     return slot != NULL ? slot->still : NULL;
+}
+
+/* ---- what was found ---- */
+
+void image_boxes_release(struct image_boxes *boxes)
+{
+    if (boxes != NULL && --boxes->holders == 0) {
+        free(boxes);
+    }
+}
+
+void image_set_boxes(struct image_store *store, const char *identifier,
+                     const struct image_box *boxes, size_t count)
+{
+    struct slot *slot = find_slot(store, identifier);
+    struct image_boxes *made = NULL;
+    size_t kept = count < IMAGE_BOXES_MAX ? count : IMAGE_BOXES_MAX;
+    size_t bytes = kept * sizeof(*boxes);
+
+    if (slot == NULL) {
+        return;
+    }
+    if (slot->boxes != NULL && slot->boxes->count == kept &&
+        memcmp(slot->boxes->boxes, boxes, bytes) == 0) {
+        return; /* a picture with them may be made already */
+    }
+    if (kept > 0) {
+        made = malloc(sizeof(*made) + bytes);
+    }
+    if (made != NULL) {
+        *made = (struct image_boxes){.number = ++store->boxes, .holders = 1, .count = kept};
+        memcpy(made->boxes, boxes, bytes);
+    }
+    image_boxes_release(slot->boxes);
+    slot->boxes = made;
+}
+
+struct image_boxes *image_boxes(const struct image_store *store, const char *identifier)
+{
+    const struct slot *slot = find_slot(store, identifier);
+    return slot != NULL ? slot->boxes : NULL;
 }

@@ -9,12 +9,26 @@
 
 #include "detector/protocol.h"
 
-enum { IMAGE_PIXELS_MAX = 8192, IMAGE_QUALITY = 75 };
+enum { IMAGE_PIXELS_MAX = 8192, IMAGE_QUALITY = 75, IMAGE_BOXES_MAX = 64 };
 
 struct frame {
     int width, height;
     int stride[3];
     const uint8_t *plane[3]; /* Y, U, V */
+};
+
+/* What was found in a frame. */
+struct image_box {
+    int x, y, width, height; /* in the frame's pixels */
+    int colour;              /* any number; the same one is the same colour */
+};
+
+/* Does not change. */
+struct image_boxes {
+    uint64_t number; /* no two of a store have the same */
+    unsigned holders;
+    size_t count; /* 1 or more */
+    struct image_box boxes[];
 };
 
 struct encoding;
@@ -42,6 +56,15 @@ void image_remove(struct image_store *store, const char *identifier); /* unknown
 
 /* NULL: no frame yet. Borrowed until the next image_put() or image_remove(), unless held. */
 struct still *image_newest(const struct image_store *store, const char *identifier);
+
+/* Takes the place of the last ones; at most IMAGE_BOXES_MAX are kept. No frame of that name, or out
+ * of memory: there are none then. */
+void image_set_boxes(struct image_store *store, const char *identifier,
+                     const struct image_box *boxes, size_t count);
+/* NULL: none. Borrowed until the next image_set_boxes() or image_remove(), unless held. */
+struct image_boxes *image_boxes(const struct image_store *store, const char *identifier);
+void image_boxes_release(struct image_boxes *boxes); /* NULL allowed */
+
 struct still *still_hold(struct still *still);
 void still_release(struct still *still); /* NULL allowed */
 
@@ -56,9 +79,11 @@ struct image_shape {
 void image_shape(struct image_shape *ret, const struct frame *frame, const struct crop *crop,
                  int width);
 
-/* A JPEG of the frame, for tjFree(). From any thread. BATON_EIO, BATON_ENOMEM. */
-int image_compress(const struct frame *frame, const struct image_shape *shape, uint8_t **jpeg,
-                   size_t *bytes, struct baton_error *reterr);
+/* A JPEG of the frame, for tjFree(), with the boxes drawn unless they are NULL. From any thread.
+ * BATON_EIO, BATON_ENOMEM. */
+int image_compress(const struct frame *frame, const struct image_shape *shape,
+                   const struct image_boxes *boxes, uint8_t **jpeg, size_t *bytes,
+                   struct baton_error *reterr);
 
 /* The rectangle of a frame that a crop means, even so that chroma stays aligned; at least 2x2 if
  * the frame is. rect: x, y, width, height. */

@@ -19,6 +19,7 @@ struct encoding {
     struct encoder *encoder;
     struct still *still;
     struct image_shape shape;
+    struct image_boxes *boxes; /* held; NULL: none */
     enum encoding_state state;
     struct waiter *waiters, **last_waiter;
     uv_work_t work;
@@ -69,6 +70,7 @@ static void free_waiters(struct encoding *encoding)
 static void free_encoding(struct encoding *encoding)
 {
     free_waiters(encoding);
+    image_boxes_release(encoding->boxes);
     tjFree(encoding->jpeg);
     free(encoding);
 }
@@ -83,11 +85,13 @@ void encodings_free(struct still *still)
     }
 }
 
-static struct encoding *find_encoding(const struct still *still, const struct image_shape *shape)
+static struct encoding *find_encoding(const struct still *still, const struct image_shape *shape,
+                                      const struct image_boxes *boxes)
 {
     struct encoding *encoding = still->encodings;
 
-    while (encoding != NULL && memcmp(&encoding->shape, shape, sizeof(*shape)) != 0) {
+    while (encoding != NULL &&
+           (encoding->boxes != boxes || memcmp(&encoding->shape, shape, sizeof(*shape)) != 0)) {
         encoding = encoding->next;
     }
     return encoding;
@@ -127,8 +131,8 @@ static void make(uv_work_t *work)
 {
     struct encoding *encoding = work->data;
 
-    encoding->code = image_compress(&encoding->still->frame, &encoding->shape, &encoding->jpeg,
-                                    &encoding->bytes, &encoding->error);
+    encoding->code = image_compress(&encoding->still->frame, &encoding->shape, encoding->boxes,
+                                    &encoding->jpeg, &encoding->bytes, &encoding->error);
 }
 
 static void start_next(struct encoder *encoder);
@@ -203,7 +207,7 @@ static int wait_for(struct encoding *encoding, uint64_t ticket, struct baton_err
 }
 
 static int enqueue(struct encoder *encoder, struct still *still, const struct image_shape *shape,
-                   uint64_t ticket, struct baton_error *reterr)
+                   struct image_boxes *boxes, uint64_t ticket, struct baton_error *reterr)
 {
     struct encoding *encoding = calloc(1, sizeof(*encoding));
     int rc;
@@ -219,6 +223,10 @@ static int enqueue(struct encoder *encoder, struct still *still, const struct im
     }
     encoding->encoder = encoder;
     encoding->shape = *shape;
+    encoding->boxes = boxes;
+    if (boxes != NULL) {
+        boxes->holders++;
+    }
     encoding->still = still_hold(still);
     encoding->next = still->encodings;
     still->encodings = encoding;
@@ -231,9 +239,10 @@ static int enqueue(struct encoder *encoder, struct still *still, const struct im
 }
 
 int encoder_ask(struct encoder *encoder, struct still *still, const struct image_shape *shape,
-                uint64_t ticket, struct image *image, struct baton_error *reterr)
+                struct image_boxes *boxes, uint64_t ticket, struct image *image,
+                struct baton_error *reterr)
 {
-    struct encoding *encoding = find_encoding(still, shape);
+    struct encoding *encoding = find_encoding(still, shape, boxes);
 
     assert(!encoder->is_closing);
     if (encoding != NULL && encoding->state == ENCODING_MADE) {
@@ -249,7 +258,7 @@ int encoder_ask(struct encoder *encoder, struct still *still, const struct image
                          "too busy: %d pictures wait to be made; ask again later",
                          ENCODER_QUEUE_MAX);
     }
-    return enqueue(encoder, still, shape, ticket, reterr);
+    return enqueue(encoder, still, shape, boxes, ticket, reterr);
 }
 
 /* ---- the end ---- */

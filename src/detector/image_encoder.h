@@ -6,8 +6,8 @@
  *        ├──────▶ queue of ENCODER_QUEUE_MAX ─▶ ENCODER_WORKERS at a time ─▶ done, for each that
  * waits └──────▶ the queue is full: refused
  *
- * A picture of one still and one shape is made at most once, as long as the still keeps it: it
- * keeps the newest ENCODER_KEPT_MAX shapes.
+ * A picture of one still, one shape and the same boxes is made at most once, as long as the still
+ * keeps it: it keeps the newest ENCODER_KEPT_MAX shapes.
  */
 #ifndef DETECTOR_IMAGE_ENCODER_H
 #define DETECTOR_IMAGE_ENCODER_H
@@ -33,10 +33,11 @@ struct encoder; /* opaque */
 /* NULL: out of memory. */
 struct encoder *encoder_new(uv_loop_t *loop, encoder_done *done, void *userdata);
 
-/* 0: *image is there. BATON_EBUSY: `done` will be called with the ticket. BATON_EUNAVAILABLE: too
- * many wait. BATON_ENOMEM. */
+/* `boxes` may be NULL. 0: *image is there. BATON_EBUSY: `done` will be called with the ticket.
+ * BATON_EUNAVAILABLE: too many wait. BATON_ENOMEM. */
 int encoder_ask(struct encoder *encoder, struct still *still, const struct image_shape *shape,
-                uint64_t ticket, struct image *image, struct baton_error *reterr);
+                struct image_boxes *boxes, uint64_t ticket, struct image *image,
+                struct baton_error *reterr);
 
 struct encoder_counters {
     uint64_t made, refused;

@@ -1,4 +1,4 @@
-/* From a frame to a JPEG: cut, scaled down, compressed. */
+/* From a frame to a JPEG: cut, scaled down, drawn on, compressed. */
 #include "detector/image.h"
 
 #include "base/error.h"
@@ -66,34 +66,115 @@ static struct frame cut(const struct frame *frame, const int rect[4])
     return part;
 }
 
-/* The memory of the planes, for free(); NULL: it cannot be done. */
-static uint8_t *scale(const struct frame *from, int width, int height, struct frame *to)
+/* A picture that may be written to. */
+struct canvas {
+    uint8_t *memory; /* owned */
+    uint8_t *plane[3];
+    int stride;
+    int width, height;
+};
+
+static bool canvas_init(struct canvas *canvas, int width, int height)
 {
     /* swscale writes whole vectors: rows of 64 bytes and some room behind the last one. */
     int stride = (width + 63) / 64 * 64;
     size_t luma = (size_t)stride * (size_t)height;
     size_t chroma = (size_t)stride * (size_t)((height + 1) / 2);
     uint8_t *memory = aligned_alloc(64, luma + 2 * chroma + 64);
-    struct SwsContext *scaler =
-        sws_getContext(from->width, from->height, AV_PIX_FMT_YUV420P, width, height,
-                       AV_PIX_FMT_YUV420P, SWS_AREA, NULL, NULL, NULL);
-    bool is_done = false;
 
-    if (memory != NULL && scaler != NULL) {
-        uint8_t *planes[3] = {memory, memory + luma, memory + luma + chroma};
-        int strides[3] = {stride, stride, stride};
-        is_done = sws_scale(scaler, (const uint8_t *const *)from->plane, from->stride, 0,
-                            from->height, planes, strides) == height;
-        *to = (struct frame){
-            width, height, {stride, stride, stride}, {planes[0], planes[1], planes[2]}};
+    if (memory == NULL) {
+        return false;
     }
-    sws_freeContext(scaler);
-    if (!is_done) {
-        free(memory);
-        return NULL;
-    }
-    return memory;
+    *canvas = (struct canvas){.memory = memory,
+                              .plane = {memory, memory + luma, memory + luma + chroma},
+                              .stride = stride,
+                              .width = width,
+                              .height = height};
+    return true;
 }
+
+static void copy(const struct frame *from, const struct canvas *to)
+{
+    for (int i = 0; i < 3; i++) {
+        int shift = i > 0;
+        size_t bytes = (size_t)((from->width + shift) >> shift);
+        for (int y = 0; y < (from->height + shift) >> shift; y++) {
+            memcpy(to->plane[i] + (ptrdiff_t)y * to->stride,
+                   from->plane[i] + (ptrdiff_t)y * from->stride[i], bytes);
+        }
+    }
+}
+
+static bool scale(const struct frame *from, const struct canvas *to)
+{
+    struct SwsContext *scaler =
+        sws_getContext(from->width, from->height, AV_PIX_FMT_YUV420P, to->width, to->height,
+                       AV_PIX_FMT_YUV420P, SWS_AREA, NULL, NULL, NULL);
+    const int strides[3] = {to->stride, to->stride, to->stride};
+    bool is_done =
+        scaler != NULL && sws_scale(scaler, (const uint8_t *const *)from->plane, from->stride, 0,
+                                    from->height, to->plane, strides) == to->height;
+
+    sws_freeContext(scaler);
+    return is_done;
+}
+
+/* ---- boxes ---- */
+
+static int clamp(int value, int most)
+{
+    return value < 0 ? 0 : value > most ? most : value;
+}
+
+/* Corners may lie outside. */
+static void fill(const struct canvas *canvas, int left, int top, int right, int bottom,
+                 const uint8_t colour[3])
+{
+    left = clamp(left, canvas->width);
+    right = clamp(right, canvas->width);
+    top = clamp(top, canvas->height);
+    bottom = clamp(bottom, canvas->height);
+    for (int i = 0; i < 3; i++) {
+        int shift = i > 0;
+        int begin = left >> shift;
+        int end = (right + shift) >> shift;
+        for (int y = top >> shift; begin < end && y < (bottom + shift) >> shift; y++) {
+            memset(canvas->plane[i] + (ptrdiff_t)y * canvas->stride + begin, colour[i],
+                   (size_t)(end - begin));
+        }
+    }
+}
+
+static int scaled(int64_t value, int64_t to, int64_t from)
+{
+    const int64_t far = INT64_C(2) * IMAGE_PIXELS_MAX;
+    int64_t result = value * to / from;
+
+    /* A box may be anywhere; what is far outside is as good as just outside. */
+    return (int)(result < -far ? -far : result > far ? far : result);
+}
+
+static void draw(const struct canvas *canvas, const struct image_shape *shape,
+                 const struct image_box *box)
+{
+    static const uint8_t colours[][3] = {{145, 54, 34},  {210, 16, 146},  {82, 90, 240},
+                                         {170, 166, 16}, {107, 202, 222}, {235, 128, 128}};
+    const uint8_t *colour = colours[(unsigned)box->colour % (sizeof(colours) / sizeof(*colours))];
+    int line = 1 + canvas->width / 400;
+    int64_t x = (int64_t)box->x - shape->rect[0];
+    int64_t y = (int64_t)box->y - shape->rect[1];
+    int left = scaled(x, shape->width, shape->rect[2]);
+    int top = scaled(y, shape->height, shape->rect[3]);
+    int right = scaled(x + box->width, shape->width, shape->rect[2]);
+    int bottom = scaled(y + box->height, shape->height, shape->rect[3]);
+
+    fill(canvas, left, top, right, top + line, colour);
+    fill(canvas, left, bottom - line, right, bottom, colour);
+    fill(canvas, left, top, left + line, bottom, colour);
+    fill(canvas, right - line, top, right, bottom, colour);
+}
+
+/* ---- JPEG ---- */
 
 static int compress(const struct frame *frame, uint8_t **jpeg, size_t *bytes,
                     struct baton_error *reterr)
@@ -120,23 +201,36 @@ static int compress(const struct frame *frame, uint8_t **jpeg, size_t *bytes,
     return rc;
 }
 
-int image_compress(const struct frame *frame, const struct image_shape *shape, uint8_t **jpeg,
-                   size_t *bytes, struct baton_error *reterr)
+int image_compress(const struct frame *frame, const struct image_shape *shape,
+                   const struct image_boxes *boxes, uint8_t **jpeg, size_t *bytes,
+                   struct baton_error *reterr)
 {
     struct frame part = cut(frame, shape->rect);
-    struct frame scaled;
-    uint8_t *memory;
+    bool is_scaled = shape->width != part.width || shape->height != part.height;
+    struct canvas canvas;
     int rc;
 
-    if (shape->width == part.width && shape->height == part.height) {
+    if (!is_scaled && boxes == NULL) {
         return compress(&part, jpeg, bytes, reterr);
     }
-    memory = scale(&part, shape->width, shape->height, &scaled);
-    if (memory == NULL) {
+    if (!canvas_init(&canvas, shape->width, shape->height)) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a picture");
+    }
+    if (!is_scaled) {
+        copy(&part, &canvas);
+    } else if (!scale(&part, &canvas)) {
+        free(canvas.memory);
         return error_set(reterr, BATON_EIO, "a picture of %dx%d cannot be scaled to %dx%d",
                          part.width, part.height, shape->width, shape->height);
     }
-    rc = compress(&scaled, jpeg, bytes, reterr);
-    free(memory);
+    for (size_t i = 0; boxes != NULL && i < boxes->count; i++) {
+        draw(&canvas, shape, &boxes->boxes[i]);
+    }
+    part = (struct frame){canvas.width,
+                          canvas.height,
+                          {canvas.stride, canvas.stride, canvas.stride},
+                          {canvas.plane[0], canvas.plane[1], canvas.plane[2]}};
+    rc = compress(&part, jpeg, bytes, reterr);
+    free(canvas.memory);
     return rc;
 }

@@ -44,7 +44,7 @@ struct http_reply {
     unsigned status;
     unsigned retry_after_s; /* 0: not said */
     const char *type;       /* of the content; static */
-    char etag[64];          /* quoted, or "": none, and then the answer is not to be stored */
+    char etag[96];          /* quoted, or "": none, and then the answer is not to be stored */
     struct buffer body;     /* an empty one of SERVER_BODY_MAX */
 };
 

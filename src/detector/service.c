@@ -217,8 +217,17 @@ void service_frame(struct service *service, const char *identifier, const struct
     service_stream_frame(service, identifier);
 }
 
+void service_boxes(struct service *service, const char *identifier, const struct image_box *boxes,
+                   size_t count)
+{
+    image_set_boxes(service->images, identifier, boxes, count);
+}
+
 void service_online(struct service *service, const char *identifier, bool is_online)
 {
+    if (!is_online) {
+        image_set_boxes(service->images, identifier, NULL, 0); /* nobody knows what is there now */
+    }
     worker_set_online(service->worker, identifier, is_online);
 }
 

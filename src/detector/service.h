@@ -1,7 +1,7 @@
 /* The running worker: worker.h behind server.h, with a heartbeat, the images and the status pages.
  *
- *   GET /camera/{subscriptionIdentifier}/image[?crop=1&width=W]   newest frame as JPEG
- *   GET /camera/{subscriptionIdentifier}/stream           the same, again and again: MJPEG
+ *   GET /camera/{subscriptionIdentifier}/image[?crop=1&width=W&boxes=1]   newest frame as JPEG
+ *   GET /camera/{subscriptionIdentifier}/stream                   the same, again and again: MJPEG
  *   GET /healthz  /readyz  /metrics  /status
  *
  * Whatever opens cameras is told what is subscribed through `changed`, and tells back through
@@ -41,6 +41,9 @@ int service_port(const struct service *service);
 const struct worker *service_worker(const struct service *service);
 
 void service_frame(struct service *service, const char *identifier, const struct frame *frame);
+/* What was found last in the frames of a subscription, for ?boxes=1; a count of 0: nothing. */
+void service_boxes(struct service *service, const char *identifier, const struct image_box *boxes,
+                   size_t count);
 void service_online(struct service *service, const char *identifier, bool is_online);
 /* Takes the detection, as worker_detected() does. */
 int service_detected(struct service *service, struct detection *detection,

@@ -22,12 +22,14 @@ void service_http_error(struct http_reply *reply, unsigned status, const char *m
 
 /* Pictures of another run of this program must have other tags, and so must other shapes. */
 static void tag(const struct service *service, const struct still *still,
-                const struct image_shape *shape, char etag[static 64])
+                const struct image_shape *shape, const struct image_boxes *boxes,
+                struct http_reply *reply)
 {
-    (void)snprintf(etag, 64, "\"%llx-%llx-%x.%x.%x.%x.%x\"",
+    (void)snprintf(reply->etag, sizeof(reply->etag), "\"%llx-%llx-%x.%x.%x.%x.%x-%llx\"",
                    (unsigned long long)service->started_at.ns, (unsigned long long)still->number,
                    (unsigned)shape->rect[0], (unsigned)shape->rect[1], (unsigned)shape->rect[2],
-                   (unsigned)shape->rect[3], (unsigned)shape->width);
+                   (unsigned)shape->rect[3], (unsigned)shape->width,
+                   boxes != NULL ? (unsigned long long)boxes->number : 0);
 }
 
 static void answer_image(struct service *service, const struct image *image,
@@ -67,6 +69,8 @@ static void answer_jpeg(struct service *service, const struct http_question *que
                         const struct camera_question *wanted, struct http_reply *reply)
 {
     struct still *still = image_newest(service->images, subscription->identifier);
+    struct image_boxes *boxes =
+        wanted->has_boxes ? image_boxes(service->images, subscription->identifier) : NULL;
     struct image_shape shape;
     struct image image;
     struct baton_error error = {0};
@@ -78,13 +82,13 @@ static void answer_jpeg(struct service *service, const struct http_question *que
     }
     image_shape(&shape, &still->frame, wanted->is_cropped ? &subscription->crop : NULL,
                 wanted->width);
-    tag(service, still, &shape, reply->etag);
+    tag(service, still, &shape, boxes, reply);
     if (strcmp(question->etag, reply->etag) == 0) {
         reply->status = 304;
         reply->type = "image/jpeg";
         return;
     }
-    rc = encoder_ask(service->encoder, still, &shape, question->ticket, &image, &error);
+    rc = encoder_ask(service->encoder, still, &shape, boxes, question->ticket, &image, &error);
     if (rc == 0) {
         answer_image(service, &image, reply);
     } else if (rc == BATON_EBUSY) {

@@ -119,6 +119,9 @@ static int read_part(struct camera_question *ret, const struct part *part,
     if (is_named(part, "crop")) {
         return read_flag(part, &ret->is_cropped, reterr);
     }
+    if (is_named(part, "boxes")) {
+        return read_flag(part, &ret->has_boxes, reterr);
+    }
     if (is_named(part, "width")) {
         return read_width(part, &ret->width, reterr);
     }

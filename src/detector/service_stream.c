@@ -56,6 +56,7 @@ static void show(struct service *service, struct viewer *viewer)
     const struct subscription *subscription =
         worker_find(service->worker, viewer->wanted.identifier);
     struct still *still = image_newest(service->images, viewer->wanted.identifier);
+    struct image_boxes *boxes = NULL;
     struct image_shape shape;
     struct image image;
     struct baton_error error;
@@ -67,7 +68,10 @@ static void show(struct service *service, struct viewer *viewer)
     }
     image_shape(&shape, &still->frame, viewer->wanted.is_cropped ? &subscription->crop : NULL,
                 viewer->wanted.width);
-    rc = encoder_ask(service->encoder, still, &shape, viewer->ticket, &image, &error);
+    if (viewer->wanted.has_boxes) {
+        boxes = image_boxes(service->images, viewer->wanted.identifier);
+    }
+    rc = encoder_ask(service->encoder, still, &shape, boxes, viewer->ticket, &image, &error);
     viewer->number = still->number; /* one that is refused is missed: there will be another */
     viewer->is_waiting = rc == BATON_EBUSY;
     if (rc == 0) {

@@ -60,6 +60,21 @@ static void on_detected(void *userdata, struct detection *detection)
     }
 }
 
+/* For pictures with boxes. */
+static void on_seen(void *userdata, const char *identifier, const struct inference_result *result)
+{
+    struct program *program = userdata;
+    struct image_box boxes[IMAGE_BOXES_MAX];
+    size_t count = 0;
+
+    for (int i = 0; i < result->count && count < IMAGE_BOXES_MAX; i++) {
+        const struct box *box = result->sightings[i].box;
+        boxes[count++] = (struct image_box){(int)box->x, (int)box->y, (int)box->width,
+                                            (int)box->height, box->label};
+    }
+    service_boxes(program->service, identifier, boxes, count);
+}
+
 static void on_online(void *userdata, const char *identifier, bool is_online)
 {
     struct program *program = userdata;
@@ -196,6 +211,7 @@ static int open_models(struct program *program, struct baton_error *reterr)
                                    .logger = program->logger,
                                    .engine = settings->engine,
                                    .detected = on_detected,
+                                   .seen = on_seen,
                                    .userdata = program};
     struct archives_config archives = settings->archives;
     int code;

@@ -49,6 +49,7 @@ static void paint(uv_timer_t *timer)
 
 static void detect(struct stand *stand)
 {
+    const struct image_box box = {WIDTH / 4, HEIGHT / 4, WIDTH / 2, HEIGHT / 2, 0};
     const struct subscription *subscription;
 
     for (size_t i = 0; (subscription = next_subscription(stand, i)) != NULL; i++) {
@@ -58,6 +59,7 @@ static void detect(struct stand *stand)
                                       .at_unix_ms = 1752573600000,
                                       .attributes = json_pack("{s:s, s:i}", "carBrand", "Honda",
                                                               "number", (int)++stand->detected)};
+        service_boxes(stand->service, subscription->identifier, &box, 1);
         (void)service_detected(stand->service, &detection, NULL);
     }
 }

@@ -183,7 +183,7 @@ const tests = {
             assert.strictEqual(status, 200, path);
             assert.match(head, /content-type: image\/jpeg/);
             assert.match(head, /cache-control: no-cache/);
-            assert.match(head, /etag: "[0-9a-f]+-[0-9a-f]+-[0-9a-f.]+"/);
+            assert.match(head, /etag: "[0-9a-f]+-[0-9a-f]+-[0-9a-f.]+-[0-9a-f]+"/);
             assert.strictEqual(body.readUInt16BE(0), 0xffd8);
             assert.deepStrictEqual(size(body), [64, 48]);
         }
@@ -236,6 +236,24 @@ const tests = {
         backend.send(list(subscription('a;2')));
         await deadline(viewer.ended, 'the end of the stream');
         assert.strictEqual(metric(stand, 'stream_viewers'), 0);
+        await backend.close();
+    },
+
+    async 'boxes are drawn where something was found'(stand) {
+        const backend = await Backend.connect(stand);
+        backend.send(list(subscription('a;1')));
+        await backend.report(online(1));
+        const picture = (query) => stand.curl('/camera/a;1/image' + query).body.length;
+        const plain = picture('?boxes=1'); // grey all over: every frame is as small
+        assert.ok(Math.abs(plain - picture('')) < 40);
+        stand.signal('SIGUSR1');
+        await backend.next('a detection', (m) => m.type === 'imageDetection');
+        assert.ok(picture('?boxes=1') > plain + 100);
+        assert.ok(Math.abs(plain - picture('?boxes=0')) < 40);
+        const viewer = (await Viewer.open(stand, '/camera/a;1/stream?boxes=1')).read();
+        assert.ok((await viewer.part()).length > plain + 100);
+        viewer.close();
+        assert.strictEqual(stand.curl('/camera/a;1/image?boxes=many').status, 400);
         await backend.close();
     },
 

@@ -8,7 +8,7 @@ const fs = require('fs');
 const http = require('http');
 const os = require('os');
 const path = require('path');
-const { program, Backend, list, subscription, session } = require('../detector/tools');
+const { DEADLINE_MS, program, Backend, list, subscription, session } = require('../detector/tools');
 const { Camera, Worker } = require('../detector/life');
 
 const [archive, clip] = process.argv.slice(6);
@@ -71,6 +71,13 @@ const tests = {
             assert.strictEqual(check(message.data.detection), 'red');
             assert.ok(Math.abs(message.data.detection.y - 20) <= 2);
         }
+        // The end of the tag names the boxes that were drawn; 0: none are in this frame.
+        const until = Date.now() + DEADLINE_MS;
+        const boxed = /etag: "[^"]*-[1-9a-f][0-9a-f]*"/;
+        while (!boxed.test(worker.curl('/camera/hall;door/image?boxes=1', '-I').head)) {
+            assert.ok(Date.now() < until, 'a picture with boxes');
+        }
+        assert.ok(!boxed.test(worker.curl('/camera/hall;door/image', '-I').head));
         const model = worker.camera('hall;door').model_state;
         assert.strictEqual(model.state, 'running');
         assert.match(model.engine, /^(onnxruntime|opencv) /);

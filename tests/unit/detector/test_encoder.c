@@ -47,7 +47,8 @@ static int ask(struct bench *bench, int width, uint64_t ticket)
     struct baton_error error;
 
     image_shape(&shape, &still->frame, NULL, width);
-    return encoder_ask(bench->encoder, still, &shape, ticket, &image, &error);
+    return encoder_ask(bench->encoder, still, &shape, image_boxes(bench->store, "a;1"), ticket,
+                       &image, &error);
 }
 
 static void run(struct bench *bench)
@@ -101,6 +102,26 @@ static void a_picture_is_made_once_for_all_who_ask(void **state)
     assert_int_equal(bench->last_ticket, 14);
 }
 
+static void other_boxes_are_another_picture(void **state)
+{
+    const struct image_box boxes[] = {{10, 10, 100, 100, 0}, {50, 60, 70, 80, 1}};
+    struct bench *bench = *state;
+
+    assert_int_equal(ask(bench, 320, 1), BATON_EBUSY);
+    image_set_boxes(bench->store, "a;1", boxes, 2);
+    assert_int_equal(ask(bench, 320, 2), BATON_EBUSY);
+    image_set_boxes(bench->store, "a;1", boxes, 2);
+    assert_int_equal(ask(bench, 320, 3), BATON_EBUSY); /* the same */
+    image_set_boxes(bench->store, "a;1", boxes, 1);
+    assert_int_equal(ask(bench, 320, 4), BATON_EBUSY);
+    image_set_boxes(bench->store, "a;1", NULL, 0); /* those under way are held */
+    assert_int_equal(ask(bench, 320, 5), BATON_EBUSY);
+    run(bench);
+    assert_int_equal(bench->done, 5);
+    assert_int_equal(encoder_counters(bench->encoder)->made, 3);
+    assert_int_equal(ask(bench, 320, 6), 0);
+}
+
 static void too_many_are_refused_and_the_others_come(void **state)
 {
     struct bench *bench = *state;
@@ -151,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_picture_is_made_once_for_all_who_ask, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_boxes_are_another_picture, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_many_are_refused_and_the_others_come, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(new_frames_do_not_disturb_what_is_under_way, set_up,

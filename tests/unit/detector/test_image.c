@@ -1,6 +1,7 @@
 #include "cmocka_all.h"
 #include "detector/image.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <turbojpeg.h>
@@ -57,7 +58,9 @@ static struct made make(const struct image_store *store, const char *identifier,
 
     assert_non_null(still);
     image_shape(&shape, &still->frame, crop, width);
-    assert_int_equal(image_compress(&still->frame, &shape, &jpeg, &bytes, NULL), 0);
+    assert_int_equal(
+        image_compress(&still->frame, &shape, image_boxes(store, identifier), &jpeg, &bytes, NULL),
+        0);
     assert_int_equal(tjDecompressHeader3(decompressor, jpeg, bytes, &made.width, &made.height,
                                          &sampling, &space),
                      0);
@@ -147,6 +150,38 @@ static void every_width_can_be_made(void **state)
     free(pixels);
 }
 
+static void boxes_are_drawn_where_things_are(void **state)
+{
+    const struct image_box boxes[] = {
+        {-100, -100, 10, 10, 0},
+        {INT_MIN, 0, INT_MAX, INT_MAX, -7}, /* what a broken model says hurts nobody */
+        {INT_MAX, INT_MAX, INT_MAX, INT_MAX, INT_MIN},
+        {8, 12, 24, 16, 5}, /* the last colour is white */
+    };
+    struct crop crop = {.given = 0xf, .at = {0, 8, 48, 40}};
+    struct made made;
+
+    image_set_boxes(*state, "d;c", boxes, 4); /* no frame yet: nothing */
+    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL), 0);
+    assert_null(image_boxes(*state, "d;c"));
+    image_set_boxes(*state, "d;c", boxes, 4);
+    made = make(*state, "d;c", NULL, 0);
+    assert_in_range(made.grey[20 * WIDTH + 8], 180, 255);  /* its left side */
+    assert_in_range(made.grey[12 * WIDTH + 16], 180, 255); /* its top */
+    assert_in_range(made.grey[20 * WIDTH + 20], 0, 70);    /* within */
+    assert_in_range(made.grey[20 * WIDTH + 2], 0, 70);     /* beside */
+    free(made.grey);
+    made = make(*state, "d;c", &crop, 24);
+    assert_int_equal(made.height, 16);
+    assert_in_range(made.grey[6 * 24 + 4], 140, 255);
+    assert_in_range(made.grey[6 * 24 + 10], 0, 70);
+    free(made.grey);
+    image_set_boxes(*state, "d;c", NULL, 0);
+    made = make(*state, "d;c", NULL, 0);
+    assert_in_range(made.grey[20 * WIDTH + 8], 25, 35);
+    free(made.grey);
+}
+
 static void a_still_that_is_held_stays_as_it_is(void **state)
 {
     struct frame dark = *a_frame();
@@ -233,6 +268,7 @@ int main(void)
         TEST(a_crop_is_cut_out_of_the_planes),
         TEST(a_width_scales_down_and_never_up),
         TEST(every_width_can_be_made),
+        TEST(boxes_are_drawn_where_things_are),
         TEST(a_still_that_is_held_stays_as_it_is),
         TEST(frames_are_kept_apart_bounded_and_forgotten),
         TEST(a_crop_is_moved_into_the_frame_and_stays_even),
