@@ -63,11 +63,13 @@ class Stand:
         return self.clips[key]
 
 
-def run_measured(command, **options):
-    """Runs it; its standard output, and the CPU and the time that it and its children took, in
-    seconds. Of the CPU only what was waited for counts, which is everything of ours."""
+def run_measured(command, quiet=False):
+    """Runs it, without its standard error if it is to be quiet; its standard output, and the CPU
+    and the time that it and its children took, in seconds. Of the CPU only what was waited for
+    counts, which is everything of ours."""
     begin = time.monotonic()
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **options)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL if quiet else None)
     output = child.stdout.read()
     child.stdout.close()
     _, status, usage = os.wait4(child.pid, 0)

@@ -1,0 +1,184 @@
+/* usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT decode|model|scale
+ *
+ * The least that the work costs, in one process and one thread that do nothing else: every frame
+ * of a clip is decoded; with "model" the model runs after each, on numbers that are always the
+ * same; with "scale" it runs on the frame, which is scaled for it. Prints CPU milliseconds a frame
+ * as JSON; what comes before the frame WARM_UP does not count.
+ */
+#include "base/clock.h"
+#include "detector/infer/engine.h"
+#include "detector/infer/input.h"
+
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WARM_UP = 30, MODEL_BYTES = 1 << 28 };
+
+struct job {
+    AVFormatContext *input;
+    AVCodecContext *decoder;
+    int stream;
+    struct engine *engine;
+    struct session *session;
+    struct input_maker *maker;
+    struct pipeline_input shape;
+    bool runs, scales;
+    int frames;
+    double begin_ms;
+};
+
+static double cpu_ms(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static int scale(struct job *job, const AVFrame *decoded, struct baton_error *reterr)
+{
+    const struct camera_frame frame = {
+        .picture = {.width = decoded->width,
+                    .height = decoded->height,
+                    .plane = {decoded->data[0], decoded->data[1], decoded->data[2]},
+                    .stride = {decoded->linesize[0], decoded->linesize[1], decoded->linesize[2]}},
+        .is_bt709 = true};
+    const int rect[4] = {0, 0, decoded->width, decoded->height};
+    struct fit fit;
+
+    return input_make(job->maker, &job->shape, &frame, rect, job->session->values, &fit, reterr);
+}
+
+static int work_on(struct job *job, const AVFrame *decoded, struct baton_error *reterr)
+{
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    int code = 0;
+
+    if (job->frames++ == WARM_UP) {
+        job->begin_ms = cpu_ms();
+    }
+    if (job->scales) {
+        code = scale(job, decoded, reterr);
+    }
+    if (code == 0 && job->runs && session_run(job->session, 1, outputs, reterr) < 0) {
+        code = reterr->code;
+    }
+    return code;
+}
+
+/* `packet` NULL: what the decoder still holds back. */
+static int decode(struct job *job, const AVPacket *packet, AVFrame *frame,
+                  struct baton_error *reterr)
+{
+    int code = 0;
+
+    (void)avcodec_send_packet(job->decoder, packet);
+    while (code == 0 && avcodec_receive_frame(job->decoder, frame) == 0) {
+        code = work_on(job, frame, reterr);
+        av_frame_unref(frame);
+    }
+    return code;
+}
+
+static int play(struct job *job, struct baton_error *reterr)
+{
+    AVPacket *packet = av_packet_alloc();
+    AVFrame *frame = av_frame_alloc();
+    int code = packet && frame ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
+
+    while (code == 0 && av_read_frame(job->input, packet) == 0) {
+        if (packet->stream_index == job->stream) {
+            code = decode(job, packet, frame, reterr);
+        }
+        av_packet_unref(packet);
+    }
+    code = code ? code : decode(job, NULL, frame, reterr);
+    av_packet_free(&packet);
+    av_frame_free(&frame);
+    return code;
+}
+
+static int open_clip(struct job *job, const char *path, struct baton_error *reterr)
+{
+    const AVCodec *codec = NULL;
+
+    if (avformat_open_input(&job->input, path, NULL, NULL) == 0 &&
+        avformat_find_stream_info(job->input, NULL) >= 0) {
+        job->stream = av_find_best_stream(job->input, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
+        job->decoder = codec ? avcodec_alloc_context3(codec) : NULL;
+    }
+    if (job->decoder) {
+        job->decoder->thread_count = 1;
+        if (avcodec_parameters_to_context(job->decoder,
+                                          job->input->streams[job->stream]->codecpar) >= 0 &&
+            avcodec_open2(job->decoder, codec, NULL) == 0) {
+            return 0;
+        }
+    }
+    return error_set(reterr, BATON_EIO, "%s: cannot be decoded", path);
+}
+
+static int open_model(struct job *job, char **arguments, struct baton_error *reterr)
+{
+    const struct engine_options options = {.threads = 1};
+    FILE *file = fopen(arguments[3], "rbe");
+    char *model = file ? malloc(MODEL_BYTES) : NULL;
+    size_t bytes = model ? fread(model, 1, MODEL_BYTES, file) : 0;
+    struct shape shape = {.rank = 4, .sides = {1, 3, 0, 0}};
+    int code;
+
+    if (file) {
+        (void)fclose(file);
+    }
+    job->shape = (struct pipeline_input){.width = (int)strtol(arguments[4], NULL, 10),
+                                         .height = (int)strtol(arguments[5], NULL, 10),
+                                         .is_letterboxed = true,
+                                         .scale = 1.0F / 255,
+                                         .std = {1, 1, 1}};
+    shape.sides[2] = job->shape.height;
+    shape.sides[3] = job->shape.width;
+    code = engine_load(&job->engine, (enum engine_kind)engine_kind_parse(arguments[2]), &options,
+                       reterr);
+    code = code ? code : session_open(&job->session, job->engine, model, bytes, &shape, reterr);
+    free(model);
+    for (size_t i = 0; !code && i < job->session->value_count; i++) {
+        job->session->values[i] = (float)(i * 2654435761U % 256) / 255;
+    }
+    job->maker = input_maker_new();
+    return code || job->maker ? code : error_set(reterr, BATON_ENOMEM, "out of memory");
+}
+
+int main(int argc, char **argv)
+{
+    struct job job = {0};
+    struct baton_error error = {0};
+    int code;
+
+    if (argc != 7 || engine_kind_parse(argv[2]) < 0) {
+        (void)fputs("usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT "
+                    "decode|model|scale\n",
+                    stderr);
+        return 2;
+    }
+    job.scales = strcmp(argv[6], "scale") == 0;
+    job.runs = job.scales || strcmp(argv[6], "model") == 0;
+    code = open_clip(&job, argv[1], &error);
+    code = code ? code : open_model(&job, argv, &error);
+    code = code ? code : play(&job, &error);
+    if (code == 0) {
+        (void)printf("{\"engine\": \"%s\", \"frames\": %d, \"ms\": %.4f}\n", job.engine->name,
+                     job.frames, (cpu_ms() - job.begin_ms) / (job.frames - WARM_UP));
+    } else {
+        (void)fprintf(stderr, "baton-bench-alone: %s\n", error.message);
+    }
+    input_maker_free(job.maker);
+    session_close(job.session);
+    engine_free(job.engine);
+    avcodec_free_context(&job.decoder);
+    avformat_close_input(&job.input);
+    return code ? EXIT_FAILURE : EXIT_SUCCESS;
+}

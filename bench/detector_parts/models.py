@@ -1,0 +1,86 @@
+"""The two models that are measured with, as archives of one stage.
+
+  small  the test's detector of coloured rectangles (tests/models), 320 x 192
+  large  640 x 384, with as much to compute as a YOLOv8n has at that size (5.3 thousand million
+         multiplications and additions, each counted as one operation) and random weights: it costs
+         what a real one costs and finds nothing
+"""
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+SIZES = {"small": (320, 192), "large": (640, 384)}
+# Channels, and by how much each layer makes the picture smaller.
+LAYERS = ((16, 2), (32, 2), (32, 1), (64, 2), (64, 1), (64, 1), (64, 1), (64, 1), (128, 2),
+          (128, 1), (128, 1), (128, 1), (128, 1), (256, 2), (256, 1))
+
+
+def make_large(path):
+    import numpy
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    random = numpy.random.default_rng(1)
+    nodes, constants, operations = [], [], 0
+    name, channels, (width, height) = "images", 3, SIZES["large"]
+
+    def convolve(name, given, wanted, side, stride):
+        number = len(nodes)
+        weights = random.normal(0, (2 / (given * side * side)) ** 0.5, (wanted, given, side, side))
+        constants.append(numpy_helper.from_array(weights.astype(numpy.float32), f"w{number}"))
+        nodes.append(helper.make_node(
+            "Conv", [name, f"w{number}"], [f"c{number}"], kernel_shape=[side, side],
+            strides=[stride, stride], pads=[side // 2] * 4))
+        return f"c{number}"
+
+    for wanted, stride in LAYERS:
+        width, height = width // stride, height // stride
+        operations += 2 * width * height * wanted * channels * 9
+        convolved = convolve(name, channels, wanted, 3, stride)
+        name, channels = f"r{len(nodes)}", wanted
+        nodes.append(helper.make_node("Relu", [convolved], [name]))
+    nodes.append(helper.make_node("Sigmoid", [convolve(name, channels, 7, 1, 1)], ["s"]))
+    constants.append(numpy_helper.from_array(numpy.array([0.1], numpy.float32), "tenth"))
+    nodes.append(helper.make_node("Mul", ["s", "tenth"], ["m"]))  # no score reaches 0.25
+    shape = numpy.array([1, 7, width * height], numpy.int64)
+    constants.append(numpy_helper.from_array(shape, "shape"))
+    nodes.append(helper.make_node("Reshape", ["m", "shape"], ["output"]))
+    given, found = [1, 3, SIZES["large"][1], SIZES["large"][0]], [1, 7, width * height]
+    model = helper.make_model(helper.make_graph(
+        nodes, "large", [helper.make_tensor_value_info("images", TensorProto.FLOAT, given)],
+        [helper.make_tensor_value_info("output", TensorProto.FLOAT, found)], constants),
+        opset_imports=[helper.make_opsetid("", 10)], producer_name="baton")
+    model.ir_version = 5
+    onnx.save(model, path)
+    return operations
+
+
+def pipeline_of(name, report):
+    width, height = SIZES[name]
+    return {"version": 1,
+            "models": {name: {"file": "model.onnx", "decoder": "yolov8", "confidence": 0.5,
+                              "input": {"width": width, "height": height},
+                              "classes": ["red", "green", "blue"]}},
+            "stages": [{"name": "objects", "model": name,
+                        "fields": {"bodyType": "class", "x": "x", "y": "y"}}],
+            "tracker": report}
+
+
+def make(stand):
+    """Paths by name: (model, archive). The archive "each" is the small one, and reports every
+    object about every 100 ms."""
+    folder = stand.folder
+    if not os.path.exists(f"{folder}/rectangles.onnx"):
+        subprocess.run([sys.executable, "tests/models/make.py", folder], check=True)
+        make_large(f"{folder}/large.onnx")
+        for name, model, report in (("small", "rectangles", {"report": "once"}),
+                                    ("large", "large", {"report": "once"}),
+                                    ("each", "rectangles", {"report": "every", "everyMs": 100})):
+            with zipfile.ZipFile(f"{folder}/{name}.mpta", "w", zipfile.ZIP_DEFLATED) as file:
+                size = "small" if name == "each" else name
+                file.writestr("pipeline.json", json.dumps(pipeline_of(size, report)))
+                file.write(f"{folder}/{model}.onnx", "model.onnx")
+    models = {"small": "rectangles", "large": "large", "each": "rectangles"}
+    return {name: (f"{folder}/{model}.onnx", f"{folder}/{name}.mpta")
+            for name, model in models.items()}
