@@ -63,20 +63,20 @@ def pipeline_of(name, report):
                               "input": {"width": width, "height": height},
                               "classes": ["red", "green", "blue"]}},
             "stages": [{"name": "objects", "model": name,
-                        "fields": {"bodyType": "class", "x": "x", "y": "y"}}],
+                        "fields": {"bodyType": "class", "x": "x", "width": "width"}}],
             "tracker": report}
 
 
 def make(stand):
-    """Paths by name: (model, archive). The archive "each" is the small one, and reports every
-    object about every 100 ms."""
+    """Paths by name: (model, archive). The archive "each" is the small one without a tracker:
+    every object of every frame is reported."""
     folder = stand.folder
     if not os.path.exists(f"{folder}/rectangles.onnx"):
         subprocess.run([sys.executable, "tests/models/make.py", folder], check=True)
         make_large(f"{folder}/large.onnx")
         for name, model, report in (("small", "rectangles", {"report": "once"}),
                                     ("large", "large", {"report": "once"}),
-                                    ("each", "rectangles", {"report": "every", "everyMs": 100})):
+                                    ("each", "rectangles", None)):
             with zipfile.ZipFile(f"{folder}/{name}.mpta", "w", zipfile.ZIP_DEFLATED) as file:
                 size = "small" if name == "each" else name
                 file.writestr("pipeline.json", json.dumps(pipeline_of(size, report)))

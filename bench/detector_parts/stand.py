@@ -86,3 +86,40 @@ def median(values):
 def spread(values):
     """The median, and between what the figures of the rounds lay."""
     return {"median": median(values), "min": round(min(values), 4), "max": round(max(values), 4)}
+
+
+def children(pid):
+    """The process, its children and theirs."""
+    found = [pid]
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="utf-8") as file:
+                for child in file.read().split():
+                    found += children(int(child))
+    except OSError:
+        pass
+    return found
+
+
+def cpu_s(pid):
+    """What the process and its children have used so far, in seconds of one core."""
+    ticks = 0
+    for one in children(pid):
+        try:
+            with open(f"/proc/{one}/stat", encoding="utf-8") as file:
+                ticks += sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13]))
+        except OSError:
+            pass
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def memory_mib(pid):
+    """What they have of the machine's memory; what is shared counts once (PSS)."""
+    kib = 0
+    for one in children(pid):
+        try:
+            with open(f"/proc/{one}/smaps_rollup", encoding="utf-8") as file:
+                kib += int(file.read().split("\nPss:")[1].split()[0])
+        except OSError:
+            pass
+    return round(kib / 1024, 1)

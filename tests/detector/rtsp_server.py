@@ -1,13 +1,16 @@
 #!/usr/bin/python3
 """A camera for tests: GStreamer's RTSP server, which loops clips.
 
-usage: rtsp_server.py PORT [auth=USER:PASSWORD] NAME=CLIP ...
+usage: rtsp_server.py PORT [auth=USER:PASSWORD] [tell=pictures] NAME=CLIP ...
 
 PORT 0: the kernel chooses. A CLIP is elementary: .h264 or .h265 whose access units begin with a
 delimiter, or .mjpeg. What happens is said line by line on standard output: "ready PORT", then
-"play NAME" and "teardown NAME" for each client. It ends with its standard input.
+"play NAME" and "teardown NAME" for each client; with tell=pictures also "picture CLIP NUMBER TIME"
+for each picture that is sent, by the machine's monotonic clock in nanoseconds. It ends with its
+standard input.
 """
 import sys
+import time
 
 import gi
 
@@ -34,8 +37,9 @@ def say(*words):
 class Loop(GstRtspServer.RTSPMediaFactory):
     """All clients of a clip watch one pipeline, so most join between two key pictures."""
 
-    def __init__(self, path):
+    def __init__(self, path, tells_pictures):
         super().__init__()
+        self.path, self.tells_pictures = path, tells_pictures
         start, caps, pay = KINDS[path.rsplit(".", 1)[1]]
         with open(path, "rb") as clip:
             self.pictures = [start + rest for rest in clip.read().split(start) if rest]
@@ -52,6 +56,8 @@ class Loop(GstRtspServer.RTSPMediaFactory):
             nonlocal number
             picture = Gst.Buffer.new_wrapped(self.pictures[number % len(self.pictures)])
             picture.duration = Gst.SECOND // FPS
+            if self.tells_pictures:
+                say("picture", self.path, number % len(self.pictures), time.monotonic_ns())
             number += 1
             return source.emit("push-buffer", picture) == Gst.FlowReturn.OK
 
@@ -90,8 +96,9 @@ def main():
     credentials = words.pop("auth", None)
     if credentials:
         require_password(server, credentials)
+    tells_pictures = words.pop("tell", None) == "pictures"
     for name, path in words.items():
-        factory = Loop(path)
+        factory = Loop(path, tells_pictures)
         if credentials:
             allow_viewers(factory)
         server.get_mount_points().add_factory("/" + name, factory)
