@@ -24,10 +24,16 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2 };
+enum {
+    EXIT_USAGE = 2,
+    /* Where there is too little CPU for all, models go before: a frame that is decoded and never
+     * looked at is worth nothing. */
+    NICENESS = 5,
+};
 
 static const char usage[] =
     "usage: baton-camera --inherited\n"
@@ -141,6 +147,7 @@ int main(int argc, char **argv)
     }
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_DUMPABLE, 0);
+    (void)setpriority(PRIO_PROCESS, 0, NICENESS);
     (void)close_range(CAMERA_FD_CONTROL + 1, ~0U, 0);
     control = mmap(NULL, sizeof(struct ring_control), PROT_READ, MAP_SHARED, CAMERA_FD_CONTROL, 0);
     if (control == MAP_FAILED || getppid() != parent || !read_config(&config)) {
