@@ -18,7 +18,7 @@ int sheet_open(struct sheet **ret, const char *path, struct baton_error *reterr)
 /* Removes the file unless it has been written. NULL allowed. */
 void sheet_free(struct sheet *sheet);
 
-/* Boxes are drawn in a colour for each class. BATON_ENOMEM. */
+/* Boxes are drawn in; see canvas.h. BATON_ENOMEM. */
 int sheet_add(struct sheet *sheet, const struct inference_result *result,
               struct baton_error *reterr);
 
