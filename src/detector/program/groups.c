@@ -86,8 +86,8 @@ static const struct option_group group_try = {
              "run the archive of --model on every frame of a clip, without a backend: a line of "
              "JSON for each detection on standard output"),
         TEXT("out", "FOLDER", NULL, NULL,
-             "write detections.jsonl there instead, sheet.png, and objects.jsonl: every object of "
-             "every frame, reported or not"),
+             "write detections.jsonl there instead, sheet.png, the frames with detections as PNG, "
+             "and objects.jsonl: every object of every frame, reported or not"),
         TEXT("sheet", "FILE", NULL, NULL,
              "write frames of the clip, with what was seen in them, into this PNG"),
         END,

@@ -10,6 +10,7 @@
 #include "detector/program/program.h"
 #include "detector/program/progress.h"
 #include "detector/program/sheet.h"
+#include "detector/program/shots.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -44,6 +45,7 @@ try {
     struct local_model *local_model;
     struct models *models;
     struct sheet *sheet; /* NULL: none is asked for */
+    struct shots *shots; /* NULL: no folder for them */
     struct findings *findings;
     struct progress progress;
     uint64_t frames, done;
@@ -226,6 +228,9 @@ static void on_seen(void *userdata, const char *of, const struct inference_resul
     if (try->sheet && sheet_add(try->sheet, result, &error) != 0) {
         fail(try, &error);
     }
+    if (try->shots && shots_add(try->shots, result, &error) != 0) {
+        fail(try, &error);
+    }
     now = progress_now(try);
     progress_step(&try->progress, &now);
 }
@@ -304,6 +309,9 @@ static int open_all(struct try *try, struct baton_error *reterr)
     int code = findings_open(&try->findings, try->settings->out, reterr);
 
     code = code ? code : open_sheet(try, reterr);
+    if (!code && try->settings->out && !(try->shots = shots_new(try->settings->out))) {
+        code = error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
     if (code) {
         return code;
     }
@@ -348,6 +356,10 @@ static int finish(struct try *try, struct baton_error *reterr)
                   (unsigned long long)counts.frames, (unsigned long long)counts.objects,
                   (unsigned long long)counts.detections,
                   (double)try->busy.ns / 1e6 / (double)counts.frames);
+    if (try->shots && shots_left_out(try->shots) > 0) {
+        (void)fprintf(stderr, "%d frames with detections are drawn, %llu further ones are not\n",
+                      SHOTS_MAX, (unsigned long long)shots_left_out(try->shots));
+    }
     code = findings_flush(try->findings, reterr);
     return code || !try->sheet ? code : sheet_write(try->sheet, reterr);
 }
@@ -381,6 +393,7 @@ static int run(struct try *try, struct baton_error *reterr)
         code = error_set(reterr, try->error.code, "%s", try->error.message);
     }
     sheet_free(try->sheet);
+    shots_free(try->shots);
     findings_free(try->findings);
     camera_pool_free(try->pool);
     models_free(try->models);

@@ -114,6 +114,12 @@ const tests = {
         const detections = lines_of(path.join(out, 'detections.jsonl'));
         assert.deepStrictEqual(detections.map((line) => line.detection.bodyType).sort(),
             rectangles.map(([name]) => name).sort(), 'each is reported once');
+        // The frames with detections are there as they are, but for what is drawn in.
+        const shots = fs.readdirSync(out).filter((name) => name.startsWith('frame-')).sort();
+        assert.deepStrictEqual(shots, [...new Set(detections.map((line) => 'frame-' +
+            `${String(line.frame).padStart(6, '0')}.png`))].sort());
+        const head = fs.readFileSync(path.join(out, shots[0]));
+        assert.deepStrictEqual([head.readUInt32BE(16), head.readUInt32BE(20)], [WIDTH, HEIGHT]);
         assert.match(done.stderr, new RegExp(`${FRAMES} frames, ${objects.length} objects in ` +
             `them, ${detections.length} detections`));
     },
@@ -193,6 +199,17 @@ const tests = {
             assert.match(done.stderr, pattern);
             assert.strictEqual(done.stderr.trim().split('\n').length, 1, done.stderr);
         }
+    },
+
+    'of many frames with detections the first fifty are drawn'(folder, clip) {
+        const out = path.join(folder, 'many');
+        const done = run(['--try', clip, '--model', path.join(models, 'product.mpta'), '--out', out]);
+        if (done.status !== 0) { // without a tracker: a detection in every frame
+            assert.match(done.stderr, /make deps-onnxruntime/);
+            return;
+        }
+        assert.strictEqual(fs.readdirSync(out).filter((name) => /^frame-/.test(name)).length, 50);
+        assert.match(done.stderr, new RegExp(`50 frames .* are drawn, ${FRAMES - 50} further`));
     },
 
     async 'a try that is stopped keeps what it has seen, and leaves nothing else'(folder, clip) {

@@ -1,0 +1,23 @@
+/* The frames in which something was reported, whole and annotated: FOLDER/frame-NNNNNN.png. */
+#ifndef DETECTOR_PROGRAM_SHOTS_H
+#define DETECTOR_PROGRAM_SHOTS_H
+
+#include "detector/infer/inference.h"
+
+enum { SHOTS_MAX = 50 }; /* of one try: a pipeline may report in every frame */
+
+struct shots; /* opaque */
+
+/* `folder` is there already, and borrowed for its life. NULL: out of memory. */
+struct shots *shots_new(const char *folder);
+void shots_free(struct shots *shots); /* NULL allowed */
+
+/* Writes the frame if something was reported in it, unless there are SHOTS_MAX by now. The error
+ * names the file; BATON_ENOMEM. */
+int shots_add(struct shots *shots, const struct inference_result *result,
+              struct baton_error *reterr);
+
+/* Frames with reports that were not written because of the bound. */
+uint64_t shots_left_out(const struct shots *shots);
+
+#endif
