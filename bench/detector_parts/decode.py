@@ -1,7 +1,8 @@
 """decode_ratio: frames a second and core of the camera's child, beside ffmpeg on the same clip.
 
-Both decode with one thread and are started anew in each round, in turn; what counts is the CPU of
-their whole lives. The child also looks at every frame's time and puts it into shared memory.
+Both decode with one thread and are started anew in each round, in turn, at the niceness that a
+camera's child has; what counts is the CPU of their whole lives. The child also looks at every
+frame's time and puts it into shared memory.
 """
 import json
 
@@ -23,8 +24,8 @@ def measure_codec(stand, codec):
     for number in range(stand.rounds):
         stand.progress(f"decode {codec}: round {number + 1} of {stand.rounds}")
         frames, cpu, parent_cpu = decode_ours(stand, clip)
-        _, ffmpeg_cpu, _ = run_measured(["ffmpeg", "-nostdin", "-v", "error", "-threads", "1",
-                                         "-i", clip, "-f", "null", "-"])
+        _, ffmpeg_cpu, _ = run_measured(["nice", "-n", "5", "ffmpeg", "-nostdin", "-v", "error",
+                                         "-threads", "1", "-i", clip, "-f", "null", "-"])
         ours.append(frames / cpu)
         theirs.append(frames / ffmpeg_cpu)
         parent.append(1000 * parent_cpu / frames)
