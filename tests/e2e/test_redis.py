@@ -60,6 +60,7 @@ class OnRedis(ProgramTest):
         self.assertEqual(status["server"], "127.0.0.1:%d" % self.port)
         self.assertEqual((status["connected"], status["layout"], status["lease_ms"],
                           status["elections"]), (True, "sovereign", 600e3, 1))
+        self.assertIn(status["entries_end_by"], ("sorted-set", "hpexpire", "hsetex"))
         self.assertTrue(is_alive(status["guardian_pid"]))
         self.assertNotIn("pa ss", json.dumps(one.status(leader)))
         self.assertEqual(self.ask("EXISTS", "default:leader"), "1")

@@ -344,8 +344,9 @@ static void the_rule_of_the_guide_is_enough(void **state)
     }
     assert_false(server_says(&server, "GET race:master", "-"));
     redisReply *log = server_ask(&server, "ACL LOG");
-    for (size_t i = 0; i < log->elements; i++) { /* the connection's name is no condition */
-        assert_string_equal(log->element[i]->element[7]->str, "client|setname");
+    for (size_t i = 0; i < log->elements; i++) { /* a name for people, and what a newer one can */
+        const char *refused = log->element[i]->element[7]->str;
+        assert_true(strcmp(refused, "client|setname") == 0 || strcmp(refused, "command|info") == 0);
     }
     freeReplyObject(log);
 }

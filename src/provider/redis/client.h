@@ -117,6 +117,7 @@ struct client {
     struct lease_settings settings;
     const struct layout *layout;
     span process_lifetime; /* of a registry entry */
+    char lifetimes[16];    /* by what its entries end on the server, as that told last */
     span start_delay;      /* at most, before a process first contends */
     char prefix[128];      /* of the state's keys */
     bool has_own_prefix;   /* the user gave it */

@@ -121,25 +121,32 @@ static void done_with(struct seat *seat)
     client_exit(client);
 }
 
-/* Who is alone has nobody to read of. */
-static bool has_others(const struct seat *seat, const redisReply *reply)
+/* How many are in the registry, and how their entries end there; -1: that is no such answer. */
+static long long take_count(struct client *client, const redisReply *reply)
 {
-    return seat->entries || reply->type != REDIS_REPLY_INTEGER || reply->integer != 1;
+    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+        reply->element[0]->type != REDIS_REPLY_INTEGER ||
+        reply->element[1]->type != REDIS_REPLY_STRING) {
+        return -1;
+    }
+    (void)snprintf(client->lifetimes, sizeof(client->lifetimes), "%s", reply->element[1]->str);
+    return reply->element[0]->integer;
 }
 
 static void on_registered(void *userdata, uint64_t how, const redisReply *reply, instant sent)
 {
     struct seat *seat = userdata;
     bool reads = how == REGISTER_AND_READ || (how == REGISTER_AGAIN && seat->lease.held);
+    long long count;
     (void)sent;
 
-    if (reply && reply->type == REDIS_REPLY_INTEGER && !seat->is_leaving) {
-        long long count = reply->integer;
+    count = take_count(seat->client, reply);
+    if (count >= 0 && !seat->is_leaving) {
         seat_contenders(seat, count > 0 && count < 1000000 ? (uint32_t)count : 1);
     } else {
         seat_refused(seat, reply);
     }
-    if (reply && reads && has_others(seat, reply)) {
+    if (reply && reads && (seat->entries || count != 1)) { /* who is alone has nobody to read of */
         registry_read(seat);
     }
     done_with(seat);

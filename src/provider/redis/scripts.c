@@ -118,21 +118,41 @@ static const char sweep[] =
     "  redis.call('ZREM', KEYS[2], id)\n"                                                          \
     "end\n"
 
-static const char register_process[] =
-    NOW "local SLAVES = KEYS[5]\n" SWEEP
-        "local is_new = redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])\n"
-        "redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1])\n"
-        "local is_whole = is_new == 1 or ARGV[7] ~= 'again'\n"
-        "if is_whole then redis.call('HSET', KEYS[3], ARGV[1], ARGV[4]) end\n"
-        "if ARGV[5] == 'master' then\n"
-        "  redis.call('SET', KEYS[6], ARGV[2], 'PX', ARGV[3])\n"
-        "  if is_whole then redis.call('HDEL', KEYS[5], ARGV[1]) end\n"
-        "else\n"
-        "  redis.call('HSET', KEYS[5], ARGV[1], ARGV[6])\n"
-        "end\n"
-        "if #gone > 0 then redis.call('PUBLISH', KEYS[4], 'members')\n"
-        "elseif is_new == 1 then redis.call('PUBLISH', KEYS[4], 'members ' .. ARGV[1]) end\n"
-        "return redis.call('HLEN', KEYS[1])\n";
+/* Fields of a hash have lifetimes of their own where the server has commands for that: then an
+ * entry also ends for those who know nothing of the sorted set. `put` tells whether it is new. */
+#define LIFETIMES                                                                                  \
+    "local function has(name)\n"                                                                   \
+    "  local answer = redis.pcall('COMMAND', 'INFO', name)\n"                                      \
+    "  return type(answer) == 'table' and type(answer[1]) == 'table'\n"                            \
+    "end\n"                                                                                        \
+    "local way = has('HSETEX') and 'hsetex' or has('HPEXPIRE') and 'hpexpire' or 'sorted-set'\n"   \
+    "local function put(key, value)\n"                                                             \
+    "  if way == 'hsetex' then\n"                                                                  \
+    "    local was_there = redis.call('HEXISTS', key, ARGV[1])\n"                                  \
+    "    redis.call('HSETEX', key, 'PX', ARGV[3], 'FIELDS', 1, ARGV[1], value)\n"                  \
+    "    return 1 - was_there\n"                                                                   \
+    "  end\n"                                                                                      \
+    "  local is_new = redis.call('HSET', key, ARGV[1], value)\n"                                   \
+    "  if way == 'hpexpire' then\n"                                                                \
+    "    redis.call('HPEXPIRE', key, ARGV[3], 'FIELDS', 1, ARGV[1])\n"                             \
+    "  end\n"                                                                                      \
+    "  return is_new\n"                                                                            \
+    "end\n"
+
+static const char register_process[] = NOW LIFETIMES
+    "local SLAVES = KEYS[5]\n" SWEEP "local is_new = put(KEYS[1], ARGV[2])\n"
+    "redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1])\n"
+    "local is_whole = is_new == 1 or ARGV[7] ~= 'again' or way ~= 'sorted-set'\n"
+    "if is_whole then put(KEYS[3], ARGV[4]) end\n"
+    "if ARGV[5] == 'master' then\n"
+    "  redis.call('SET', KEYS[6], ARGV[2], 'PX', ARGV[3])\n"
+    "  if is_whole then redis.call('HDEL', KEYS[5], ARGV[1]) end\n"
+    "else\n"
+    "  put(KEYS[5], ARGV[6])\n"
+    "end\n"
+    "if #gone > 0 then redis.call('PUBLISH', KEYS[4], 'members')\n"
+    "elseif is_new == 1 then redis.call('PUBLISH', KEYS[4], 'members ' .. ARGV[1]) end\n"
+    "return {redis.call('HLEN', KEYS[1]), way}\n";
 
 static const char leave[] = "redis.call('ZREM', KEYS[2], ARGV[1])\n"
                             "redis.call('HDEL', KEYS[3], ARGV[1])\n"

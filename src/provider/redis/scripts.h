@@ -21,7 +21,8 @@ enum script_name {
     SCRIPT_RELEASE,  /* lock heartbeat epoch wake | id epoch notice ("": none) */
     SCRIPT_SWEEP,    /* | cursor pattern heartbeat-ttl */
     SCRIPT_REGISTER, /* processes expiry channels wake slaves master_process | id json ttl channel
-                        role slave-json "again" (a heartbeat: what has not changed is left) */
+                        role slave-json "again" (a heartbeat: what has not changed is left); gives
+                        how many there are, and how their fields end */
     SCRIPT_LEAVE,    /* processes expiry channels wake slaves | id */
     SCRIPT_MEMBERS,  /* processes expiry channels slaves master */
     SCRIPT_PUT,      /* key counter index changes | name data has-data revision lifetime */

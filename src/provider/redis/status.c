@@ -18,6 +18,9 @@ json_t *redis_provider_status(struct provider *provider)
         (double)client->settings.lease.ns / 1e6, "elections", (json_int_t)HASH_COUNT(client->seats),
         "guardian_pid", (json_int_t)(client->guardian ? guardian_pid(client->guardian) : 0));
 
+    if (json && client->lifetimes[0]) {
+        (void)json_object_set_new(json, "entries_end_by", json_string(client->lifetimes));
+    }
     for (int i = 0; json && i < client->server_count; i++) {
         if (client->servers[i].trouble[0]) {
             (void)json_object_set_new(json, "trouble", json_string(client->servers[i].trouble));
