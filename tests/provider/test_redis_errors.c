@@ -258,6 +258,20 @@ static void a_missing_or_wrong_password_is_named(void **state)
     }
 }
 
+/* Whoever begins to listen late hears of it all the same. */
+static void a_trouble_that_lasts_is_told_again(void **state)
+{
+    static struct listener listener;
+    (void)state;
+
+    server_set(&server, "requirepass", "geheim");
+    server_start(&server);
+    open_and_await(&listener, "NOAUTH", "");
+    listener.is_there = false;
+    await_it(&listener);
+    close_it(&listener);
+}
+
 /* A server that begins with data to read, and answers meanwhile. */
 static void loading_is_named_and_waited_for(void **state)
 {
@@ -287,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(whatever_it_says_is_named_and_over_with_its_cause),
         CASE(a_missing_or_wrong_password_is_named),
+        CASE(a_trouble_that_lasts_is_told_again),
         CASE(loading_is_named_and_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

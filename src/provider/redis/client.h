@@ -105,7 +105,8 @@ struct server {
     struct redis *commands;
     struct redis *told;
     bool is_double; /* another name of one that is there already: it does not count */
-    char trouble[BATON_ERROR_MESSAGE_MAX];      /* told, and not over yet */
+    char trouble[BATON_ERROR_MESSAGE_MAX]; /* told, and not over yet */
+    instant trouble_told;
     char told_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
 };
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { TROUBLE_AGAIN_S = 10 };
+
 /* ---- The connections ------------------------------------------------------------------------- */
 
 static void cluster_begins(struct client *client);
@@ -98,7 +100,8 @@ static void on_up(void *userdata, const struct redis_identity *identity)
     client_exit(client);
 }
 
-/* Each try fails anew; the same trouble is told once. */
+/* Each try fails anew; the same trouble is told once, and again after a while: whoever listens
+ * since a moment ago has missed it. */
 static bool is_new_trouble(char told[BATON_ERROR_MESSAGE_MAX], const struct baton_error *error)
 {
     bool is_new = strcmp(told, error->message) != 0;
@@ -133,8 +136,13 @@ static void look_elsewhere(struct client *client, struct redis *redis)
 static void tell_trouble(struct server *server, const struct baton_error *error)
 {
     struct client *client = server->client;
-    bool is_new = is_new_trouble(server->trouble, error);
+    instant now = clock_now();
+    bool is_new = is_new_trouble(server->trouble, error) ||
+                  instant_since(now, server->trouble_told).ns > SPAN_S(TROUBLE_AGAIN_S).ns;
 
+    if (is_new) {
+        server->trouble_told = now;
+    }
     for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
         if (is_new || !seat->knows_trouble) {
             seat->knows_trouble = true;
