@@ -2,7 +2,10 @@
 
 #include "detector/program/progress.h"
 
+#include <pty.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 static struct progress_state state_at(int64_t seconds, int64_t of)
 {
@@ -111,6 +114,41 @@ static void a_clip_of_unknown_length_gives_a_line_for_a_thousand_frames(void **s
     (void)fclose(file);
 }
 
+static void a_terminal_gets_a_bar_and_no_lines(void **state)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = 41};
+    struct progress_state now = state_at(30, 120);
+    char wanted[256], text[256];
+    int terminal, program;
+    struct progress progress;
+    FILE *file;
+    size_t bytes = 0;
+
+    (void)state;
+    assert_int_equal(openpty(&terminal, &program, NULL, NULL, &size), 0);
+    file = fdopen(program, "w");
+    assert_non_null(file);
+    progress = progress_of(file);
+    assert_true(progress.is_terminal);
+    progress_hide(&progress); /* nothing is there yet */
+    progress_step(&progress, &now);
+    progress_draw(&progress, &now);
+    progress_hide(&progress);
+    progress_hide(&progress);
+    /* One column stays empty, and the bar is wiped out by as many spaces. */
+    (void)snprintf(wanted, sizeof(wanted), "\r%s\r%40s\r",
+                   "[#####---------------]  25 %  20 frames/", "");
+    while (bytes < strlen(wanted)) {
+        ssize_t count = read(terminal, text + bytes, sizeof(text) - 1 - bytes);
+        assert_true(count > 0);
+        bytes += (size_t)count;
+    }
+    text[bytes] = '\0';
+    assert_string_equal(text, wanted);
+    (void)fclose(file);
+    (void)close(terminal);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +157,7 @@ int main(void)
         cmocka_unit_test(a_narrow_terminal_gets_the_beginning),
         cmocka_unit_test(numbers_of_any_size_fit),
         cmocka_unit_test(elsewhere_each_tenth_is_a_line_once),
+        cmocka_unit_test(a_terminal_gets_a_bar_and_no_lines),
         cmocka_unit_test(a_clip_of_unknown_length_gives_a_line_for_a_thousand_frames),
     };
 
