@@ -11,7 +11,7 @@ SECONDS_EACH ?= 60
 export JOBS DESTDIR
 
 .DEFAULT_GOAL := build
-.PHONY: help deps deps-onnxruntime build demo check bench sim chaos fuzz coverage lint format docs install clean
+.PHONY: help deps deps-onnxruntime build demo check bench sim chaos churn fuzz coverage lint format docs install clean
 
 help: ## lists these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
@@ -42,6 +42,9 @@ sim: build ## plays a million seeds of each core in the simulator, then every pl
 
 chaos: deps ## two minutes each of nodes on Redis and by themselves: killed, stopped, cut off, restarted
 	@scripts/build dev && BATON_CHAOS_SECONDS=120 ctest --test-dir build-dev -R faults_.*chaos -V
+
+churn: deps ## five minutes of cameras added, changed and removed at random; nothing may be left behind
+	@scripts/build dev && BATON_CHURN_SECONDS=300 ctest --test-dir build-dev -R detector_churn -V
 
 fuzz: deps ## runs each fuzz target for SECONDS_EACH seconds
 	@scripts/fuzz $(SECONDS_EACH)

@@ -9,14 +9,20 @@ const { program, deadline, Stand } = require('./tools');
 
 const [rtsp_server, clip] = process.argv.slice(4);
 const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-cache-'));
-process.on('exit', () => fs.rmSync(cache, { recursive: true }));
+const children = [];
+process.on('exit', () => { // a test that fails leaves nobody behind
+    children.forEach((child) => child.kill('SIGKILL'));
+    fs.rmSync(cache, { recursive: true });
+});
 
 class Camera {
-    static async start(port) {
+    static async start(port, names = ['cam']) {
         const camera = new Camera();
         camera.said = '';
-        camera.child = spawn(rtsp_server, [String(port), `cam=${clip}`, 'auth=eye:canary'],
+        camera.child = spawn(rtsp_server, [String(port), 'auth=eye:canary',
+            ...names.map((name) => `${name}=${clip}`)],
             { stdio: ['pipe', 'pipe', 'inherit'] });
+        children.push(camera.child);
         camera.ended = new Promise((resolve) => camera.child.on('close', resolve));
         await deadline(new Promise((resolve) => camera.child.stdout.on('data', (data) => {
             camera.said += data;
@@ -30,7 +36,7 @@ class Camera {
         this.child.kill('SIGKILL');
         await deadline(this.ended, 'the end of the camera');
     }
-    url() { return `rtsp://eye:canary@127.0.0.1:${this.port}/cam`; }
+    url(name = 'cam') { return `rtsp://eye:canary@127.0.0.1:${this.port}/${name}`; }
 }
 
 class Worker extends Stand {
@@ -41,6 +47,7 @@ class Worker extends Stand {
         worker.child = spawn(program, ['--port', '0', '--host', '127.0.0.1', '--report-interval',
             '100ms', '--backoff-min', '50ms', '--backoff-max', '200ms', '--log-level', 'info',
             '--model-cache', cache, ...options], { stdio: ['ignore', 'inherit', 'pipe'] });
+        children.push(worker.child);
         worker.ended = new Promise((resolve) => worker.child.on('close', (code, signal) =>
             resolve(signal || code)));
         await worker.says(/listening port=(\d+)/);

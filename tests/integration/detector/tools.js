@@ -3,6 +3,7 @@
 'use strict';
 const assert = require('assert');
 const http = require('http');
+const net = require('net');
 const { spawn, execFileSync } = require('child_process');
 
 let WebSocket;
@@ -149,6 +150,25 @@ class Backend {
     }
 }
 
+// So many WebSocket connections that say nothing and never answer.
+async function upgrade(stand, count) {
+    const sockets = [];
+    for (let i = 0; i < count; i++) {
+        const socket = net.connect(stand.port, '127.0.0.1', () => socket.write(
+            'GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
+            'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'));
+        socket.upgraded = new Promise((resolve) => {
+            socket.once('data', () => resolve(true));
+            socket.on('error', () => resolve(false));
+            socket.on('close', () => resolve(false));
+        });
+        sockets.push(socket);
+    }
+    const upgraded = await deadline(Promise.all(sockets.map((s) => s.upgraded)), 'the upgrades');
+    assert.ok(upgraded.every(Boolean), 'each was let in');
+    return sockets;
+}
+
 const subscription = (identifier, more) => ({ subscriptionIdentifier: identifier,
     rtspUrl: 'rtsp://user:canary@192.0.2.1/1', modelUrl: 'http://192.0.2.1/m.mpta?token=canary',
     modelName: 'Cars', modelId: 7, ...more });
@@ -160,4 +180,4 @@ const stage = (displayIdentifier, progressionStage) => ({ type: 'setProgressionS
 const online = (count) => (c) => c.length === count && c.every((one) => one.online);
 
 module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, Stand, Viewer, Backend,
-    subscription, list, session, stage, online };
+    subscription, list, session, stage, online, upgrade };

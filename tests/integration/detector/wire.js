@@ -5,11 +5,10 @@ const assert = require('assert');
 const { execFileSync } = require('child_process');
 const fs = require('fs');
 const http = require('http');
-const net = require('net');
 const os = require('os');
 const path = require('path');
 const { DEADLINE_MS, WebSocket, curl, deadline, Stand, Viewer, Backend, subscription,
-    list, session, stage, online } = require('./tools');
+    list, session, stage, online, upgrade } = require('./tools');
 
 // Width and height of a JPEG.
 function size(jpeg) {
@@ -330,19 +329,7 @@ const tests = {
         const owner = await Backend.connect(stand);
         owner.send(list(subscription('a;1')));
         await owner.report(online(1));
-        const sockets = [];
-        for (let i = 0; i < 1000; i++) {
-            const socket = net.connect(stand.port, '127.0.0.1', () => socket.write(
-                'GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
-                'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'));
-            socket.upgraded = new Promise((resolve) => {
-                socket.once('data', () => resolve(true));
-                socket.on('error', () => resolve(false));
-                socket.on('close', () => resolve(false));
-            });
-            sockets.push(socket);
-        }
-        await deadline(Promise.all(sockets.map((s) => s.upgraded)), 'the thousand');
+        const sockets = await upgrade(stand, 1000);
         owner.messages.length = 0;
         await owner.report(online(1));
         assert.strictEqual(stand.curl('/healthz').status, 200);
