@@ -130,7 +130,7 @@ struct baton_campaign_options {
 };
 
 /* Takes part in the election called `name` (1 to 63 bytes). Returns when the campaign has begun,
- * not when it is won; listeners that are put on right after it miss no event. Waits for the loop.
+ * not when it is won; a listener first hears where things stand by then. Waits for the loop.
  *
  * Errors: BATON_EINVAL (the name, the metadata), BATON_EEXIST (in it already, or the provider has
  * room for one election only), BATON_ECORRUPT and BATON_EBUSY (the data directory), BATON_ENOMEM,

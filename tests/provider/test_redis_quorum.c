@@ -317,13 +317,13 @@ static void a_server_does_not_count_twice(void **state)
     snprintf(url, sizeof(url),
              "redis://127.0.0.1:%d,127.0.0.2:%d,127.0.0.1:%d?quorum=majority&guardian=off&" QUICK,
              servers[0].port, servers[0].port, servers[1].port);
-    server_kill(&servers[0]);
-    server_set(&servers[0], "bind", "127.0.0.1 127.0.0.2");
-    server_start(&servers[0]);
     ASSERT_OK(baton_open(&baton, url, NULL, failure));
     ASSERT_OK(baton_campaign(&election, baton, "race", NULL, failure));
     ASSERT_OK(baton_on(NULL, election, BATON_EVENT_ERROR, BATON_ON_LOOP, hear, (void *)&is_told,
                        failure));
+    server_kill(&servers[0]);
+    server_set(&servers[0], "bind", "127.0.0.1 127.0.0.2");
+    server_start(&servers[0]);
     GROUP_AWAIT(is_told && baton_is_leader(election));
     server_kill(&servers[1]); /* what is left is one server */
     GROUP_AWAIT(!baton_is_leader(election));
