@@ -11,40 +11,40 @@ static instant due_of(const struct seat *seat)
     return instant_min(seat->deadline, seat->beat);
 }
 
-static void put(struct agenda *agenda, uint32_t at, struct seat *seat)
+static void put(struct agenda *agenda, uint32_t at, struct turn turn)
 {
-    agenda->heap[at] = seat;
-    seat->place = at + 1;
+    agenda->heap[at] = turn;
+    turn.seat->place = at + 1;
 }
 
 static void rise(struct agenda *agenda, uint32_t at)
 {
-    struct seat *seat = agenda->heap[at];
+    struct turn turn = agenda->heap[at];
 
-    while (at > 0 && instant_before(due_of(seat), due_of(agenda->heap[(at - 1) / 2]))) {
+    while (at > 0 && instant_before(turn.due, agenda->heap[(at - 1) / 2].due)) {
         put(agenda, at, agenda->heap[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
-    put(agenda, at, seat);
+    put(agenda, at, turn);
 }
 
 static void sink(struct agenda *agenda, uint32_t at)
 {
-    struct seat *seat = agenda->heap[at];
+    struct turn turn = agenda->heap[at];
 
     for (;;) {
         uint32_t next = 2 * at + 1;
         if (next + 1 < agenda->count &&
-            instant_before(due_of(agenda->heap[next + 1]), due_of(agenda->heap[next]))) {
+            instant_before(agenda->heap[next + 1].due, agenda->heap[next].due)) {
             next++;
         }
-        if (next >= agenda->count || !instant_before(due_of(agenda->heap[next]), due_of(seat))) {
+        if (next >= agenda->count || !instant_before(agenda->heap[next].due, turn.due)) {
             break;
         }
         put(agenda, at, agenda->heap[next]);
         at = next;
     }
-    put(agenda, at, seat);
+    put(agenda, at, turn);
 }
 
 /* ---- The timer ------------------------------------------------------------------------------- */
@@ -54,13 +54,14 @@ static void on_due(uv_timer_t *timer);
 static void arm(struct client *client)
 {
     struct agenda *agenda = &client->agenda;
-    instant due = agenda->count > 0 ? due_of(agenda->heap[0]) : INSTANT_NEVER;
-    span left = instant_since(due, clock_now());
+    instant due = agenda->count > 0 ? agenda->heap[0].due : INSTANT_NEVER;
+    span left;
 
     if (agenda->is_running || client->is_closing || due.ns == agenda->armed.ns) {
         return;
     }
     agenda->armed = due;
+    left = instant_since(due, clock_now());
     if (due.ns == INSTANT_NEVER.ns) {
         (void)uv_timer_stop(&agenda->timer);
     } else {
@@ -82,11 +83,10 @@ static void on_due(uv_timer_t *timer)
     agenda->is_running = true;
     agenda->armed = INSTANT_NEVER;
     for (uint32_t left = agenda->count; left > 0 && agenda->count > 0; left--) {
-        struct seat *seat = agenda->heap[0];
-        if (instant_before(now, due_of(seat))) {
+        if (instant_before(now, agenda->heap[0].due)) {
             break;
         }
-        seat_due(seat, now);
+        seat_due(agenda->heap[0].seat, now);
     }
     agenda->is_running = false;
     arm(client);
@@ -123,45 +123,54 @@ int agenda_add(struct seat *seat)
 
     if (agenda->count == agenda->capacity) {
         uint32_t wanted = agenda->capacity > 0 ? 2 * agenda->capacity : FIRST_CAPACITY;
-        struct seat **grown = realloc(agenda->heap, wanted * sizeof(struct seat *));
+        struct turn *grown = realloc(agenda->heap, wanted * sizeof(*grown));
         if (!grown) {
             return BATON_ENOMEM;
         }
         agenda->heap = grown;
         agenda->capacity = wanted;
     }
-    put(agenda, agenda->count++, seat);
+    put(agenda, agenda->count++, (struct turn){due_of(seat), seat});
     rise(agenda, agenda->count - 1);
     arm(seat->client);
     return BATON_OK;
 }
 
+/* Most steps move one of the two times only later, or the one that is not the next. */
 void agenda_change(struct seat *seat)
 {
     struct agenda *agenda = &seat->client->agenda;
+    instant due = due_of(seat);
+    uint32_t at = seat->place - 1;
 
-    if (seat->place > 0) {
-        rise(agenda, seat->place - 1);
-        sink(agenda, seat->place - 1);
-        arm(seat->client);
+    if (seat->place == 0 || agenda->heap[at].due.ns == due.ns) {
+        return;
     }
+    if (instant_before(due, agenda->heap[at].due)) {
+        agenda->heap[at].due = due;
+        rise(agenda, at);
+    } else {
+        agenda->heap[at].due = due;
+        sink(agenda, at);
+    }
+    arm(seat->client);
 }
 
 void agenda_remove(struct seat *seat)
 {
     struct agenda *agenda = &seat->client->agenda;
     uint32_t at = seat->place - 1;
-    struct seat *last;
+    struct turn last;
 
     if (seat->place == 0) {
         return;
     }
     seat->place = 0;
     last = agenda->heap[--agenda->count];
-    if (last != seat) {
+    if (last.seat != seat) {
         put(agenda, at, last);
         rise(agenda, at);
-        sink(agenda, last->place - 1);
+        sink(agenda, last.seat->place - 1);
     }
     arm(seat->client);
 }

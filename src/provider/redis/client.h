@@ -74,9 +74,14 @@ struct seat {
     char name[];
 };
 
+struct turn {
+    instant due;
+    struct seat *seat;
+};
+
 /* Whose turn it is next. */
 struct agenda {
-    struct seat **heap; /* the next to be seen to first */
+    struct turn *heap; /* the next to be seen to first */
     uint32_t count, capacity;
     uv_timer_t timer;
     instant armed; /* when it comes; INSTANT_NEVER: not at all */
@@ -145,6 +150,9 @@ struct client {
         char *processes[2][2]; /* leads; eligible */
         char *slave;
     } drafts; /* of the entries of whoever has no metadata */
+    uint64_t chance;
+    char lease_ms[24]; /* lifetimes as the scripts take them */
+    char beat_ms[24];
     struct text *texts;
     struct text *self; /* the id */
     struct reader *readers;
@@ -179,6 +187,8 @@ const struct redis *client_server_of(const struct client *client, const char *ke
 void client_enter(struct client *client);
 void client_exit(struct client *client); /* the outermost sweeps what is gone */
 uint64_t client_random(void);
+/* A number for a decision that may be guessed, at the price of a few instructions. */
+uint64_t client_chance(struct client *client);
 int client_run(struct client *client, enum script_name script, int key_count, int count,
                const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
                uint64_t tag);

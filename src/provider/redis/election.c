@@ -296,7 +296,7 @@ static void spread_renewals(struct seat *seat, struct lease_update *update)
         is_new |= update->events[i].type == LEASE_EV_ACQUIRED;
     }
     if (is_new && HASH_COUNT(seat->client->seats) >= MANY_SEATS) {
-        seat->lease.next.ns -= (int64_t)(client_random() % (uint64_t)(half + 1));
+        seat->lease.next.ns -= (int64_t)(client_chance(seat->client) % (uint64_t)(half + 1));
         update->deadline = instant_min(update->deadline, seat->lease.next);
     }
 }
@@ -307,7 +307,7 @@ static void step(struct seat *seat, const struct lease_input *input)
     struct client *client = seat->client;
     struct lease_update update;
 
-    lease_step(&seat->lease, &client->settings, input, clock_now(), client_random(), &update);
+    lease_step(&seat->lease, &client->settings, input, clock_now(), client_chance(client), &update);
     spread_renewals(seat, &update);
     publish(seat, &update);
     client_enter(client);
@@ -425,7 +425,9 @@ void seat_notice(struct seat *seat, const char *text, size_t bytes)
 
 void seat_wake(const struct seat *seat, char ret[KEY_MAX])
 {
-    (void)snprintf(ret, KEY_MAX, "%s" WAKE, seat->name);
+    const char *parts[] = {seat->name, WAKE, NULL};
+
+    layout_join(ret, KEY_MAX, parts);
 }
 
 struct seat *seat_find(const struct client *client, const char *name, size_t bytes)

@@ -1,6 +1,5 @@
 #include "provider/redis/layout.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct layout {
@@ -34,16 +33,31 @@ const char *layout_name(const struct layout *layout)
     return layout->name;
 }
 
+void layout_join(char *ret, size_t ret_bytes, const char *const *parts)
+{
+    size_t used = 0;
+
+    for (; *parts; parts++) {
+        size_t bytes = strnlen(*parts, ret_bytes - used - 1);
+        memcpy(ret + used, *parts, bytes);
+        used += bytes;
+    }
+    ret[used] = '\0';
+}
+
 void layout_lock_key(const struct layout *layout, const char *name, char ret[LAYOUT_KEY_MAX])
 {
-    (void)snprintf(ret, LAYOUT_KEY_MAX, "%s:%s", name, layout->lock);
+    const char *parts[] = {name, ":", layout->lock, NULL};
+
+    layout_join(ret, LAYOUT_KEY_MAX, parts);
 }
 
 void layout_heartbeat_key(const struct layout *layout, const char *name, const char *id,
                           char ret[LAYOUT_KEY_MAX])
 {
-    (void)snprintf(ret, LAYOUT_KEY_MAX, "%s:%s%s%s", name, layout->heartbeat,
-                   layout->has_id ? ":" : "", layout->has_id ? id : "");
+    const char *parts[] = {name, ":", layout->heartbeat, layout->has_id ? ":" : NULL, id, NULL};
+
+    layout_join(ret, LAYOUT_KEY_MAX, parts);
 }
 
 void layout_heartbeat_prefix(const struct layout *layout, const char *name,

@@ -25,6 +25,10 @@ int layout_find(const struct layout **ret, const char *name, struct baton_error 
 
 const char *layout_name(const struct layout *layout);
 
+/* Parts, ending with NULL, one behind another; what has no room is cut. A renewal makes several
+ * keys, and printf() would be a third of its cost. */
+void layout_join(char *ret, size_t ret_bytes, const char *const *parts);
+
 /* `name` may be a placeholder, which comes back in the keys. */
 void layout_lock_key(const struct layout *layout, const char *name, char ret[LAYOUT_KEY_MAX]);
 void layout_heartbeat_key(const struct layout *layout, const char *name, const char *id,

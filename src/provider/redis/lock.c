@@ -8,8 +8,8 @@ struct words {
     char keys[3][LAYOUT_KEY_MAX]; /* lock, heartbeat, epoch */
     char wake[KEY_MAX];
     char beats[LAYOUT_KEY_MAX];
-    char ttl[24];
-    char beat_ttl[24];
+    const char *ttl;
+    const char *beat_ttl;
     char epoch[24];
     char least[24];
 };
@@ -17,16 +17,15 @@ struct words {
 static void fill(struct words *ret, const struct seat *seat, const struct majority_order *order)
 {
     const struct client *client = seat->client;
-    span beat = layout_heartbeat_lifetime(client->layout, client->settings.lease);
+    const char *record[] = {seat->name, ":epoch", NULL};
 
     seat_wake(seat, ret->wake);
     layout_lock_key(client->layout, seat->name, ret->keys[0]);
     layout_heartbeat_key(client->layout, seat->name, client->id, ret->keys[1]);
     layout_heartbeat_prefix(client->layout, seat->name, ret->beats);
-    (void)snprintf(ret->keys[2], LAYOUT_KEY_MAX, "%s:epoch", seat->name);
-    (void)snprintf(ret->beat_ttl, sizeof(ret->beat_ttl), "%lld", (long long)(beat.ns / 1000000));
-    (void)snprintf(ret->ttl, sizeof(ret->ttl), "%lld",
-                   (long long)(client->settings.lease.ns / 1000000));
+    layout_join(ret->keys[2], LAYOUT_KEY_MAX, record);
+    ret->beat_ttl = client->beat_ms;
+    ret->ttl = client->lease_ms;
     (void)snprintf(ret->epoch, sizeof(ret->epoch), "%llu", (unsigned long long)order->epoch);
     (void)snprintf(ret->least, sizeof(ret->least), "%llu", (unsigned long long)order->least);
 }

@@ -15,6 +15,15 @@ uint64_t client_random(void)
     return number;
 }
 
+uint64_t client_chance(struct client *client)
+{
+    uint64_t mixed = client->chance += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
+
+    mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return mixed ^ (mixed >> 31);
+}
+
 static struct client *client_of(struct provider *provider)
 {
     return (struct client *)provider;
@@ -125,6 +134,17 @@ static int take_span(const struct provider_config *config, const char *key, span
     return BATON_OK;
 }
 
+static void write_lifetimes(struct client *client)
+{
+    span lease = client->settings.lease;
+    span beat = layout_heartbeat_lifetime(client->layout, lease);
+
+    (void)snprintf(client->lease_ms, sizeof(client->lease_ms), "%lld",
+                   (long long)(lease.ns / 1000000));
+    (void)snprintf(client->beat_ms, sizeof(client->beat_ms), "%lld",
+                   (long long)(beat.ns / 1000000));
+}
+
 static int take_settings(struct client *client, const struct provider_config *config,
                          struct baton_error *reterr)
 {
@@ -173,6 +193,7 @@ static int take_settings(struct client *client, const struct provider_config *co
                          (double)client->process_lifetime.ns / 1e9,
                          (double)settings->renew_interval.ns / 1e9);
     }
+    write_lifetimes(client);
     return lease_settings_check(settings, reterr);
 }
 
@@ -231,6 +252,7 @@ static int redis_provider_open(struct provider **ret, const struct provider_conf
     client->base.ops = &redis_provider_ops;
     client->loop = config->loop;
     client->logger = config->logger;
+    client->chance = client_random();
     scripts_fill(client->scripts);
     r = redis_address_parse(&client->address, config->url, reterr);
     for (size_t i = 0; r == BATON_OK && i < config->option_count; i++) {

@@ -108,7 +108,9 @@ void registry_forget_drafts(struct client *client)
 
 static void key_of(const struct seat *seat, const char *part, char ret[KEY_MAX])
 {
-    (void)snprintf(ret, KEY_MAX, "%s:%s", seat->name, part);
+    const char *parts[] = {seat->name, ":", part, NULL};
+
+    layout_join(ret, KEY_MAX, parts);
 }
 
 /* An answer that came needs its seat no more. */
@@ -231,7 +233,8 @@ void registry_begin(struct seat *seat)
 
     /* From the first on they are spread: the registry is as large as there are elections. */
     seat->beat = instant_add(
-        clock_now(), SPAN_NS(every_ns - (int64_t)(client_random() % (uint64_t)(every_ns / 2 + 1))));
+        clock_now(),
+        SPAN_NS(every_ns - (int64_t)(client_chance(seat->client) % (uint64_t)(every_ns / 2 + 1))));
 }
 
 void registry_beat(struct seat *seat)
