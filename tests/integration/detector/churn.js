@@ -41,7 +41,9 @@ function footprint(pid) {
     const status = fs.readFileSync(`/proc/${pid}/status`, 'utf8');
     return { children: children === '' ? 0 : children.split(' ').length,
         descriptors: fs.readdirSync(`/proc/${pid}/fd`).length,
-        kib: Number(/VmRSS:\s+(\d+)/.exec(status)[1]) };
+        kib: Number(/VmRSS:\s+(\d+)/.exec(status)[1]),
+        // A sanitizer reserves terabytes and keeps what is freed; leaks are its own to tell, at the end.
+        is_sanitized: Number(/VmSize:\s+(\d+)/.exec(status)[1]) > 2 ** 32 };
 }
 
 // Takes all away, and waits until no child is left and the descriptors are as many as `expected`,
@@ -65,6 +67,7 @@ async function churn(camera, worker, backend, seconds) {
     const wanted = new Map();
     const until = Date.now() + seconds * 1000;
     let changes = 0;
+    let online = 0;
     for (let i = 0; i < CAMERAS; i++) {
         wanted.set(`d${i % 4};c${i}`, random_camera(camera, `d${i % 4};c${i}`));
     }
@@ -82,8 +85,12 @@ async function churn(camera, worker, backend, seconds) {
         const names = [...wanted.keys()].sort().join();
         await backend.report((all) => all.map((one) => one.subscriptionIdentifier).sort()
             .join() === names);
+        if (wanted.size > 0 && random(8) === 0) { // some live long enough to stream
+            await backend.report((all) => all.every((one) => one.online));
+            online++;
+        }
     } while (Date.now() < until);
-    return changes;
+    return { changes, online };
 }
 
 (async () => {
@@ -93,14 +100,14 @@ async function churn(camera, worker, backend, seconds) {
         const backend = await Backend.connect(worker);
         await churn(camera, worker, backend, 2); // caches, arenas and threads that stay are made
         const before = await empty(backend, worker);
-        const changes = await churn(camera, worker, backend, SECONDS);
+        const { changes, online } = await churn(camera, worker, backend, SECONDS);
         const after = await empty(backend, worker, before);
-        console.log(`seed ${SEED}: ${changes} changes, before ${JSON.stringify(before)}, after ` +
+        console.log(`seed ${SEED}: ${changes} changes, ${online} times all online, before ${JSON.stringify(before)}, after ` +
             JSON.stringify(after));
-        assert.ok(changes > 20);
+        assert.ok(changes > 20 && online > 0);
         assert.strictEqual(after.children, before.children);
         assert.strictEqual(after.descriptors, before.descriptors);
-        assert.ok(after.kib <= before.kib + SLACK_KIB, 'memory');
+        assert.ok(after.is_sanitized || after.kib <= before.kib + SLACK_KIB, 'memory');
         await backend.close();
         await worker.stop();
         console.log('ok nothing is left of cameras that came and went');
