@@ -283,22 +283,31 @@ static void publish(struct seat *seat, const struct lease_update *update)
     }
 }
 
-enum { MANY_SEATS = 64 };
+enum { MANY_SEATS = 64, SLOT_MS = 8, SLOTTED_FROM_MS = 1000 };
 
 /* Many that were taken in one burst shall not be renewed in one for ever: each renews for the first
- * time at a moment of its own, and goes on from there. */
-static void spread_renewals(struct seat *seat, struct lease_update *update)
+ * time at a moment of its own, and goes on from there. But those of the same few milliseconds go
+ * together, in one write: what a renewal costs is the system calls. Always earlier, never later. */
+static void plan_renewal(struct seat *seat, instant now, struct lease_update *update)
 {
-    int64_t half = seat->client->settings.renew_interval.ns / 2;
+    int64_t interval = seat->client->settings.renew_interval.ns;
+    instant *next = &seat->lease.next;
     bool is_new = false;
 
+    if (HASH_COUNT(seat->client->seats) < MANY_SEATS || !update->held ||
+        !instant_before(now, *next)) {
+        return;
+    }
     for (uint32_t i = 0; i < update->event_count; i++) {
         is_new |= update->events[i].type == LEASE_EV_ACQUIRED;
     }
-    if (is_new && HASH_COUNT(seat->client->seats) >= MANY_SEATS) {
-        seat->lease.next.ns -= (int64_t)(client_chance(seat->client) % (uint64_t)(half + 1));
-        update->deadline = instant_min(update->deadline, seat->lease.next);
+    if (is_new) {
+        next->ns -= (int64_t)(client_chance(seat->client) % (uint64_t)(interval / 2 + 1));
     }
+    if (interval >= SPAN_MS(SLOTTED_FROM_MS).ns) {
+        next->ns -= next->ns % SPAN_MS(SLOT_MS).ns;
+    }
+    update->deadline = instant_min(update->deadline, *next);
 }
 
 /* Callbacks may step again: what is still to be done is a copy. */
@@ -306,9 +315,10 @@ static void step(struct seat *seat, const struct lease_input *input)
 {
     struct client *client = seat->client;
     struct lease_update update;
+    instant now = clock_now();
 
-    lease_step(&seat->lease, &client->settings, input, clock_now(), client_chance(client), &update);
-    spread_renewals(seat, &update);
+    lease_step(&seat->lease, &client->settings, input, now, client_chance(client), &update);
+    plan_renewal(seat, now, &update);
     publish(seat, &update);
     client_enter(client);
     seat->references++;

@@ -217,7 +217,7 @@ void registry_register(struct seat *seat, enum registering how)
 
 /* As often as the lock is renewed; but where that is a matter of milliseconds, an entry that lives
  * for 45 s need not follow. The seed takes who is silent for a third of that for gone. */
-enum { BEATS_A_LIFETIME = 9 };
+enum { BEATS_A_LIFETIME = 9, BEAT_SLOT_MS = 8 };
 
 static span beat_interval(const struct client *client)
 {
@@ -239,7 +239,11 @@ void registry_begin(struct seat *seat)
 
 void registry_beat(struct seat *seat)
 {
-    seat->beat = instant_add(clock_now(), beat_interval(seat->client));
+    span every = beat_interval(seat->client);
+
+    /* In the same moments as renewals, of which there are as many. */
+    seat->beat = instant_add(clock_now(), every);
+    seat->beat.ns -= every.ns >= SPAN_S(1).ns ? seat->beat.ns % SPAN_MS(BEAT_SLOT_MS).ns : 0;
     agenda_change(seat);
     registry_register(seat, REGISTER_AGAIN);
 }
