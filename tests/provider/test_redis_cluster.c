@@ -128,7 +128,7 @@ static bool is_registered(const struct server *server, const char *election)
 
 struct heard {
     _Atomic bool is_there;
-    const char *wanted;
+    const char *_Atomic wanted;
 };
 
 static struct heard heard;
