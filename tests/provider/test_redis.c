@@ -383,7 +383,8 @@ static void members_come_and_go_once_each_also_over_a_change_of_leader(void **st
                            BATON_EVENT_MEMBER_JOINED | BATON_EVENT_MEMBER_LEFT, BATON_ON_LOOP,
                            count_members, &comings[i], failure));
     }
-    GROUP_AWAIT(comings[0].joined == 1 && comings[1].joined == 1); /* each other */
+    /* The second may have read of the first before its listener was there. */
+    GROUP_AWAIT(comings[0].joined == 1);
     leader = group_leader(group);
     ASSERT_OK(baton_resign(group->members[leader].election, 0, failure));
     (void)group_leader_but(group, leader);
@@ -391,14 +392,14 @@ static void members_come_and_go_once_each_also_over_a_change_of_leader(void **st
     GROUP_AWAIT(comings[0].ghost_joined == 1 && comings[1].ghost_joined == 1);
     GROUP_AWAIT(comings[0].ghost_left == 1 && comings[1].ghost_left == 1);
     group_open(group, 2, true, false);
-    GROUP_AWAIT(comings[0].joined == 2 && comings[1].joined == 2);
+    GROUP_AWAIT(comings[0].joined == 2 && comings[1].joined >= 1);
     group_close(group, 2);
     GROUP_AWAIT(comings[0].left == 1 && comings[1].left == 1);
     leader = group_leader(group);
     ASSERT_OK(baton_resign(group->members[leader].election, 0, failure));
     (void)group_leader_but(group, leader);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(comings[i].joined, 2);
+        assert_in_range(comings[i].joined, i == 0 ? 2 : 1, 2);
         assert_int_equal(comings[i].left, 1);
         assert_int_equal(comings[i].ghost_joined, 1);
         assert_int_equal(comings[i].ghost_left, 1);
