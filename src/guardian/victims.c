@@ -14,11 +14,15 @@
 #include <unistd.h>
 
 enum {
-    STAT_BYTES = 512,
+    STAT_BYTES = 1024,
     CHUNK_BYTES = 4096,
     ENVIRON_MAX = 1 << 20, /* of one process; more than that is not searched */
     PAUSE_NS = 500000,     /* between two looks at who is left */
 };
+
+/* Positions in /proc/PID/stat after the name, the state being 1: proc_pid_stat(5) less two. */
+enum { STAT_PARENT = 2, STAT_GROUP = 3, STAT_FLAGS = 7, STAT_ENV_START = 48, STAT_ENV_END = 49 };
+enum { FLAG_KERNEL_THREAD = 0x00200000 };
 
 struct process {
     pid_t pid;
@@ -26,13 +30,61 @@ struct process {
     pid_t group;
     char state;
     bool is_guardian; /* by its name */
+    bool
+        is_without_strings; /* nothing can be in its environment; unlike one that is in execve(2) */
 };
+
+enum finding { FINDING_NO, FINDING_YES, FINDING_UNKNOWN };
+
+/* What one look at the processes has found. */
+struct look {
+    int count; /* living victims */
+    bool
+        is_unsure; /* somebody was in the middle of execve(2): nobody can say whose child that is */
+};
+
+/* The fields that matter out of those that follow the name. */
+static bool read_fields(char *text, struct process *ret)
+{
+    unsigned long long flags = 0, start = 0, end = 0;
+    char *rest = NULL;
+    int position = 1;
+
+    for (char *field = strtok_r(text, " ", &rest); field != NULL;
+         field = strtok_r(NULL, " ", &rest), position++) {
+        unsigned long long value = strtoull(field, NULL, 10);
+        switch (position) {
+        case 1:
+            ret->state = field[0];
+            break;
+        case STAT_PARENT:
+            ret->parent = (pid_t)value;
+            break;
+        case STAT_GROUP:
+            ret->group = (pid_t)value;
+            break;
+        case STAT_FLAGS:
+            flags = value;
+            break;
+        case STAT_ENV_START:
+            start = value;
+            break;
+        case STAT_ENV_END:
+            end = value;
+            break;
+        default:
+            break;
+        }
+    }
+    ret->is_without_strings = (flags & FLAG_KERNEL_THREAD) != 0 || (start == end && end != 0);
+    return position > STAT_GROUP;
+}
 
 static bool read_stat(pid_t pid, struct process *ret)
 {
     char path[64];
     char text[STAT_BYTES];
-    const char *after_name;
+    char *after_name;
     ssize_t bytes;
     int fd;
 
@@ -50,23 +102,35 @@ static bool read_stat(pid_t pid, struct process *ret)
     after_name = strrchr(text, ')'); /* the name may hold anything, brackets too */
     ret->pid = pid;
     ret->is_guardian = strstr(text, " (baton-guardian)") != NULL;
-    return after_name != NULL &&
-           sscanf(after_name + 1, " %c %d %d", &ret->state, &ret->parent, &ret->group) == 3;
+    return after_name != NULL && read_fields(after_name + 1, ret);
 }
 
-/* Whether "NAME=value" is one of the strings between NULs, read in overlapping chunks. */
-static bool environ_holds(pid_t pid, const char *marker)
+static bool is_dead(const struct process *process)
+{
+    return process->state == 'Z' || process->state == 'X';
+}
+
+/* Whether "NAME=value" is one of the strings between NULs, read in overlapping chunks.
+ *
+ * Between the moment in which execve(2) replaces a process's memory and the one in which it has
+ * laid out the new environment, there is nothing to read. Who takes that for an environment without
+ * the marker lets a process live that acts for the leader. */
+static enum finding search_environ(pid_t pid, const char *marker)
 {
     char path[64];
     char text[VICTIMS_MARKER_MAX + CHUNK_BYTES] = {0};
     size_t length = strlen(marker) + 1; /* with the NUL that ends it */
     size_t kept = 0, total = 0;
     bool is_found = false;
+    struct process again;
     int fd;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && !is_found && total < ENVIRON_MAX) {
+    if (fd < 0) {
+        return FINDING_NO; /* gone, or of a user whom this one may not kill either */
+    }
+    while (!is_found && total < ENVIRON_MAX) {
         ssize_t got = read(fd, text + kept, CHUNK_BYTES);
         size_t bytes = kept + (got > 0 ? (size_t)got : 0);
         if (got <= 0) {
@@ -77,42 +141,51 @@ static bool environ_holds(pid_t pid, const char *marker)
         kept = bytes < length - 1 ? bytes : length - 1;
         memmove(text, text + bytes - kept, kept);
     }
-    if (fd >= 0) {
-        (void)close(fd);
+    (void)close(fd);
+    if (is_found) {
+        return FINDING_YES;
     }
-    return is_found;
+    return total > 0 || !read_stat(pid, &again) || is_dead(&again) || again.is_without_strings
+               ? FINDING_NO
+               : FINDING_UNKNOWN;
 }
 
-static bool is_victim(const struct victims *victims, const struct process *process)
+static enum finding judge(const struct victims *victims, const struct process *process)
 {
-    if (process->state == 'Z' || process->state == 'X' || process->pid == getpid()) {
-        return false;
+    if (is_dead(process) || process->pid == getpid()) {
+        return FINDING_NO;
     }
-    return (victims->group != 0 && process->group == victims->group) ||
-           (victims->parent != 0 && process->parent == victims->parent && !process->is_guardian) ||
-           (victims->marker[0] != '\0' && environ_holds(process->pid, victims->marker));
+    if ((victims->group != 0 && process->group == victims->group) ||
+        (victims->parent != 0 && process->parent == victims->parent && !process->is_guardian)) {
+        return FINDING_YES;
+    }
+    return victims->marker[0] != '\0' ? search_environ(process->pid, victims->marker) : FINDING_NO;
 }
 
-static int signal_processes(const struct victims *victims, int signal_number)
+static bool signal_processes(const struct victims *victims, int signal_number, struct look *ret)
 {
-    int count = 0;
     struct dirent *entry;
     DIR *proc = opendir("/proc");
 
     if (proc == NULL) {
-        return -1;
+        return false;
     }
     while ((entry = readdir(proc)) != NULL) {
         struct process process;
+        enum finding finding = FINDING_NO;
         if (isdigit((unsigned char)entry->d_name[0]) &&
-            read_stat((pid_t)strtol(entry->d_name, NULL, 10), &process) &&
-            is_victim(victims, &process)) {
-            count++;
+            read_stat((pid_t)strtol(entry->d_name, NULL, 10), &process)) {
+            finding = judge(victims, &process);
+        }
+        if (finding == FINDING_YES) {
+            ret->count++;
             (void)kill(process.pid, signal_number); /* gone meanwhile: seen at the next look */
+        } else if (finding == FINDING_UNKNOWN) {
+            ret->is_unsure = true;
         }
     }
     (void)closedir(proc);
-    return count;
+    return true;
 }
 
 /* The living processes of the cgroup itself; -1: it cannot be read. */
@@ -138,7 +211,7 @@ static int signal_cgroup(const char *folder, int signal_number)
     }
     while (fscanf(procs, "%d", &pid) == 1) {
         struct process process;
-        if (read_stat((pid_t)pid, &process) && process.state != 'Z' && process.state != 'X') {
+        if (read_stat((pid_t)pid, &process) && !is_dead(&process)) {
             count++;
             (void)kill((pid_t)pid, signal_number);
         }
@@ -147,24 +220,32 @@ static int signal_cgroup(const char *folder, int signal_number)
     return count;
 }
 
-int victims_signal(const struct victims *victims, int signal_number)
+/* False: somewhere it could not look. */
+static bool signal_all(const struct victims *victims, int signal_number, struct look *ret)
 {
-    int in_cgroup = 0, others = 0;
+    struct victims rest = *victims;
 
+    *ret = (struct look){0};
     if (victims->cgroup[0] != '\0') {
-        in_cgroup = signal_cgroup(victims->cgroup, signal_number);
+        int in_cgroup = signal_cgroup(victims->cgroup, signal_number);
+        if (in_cgroup < 0) {
+            (void)signal_processes(&rest, signal_number, ret); /* do what can be done */
+            return false;
+        }
+        ret->count = in_cgroup;
+        rest.marker[0] = '\0'; /* the cgroup is exact: no need to search environments */
     }
     if (victims->group != 0) {
         (void)kill(-victims->group, signal_number); /* at once; who is left is counted below */
     }
-    if (victims->group != 0 || victims->parent != 0 || victims->marker[0] != '\0') {
-        struct victims rest = *victims;
-        if (in_cgroup >= 0 && victims->cgroup[0] != '\0') {
-            rest.marker[0] = '\0'; /* the cgroup is exact: no need to search environments */
-        }
-        others = signal_processes(&rest, signal_number);
-    }
-    return in_cgroup < 0 || others < 0 ? -1 : in_cgroup + others;
+    return (rest.group == 0 && rest.parent == 0 && rest.marker[0] == '\0') ||
+           signal_processes(&rest, signal_number, ret);
+}
+
+int victims_signal(const struct victims *victims, int signal_number)
+{
+    struct look look;
+    return signal_all(victims, signal_number, &look) ? look.count : -1;
 }
 
 bool victims_are_none(const struct victims *victims)
@@ -177,8 +258,8 @@ bool victims_kill(const struct victims *victims, int limit_ms)
 {
     instant limit = instant_add(clock_now(), SPAN_MS(limit_ms));
     for (;;) {
-        int left = victims_signal(victims, SIGKILL);
-        if (left == 0) {
+        struct look look;
+        if (signal_all(victims, SIGKILL, &look) && look.count == 0 && !look.is_unsure) {
             return true;
         }
         if (!instant_before(clock_now(), limit)) {

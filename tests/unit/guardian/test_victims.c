@@ -79,6 +79,35 @@ static void who_left_group_and_parent_is_found_by_the_marker(void **state)
     close(ready[1]);
 }
 
+/* Becomes a shell that becomes a shell, and so on for ever: most of its life is execve(2). */
+static int become_again_and_again(void *userdata)
+{
+    char command[64];
+    (void)putenv((char *)MARKER);
+    (void)setenv("AGAIN", "exec sh -c \"$AGAIN\"", 1);
+    (void)snprintf(command, sizeof(command), "echo >&%d; eval \"$AGAIN\"", *(int *)userdata);
+    (void)execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    return 1;
+}
+
+static void who_is_becoming_another_program_does_not_slip_through(void **state)
+{
+    int ready[2];
+    (void)state;
+
+    assert_int_equal(pipe(ready), 0);
+    for (int round = 0; round < 20; round++) {
+        pid_t child = process_fork(become_again_and_again, &ready[1]);
+        char line;
+        process_read(ready[0], &line, 1); /* it has the marker only from then on */
+        assert_true(victims_kill(&(struct victims){.marker = MARKER}, PROCESS_PATIENCE_MS));
+        assert_false(process_lives(child));
+        (void)process_wait(child);
+    }
+    close(ready[0]);
+    close(ready[1]);
+}
+
 static void a_marker_matches_whole_variables_only(void **state)
 {
     (void)state;
@@ -124,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_group_dies_whole),
         cmocka_unit_test(who_left_group_and_parent_is_found_by_the_marker),
+        cmocka_unit_test(who_is_becoming_another_program_does_not_slip_through),
         cmocka_unit_test(a_marker_matches_whole_variables_only),
         cmocka_unit_test(a_guardian_among_the_orphans_is_not_touched),
         cmocka_unit_test(nobody_to_kill_is_a_success),
