@@ -1,128 +1,20 @@
-/* The life of a connection: greeting, commands and answers in turn, and trying again. */
-#include "net/redis/redis.h"
-
-#include "base/buffer.h"
-#include "net/stream.h"
-#include "net/tls.h"
+/* The life of a connection: greeting, looking, going down, and trying again. */
+#include "net/redis/connection.h"
 
 #include <openssl/rand.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    QUEUE_BYTES_MAX = 64 * 1024 * 1024,
-    REPLY_BYTES_MAX = 64 * 1024 * 1024, /* of one answer */
-    PENDING_MAX = 1 << 20,
-    PENDING_FIRST = 64,
-    FLUSH_BYTES = 64 * 1024, /* so many leave at once, not only at the end of the turn */
-    RETRY_MIN_MS = 20,
-    RETRY_MAX_MS = 2000,
-};
-
-enum state { WAITING, CONNECTING, GREETING, UP, CLOSING };
-
-struct pending {
-    redis_reply_cb on_reply;
-    void *userdata;
-    uint64_t tag;
-    instant sent;
-};
 
 struct channel {
     struct channel *next;
     char name[];
 };
 
-struct redis {
-    uv_loop_t *loop;
-    struct logger *logger;
-    struct redis_address address;
-    struct tls *tls; /* NULL: in the clear */
-    char name[REDIS_ID_MAX];
-    span answer_timeout;
-    struct redis_script *scripts;
-    size_t script_count;
-    struct redis_callbacks callbacks;
-    void *userdata;
-
-    enum state state;
-    struct stream *stream;
-    redisReader *reader;
-    struct redis_identity identity;
-    struct baton_error error; /* why it goes down */
-    int64_t retry_ms;
-    uv_timer_t timer; /* the next try, or the oldest answer's deadline */
-    uv_timer_t look;
-    bool wants_master;
-    bool has_heard; /* a subscriber's: something came since the last look */
-    uv_prepare_t flush;
-    struct buffer output;
-    /* A ring of those who wait for an answer, oldest first. */
-    struct pending *pending;
-    size_t first, count, capacity;
-    struct channel *channels;
-    int open_handles;
-    void (*closed)(void *userdata);
-    void *closed_userdata;
-};
-
 static void connect_now(struct redis *redis);
-
-/* ---- Those who wait -------------------------------------------------------------------------- */
-
-static int resize(struct redis *redis, size_t wanted)
-{
-    struct pending *moved = wanted <= PENDING_MAX ? malloc(wanted * sizeof(*moved)) : NULL;
-
-    if (!moved) {
-        return wanted <= PENDING_MAX ? BATON_ENOMEM : BATON_EBUSY;
-    }
-    for (size_t i = 0; i < redis->count; i++) {
-        moved[i] = redis->pending[(redis->first + i) % redis->capacity];
-    }
-    free(redis->pending);
-    redis->pending = moved;
-    redis->capacity = wanted;
-    redis->first = 0;
-    return BATON_OK;
-}
-
-static int push(struct redis *redis, redis_reply_cb on_reply, void *userdata, uint64_t tag)
-{
-    if (redis->count == redis->capacity) {
-        int r = resize(redis, redis->capacity ? redis->capacity * 2 : PENDING_FIRST);
-        if (r != BATON_OK) {
-            return r;
-        }
-    }
-    redis->pending[(redis->first + redis->count++) % redis->capacity] = (struct pending){
-        .on_reply = on_reply, .userdata = userdata, .tag = tag, .sent = clock_now()};
-    return BATON_OK;
-}
-
-static struct pending pop(struct redis *redis)
-{
-    struct pending oldest = redis->pending[redis->first];
-
-    redis->first = (redis->first + 1) % redis->capacity;
-    redis->count--;
-    if (redis->capacity > PENDING_FIRST && redis->count < redis->capacity / 8) {
-        (void)resize(redis, redis->capacity / 4); /* the burst is over; without memory it stays */
-    }
-    return oldest;
-}
-
-static void fail_all(struct redis *redis)
-{
-    for (size_t left = redis->count; left > 0 && redis->count > 0; left--) {
-        struct pending oldest = pop(redis);
-        oldest.on_reply(oldest.userdata, oldest.tag, NULL, oldest.sent);
-    }
-}
 
 /* ---- Going down ------------------------------------------------------------------------------ */
 
-static void arm_timer(struct redis *redis, uv_timer_cb on_timer, int64_t ms)
+void redis_arm_timer(struct redis *redis, uv_timer_cb on_timer, int64_t ms)
 {
     if (redis->state != CLOSING) {
         uv_update_time(redis->loop);
@@ -135,8 +27,7 @@ static void on_retry(uv_timer_t *timer)
     connect_now(timer->data);
 }
 
-/* The stream tells its end by on_close; everything goes on there. */
-static void take_down(struct redis *redis, int code, const char *reason)
+void redis_take_down(struct redis *redis, int code, const char *reason)
 {
     if (redis->stream && redis->error.code == BATON_OK) {
         char where[REDIS_HOST_MAX];
@@ -152,7 +43,7 @@ static void plan_retry(struct redis *redis)
 
     (void)RAND_bytes(&chance, 1);
     redis->state = WAITING;
-    arm_timer(redis, on_retry, redis->retry_ms / 2 + redis->retry_ms * chance / 512);
+    redis_arm_timer(redis, on_retry, redis->retry_ms / 2 + redis->retry_ms * chance / 512);
     redis->retry_ms = redis->retry_ms * 2 < RETRY_MAX_MS ? redis->retry_ms * 2 : RETRY_MAX_MS;
 }
 
@@ -209,129 +100,17 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
     buffer_clear(&redis->output);
     (void)uv_prepare_stop(&redis->flush);
     if (redis->state == CLOSING) {
-        fail_all(redis);
+        redis_fail_all(redis);
         release(redis);
         return;
     }
     plan_retry(redis);
-    fail_all(redis);
+    redis_fail_all(redis);
     redis->callbacks.on_down(redis->userdata, &error);
     if (redis->state != CLOSING) {
         log_info(redis->logger, "redis-down", LOG_STR("reason", error.message));
     }
     release(redis); /* the stream's */
-}
-
-/* ---- Sending --------------------------------------------------------------------------------- */
-
-/* In pieces, and no more than the socket takes: the rest stays here in one piece, in place of a
- * copy of each write. */
-static void on_flush(uv_prepare_t *prepare)
-{
-    struct redis *redis = prepare->data;
-    struct buffer *output = &redis->output;
-    size_t sent = 0;
-
-    while (redis->stream && sent < output->bytes && !stream_has_backlog(redis->stream)) {
-        size_t bytes = output->bytes - sent < FLUSH_BYTES ? output->bytes - sent : FLUSH_BYTES;
-        (void)stream_write(redis->stream, output->data + sent, bytes);
-        sent += bytes;
-    }
-    buffer_consume(output, sent);
-    if (output->bytes == 0) {
-        (void)uv_prepare_stop(prepare);
-        if (output->capacity > (size_t)4 * FLUSH_BYTES) { /* the burst is over */
-            buffer_fini(output);
-            buffer_init(output, QUEUE_BYTES_MAX);
-        }
-    }
-}
-
-static void on_overdue(uv_timer_t *timer)
-{
-    struct redis *redis = timer->data;
-    instant due;
-
-    if (redis->count == 0) {
-        return;
-    }
-    due = instant_add(redis->pending[redis->first].sent, redis->answer_timeout);
-    if (instant_before(clock_now(), due)) {
-        arm_timer(redis, on_overdue, instant_since(due, clock_now()).ns / 1000000 + 1);
-    } else {
-        take_down(redis, BATON_ETIMEDOUT, "no answer in time");
-    }
-}
-
-static int format(struct redis *redis, int count, const char **words, const size_t *lengths)
-{
-    char *text = NULL;
-    int bytes = redisFormatCommandArgv(&text, count, words, lengths);
-
-    if (bytes < 0) {
-        return BATON_ENOMEM;
-    }
-    buffer_put(&redis->output, text, (size_t)bytes);
-    redisFreeCommand(text);
-    return redis->output.failed ? BATON_EBUSY : BATON_OK;
-}
-
-static int send_words(struct redis *redis, int count, const char **words, const size_t *lengths,
-                      redis_reply_cb on_reply, void *userdata, uint64_t tag)
-{
-    int code;
-
-    if (redis->output.bytes > QUEUE_BYTES_MAX / 2) {
-        return BATON_EBUSY;
-    }
-    code = on_reply ? push(redis, on_reply, userdata, tag) : BATON_OK;
-    if (code != BATON_OK) {
-        return code;
-    }
-    code = format(redis, count, words, lengths);
-    if (code != BATON_OK) {
-        redis->count -= on_reply != NULL; /* the one just pushed */
-        take_down(redis, code, "out of memory");
-        return code;
-    }
-    (void)uv_prepare_start(&redis->flush, on_flush);
-    if (redis->output.bytes >= FLUSH_BYTES && !stream_has_backlog(redis->stream)) {
-        on_flush(&redis->flush);
-    }
-    if (on_reply && redis->count == 1) {
-        arm_timer(redis, on_overdue, redis->answer_timeout.ns / 1000000 + 1);
-    }
-    return BATON_OK;
-}
-
-int redis_command(struct redis *redis, int count, const char **words, const size_t *lengths,
-                  redis_reply_cb on_reply, void *userdata, uint64_t tag)
-{
-    return redis->state == UP ? send_words(redis, count, words, lengths, on_reply, userdata, tag)
-                              : BATON_EUNAVAILABLE;
-}
-
-enum { RUN_WORDS_MAX = 32 };
-
-int redis_run(struct redis *redis, const struct redis_script *script, int key_count, int count,
-              const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
-              uint64_t tag)
-{
-    const char *all[RUN_WORDS_MAX] = {"EVALSHA", script->sha};
-    size_t all_lengths[RUN_WORDS_MAX] = {7, strlen(script->sha)};
-    char number[12];
-
-    if (count + 3 > RUN_WORDS_MAX || !script->sha[0]) {
-        return BATON_EINVAL;
-    }
-    (void)snprintf(number, sizeof(number), "%d", key_count);
-    all[2] = number;
-    all_lengths[2] = strlen(number);
-    for (int i = 0; i < count; i++) {
-        all[3 + i] = words[i];
-        all_lengths[3 + i] = lengths ? lengths[i] : strlen(words[i]);
-    }
-    return redis_command(redis, count + 3, all, all_lengths, on_reply, userdata, tag);
 }
 
 /* ---- Looking --------------------------------------------------------------------------------- */
@@ -350,14 +129,14 @@ static void on_news(void *userdata, uint64_t tag, const redisReply *reply, insta
         redis->identity.was_promoted = now.was_promoted;
         memcpy(redis->identity.history, now.history, sizeof(now.history));
         if (redis->wants_master && !now.is_master) {
-            take_down(redis, BATON_EUNAVAILABLE, "is a replica now, and not the master");
+            redis_take_down(redis, BATON_EUNAVAILABLE, "is a replica now, and not the master");
         }
     }
 }
 
 static void on_silence(uv_timer_t *timer)
 {
-    take_down(timer->data, BATON_ETIMEDOUT, "no answer in time");
+    redis_take_down(timer->data, BATON_ETIMEDOUT, "no answer in time");
 }
 
 /* A connection can end without a word: whoever only listens would never know. */
@@ -371,12 +150,12 @@ static void on_look(uv_timer_t *timer)
         return;
     }
     if (!redis->callbacks.on_message) {
-        (void)send_words(redis, 2, info, NULL, on_news, redis, 0);
+        (void)redis_send_words(redis, 2, info, NULL, on_news, redis, 0);
     } else if (redis->has_heard) {
         redis->has_heard = false;
     } else if (!uv_is_active((uv_handle_t *)&redis->timer)) {
-        (void)send_words(redis, 1, ping, NULL, NULL, NULL, 0);
-        arm_timer(redis, on_silence, redis->answer_timeout.ns / 1000000 + 1);
+        (void)redis_send_words(redis, 1, ping, NULL, NULL, NULL, 0);
+        redis_arm_timer(redis, on_silence, redis->answer_timeout.ns / 1000000 + 1);
     }
 }
 
@@ -386,7 +165,7 @@ static void send_subscription(struct redis *redis, const char *verb, const char 
 {
     const char *words[] = {verb, channel};
 
-    (void)send_words(redis, 2, words, NULL, NULL, NULL, 0);
+    (void)redis_send_words(redis, 2, words, NULL, NULL, NULL, 0);
 }
 
 static void come_up(struct redis *redis)
@@ -407,12 +186,12 @@ static void come_up(struct redis *redis)
     redis->callbacks.on_up(redis->userdata, &redis->identity);
 }
 
-static void refuse(struct redis *redis, const redisReply *reply)
+void redis_refuse(struct redis *redis, const redisReply *reply)
 {
     struct baton_error error;
 
     (void)redis_fault_error(reply, &error);
-    take_down(redis, error.code, error.message);
+    redis_take_down(redis, error.code, error.message);
 }
 
 /* AUTH, SELECT, CLIENT SETNAME: an answer that is no error will do; a name is no condition. */
@@ -422,7 +201,7 @@ static void on_greeted(void *userdata, uint64_t may_fail, const redisReply *repl
     (void)sent;
 
     if (reply && redis_fault_of(reply) != REDIS_FINE && !may_fail) {
-        refuse(redis, reply);
+        redis_refuse(redis, reply);
     }
 }
 
@@ -438,7 +217,7 @@ static void on_loaded(void *userdata, uint64_t number, const redisReply *reply, 
     if (reply->type == REDIS_REPLY_STRING && (size_t)reply->len < sizeof(script->sha)) {
         memcpy(script->sha, reply->str, (size_t)reply->len + 1);
     } else {
-        refuse(redis, reply);
+        redis_refuse(redis, reply);
     }
 }
 
@@ -453,22 +232,22 @@ static void on_info(void *userdata, uint64_t tag, const redisReply *reply, insta
         return;
     }
     if (reply->type != REDIS_REPLY_STRING) {
-        refuse(redis, reply);
+        redis_refuse(redis, reply);
         return;
     }
     redis_identity_parse(&redis->identity, reply->str, (size_t)reply->len);
     if (redis->wants_master && !redis->identity.is_master) {
-        take_down(redis, BATON_EUNAVAILABLE, "is a replica, and not the master (yet)");
+        redis_take_down(redis, BATON_EUNAVAILABLE, "is a replica, and not the master (yet)");
         return;
     }
     come_up(redis);
 }
 
-static void load_scripts(struct redis *redis)
+void redis_load_scripts(struct redis *redis)
 {
     for (size_t i = 0; i < redis->script_count; i++) {
         const char *words[] = {"SCRIPT", "LOAD", redis->scripts[i].text};
-        (void)send_words(redis, 3, words, NULL, on_loaded, redis, i);
+        (void)redis_send_words(redis, 3, words, NULL, on_loaded, redis, i);
     }
 }
 
@@ -485,106 +264,37 @@ static void on_open(struct stream *stream, void *userdata)
         words[0] = "AUTH";
         words[1] = address->user[0] ? address->user : address->password;
         words[2] = address->password;
-        (void)send_words(redis, address->user[0] ? 3 : 2, words, NULL, on_greeted, redis, 0);
+        (void)redis_send_words(redis, address->user[0] ? 3 : 2, words, NULL, on_greeted, redis, 0);
     }
     if (address->database > 0) {
         (void)snprintf(number, sizeof(number), "%d", address->database);
         words[0] = "SELECT";
         words[1] = number;
-        (void)send_words(redis, 2, words, NULL, on_greeted, redis, 0);
+        (void)redis_send_words(redis, 2, words, NULL, on_greeted, redis, 0);
     }
     if (redis->name[0]) {
         words[0] = "CLIENT";
         words[1] = "SETNAME";
         words[2] = redis->name;
-        (void)send_words(redis, 3, words, NULL, on_greeted, redis, 1);
+        (void)redis_send_words(redis, 3, words, NULL, on_greeted, redis, 1);
     }
-    load_scripts(redis);
+    redis_load_scripts(redis);
     words[0] = "INFO";
-    (void)send_words(redis, 1, words, NULL, on_info, redis, 0);
-}
-
-/* ---- Receiving ------------------------------------------------------------------------------- */
-
-static void take_message(struct redis *redis, const redisReply *reply)
-{
-    redis->has_heard = true;
-    (void)uv_timer_stop(&redis->timer);
-    if (reply->type == REDIS_REPLY_ERROR) {
-        refuse(redis, reply);
-        return;
-    }
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
-        reply->element[0]->type == REDIS_REPLY_STRING &&
-        strcmp(reply->element[0]->str, "message") == 0 &&
-        reply->element[1]->type == REDIS_REPLY_STRING &&
-        reply->element[2]->type == REDIS_REPLY_STRING) {
-        redis->callbacks.on_message(redis->userdata, reply->element[1]->str, reply->element[2]->str,
-                                    (size_t)reply->element[2]->len);
-    }
-}
-
-static void take_reply(struct redis *redis, const redisReply *reply)
-{
-    if (redis->state == UP && reply->type != REDIS_REPLY_ERROR) {
-        redis->retry_ms = RETRY_MIN_MS; /* only now: whoever is refused at once is not to hurry */
-    }
-    if (redis->state == UP && redis->callbacks.on_message) {
-        take_message(redis, reply);
-    } else if (redis->count == 0) {
-        take_down(redis, BATON_EPROTO, "an answer that nobody asked for");
-    } else {
-        struct pending oldest = pop(redis);
-        if (redis_fault_of(reply) == REDIS_NOSCRIPT && redis->state == UP) {
-            load_scripts(redis);
-        }
-        oldest.on_reply(oldest.userdata, oldest.tag, reply, oldest.sent);
-        if (redis_fault_of(reply) == REDIS_READONLY && redis->state == UP) {
-            /* Its name, or its Sentinels, may lead to the master by now. */
-            take_down(redis, BATON_EUNAVAILABLE, "READONLY: it is a replica, and not the master");
-        }
-        if (redis->count > 0 && !uv_is_active((uv_handle_t *)&redis->timer)) {
-            arm_timer(redis, on_overdue, redis->answer_timeout.ns / 1000000 + 1);
-        }
-    }
-}
-
-static void on_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
-{
-    struct redis *redis = userdata;
-    void *reply = NULL;
-    (void)stream;
-
-    if (redisReaderFeed(redis->reader, data, bytes) != REDIS_OK ||
-        redis->reader->len - redis->reader->pos > REPLY_BYTES_MAX) {
-        take_down(redis, BATON_EPROTO, "an answer larger than 64 MiB");
-        return;
-    }
-    while (redis->stream && redis->error.code == BATON_OK) {
-        if (redisReaderGetReply(redis->reader, &reply) != REDIS_OK) {
-            take_down(redis, BATON_EPROTO, "what it answers is not the Redis protocol");
-            return;
-        }
-        if (!reply) {
-            return;
-        }
-        take_reply(redis, reply);
-        freeReplyObject(reply);
-    }
+    (void)redis_send_words(redis, 1, words, NULL, on_info, redis, 0);
 }
 
 /* ---- Coming and going ------------------------------------------------------------------------ */
 
 static void on_connect_overdue(uv_timer_t *timer)
 {
-    take_down(timer->data, BATON_ETIMEDOUT, "no connection in time");
+    redis_take_down(timer->data, BATON_ETIMEDOUT, "no connection in time");
 }
 
 static int dial(struct redis *redis)
 {
     struct stream_options options = {
         .loop = redis->loop,
-        .callbacks = {.on_open = on_open, .on_data = on_data, .on_close = on_close},
+        .callbacks = {.on_open = on_open, .on_data = redis_take_data, .on_close = on_close},
         .userdata = redis,
         .queue_bytes_max = QUEUE_BYTES_MAX,
         .tls = redis->tls,
@@ -617,7 +327,7 @@ static void connect_now(struct redis *redis)
         return;
     }
     redis->open_handles++;
-    arm_timer(redis, on_connect_overdue, redis->answer_timeout.ns / 1000000 + 1);
+    redis_arm_timer(redis, on_connect_overdue, redis->answer_timeout.ns / 1000000 + 1);
 }
 
 static void on_first(uv_timer_t *timer)
@@ -682,7 +392,7 @@ int redis_open(struct redis **ret, const struct redis_options *options, struct b
         uint64_t every = (uint64_t)options->look_interval.ns / 1000000 + 1;
         (void)uv_timer_start(&redis->look, on_look, every, every);
     }
-    arm_timer(redis, on_first, 0);
+    redis_arm_timer(redis, on_first, 0);
     *ret = redis;
     return BATON_OK;
 }
@@ -700,7 +410,7 @@ void redis_close(struct redis *redis, void (*closed)(void *userdata), void *user
         (void)error_set(&redis->error, BATON_ECANCELED, "closed");
         stream_close(redis->stream);
     }
-    fail_all(redis);
+    redis_fail_all(redis);
     uv_close((uv_handle_t *)&redis->timer, on_handle_closed);
     uv_close((uv_handle_t *)&redis->look, on_handle_closed);
     uv_close((uv_handle_t *)&redis->flush, on_handle_closed);
@@ -717,11 +427,11 @@ void redis_move(struct redis *redis, const char *host, int port, bool at_once)
     if (at_once) {
         redis->retry_ms = RETRY_MIN_MS;
     }
-    take_down(redis, BATON_ECANCELED, "another server is to be used now");
+    redis_take_down(redis, BATON_ECANCELED, "another server is to be used now");
     (void)snprintf(address->host, sizeof(address->host), "%s", host);
     address->port = port;
     if (redis->state == WAITING && (at_once || !uv_is_active((uv_handle_t *)&redis->timer))) {
-        arm_timer(redis, on_retry, 0);
+        redis_arm_timer(redis, on_retry, 0);
     }
 }
 

@@ -1,0 +1,254 @@
+/* What travels on a connection: commands, those who wait for an answer, and answers in turn. */
+#include "net/redis/connection.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    REPLY_BYTES_MAX = 64 * 1024 * 1024, /* of one answer */
+    PENDING_MAX = 1 << 20,
+    PENDING_FIRST = 64,
+    FLUSH_BYTES = 64 * 1024, /* so many leave at once, not only at the end of the turn */
+};
+
+struct pending {
+    redis_reply_cb on_reply;
+    void *userdata;
+    uint64_t tag;
+    instant sent;
+};
+
+/* ---- Those who wait -------------------------------------------------------------------------- */
+
+static int resize(struct redis *redis, size_t wanted)
+{
+    struct pending *moved = wanted <= PENDING_MAX ? malloc(wanted * sizeof(*moved)) : NULL;
+
+    if (!moved) {
+        return wanted <= PENDING_MAX ? BATON_ENOMEM : BATON_EBUSY;
+    }
+    for (size_t i = 0; i < redis->count; i++) {
+        moved[i] = redis->pending[(redis->first + i) % redis->capacity];
+    }
+    free(redis->pending);
+    redis->pending = moved;
+    redis->capacity = wanted;
+    redis->first = 0;
+    return BATON_OK;
+}
+
+static int push(struct redis *redis, redis_reply_cb on_reply, void *userdata, uint64_t tag)
+{
+    if (redis->count == redis->capacity) {
+        int r = resize(redis, redis->capacity ? redis->capacity * 2 : PENDING_FIRST);
+        if (r != BATON_OK) {
+            return r;
+        }
+    }
+    redis->pending[(redis->first + redis->count++) % redis->capacity] = (struct pending){
+        .on_reply = on_reply, .userdata = userdata, .tag = tag, .sent = clock_now()};
+    return BATON_OK;
+}
+
+static struct pending pop(struct redis *redis)
+{
+    struct pending oldest = redis->pending[redis->first];
+
+    redis->first = (redis->first + 1) % redis->capacity;
+    redis->count--;
+    if (redis->capacity > PENDING_FIRST && redis->count < redis->capacity / 8) {
+        (void)resize(redis, redis->capacity / 4); /* the burst is over; without memory it stays */
+    }
+    return oldest;
+}
+
+void redis_fail_all(struct redis *redis)
+{
+    for (size_t left = redis->count; left > 0 && redis->count > 0; left--) {
+        struct pending oldest = pop(redis);
+        oldest.on_reply(oldest.userdata, oldest.tag, NULL, oldest.sent);
+    }
+}
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+/* In pieces, and no more than the socket takes: the rest stays here in one piece, in place of a
+ * copy of each write. */
+static void on_flush(uv_prepare_t *prepare)
+{
+    struct redis *redis = prepare->data;
+    struct buffer *output = &redis->output;
+    size_t sent = 0;
+
+    while (redis->stream && sent < output->bytes && !stream_has_backlog(redis->stream)) {
+        size_t bytes = output->bytes - sent < FLUSH_BYTES ? output->bytes - sent : FLUSH_BYTES;
+        (void)stream_write(redis->stream, output->data + sent, bytes);
+        sent += bytes;
+    }
+    buffer_consume(output, sent);
+    if (output->bytes == 0) {
+        (void)uv_prepare_stop(prepare);
+        if (output->capacity > (size_t)4 * FLUSH_BYTES) { /* the burst is over */
+            buffer_fini(output);
+            buffer_init(output, QUEUE_BYTES_MAX);
+        }
+    }
+}
+
+static void on_overdue(uv_timer_t *timer)
+{
+    struct redis *redis = timer->data;
+    instant due;
+
+    if (redis->count == 0) {
+        return;
+    }
+    due = instant_add(redis->pending[redis->first].sent, redis->answer_timeout);
+    if (instant_before(clock_now(), due)) {
+        redis_arm_timer(redis, on_overdue, instant_since(due, clock_now()).ns / 1000000 + 1);
+    } else {
+        redis_take_down(redis, BATON_ETIMEDOUT, "no answer in time");
+    }
+}
+
+static int format(struct redis *redis, int count, const char **words, const size_t *lengths)
+{
+    char *text = NULL;
+    int bytes = redisFormatCommandArgv(&text, count, words, lengths);
+
+    if (bytes < 0) {
+        return BATON_ENOMEM;
+    }
+    buffer_put(&redis->output, text, (size_t)bytes);
+    redisFreeCommand(text);
+    return redis->output.failed ? BATON_EBUSY : BATON_OK;
+}
+
+int redis_send_words(struct redis *redis, int count, const char **words, const size_t *lengths,
+                     redis_reply_cb on_reply, void *userdata, uint64_t tag)
+{
+    int code;
+
+    if (redis->output.bytes > QUEUE_BYTES_MAX / 2) {
+        return BATON_EBUSY;
+    }
+    code = on_reply ? push(redis, on_reply, userdata, tag) : BATON_OK;
+    if (code != BATON_OK) {
+        return code;
+    }
+    code = format(redis, count, words, lengths);
+    if (code != BATON_OK) {
+        redis->count -= on_reply != NULL; /* the one just pushed */
+        redis_take_down(redis, code, "out of memory");
+        return code;
+    }
+    (void)uv_prepare_start(&redis->flush, on_flush);
+    if (redis->output.bytes >= FLUSH_BYTES && !stream_has_backlog(redis->stream)) {
+        on_flush(&redis->flush);
+    }
+    if (on_reply && redis->count == 1) {
+        redis_arm_timer(redis, on_overdue, redis->answer_timeout.ns / 1000000 + 1);
+    }
+    return BATON_OK;
+}
+
+int redis_command(struct redis *redis, int count, const char **words, const size_t *lengths,
+                  redis_reply_cb on_reply, void *userdata, uint64_t tag)
+{
+    return redis->state == UP
+               ? redis_send_words(redis, count, words, lengths, on_reply, userdata, tag)
+               : BATON_EUNAVAILABLE;
+}
+
+enum { RUN_WORDS_MAX = 32 };
+
+int redis_run(struct redis *redis, const struct redis_script *script, int key_count, int count,
+              const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
+              uint64_t tag)
+{
+    const char *all[RUN_WORDS_MAX] = {"EVALSHA", script->sha};
+    size_t all_lengths[RUN_WORDS_MAX] = {7, strlen(script->sha)};
+    char number[12];
+
+    if (count + 3 > RUN_WORDS_MAX || !script->sha[0]) {
+        return BATON_EINVAL;
+    }
+    (void)snprintf(number, sizeof(number), "%d", key_count);
+    all[2] = number;
+    all_lengths[2] = strlen(number);
+    for (int i = 0; i < count; i++) {
+        all[3 + i] = words[i];
+        all_lengths[3 + i] = lengths ? lengths[i] : strlen(words[i]);
+    }
+    return redis_command(redis, count + 3, all, all_lengths, on_reply, userdata, tag);
+}
+
+/* ---- Receiving ------------------------------------------------------------------------------- */
+
+static void take_message(struct redis *redis, const redisReply *reply)
+{
+    redis->has_heard = true;
+    (void)uv_timer_stop(&redis->timer);
+    if (reply->type == REDIS_REPLY_ERROR) {
+        redis_refuse(redis, reply);
+        return;
+    }
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
+        reply->element[0]->type == REDIS_REPLY_STRING &&
+        strcmp(reply->element[0]->str, "message") == 0 &&
+        reply->element[1]->type == REDIS_REPLY_STRING &&
+        reply->element[2]->type == REDIS_REPLY_STRING) {
+        redis->callbacks.on_message(redis->userdata, reply->element[1]->str, reply->element[2]->str,
+                                    (size_t)reply->element[2]->len);
+    }
+}
+
+static void take_reply(struct redis *redis, const redisReply *reply)
+{
+    if (redis->state == UP && reply->type != REDIS_REPLY_ERROR) {
+        redis->retry_ms = RETRY_MIN_MS; /* only now: whoever is refused at once is not to hurry */
+    }
+    if (redis->state == UP && redis->callbacks.on_message) {
+        take_message(redis, reply);
+    } else if (redis->count == 0) {
+        redis_take_down(redis, BATON_EPROTO, "an answer that nobody asked for");
+    } else {
+        struct pending oldest = pop(redis);
+        if (redis_fault_of(reply) == REDIS_NOSCRIPT && redis->state == UP) {
+            redis_load_scripts(redis);
+        }
+        oldest.on_reply(oldest.userdata, oldest.tag, reply, oldest.sent);
+        if (redis_fault_of(reply) == REDIS_READONLY && redis->state == UP) {
+            /* Its name, or its Sentinels, may lead to the master by now. */
+            redis_take_down(redis, BATON_EUNAVAILABLE,
+                            "READONLY: it is a replica, and not the master");
+        }
+        if (redis->count > 0 && !uv_is_active((uv_handle_t *)&redis->timer)) {
+            redis_arm_timer(redis, on_overdue, redis->answer_timeout.ns / 1000000 + 1);
+        }
+    }
+}
+
+void redis_take_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
+{
+    struct redis *redis = userdata;
+    void *reply = NULL;
+    (void)stream;
+
+    if (redisReaderFeed(redis->reader, data, bytes) != REDIS_OK ||
+        redis->reader->len - redis->reader->pos > REPLY_BYTES_MAX) {
+        redis_take_down(redis, BATON_EPROTO, "an answer larger than 64 MiB");
+        return;
+    }
+    while (redis->stream && redis->error.code == BATON_OK) {
+        if (redisReaderGetReply(redis->reader, &reply) != REDIS_OK) {
+            redis_take_down(redis, BATON_EPROTO, "what it answers is not the Redis protocol");
+            return;
+        }
+        if (!reply) {
+            return;
+        }
+        take_reply(redis, reply);
+        freeReplyObject(reply);
+    }
+}
