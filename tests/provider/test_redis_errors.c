@@ -13,20 +13,6 @@
 
 static struct server server;
 
-static int begin(void **state)
-{
-    (void)state;
-    server_init(&server);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    server_fini(&server);
-    return 0;
-}
-
 /* ---- A member that listens for one word ------------------------------------------------------ */
 
 struct listener {
@@ -297,7 +283,8 @@ static void loading_is_named_and_waited_for(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define CASE(name)                                                                                 \
+    cmocka_unit_test_prestate_setup_teardown(name, server_setup, server_teardown, &server)
     const struct CMUnitTest tests[] = {
         CASE(whatever_it_says_is_named_and_over_with_its_cause),
         CASE(a_missing_or_wrong_password_is_named),

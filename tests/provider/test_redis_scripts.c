@@ -140,6 +140,18 @@ static void lead(const struct server *server)
     server_tell(server, "REPLICAOF NO ONE");
 }
 
+/* A has it at the first, and the second knows. */
+static struct answer take_at_both(void)
+{
+    struct answer granted;
+
+    follow(&second, &first);
+    be_trusted(&first);
+    granted = take(&first, "A", 0);
+    await_copy();
+    return granted;
+}
+
 /* ---- What is shown --------------------------------------------------------------------------- */
 
 static void a_server_that_has_just_begun_gives_none(void **state)
@@ -169,14 +181,10 @@ static void a_restart_with_old_data_gives_none(void **state)
 
 static void a_promoted_replica_gives_none_not_even_to_whoever_it_thinks_has_it(void **state)
 {
-    struct answer ours;
+    struct answer ours = take_at_both();
     char history[64];
     (void)state;
 
-    follow(&second, &first);
-    be_trusted(&first);
-    ours = take(&first, "A", 0);
-    await_copy();
     lead(&second);
     /* What the replica does not see: A gave it back, B has it. */
     assert_int_equal(release(&first, "A", ours.epoch).outcome, 1);
@@ -193,14 +201,10 @@ static void a_promoted_replica_gives_none_not_even_to_whoever_it_thinks_has_it(v
 
 static void whoever_still_holds_it_renews_and_hands_on_at_once(void **state)
 {
-    struct answer ours;
+    struct answer ours = take_at_both();
     char history[64];
     (void)state;
 
-    follow(&second, &first);
-    be_trusted(&first);
-    ours = take(&first, "A", 0);
-    await_copy();
     server_kill(&first);
     lead(&second);
     history_of(&second, history);
@@ -211,14 +215,10 @@ static void whoever_still_holds_it_renews_and_hands_on_at_once(void **state)
 
 static void a_renewal_that_tells_an_old_history_ends_no_waiting(void **state)
 {
-    struct answer ours;
+    struct answer ours = take_at_both();
     char history[64];
     (void)state;
 
-    follow(&second, &first);
-    be_trusted(&first);
-    ours = take(&first, "A", 0);
-    await_copy();
     history_of(&second, history); /* of its master, as of now */
     lead(&second);
     assert_int_equal(renew(&second, "A", ours.epoch, history).outcome, ANSWER_GRANTED);

@@ -143,6 +143,16 @@ static void trust(const struct server *server)
     freeReplyObject(info);
 }
 
+/* Servers, Sentinels and witnesses, one of whom leads: its number. ret_url: theirs. */
+static int start_all_with_witnesses(char *ret_url, size_t ret_bytes)
+{
+    start_all();
+    url_of(ret_url, ret_bytes, "ours",
+           "lease=600ms&check-interval=200ms&answer-timeout=300ms&guardian=off");
+    witnesses_start(&witnesses, ret_url);
+    return witnesses_await_leader(&witnesses, 0);
+}
+
 /* ---- Failovers ------------------------------------------------------------------------------- */
 
 static void the_election_survives_its_master(void **state)
@@ -153,11 +163,7 @@ static void the_election_survives_its_master(void **state)
     int master;
     (void)state;
 
-    start_all();
-    url_of(url, sizeof(url), "ours",
-           "lease=600ms&check-interval=200ms&answer-timeout=300ms&guardian=off");
-    witnesses_start(&witnesses, url);
-    leader = witnesses_await_leader(&witnesses, 0);
+    leader = start_all_with_witnesses(url, sizeof(url));
     epoch = witnesses.of[leader]->epoch;
 
     server_kill(&servers[0]);
@@ -210,11 +216,7 @@ static void a_planned_failover_is_followed(void **state)
     uint64_t epoch;
     (void)state;
 
-    start_all();
-    url_of(url, sizeof(url), "ours",
-           "lease=600ms&check-interval=200ms&answer-timeout=300ms&guardian=off");
-    witnesses_start(&witnesses, url);
-    leader = witnesses_await_leader(&witnesses, 0);
+    leader = start_all_with_witnesses(url, sizeof(url));
     epoch = witnesses.of[leader]->epoch;
     SERVER_AWAIT(server_says(&sentinels[0], "SENTINEL FAILOVER ours", "OK"));
     master = await_master_but(0);

@@ -29,7 +29,7 @@ const char *layout_name(const struct layout *layout);
  * keys, and printf() would be a third of its cost. */
 void layout_join(char *ret, size_t ret_bytes, const char *const *parts);
 
-/* `name` may be a placeholder, which comes back in the keys. */
+/* `name` may hold a place for a name: it comes back in the keys as it is. */
 void layout_lock_key(const struct layout *layout, const char *name, char ret[LAYOUT_KEY_MAX]);
 void layout_heartbeat_key(const struct layout *layout, const char *name, const char *id,
                           char ret[LAYOUT_KEY_MAX]);

@@ -130,6 +130,18 @@ void server_fini(struct server *server)
     }
 }
 
+int server_setup(void **state)
+{
+    server_init(*state);
+    return 0;
+}
+
+int server_teardown(void **state)
+{
+    server_fini(*state);
+    return 0;
+}
+
 static redisReply *ask(const struct server *server, const char *command, va_list arguments)
 {
     redisContext *context = reach(server);

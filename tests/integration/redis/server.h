@@ -33,6 +33,10 @@ void server_kill(struct server *server); /* kill -9 */
 /* Ends it and removes its folder. */
 void server_fini(struct server *server);
 
+/* Fixtures of a test whose state is a server: a fresh one, not started yet; and its end. */
+int server_setup(void **state);
+int server_teardown(void **state);
+
 /* One command over the Unix socket; the caller frees the reply. */
 redisReply *server_ask(const struct server *server, const char *command, ...)
     __attribute__((format(printf, 2, 3)));

@@ -11,20 +11,6 @@ static struct server server;
 static struct link ours;
 static char url[512];
 
-static int begin(void **state)
-{
-    (void)state;
-    server_init(&server);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    server_fini(&server);
-    return 0;
-}
-
 /* ---- Unix sockets ---------------------------------------------------------------------------- */
 
 static void a_unix_socket_serves_like_a_port(void **state)
@@ -135,7 +121,8 @@ static void a_change_of_role_is_noticed_between_greetings(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define CASE(name)                                                                                 \
+    cmocka_unit_test_prestate_setup_teardown(name, server_setup, server_teardown, &server)
     const struct CMUnitTest tests[] = {
         CASE(a_unix_socket_serves_like_a_port),
         CASE(a_unix_socket_takes_user_and_password),

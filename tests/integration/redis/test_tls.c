@@ -113,20 +113,6 @@ static int forget_all(void **state)
 
 /* ---- The server ------------------------------------------------------------------------------ */
 
-static int begin(void **state)
-{
-    (void)state;
-    server_init(&server);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    server_fini(&server);
-    return 0;
-}
-
 static void start(const char *name, const char *wants_clients)
 {
     char text[256];
@@ -305,7 +291,8 @@ static void a_large_value_and_a_password_travel_under_it(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define CASE(name)                                                                                 \
+    cmocka_unit_test_prestate_setup_teardown(name, server_setup, server_teardown, &server)
     const struct CMUnitTest tests[] = {
         CASE(the_right_certificate_is_taken_by_name_and_by_address),
         CASE(a_certificate_of_another_authority_is_refused),
