@@ -43,7 +43,7 @@ struct view {
 struct child {
     struct child_hooks hooks;
     unsigned refs; /* each handle that is not closed, and each view */
-    bool is_stopped, has_ended, is_closing;
+    bool is_stopped, has_ended, is_closing, is_lossless;
     uv_process_t process;
     bool is_running;
     uv_poll_t poll;
@@ -95,6 +95,15 @@ const struct camera_frame *camera_frame_ref(const struct camera_frame *frame)
     return frame;
 }
 
+/* Only a child that shall lose nothing sleeps until then. */
+static void give_back(struct child *child, uint64_t sequence)
+{
+    atomic_store(&child->control->returned, sequence);
+    if (child->is_lossless) {
+        ring_control_ring(child->control);
+    }
+}
+
 void camera_frame_unref(const struct camera_frame *frame)
 {
     struct held *held = (struct held *)frame;
@@ -107,7 +116,7 @@ void camera_frame_unref(const struct camera_frame *frame)
     if (--held->refs == 0) {
         child = held->view->child;
         ring_release(child->control, held->slot);
-        atomic_store(&child->control->returned, held->sequence);
+        give_back(child, held->sequence);
         child->held--;
         view_unref(held->view);
     }
@@ -219,7 +228,7 @@ static void show(struct child *child, const struct camera_message *message, unsi
     struct held *held = claim(child, message);
 
     if (held == NULL) {
-        atomic_store(&child->control->returned, message->sequence);
+        give_back(child, message->sequence);
         child->hooks.word(child->hooks.userdata, message, skipped + 1);
         return;
     }
@@ -403,6 +412,7 @@ void child_stop(struct child *child, bool is_killed)
         return;
     }
     atomic_store(&child->control->is_stopping, 1);
+    ring_control_ring(child->control);
     if (is_killed) {
         kill_it(child);
     } else {
@@ -560,6 +570,7 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
         return error_set(reterr, BATON_EIO, "%s: %s", program, strerror(errno));
     }
     child->hooks = *hooks;
+    child->is_lossless = config->is_lossless;
     child->socket = sockets[0];
     init_handles(child, loop);
     rc = spawn(child, loop, program, sockets[1], control);

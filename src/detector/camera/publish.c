@@ -8,12 +8,11 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 enum {
     PROGRESS_MS = 1000,
     LAST_WORD_MS = 1000,
-    SLEEP_STEP_MS = 20,
+    LOOK_MS = 1000, /* a bell that is never rung must not hold it for good */
 };
 
 void publisher_init(struct publisher *publisher, int socket, const struct ring_control *control)
@@ -89,25 +88,25 @@ void publisher_fail(struct publisher *publisher, const struct baton_error *error
 
 void publisher_sleep(const struct publisher *publisher, instant until)
 {
-    while (!publisher_is_stopping(publisher)) {
-        int64_t left = instant_since(until, clock_now()).ns;
-        int64_t step = left < SPAN_MS(SLEEP_STEP_MS).ns ? left : SPAN_MS(SLEEP_STEP_MS).ns;
-        struct timespec pause = {.tv_nsec = (long)step};
-        if (left <= 0) {
-            return;
-        }
-        (void)nanosleep(&pause, NULL);
+    uint32_t rings = ring_control_rings(publisher->control);
+    span left = instant_since(until, clock_now());
+
+    while (left.ns > 0 && !publisher_is_stopping(publisher)) {
+        ring_control_sleep(publisher->control, rings, left);
+        rings = ring_control_rings(publisher->control);
+        left = instant_since(until, clock_now());
     }
 }
 
 /* The parent has given back every frame that it was sent. */
 static void wait_returned(const struct publisher *publisher)
 {
-    const struct timespec pause = {.tv_nsec = 500000};
+    uint32_t rings = ring_control_rings(publisher->control);
 
     while (!publisher_is_stopping(publisher) &&
            atomic_load(&publisher->control->returned) < publisher->sequence) {
-        (void)nanosleep(&pause, NULL);
+        ring_control_sleep(publisher->control, rings, SPAN_MS(LOOK_MS));
+        rings = ring_control_rings(publisher->control);
     }
 }
 

@@ -43,7 +43,7 @@ void publisher_fail(struct publisher *publisher, const struct baton_error *error
 int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pts_us,
                    instant captured, struct baton_error *reterr);
 
-/* Sleeps, in steps that notice is_stopping, until `until`. */
+/* Sleeps until `until`, or until the parent wants no more. */
 void publisher_sleep(const struct publisher *publisher, instant until);
 
 #endif

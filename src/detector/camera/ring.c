@@ -4,11 +4,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -17,6 +21,8 @@ enum {
     SLOT_PADDING = 256, /* it may read a little past a row's end */
     PAGE_ALIGNMENT = 4096,
 };
+
+#define NS_PER_S 1000000000LL
 
 enum { SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW };
 
@@ -60,6 +66,28 @@ static size_t place_of(const struct ring_layout *layout, int slot, int plane)
 {
     INVARIANT(slot >= 0 && slot < RING_SLOTS && plane >= 0 && plane < 3);
     return HEADER_BYTES + (size_t)slot * layout->slot_bytes + layout->offset[plane];
+}
+
+/* Between processes, so not one of the private kind; the child's page is read-only, which is enough
+ * to sleep on. */
+void ring_control_ring(struct ring_control *control)
+{
+    (void)atomic_fetch_add(&control->rings, 1);
+    (void)syscall(SYS_futex, &control->rings, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+uint32_t ring_control_rings(const struct ring_control *control)
+{
+    return atomic_load(&control->rings);
+}
+
+void ring_control_sleep(const struct ring_control *control, uint32_t rings, span most)
+{
+    const struct timespec limit = {.tv_sec = most.ns / NS_PER_S, .tv_nsec = most.ns % NS_PER_S};
+
+    if (most.ns > 0) {
+        (void)syscall(SYS_futex, &control->rings, FUTEX_WAIT, rings, &limit, NULL, 0);
+    }
 }
 
 int ring_writer_open(struct ring_writer *ret, uint32_t width, uint32_t height,

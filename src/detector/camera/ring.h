@@ -18,6 +18,7 @@
 #ifndef DETECTOR_CAMERA_RING_H
 #define DETECTOR_CAMERA_RING_H
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #include <stdatomic.h>
@@ -37,7 +38,15 @@ struct ring_control {
     _Atomic uint32_t is_stopping;      /* the child shall say goodbye to its camera and end */
     _Atomic uint32_t interval_us;      /* the least time between two frames; 0: every frame */
     _Atomic uint64_t returned;         /* sequence of the last frame that was given back */
+    _Atomic uint32_t rings;            /* of the bell; the word that the child sleeps on */
 };
+
+/* The bell: whoever changes what the child may sleep for (is_stopping, returned) rings it. */
+void ring_control_ring(struct ring_control *control);
+/* Before it looks whether it must sleep, the child takes the bell's count; it then sleeps until
+ * there is another one, or for `most`. It may wake for no reason. */
+uint32_t ring_control_rings(const struct ring_control *control);
+void ring_control_sleep(const struct ring_control *control, uint32_t rings, span most);
 
 /* Planar 4:2:0: Y, U, V. */
 struct ring_layout {

@@ -2,13 +2,15 @@
 
 #include "detector/camera/ring.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { WIDTH = 64, HEIGHT = 4, FRAMES = 3000000 };
+enum { WIDTH = 64, HEIGHT = 4, FRAMES = 3000000, RETURNS = 5000 };
 
 struct pair {
     struct ring_control control;
@@ -185,6 +187,62 @@ static void a_claimed_frame_stays_whole_while_the_writer_runs(void **state)
     pair_close(&race.pair);
 }
 
+static void *give_back(void *userdata)
+{
+    struct ring_control *control = userdata;
+
+    for (uint64_t sequence = 1; sequence <= RETURNS; sequence++) {
+        atomic_store(&control->returned, sequence);
+        ring_control_ring(control);
+        while (sequence < RETURNS && atomic_load(&control->is_stopping) < sequence) {
+            (void)sched_yield();
+        }
+    }
+    return NULL;
+}
+
+/* With a limit far beyond the test's own, a ring that is missed would hang it. The sleeper answers
+ * in is_stopping, so that each time it sleeps or is just about to when the bell rings. */
+static void who_sleeps_is_woken_by_every_ring(void **state)
+{
+    static struct ring_control control;
+    pthread_t parent;
+    uint32_t rings = ring_control_rings(&control);
+
+    (void)state;
+    assert_int_equal(pthread_create(&parent, NULL, give_back, &control), 0);
+    for (uint64_t sequence = 1; sequence <= RETURNS; sequence++) {
+        while (atomic_load(&control.returned) < sequence) {
+            ring_control_sleep(&control, rings, SPAN_S(3600));
+            rings = ring_control_rings(&control);
+        }
+        atomic_store(&control.is_stopping, (uint32_t)sequence);
+    }
+    assert_int_equal(pthread_join(parent, NULL), 0);
+}
+
+/* As the child has it. */
+static void a_page_that_is_read_only_can_be_slept_on(void **state)
+{
+    int fd = memfd_create("control", MFD_CLOEXEC);
+    struct ring_control *ours, *theirs;
+
+    (void)state;
+    assert_int_equal(ftruncate(fd, sizeof(*ours)), 0);
+    ours = mmap(NULL, sizeof(*ours), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    theirs = mmap(NULL, sizeof(*theirs), PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(ours != MAP_FAILED && theirs != MAP_FAILED);
+    errno = 0;
+    ring_control_sleep(theirs, ring_control_rings(theirs), SPAN_MS(1));
+    assert_int_equal(errno, ETIMEDOUT);
+    ring_control_ring(ours);
+    ring_control_sleep(theirs, 0, SPAN_S(3600)); /* rung before it slept */
+    assert_int_equal(errno, EAGAIN);
+    (void)munmap(ours, sizeof(*ours));
+    (void)munmap(theirs, sizeof(*theirs));
+    (void)close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +251,8 @@ int main(void)
         cmocka_unit_test(a_held_frame_is_never_overwritten_and_the_writer_never_stuck),
         cmocka_unit_test(a_frame_that_was_overtaken_cannot_be_claimed),
         cmocka_unit_test(memory_that_is_unsealed_or_of_another_size_is_refused),
+        cmocka_unit_test(who_sleeps_is_woken_by_every_ring),
+        cmocka_unit_test(a_page_that_is_read_only_can_be_slept_on),
         cmocka_unit_test(a_claimed_frame_stays_whole_while_the_writer_runs),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_ring", tests, NULL, NULL);
