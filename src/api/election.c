@@ -4,11 +4,21 @@
 #include "base/invariant.h"
 
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- Events from the provider ---------------------------------------------------------------- */
+
+/* NULL, or one without an id: nobody. So it is without memory for it, until it is told again. */
+static void take_leader_locked(struct baton_election *election, const struct baton_member *member,
+                               uint64_t epoch)
+{
+    struct leader *before = election->leader;
+
+    election->leader = member && member->id[0] ? leader_get_locked(election->baton, member) : NULL;
+    election->leader_epoch = epoch;
+    leader_drop_locked(election->baton, before);
+}
 
 static void remember(struct baton_election *election, const struct baton_event *event)
 {
@@ -26,13 +36,11 @@ static void remember(struct baton_election *election, const struct baton_event *
         election->acquired_epoch = 0;
         break;
     case BATON_EVENT_LEADER:
-        election->leader = event->member;
-        election->leader.metadata = NULL;
-        election->leader_epoch = event->epoch;
+        take_leader_locked(election, &event->member, event->epoch);
         break;
     case BATON_EVENT_STOPPED:
         election->role = BATON_ROLE_FOLLOWER;
-        election->leader = (struct baton_member){.id = ""};
+        take_leader_locked(election, NULL, 0);
         election->is_stopped = true;
         break;
     default:
@@ -95,6 +103,9 @@ static void run_campaign(struct call *base)
 void election_free(struct baton_election *election)
 {
     if (election) {
+        lock(election->baton);
+        leader_drop_locked(election->baton, election->leader);
+        unlock(election->baton);
         lease_cell_free(election->cell);
         free(election);
     }
@@ -102,11 +113,12 @@ void election_free(struct baton_election *election)
 
 static struct baton_election *election_new(struct baton *baton, const char *name)
 {
-    struct baton_election *election = calloc(1, sizeof(*election));
+    size_t name_bytes = strlen(name) + 1;
+    struct baton_election *election = calloc(1, sizeof(*election) + name_bytes);
 
     if (election) {
         election->baton = baton;
-        (void)snprintf(election->name, sizeof(election->name), "%s", name);
+        memcpy(election->name, name, name_bytes);
         election->cell = lease_cell_new();
         if (!election->cell) {
             free(election);
@@ -262,11 +274,11 @@ int baton_leader(struct baton_election *election, struct baton_member *ret, uint
     lock(baton);
     if (baton->phase != BATON_RUNNING || election->is_stopped) {
         code = error_set(reterr, BATON_ECLOSED, "it was stopped: open anew");
-    } else if (!election->leader.id[0]) {
+    } else if (!election->leader) {
         code = error_set(reterr, BATON_ENOENT, "election \"%s\": no leader is known here now",
                          election->name);
     } else {
-        *ret = election->leader;
+        *ret = *leader_member(election->leader);
         if (ret_epoch) {
             *ret_epoch = election->leader_epoch;
         }
@@ -289,7 +301,7 @@ struct baton *baton_of(const struct baton_election *election)
 
 static bool has_result(const struct baton_election *election)
 {
-    return election->leader.id[0] != '\0';
+    return election->leader != NULL;
 }
 
 static int wait_until(struct baton_election *election,

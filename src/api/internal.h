@@ -94,17 +94,18 @@ struct baton_listener {
 /* ---- The objects ----------------------------------------------------------------------------- */
 
 struct resignation; /* handover.c */
+struct leader;      /* leaders.c */
 
+/* There may be ten thousand of them: what is large, or the same for many, is not in here. */
 struct baton_election {
     struct baton_election *next; /* under the lock */
     struct baton *baton;
     struct provider_election *provider; /* loop; NULL once it has stopped */
     struct lease_cell *cell;
-    char name[BATON_NAME_MAX];
     /* Under the lock: what the events said last, and who listens. */
     enum baton_role role;
-    uint64_t acquired_epoch;    /* 0: not told of one that lasts */
-    struct baton_member leader; /* id "": nobody */
+    uint64_t acquired_epoch; /* 0: not told of one that lasts */
+    struct leader *leader;   /* NULL: nobody */
     uint64_t leader_epoch;
     bool is_stopped;
     struct baton_listener *listeners;
@@ -113,6 +114,7 @@ struct baton_election {
     unsigned drains_waiting;         /* listeners that have not returned from BATON_EVENT_DRAIN */
     struct resignation *resignation; /* under way */
     struct call *leaving;            /* loop only */
+    char name[];
 };
 
 enum baton_phase { BATON_RUNNING, BATON_STOPPING, BATON_STOPPED };
@@ -137,6 +139,7 @@ struct baton {
     bool is_joined;
     struct call *calls_first, **calls_last;
     struct baton_election *elections;
+    struct leader *leaders;        /* by id */
     struct baton_listener *unused; /* to be freed */
     struct mailbox dispatch;
     bool is_dispatching;
@@ -172,6 +175,12 @@ void mailbox_init(struct mailbox *mailbox);
 void handover_event(struct baton_election *election, const struct baton_event *event);
 /* All listeners of BATON_EVENT_DRAIN have returned; under the lock. */
 void handover_drained_locked(struct baton_election *election);
+
+/* leaders.c. Under the lock. A reference to what is known of this member, whose id is not empty;
+ * NULL when out of memory. */
+struct leader *leader_get_locked(struct baton *baton, const struct baton_member *member);
+void leader_drop_locked(struct baton *baton, struct leader *leader); /* NULL allowed */
+const struct baton_member *leader_member(const struct leader *leader);
 
 /* election.c. After nobody looks any more. */
 void election_free(struct baton_election *election);

@@ -314,10 +314,10 @@ static void tell_state_locked(struct baton_listener *listener)
         event.lease_left_ns = baton_lease_remaining(election);
         tell_locked(listener, &event);
     }
-    if (election->leader.id[0]) {
+    if (election->leader) {
         event = (struct baton_event){.type = BATON_EVENT_LEADER,
                                      .at_ns = event.at_ns,
-                                     .member = election->leader,
+                                     .member = *leader_member(election->leader),
                                      .epoch = election->leader_epoch};
         tell_locked(listener, &event);
     }

@@ -1,5 +1,6 @@
 /* Opening, stopping, closing: the life of the loop's thread. */
 #include "api/internal.h"
+#include "api/measure.h"
 
 #include "guardian/fatal.h"
 
@@ -105,6 +106,11 @@ static int open_provider(struct baton *baton, const char *url, const struct bato
     }
     free(settings);
     return code;
+}
+
+struct provider *baton_provider(const struct baton *baton)
+{
+    return baton->provider;
 }
 
 static struct logger *make_logger(const struct baton_log *log)

@@ -1,11 +1,14 @@
 /* `baton bench renew`: many elections of one process on one server, as fast as that answers. */
 #include "cli/bench_renew.h"
 
+#include "api/measure.h"
 #include "cli/bench_server.h"
 #include "cli/bench_yardstick.h"
 #include "cli/print.h"
 #include "provider/redis/redis_provider.h"
 
+#include <baton.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +16,6 @@
 #include <unistd.h>
 
 enum {
-    AT_ONCE = 200, /* elections that are begun before the loop turns */
     TURN_MS = 50,
     ALL_LEAD_S = 120,
     OCTAVES = 40,
@@ -26,11 +28,6 @@ struct histogram {
     uint64_t total;
 };
 
-struct seat_of_ours {
-    struct provider_election *election;
-    struct lease_cell *cell;
-};
-
 struct bench_renew {
     const struct options *options;
     const char *url;
@@ -38,16 +35,13 @@ struct bench_renew {
     struct bench_server server; /* without --url */
     char server_url[64];
     struct yardstick yardstick;
-    uv_loop_t loop;
-    uv_timer_t turn;
-    struct provider *provider;
-    struct seat_of_ours *seats;
+    struct baton *baton;
+    struct baton_election **elections_of_ours;
     unsigned begun;
-    unsigned leading;
-    unsigned errors;
-    struct baton_error error; /* the latest */
-    bool is_closed;
+    pthread_mutex_t lock; /* the next four: the loop's thread writes them too */
     bool is_counting;
+    bool has_error;
+    struct baton_error error; /* the latest */
     struct histogram took;
     /* The figures. */
     double rate;
@@ -119,90 +113,106 @@ static void show(const struct bench_renew *bench, const char *what, double share
 
 /* ---- Elections ------------------------------------------------------------------------------- */
 
-static void on_event(void *userdata, const struct baton_event *event)
+/* On the loop's thread, as the next one. */
+static void on_event(struct baton_election *election, const struct baton_event *event,
+                     void *userdata)
 {
     struct bench_renew *bench = userdata;
+    (void)election;
 
-    switch (event->type) {
-    case BATON_EVENT_ACQUIRED:
-        bench->leading++;
-        break;
-    case BATON_EVENT_LOST:
-        bench->leading--;
-        break;
-    case BATON_EVENT_ERROR:
-        bench->errors++;
-        bench->error = event->error;
-        break;
-    default:
-        break;
-    }
+    (void)pthread_mutex_lock(&bench->lock);
+    bench->has_error = true;
+    bench->error = event->error;
+    (void)pthread_mutex_unlock(&bench->lock);
 }
 
 static void on_renewed(void *userdata, span took)
 {
     struct bench_renew *bench = userdata;
 
+    (void)pthread_mutex_lock(&bench->lock);
     if (bench->is_counting) {
         histogram_add(&bench->took, took);
     }
+    (void)pthread_mutex_unlock(&bench->lock);
 }
 
-static void on_turn(uv_timer_t *timer)
+static void set_counting(struct bench_renew *bench, bool is_counting)
 {
-    (void)timer; /* only so that the loop turns */
+    (void)pthread_mutex_lock(&bench->lock);
+    bench->is_counting = is_counting;
+    (void)pthread_mutex_unlock(&bench->lock);
 }
 
-static int begin(struct bench_renew *bench, unsigned until, struct baton_error *reterr)
+static unsigned count_leading(const struct bench_renew *bench)
 {
-    int r = BATON_OK;
+    unsigned leading = 0;
 
-    for (; r == BATON_OK && bench->begun < until; bench->begun++) {
-        struct seat_of_ours *seat = &bench->seats[bench->begun];
-        char name[64];
-        yardstick_election(bench->begun, name);
-        seat->cell = lease_cell_new();
-        struct provider_campaign campaign = {.election = name,
-                                             .eligible = true,
-                                             .cell = seat->cell,
-                                             .on_event = on_event,
-                                             .userdata = bench};
-        r = seat->cell ? bench->provider->ops->campaign(&seat->election, bench->provider, &campaign,
-                                                        reterr)
-                       : error_set(reterr, BATON_ENOMEM, "out of memory");
+    for (unsigned i = 0; i < bench->begun; i++) {
+        leading += baton_is_leader(bench->elections_of_ours[i]);
     }
-    return r;
+    return leading;
+}
+
+/* What went wrong, and after it the latest that was told of. */
+static int fail(struct bench_renew *bench, int code, const char *what, struct baton_error *reterr)
+{
+    char reason[BATON_ERROR_MESSAGE_MAX] = "";
+
+    (void)pthread_mutex_lock(&bench->lock);
+    if (bench->has_error) {
+        (void)snprintf(reason, sizeof(reason), ": %s", bench->error.message);
+    }
+    (void)pthread_mutex_unlock(&bench->lock);
+    return error_set(reterr, code, "%u of %u elections %s%s", count_leading(bench),
+                     bench->elections, what, reason);
+}
+
+/* As a program does that takes part in many: each has a listener. */
+static int begin(struct bench_renew *bench, struct baton_error *reterr)
+{
+    struct baton_election **election = &bench->elections_of_ours[bench->begun];
+    char name[64];
+    int r;
+
+    yardstick_election(bench->begun, name);
+    r = baton_campaign(election, bench->baton, name, NULL, reterr);
+    if (r != BATON_OK) {
+        return r;
+    }
+    bench->begun++;
+    return baton_on(NULL, *election, BATON_EVENT_ERROR, BATON_ON_LOOP, on_event, bench, reterr);
 }
 
 /* Until `count` of them are led by us. */
 static int lead(struct bench_renew *bench, unsigned count, struct baton_error *reterr)
 {
     instant end = instant_add(clock_now(), SPAN_S(ALL_LEAD_S));
+    unsigned first = bench->begun;
+    int r = BATON_OK;
 
-    while (bench->leading < count) {
-        unsigned next = bench->begun + AT_ONCE < count ? bench->begun + AT_ONCE : count;
-        int r = begin(bench, next, reterr);
-        if (r != BATON_OK) {
-            return r;
-        }
-        (void)uv_run(&bench->loop, UV_RUN_ONCE);
-        show(bench, "taking", (double)bench->leading / bench->elections);
-        if (!instant_before(clock_now(), end)) {
-            return error_set(reterr, BATON_ETIMEDOUT, "%u of %u elections are led after %d s%s%s",
-                             bench->leading, count, ALL_LEAD_S, bench->errors ? ": " : "",
-                             bench->error.message);
+    while (r == BATON_OK && bench->begun < count) {
+        r = begin(bench, reterr);
+        show(bench, "taking", (double)bench->begun / bench->elections);
+    }
+    for (unsigned i = first; r == BATON_OK && i < count; i++) {
+        int64_t left_ms = instant_since(end, clock_now()).ns / 1000000;
+        r = baton_wait_leadership(bench->elections_of_ours[i], left_ms > 0 ? left_ms : 1, reterr);
+        if (r == BATON_ETIMEDOUT) {
+            return fail(bench, r, "are led, and no more in time", reterr);
         }
     }
-    return BATON_OK;
+    return r;
 }
 
 static void run_for(struct bench_renew *bench, span length, const char *what)
 {
+    static const struct timespec turn = {.tv_nsec = TURN_MS * 1000000L};
     instant begun = clock_now();
     instant end = instant_add(begun, length);
 
     while (instant_before(clock_now(), end)) {
-        (void)uv_run(&bench->loop, UV_RUN_ONCE);
+        (void)nanosleep(&turn, NULL);
         show(bench, what, (double)instant_since(clock_now(), begun).ns / (double)length.ns);
     }
 }
@@ -223,43 +233,19 @@ static int measure(struct bench_renew *bench, struct baton_error *reterr)
     run_for(bench, SPAN_MS(500), "settling");
     bench->cpu = cpu_seconds();
     begun = clock_now();
-    bench->is_counting = true;
+    set_counting(bench, true);
     run_for(bench, length, "renewing");
-    bench->is_counting = false;
+    set_counting(bench, false);
     bench->seconds = (double)instant_since(clock_now(), begun).ns / 1e9;
     bench->cpu = cpu_seconds() - bench->cpu;
     bench->rate = (double)bench->took.total / bench->seconds;
     bench->memory = (resident_bytes() - memory) / (bench->elections > 1 ? bench->elections - 1 : 1);
-    if (bench->leading < bench->elections) {
-        return error_set(reterr, BATON_EUNAVAILABLE, "%u elections were lost meanwhile%s%s",
-                         bench->elections - bench->leading, bench->errors ? ": " : "",
-                         bench->error.message);
-    }
-    return BATON_OK;
+    return count_leading(bench) < bench->elections
+               ? fail(bench, BATON_EUNAVAILABLE, "are still led", reterr)
+               : BATON_OK;
 }
 
 /* ---- Ours ------------------------------------------------------------------------------------ */
-
-static void on_closed(void *userdata)
-{
-    ((struct bench_renew *)userdata)->is_closed = true;
-}
-
-static void close_all(struct bench_renew *bench)
-{
-    if (bench->provider) {
-        bench->provider->ops->close(bench->provider, on_closed, bench);
-        while (!bench->is_closed) {
-            (void)uv_run(&bench->loop, UV_RUN_ONCE);
-        }
-    }
-    uv_close((uv_handle_t *)&bench->turn, NULL);
-    (void)uv_run(&bench->loop, UV_RUN_DEFAULT);
-    (void)uv_loop_close(&bench->loop);
-    for (unsigned i = 0; i < bench->elections; i++) {
-        lease_cell_free(bench->seats[i].cell);
-    }
-}
 
 static int ours(struct bench_renew *bench, struct baton_error *reterr)
 {
@@ -270,30 +256,22 @@ static int ours(struct bench_renew *bench, struct baton_error *reterr)
                    (double)(interval_ns > 0 ? interval_ns : 1000) / 1e6);
     (void)snprintf(lease, sizeof(lease), "%gms",
                    (double)options_duration(bench->options, "lease").ns / 1e6);
-    struct provider_option settings[] = {
+    struct baton_setting settings[] = {
         {"heartbeat-interval", interval},
         {"lease", lease},
         {"layout", "master-election"},
         {"guardian", options_text(bench->options, "guardian")},
     };
-    struct provider_config config = {.loop = &bench->loop,
-                                     .url = bench->url,
-                                     .node = "bench",
-                                     .options = settings,
-                                     .option_count = sizeof(settings) / sizeof(settings[0])};
-    int r;
+    struct baton_options options = {.node = "bench",
+                                    .settings = settings,
+                                    .setting_count = sizeof(settings) / sizeof(settings[0])};
+    int r = baton_open(&bench->baton, bench->url, &options, reterr);
 
-    if (uv_loop_init(&bench->loop) != 0) {
-        return error_set(reterr, BATON_EIO, "a loop: no descriptor left (raise RLIMIT_NOFILE)");
-    }
-    (void)uv_timer_init(&bench->loop, &bench->turn);
-    (void)uv_timer_start(&bench->turn, on_turn, TURN_MS, TURN_MS);
-    r = provider_open(&bench->provider, &config, reterr);
     if (r == BATON_OK) {
-        redis_provider_observe(bench->provider, on_renewed, bench);
+        redis_provider_observe(baton_provider(bench->baton), on_renewed, bench);
         r = measure(bench, reterr);
+        baton_close(bench->baton);
     }
-    close_all(bench);
     return r;
 }
 
@@ -403,12 +381,15 @@ int bench_renew(const struct invocation *invocation)
     }
     bench->options = invocation->options;
     bench->elections = (unsigned)options_number(invocation->options, "elections");
-    bench->seats = calloc(bench->elections, sizeof(*bench->seats));
-    code = bench->seats ? run(bench, &error) : error_set(&error, BATON_ENOMEM, "out of memory");
+    (void)pthread_mutex_init(&bench->lock, NULL);
+    bench->elections_of_ours = calloc(bench->elections, sizeof(struct baton_election *));
+    code = bench->elections_of_ours ? run(bench, &error)
+                                    : error_set(&error, BATON_ENOMEM, "out of memory");
     if (code == BATON_OK) {
         report(bench);
     }
-    free(bench->seats);
+    free(bench->elections_of_ours);
+    (void)pthread_mutex_destroy(&bench->lock);
     free(bench);
     return code ? command_fail(invocation, &error) : EXIT_OK;
 }

@@ -146,7 +146,9 @@ const struct command commands[] = {
              "many leases it renews in a second, how long a renewal takes, and what an election "
              "costs in processor time and memory; beside it, in the same run, what "
              "redis-benchmark gets from the same script on the same server with as many requests "
-             "under way.",
+             "under way. It leads them as a program does, through <baton.h>: the memory is what "
+             "this process has resident for each election with one listener, all told: the "
+             "connection's buffers and the guardian's slot too.",
      .example = "baton bench failover --fault kill --rounds 50 --json\n"
                 "baton bench renew --elections 10000",
      .groups = GROUPS(&group_bench, &group_bench_renew),

@@ -1,0 +1,12 @@
+/* For measurements only: what lies below an open baton. Not for users, who have <baton.h>. */
+#ifndef API_MEASURE_H
+#define API_MEASURE_H
+
+#include "provider/provider.h"
+
+#include <baton.h>
+
+/* Its functions belong to the loop's thread. Observers are set before anybody campaigns. */
+struct provider *baton_provider(const struct baton *baton);
+
+#endif

@@ -1,0 +1,152 @@
+/* Many elections of one process: what each costs in memory, through <baton.h>. */
+#include "integration/redis/server.h"
+#include "provider/group.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MANY = 1000,
+    BYTES_MAX = 1024, /* for each election, its listener included */
+    /* Of those, what malloc() does not know of: the published lease, the guardian's last words. */
+    BYTES_ELSEWHERE = 64 + 80,
+};
+
+static struct server server;
+
+/* A server that forgot nothing: the first lease need not be waited for. */
+static void trust(void)
+{
+    redisReply *info = server_ask(&server, "INFO replication");
+    char *at = strstr(info->str, "master_replid:");
+
+    assert_non_null(at);
+    at += strlen("master_replid:");
+    at[strcspn(at, "\r")] = '\0';
+    for (int i = 0; i <= MANY; i++) {
+        server_tell(&server, "HSET election-%d:epoch server %s since 0", i, at);
+    }
+    freeReplyObject(info);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    server_init(&server);
+    server_start(&server);
+    trust();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    server_fini(&server);
+    return 0;
+}
+
+static void hear(struct baton_election *election, const struct baton_event *event, void *userdata)
+{
+    (void)election;
+    (void)event;
+    (void)userdata;
+}
+
+/* A process with elections 0, 1, …, each with a listener. */
+struct process {
+    struct baton *baton;
+    struct baton_election *elections[MANY + 1];
+    int count;
+};
+
+static void take_part(struct process *process, int count)
+{
+    for (; process->count < count; process->count++) {
+        struct baton_election **election = &process->elections[process->count];
+        char name[64];
+        snprintf(name, sizeof(name), "election-%d", process->count);
+        ASSERT_OK(baton_campaign(election, process->baton, name, NULL, failure));
+        ASSERT_OK(baton_on(NULL, *election, BATON_EVENT_LOST, BATON_ON_LOOP, hear, NULL, failure));
+    }
+    for (int i = 0; i < count; i++) {
+        ASSERT_OK(baton_wait(process->elections[i], BATON_TIMEOUT_DEFAULT, failure));
+    }
+}
+
+static void open_process(struct process *process)
+{
+    char url[256];
+
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d?guardian=off", server.port);
+    ASSERT_OK(baton_open(&process->baton, url, NULL, failure));
+}
+
+static size_t bytes_in_use(void)
+{
+    struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+/* Until what was on its way is answered: then there are no more bytes than this. */
+static void await_at_most(size_t bytes)
+{
+    size_t now = 0;
+
+    for (int looks = 0; looks < 20000; looks++) {
+        now = bytes_in_use();
+        if (now <= bytes) {
+            return;
+        }
+        group_pause();
+    }
+    fail_msg("%zu bytes are in use, %zu too many: %zu for each of %d", now, now - bytes,
+             (now - bytes) / MANY, MANY);
+}
+
+/* The first election of a process pays for what is there once. */
+static void check_cost(struct process *process)
+{
+    size_t before;
+
+    take_part(process, 1);
+    before = bytes_in_use();
+    take_part(process, 1 + MANY);
+    await_at_most(before + (size_t)MANY * (BYTES_MAX - BYTES_ELSEWHERE));
+}
+
+static void one_election_costs_a_kilobyte_at_most(void **state)
+{
+    struct process *leads = calloc(1, sizeof(*leads));
+    struct process *follows = calloc(1, sizeof(*follows));
+    (void)state;
+
+    assert_non_null(leads);
+    assert_non_null(follows);
+    if (bytes_in_use() == 0) {
+        free(leads);
+        free(follows);
+        skip(); /* another allocator than glibc's: a sanitizer's */
+    }
+    open_process(leads);
+    check_cost(leads);
+    for (int i = 0; i < leads->count; i++) {
+        assert_true(baton_is_leader(leads->elections[i]));
+    }
+    open_process(follows);
+    check_cost(follows);
+    baton_close(follows->baton);
+    baton_close(leads->baton);
+    free(leads);
+    free(follows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_election_costs_a_kilobyte_at_most, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
