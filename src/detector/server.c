@@ -36,19 +36,23 @@ void server_unlink(struct peer *peer)
 static int on_upgrade(const struct server *server, struct lws *wsi, const char *to)
 {
     char origin[HEADER_MAX];
+    const char *reason = NULL;
     unsigned status = 0;
 
     if (strcasecmp(to, "websocket") != 0) {
         status = HTTP_STATUS_BAD_REQUEST; /* to HTTP/2, where this check would not be asked again */
+        reason = "only an upgrade to websocket is known";
     } else if (server_header(wsi, WSI_TOKEN_ORIGIN, origin)) {
         status = HTTP_STATUS_FORBIDDEN;
+        reason = "a page in a browser cannot drive the worker: this request has an Origin";
     } else if (!server_has_token(server, wsi)) {
         status = HTTP_STATUS_UNAUTHORIZED;
+        reason = "a bearer token is needed";
     }
     if (status == 0) {
         return 0;
     }
-    return lws_return_http_status(wsi, status, NULL) < 0 ? -1 : 1;
+    return server_refuse(wsi, status, reason) < 0 ? -1 : 1;
 }
 
 /* ---- WebSocket ---- */

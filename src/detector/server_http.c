@@ -29,47 +29,47 @@ bool server_has_token(const struct server *server, struct lws *wsi)
            CRYPTO_memcmp(shown + 7, server->token, bytes) == 0;
 }
 
-/* lws takes a URI apart at semicolons, which camera names contain: puts it together again. */
-static bool join_path(struct lws *wsi, enum lws_token_indexes token,
-                      char path[static SERVER_PATH_MAX])
+/* lws takes paths apart at semicolons, which camera names contain, and arguments at ampersands:
+ * puts them together again. False: no room, or a zero in it. */
+static bool join(struct lws *wsi, enum lws_token_indexes token, char separator, char *text,
+                 size_t size)
 {
     size_t used = 0;
 
+    if ((size_t)lws_hdr_total_length(wsi, token) >= size) {
+        return false;
+    }
     for (int i = 0;; i++) {
+        size_t at = used + (i > 0); /* behind the separator */
         int bytes;
-        if (i > 0 && lws_hdr_fragment_length(wsi, token, i) == 0) {
-            break;
-        }
-        if (i > 0 && used < SERVER_PATH_MAX - 1) {
-            path[used++] = ';';
-        }
-        bytes = lws_hdr_copy_fragment(wsi, path + used, (int)(SERVER_PATH_MAX - used), token, i);
-        if (bytes < 0) {
+
+        if (at >= size) {
             return false;
         }
-        used += (size_t)bytes;
+        bytes = lws_hdr_copy_fragment(wsi, text + at, (int)(size - at), token, i);
+        if (bytes == -1) {
+            break; /* no further one; an empty one is one */
+        }
+        if (bytes < 0 || memchr(text + at, '\0', (size_t)bytes) != NULL) {
+            return false;
+        }
+        if (i > 0) {
+            text[used] = separator;
+        }
+        used = at + (size_t)bytes;
     }
-    path[used] = '\0';
-    return used > 0;
+    text[used] = '\0';
+    return true;
 }
 
-static bool join_query(struct lws *wsi, char query[static HEADER_MAX])
+/* A line break in the URI, and be it encoded, ends the request line for lws; a blank ends the URI.
+ */
+static bool is_request_line_whole(struct lws *wsi)
 {
-    size_t used = 0;
+    char version[HEADER_MAX];
 
-    for (int i = 0; lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, i) > 0; i++) {
-        int room = (int)(HEADER_MAX - 2 - used);
-        int bytes = room > 1
-                        ? lws_hdr_copy_fragment(wsi, query + used, room, WSI_TOKEN_HTTP_URI_ARGS, i)
-                        : -1;
-        if (bytes < 0) {
-            return false;
-        }
-        used += (size_t)bytes;
-        query[used++] = '&';
-    }
-    query[used > 0 ? used - 1 : 0] = '\0';
-    return true;
+    return server_header(wsi, WSI_TOKEN_HTTP, version) &&
+           (strcmp(version, "HTTP/1.1") == 0 || strcmp(version, "HTTP/1.0") == 0);
 }
 
 static void refuse(struct http_reply *reply, unsigned status, const char *reason)
@@ -91,8 +91,12 @@ static void ask(struct server *server, struct lws *wsi, enum lws_token_indexes t
     char etag[HEADER_MAX] = "";
     struct http_question question = {path, query, etag, peer->ticket};
 
-    if (!join_path(wsi, token, path)) {
-        refuse(reply, HTTP_STATUS_BAD_REQUEST, "path too long");
+    if (!is_request_line_whole(wsi)) {
+        refuse(reply, HTTP_STATUS_BAD_REQUEST, "the path has a blank or a line break in it");
+        return;
+    }
+    if (!join(wsi, token, ';', path, sizeof(path)) || path[0] == '\0') {
+        refuse(reply, HTTP_STATUS_BAD_REQUEST, "the path is too long, or has a zero in it");
         return;
     }
     if (strcmp(path, "/healthz") != 0 && strcmp(path, "/readyz") != 0 &&
@@ -105,7 +109,7 @@ static void ask(struct server *server, struct lws *wsi, enum lws_token_indexes t
         reply->retry_after_s = 1;
         return;
     }
-    if (!join_query(wsi, query)) {
+    if (!join(wsi, WSI_TOKEN_HTTP_URI_ARGS, '&', query, sizeof(query))) {
         refuse(reply, HTTP_STATUS_BAD_REQUEST, "query too long");
         return;
     }

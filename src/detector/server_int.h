@@ -1,4 +1,4 @@
-/* What server.c and server_http.c share. */
+/* What server.c, server_http.c and server_malformed.c share. */
 #ifndef DETECTOR_SERVER_INT_H
 #define DETECTOR_SERVER_INT_H
 
@@ -8,7 +8,7 @@
 
 enum {
     HEADER_MAX = 512,
-    HEADERS_MAX = 16384, /* all of a request; more is hung up on before we are asked */
+    HEADERS_MAX = 65535, /* all of a request; more is hung up on before we are asked */
     HEADER_POOL = 256,   /* requests that are read or answered at a time; more wait */
     ANSWER_WITHIN_S = 30,
     READ_WITHIN_S = 30,
@@ -81,5 +81,9 @@ bool server_has_token(const struct server *server, struct lws *wsi);
 int server_on_request(struct server *server, struct lws *wsi, struct peer *peer);
 int server_on_http_writable(struct server *server, struct lws *wsi, struct peer *peer);
 void server_on_http_closed(struct server *server, struct peer *peer);
+
+/* Answers with {"error": reason}, at once and for the last time on this connection; `reason` is
+ * short and needs no escapes. 0, or -1: it cannot be said. */
+int server_refuse(struct lws *wsi, unsigned status, const char *reason);
 
 #endif

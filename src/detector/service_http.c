@@ -266,7 +266,7 @@ void service_http_answer(struct service *service, const struct http_question *qu
 {
     const char *path = question->path;
 
-    if (strncmp(path, QUESTION_PREFIX, strlen(QUESTION_PREFIX)) == 0) {
+    if (camera_question_is_one(path)) {
         answer_camera(service, question, reply);
     } else if (strcmp(path, "/healthz") == 0) {
         answer_text(reply, 200, "ok\n");

@@ -52,10 +52,15 @@ static int read_path(struct camera_question *ret, const char *path, struct baton
     const char *suffix = ends_with(path, STREAM_SUFFIX) ? STREAM_SUFFIX : IMAGE_SUFFIX;
     size_t bytes = strlen(path);
 
-    if (strncmp(path, QUESTION_PREFIX, prefix) != 0 || bytes < prefix + strlen(suffix) ||
-        !ends_with(path, suffix)) {
+    if (!ends_with(path, suffix)) {
         return error_set(reterr, BATON_ENOENT,
                          "no such page: /camera/{display;camera}/image or /stream");
+    }
+    /* What a server makes of /camera/../x/image, which is a malformed name. */
+    if (strncmp(path, QUESTION_PREFIX, prefix) != 0 || bytes < prefix + strlen(suffix)) {
+        return error_set(reterr, BATON_EINVAL,
+                         "a camera's page is /camera/{display;camera}/image or /stream, and its "
+                         "name has no . or .. between slashes");
     }
     ret->is_stream = suffix[1] == 's';
     bytes -= prefix + strlen(suffix);
@@ -126,6 +131,12 @@ static int read_part(struct camera_question *ret, const struct part *part,
         return read_width(part, &ret->width, reterr);
     }
     return 0;
+}
+
+bool camera_question_is_one(const char *path)
+{
+    return strncmp(path, QUESTION_PREFIX, strlen(QUESTION_PREFIX)) == 0 ||
+           ends_with(path, IMAGE_SUFFIX) || ends_with(path, STREAM_SUFFIX);
 }
 
 int camera_question_parse(struct camera_question *ret, const char *path, const char *query,

@@ -24,6 +24,9 @@ struct camera_question {
     int width; /* 0: as large as it is; else QUESTION_WIDTH_MIN to IMAGE_PIXELS_MAX */
 };
 
+/* Whether camera_question_parse() is to answer for it. */
+bool camera_question_is_one(const char *path);
+
 /* BATON_ENOENT: no such page. BATON_EINVAL: a malformed name or a value that makes no sense. */
 int camera_question_parse(struct camera_question *ret, const char *path, const char *query,
                           struct baton_error *reterr);

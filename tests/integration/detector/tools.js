@@ -4,6 +4,7 @@
 const assert = require('assert');
 const http = require('http');
 const net = require('net');
+const path = require('path');
 const { spawn, execFileSync } = require('child_process');
 
 let WebSocket;
@@ -169,6 +170,15 @@ async function upgrade(stand, count) {
     return sockets;
 }
 
+// A certificate of the loopback address, and its key: the names of two new files.
+function certificate(folder) {
+    const [cert, key] = ['cert.pem', 'key.pem'].map((name) => path.join(folder, name));
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2',
+        '-subj', '/CN=worker', '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', key,
+        '-out', cert], { stdio: 'ignore' });
+    return { cert, key };
+}
+
 const subscription = (identifier, more) => ({ subscriptionIdentifier: identifier,
     rtspUrl: 'rtsp://user:canary@192.0.2.1/1', modelUrl: 'http://192.0.2.1/m.mpta?token=canary',
     modelName: 'Cars', modelId: 7, ...more });
@@ -180,4 +190,4 @@ const stage = (displayIdentifier, progressionStage) => ({ type: 'setProgressionS
 const online = (count) => (c) => c.length === count && c.every((one) => one.online);
 
 module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, Stand, Viewer, Backend,
-    subscription, list, session, stage, online, upgrade };
+    subscription, list, session, stage, online, upgrade, certificate };
