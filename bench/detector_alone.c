@@ -1,9 +1,9 @@
-/* usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT decode|model|scale
+/* usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT decode|model|scale FIRST
  *
  * The least that the work costs, in one process and one thread that do nothing else: every frame
  * of a clip is decoded; with "model" the model runs after each, on numbers that are always the
  * same; with "scale" it runs on the frame, which is scaled for it. Prints CPU milliseconds a frame
- * as JSON; what comes before the frame WARM_UP does not count.
+ * as JSON; what comes before the frame FIRST does not count.
  */
 #include "base/clock.h"
 #include "detector/infer/engine.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { WARM_UP = 30, MODEL_BYTES = 1 << 28 };
+enum { MODEL_BYTES = 1 << 28 };
 
 struct job {
     AVFormatContext *input;
@@ -27,7 +27,7 @@ struct job {
     struct input_maker *maker;
     struct pipeline_input shape;
     bool runs, scales;
-    int frames;
+    int frames, first;
     double begin_ms;
 };
 
@@ -58,7 +58,7 @@ static int work_on(struct job *job, const AVFrame *decoded, struct baton_error *
     struct tensor outputs[SESSION_OUTPUTS_MAX];
     int code = 0;
 
-    if (job->frames++ == WARM_UP) {
+    if (job->frames++ == job->first) {
         job->begin_ms = cpu_ms();
     }
     if (job->scales) {
@@ -158,20 +158,24 @@ int main(int argc, char **argv)
     struct baton_error error = {0};
     int code;
 
-    if (argc != 7 || engine_kind_parse(argv[2]) < 0) {
+    if (argc != 8 || engine_kind_parse(argv[2]) < 0) {
         (void)fputs("usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT "
-                    "decode|model|scale\n",
+                    "decode|model|scale FIRST\n",
                     stderr);
         return 2;
     }
     job.scales = strcmp(argv[6], "scale") == 0;
+    job.first = (int)strtol(argv[7], NULL, 10);
     job.runs = job.scales || strcmp(argv[6], "model") == 0;
     code = open_clip(&job, argv[1], &error);
     code = code ? code : open_model(&job, argv, &error);
     code = code ? code : play(&job, &error);
+    if (!code && job.frames <= job.first) {
+        code = error_set(&error, BATON_EINVAL, "%s: has %d frames", argv[1], job.frames);
+    }
     if (code == 0) {
         (void)printf("{\"engine\": \"%s\", \"frames\": %d, \"ms\": %.4f}\n", job.engine->name,
-                     job.frames, (cpu_ms() - job.begin_ms) / (job.frames - WARM_UP));
+                     job.frames, (cpu_ms() - job.begin_ms) / (job.frames - job.first));
     } else {
         (void)fprintf(stderr, "baton-bench-alone: %s\n", error.message);
     }

@@ -1,6 +1,7 @@
 #include "detector/camera/picture.h"
 
 #include "base/error.h"
+#include "detector/camera/floats.h"
 
 #include <libswscale/swscale.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ struct picture_scaler {
     struct SwsContext *context;
     uint8_t *bounce; /* owned; for widths that libswscale would write past */
     size_t bounce_bytes;
+    struct floats floats;
 };
 
 /* FFmpeg's planar RGB has its planes in the order G, B, R; `order` says where each of ours goes. */
@@ -46,6 +48,7 @@ void picture_scaler_free(struct picture_scaler *scaler)
 {
     if (scaler != NULL) {
         sws_freeContext(scaler->context);
+        floats_fini(&scaler->floats);
         free(scaler->bounce);
         free(scaler);
     }
@@ -153,6 +156,26 @@ static void copy_rows(const struct planes *to, const struct planes *from,
     }
 }
 
+static bool is_of_floats(const struct picture_target *target)
+{
+    return layouts[target->layout].sample_bytes == (int)sizeof(float);
+}
+
+/* libswscale's own way to floats takes several times as long. */
+static int convert_to_floats(struct picture_scaler *scaler, const struct camera_frame *frame,
+                             const int rect[4], const struct picture_target *target,
+                             struct baton_error *reterr)
+{
+    const struct planes planes = place(target);
+    const struct float_planes floats = {
+        .width = target->width,
+        .height = target->height,
+        .plane = {(void *)planes.at[2], (void *)planes.at[0], (void *)planes.at[1]},
+        .stride = (size_t)planes.strides[0] / sizeof(float)};
+
+    return floats_make(&scaler->floats, frame, rect, &floats, reterr);
+}
+
 int picture_convert(struct picture_scaler *scaler, const struct camera_frame *frame,
                     const int rect[4], const struct picture_target *target,
                     struct baton_error *reterr)
@@ -167,6 +190,9 @@ int picture_convert(struct picture_scaler *scaler, const struct camera_frame *fr
 
     rect = rect != NULL ? rect : whole;
     rc = check(from, rect, target, reterr);
+    if (rc == 0 && is_of_floats(target)) {
+        return convert_to_floats(scaler, frame, rect, target, reterr);
+    }
     rc = rc ? rc : prepare(scaler, frame, rect, target, reterr);
     if (rc != 0) {
         return rc;

@@ -1,0 +1,190 @@
+#include "cmocka_all.h"
+
+#include "detector/camera/floats.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { WIDTH = 96, HEIGHT = 64, TARGET_MAX = 128, PLANE = TARGET_MAX * TARGET_MAX };
+
+struct bench {
+    uint8_t luma[WIDTH * HEIGHT], blue[WIDTH * HEIGHT / 4], red[WIDTH * HEIGHT / 4];
+    struct camera_frame frame;
+    struct floats floats;
+    float values[3 * PLANE];
+    struct float_planes target;
+};
+
+/* A picture in which every sample differs from its neighbours, reproducibly. */
+static int begin(void **state)
+{
+    struct bench *bench = calloc(1, sizeof(*bench));
+
+    *state = bench;
+    for (unsigned i = 0; i < WIDTH * HEIGHT; i++) {
+        bench->luma[i] = (uint8_t)(i * 2654435761U >> 24);
+    }
+    for (unsigned i = 0; i < WIDTH * HEIGHT / 4; i++) {
+        bench->blue[i] = (uint8_t)(i * 2246822519U >> 24);
+        bench->red[i] = (uint8_t)(i * 3266489917U >> 24);
+    }
+    bench->frame.picture = (struct frame){.width = WIDTH,
+                                          .height = HEIGHT,
+                                          .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
+                                          .plane = {bench->luma, bench->blue, bench->red}};
+    for (int i = 0; i < 3; i++) {
+        bench->target.plane[i] = bench->values + (size_t)i * PLANE;
+    }
+    bench->target.stride = TARGET_MAX;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct bench *bench = *state;
+
+    floats_fini(&bench->floats);
+    free(bench);
+    return 0;
+}
+
+static void make(struct bench *bench, const int rect[4], int width, int height)
+{
+    bench->target.width = width;
+    bench->target.height = height;
+    assert_int_equal(floats_make(&bench->floats, &bench->frame, rect, &bench->target, NULL), 0);
+}
+
+static double mean(const uint8_t *plane, int stride, int x, int y, int side)
+{
+    double sum = 0;
+
+    for (int row = y; row < y + side; row++) {
+        for (int column = x; column < x + side; column++) {
+            sum += plane[row * stride + column];
+        }
+    }
+    return sum / (side * side);
+}
+
+/* The standards' own formulas: with luma's weights, each colour is luma plus a difference. */
+static void convert(double ret[3], const struct camera_frame *frame, double y, double u, double v)
+{
+    double red = frame->is_bt709 ? 0.2126 : 0.299;
+    double blue = frame->is_bt709 ? 0.0722 : 0.114;
+    double luma = frame->is_full_range ? y / 255 : (y - 16) / 219;
+    double by = (u - 128) / (frame->is_full_range ? 255 : 224) * 2 * (1 - blue);
+    double ry = (v - 128) / (frame->is_full_range ? 255 : 224) * 2 * (1 - red);
+
+    ret[0] = luma + ry;
+    ret[2] = luma + by;
+    ret[1] = (luma - red * ret[0] - blue * ret[2]) / (1 - red - blue);
+    for (int i = 0; i < 3; i++) {
+        ret[i] = fmin(1, fmax(0, ret[i]));
+    }
+}
+
+/* Each pixel of a picture that is 1/`side` of the cut, beside the formula on the mean of its box.
+ * The means are rounded to whole samples, which is what the difference allows for. */
+static void compare(struct bench *bench, const int rect[4], int side)
+{
+    double wanted[3], difference = 0;
+
+    make(bench, rect, rect[2] / side, rect[3] / side);
+    for (int y = 0; y < bench->target.height; y++) {
+        for (int x = 0; x < bench->target.width; x++) {
+            int at = y * TARGET_MAX + x;
+            int left = rect[0] + x * side;
+            int top = rect[1] + y * side;
+            convert(wanted, &bench->frame, mean(bench->luma, WIDTH, left, top, side),
+                    mean(bench->blue, WIDTH / 2, left / 2, top / 2, side / 2),
+                    mean(bench->red, WIDTH / 2, left / 2, top / 2, side / 2));
+            for (int i = 0; i < 3; i++) {
+                difference = fmax(difference, fabs(wanted[i] - (double)bench->target.plane[i][at]));
+            }
+        }
+    }
+    assert_true(difference < 2.5 / 255);
+}
+
+static void halves_and_quarters_are_the_means_in_every_matrix_and_range(void **state)
+{
+    const int whole[4] = {0, 0, WIDTH, HEIGHT};
+    const int part[4] = {16, 8, 48, 24};
+    struct bench *bench = *state;
+
+    for (int i = 0; i < 4; i++) {
+        bench->frame.is_bt709 = i & 1;
+        bench->frame.is_full_range = i & 2;
+        compare(bench, whole, 2);
+        compare(bench, whole, 4);
+        compare(bench, part, 2);
+    }
+}
+
+/* One colour stays that colour at every size, edges too, whatever the cut; and what is beside the
+ * target stays as it was. The library cuts off
+ * what is less than a whole sample, and a picture of a pixel is made in two steps. */
+static void one_colour_stays_it_at_every_size_and_nothing_else_is_written(void **state)
+{
+    static const int sizes[] = {1, 2, 3, 7, 16, 31, 33, 47, 95, 100};
+    static const int cuts[][4] = {{0, 0, WIDTH, HEIGHT}, {1, 1, 1, 1},   {95, 63, 1, 1},
+                                  {3, 5, 20, 11},        {94, 0, 2, 64}, {11, 13, 85, 51}};
+    struct bench *bench = *state;
+    double wanted[3];
+
+    for (int i = 0; i < WIDTH * HEIGHT; i++) {
+        bench->luma[i] = 120;
+        bench->blue[i / 4] = 90;
+        bench->red[i / 4] = 150;
+    }
+    convert(wanted, &bench->frame, 120, 90, 150);
+    for (size_t i = 0; i < 100 * sizeof(cuts) / sizeof(cuts[0]); i++) {
+        int width = sizes[i % 10];
+        int height = sizes[i / 10 % 10];
+        for (int at = 0; at < 3 * PLANE; at++) {
+            bench->values[at] = 7;
+        }
+        make(bench, cuts[i / 100], width, height);
+        for (int at = 0; at < 3 * PLANE; at++) {
+            int place = at % PLANE;
+            bool is_ours = place % TARGET_MAX < width && place / TARGET_MAX < height;
+            double is = (double)bench->values[at];
+            if (fabs(is - (is_ours ? wanted[at / PLANE] : 7)) > (is_ours ? 7.0 / 255 : 0)) {
+                fail_msg("cut %zu to %dx%d: %f at %d", i / 100, width, height, is, at);
+            }
+        }
+    }
+}
+
+/* A bright edge in the middle of the picture stays there when it is made larger or smaller. */
+static void an_edge_stays_where_it_is(void **state)
+{
+    const int whole[4] = {0, 0, WIDTH, HEIGHT};
+    struct bench *bench = *state;
+
+    for (int i = 0; i < WIDTH * HEIGHT; i++) {
+        bench->luma[i] = i % WIDTH < WIDTH / 2 ? 16 : 235;
+        bench->blue[i / 4] = bench->red[i / 4] = 128;
+    }
+    for (int width = 8; width <= TARGET_MAX; width++) {
+        float sum = 0;
+        make(bench, whole, width, 9);
+        for (int x = 0; x < width; x++) {
+            sum += bench->target.plane[1][4 * TARGET_MAX + x];
+        }
+        assert_true(fabsf(sum - (float)width / 2) <= 0.6F);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(halves_and_quarters_are_the_means_in_every_matrix_and_range,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(
+            one_colour_stays_it_at_every_size_and_nothing_else_is_written, begin, end),
+        cmocka_unit_test_setup_teardown(an_edge_stays_where_it_is, begin, end),
+    };
+    return cmocka_run_group_tests_name("unit_detector_camera_floats", tests, NULL, NULL);
+}
