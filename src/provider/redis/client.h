@@ -115,6 +115,14 @@ struct server {
     char told_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
 };
 
+/* What the server has granted, and counts once so many replicas have it. */
+struct waits {
+    int replicas; /* 0: at once */
+    span timeout;
+    struct waiting *asked; /* by the WAIT that is under way */
+    struct waiting *queued;
+};
+
 struct client {
     struct provider base;
     uv_loop_t *loop;
@@ -146,6 +154,7 @@ struct client {
     struct seat *seats;
     struct seat *unused; /* nobody refers to them any more */
     struct agenda agenda;
+    struct waits waits;
     struct drafts {
         char *processes[2][2]; /* leads; eligible */
         char *slave;
@@ -246,6 +255,14 @@ int seat_send(struct seat *seat, int server, const struct majority_order *order,
 bool seat_parse(const redisReply *reply, struct majority_reply *ret, const char **ret_holder);
 void seat_take_holder(struct seat *seat, const char *id, uint64_t epoch);
 void seat_step(struct seat *seat, const struct lease_input *input);
+
+/* A grant is not wanted after all: nobody is told. */
+void seat_give_back(struct seat *seat, uint64_t epoch);
+
+/* waits.c */
+int waits_check(const struct client *client, struct baton_error *reterr);
+/* False: the grant counts at once. Else the core hears of it, or of no answer, from there. */
+bool waits_take(struct seat *seat, const struct lease_input *grant, bool is_take, instant sent);
 
 /* quorum.c: an election on several servers */
 int quorum_begin(struct seat *seat);

@@ -211,11 +211,13 @@ static void on_answer(void *userdata, uint64_t request, const redisReply *reply,
         seat_take_holder(seat, holder, answer.epoch);
         heartbeats_judge(seat, reply);
     }
-    if (client->on_renewed && has_led && input.reply.outcome == LEASE_GRANTED) {
-        client->on_renewed(client->renewed_userdata, instant_since(clock_now(), sent));
-    }
     client_enter(client);
-    step(seat, &input);
+    if (input.reply.outcome != LEASE_GRANTED || !waits_take(seat, &input, !has_led, sent)) {
+        if (client->on_renewed && has_led && input.reply.outcome == LEASE_GRANTED) {
+            client->on_renewed(client->renewed_userdata, instant_since(clock_now(), sent));
+        }
+        step(seat, &input);
+    }
     seat_unref(seat);
     client_exit(client);
 }
@@ -231,6 +233,16 @@ static void on_released(void *userdata, uint64_t tag, const redisReply *reply, i
     seat_refused(seat, reply); /* if it was lost or refused, the lock ends by its lifetime */
     seat_unref(seat);
     client_exit(client);
+}
+
+void seat_give_back(struct seat *seat, uint64_t epoch)
+{
+    struct majority_order order = {.type = MAJORITY_RETURN, .epoch = epoch};
+
+    seat->references++;
+    if (seat_send(seat, -1, &order, on_released, seat, 0) != BATON_OK) {
+        seat_unref(seat);
+    }
 }
 
 static int run(struct seat *seat, const struct lease_command *command)

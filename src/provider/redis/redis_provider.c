@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { REPLICAS_MAX = 16, WAIT_TIMEOUT_MS = 500 };
+
 uint64_t client_random(void)
 {
     uint64_t number = 0;
@@ -134,6 +136,22 @@ static int take_span(const struct provider_config *config, const char *key, span
     return BATON_OK;
 }
 
+static int take_wait_replicas(struct client *client, const struct provider_config *config,
+                              struct baton_error *reterr)
+{
+    char space[32];
+    const char *text = provider_option(config, "wait-replicas", space, sizeof(space));
+    char *end = NULL;
+    long number = text ? strtol(text, &end, 10) : 0;
+
+    if (text && (end == text || *end || number < 0 || number > REPLICAS_MAX)) {
+        return error_set(reterr, BATON_EINVAL, "wait-replicas \"%s\": must be 0 to %d", text,
+                         REPLICAS_MAX);
+    }
+    client->waits.replicas = (int)number;
+    return waits_check(client, reterr);
+}
+
 static void write_lifetimes(struct client *client)
 {
     span lease = client->settings.lease;
@@ -160,6 +178,7 @@ static int take_settings(struct client *client, const struct provider_config *co
         {"spread", &settings->spread_max},
         {"process-lifetime", &client->process_lifetime},
         {"start-delay", &client->start_delay},
+        {"wait-timeout", &client->waits.timeout},
     };
     char space[32];
     bool has_interval = provider_option(config, "heartbeat-interval", space, sizeof(space));
@@ -173,6 +192,7 @@ static int take_settings(struct client *client, const struct provider_config *co
     lease_settings_default(settings);
     settings->check_interval = layout_check_interval(client->layout);
     client->process_lifetime = SPAN_S(45);
+    client->waits.timeout = SPAN_MS(WAIT_TIMEOUT_MS);
     client->wants_guardian = true;
     if (!provider_option_flag(config, "guardian", &client->wants_guardian, reterr) ||
         !provider_option_flag(config, "kill-outliving", &client->kills_outliving, reterr)) {
@@ -194,7 +214,8 @@ static int take_settings(struct client *client, const struct provider_config *co
                          (double)settings->renew_interval.ns / 1e9);
     }
     write_lifetimes(client);
-    return lease_settings_check(settings, reterr);
+    found = take_wait_replicas(client, config, reterr);
+    return found == BATON_OK ? lease_settings_check(settings, reterr) : found;
 }
 
 static void make_id(char *ret, size_t ret_bytes)
