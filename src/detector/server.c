@@ -65,7 +65,14 @@ static void on_established(struct server *server, struct lws *wsi, struct peer *
     server_link(&server->peers, peer);
     server->connections++;
     if (server->connections > SERVER_CONNECTIONS_MAX) {
-        server_drop(server, peer->number, LWS_CLOSE_STATUS_PROTOCOL_ERR, "too many connections");
+        char reason[REASON_MAX + 1];
+        (void)snprintf(reason, sizeof(reason),
+                       "%d connections are open, the most that are allowed; "
+                       "close some, or try again later",
+                       SERVER_CONNECTIONS_MAX);
+        server->refused++;
+        server_drop(server, peer->number, CLOSE_TRY_AGAIN_LATER, reason);
+        server->config.hooks.refused(server->config.hooks.userdata);
         return;
     }
     server->config.hooks.connected(server->config.hooks.userdata, peer->number);
@@ -220,6 +227,11 @@ void server_drop(struct server *server, uint64_t number, int code, const char *r
 unsigned server_connections(const struct server *server)
 {
     return server->connections;
+}
+
+uint64_t server_refused(const struct server *server)
+{
+    return server->refused;
 }
 
 /* ---- libwebsockets ---- */

@@ -50,6 +50,8 @@ struct http_reply {
 
 struct server_hooks {
     void (*connected)(void *userdata, uint64_t peer);
+    /* A connection is closed at once, because SERVER_CONNECTIONS_MAX are open. */
+    void (*refused)(void *userdata);
     void (*disconnected)(void *userdata, uint64_t peer);
     void (*received)(void *userdata, uint64_t peer, const char *bytes, size_t count);
     void (*drained)(void *userdata, uint64_t peer); /* all that waited for it was written */
@@ -79,6 +81,7 @@ int server_open(struct server **ret, const struct server_config *config,
                 struct baton_error *reterr);
 int server_port(const struct server *server);
 unsigned server_connections(const struct server *server);
+uint64_t server_refused(const struct server *server); /* so far, above SERVER_CONNECTIONS_MAX */
 
 /* Queues a message. False: no such peer, it is being closed, or its backlog is full. */
 bool server_send(struct server *server, uint64_t peer, const char *text, size_t bytes);

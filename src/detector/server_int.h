@@ -15,7 +15,8 @@ enum {
     PING_AFTER_S = 20,
     HANG_UP_AFTER_S = 30,
     CLOSE_WITHIN_S = 5,
-    REASON_MAX = 123
+    REASON_MAX = 123,
+    CLOSE_TRY_AGAIN_LATER = 1013
 };
 
 struct message {
@@ -63,7 +64,8 @@ struct server {
     struct peer *peers, *askers;
     uint64_t last_number;
     unsigned connections;
-    size_t answers; /* bytes of replies that wait */
+    uint64_t refused; /* above SERVER_CONNECTIONS_MAX */
+    size_t answers;   /* bytes of replies that wait */
     uv_timer_t sweeper;
     bool has_sweeper; /* its handle is open */
 };

@@ -69,6 +69,21 @@ static void on_connected(void *userdata, uint64_t peer)
     worker_connected(service->worker, peer);
 }
 
+/* Once a minute: who is refused comes again. */
+static void on_refused(void *userdata)
+{
+    struct service *service = userdata;
+    instant now = clock_now();
+
+    if (service->refusal_told_at.ns == 0 ||
+        instant_since(now, service->refusal_told_at).ns >= SPAN_S(60).ns) {
+        service->refusal_told_at = now;
+        log_warning(service->config.logger, "connection-refused",
+                    LOG_U64("limit", SERVER_CONNECTIONS_MAX),
+                    LOG_U64("refused", server_refused(service->server)));
+    }
+}
+
 static void on_disconnected(void *userdata, uint64_t peer)
 {
     struct service *service = userdata;
@@ -133,8 +148,8 @@ static int start_server(struct service *service, struct baton_error *reterr)
         .tls_cert = config->tls_cert,
         .tls_key = config->tls_key,
         .message_max = PROTOCOL_MESSAGE_MAX,
-        .hooks = {on_connected, on_disconnected, on_received, on_drained, on_asked, on_wanted,
-                  on_left, service},
+        .hooks = {on_connected, on_refused, on_disconnected, on_received, on_drained, on_asked,
+                  on_wanted, on_left, service},
     };
     return server_open(&service->server, &server, reterr);
 }

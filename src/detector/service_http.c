@@ -225,6 +225,8 @@ static void answer_metrics(struct service *service, struct http_reply *reply)
            worker_owner(worker) != 0);
     metric(body, "connections", "gauge", "WebSocket connections.",
            server_connections(service->server));
+    metric(body, "connections_refused_total", "counter", "Connections above the limit.",
+           (double)server_refused(service->server));
     metric(body, "cpu_percent", "gauge", "CPU of what this process may use.", service->usage.cpu);
     metric(body, "memory_percent", "gauge", "Memory of what this process may use.",
            service->usage.memory);

@@ -34,6 +34,7 @@ struct service {
     uint64_t images_served, parts_served;
     struct viewer viewers[SERVICE_STREAMS_MAX];
     instant started_at;
+    instant refusal_told_at; /* in the log; 0: never */
 };
 
 /* Answers one GET or HEAD. */

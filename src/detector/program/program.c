@@ -6,9 +6,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-enum { SIGNALS = 3, LOOK_MS = 50 };
+enum {
+    SIGNALS = 3,
+    LOOK_MS = 50,
+    FILES_WANTED = SERVER_CONNECTIONS_MAX + 4096, /* each camera and model has a few */
+};
 
 struct program {
     int argc;
@@ -232,6 +237,24 @@ static int open_models(struct program *program, struct baton_error *reterr)
     return program->models ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
 }
 
+/* A service manager gives 1024 and lets us have more, for the sake of select(), which is not used.
+ */
+static void raise_file_limit(struct logger *logger)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= FILES_WANTED) {
+        return;
+    }
+    files.rlim_cur = files.rlim_max < FILES_WANTED ? files.rlim_max : FILES_WANTED;
+    if (setrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < FILES_WANTED) {
+        log_warning(logger, "few-descriptors", LOG_U64("limit", files.rlim_cur),
+                    LOG_U64("wanted", FILES_WANTED),
+                    LOG_STR("advice", "connections and cameras may run out of them: raise the hard "
+                                      "limit (ulimit -Hn, LimitNOFILE=)"));
+    }
+}
+
 static int open_parts(struct program *program, struct baton_error *reterr)
 {
     const struct watch_hooks hooks = {.frame = on_frame, .online = on_online, .userdata = program};
@@ -298,6 +321,7 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
         logger_free(program.logger);
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
+    raise_file_limit(program.logger);
     code = open_parts(&program, reterr);
     if (code) {
         close_all(&program);

@@ -16,10 +16,10 @@ process.on('exit', () => { // a test that fails leaves nobody behind
 });
 
 class Camera {
-    static async start(port, names = ['cam']) {
+    static async start(port, names = ['cam'], ...words) {
         const camera = new Camera();
         camera.said = '';
-        camera.child = spawn(rtsp_server, [String(port), 'auth=eye:canary',
+        camera.child = spawn(rtsp_server, [String(port), 'auth=eye:canary', ...words,
             ...names.map((name) => `${name}=${clip}`)],
             { stdio: ['pipe', 'pipe', 'inherit'] });
         children.push(camera.child);
@@ -44,8 +44,9 @@ class Worker extends Stand {
         const worker = new Worker();
         worker.scheme = 'ws';
         worker.log = '';
-        worker.child = spawn(program, ['--port', '0', '--host', '127.0.0.1', '--report-interval',
-            '100ms', '--backoff-min', '50ms', '--backoff-max', '200ms', '--log-level', 'info',
+        // Few descriptors are what a service manager gives it, and more what it may have.
+        worker.child = spawn('/bin/sh', ['-c', 'ulimit -Sn 256; exec "$@"', 'sh', program, '--port', '0', '--host',
+            '127.0.0.1', '--report-interval', '100ms', '--backoff-min', '50ms', '--backoff-max', '200ms', '--log-level', 'info',
             '--model-cache', cache, ...options], { stdio: ['ignore', 'inherit', 'pipe'] });
         children.push(worker.child);
         worker.ended = new Promise((resolve) => worker.child.on('close', (code, signal) =>

@@ -158,6 +158,8 @@ async function upgrade(stand, count) {
         const socket = net.connect(stand.port, '127.0.0.1', () => socket.write(
             'GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
             'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'));
+        socket.heard = [];
+        socket.on('data', (data) => socket.heard.push(data));
         socket.upgraded = new Promise((resolve) => {
             socket.once('data', () => resolve(true));
             socket.on('error', () => resolve(false));

@@ -1,0 +1,213 @@
+// A thousand idle WebSocket connections, and hostile ones, beside cameras that stream numbered
+// pictures: no camera misses one, and who comes when all places are taken is told so.
+//   node crowd.js BATON-DETECTOR CURL RTSP-SERVER CLIP
+'use strict';
+const assert = require('assert');
+const http = require('http');
+const { DEADLINE_MS, deadline, WebSocket, Backend, list, subscription, online, upgrade } =
+    require('./tools');
+const { Camera, Worker } = require('./life');
+
+const IDLE = 1000;
+const BACKENDS_MAX = 8; // WORKER_BACKENDS_MAX
+const CONNECTIONS_MAX = 2048; // SERVER_CONNECTIONS_MAX
+const PICTURES = 45; // of one window: three seconds
+const WINDOWS_MAX = 8;
+
+// What /status says of a camera, and when it had said so. The event loop is not held up: the
+// cameras' words come in meanwhile.
+function status(worker, name) {
+    return deadline(new Promise((resolve, reject) => {
+        http.get({ host: '127.0.0.1', port: worker.port, path: '/status' }, (answer) => {
+            const parts = [];
+            answer.on('data', (part) => parts.push(part));
+            answer.on('end', () => {
+                const at = process.hrtime.bigint();
+                const { cameras } = JSON.parse(Buffer.concat(parts));
+                resolve({ at, stream: cameras.find((one) =>
+                    one.subscriptionIdentifier === name).stream });
+            });
+        }).on('error', reject);
+    }), 'the status');
+}
+
+// A camera that says which pictures it sends, and what of them arrived.
+class Numbered {
+    static async start(worker, name) {
+        const numbered = new Numbered();
+        Object.assign(numbered, { worker, name, sent: [], rest: '', wake: () => {} });
+        numbered.camera = await Camera.start(0, ['cam'], 'tell=pictures');
+        numbered.camera.child.stdout.on('data', (data) => numbered.hear(String(data)));
+        return numbered;
+    }
+    hear(text) {
+        const lines = (this.rest + text).split('\n');
+        this.rest = lines.pop();
+        for (const line of lines) {
+            const words = line.split(' ');
+            if (words[0] !== 'picture') continue;
+            const picture = { number: Number(words[2]), at: BigInt(words[3]) };
+            const last = this.sent[this.sent.length - 1];
+            if (last) assert.strictEqual(picture.number, (last.number + 1) % 45, 'in sequence');
+            this.sent.push(picture);
+        }
+        this.wake();
+    }
+    // How many pictures were sent until then: known once a later one was.
+    sent_until(at) {
+        return deadline((async () => {
+            while (this.sent.length === 0 || this.sent[this.sent.length - 1].at <= at) {
+                await new Promise((resolve) => { this.wake = resolve; });
+            }
+            return this.sent.filter((one) => one.at <= at).length;
+        })(), 'a picture');
+    }
+    // Sent and not decoded: those before this worker looked, those that are lost, those on the way.
+    async lag() {
+        const { at, stream } = await status(this.worker, this.name);
+        return { lag: await this.sent_until(at) - stream.decoded, stream };
+    }
+    // Without those on the way, which are none at some moment.
+    async least_lag() {
+        let least = await this.lag();
+        for (let i = 0; i < 20; i++) {
+            const now = await this.lag();
+            if (now.lag < least.lag) least = now;
+        }
+        return least;
+    }
+    async caught_up(expected) {
+        const until = Date.now() + DEADLINE_MS;
+        for (;;) {
+            const now = await this.lag();
+            if (now.lag <= expected) return now;
+            assert.ok(Date.now() < until, `${this.name}: ${now.lag - expected} pictures are lost`);
+        }
+    }
+}
+
+// Does the work and lets at least PICTURES pass: none may be lost, and the stream goes on as it was.
+// The result: how many were decoded, but overtaken by a newer one before they were looked at, which
+// happens on a machine that is busy with something else.
+async function window(cameras, work) {
+    const before = await Promise.all(cameras.map((one) => one.least_lag()));
+    const sent = cameras.map((one) => one.sent.length);
+    await work();
+    for (let i = 0; i < cameras.length; i++) {
+        while (cameras[i].sent.length < sent[i] + PICTURES) {
+            await cameras[i].sent_until(process.hrtime.bigint());
+        }
+    }
+    let overtaken = 0;
+    for (let i = 0; i < cameras.length; i++) {
+        const then = before[i].stream;
+        const { stream } = await cameras[i].caught_up(before[i].lag);
+        assert.strictEqual(stream.restarts, then.restarts);
+        assert.strictEqual(stream.dropped, then.dropped);
+        assert.strictEqual(stream.last_error, then.last_error);
+        overtaken += stream.skipped - then.skipped;
+    }
+    return overtaken;
+}
+
+// Does it again until it overtook no more than the quiet windows did: what disturbs, disturbs always.
+async function undisturbed(what, cameras, quiet, work) {
+    let least = Infinity;
+    for (let i = 0; i < WINDOWS_MAX && least > quiet; i++) {
+        least = Math.min(least, await window(cameras, work));
+    }
+    assert.ok(least <= quiet, `${what}: at least ${least} pictures overtaken, ${quiet} in quiet`);
+}
+
+// What a WebSocket close frame of so short a reason holds, if the socket got one; it is the last.
+function close_frame(socket) {
+    const bytes = Buffer.concat(socket.heard);
+    for (let at = bytes.length - 4; at >= 0; at--) {
+        if (bytes[at] === 0x88 && at + 2 + bytes[at + 1] === bytes.length) {
+            return { code: bytes.readUInt16BE(at + 2), reason: String(bytes.slice(at + 4)) };
+        }
+    }
+    return {};
+}
+
+// They say nothing and never answer. Seven may wait beside the owner; the others are told to go, and
+// cut off when they do not.
+async function idle(worker) {
+    const sockets = await upgrade(worker, IDLE);
+    const { connections } = JSON.parse(worker.curl('/status').body);
+    assert.ok(connections > IDLE, String(connections));
+    await deadline(new Promise((resolve) => {
+        let open = sockets.length;
+        const one_less = () => { if (--open === BACKENDS_MAX - 1) resolve(); };
+        sockets.forEach((socket) => (socket.destroyed ? one_less() : socket.on('close', one_less)));
+    }), 'those that are too many to be cut off');
+    for (const socket of sockets.filter((one) => one.destroyed)) {
+        const { code, reason } = close_frame(socket);
+        assert.strictEqual(code, 1013);
+        assert.strictEqual(reason, 'too many backends wait for this worker');
+    }
+    sockets.forEach((socket) => socket.destroy());
+}
+
+async function hostile(worker) {
+    const one = await Backend.connect(worker);
+    for (const bad of ['[' .repeat(100000), '{"type":'.repeat(1000), '{"type":"requestState"',
+        '\u0000', `{"type":"setSessionId","payload":{"displayIdentifier":"${'x'.repeat(1 << 20)}"}}`,
+        JSON.stringify(list(...Array(5000).fill(0).map((_, i) => subscription('a;' + i))))]) {
+        one.send(bad);
+    }
+    const huge = await Backend.connect(worker);
+    huge.send('x'.repeat(5 << 20));
+    assert.strictEqual((await deadline(huge.closed, 'its end')).code, 1009);
+    await one.close();
+}
+
+// Takes every place, and asks for more.
+async function full(worker) {
+    const { connections } = JSON.parse(worker.curl('/status').body);
+    const sockets = await upgrade(worker, CONNECTIONS_MAX - connections);
+    for (let i = 0; i < 10; i++) {
+        const late = await Backend.connect(worker);
+        const { code, reason } = await deadline(late.closed, 'the refusal');
+        assert.strictEqual(code, 1013);
+        assert.match(reason, /2048 connections are open.*try again later/);
+        assert.deepStrictEqual(late.messages, []);
+    }
+    assert.strictEqual(worker.curl('/healthz').status, 200);
+    assert.match(worker.log, /connection-refused .*limit=2048/);
+    sockets[0].destroy();
+    const until = Date.now() + DEADLINE_MS;
+    for (;;) { // a place is free again
+        const next = await Backend.connect(worker);
+        const got = await Promise.race([next.report().then(() => true), next.closed]);
+        if (got === true) {
+            await next.close();
+            break;
+        }
+        assert.ok(Date.now() < until, 'a place');
+    }
+    sockets.forEach((socket) => socket.destroy());
+}
+
+(async () => {
+    const worker = await Worker.start();
+    const cameras = [await Numbered.start(worker, 'a;1'), await Numbered.start(worker, 'b;1')];
+    const owner = await Backend.connect(worker);
+    owner.send(list(...cameras.map((one) => subscription(one.name, { rtspUrl: one.camera.url() }))));
+    await owner.report(online(2));
+    const quiet = Math.max(await window(cameras, () => {}), await window(cameras, () => {}));
+    await undisturbed('a thousand idle connections', cameras, quiet, () => idle(worker));
+    console.log('ok a thousand idle connections come and go, and no camera misses a picture');
+    await undisturbed('hostile messages', cameras, quiet, () => hostile(worker));
+    console.log('ok hostile messages cost no camera a picture');
+    await undisturbed('no place left', cameras, quiet, () => full(worker));
+    console.log('ok who comes when all places are taken is told so, and costs no camera a picture');
+    assert.strictEqual(owner.socket.readyState, WebSocket.OPEN, 'nobody took its place');
+    for (const one of cameras) assert.strictEqual(one.camera.count('play cam'), 1);
+    await owner.close();
+    await worker.stop();
+    for (const one of cameras) await one.camera.end();
+})().catch((error) => {
+    console.log(error);
+    process.exit(1);
+});
