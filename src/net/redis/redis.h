@@ -205,6 +205,9 @@ enum redis_fault {
 enum redis_fault redis_fault_of(const redisReply *reply);
 /* The same as an error, with what to do. Returns its code. */
 int redis_fault_error(const redisReply *reply, struct baton_error *reterr);
+/* Bytes of others as a text that may be shown: control characters, and what is no UTF-8, come out
+ * as '?', and it is cut between two characters. Whether it came out as it was. */
+bool redis_clean_text(char *ret, size_t ret_bytes, const char *bytes, size_t count);
 /* The text of INFO as an identity; what it does not say is empty. */
 void redis_identity_parse(struct redis_identity *ret, const char *info, size_t bytes);
 

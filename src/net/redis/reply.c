@@ -68,9 +68,16 @@ int redis_fault_error(const redisReply *reply, struct baton_error *reterr)
     enum redis_fault fault = redis_fault_of(reply);
     const char *text = "the server refused";
     const char *word = "";
+    char said[121];
 
     if (!reply) {
         return error_set(reterr, BATON_EUNAVAILABLE, "Redis: no answer");
+    }
+    (void)redis_clean_text(said, sizeof(said), reply->str ? reply->str : "",
+                           reply->str ? reply->len : 0);
+    if (fault == REDIS_FINE) {
+        return error_set(reterr, BATON_EPROTO, "Redis: the answer is not to what was asked (%s)",
+                         said[0] ? said : "of another type");
     }
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         if (faults[i].fault == fault) {
@@ -78,8 +85,64 @@ int redis_fault_error(const redisReply *reply, struct baton_error *reterr)
             word = begins_with_word(reply, faults[i].word) ? "" : faults[i].word;
         }
     }
-    return error_set(reterr, code_of(fault), "Redis: %s (%s%s%.120s)", text, word,
-                     word[0] ? ": " : "", reply->str ? reply->str : "");
+    return error_set(reterr, code_of(fault), "Redis: %s (%s%s%s)", text, word, word[0] ? ": " : "",
+                     said);
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+/* How many bytes the character has that begins here; 0: none that may be shown. */
+static size_t character(const unsigned char *at, size_t left)
+{
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t bytes = at[0] < 0x80 ? 1 : at[0] < 0xc0 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    unsigned code;
+
+    if (bytes <= 1) {
+        return at[0] >= 0x20 && at[0] != 0x7f ? bytes : 0;
+    }
+    if (at[0] > 0xf4 || bytes > left) {
+        return 0;
+    }
+    code = at[0] & (0xffu >> (bytes + 1));
+    for (size_t i = 1; i < bytes; i++) {
+        if ((at[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+        code = (code << 6) | (at[i] & 0x3fu);
+    }
+    /* Neither longer than it must be, nor half a pair of UTF-16, nor a control character. */
+    return code >= least[bytes] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) &&
+                   code >= 0xa0
+               ? bytes
+               : 0;
+}
+
+bool redis_clean_text(char *ret, size_t ret_bytes, const char *bytes, size_t count)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    bool is_clean = true;
+    size_t used = 0;
+    size_t done = 0;
+
+    while (done < count) {
+        size_t length = character(at + done, count - done);
+        size_t wanted = length > 0 ? length : 1;
+        if (used + wanted >= ret_bytes) {
+            is_clean = false;
+            break;
+        }
+        if (length > 0) {
+            memcpy(ret + used, at + done, length);
+        } else {
+            ret[used] = '?';
+            is_clean = false;
+        }
+        used += wanted;
+        done += wanted;
+    }
+    ret[used] = '\0';
+    return is_clean;
 }
 
 /* ---- INFO ------------------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@
 #include "net/redis/redis.h"
 #include "net/redis/sentinel.h"
 #include "provider/redis/layout.h"
+#include "provider/redis/parse.h"
 #include "provider/redis/redis_provider.h"
 #include "provider/redis/scripts.h"
 
@@ -31,8 +32,9 @@ struct entry {
     struct entry *next;
     struct text *id;
     struct text *name;
-    struct text *metadata; /* JSON, or NULL */
-    bool is_there;         /* while the list is read anew */
+    struct text *metadata;   /* JSON, or NULL */
+    bool is_there;           /* while the list is read anew */
+    enum member_fault fault; /* that was told */
 };
 
 /* This process in one election. */
@@ -64,8 +66,10 @@ struct seat {
     struct text *holder; /* id of who has the lock; NULL: nobody */
     uint64_t holder_epoch;
     instant beatless_since; /* the holder has no heartbeat; 0: it has one */
-    bool knows_stale;       /* it was told that the holder's heartbeat is stale */
-    uint64_t told_leader;   /* epoch that was told with it */
+    enum { BEAT_FINE, BEAT_STALE, BEAT_AHEAD } told_beat; /* the holder's heartbeat, as told */
+    bool knows_odd;       /* it was told that the lock's value is no id */
+    bool knows_nameless;  /* the same of an id in the registry */
+    uint64_t told_leader; /* epoch that was told with it */
     struct text *told;
     const struct text *heir; /* to whom it is being passed */
     struct entry *entries;
@@ -177,6 +181,7 @@ int client_connect(struct client *client, struct baton_error *reterr);
 /* The code of an answer that is not what was asked for. Where only a code can be given to whoever
  * asked, the log has the words: once for as long as they stay the same. */
 int client_refused(struct client *client, const redisReply *reply);
+void client_warn(struct client *client, const struct baton_error *error);
 
 /* redis_provider.c */
 void client_release(struct client *client);
@@ -227,6 +232,8 @@ void seats_bury(struct client *client);
 void seat_tell(struct seat *seat, const struct baton_event *event);
 void seat_error(struct seat *seat, const struct baton_error *error);
 void seat_refused(struct seat *seat, const redisReply *reply); /* tells it if it is an error */
+/* Tells whatever it is, unless there is none. */
+void seat_misunderstood(struct seat *seat, const redisReply *reply);
 void seat_contenders(struct seat *seat, uint32_t count);
 void seat_end(struct seat *seat);
 
@@ -245,14 +252,14 @@ void agenda_change(struct seat *seat); /* its times have changed */
 void agenda_remove(struct seat *seat);
 
 /* heartbeats.c: for a layout in which they are looked at */
-void heartbeats_judge(struct seat *seat, const redisReply *reply);
+void heartbeats_judge(struct seat *seat, const struct lock_answer *answer);
 void heartbeats_sweep(struct seat *seat);
 
 /* One order of the majority, or of the core, to a server; -1: the only one. */
 int seat_send(struct seat *seat, int server, const struct majority_order *order,
               redis_reply_cb on_reply, void *userdata, uint64_t tag);
-/* What a script of the lock's says; false: not what it was asked for. */
-bool seat_parse(const redisReply *reply, struct majority_reply *ret, const char **ret_holder);
+/* Tells of what is in the lock's keys and cannot be ours. */
+void lock_judge(struct seat *seat, const struct lock_answer *answer);
 void seat_take_holder(struct seat *seat, const char *id, uint64_t epoch);
 void seat_step(struct seat *seat, const struct lease_input *input);
 

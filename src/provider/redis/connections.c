@@ -115,10 +115,17 @@ int client_refused(struct client *client, const redisReply *reply)
     struct baton_error error;
     int code = redis_fault_error(reply, &error);
 
-    if (reply && is_new_trouble(client->refusal, &error)) {
-        log_warning(client->logger, "redis-refused", LOG_STR("reason", error.message));
+    if (reply) {
+        client_warn(client, &error);
     }
     return code;
+}
+
+void client_warn(struct client *client, const struct baton_error *error)
+{
+    if (is_new_trouble(client->refusal, error)) {
+        log_warning(client->logger, "redis-refused", LOG_STR("reason", error->message));
+    }
 }
 
 /* In a cluster any node will do for what is not of one slot. */

@@ -34,9 +34,16 @@ void seat_error(struct seat *seat, const struct baton_error *error)
 
 void seat_refused(struct seat *seat, const redisReply *reply)
 {
+    if (reply && reply->type == REDIS_REPLY_ERROR) {
+        seat_misunderstood(seat, reply);
+    }
+}
+
+void seat_misunderstood(struct seat *seat, const redisReply *reply)
+{
     struct baton_error error;
 
-    if (!reply || reply->type != REDIS_REPLY_ERROR) {
+    if (!reply) {
         return;
     }
     (void)redis_fault_error(reply, &error);
@@ -194,22 +201,20 @@ static void on_answer(void *userdata, uint64_t request, const redisReply *reply,
     struct lease_input input = {
         .type = LEASE_IN_REPLY,
         .reply = {.request = (uint32_t)request, .outcome = LEASE_NO_ANSWER}};
-    struct majority_reply answer;
-    struct baton_error error;
-    const char *holder;
+    struct lock_answer answer;
     bool has_led = seat->lease.held; /* then it was a renewal; the core counts the lease itself */
 
-    if (reply && !seat_parse(reply, &answer, &holder)) {
-        (void)redis_fault_error(reply, &error);
-        seat_error(seat, &error);
+    if (reply && !parse_lock(&answer, reply)) {
+        seat_misunderstood(seat, reply);
     } else if (reply) {
-        input.reply.outcome = answer.outcome;
-        input.reply.epoch = answer.epoch;
-        input.reply.left = answer.left;
+        input.reply.outcome = answer.reply.outcome;
+        input.reply.epoch = answer.reply.epoch;
+        input.reply.left = answer.reply.left;
+        lock_judge(seat, &answer);
     }
     if (input.reply.outcome == LEASE_HELD) {
-        seat_take_holder(seat, holder, answer.epoch);
-        heartbeats_judge(seat, reply);
+        seat_take_holder(seat, answer.holder, answer.reply.epoch);
+        heartbeats_judge(seat, &answer);
     }
     client_enter(client);
     if (input.reply.outcome != LEASE_GRANTED || !waits_take(seat, &input, !has_led, sent)) {
@@ -406,41 +411,49 @@ void seat_contenders(struct seat *seat, uint32_t count)
     step(seat, &input);
 }
 
-/* "released BY [FOR]", "taken EPOCH BY", "members [WHO CAME]". Who gave the lock up lets the others
- * go first.
- */
-void seat_notice(struct seat *seat, const char *text, size_t bytes)
+/* Who gave the lock up lets the others go first. */
+static void on_released_by(struct seat *seat, const struct notice *notice)
 {
     struct lease_input input = {.type = LEASE_IN_RELEASED};
-    char notice[160];
+    bool is_for_us = strcmp(notice->heir, seat->client->id) == 0;
 
-    (void)snprintf(notice, sizeof(notice), "%.*s", (int)(bytes < 150 ? bytes : 150), text);
-    if (strncmp(notice, "released ", 9) == 0) {
-        const char *heir = strchr(notice + 9, ' ');
-        size_t id = strlen(seat->client->id);
-        if (!heir || strncmp(notice + 9, seat->client->id, id) == 0) {
-            return;
-        }
-        heir++;
-        if (*heir && strcmp(heir, seat->client->id) != 0) {
-            seat->lease.next =
-                instant_max(seat->lease.next, instant_add(clock_now(), SPAN_MS(HELD_BACK_MS)));
-            rearm(seat, instant_add(clock_now(), SPAN_MS(HELD_BACK_MS)));
-            return;
-        }
-        if (*heir) { /* it is meant for us: no spread */
-            input = (struct lease_input){.type = LEASE_IN_UP};
-        }
-    } else if (strncmp(notice, "taken ", 6) == 0) {
-        input.type = LEASE_IN_TAKEN;
-        input.epoch = strtoull(notice + 6, NULL, 10);
-    } else {
-        if (strncmp(notice, "members ", 8) != 0 || strcmp(notice + 8, seat->client->id) != 0) {
-            registry_read(seat); /* of our own coming nobody has to tell us */
-        }
+    if (strcmp(notice->by, seat->client->id) == 0) {
         return;
     }
+    if (notice->heir[0] && !is_for_us) {
+        seat->lease.next =
+            instant_max(seat->lease.next, instant_add(clock_now(), SPAN_MS(HELD_BACK_MS)));
+        rearm(seat, instant_add(clock_now(), SPAN_MS(HELD_BACK_MS)));
+        return;
+    }
+    if (is_for_us) { /* no spread */
+        input.type = LEASE_IN_UP;
+    }
     step(seat, &input);
+}
+
+void seat_notice(struct seat *seat, const char *text, size_t bytes)
+{
+    struct lease_input taken = {.type = LEASE_IN_TAKEN};
+    struct notice notice;
+
+    if (!parse_notice(&notice, text, bytes)) {
+        return;
+    }
+    switch (notice.type) {
+    case NOTICE_RELEASED:
+        on_released_by(seat, &notice);
+        break;
+    case NOTICE_TAKEN:
+        taken.epoch = notice.epoch;
+        step(seat, &taken);
+        break;
+    case NOTICE_MEMBERS:
+        if (strcmp(notice.by, seat->client->id) != 0) { /* of our own coming nobody has to tell */
+            registry_read(seat);
+        }
+        break;
+    }
 }
 
 /* ---- Functions of the provider --------------------------------------------------------------- */

@@ -15,23 +15,35 @@ static long long lifetime_ms(const struct seat *seat)
 
 /* The seed lets such a leader be set aside by force, and so has two of them: somebody still renews
  * the lock. We ask on, and get it in the moment in which it ends. */
-void heartbeats_judge(struct seat *seat, const redisReply *reply)
+void heartbeats_judge(struct seat *seat, const struct lock_answer *answer)
 {
-    bool has_age = reply->elements == 5 && reply->element[4]->type == REDIS_REPLY_INTEGER;
-    long long age = has_age ? reply->element[4]->integer : 0;
+    char beats[LAYOUT_KEY_MAX];
+    long long age = answer->beat_age_ms;
     instant now = clock_now();
     struct baton_error error;
 
-    if (age >= 0) {
+    layout_heartbeat_prefix(seat->client->layout, seat->name, beats);
+    if (!beats[0]) {
+        return;
+    }
+    if (answer->has_beat) {
         seat->beatless_since.ns = 0;
     } else { /* a new leader's first one may be still to come */
         seat->beatless_since = seat->beatless_since.ns ? seat->beatless_since : now;
         age = instant_since(now, seat->beatless_since).ns / 1000000;
     }
-    if (age <= lifetime_ms(seat)) {
-        seat->knows_stale = false;
-    } else if (!seat->knows_stale) {
-        seat->knows_stale = true;
+    if (age >= -lifetime_ms(seat) && age <= lifetime_ms(seat)) {
+        seat->told_beat = BEAT_FINE;
+    } else if (age < 0 && seat->told_beat != BEAT_AHEAD) {
+        seat->told_beat = BEAT_AHEAD;
+        (void)error_set(
+            &error, BATON_EPROTO,
+            "election \"%s\": the heartbeat %s%s is %lld s ahead of the server's clock: "
+            "whether its process lives cannot be told by it",
+            seat->name, beats, text_of(seat->holder), -age / 1000);
+        seat_error(seat, &error);
+    } else if (age > 0 && seat->told_beat != BEAT_STALE) {
+        seat->told_beat = BEAT_STALE;
         (void)error_set(&error, BATON_EPROTO,
                         "election \"%s\": %s keeps the lock, but gave no heartbeat for %lld s; it "
                         "is followed when the lock ends",
@@ -83,14 +95,14 @@ static void on_swept(void *userdata, uint64_t tag, const redisReply *reply, inst
 {
     struct seat *seat = userdata;
     struct client *client = seat->client;
+    char cursor[24];
     (void)tag;
     (void)sent;
 
     client_enter(client);
     seat_refused(seat, reply);
-    if (reply && reply->type == REDIS_REPLY_STRING && strcmp(reply->str, "0") != 0 &&
-        seat->lease.held && !seat->is_leaving) {
-        sweep_from(seat, reply->str);
+    if (reply && parse_cursor(cursor, reply) && seat->lease.held && !seat->is_leaving) {
+        sweep_from(seat, cursor);
     }
     seat_unref(seat);
     client_exit(client);

@@ -96,33 +96,25 @@ int seat_send(struct seat *seat, int server, const struct majority_order *order,
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-bool seat_parse(const redisReply *reply, struct majority_reply *ret, const char **ret_holder)
+void lock_judge(struct seat *seat, const struct lock_answer *answer)
 {
-    static const enum lease_outcome outcomes[] = {[ANSWER_HELD] = LEASE_HELD,
-                                                  [ANSWER_GRANTED] = LEASE_GRANTED,
-                                                  [ANSWER_NOT_YET] = LEASE_NOT_YET,
-                                                  [ANSWER_FREE] = LEASE_FREE};
-    long long numbers[3] = {0};
-    bool has_id;
+    char key[LAYOUT_KEY_MAX];
+    struct baton_error error;
 
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 || reply->elements > 5) {
-        return false;
+    if (answer->spoiled[0]) {
+        (void)error_set(&error, BATON_EPROTO,
+                        "election \"%s\": %s:epoch held \"%s\", which is no epoch; it goes on from "
+                        "the server's time",
+                        seat->name, seat->name, answer->spoiled);
+        seat_error(seat, &error);
     }
-    for (size_t i = 0; i < reply->elements && i < 3; i++) {
-        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
-            return false;
-        }
-        numbers[i] = reply->element[i]->integer;
+    if (answer->is_odd && !seat->knows_odd) {
+        layout_lock_key(seat->client->layout, seat->name, key);
+        (void)error_set(&error, BATON_EPROTO,
+                        "election \"%s\": \"%s\" is no process's id, and %s has it; it is followed "
+                        "when that ends, or at once after DEL",
+                        seat->name, answer->holder, key);
+        seat_error(seat, &error);
     }
-    if (numbers[0] < 0 || numbers[0] > ANSWER_FREE ||
-        (numbers[0] == ANSWER_GRANTED && numbers[1] <= 0)) {
-        return false;
-    }
-    has_id = reply->elements >= 4 && reply->element[3]->type == REDIS_REPLY_STRING;
-    *ret_holder = has_id ? reply->element[3]->str : "?";
-    *ret = (struct majority_reply){
-        .outcome = outcomes[numbers[0]],
-        .epoch = numbers[1] > 0 ? (uint64_t)numbers[1] : 0,
-        .left = SPAN_MS(numbers[2] > 0 && numbers[2] < 1000000000 ? numbers[2] : 0)};
-    return true;
+    seat->knows_odd = answer->is_odd;
 }

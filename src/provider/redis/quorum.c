@@ -93,24 +93,24 @@ static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, ins
     struct seat *seat = trip->seat;
     struct client *client = seat->client;
     struct quorum *quorum = seat->quorum;
-    struct majority_reply answer = {.outcome = LEASE_NO_ANSWER};
+    struct lock_answer answer = {.reply = {.outcome = LEASE_NO_ANSWER}};
     struct majority_update update;
-    struct baton_error error;
-    const char *holder = "";
     (void)tag;
     (void)sent; /* the core counts from the step that asked, which is before */
 
     client_enter(client);
-    if (reply && trip->order.type < MAJORITY_RELEASE && !seat_parse(reply, &answer, &holder)) {
-        answer.outcome = LEASE_NO_ANSWER;
-        (void)redis_fault_error(reply, &error);
-        seat_error(seat, &error);
+    if (reply && trip->order.type < MAJORITY_RELEASE) {
+        if (parse_lock(&answer, reply)) {
+            lock_judge(seat, &answer);
+        } else {
+            seat_misunderstood(seat, reply);
+        }
     }
-    answer.holder = number_of(holder);
-    if (answer.outcome == LEASE_HELD) {
-        (void)snprintf(quorum->holders[trip->order.server], BATON_NAME_MAX, "%s", holder);
+    answer.reply.holder = number_of(answer.holder);
+    if (answer.reply.outcome == LEASE_HELD) {
+        memcpy(quorum->holders[trip->order.server], answer.holder, BATON_NAME_MAX);
     }
-    majority_answer(&quorum->majority, &trip->order, &answer, &update);
+    majority_answer(&quorum->majority, &trip->order, &answer.reply, &update);
     free(trip);
     obey(seat, &update);
     if (update.is_answered) {

@@ -123,30 +123,17 @@ static void done_with(struct seat *seat)
     client_exit(client);
 }
 
-/* How many are in the registry, and how their entries end there; -1: that is no such answer. */
-static long long take_count(struct client *client, const redisReply *reply)
-{
-    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-        reply->element[0]->type != REDIS_REPLY_INTEGER ||
-        reply->element[1]->type != REDIS_REPLY_STRING) {
-        return -1;
-    }
-    (void)snprintf(client->lifetimes, sizeof(client->lifetimes), "%s", reply->element[1]->str);
-    return reply->element[0]->integer;
-}
-
 static void on_registered(void *userdata, uint64_t how, const redisReply *reply, instant sent)
 {
     struct seat *seat = userdata;
     bool reads = how == REGISTER_AND_READ || (how == REGISTER_AGAIN && seat->lease.held);
-    long long count;
+    uint32_t count = 0; /* not known */
     (void)sent;
 
-    count = take_count(seat->client, reply);
-    if (count >= 0 && !seat->is_leaving) {
-        seat_contenders(seat, count > 0 && count < 1000000 ? (uint32_t)count : 1);
-    } else {
-        seat_refused(seat, reply);
+    if (!reply || !parse_registered(&count, seat->client->lifetimes, reply)) {
+        seat_misunderstood(seat, reply);
+    } else if (!seat->is_leaving) {
+        seat_contenders(seat, count);
     }
     if (reply && reads && (seat->entries || count != 1)) { /* who is alone has nobody to read of */
         registry_read(seat);
@@ -294,23 +281,6 @@ void registry_free(struct seat *seat)
     }
 }
 
-/* What a foreign process wrote may be anything: an entry that is no JSON is one without a name. */
-static void take_json(struct seat *seat, struct entry *entry, const char *bytes, size_t count)
-{
-    struct client *client = seat->client;
-    json_t *object = json_loadb(bytes, count, 0, NULL);
-    const char *name = json_string_value(json_object_get(object, "identifier"));
-    json_t *capabilities = json_object_get(object, "capabilities");
-    char *metadata = json_is_object(capabilities) ? json_dumps(capabilities, JSON_COMPACT) : NULL;
-
-    name = name ? name : text_of(entry->id);
-    text_move(client, &entry->name, text_get(client, name, strnlen(name, BATON_NAME_MAX - 1)));
-    text_move(client, &entry->metadata,
-              metadata ? text_get(client, metadata, strlen(metadata)) : NULL);
-    free(metadata);
-    json_decref(object);
-}
-
 static void describe(const struct seat *seat, const char *id, const struct entry *entry,
                      struct baton_member *ret);
 
@@ -356,15 +326,47 @@ static struct entry *add(struct seat *seat, struct text *id)
     return entry;
 }
 
-static struct entry *take_entry(struct seat *seat, struct entry *last, const redisReply *id,
-                                const redisReply *json)
+/* Names what another process wrote and no process of ours would have, once. */
+static void tell_fault(struct seat *seat, const struct parsed_member *member)
 {
-    struct entry *entry;
-    struct text *text;
+    static const char *const faults[] = {
+        [MEMBER_NAMELESS] = "is no process's id",
+        [MEMBER_TOO_LONG] = "says more of itself than is read",
+        [MEMBER_NO_JSON] = "is no JSON object",
+        [MEMBER_ODD] = "has a field of another type than it should",
+        [MEMBER_AHEAD] = "was last seen in the future: a clock is wrong",
+    };
+    struct baton_error error;
 
-    if (id->type != REDIS_REPLY_STRING || json->type != REDIS_REPLY_STRING ||
-        id->len >= BATON_NAME_MAX || id->len == 0 ||
-        !(text = text_get(seat->client, id->str, (size_t)id->len))) {
+    (void)error_set(&error, BATON_EPROTO,
+                    "election \"%s\": the entry \"%s\" in %s:processes %s; HDEL removes it",
+                    seat->name, member->id, seat->name, faults[member->fault]);
+    seat_error(seat, &error);
+}
+
+static void fill_entry(struct seat *seat, struct entry *entry, const struct parsed_member *member)
+{
+    struct client *client = seat->client;
+    const char *metadata = member->metadata;
+
+    text_move(client, &entry->name, text_get(client, member->name, strlen(member->name)));
+    text_move(client, &entry->metadata,
+              metadata ? text_get(client, metadata, strlen(metadata)) : NULL);
+    entry->is_there = true;
+    if (member->fault != entry->fault && member->fault != MEMBER_FINE) {
+        tell_fault(seat, member);
+    }
+    entry->fault = member->fault;
+}
+
+/* The entry's place, or that of the last one if it has none. */
+static struct entry *take_entry(struct seat *seat, struct entry *last,
+                                const struct parsed_member *member)
+{
+    struct text *text = text_get(seat->client, member->id, strlen(member->id));
+    struct entry *entry;
+
+    if (!text) {
         return last;
     }
     if (text == seat->client->self) {
@@ -375,31 +377,51 @@ static struct entry *take_entry(struct seat *seat, struct entry *last, const red
     entry = entry_after(seat, last, text);
     if (entry) {
         text_drop(seat->client, text);
-        entry->is_there = true;
-        take_json(seat, entry, json->str, (size_t)json->len);
+        fill_entry(seat, entry, member);
         return entry;
     }
     entry = add(seat, text);
     if (!entry) {
         return last;
     }
-    entry->is_there = true;
-    take_json(seat, entry, json->str, (size_t)json->len);
+    fill_entry(seat, entry, member);
     tell_member(seat, BATON_EVENT_MEMBER_JOINED, entry);
     return entry;
 }
 
+enum { AHEAD_MS = 24 * 60 * 60 * 1000 }; /* a clock may be wrong by an hour or so, or a zone */
+
+static void take_entries(struct seat *seat, const redisReply *list)
+{
+    struct parsed_member member;
+    struct entry *last = NULL;
+    bool is_nameless = false;
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    for (size_t i = 0; i + 1 < list->elements; i += 2) {
+        parse_member(&member, list->element[i], list->element[i + 1],
+                     (int64_t)now.tv_sec * 1000 + AHEAD_MS);
+        if (member.fault != MEMBER_NAMELESS) {
+            last = take_entry(seat, last, &member);
+        } else {
+            if (!seat->knows_nameless && !is_nameless) {
+                tell_fault(seat, &member);
+            }
+            is_nameless = true;
+        }
+        parsed_member_fini(&member);
+    }
+    seat->knows_nameless = is_nameless;
+}
+
 static void take_list(struct seat *seat, const redisReply *list)
 {
-    struct entry *last = NULL;
-
     seat->is_listed = false;
     for (struct entry *entry = seat->entries; entry; entry = entry->next) {
         entry->is_there = false;
     }
-    for (size_t i = 0; i + 1 < list->elements; i += 2) {
-        last = take_entry(seat, last, list->element[i], list->element[i + 1]);
-    }
+    take_entries(seat, list);
     for (struct entry **at = &seat->entries; *at;) {
         struct entry *entry = *at;
         if (entry->is_there) {
@@ -419,11 +441,10 @@ static void on_members(void *userdata, uint64_t tag, const redisReply *reply, in
     (void)sent;
 
     seat->is_reading = false;
-    if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-        reply->element[1]->type == REDIS_REPLY_ARRAY && !seat->is_stopped) {
-        take_list(seat, reply->element[1]);
-    } else {
-        seat_refused(seat, reply);
+    if (!reply || !parse_members(reply)) {
+        seat_misunderstood(seat, reply);
+    } else if (!seat->is_stopped) {
+        take_list(seat, reply);
     }
     if (seat->reads_again) {
         registry_read(seat);
@@ -433,15 +454,14 @@ static void on_members(void *userdata, uint64_t tag, const redisReply *reply, in
 
 static int read_with(struct seat *seat, redis_reply_cb on_reply, void *userdata)
 {
-    char keys[5][KEY_MAX];
+    char keys[4][KEY_MAX];
 
     key_of(seat, "processes", keys[0]);
     key_of(seat, "processes:expiry", keys[1]);
     key_of(seat, "channels", keys[2]);
     key_of(seat, "slaves", keys[3]);
-    key_of(seat, "master", keys[4]);
-    const char *words[] = {keys[0], keys[1], keys[2], keys[3], keys[4]};
-    return client_run(seat->client, SCRIPT_MEMBERS, 5, 5, words, NULL, on_reply, userdata, 0);
+    const char *words[] = {keys[0], keys[1], keys[2], keys[3]};
+    return client_run(seat->client, SCRIPT_MEMBERS, 4, 4, words, NULL, on_reply, userdata, 0);
 }
 
 /* One reading at a time; what changes meanwhile is read by the next. */
@@ -538,9 +558,8 @@ static void on_asked(void *userdata, uint64_t tag, const redisReply *reply, inst
     (void)tag;
     (void)sent;
 
-    if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-        reply->element[1]->type == REDIS_REPLY_ARRAY) {
-        take_list(seat, reply->element[1]);
+    if (reply && parse_members(reply)) {
+        take_list(seat, reply);
         answer(question);
     } else {
         question->done(question->userdata, client_refused(seat->client, reply), NULL, 0);

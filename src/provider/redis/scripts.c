@@ -5,17 +5,27 @@
     "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"                                          \
     "local function whole(n) return string.format('%.0f', n) end\n"
 
+/* An epoch is digits; numbers from 2^53 on cannot be counted in. What others wrote there, or in the
+ * place of an id or a heartbeat, comes back cut to a size. */
+#define EPOCH_END "9007199254740991"
+#define COUNTED                                                                                    \
+    "local function counted(text)\n"                                                               \
+    "  return text and string.match(text, '^%d+$') and tonumber(text) or 0\n"                      \
+    "end\n"
+
 /* {HELD, its epoch if it is one of ours that has it, its time left, its id, its heartbeat's age} */
 #define HELD_BY                                                                                    \
+    COUNTED                                                                                        \
     "local function held(master, record, holder, beats)\n"                                         \
     "  local of = redis.call('HMGET', record, 'epoch', 'holder')\n"                                \
     "  local epoch = 0\n"                                                                          \
-    "  if of[2] == holder then epoch = tonumber(of[1]) or 0 end\n"                                 \
-    "  local found = {0, epoch, redis.call('PTTL', master), holder}\n"                             \
+    "  if of[2] == holder then epoch = counted(of[1]) end\n"                                       \
+    "  if epoch >= " EPOCH_END " then epoch = 0 end\n"                                             \
+    "  local found = {0, epoch, redis.call('PTTL', master), string.sub(holder, 1, 256)}\n"         \
     "  if beats ~= '' then\n"                                                                      \
     "    local beat = redis.pcall('GET', beats .. holder)\n"                                       \
     "    beat = type(beat) == 'string' and tonumber(beat)\n"                                       \
-    "    found[5] = beat and math.max(0, math.min(now - beat, 1e12)) or -1\n"                      \
+    "    found[5] = beat and math.max(-1e15, math.min(now - beat, 1e15)) or 'none'\n"              \
     "  end\n"                                                                                      \
     "  return found\n"                                                                             \
     "end\n"
@@ -39,7 +49,10 @@ static const char take[] = NOW HELD_BY
     "if holder and holder ~= ARGV[1] then return held(KEYS[1], KEYS[3], holder, ARGV[5]) "
     "end\n" HISTORY
     "local of = redis.call('HMGET', KEYS[3], 'epoch', 'holder', 'server', 'since')\n"
-    "local epoch, since = tonumber(of[1]) or 0, tonumber(of[4]) or 0\n"
+    "local epoch, since = counted(of[1]), tonumber(of[4]) or 0\n"
+    "if epoch >= " EPOCH_END " then\n"
+    "  return redis.error_reply('SPOILED no epoch is above that of ' .. KEYS[3] .. ': DEL it')\n"
+    "end\n"
     "if of[3] ~= history or since > now then\n"
     "  since = 0\n"
     "  if of[3] or may_have_forgotten(ttl) then since = now end\n"
@@ -59,6 +72,9 @@ static const char take[] = NOW HELD_BY
     "redis.call('HSET', KEYS[3], 'epoch', whole(epoch), 'holder', ARGV[1])\n"
     "if ARGV[7] ~= 'quiet' then\n"
     "  redis.call('PUBLISH', KEYS[4], 'taken ' .. whole(epoch) .. ' ' .. ARGV[1])\n"
+    "end\n"
+    "if of[1] and not string.match(of[1], '^%d+$') then\n"
+    "  return {1, epoch, 0, string.sub(of[1], 1, 256)}\n"
     "end\n"
     "return {1, epoch}\n";
 
@@ -162,9 +178,17 @@ static const char leave[] = "redis.call('ZREM', KEYS[2], ARGV[1])\n"
                             "end\n"
                             "return 1\n";
 
+/* An entry too large to be ours is none, nor are those beyond what one answer may carry. */
 static const char members[] =
-    NOW "local SLAVES = KEYS[4]\n" SWEEP
-        "return {redis.call('GET', KEYS[5]) or '', redis.call('HGETALL', KEYS[1])}\n";
+    NOW "local SLAVES = KEYS[4]\n" SWEEP "local all = redis.call('HGETALL', KEYS[1])\n"
+        "local bytes = 0\n"
+        "for i = 1, #all, 2 do\n"
+        "  all[i] = string.sub(all[i], 1, 256)\n"
+        "  local size = #all[i + 1]\n"
+        "  if size > 65536 or bytes + size > 16777216 then all[i + 1] = false\n"
+        "  else bytes = bytes + size end\n"
+        "end\n"
+        "return all\n";
 
 /* ---- State ----------------------------------------------------------------------------------- */
 
@@ -194,8 +218,12 @@ static const char list[] = "local names = redis.call('ZRANGEBYLEX', KEYS[1], '['
                            "local found = {}\n"
                            "for _, name in ipairs(names) do\n"
                            "  if string.sub(name, 1, #ARGV[1]) ~= ARGV[1] then break end\n"
-                           "  local value = redis.call('HMGET', ARGV[2] .. name, 'd', 'r')\n"
-                           "  if value[1] and value[2] then\n"
+                           "  local value = redis.pcall('HMGET', ARGV[2] .. name, 'd', 'r')\n"
+                           "  if value.err then\n" /* another type: not what we put there */
+                           "    found[#found + 1] = name\n"
+                           "    found[#found + 1] = ''\n"
+                           "    found[#found + 1] = ''\n"
+                           "  elseif value[1] and value[2] then\n"
                            "    found[#found + 1] = name\n"
                            "    found[#found + 1] = value[1]\n"
                            "    found[#found + 1] = value[2]\n"

@@ -24,7 +24,8 @@ enum script_name {
                         role slave-json "again" (a heartbeat: what has not changed is left); gives
                         how many there are, and how their fields end */
     SCRIPT_LEAVE,    /* processes expiry channels wake slaves | id */
-    SCRIPT_MEMBERS,  /* processes expiry channels slaves master */
+    SCRIPT_MEMBERS,  /* processes expiry channels slaves; gives ids and JSON in turns, nil for what
+                        is too large */
     SCRIPT_PUT,      /* key counter index changes | name data has-data revision lifetime */
     SCRIPT_GET,      /* key */
     SCRIPT_LIST,     /* index | prefix key-prefix */
@@ -33,7 +34,8 @@ enum script_name {
 
 /* The answers of TAKE, LOOK and RENEW begin with one of these. Then comes the epoch, what is left
  * of the lock, and for HELD who has it and, where `beats` (what stands before the id in the key of
- * a heartbeat) is not "", how many ms old its heartbeat is; -1: there is none. */
+ * a heartbeat) is not "", how many ms old its heartbeat is, or "none". GRANTED may
+ * name what stood where the epoch is kept and is none. */
 enum { ANSWER_HELD = 0, ANSWER_GRANTED = 1, ANSWER_NOT_YET = 2, ANSWER_FREE = 3 };
 
 /* Fills SCRIPT_COUNT of them, for redis_options. */

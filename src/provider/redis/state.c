@@ -86,28 +86,20 @@ static int submit(struct asked *asked, enum script_name script, int key_count, i
     return code;
 }
 
-static bool is_text(const redisReply *reply)
-{
-    return reply->type == REDIS_REPLY_STRING;
-}
-
 static void on_got(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     struct asked *asked = userdata;
+    struct provider_value value;
+    bool is_there = false;
     (void)tag;
     (void)sent;
 
     client_enter(asked->client);
-    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
+    if (!reply || parse_value(&value, &is_there, reply) != BATON_OK) {
         asked->on_values(asked->userdata, client_refused(asked->client, reply), NULL, 0);
-    } else if (is_text(reply->element[0]) && is_text(reply->element[1])) {
-        struct provider_value value = {.key = asked->name,
-                                       .data = reply->element[0]->str,
-                                       .bytes = (size_t)reply->element[0]->len,
-                                       .revision = strtoull(reply->element[1]->str, NULL, 10)};
-        asked->on_values(asked->userdata, BATON_OK, &value, 1);
     } else {
-        asked->on_values(asked->userdata, BATON_OK, NULL, 0);
+        value.key = asked->name;
+        asked->on_values(asked->userdata, BATON_OK, is_there ? &value : NULL, is_there);
     }
     client_exit(asked->client);
     asked_free(asked);
@@ -143,35 +135,24 @@ int redis_state_get(struct provider *provider, const char *key, provider_values_
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
-/* name, value, revision, name, … BATON_EPROTO: something else. */
+/* What another process put among ours is left out, and named in the log. */
 static int values_of(struct client *client, const redisReply *reply, struct provider_value **ret,
                      size_t *ret_count)
 {
-    struct provider_value *values;
-    size_t count;
+    struct baton_error error;
+    size_t odd = 0;
+    int code = reply ? parse_values(ret, ret_count, &odd, reply) : BATON_EPROTO;
 
-    if (!reply || reply->type != REDIS_REPLY_ARRAY) {
+    if (code == BATON_EPROTO) {
         return client_refused(client, reply);
     }
-    count = reply->elements / 3;
-    values = calloc(count + 1, sizeof(*values));
-    if (!values) {
-        return BATON_ENOMEM;
+    if (odd > 0) {
+        (void)error_set(&error, BATON_EPROTO,
+                        "%zu of the keys in %sindex are none of ours, and left out", odd,
+                        client->prefix);
+        client_warn(client, &error);
     }
-    for (size_t i = 0; i < count; i++) {
-        redisReply *const *part = &reply->element[i * 3];
-        if (!is_text(part[0]) || !is_text(part[1]) || !is_text(part[2])) {
-            free(values);
-            return BATON_EPROTO;
-        }
-        values[i] = (struct provider_value){.key = part[0]->str,
-                                            .data = part[1]->str,
-                                            .bytes = (size_t)part[1]->len,
-                                            .revision = strtoull(part[2]->str, NULL, 10)};
-    }
-    *ret = values;
-    *ret_count = count;
-    return BATON_OK;
+    return code;
 }
 
 static void on_listed(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
@@ -231,17 +212,16 @@ static void on_put(void *userdata, uint64_t tag, const redisReply *reply, instan
 {
     struct asked *asked = userdata;
     struct baton_error error = {0};
-    int code = BATON_OK;
+    uint64_t revision = 0;
+    int code = reply ? parse_put(&revision, reply) : BATON_EPROTO;
     (void)tag;
     (void)sent;
 
-    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-        reply->element[0]->type != REDIS_REPLY_INTEGER) {
+    if (code == BATON_EPROTO) {
         code = redis_fault_error(reply, &error);
-    } else if (reply->element[0]->integer == 0) {
-        code =
-            error_set(&error, BATON_ECONFLICT, "key \"%.60s\": is at revision %lld; read it again",
-                      asked->name, reply->element[1]->integer);
+    } else if (code == BATON_ECONFLICT) {
+        (void)error_set(&error, code, "key \"%.60s\": is at revision %llu; read it again",
+                        asked->name, (unsigned long long)revision);
     }
     asked->on_done(asked->userdata, code, &error);
     asked_free(asked);
@@ -432,28 +412,14 @@ void redis_state_unwatch(struct provider *provider, const char *prefix, void *us
     client_exit(client);
 }
 
-/* "REVISION LENGTH HAS-VALUE NAME" and, right behind it, the value. */
 void redis_state_told(struct client *client, const char *text, size_t bytes)
 {
-    struct provider_value value = {0};
-    unsigned long long revision;
-    unsigned long length;
-    unsigned has_value;
-    char head[64];
+    struct provider_value value;
     char name[PROVIDER_KEY_MAX + 1];
-    int used = 0;
 
-    (void)snprintf(head, sizeof(head), "%.*s", (int)(bytes < 60 ? bytes : 60), text);
-    if (sscanf(head, "%20llu %6lu %1u %n", &revision, &length, &has_value, &used) != 3 ||
-        used == 0 || length > PROVIDER_KEY_MAX || (size_t)used + length > bytes) {
-        return; /* somebody else publishes here */
+    if (!parse_change(&value, name, text, bytes)) {
+        return;
     }
-    memcpy(name, text + used, length);
-    name[length] = '\0';
-    value.key = name;
-    value.revision = revision;
-    value.bytes = bytes - (size_t)used - length;
-    value.data = has_value ? text + used + length : NULL;
     for (struct reader *reader = client->readers; reader; reader = reader->next) {
         if (reader->is_watch && !reader->is_gone &&
             strncmp(name, reader->name, strlen(reader->name)) == 0) {

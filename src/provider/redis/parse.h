@@ -1,0 +1,115 @@
+/* What comes from a server, as it is to be understood: bytes and answers in, structs out.
+ *
+ * Whoever may write to an election's keys and channels may write anything there. So nothing here
+ * trusts a type, a length, a number or a time, and all of it is pure: no I/O, no clock, no state.
+ * Inner header: for the files of this folder, and for whoever tests them.
+ *
+ *   parse_lock.c      answers of the lock's scripts, and where a sweep goes on
+ *   parse_notice.c    what is published: to wake an election, and changes of the state
+ *   parse_registry.c  answers of the registry's scripts, and the JSON of others in it
+ *   parse_state.c     answers of the state's scripts
+ *
+ * What is asked of a server in no script is understood in net/redis: INFO, messages, redirections,
+ * slots, Sentinels.
+ */
+#ifndef PROVIDER_REDIS_PARSE_H
+#define PROVIDER_REDIS_PARSE_H
+
+#include "lease/majority.h"
+#include "provider/provider.h"
+
+#include <hiredis/hiredis.h>
+
+enum { PARSE_ENTRY_MAX = 64 * 1024 }; /* bytes of what a process says of itself */
+
+/* Scripts count in doubles: from here on one more may be the same number. */
+#define PARSE_NUMBER_MAX (((uint64_t)1 << 53) - 1)
+
+/* Digits and nothing else, up to PARSE_NUMBER_MAX. */
+bool parse_number(uint64_t *ret, const char *text, size_t bytes);
+
+/* ---- The lock -------------------------------------------------------------------------------- */
+
+struct lock_answer {
+    struct majority_reply reply;  /* but for its .holder */
+    char holder[BATON_NAME_MAX];  /* HELD: who has it, as it may be shown; never "" */
+    bool is_odd;                  /* that is not all of it, or not as it was */
+    char spoiled[BATON_NAME_MAX]; /* GRANTED: what stood in an epoch's place and is none; or "" */
+    bool has_beat;                /* HELD: there is a heartbeat, and this is its age; */
+    int64_t beat_age_ms;          /* below 0: it comes from the future */
+};
+
+/* False: not what a script of the lock's answers. */
+bool parse_lock(struct lock_answer *ret, const redisReply *reply);
+
+/* Where a sweep goes on. False: it is at its end, or that is no cursor. */
+bool parse_cursor(char ret[24], const redisReply *reply);
+
+/* ---- Notices --------------------------------------------------------------------------------- */
+
+enum notice_type {
+    NOTICE_RELEASED, /* "released BY [FOR]" */
+    NOTICE_TAKEN,    /* "taken EPOCH BY" */
+    NOTICE_MEMBERS,  /* "members [WHO CAME]" */
+};
+
+struct notice {
+    enum notice_type type;
+    uint64_t epoch;            /* TAKEN */
+    char by[BATON_NAME_MAX];   /* who did it; MEMBERS: "": several */
+    char heir[BATON_NAME_MAX]; /* RELEASED: for whom; "": whoever */
+};
+
+/* False: somebody else publishes here. */
+bool parse_notice(struct notice *ret, const char *text, size_t bytes);
+
+/* A change of the state: "REVISION LENGTH HAS-VALUE NAME" and, right behind it, the value. Its .key
+ * is `name`, its data borrowed. False: somebody else publishes here. */
+bool parse_change(struct provider_value *ret, char name[PROVIDER_KEY_MAX + 1], const char *text,
+                  size_t bytes);
+
+/* ---- The registry ---------------------------------------------------------------------------- */
+
+/* How many are in it, and by what their entries end. False: that is no such answer. */
+bool parse_registered(uint32_t *ret_count, char ret_way[16], const redisReply *reply);
+
+/* Whether these are ids and JSON in turns, to be understood by parse_member(). */
+bool parse_members(const redisReply *reply);
+
+enum member_fault {
+    MEMBER_FINE,
+    MEMBER_NAMELESS, /* the id is no id: it cannot be anybody */
+    MEMBER_TOO_LONG, /* more than PARSE_ENTRY_MAX: not read */
+    MEMBER_NO_JSON,  /* no JSON object */
+    MEMBER_ODD,      /* a field that we read is of another type than the seed's */
+    MEMBER_AHEAD,    /* it was last seen in the future */
+};
+
+/* Another one, as it describes itself; what it does not say is NULL or "". */
+struct parsed_member {
+    enum member_fault fault;   /* the rest is there all the same, but for NAMELESS */
+    char id[BATON_NAME_MAX];   /* as it may be shown */
+    char name[BATON_NAME_MAX]; /* its identifier, or else its id */
+    char *metadata;            /* a JSON object; parsed_member_fini() */
+};
+
+/* latest: times beyond this one, as the seed writes them, are in the future. Without memory an
+ * entry has no metadata. */
+void parse_member(struct parsed_member *ret, const redisReply *id, const redisReply *json,
+                  int64_t latest_unix_ms);
+void parsed_member_fini(struct parsed_member *member);
+
+/* ---- State ----------------------------------------------------------------------------------- */
+
+/* Data and keys are borrowed from the answer. BATON_EPROTO: it is not what was asked for. */
+
+/* One value. *ret_there: whether there is one. Its .key is left to the caller. */
+int parse_value(struct provider_value *ret, bool *ret_there, const redisReply *reply);
+/* Name, value and revision in turns; those that are no such thing are left out and counted as odd.
+ * free() the array. BATON_ENOMEM. */
+int parse_values(struct provider_value **ret, size_t *ret_count, size_t *ret_odd,
+                 const redisReply *reply);
+/* BATON_ECONFLICT: it is at another revision, which is this one. */
+int parse_put(uint64_t *ret_revision, const redisReply *reply);
+
+#endif

@@ -1,0 +1,110 @@
+#include "provider/redis/parse.h"
+
+#include "net/redis/redis.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { COUNT_MAX = 1000000 };
+
+bool parse_registered(uint32_t *ret_count, char ret_way[16], const redisReply *reply)
+{
+    static const char *const ways[] = {"hsetex", "hpexpire", "sorted-set"};
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+        reply->element[0]->type != REDIS_REPLY_INTEGER || reply->element[0]->integer < 1 ||
+        reply->element[1]->type != REDIS_REPLY_STRING) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        if (strcmp(reply->element[1]->str, ways[i]) == 0) {
+            long long count = reply->element[0]->integer;
+            *ret_count = count < COUNT_MAX ? (uint32_t)count : COUNT_MAX;
+            (void)snprintf(ret_way, 16, "%s", ways[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool parse_members(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements % 2 == 0;
+}
+
+/* ---- One member ------------------------------------------------------------------------------ */
+
+/* A time as JavaScript writes it, "2025-01-31T12:00:00.000Z", or in milliseconds. */
+static bool is_time(const json_t *value, int64_t *ret_unix_ms)
+{
+    struct tm parts = {0};
+    const char *text = json_string_value(value);
+    const char *end = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &parts) : NULL;
+
+    if (json_is_number(value)) {
+        double ms = json_number_value(value);
+        *ret_unix_ms = ms > 0 && ms < 9e15 ? (int64_t)ms : INT64_MAX;
+        return ms >= 0;
+    }
+    if (!end || (*end != '.' && *end != 'Z')) {
+        return false;
+    }
+    *ret_unix_ms = (int64_t)timegm(&parts) * 1000;
+    return true;
+}
+
+static void take_object(struct parsed_member *ret, const json_t *object, int64_t latest_unix_ms)
+{
+    const json_t *name = json_object_get(object, "identifier");
+    const json_t *capabilities = json_object_get(object, "capabilities");
+    const json_t *seen = json_object_get(object, "lastSeen");
+    int64_t seen_ms = 0;
+
+    if (json_string_length(name) > 0) {
+        (void)redis_clean_text(ret->name, sizeof(ret->name), json_string_value(name),
+                               json_string_length(name));
+    }
+    if (json_is_object(capabilities)) {
+        ret->metadata = json_dumps(capabilities, JSON_COMPACT);
+    }
+    if ((name && !json_is_string(name)) || (capabilities && !json_is_object(capabilities)) ||
+        (seen && !is_time(seen, &seen_ms))) {
+        ret->fault = MEMBER_ODD;
+    } else if (seen_ms > latest_unix_ms) {
+        ret->fault = MEMBER_AHEAD;
+    }
+}
+
+void parse_member(struct parsed_member *ret, const redisReply *id, const redisReply *json,
+                  int64_t latest_unix_ms)
+{
+    json_t *object;
+
+    memset(ret, 0, sizeof(*ret));
+    if (id->type != REDIS_REPLY_STRING || id->len == 0 ||
+        !redis_clean_text(ret->id, sizeof(ret->id), id->str, (size_t)id->len)) {
+        ret->fault = MEMBER_NAMELESS;
+        return;
+    }
+    memcpy(ret->name, ret->id, sizeof(ret->name));
+    if (json->type != REDIS_REPLY_STRING || json->len > PARSE_ENTRY_MAX) {
+        ret->fault = MEMBER_TOO_LONG;
+        return;
+    }
+    object = json_loadb(json->str, (size_t)json->len, 0, NULL);
+    if (json_is_object(object)) {
+        take_object(ret, object, latest_unix_ms);
+    } else {
+        ret->fault = MEMBER_NO_JSON;
+    }
+    json_decref(object);
+}
+
+void parsed_member_fini(struct parsed_member *member)
+{
+    free(member->metadata);
+    member->metadata = NULL;
+}
