@@ -27,3 +27,19 @@ function(baton_test name)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS "${T_LABELS}")
 endfunction()
+
+# baton_takes(SECONDS SLOTS TEST...): for tests that are longer than a few seconds. The longest are
+# begun first, so that none is left alone at the end; and as most tests wait for timeouts and leases
+# more than they compute, scripts/check runs several to a core: SLOTS is how many of these a test
+# fills, about three times the cores that it keeps busy.
+function(baton_takes seconds slots)
+    foreach(test ${ARGN})
+        if(TEST ${test})
+            set_tests_properties(${test} PROPERTIES COST ${seconds} PROCESSORS ${slots})
+            get_test_property(${test} TIMEOUT limit)
+            if(limit LESS 300)
+                set_tests_properties(${test} PROPERTIES TIMEOUT 300)
+            endif()
+        endif()
+    endforeach()
+endfunction()

@@ -32,13 +32,17 @@ def baton(*words, env=None, text=None):
 
 
 def until(condition, what):
-    """Waits until condition() is true, and returns what it gave."""
-    end = time.monotonic() + DEADLINE_S
-    while time.monotonic() < end:
+    """Waits until condition() is true, and returns what it gave.
+
+    It is asked less often the longer it takes: most ask by starting a process, and what is waited
+    for needs the processor too.
+    """
+    begin = time.monotonic()
+    while time.monotonic() < begin + DEADLINE_S:
         value = condition()
         if value:
             return value
-        time.sleep(0.01)
+        time.sleep(min(max(0.01, (time.monotonic() - begin) / 10), 0.1))
     raise AssertionError("not in %g s: %s" % (DEADLINE_S, what))
 
 

@@ -9,7 +9,7 @@ import random
 import signal
 import time
 
-SECONDS = float(os.environ.get("BATON_CHAOS_SECONDS", "20"))
+SECONDS = float(os.environ.get("BATON_CHAOS_SECONDS", "10"))
 SEED = int(os.environ.get("BATON_SEED", random.randrange(1 << 32)))
 FRESH_NS = 50000000
 LONGEST_S = 2.5  # of a fault: longer than a lease and what comes after it

@@ -10,13 +10,12 @@ import subprocess
 import time
 import unittest
 
+from chaos import SECONDS, SEED
 from faults import FaultTest, Leadership, first_overlap, main, skip, until
 from redis_ground import RedisServer, WatchedRedis
 
 PYTHON = "/usr/bin/python3"  # of the packages: it has the stock client
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "e2e", "plain_master.py")
-SECONDS = float(os.environ.get("BATON_MIXED_SECONDS", "12"))
-SEED = int(os.environ.get("BATON_SEED", random.randrange(1 << 32)))
 TTL_MS = 2000
 FRESH_NS = 100000000  # an eyewitness looks ten times in a millisecond, if it gets to run
 
@@ -123,7 +122,7 @@ class Mixed(FaultTest):
         for kind in (plain, ours):
             for name in kind.names:
                 kind.start(name)
-        deadline, kills = time.monotonic() + SECONDS, 0
+        deadline, kills = time.monotonic() + SECONDS / 2, 0
         while time.monotonic() < deadline or min(len(ours.leaderships()),
                                                  len(plain.leaderships())) < 2:
             kills += self.fell_the_leader((ours, plain))

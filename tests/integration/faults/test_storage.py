@@ -94,7 +94,8 @@ class StorageTest(FaultTest):
                 until(lambda: cluster.leader([name, third]) or condition(),
                       "another leader\n" + cluster.logs())
                 elected = cluster.raft(third)  # by the raft's own word, whatever its lease says
-                term = elected["term"] if elected["role"] == "leader" else term
+                # One that is still starting says nothing, and was not elected.
+                term = elected["term"] if elected.get("role") == "leader" else term
                 cluster.start(old)
             time.sleep(0.02)
         return term
