@@ -164,6 +164,21 @@ static void tell(const struct bound *bound, const struct baton_error *error)
     }
 }
 
+/* For people: what is wrong, and what is done meanwhile. The first gives way where both are too
+ * long. */
+static void remember(struct bound *bound, const struct baton_error *error)
+{
+    const struct work *running = bound->running;
+    char rest[BATON_ERROR_MESSAGE_MAX / 2];
+    int bytes = running
+                    ? snprintf(rest, sizeof(rest), "; model %lld (%.100s) goes on",
+                               (long long)running->model_id, running->model_name)
+                    : snprintf(rest, sizeof(rest), "; nothing is detected here until one opens");
+
+    (void)snprintf(bound->last_error, sizeof(bound->last_error), "%.*s%s",
+                   BATON_ERROR_MESSAGE_MAX - 1 - bytes, error->message, rest);
+}
+
 static void refuse(struct bound *bound, const struct baton_error *error)
 {
     struct work *work = bound->coming;
@@ -173,9 +188,26 @@ static void refuse(struct bound *bound, const struct baton_error *error)
                 LOG_STR("identifier", bound->identifier), LOG_I64("model-id", work->model_id),
                 LOG_STR("model-name", work->model_name), LOG_STR("error", error->message),
                 LOG_STR("running", bound->running ? bound->running->model_name : NULL));
-    memcpy(bound->last_error, error->message, sizeof(bound->last_error));
+    remember(bound, error);
     tell(bound, error);
     work_free(work);
+}
+
+/* The archive was good, and a model in it cannot be run: whoever made it can find out why, without
+ * this worker. */
+static void refuse_unrunnable(struct bound *bound, const struct baton_error *error)
+{
+    static const char advice[] =
+        "check it with python3 -c \"import onnx; onnx.checker.check_model('FILE')\", then the "
+        "archive with baton-detector --try CLIP --model ARCHIVE and each --engine";
+    struct baton_error told = *error;
+
+    if (error->code == BATON_EINVAL || error->code == BATON_EPROTO ||
+        error->code == BATON_ECLOSED) {
+        (void)error_set(&told, error->code, "%.*s; %s",
+                        BATON_ERROR_MESSAGE_MAX - (int)sizeof(advice) - 80, error->message, advice);
+    }
+    refuse(bound, &told);
 }
 
 static double rate_of(const struct rate *rate, instant now)
@@ -276,7 +308,7 @@ static void on_opened(void *userdata, const char *engine, const struct baton_err
     HASH_ITER (hh, models->bounds, bound, next) {
         if (bound->coming && bound->coming->shared == shared) {
             if (error) {
-                refuse(bound, error);
+                refuse_unrunnable(bound, error);
             } else {
                 take_over(bound);
             }

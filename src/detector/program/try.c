@@ -241,9 +241,16 @@ static void on_detected(void *userdata, struct detection *detection)
     detection_fini(detection);
 }
 
+/* What the models give is not what pipeline.json says: no fault of the command line. */
 static void on_failed(void *userdata, const struct baton_error *error)
 {
-    fail(userdata, error);
+    struct try *try = userdata;
+    struct baton_error own = {0};
+
+    (void)error_set(&own, error->code == BATON_EINVAL ? BATON_EPROTO : error->code,
+                    "--model %s: %s; is pipeline.json right about its models? docs/pipeline.md",
+                    try->settings->model, error->message);
+    fail(try, &own);
 }
 
 /* ---- From the beginning to the end ---------------------------------------------------------- */

@@ -5,7 +5,7 @@ const assert = require('assert');
 const http = require('http');
 const net = require('net');
 const path = require('path');
-const { spawn, execFileSync } = require('child_process');
+const { spawn, spawnSync, execFileSync } = require('child_process');
 
 let WebSocket;
 try {
@@ -172,6 +172,29 @@ async function upgrade(stand, count) {
     return sockets;
 }
 
+// Runs the program with each of the command lines; it ends with one of the codes and says what is
+// expected. A case: words, pattern.
+function refuses(cases, codes = [64, 1]) {
+    for (const [words, pattern] of cases) {
+        const done = spawnSync(program, words, { encoding: 'utf8', timeout: 60000 });
+        assert.ok(codes.includes(done.status), done.stderr);
+        assert.match(done.stderr, pattern);
+    }
+}
+
+// The end of a test's file: runs {name: test}, one after the other.
+function run_all(tests) {
+    (async () => {
+        for (const [name, test] of Object.entries(tests)) {
+            await test();
+            console.log('ok', name);
+        }
+    })().catch((error) => {
+        console.log(error);
+        process.exit(1);
+    });
+}
+
 // A certificate of the loopback address, and its key: the names of two new files.
 function certificate(folder) {
     const [cert, key] = ['cert.pem', 'key.pem'].map((name) => path.join(folder, name));
@@ -192,4 +215,5 @@ const stage = (displayIdentifier, progressionStage) => ({ type: 'setProgressionS
 const online = (count) => (c) => c.length === count && c.every((one) => one.online);
 
 module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, Stand, Viewer, Backend,
-    subscription, list, session, stage, online, upgrade, certificate };
+    subscription, list, session, stage, online, upgrade, certificate,
+    refuses, run_all };

@@ -1,0 +1,123 @@
+// Good archives with models in them that are torn, something else, or of no use to any engine: the
+// error names file, reason and way out, and the models from before go on.
+//   node bad_models.js BATON-DETECTOR CURL RTSP-SERVER CLIP.h264 ARCHIVE CLIP.mp4 ENGINE ...
+'use strict';
+const assert = require('assert');
+const { execFileSync, spawnSync } = require('child_process');
+const fs = require('fs');
+const os = require('os');
+const path = require('path');
+const { program, Backend, list, subscription, run_all } = require('../detector/tools');
+const { Camera, Worker } = require('../detector/life');
+const { Shop } = require('./shop');
+
+const [archive, clip, ...engines] = process.argv.slice(6);
+
+// What is done to the archive's files, in Python, and what the error must name beside the file.
+const bad = {
+    garbage: ['models/colours.onnx', 'bytes(i * 89 % 251 for i in range(558))', /pars/],
+    truncated: ['models/rectangles.onnx', 'old[:len(old) // 2]', /pars/],
+    'one byte less': ['models/rectangles.onnx', 'old[:-1]', /pars/],
+    'a web page': ['models/rectangles.onnx', 'b"<html>403 Forbidden</html>"', /pars/],
+    empty: ['models/stripes.onnx', 'b""', /0 bytes/],
+    'an operator that nobody has': ['models/rectangles.onnx', 'old.replace(b"Conv", b"Cnov")', /Cnov/],
+};
+const advice = /onnx\.checker\.check_model.*baton-detector --try CLIP --model ARCHIVE.*--engine/;
+
+const make = `
+import sys, zipfile
+source, file, target = sys.argv[1:4]
+with zipfile.ZipFile(source) as zip, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
+    for name in zip.namelist():
+        old = zip.read(name)
+        out.writestr(name, eval(sys.argv[4]) if name == file else old)
+`;
+
+// Paths of the archives, by name, in a folder that is removed by who asked.
+function make_all(folder) {
+    const paths = {};
+    for (const [name, [file, expression]] of Object.entries(bad)) {
+        paths[name] = path.join(folder, name.replace(/ /g, '-') + '.mpta');
+        execFileSync('python3', ['-c', make, archive, file, paths[name], expression]);
+    }
+    return paths;
+}
+
+async function in_a_folder(work) {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
+    try {
+        await work(folder);
+    } finally {
+        fs.rmSync(folder, { recursive: true });
+    }
+}
+
+const tests = {
+    'each engine names file, reason and way out': () => in_a_folder(async (folder) => {
+        for (const [name, file] of Object.entries(make_all(folder))) {
+            for (const engine of engines) {
+                const done = spawnSync(program, ['--try', clip, '--model', file, '--engine', engine],
+                    { encoding: 'utf8', timeout: 60000 });
+                const told = `${engine}, ${name}: ${done.stderr}`;
+                if (engine === 'onnxruntime' && /make deps-onnxruntime/.test(done.stderr)) {
+                    console.log('skipped:', engine, 'is not there');
+                    break;
+                }
+                assert.strictEqual(done.status, 1, told);
+                assert.match(done.stderr, bad[name][2], told);
+                assert.match(done.stderr, advice, told);
+                assert.ok(done.stderr.includes(path.basename(file)), told);
+                assert.ok(done.stderr.includes(`(${bad[name][0]})`), told);
+                assert.strictEqual(done.stdout, '');
+            }
+        }
+    }),
+
+    'what runs goes on when a model is bad, and a good one mends it': () => in_a_folder(async (folder) => {
+        const camera = await Camera.start(0);
+        const files = make_all(folder);
+        const names = Object.keys(files);
+        const goods = { '/good': fs.readFileSync(archive) };
+        names.forEach((name, i) => { goods[`/bad${i}`] = fs.readFileSync(files[name]); });
+        const shop = await Shop.start(goods);
+        const worker = await Worker.start('--model-cache', path.join(folder, 'cache'));
+        const backend = await Backend.connect(worker);
+        const wants = (modelId, name) => backend.send(list(subscription('hall;door',
+            { rtspUrl: camera.url(), modelId, modelName: 'Cars', modelUrl: shop.url(name) })));
+        const seen = (modelId) => backend.next('a detection',
+            (m) => m.type === 'imageDetection' && m.data.modelId === modelId);
+
+        wants(200, '/bad0'); // the first of all
+        await worker.says(/model-refused .*model-id=200/);
+        const first = worker.camera('hall;door').model_state;
+        assert.strictEqual(first.state, 'failed');
+        assert.match(first.last_error, /nothing is detected here until one opens/);
+        wants(1, '/good');
+        await seen(1);
+        const { pid } = worker.camera('hall;door').model_state;
+        for (let i = 0; i < names.length; i++) {
+            const told = names[i];
+            wants(100 + i, `/bad${i}`);
+            await worker.says(new RegExp(`model-refused .*model-id=${100 + i} .*running=Cars`));
+            const model = worker.camera('hall;door').model_state;
+            assert.strictEqual(model.running_id, 1, told);
+            assert.strictEqual(model.pid, pid, told);
+            assert.ok(model.last_error.includes(`(${bad[told][0]})`), told);
+            assert.match(model.last_error, bad[told][2], told);
+            assert.match(model.last_error, advice, told);
+            assert.match(model.last_error, /; model 1 \(Cars\) goes on$/, told);
+            backend.messages.length = 0;
+            await seen(1);
+        }
+        wants(2, '/good');
+        await seen(2);
+        assert.strictEqual(worker.camera('hall;door').model_state.last_error, undefined);
+        await backend.close();
+        await worker.stop();
+        await shop.close();
+        await camera.end();
+        assert.ok(!worker.log.includes('canary'), worker.log);
+    }),
+};
+
+run_all(tests);
