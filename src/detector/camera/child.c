@@ -252,6 +252,9 @@ static int take(struct child *child, const struct camera_message *message, int f
         if (child->view == NULL) {
             return error_set(reterr, BATON_EPROTO, "frame: there is no ring yet");
         }
+        if (message->slot >= child->view->reader.layout.slots) {
+            return error_set(reterr, BATON_EPROTO, "frame: its ring has no slot %u", message->slot);
+        }
         inbox->skipped += inbox->frame.type == MESSAGE_FRAME;
         inbox->frame = *message;
         return 0;

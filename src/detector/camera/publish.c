@@ -19,12 +19,12 @@ void publisher_init(struct publisher *publisher, int socket, const struct ring_c
 {
     *publisher = (struct publisher){.socket = socket, .control = control};
     buffer_init(&publisher->datagram, MESSAGE_BYTES_MAX);
-    publisher->ring = (struct ring_writer){.fd = -1, .newest = -1};
+    rings_init(&publisher->rings, control);
 }
 
 void publisher_fini(struct publisher *publisher)
 {
-    ring_writer_close(&publisher->ring);
+    rings_fini(&publisher->rings);
     sws_freeContext(publisher->scaler);
     buffer_fini(&publisher->datagram);
 }
@@ -110,27 +110,12 @@ static void wait_returned(const struct publisher *publisher)
     }
 }
 
-/* The ring that fits the picture, known to the parent; false: not now. */
-static int need_ring(struct publisher *publisher, const AVFrame *frame, struct baton_error *reterr)
-{
-    struct camera_message message = {
-        .type = MESSAGE_RING, .width = (uint32_t)frame->width, .height = (uint32_t)frame->height};
-    int rc;
-
-    if (publisher->ring.fd < 0 || publisher->ring.layout.width != frame->width ||
-        publisher->ring.layout.height != frame->height) {
-        ring_writer_close(&publisher->ring);
-        publisher->is_ring_known = false;
-        rc = ring_writer_open(&publisher->ring, message.width, message.height, reterr);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    if (!publisher->is_ring_known) {
-        publisher->is_ring_known = send_with(publisher, &message, publisher->ring.fd);
-    }
-    return 0;
-}
+/* Where a picture lies, or is to be put. */
+struct place {
+    struct ring_writer *ring;
+    uint64_t number; /* of the ring */
+    int slot;
+};
 
 static bool is_full_range(const AVFrame *frame)
 {
@@ -160,14 +145,14 @@ static bool convert(struct publisher *publisher, const AVFrame *frame, uint8_t *
                      frame->height, planes, strides) == frame->height;
 }
 
-static bool fill(struct publisher *publisher, const AVFrame *frame, int slot)
+static bool fill(struct publisher *publisher, const AVFrame *frame, const struct place *place)
 {
     uint8_t *planes[4] = {0};
     int strides[4] = {0};
 
     for (int plane = 0; plane < 3; plane++) {
-        planes[plane] = ring_writer_plane(&publisher->ring, slot, plane);
-        strides[plane] = publisher->ring.layout.stride[plane];
+        planes[plane] = ring_writer_plane(place->ring, place->slot, plane);
+        strides[plane] = place->ring->layout.stride[plane];
     }
     if (frame->format != AV_PIX_FMT_YUV420P && frame->format != AV_PIX_FMT_YUVJ420P) {
         return convert(publisher, frame, planes, strides);
@@ -175,6 +160,42 @@ static bool fill(struct publisher *publisher, const AVFrame *frame, int slot)
     av_image_copy(planes, strides, (const uint8_t **)frame->data, frame->linesize,
                   AV_PIX_FMT_YUV420P, frame->width, frame->height);
     return true;
+}
+
+/* In the ring if it was decoded there; else it is copied there. slot -1: not now. */
+static int find_place(struct publisher *publisher, const AVFrame *frame, struct place *ret,
+                      struct baton_error *reterr)
+{
+    struct rings *rings = &publisher->rings;
+    int rc;
+
+    ret->ring = rings_find(rings, frame, &ret->slot, &ret->number);
+    if (ret->ring != NULL) {
+        return 0;
+    }
+    rc = rings_need(&ret->ring, &ret->number, rings, (uint32_t)frame->width,
+                    (uint32_t)frame->height, reterr);
+    ret->slot = -1;
+    if (rc == 0) {
+        ret->slot = ring_writer_begin(ret->ring, publisher->control);
+        if (ret->slot >= 0 && !fill(publisher, frame, ret)) {
+            ret->slot = -1;
+        }
+    }
+    return rc;
+}
+
+/* The parent has this ring; false: it cannot be told now. */
+static bool tell_ring(struct publisher *publisher, const struct place *place)
+{
+    const struct ring_layout *layout = &place->ring->layout;
+    struct camera_message message = {
+        .type = MESSAGE_RING, .width = (uint32_t)layout->width, .height = (uint32_t)layout->height};
+
+    if (publisher->ring_known != place->number && send_with(publisher, &message, place->ring->fd)) {
+        publisher->ring_known = place->number;
+    }
+    return publisher->ring_known == place->number;
 }
 
 static uint8_t flags_of(const AVFrame *frame)
@@ -197,23 +218,22 @@ static void tell_progress(struct publisher *publisher, instant now)
     }
 }
 
-/* Into the ring and to the parent; false: neither. */
-static bool hand_over(struct publisher *publisher, const AVFrame *frame, int64_t pts_us,
-                      instant captured)
+/* To the parent; false: it has not been told. */
+static bool hand_over(struct publisher *publisher, const AVFrame *frame, const struct place *place,
+                      int64_t pts_us, instant captured)
 {
-    int slot = ring_writer_begin(&publisher->ring, publisher->control);
     struct camera_message message = {.type = MESSAGE_FRAME,
-                                     .slot = (uint8_t)slot,
+                                     .slot = (uint8_t)place->slot,
                                      .flags = flags_of(frame),
                                      .sequence = publisher->sequence + 1,
                                      .pts_us = pts_us,
                                      .captured_ns = captured.ns,
                                      .counts = publisher->counts};
 
-    if (slot < 0 || !fill(publisher, frame, slot)) {
+    if (place->slot < 0 || !tell_ring(publisher, place)) {
         return false;
     }
-    ring_writer_commit(&publisher->ring, slot, message.sequence);
+    ring_writer_commit(place->ring, place->slot, message.sequence);
     if (!publisher_send(publisher, &message)) {
         return false; /* the parent is far behind; it will be told of a later one */
     }
@@ -226,6 +246,7 @@ int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pt
 {
     instant now = clock_now();
     span interval = SPAN_US(atomic_load(&publisher->control->interval_us));
+    struct place place;
     int rc = 0;
 
     publisher->counts.decoded++;
@@ -234,8 +255,8 @@ int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pt
     }
     if ((frame->flags & AV_FRAME_FLAG_CORRUPT) == 0 &&
         (publisher->is_lossless || pace_is_due(&publisher->pace, now, interval))) {
-        rc = need_ring(publisher, frame, reterr);
-        if (rc == 0 && publisher->is_ring_known && hand_over(publisher, frame, pts_us, captured)) {
+        rc = find_place(publisher, frame, &place, reterr);
+        if (rc == 0 && hand_over(publisher, frame, &place, pts_us, captured)) {
             publisher->told_at = now;
             return 0;
         }

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "detector/camera/message.h"
 #include "detector/camera/pace.h"
-#include "detector/camera/ring.h"
+#include "detector/camera/rings.h"
 
 #include <libavutil/frame.h>
 #include <libswscale/swscale.h>
@@ -16,8 +16,8 @@ struct publisher {
     int socket; /* borrowed */
     const struct ring_control *control;
     struct buffer datagram;
-    struct ring_writer ring;
-    bool is_ring_known; /* the parent has been sent this ring */
+    struct rings rings;
+    uint64_t ring_known; /* the ring that the parent was sent last; 0: none */
     bool is_lossless;
     bool is_orphan; /* the parent has gone */
     uint64_t sequence;

@@ -17,8 +17,10 @@
 
 enum {
     HEADER_BYTES = 4096,
-    ROW_ALIGNMENT = 64, /* what vector code likes */
-    SLOT_PADDING = 256, /* it may read a little past a row's end */
+    ROWS_ALIGNMENT = 32, /* what decoders round the height up to, */
+    ROWS_MORE = 2,       /* and what they may read below it */
+    PIXELS_USUAL = 1920 * 1088,
+    SLOT_PADDING = 256, /* vector code may read a little past a row's end */
     PAGE_ALIGNMENT = 4096,
 };
 
@@ -35,6 +37,15 @@ static size_t aligned(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
+static int slots_for(uint32_t pixels)
+{
+    uint32_t slots = pixels <= PIXELS_USUAL
+                         ? RING_SLOTS
+                         : (uint32_t)((uint64_t)RING_SLOTS * PIXELS_USUAL / pixels);
+
+    return slots > RING_SLOTS_MIN ? (int)slots : RING_SLOTS_MIN;
+}
+
 bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height)
 {
     struct ring_layout layout = {.width = (int)width, .height = (int)height};
@@ -46,13 +57,15 @@ bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height)
     }
     for (int plane = 0; plane < 3; plane++) {
         size_t row = plane == 0 ? width : (width + 1) / 2;
-        size_t rows = plane == 0 ? height : (height + 1) / 2;
-        layout.stride[plane] = (int)aligned(row, ROW_ALIGNMENT);
+        size_t rows = aligned(height, ROWS_ALIGNMENT) + ROWS_MORE;
+        layout.stride[plane] = (int)aligned(row, RING_ALIGNMENT);
+        layout.rows[plane] = (int)(plane == 0 ? rows : rows / 2);
         layout.offset[plane] = at;
-        at += (size_t)layout.stride[plane] * rows;
+        at += (size_t)layout.stride[plane] * (size_t)layout.rows[plane];
     }
+    layout.slots = slots_for(width * height);
     layout.slot_bytes = aligned(at + SLOT_PADDING, PAGE_ALIGNMENT);
-    layout.bytes = HEADER_BYTES + RING_SLOTS * layout.slot_bytes;
+    layout.bytes = HEADER_BYTES + (size_t)layout.slots * layout.slot_bytes;
     *ret = layout;
     return true;
 }
@@ -64,7 +77,7 @@ static struct ring_header *header_of(const uint8_t *memory)
 
 static size_t place_of(const struct ring_layout *layout, int slot, int plane)
 {
-    INVARIANT(slot >= 0 && slot < RING_SLOTS && plane >= 0 && plane < 3);
+    INVARIANT(slot >= 0 && slot < layout->slots && plane >= 0 && plane < 3);
     return HEADER_BYTES + (size_t)slot * layout->slot_bytes + layout->offset[plane];
 }
 
@@ -133,8 +146,9 @@ int ring_writer_begin(struct ring_writer *writer, const struct ring_control *con
 {
     struct ring_header *header = header_of(writer->memory);
 
-    for (int slot = 0; slot < RING_SLOTS; slot++) {
-        if (slot == writer->newest || atomic_load(&control->held[slot]) != 0) {
+    for (int slot = 0; slot < writer->layout.slots; slot++) {
+        if (slot == writer->newest || (writer->lent & 1U << slot) != 0 ||
+            atomic_load(&control->held[slot]) != 0) {
             continue;
         }
         atomic_store(&header->sequence[slot], 0);
@@ -145,6 +159,26 @@ int ring_writer_begin(struct ring_writer *writer, const struct ring_control *con
          * than the newest. */
     }
     return -1;
+}
+
+int ring_writer_lend(struct ring_writer *writer, const struct ring_control *control)
+{
+    int most = writer->layout.slots - RING_HELD_MAX - 2; /* the newest, and one to copy into */
+    int slot = -1;
+
+    if (__builtin_popcount(writer->lent) < most) {
+        slot = ring_writer_begin(writer, control);
+    }
+    if (slot >= 0) {
+        writer->lent |= 1U << slot;
+    }
+    return slot;
+}
+
+void ring_writer_give_back(struct ring_writer *writer, int slot)
+{
+    INVARIANT((writer->lent & 1U << slot) != 0);
+    writer->lent &= ~(1U << slot);
 }
 
 uint8_t *ring_writer_plane(const struct ring_writer *writer, int slot, int plane)
@@ -201,7 +235,7 @@ void ring_reader_close(struct ring_reader *reader)
 bool ring_reader_claim(const struct ring_reader *reader, struct ring_control *control, int slot,
                        uint64_t sequence)
 {
-    INVARIANT(slot >= 0 && slot < RING_SLOTS && sequence != 0);
+    INVARIANT(slot >= 0 && slot < reader->layout.slots && sequence != 0);
     (void)atomic_fetch_add(&control->held[slot], 1);
     if (atomic_load(&header_of(reader->memory)->sequence[slot]) == sequence) {
         return true;

@@ -7,8 +7,8 @@
  * overwritten. Both follow from one rule on each side. The child marks a slot as empty and *then*
  * looks whether it is held; the parent marks it as held and *then* looks whether it still has the
  * frame it was told of. In one total order of these four steps, one of the two sees the other and
- * steps back. The parent holds at most RING_HELD_MAX slots, so the child always finds one that is
- * neither held nor the newest.
+ * steps back. The parent holds at most RING_HELD_MAX slots and the child's decoder has a bounded
+ * number of others, so the child always finds one that is neither held nor lent nor the newest.
  *
  * A ring is of one size of picture; another size is another ring. Both sides compute the layout
  * from width and height, so that no offset ever comes from the child. The memory is sealed: it
@@ -27,8 +27,10 @@
 #include <stdint.h>
 
 enum {
-    RING_SLOTS = 5,
-    RING_HELD_MAX = RING_SLOTS - 2,
+    RING_SLOTS = 24,     /* at most: the decoder's sixteen references, and what follows */
+    RING_SLOTS_MIN = 14, /* of large pictures, of which decoders keep fewer */
+    RING_HELD_MAX = 3,
+    RING_ALIGNMENT = 64, /* of rows and planes: what vector code likes */
     RING_SIDE_MAX = 8192,
     RING_PIXELS_MAX = 8192 * 4352,
 };
@@ -52,7 +54,9 @@ void ring_control_sleep(const struct ring_control *control, uint32_t rings, span
 struct ring_layout {
     int width, height;
     int stride[3];
+    int rows[3];      /* with those that decoders round up to, which show nothing */
     size_t offset[3]; /* within the slot */
+    int slots;
     size_t slot_bytes;
     size_t bytes; /* of the whole ring */
 };
@@ -65,6 +69,7 @@ struct ring_writer {
     int fd;          /* to be sent to the reader; -1: there is no ring */
     uint8_t *memory; /* owned */
     int newest;      /* slot; -1: none yet */
+    uint32_t lent;   /* a bit a slot: a decoder has it */
 };
 
 /* BATON_EINVAL for the size; BATON_ENOMEM. */
@@ -73,6 +78,10 @@ int ring_writer_open(struct ring_writer *ret, uint32_t width, uint32_t height,
 void ring_writer_close(struct ring_writer *writer);
 /* A slot to write to, emptied; -1 if none is free, which an honest reader does not let happen. */
 int ring_writer_begin(struct ring_writer *writer, const struct ring_control *control);
+/* The same for a decoder, which has the slot until ring_writer_give_back(); it may be committed
+ * meanwhile. -1: there are just enough left for what is copied. */
+int ring_writer_lend(struct ring_writer *writer, const struct ring_control *control);
+void ring_writer_give_back(struct ring_writer *writer, int slot);
 uint8_t *ring_writer_plane(const struct ring_writer *writer, int slot, int plane);
 /* The slot holds the frame `sequence` (not 0, never used again) from now on. */
 void ring_writer_commit(struct ring_writer *writer, int slot, uint64_t sequence);

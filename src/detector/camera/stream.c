@@ -187,6 +187,14 @@ static enum AVPixelFormat choose_format(AVCodecContext *decoder, const enum AVPi
     return avcodec_default_get_format(decoder, formats);
 }
 
+/* Where the parent will see it. */
+static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
+{
+    const struct stream *stream = decoder->opaque;
+
+    return rings_lend(&stream->publisher->rings, decoder, frame, flags);
+}
+
 /* Where it is asked for and present; else software, and the parent is told so. */
 static void try_hardware(struct stream *stream, const AVCodec *codec)
 {
@@ -236,6 +244,8 @@ static int open_decoder(struct stream *stream, struct baton_error *reterr)
     stream->decoder->thread_count = 1; /* one core a camera: no added latency, no thread to allow */
     stream->decoder->max_pixels = RING_PIXELS_MAX;
     stream->decoder->opaque = stream;
+    stream->decoder->get_buffer2 = lend;
+    stream->decoder->thread_type = FF_THREAD_SLICE; /* lend is one thread's */
 #if LIBAVCODEC_VERSION_MAJOR >= 60
     stream->decoder->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
 #endif

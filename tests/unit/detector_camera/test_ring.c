@@ -109,6 +109,48 @@ static void a_frame_that_was_overtaken_cannot_be_claimed(void **state)
     pair_close(&pair);
 }
 
+/* The decoder may have many, but never so many that nothing could be copied in. */
+static void what_is_lent_is_left_alone_until_it_is_given_back(void **state)
+{
+    struct pair pair;
+    uint32_t lent = 0;
+    int slot;
+
+    (void)state;
+    pair_open(&pair);
+    for (int i = 0; i < RING_HELD_MAX; i++) {
+        slot = write_frame(&pair, (uint64_t)i + 1);
+        assert_true(ring_reader_claim(&pair.reader, &pair.control, slot, (uint64_t)i + 1));
+    }
+    while ((slot = ring_writer_lend(&pair.writer, &pair.control)) >= 0) {
+        assert_int_equal(lent & 1U << slot, 0);
+        lent |= 1U << slot;
+    }
+    assert_true(__builtin_popcount(lent) > 16);
+    for (uint64_t sequence = 10; sequence < 100; sequence++) {
+        assert_int_equal(lent & 1U << write_frame(&pair, sequence), 0);
+    }
+    slot = __builtin_ctz(lent);
+    ring_writer_give_back(&pair.writer, slot);
+    assert_true(ring_writer_lend(&pair.writer, &pair.control) >= 0);
+    assert_int_equal(ring_writer_lend(&pair.writer, &pair.control), -1);
+    pair_close(&pair);
+}
+
+static void large_pictures_have_fewer_slots_but_enough(void **state)
+{
+    struct ring_layout layout;
+
+    (void)state;
+    assert_true(ring_layout(&layout, 1920, 1080));
+    assert_int_equal(layout.slots, RING_SLOTS);
+    assert_true(ring_layout(&layout, 2560, 1440));
+    assert_in_range(layout.slots, RING_SLOTS_MIN, RING_SLOTS - 1);
+    assert_true(ring_layout(&layout, RING_SIDE_MAX, RING_PIXELS_MAX / RING_SIDE_MAX));
+    assert_int_equal(layout.slots, RING_SLOTS_MIN);
+    assert_true(layout.bytes < (size_t)1 << 30);
+}
+
 /* The parent maps only what cannot be taken from under it. */
 static void memory_that_is_unsealed_or_of_another_size_is_refused(void **state)
 {
@@ -250,6 +292,8 @@ int main(void)
         cmocka_unit_test(a_frame_is_read_where_it_was_written),
         cmocka_unit_test(a_held_frame_is_never_overwritten_and_the_writer_never_stuck),
         cmocka_unit_test(a_frame_that_was_overtaken_cannot_be_claimed),
+        cmocka_unit_test(what_is_lent_is_left_alone_until_it_is_given_back),
+        cmocka_unit_test(large_pictures_have_fewer_slots_but_enough),
         cmocka_unit_test(memory_that_is_unsealed_or_of_another_size_is_refused),
         cmocka_unit_test(who_sleeps_is_woken_by_every_ring),
         cmocka_unit_test(a_page_that_is_read_only_can_be_slept_on),

@@ -1,0 +1,242 @@
+/* A real decoder whose pictures lie in a ring, beside one that puts them where it likes. */
+#include "cmocka_all.h"
+
+#include "detector/camera/rings.h"
+
+#include <libavformat/avformat.h>
+#include <string.h>
+
+struct player {
+    AVFormatContext *input;
+    AVCodecContext *decoder;
+    AVPacket *packet;
+    AVFrame *frame;
+    int stream;
+    bool is_drained;
+};
+
+static struct ring_control control;
+static struct rings rings;
+
+static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
+{
+    return rings_lend(&rings, decoder, frame, flags);
+}
+
+static void player_open(struct player *player, const char *clip, bool uses_rings)
+{
+    const AVCodec *codec = NULL;
+
+    *player = (struct player){.packet = av_packet_alloc(), .frame = av_frame_alloc()};
+    assert_int_equal(avformat_open_input(&player->input, clip, NULL, NULL), 0);
+    assert_true(avformat_find_stream_info(player->input, NULL) >= 0);
+    player->stream = av_find_best_stream(player->input, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
+    assert_true(player->stream >= 0);
+    player->decoder = avcodec_alloc_context3(codec);
+    player->decoder->thread_count = 1;
+    (void)avcodec_parameters_to_context(player->decoder,
+                                        player->input->streams[player->stream]->codecpar);
+    if (uses_rings) {
+        player->decoder->get_buffer2 = lend;
+        player->decoder->thread_type = FF_THREAD_SLICE;
+    }
+    assert_int_equal(avcodec_open2(player->decoder, codec, NULL), 0);
+}
+
+static void player_close(struct player *player)
+{
+    av_frame_free(&player->frame);
+    av_packet_free(&player->packet);
+    avcodec_free_context(&player->decoder);
+    avformat_close_input(&player->input);
+}
+
+/* The next picture in player->frame; false: there is none. */
+static bool play(struct player *player)
+{
+    av_frame_unref(player->frame);
+    while (avcodec_receive_frame(player->decoder, player->frame) != 0) {
+        if (player->is_drained) {
+            return false;
+        }
+        player->is_drained = av_read_frame(player->input, player->packet) < 0;
+        if (player->is_drained || player->packet->stream_index == player->stream) {
+            (void)avcodec_send_packet(player->decoder, player->is_drained ? NULL : player->packet);
+        }
+        av_packet_unref(player->packet);
+    }
+    return true;
+}
+
+static void assert_same_picture(const AVFrame *one, const AVFrame *other)
+{
+    assert_int_equal(one->width, other->width);
+    assert_int_equal(one->height, other->height);
+    for (int plane = 0; plane < 3; plane++) {
+        int width = plane > 0 ? (one->width + 1) / 2 : one->width;
+        int height = plane > 0 ? (one->height + 1) / 2 : one->height;
+        for (int y = 0; y < height; y++) {
+            assert_memory_equal(one->data[plane] + (ptrdiff_t)one->linesize[plane] * y,
+                                other->data[plane] + (ptrdiff_t)other->linesize[plane] * y,
+                                (size_t)width);
+        }
+    }
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    memset(&control, 0, sizeof(control));
+    rings_init(&rings, &control);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    rings_fini(&rings);
+    return rings.first != NULL; /* somebody still has something of it */
+}
+
+struct held {
+    int slot;
+    uint64_t sequence;
+    struct ring_reader reader;
+    AVFrame *copy;
+};
+
+/* As the parent holds frames: some are kept until the end, while the decoder goes on. */
+static void hold(struct held *held, struct ring_writer *ring, int slot, uint64_t sequence,
+                 const AVFrame *frame)
+{
+    *held = (struct held){.slot = slot, .sequence = sequence, .copy = av_frame_alloc()};
+    assert_int_equal(ring_reader_open(&held->reader, ring->fd, (uint32_t)ring->layout.width,
+                                      (uint32_t)ring->layout.height, NULL),
+                     0);
+    assert_true(ring_reader_claim(&held->reader, &control, slot, sequence));
+    held->copy->width = frame->width;
+    held->copy->height = frame->height;
+    held->copy->format = frame->format;
+    assert_int_equal(av_frame_get_buffer(held->copy, 0), 0);
+    assert_int_equal(av_frame_copy(held->copy, frame), 0);
+}
+
+static void let_go(struct held *held)
+{
+    AVFrame *seen = av_frame_alloc();
+
+    seen->width = held->copy->width;
+    seen->height = held->copy->height;
+    for (int plane = 0; plane < 3; plane++) {
+        seen->data[plane] = (uint8_t *)ring_reader_plane(&held->reader, held->slot, plane);
+        seen->linesize[plane] = held->reader.layout.stride[plane];
+    }
+    assert_same_picture(seen, held->copy);
+    ring_release(&control, held->slot);
+    ring_reader_close(&held->reader);
+    av_frame_free(&seen);
+    av_frame_free(&held->copy);
+}
+
+static unsigned compare(const char *clip, bool is_held, unsigned *ret_in_ring)
+{
+    struct player ours, theirs;
+    struct held held[RING_HELD_MAX];
+    unsigned frames = 0, in_ring = 0;
+    int held_count = 0;
+
+    player_open(&ours, clip, true);
+    player_open(&theirs, clip, false);
+    while (play(&ours)) {
+        uint64_t number;
+        int slot;
+        struct ring_writer *ring = rings_find(&rings, ours.frame, &slot, &number);
+        assert_true(play(&theirs));
+        assert_same_picture(ours.frame, theirs.frame);
+        frames++;
+        in_ring += ring != NULL;
+        if (ring != NULL) {
+            ring_writer_commit(ring, slot, frames);
+            if (is_held && frames % 4 == 1 && held_count < RING_HELD_MAX) {
+                hold(&held[held_count++], ring, slot, frames, ours.frame);
+            }
+        }
+    }
+    assert_false(play(&theirs));
+    player_close(&ours);
+    player_close(&theirs);
+    for (int i = 0; i < held_count; i++) {
+        let_go(&held[i]);
+    }
+    *ret_in_ring = in_ring;
+    return frames;
+}
+
+static void pictures_of_cameras_are_decoded_where_they_are_shown(void **state)
+{
+    static const char *const clips[] = {"/rects.mp4",    "/bframes.mp4",  "/full_range.mp4",
+                                        "/rects265.mp4", "/resized.h264", "/larger.h264"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(clips) / sizeof(clips[0]); i++) {
+        char clip[256];
+        unsigned in_ring = 0;
+        unsigned frames;
+        (void)snprintf(clip, sizeof(clip), "%s%s", BATON_CLIPS, clips[i]);
+        frames = compare(clip, true, &in_ring);
+        assert_true(frames >= 45);
+        assert_int_equal(in_ring, frames);
+    }
+}
+
+/* Other codecs and formats: they are shown all the same, from elsewhere. */
+static void what_does_not_suit_a_ring_lies_elsewhere(void **state)
+{
+    unsigned in_ring = 0;
+
+    (void)state;
+    assert_true(compare(BATON_CLIPS "/odd.mp4", false, &in_ring) >= 45);
+    assert_int_equal(in_ring, 0);
+    assert_true(compare(BATON_CLIPS "/mjpeg.avi", false, &in_ring) >= 45);
+    assert_int_equal(in_ring, 0);
+    assert_null(rings.first);
+}
+
+/* A parent that lies about what it holds, or a stream that wants more than there is. */
+static void without_a_free_slot_it_decodes_all_the_same(void **state)
+{
+    unsigned in_ring = 0;
+
+    (void)state;
+    for (int slot = 0; slot < RING_SLOTS; slot++) {
+        atomic_store(&control.held[slot], 1);
+    }
+    assert_true(compare(BATON_CLIPS "/bframes.mp4", false, &in_ring) >= 45);
+    assert_int_equal(in_ring, 0);
+}
+
+/* Some slots come and go, so that pictures of both kinds predict from each other. */
+static void both_kinds_go_together(void **state)
+{
+    unsigned in_ring = 0;
+    unsigned frames;
+
+    (void)state;
+    for (int slot = 2; slot < RING_SLOTS; slot++) {
+        atomic_store(&control.held[slot], 1);
+    }
+    frames = compare(BATON_CLIPS "/bframes.mp4", false, &in_ring);
+    assert_true(in_ring > 0 && in_ring < frames);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(pictures_of_cameras_are_decoded_where_they_are_shown, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(what_does_not_suit_a_ring_lies_elsewhere, begin, end),
+        cmocka_unit_test_setup_teardown(without_a_free_slot_it_decodes_all_the_same, begin, end),
+        cmocka_unit_test_setup_teardown(both_kinds_go_together, begin, end),
+    };
+    return cmocka_run_group_tests_name("integration_camera_rings", tests, NULL, NULL);
+}
