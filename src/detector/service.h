@@ -30,6 +30,8 @@ struct service_config {
     void (*changed)(void *userdata, const struct worker_event *event);
     /* Adds to what /status says of a camera; may be NULL. */
     void (*describe)(void *userdata, const char *identifier, json_t *camera);
+    /* Adds families to what /metrics says, see exposition.h; may be NULL. */
+    void (*measure)(void *userdata, struct buffer *body);
     void *userdata;
 };
 

@@ -2,6 +2,7 @@
 #include "detector/service_int.h"
 
 #include "base/error.h"
+#include "detector/exposition.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -188,15 +189,6 @@ static void answer_status(struct service *service, struct http_reply *reply)
     json_decref(status);
 }
 
-static void metric(struct buffer *body, const char *name, const char *type, const char *help,
-                   double value)
-{
-    buffer_printf(body,
-                  "# HELP baton_detector_%s %s\n# TYPE baton_detector_%s %s\n"
-                  "baton_detector_%s %.15g\n",
-                  name, help, name, type, name, value);
-}
-
 static size_t count_online(const struct service *service)
 {
     size_t online = 0;
@@ -217,43 +209,52 @@ static void answer_metrics(struct service *service, struct http_reply *reply)
 
     reply->status = 200;
     reply->type = "text/plain; version=0.0.4";
-    metric(body, "subscriptions", "gauge", "Subscriptions that run.",
-           (double)worker_subscription_count(worker));
-    metric(body, "subscriptions_online", "gauge", "Subscriptions whose frames arrive.",
-           (double)count_online(service));
-    metric(body, "backend_connected", "gauge", "1 while a backend owns this worker.",
-           worker_owner(worker) != 0);
-    metric(body, "connections", "gauge", "WebSocket connections.",
-           server_connections(service->server));
-    metric(body, "connections_refused_total", "counter", "Connections above the limit.",
-           (double)server_refused(service->server));
-    metric(body, "cpu_percent", "gauge", "CPU of what this process may use.", service->usage.cpu);
-    metric(body, "memory_percent", "gauge", "Memory of what this process may use.",
-           service->usage.memory);
-    metric(body, "messages_total", "counter", "Messages of backends.", (double)counters->messages);
-    metric(body, "messages_refused_total", "counter", "Messages that were not valid.",
-           (double)counters->messages_refused);
-    metric(body, "subscriptions_refused_total", "counter", "Subscriptions that were not valid.",
-           (double)counters->subscriptions_refused);
-    metric(body, "detections_sent_total", "counter", "imageDetection messages.",
-           (double)counters->detections_sent);
-    metric(body, "patches_sent_total", "counter", "patchSession messages.",
-           (double)counters->patches_sent);
-    metric(body, "detections_queued", "gauge", "Detections that wait for a backend.",
-           (double)worker_queued(worker));
-    metric(body, "detections_dropped_total", "counter", "Detections that a full queue lost.",
-           (double)counters->detections_dropped);
-    metric(body, "takeovers_total", "counter", "Backends that another one superseded.",
-           (double)counters->takeovers);
-    metric(body, "images_served_total", "counter", "Images sent.", (double)service->images_served);
-    metric(body, "stream_viewers", "gauge", "Who looks at a camera's stream.",
-           service_stream_count(service));
-    metric(body, "stream_parts_served_total", "counter", "Images sent in streams.",
-           (double)service->parts_served);
-    metric(body, "images_encoded_total", "counter", "JPEGs made.", (double)encoder->made);
-    metric(body, "images_refused_total", "counter", "JPEGs not made, because too many waited.",
-           (double)encoder->refused);
-    metric(body, "images_waiting", "gauge", "JPEGs that wait or are under way.", encoder->waiting);
+    exposition_single(body, "subscriptions", "gauge", "Subscriptions that run.",
+                      (double)worker_subscription_count(worker));
+    exposition_single(body, "subscriptions_online", "gauge", "Subscriptions whose frames arrive.",
+                      (double)count_online(service));
+    exposition_single(body, "backend_connected", "gauge", "1 while a backend owns this worker.",
+                      worker_owner(worker) != 0);
+    exposition_single(body, "connections", "gauge", "WebSocket connections.",
+                      server_connections(service->server));
+    exposition_single(body, "connections_refused_total", "counter", "Connections above the limit.",
+                      (double)server_refused(service->server));
+    exposition_single(body, "cpu_percent", "gauge", "CPU of what this process may use.",
+                      service->usage.cpu);
+    exposition_single(body, "memory_percent", "gauge", "Memory of what this process may use.",
+                      service->usage.memory);
+    exposition_single(body, "messages_total", "counter", "Messages of backends.",
+                      (double)counters->messages);
+    exposition_single(body, "messages_refused_total", "counter", "Messages that were not valid.",
+                      (double)counters->messages_refused);
+    exposition_single(body, "subscriptions_refused_total", "counter",
+                      "Subscriptions that were not valid.",
+                      (double)counters->subscriptions_refused);
+    exposition_single(body, "detections_sent_total", "counter", "imageDetection messages.",
+                      (double)counters->detections_sent);
+    exposition_single(body, "patches_sent_total", "counter", "patchSession messages.",
+                      (double)counters->patches_sent);
+    exposition_single(body, "detections_queued", "gauge", "Detections that wait for a backend.",
+                      (double)worker_queued(worker));
+    exposition_single(body, "detections_dropped_total", "counter",
+                      "Detections that a full queue lost.", (double)counters->detections_dropped);
+    exposition_single(body, "takeovers_total", "counter", "Backends that another one superseded.",
+                      (double)counters->takeovers);
+    exposition_single(body, "images_served_total", "counter", "Images sent.",
+                      (double)service->images_served);
+    exposition_single(body, "stream_viewers", "gauge", "Who looks at a camera's stream.",
+                      service_stream_count(service));
+    exposition_single(body, "stream_parts_served_total", "counter", "Images sent in streams.",
+                      (double)service->parts_served);
+    exposition_single(body, "images_encoded_total", "counter", "JPEGs made.",
+                      (double)encoder->made);
+    exposition_single(body, "images_refused_total", "counter",
+                      "JPEGs not made, because too many waited.", (double)encoder->refused);
+    exposition_single(body, "images_waiting", "gauge", "JPEGs that wait or are under way.",
+                      encoder->waiting);
+    if (service->config.measure != NULL) {
+        service->config.measure(service->config.userdata, body);
+    }
 }
 
 static void answer_text(struct http_reply *reply, unsigned status, const char *text)

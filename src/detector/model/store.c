@@ -30,6 +30,7 @@ struct store {
     char *path; /* of models/ */
     int folder_fd, models_fd, origins_fd;
     uint64_t bytes_max;
+    atomic_uint_fast64_t unpacked, known; /* archives of store_add() */
 };
 
 static int failed(struct baton_error *reterr, const char *what, const char *name)
@@ -439,9 +440,13 @@ static int add_once(struct store *store, int archive_fd, const char *digest,
     if (rc == BATON_ECORRUPT) {
         rc = remove_damaged(store, digest, reterr);
     }
+    if (rc == 0) {
+        atomic_fetch_add(&store->known, 1);
+    }
     if (rc == BATON_ENOENT) {
         rc = archive_unpack(archive_fd, store->models_fd, digest, rules, reterr);
         if (rc == 0 || rc == BATON_EEXIST) { /* another was faster */
+            atomic_fetch_add(rc == 0 ? &store->unpacked : &store->known, 1);
             rc = store_find(store, digest, ret, reterr);
         }
     }
@@ -477,6 +482,11 @@ int store_add(struct store *store, int archive_fd, const struct archive_rules *r
     }
     *ret = model;
     return 0;
+}
+
+void store_counters(const struct store *store, struct store_counters *ret)
+{
+    *ret = (struct store_counters){atomic_load(&store->unpacked), atomic_load(&store->known)};
 }
 
 /* ---- Origins -------------------------------------------------------------------------------- */

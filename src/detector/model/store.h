@@ -27,6 +27,13 @@ int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
                struct baton_error *reterr);
 void store_close(struct store *store); /* NULL allowed; models that are held stay held */
 
+/* Of store_add(), so far. */
+struct store_counters {
+    uint64_t unpacked, known; /* `known`: was there already, by its digest */
+};
+
+void store_counters(const struct store *store, struct store_counters *ret);
+
 /* A file without a name in the store's folder, to fetch an archive into. The descriptor, or a
  * code. */
 int store_file(const struct store *store, struct baton_error *reterr);

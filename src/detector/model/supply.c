@@ -42,6 +42,7 @@ struct supply {
     struct supply_config config;
     struct transfers *transfers;
     struct job *jobs;
+    struct supply_counters counters;
     bool is_closing;
     uv_check_t end; /* through the loop, so that nothing is told from within a call */
     void (*on_closed)(void *userdata);
@@ -92,6 +93,7 @@ static void finish(struct job *job)
     struct order *order;
 
     job->step = STEP_TELL;
+    job->supply->counters.from_before += job->code != 0 && model != NULL;
     while ((order = job->orders) != NULL) {
         order_end on_end = order->on_end;
         void *userdata = order->userdata;
@@ -132,6 +134,7 @@ static void on_added(uv_work_t *work, int status)
     struct job *job = work->data;
 
     (void)status;
+    job->supply->counters.refused += job->code != 0;
     if (job->code != 0) {
         struct address address;
         if (address_parse(&address, job->url, NULL, NULL) == 0) {
@@ -150,10 +153,13 @@ static void on_fetched(void *userdata, const struct fetch_result *result,
     if (error != NULL) {
         job->code = error->code;
         job->error = *error;
+        job->supply->counters.fetch_fails++;
         finish(job);
     } else if (result->outcome == FETCH_SAME) {
+        job->supply->counters.unchanged++;
         finish(job);
     } else {
+        job->supply->counters.fetched++;
         memcpy(job->origin.etag, result->etag, sizeof(job->origin.etag));
         start_work(job, STEP_ADD, add, on_added);
     }
@@ -188,6 +194,7 @@ static void on_looked(uv_work_t *work, int status)
                                 job->url, job->origin.etag, job->fd, on_fetched, job, &job->error);
     }
     if (job->code != 0) {
+        job->supply->counters.fetch_fails++;
         finish(job);
     }
 }
@@ -315,6 +322,11 @@ int supply_new(struct supply **ret, const struct supply_config *config, struct b
     supply->end.data = supply;
     *ret = supply;
     return 0;
+}
+
+struct supply_counters supply_counters(const struct supply *supply)
+{
+    return supply->counters;
 }
 
 void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void *userdata)

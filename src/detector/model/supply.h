@@ -26,6 +26,17 @@ struct supply_config {
 
 int supply_new(struct supply **ret, const struct supply_config *config, struct baton_error *reterr);
 
+/* Of all jobs, so far. */
+struct supply_counters {
+    uint64_t fetched;     /* archives that came whole */
+    uint64_t unchanged;   /* the one that is there is still right, said who has it */
+    uint64_t fetch_fails; /* none came */
+    uint64_t refused;     /* one came that is no archive of a model, or finds no room */
+    uint64_t from_before; /* of the two: the one from before was given */
+};
+
+struct supply_counters supply_counters(const struct supply *supply);
+
 /* Cancels every order. `on_closed` (NULL: nobody) is told when no thread is at work any more; the
  * supply is gone then. NULL allowed, and told nothing. */
 void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void *userdata);

@@ -1,6 +1,7 @@
 #include "detector/program/archives.h"
 
 #include "base/error.h"
+#include "detector/exposition.h"
 #include "detector/model/supply.h"
 
 #include <errno.h>
@@ -179,4 +180,34 @@ static void drop(void *userdata, void *opaque)
 struct models_source archives_source(struct archives *archives)
 {
     return (struct models_source){.want = want, .drop = drop, .userdata = archives};
+}
+
+/* ---- Figures -------------------------------------------------------------------------------- */
+
+void archives_measure(const struct archives *archives, struct buffer *body)
+{
+    struct supply_counters supply = {0};
+    struct store_counters store;
+
+    if (archives->supply) {
+        supply = supply_counters(archives->supply);
+    }
+    store_counters(archives->store, &store);
+    exposition_single(body, "archives_fetched_total", "counter", "Archives that came whole.",
+                      (double)supply.fetched);
+    exposition_single(body, "archives_unchanged_total", "counter",
+                      "Archives that were not sent, because the one in the cache is still right.",
+                      (double)supply.unchanged);
+    exposition_single(body, "archives_fetch_failures_total", "counter",
+                      "Archives that could not be fetched.", (double)supply.fetch_fails);
+    exposition_single(body, "archives_unpacked_total", "counter",
+                      "Archives that were new and good.", (double)store.unpacked);
+    exposition_single(body, "archives_known_total", "counter",
+                      "Archives that were fetched and in the cache already, by their digest.",
+                      (double)store.known);
+    exposition_single(body, "archives_refused_total", "counter",
+                      "Archives that came and are none, or found no room.", (double)supply.refused);
+    exposition_single(body, "archives_from_before_total", "counter",
+                      "Times that the archive from before was used, as no new one was to be had.",
+                      (double)supply.from_before);
 }

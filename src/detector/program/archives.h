@@ -27,6 +27,9 @@ int archives_new(struct archives **ret, const struct archives_config *config,
 void archives_close(struct archives *archives);
 void archives_free(struct archives *archives);
 
+/* Adds what /metrics says of archives. */
+void archives_measure(const struct archives *archives, struct buffer *body);
+
 struct models_source archives_source(struct archives *archives);
 
 #endif

@@ -1,6 +1,7 @@
 #include "detector/program/models.h"
 
 #include "detector/infer/latency.h"
+#include "detector/program/figures.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ struct models {
     struct models_config config;
     struct bound *bounds;   /* by identifier */
     struct shared *shareds; /* those that are closing, too */
+    struct figures figures;
     bool is_closed;
 };
 
@@ -72,11 +74,25 @@ static void on_closed(void *userdata)
     forget_shared(userdata);
 }
 
+static struct figure *figure_of(const struct work *work);
+
+/* To one model, if several have this archive. */
+static void count_failure(const struct shared *shared)
+{
+    for (const struct bound *bound = shared->models->bounds; bound; bound = bound->hh.next) {
+        if (bound->running && bound->running->shared == shared) {
+            figure_of(bound->running)->failures++;
+            return;
+        }
+    }
+}
+
 static void on_failed(void *userdata, const struct baton_error *error)
 {
     struct shared *shared = userdata;
     const struct models_config *config = &shared->models->config;
 
+    count_failure(shared);
     log_warning(config->logger, "model-failed", LOG_STR("folder", shared->folder),
                 LOG_STR("error", error->message));
     if (config->failed) {
@@ -139,12 +155,31 @@ static void share_end(struct shared *shared)
 
 /* ---- One model of one subscription ---------------------------------------------------------- */
 
+static struct figure *figure_of(const struct work *work)
+{
+    return figures_find(&work->bound->models->figures, work->model_id);
+}
+
+static uint64_t dropped_of(const struct work *work)
+{
+    uint64_t frames = 0;
+    uint64_t dropped = 0;
+
+    if (work && work->feed) {
+        inference_feed_stats(work->feed, &frames, &dropped);
+    }
+    return dropped;
+}
+
 static void work_free(struct work *work)
 {
     const struct models_source *source;
 
     if (work) {
         source = &work->bound->models->config.source;
+        if (work->feed) {
+            figure_of(work)->dropped += dropped_of(work);
+        }
         inference_feed_free(work->feed);
         share_end(work->shared);
         if (work->ticket) {
@@ -184,6 +219,7 @@ static void refuse(struct bound *bound, const struct baton_error *error)
     struct work *work = bound->coming;
 
     bound->coming = NULL;
+    figure_of(work)->refused++;
     log_warning(bound->models->config.logger, "model-refused",
                 LOG_STR("identifier", bound->identifier), LOG_I64("model-id", work->model_id),
                 LOG_STR("model-name", work->model_name), LOG_STR("error", error->message),
@@ -236,8 +272,12 @@ static void on_seen(void *userdata, const struct inference_result *result)
     struct work *work = userdata;
     struct bound *bound = work->bound;
     const struct models_config *config = &bound->models->config;
+    struct figure *figure = figure_of(work);
     instant now = clock_now();
 
+    figure->frames++;
+    histogram_add(&figure->run, result->busy);
+    histogram_add(&figure->late, instant_since(now, result->frame->captured));
     latency_add(&bound->latency, instant_since(now, result->frame->captured));
     rate_add(&bound->rate, now);
     if (config->seen) {
@@ -265,6 +305,17 @@ static void on_seen(void *userdata, const struct inference_result *result)
     }
 }
 
+static void count_opening(const struct work *work)
+{
+    struct figure *figure = figure_of(work);
+    struct inference_stats stats;
+
+    inference_stats(work->shared->inference, &stats);
+    figure->opened++;
+    figure_rename(figure, work->model_name);
+    (void)snprintf(figure->engine, sizeof(figure->engine), "%s", stats.engine);
+}
+
 /* The one that comes takes over; what the old one has under way is still reported. */
 static void take_over(struct bound *bound)
 {
@@ -277,6 +328,7 @@ static void take_over(struct bound *bound)
         refuse(bound, &error);
         return;
     }
+    count_opening(work);
     work_free(bound->leaving);
     bound->leaving = bound->running;
     bound->running = work;
@@ -456,7 +508,28 @@ void models_close(struct models *models)
 
 void models_free(struct models *models)
 {
-    free(models);
+    if (models) {
+        figures_fini(&models->figures);
+        free(models);
+    }
+}
+
+void models_measure(struct models *models, struct buffer *body)
+{
+    for (unsigned i = 0; i <= FIGURES_MODELS_MAX; i++) {
+        models->figures.of[i].subscriptions = 0;
+        models->figures.of[i].dropped_now = 0;
+    }
+    for (const struct bound *bound = models->bounds; bound; bound = bound->hh.next) {
+        if (bound->running) {
+            figure_of(bound->running)->subscriptions++;
+            figure_of(bound->running)->dropped_now += dropped_of(bound->running);
+        }
+        if (bound->leaving) {
+            figure_of(bound->leaving)->dropped_now += dropped_of(bound->leaving);
+        }
+    }
+    figures_write(&models->figures, body);
 }
 
 void models_describe(const struct models *models, const char *identifier, json_t *ret)

@@ -13,6 +13,7 @@
 #ifndef DETECTOR_PROGRAM_MODELS_H
 #define DETECTOR_PROGRAM_MODELS_H
 
+#include "base/buffer.h"
 #include "base/log.h"
 #include "detector/infer/inference.h"
 #include "detector/worker.h"
@@ -62,5 +63,8 @@ void models_frame(struct models *models, const char *identifier, const struct ca
 
 /* What /status says of the subscription's model, added to `ret`. */
 void models_describe(const struct models *models, const char *identifier, json_t *ret);
+
+/* Adds what /metrics says of models. */
+void models_measure(struct models *models, struct buffer *body);
 
 #endif

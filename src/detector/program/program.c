@@ -97,6 +97,16 @@ static void on_describe(void *userdata, const char *identifier, json_t *camera)
     models_describe(program->models, identifier, camera);
 }
 
+static void on_measure(void *userdata, struct buffer *body)
+{
+    struct program *program = userdata;
+
+    models_measure(program->models, body);
+    if (program->archives) {
+        archives_measure(program->archives, body);
+    }
+}
+
 /* ---- The end --------------------------------------------------------------------------------- */
 
 static void close_all(struct program *program)
@@ -265,6 +275,7 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     settings->pool.logger = settings->service.logger = program->logger;
     settings->service.changed = on_changed;
     settings->service.describe = on_describe;
+    settings->service.measure = on_measure;
     settings->service.userdata = program;
     code = camera_pool_new(&program->pool, &settings->pool, reterr);
     if (code) {

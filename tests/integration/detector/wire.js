@@ -9,6 +9,7 @@ const os = require('os');
 const path = require('path');
 const { DEADLINE_MS, WebSocket, curl, deadline, Stand, Viewer, Backend, subscription,
     list, session, stage, online, upgrade, certificate } = require('./tools');
+const { metrics } = require('./exposition');
 
 // Width and height of a JPEG.
 function size(jpeg) {
@@ -30,8 +31,7 @@ function ask_at_once(stand, paths) {
     }))), 'the answers');
 }
 
-const metric = (stand, name) => Number(String(stand.curl('/metrics').body)
-    .match(new RegExp(`^baton_detector_${name} (\\S+)$`, 'm'))[1]);
+const metric = (stand, name) => metrics(stand).value(name);
 
 // ---- the tests ----
 
@@ -282,9 +282,10 @@ const tests = {
         const backend = await Backend.connect(stand);
         backend.send(list(subscription('a;1'), subscription('a;2')));
         await backend.report(online(2));
-        const metrics = String(stand.curl('/metrics').body);
-        assert.match(metrics, /^baton_detector_subscriptions_online 2$/m);
-        assert.match(metrics, /^# TYPE baton_detector_detections_dropped_total counter$/m);
+        const { families, value } = metrics(stand);
+        assert.strictEqual(value('subscriptions_online'), 2);
+        assert.strictEqual(value('connections'), 1);
+        assert.strictEqual(families.baton_detector_detections_dropped_total.type, 'counter');
         const status = JSON.parse(stand.curl('/status').body);
         assert.strictEqual(status.hasBackend, true);
         assert.ok(status.usage.cpus > 0);

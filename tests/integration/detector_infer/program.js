@@ -10,6 +10,7 @@ const path = require('path');
 const { DEADLINE_MS, program, Backend, list, subscription, session, refuses, run_all } =
     require('../detector/tools');
 const { Camera, Worker } = require('../detector/life');
+const { metrics } = require('../detector/exposition');
 const { Shop } = require('./shop');
 
 const [archive, clip] = process.argv.slice(6);
@@ -33,7 +34,8 @@ const tests = {
         const camera = await Camera.start(0);
         const worker = await Worker.start('--model', archive);
         const backend = await Backend.connect(worker);
-        const more = { rtspUrl: camera.url(), modelId: 101, modelName: 'Rectangles' };
+        const modelName = 'Rectangles, "grün" \\ or not';
+        const more = { rtspUrl: camera.url(), modelId: 101, modelName };
         backend.send(session('hall', 4711));
         backend.send(list(subscription('hall;door', more),
             subscription('hall;gate', { ...more, cropX1: 0, cropY1: 0, cropX2: 320, cropY2: 70 })));
@@ -42,7 +44,7 @@ const tests = {
             const message = await backend.next('a detection', is_detection('hall;door'));
             assert.strictEqual(message.sessionId, 4711);
             assert.strictEqual(message.data.modelId, 101);
-            assert.strictEqual(message.data.modelName, 'Rectangles');
+            assert.strictEqual(message.data.modelName, modelName);
             assert.ok(Math.abs(Date.parse(message.timestamp) - Date.now()) < 60000);
             colours.add(check(message.data.detection));
         }
@@ -67,6 +69,23 @@ const tests = {
         assert.ok(model.latency_p50_ms > 0 && model.latency_p50_ms <= model.latency_p99_ms);
         assert.strictEqual(camera.count('play cam'), 1);
 
+        const of = { model_id: '101' };
+        const { families, value } = metrics(worker);
+        const { labels } = families.baton_detector_model_subscriptions.samples[0];
+        assert.deepStrictEqual(labels, { model_id: '101', model_name: modelName,
+            engine: model.engine });
+        assert.strictEqual(value('model_subscriptions', of), 2);
+        assert.strictEqual(value('model_opened_total', of), 2);
+        assert.strictEqual(value('model_refused_total', of), 0);
+        assert.ok(value('model_frames_total', of) >= model.inferred);
+        assert.ok(value('model_frames_dropped_total', of) >= model.dropped);
+        for (const name of ['model_run_seconds', 'model_latency_seconds']) {
+            assert.strictEqual(value(name + '_count', of), value('model_frames_total', of), name);
+            assert.ok(value(name + '_sum', of) > 0, name);
+        }
+        assert.ok(value('model_latency_seconds_sum', of) >= value('model_run_seconds_sum', of));
+        assert.strictEqual(value('archives_fetched_total'), undefined, '--model has no archives');
+
         process.kill(model.pid, 'SIGKILL');
         await worker.says(/model-failed/);
         backend.messages.length = 0;
@@ -74,6 +93,12 @@ const tests = {
         assert.strictEqual(worker.camera('hall;door').model_state.restarts, 1);
         backend.send(list());
         await backend.report((all) => all.length === 0);
+        const after = metrics(worker).value; // counters stay when what they counted has gone
+        assert.strictEqual(after('model_subscriptions', of), 0);
+        assert.ok(after('model_failures_total', of) >= 1);
+        for (const name of ['model_frames_total', 'model_frames_dropped_total']) {
+            assert.ok(after(name, of) >= value(name, of), name);
+        }
         await backend.close();
         await worker.stop();
         await camera.end();
@@ -106,6 +131,20 @@ const tests = {
             assert.ok(model.last_error.length > 0);
             backend.messages.length = 0;
             await backend.next('a detection', red(102));
+            wants(104, '/b.mpta');
+            await backend.next('a detection', red(104));
+            wants(105, '/d.mpta');
+            await worker.says(/model-refused .*model-id=105/);
+            let { value } = metrics(worker);
+            for (const [name, expected] of Object.entries({ fetched: 4, unchanged: 0,
+                fetch_failures: 1, unpacked: 2, known: 1, refused: 1, from_before: 0 })) {
+                assert.strictEqual(value(`archives_${name}_total`), expected, name);
+            }
+            for (const [id, opened] of [[101, 1], [102, 1], [103, 0], [104, 1], [105, 0]]) {
+                const of = { model_id: String(id) };
+                assert.strictEqual(value('model_opened_total', of), opened, String(id));
+                assert.strictEqual(value('model_refused_total', of), 1 - opened, String(id));
+            }
             await backend.close();
             await worker.stop();
             assert.ok(!worker.log.includes('canary'), worker.log);
@@ -117,6 +156,9 @@ const tests = {
             wants(101, '/a.mpta');
             await backend.next('a detection', red(101));
             assert.deepStrictEqual(shop.asked, [['/a.mpta', true]]);
+            ({ value } = metrics(worker));
+            assert.strictEqual(value('archives_unchanged_total'), 1);
+            assert.strictEqual(value('archives_fetched_total'), 0);
             await backend.close();
             await worker.stop();
         } finally {

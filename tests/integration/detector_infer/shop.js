@@ -12,7 +12,7 @@ class Shop {
             const etag = `"${name}"`;
             const is_known = request.headers['if-none-match'] === etag;
             shop.asked.push([name, is_known]);
-            response.writeHead(is_known ? 304 : 200, { ETag: etag });
+            response.writeHead(is_known ? 304 : name in goods ? 200 : 404, { ETag: etag });
             response.end(is_known ? undefined : goods[name]);
         });
         await new Promise((resolve) => shop.server.listen(0, '127.0.0.1', resolve));

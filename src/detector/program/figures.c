@@ -1,0 +1,172 @@
+#include "detector/program/figures.h"
+
+#include "detector/exposition.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LABELS_MAX = 4096 };
+
+static const double bounds[HISTOGRAM_BUCKETS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                                 0.1,   0.25,   0.5,   1,    2.5};
+
+void histogram_add(struct histogram *histogram, span duration)
+{
+    double seconds = duration.ns > 0 ? (double)duration.ns / 1e9 : 0;
+    int i = 0;
+
+    while (i < HISTOGRAM_BUCKETS && seconds > bounds[i]) {
+        i++;
+    }
+    histogram->counts[i]++;
+    histogram->seconds += seconds;
+}
+
+struct figure *figures_find(struct figures *figures, int64_t model_id)
+{
+    for (unsigned i = 0; i < figures->count; i++) {
+        if (figures->of[i].model_id == model_id) {
+            return &figures->of[i];
+        }
+    }
+    if (figures->count < FIGURES_MODELS_MAX) {
+        figures->of[figures->count].model_id = model_id;
+        return &figures->of[figures->count++];
+    }
+    return &figures->of[FIGURES_MODELS_MAX];
+}
+
+void figure_rename(struct figure *figure, const char *name)
+{
+    char *copy;
+
+    if (figure->name != NULL && strcmp(figure->name, name) == 0) {
+        return;
+    }
+    copy = strdup(name);
+    if (copy != NULL) {
+        free(figure->name);
+        figure->name = copy;
+    }
+}
+
+void figures_fini(struct figures *figures)
+{
+    for (unsigned i = 0; i <= FIGURES_MODELS_MAX; i++) {
+        free(figures->of[i].name);
+        figures->of[i].name = NULL;
+    }
+}
+
+/* ---- The page ------------------------------------------------------------------------------- */
+
+/* model_id="7", and what follows; the buffer is to be freed. */
+static const char *label(const struct figures *figures, const struct figure *figure,
+                         struct buffer *labels)
+{
+    char number[24];
+
+    (void)snprintf(number, sizeof(number), "%lld", (long long)figure->model_id);
+    buffer_clear(labels);
+    exposition_label(labels, "model_id",
+                     figure == &figures->of[FIGURES_MODELS_MAX] ? "other" : number);
+    return buffer_text(labels);
+}
+
+/* Those that were used. */
+static const struct figure *next(const struct figures *figures, const struct figure *figure)
+{
+    const struct figure *others = &figures->of[FIGURES_MODELS_MAX];
+
+    figure = figure == NULL ? figures->of : figure + 1;
+    if (figure < figures->of + figures->count) {
+        return figure;
+    }
+    return figure <= others && others->opened + others->refused > 0 ? others : NULL;
+}
+
+static void write_histogram(struct buffer *body, const char *name, const struct histogram *of,
+                            struct buffer *labels)
+{
+    char full[64];
+    size_t bytes = labels->bytes;
+    uint64_t total = 0;
+
+    (void)snprintf(full, sizeof(full), "%s_bucket", name);
+    for (int i = 0; i <= HISTOGRAM_BUCKETS; i++) {
+        char bound[32] = "+Inf";
+        if (i < HISTOGRAM_BUCKETS) {
+            (void)snprintf(bound, sizeof(bound), "%g", bounds[i]);
+        }
+        total += of->counts[i];
+        labels->bytes = bytes;
+        exposition_label(labels, "le", bound);
+        exposition_sample(body, full, buffer_text(labels), (double)total);
+    }
+    labels->bytes = bytes;
+    (void)snprintf(full, sizeof(full), "%s_sum", name);
+    exposition_sample(body, full, buffer_text(labels), of->seconds);
+    (void)snprintf(full, sizeof(full), "%s_count", name);
+    exposition_sample(body, full, buffer_text(labels), (double)total);
+}
+
+static void write_at_work(const struct figures *figures, struct buffer *body, struct buffer *labels)
+{
+    exposition_family(body, "model_subscriptions", "gauge",
+                      "Subscriptions that the model looks at, with its name and engine.");
+    for (const struct figure *one = NULL; (one = next(figures, one)) != NULL;) {
+        (void)label(figures, one, labels);
+        exposition_label(labels, "model_name", one->name != NULL ? one->name : "");
+        exposition_label(labels, "engine", one->engine);
+        exposition_sample(body, "model_subscriptions", buffer_text(labels), one->subscriptions);
+    }
+}
+
+void figures_write(const struct figures *figures, struct buffer *body)
+{
+    static const struct {
+        const char *name, *help;
+        size_t offset;
+    } counters[] = {
+        {"model_frames_total", "Frames that went through the model.",
+         offsetof(struct figure, frames)},
+        {"model_opened_total", "Times that the model began to look at a subscription.",
+         offsetof(struct figure, opened)},
+        {"model_refused_total", "Times that it could not be had or opened for a subscription.",
+         offsetof(struct figure, refused)},
+        {"model_failures_total", "Times that its process was lost or a frame could not be run.",
+         offsetof(struct figure, failures)},
+    };
+    struct buffer labels;
+
+    buffer_init(&labels, LABELS_MAX);
+    write_at_work(figures, body, &labels);
+    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+        exposition_family(body, counters[i].name, "counter", counters[i].help);
+        for (const struct figure *one = NULL; (one = next(figures, one)) != NULL;) {
+            const uint64_t *value =
+                (const uint64_t *)(const void *)((const char *)one + counters[i].offset);
+            exposition_sample(body, counters[i].name, label(figures, one, &labels), (double)*value);
+        }
+    }
+    exposition_family(body, "model_frames_dropped_total", "counter",
+                      "Frames that a newer one overtook before the model was free.");
+    for (const struct figure *one = NULL; (one = next(figures, one)) != NULL;) {
+        exposition_sample(body, "model_frames_dropped_total", label(figures, one, &labels),
+                          (double)(one->dropped + one->dropped_now));
+    }
+    exposition_family(body, "model_run_seconds", "histogram",
+                      "A frame's turn: from its preparation to what was seen in it.");
+    for (const struct figure *one = NULL; (one = next(figures, one)) != NULL;) {
+        (void)label(figures, one, &labels);
+        write_histogram(body, "model_run_seconds", &one->run, &labels);
+    }
+    exposition_family(body, "model_latency_seconds", "histogram",
+                      "From a frame's arrival to what was seen in it, with the wait for its turn.");
+    for (const struct figure *one = NULL; (one = next(figures, one)) != NULL;) {
+        (void)label(figures, one, &labels);
+        write_histogram(body, "model_latency_seconds", &one->late, &labels);
+    }
+    buffer_fini(&labels);
+}

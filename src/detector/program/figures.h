@@ -1,0 +1,46 @@
+/* What is counted of each model, by its number, for /metrics.
+ *
+ * Counters outlive the subscriptions that they count: they never go back. Models beyond
+ * FIGURES_MODELS_MAX are counted together, as model_id="other", so that a backend cannot make the
+ * page grow without end.
+ */
+#ifndef DETECTOR_PROGRAM_FIGURES_H
+#define DETECTOR_PROGRAM_FIGURES_H
+
+#include "base/buffer.h"
+#include "base/clock.h"
+
+enum { FIGURES_MODELS_MAX = 64, HISTOGRAM_BUCKETS = 11 };
+
+struct histogram {
+    uint64_t counts[HISTOGRAM_BUCKETS + 1]; /* each without the smaller ones; the last: no bound */
+    double seconds;                         /* all together */
+};
+
+void histogram_add(struct histogram *histogram, span duration);
+
+struct figure {
+    int64_t model_id;
+    char *name;                 /* the newest; NULL: none */
+    char engine[128];           /* of its last opening; "" none */
+    uint64_t frames, dropped;   /* run; overtaken by a newer one */
+    uint64_t opened, refused;   /* for a subscription */
+    uint64_t failures;          /* its child was lost, or a frame could not be run */
+    struct histogram run, late; /* a frame's turn; from its arrival to its results */
+    uint64_t dropped_now;       /* of feeds that live; set before figures_write() */
+    unsigned subscriptions;     /* at work; set before figures_write() */
+};
+
+struct figures {
+    struct figure of[FIGURES_MODELS_MAX + 1]; /* the last: of all others */
+    unsigned count;
+};
+
+/* Never NULL; stays where it is. */
+struct figure *figures_find(struct figures *figures, int64_t model_id);
+void figure_rename(struct figure *figure, const char *name); /* leaves it if memory is short */
+
+void figures_write(const struct figures *figures, struct buffer *body);
+void figures_fini(struct figures *figures);
+
+#endif
