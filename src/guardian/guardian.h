@@ -70,7 +70,8 @@ void guardian_publish(struct guardian *guardian, instant end);
 /* ---- Last words (guardian/words.h) ----------------------------------------------------------- */
 
 struct guardian_words {
-    const char *address; /* "HOST:PORT", numeric, of the server */
+    const char *const *addresses; /* of all servers: "HOST:PORT", numeric, or a socket's path */
+    size_t address_count;         /* at most WORDS_SERVERS_MAX */
     const void *greeting;
     size_t greeting_bytes;
     const char *const *lease; /* the request for a lease that is held: its words */
@@ -79,7 +80,7 @@ struct guardian_words {
     size_t seat_count;
 };
 
-/* From now on these are said; NULL: nothing. All is copied. BATON_EINVAL: the address is no
+/* From now on these are said; NULL: nothing. All is copied. BATON_EINVAL: an address is no
  * number; BATON_ETOOBIG. */
 int guardian_set_words(struct guardian *guardian, const struct guardian_words *words,
                        struct baton_error *reterr);

@@ -318,7 +318,7 @@ static bool map_shared(struct guardian *guardian)
         return false;
     }
     guardian->shared = memory;
-    guardian->teller.fd = -1;
+    teller_init(&guardian->teller);
     if ((size_t)about.st_size >= sizeof(*guardian->shared) + words_bytes(0)) {
         guardian->teller.words = (const struct words *)(guardian->shared + 1);
         guardian->teller.slots_max =

@@ -69,7 +69,7 @@ void page_free(struct page *page)
 
 /* ---- Last words ------------------------------------------------------------------------------ */
 
-static int fill_address(struct words *ret, const char *address, struct baton_error *reterr)
+static int fill_address(struct words_server *ret, const char *address, struct baton_error *reterr)
 {
     char host[RESOLVE_HOST_MAX];
     int port;
@@ -89,10 +89,26 @@ static int fill_address(struct words *ret, const char *address, struct baton_err
     return r;
 }
 
+static int fill_servers(struct words *ret, const struct guardian_words *words,
+                        struct baton_error *reterr)
+{
+    int r = 0;
+
+    if (words->address_count > WORDS_SERVERS_MAX) {
+        return error_set(reterr, BATON_ETOOBIG, "guardian: %zu servers are more than %d",
+                         words->address_count, WORDS_SERVERS_MAX);
+    }
+    for (size_t i = 0; r == 0 && i < words->address_count; i++) {
+        r = fill_address(&ret->servers[i], words->addresses[i], reterr);
+    }
+    ret->server_count = (uint32_t)words->address_count;
+    return r;
+}
+
 static int fill_words(struct words *ret, const struct guardian_words *words,
                       struct baton_error *reterr)
 {
-    int r = fill_address(ret, words->address, reterr);
+    int r = fill_servers(ret, words, reterr);
 
     if (r != 0) {
         return r;

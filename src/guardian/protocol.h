@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-enum { GUARDIAN_VERSION = 1, GUARDIAN_PEERS_MAX = 64 };
+enum { GUARDIAN_VERSION = 2, GUARDIAN_PEERS_MAX = 64 };
 
 /* Where the guardian finds what it inherits. */
 enum { GUARDIAN_FD_SOCKET = 3, GUARDIAN_FD_PARENT = 4, GUARDIAN_FD_SHARED = 5 };

@@ -1,6 +1,7 @@
-/* Last words: what the guardian says, when its process has died, to a server that keeps the
+/* Last words: what the guardian says, when its process has died, to the servers that keep the
  * process's leases, so that they need not run out. Requests in the Redis protocol, made of texts
- * that the library knows and this file does not understand.
+ * that the library knows and this file does not understand. Every server is told everything: one
+ * that has nothing to do with a lease refuses, and that does no harm.
  *
  *   text   EVALSHA · 3a… · 4 · \1:master · \1:heartbeat · …       \1 is the name,
  *   slot   name "billing", epoch 1795243031863                     \2 the epoch
@@ -24,6 +25,7 @@ enum {
     WORDS_GREETING_MAX = 2048, /* who we are, said once at first */
     WORDS_RENDERED_MAX = 4096, /* of one request */
     WORDS_SLOTS_MAX = 16384,
+    WORDS_SERVERS_MAX = 64,
 };
 
 struct words_text {
@@ -38,10 +40,15 @@ struct words_slot {
     char name[WORDS_NAME_MAX];
 };
 
-struct words {
-    _Atomic uint32_t is_whole; /* what follows, up to the slots, may be said */
+struct words_server {
     socklen_t address_bytes;
     struct sockaddr_storage address;
+};
+
+struct words {
+    _Atomic uint32_t is_whole; /* what follows, up to the slots, may be said */
+    uint32_t server_count;
+    struct words_server servers[WORDS_SERVERS_MAX];
     uint32_t greeting_bytes;
     char greeting[WORDS_GREETING_MAX];
     struct words_text lease; /* said for each slot that holds one */

@@ -365,6 +365,45 @@ static void the_node_that_was_named_may_die(void **state)
     baton_close(member.baton);
 }
 
+static int lead_on_all(void *userdata)
+{
+    char url[128];
+    struct baton *baton;
+    struct baton_election *election;
+    (void)userdata;
+
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d?lease=600s&heartbeat-interval=5s",
+             nodes[0].port);
+    ASSERT_OK(baton_open(&baton, url, NULL, failure));
+    for (int i = 0; i < NODES; i++) {
+        char name[16];
+        name_on(i, name);
+        ASSERT_OK(baton_campaign(&election, baton, name, NULL, failure));
+    }
+    (void)pause(); /* until it is killed */
+    return 0;
+}
+
+static void a_guardian_releases_to_every_node_that_has_an_election(void **state)
+{
+    char names[NODES][16];
+    pid_t child;
+    (void)state;
+
+    for (int i = 0; i < NODES; i++) {
+        name_on(i, names[i]);
+        trust(&nodes[i], names[i]);
+    }
+    child = process_fork(lead_on_all, NULL);
+    for (int i = 0; i < NODES; i++) {
+        SERVER_AWAIT(has_key(&nodes[i], names[i]) && is_registered(&nodes[i], names[i]));
+    }
+    process_end(child);
+    for (int i = 0; i < NODES; i++) {
+        SERVER_AWAIT(!has_key(&nodes[i], names[i]));
+    }
+}
+
 static int baton_main(void *userdata)
 {
     char url[128];
@@ -402,6 +441,7 @@ int main(void)
         CASE(a_cluster_that_is_down_is_told_and_waited_for),
         CASE(the_node_that_was_named_may_die),
         CASE(a_guardian_releases_to_the_node_of_the_election),
+        CASE(a_guardian_releases_to_every_node_that_has_an_election),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,6 +205,30 @@ static void whatever_ends_no_instant_has_two_leaders(void **state)
     witnesses_check(&witnesses);
 }
 
+/* Leases that no test waits for: the guardian of the leader that is killed tells all servers. */
+static void a_guardian_releases_on_every_server(void **state)
+{
+    char url[512];
+    uint64_t epoch;
+    (void)state;
+
+    trust_all();
+    snprintf(url, sizeof(url),
+             "%s?quorum=majority&lease=600s&heartbeat-interval=5s&answer-timeout=500ms", hosts);
+    for (int i = 0; i < 2; i++) {
+        witness_start(&witnesses, i, url);
+        GROUP_AWAIT(witnesses.of[0]->leads);
+    }
+    epoch = witnesses.of[0]->epoch;
+    for (int i = 0; i < SERVERS; i++) {
+        SERVER_AWAIT(has_lock(i) && server_says(&servers[i], "GET race:master_process", "-"));
+    }
+    server_kill(&servers[0]); /* what is left is enough */
+    witness_kill(&witnesses, 0);
+    assert_int_equal(witnesses_await_leader(&witnesses, epoch), 1);
+    witnesses_check(&witnesses);
+}
+
 static uint64_t epoch_at(int server)
 {
     redisReply *reply = server_ask(&servers[server], "HGET race:epoch epoch");
@@ -362,6 +386,7 @@ int main(void)
         CASE(a_server_that_hangs_is_not_waited_for),
         CASE(one_of_three_is_too_few),
         CASE(whatever_ends_no_instant_has_two_leaders),
+        CASE(a_guardian_releases_on_every_server),
         CASE(the_epoch_is_the_greatest_and_most_have_it),
         CASE(registry_and_channels_do_without_one_and_state_is_refused),
         CASE(a_server_does_not_count_twice),

@@ -103,11 +103,13 @@ static bool has_lock(const struct server *server, const char *election)
     return server_says(server, command, "-");
 }
 
+#define PATIENT "&wait-timeout=15s&answer-timeout=50s" /* however slow the machine is */
+
 /* ---- What is shown --------------------------------------------------------------------------- */
 
 static void a_leader_has_its_lock_on_the_replica(void **state)
 {
-    struct baton *baton = open_with("lease=60s&heartbeat-interval=50ms");
+    struct baton *baton = open_with("lease=60s&heartbeat-interval=50ms" PATIENT);
     struct heard heard = {0};
     struct baton_election *election = campaign(baton, "race", &heard);
     int64_t before;
@@ -188,7 +190,7 @@ static void a_renewal_that_the_replica_does_not_have_does_not_count(void **state
 
 static void many_elections_wait_together(void **state)
 {
-    struct baton *baton = open_with("lease=60s");
+    struct baton *baton = open_with("lease=60s" PATIENT);
     struct baton_election *elections[MANY];
     struct heard heard = {0};
     (void)state;

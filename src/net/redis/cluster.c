@@ -463,6 +463,21 @@ const struct redis *redis_cluster_node_of(const struct redis_cluster *cluster, c
     return node && node->redis && redis_is_up(node->redis) ? node->redis : NULL;
 }
 
+int redis_cluster_nodes(const struct redis_cluster *cluster, const struct redis **ret, int max)
+{
+    int count = 0;
+
+    if (max > 0 && redis_is_up(cluster->options.home)) {
+        ret[count++] = cluster->options.home;
+    }
+    for (const struct node *node = cluster->nodes; node && count < max; node = node->next) {
+        if (node->redis && redis_is_up(node->redis)) {
+            ret[count++] = node->redis;
+        }
+    }
+    return count;
+}
+
 /* ---- Who has which slot ---------------------------------------------------------------------- */
 
 static bool take_host(const struct redis_cluster *cluster, const redisReply *reply,

@@ -46,6 +46,9 @@ int redis_cluster_run(struct redis_cluster *cluster, const struct redis_script *
 /* The connection to the node that has this key, if it is up and known; else NULL. */
 const struct redis *redis_cluster_node_of(const struct redis_cluster *cluster, const char *key);
 
+/* The connections to its nodes that are up, home among them; how many, at most `max`. */
+int redis_cluster_nodes(const struct redis_cluster *cluster, const struct redis **ret, int max);
+
 /* ---- Pure ------------------------------------------------------------------------------------ */
 
 /* Which slot a key is in: that of the first {…} in it, if it has one. */

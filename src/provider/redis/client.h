@@ -113,7 +113,8 @@ struct server {
     int number;
     struct redis *commands;
     struct redis *told;
-    bool is_double; /* another name of one that is there already: it does not count */
+    bool is_double;            /* another name of one that is there already: it does not count */
+    char peer[REDIS_HOST_MAX]; /* "HOST:PORT" in numbers, or a path, as it was reached last */
     char trouble[BATON_ERROR_MESSAGE_MAX]; /* told, and not over yet */
     instant trouble_told;
     char told_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */

@@ -378,7 +378,7 @@ int client_connect(struct client *client, struct baton_error *reterr)
 
 /* ---- Redis Cluster --------------------------------------------------------------------------- */
 
-/* The last words have one address: that of the first election's node. */
+/* The last words are for it, too. */
 static void on_node_up(void *userdata)
 {
     struct client *client = userdata;

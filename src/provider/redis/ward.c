@@ -32,35 +32,53 @@ void redis_ward_begin(struct client *client)
     if (guardian_start(&client->guardian, &options, &error) != BATON_OK) {
         client->guardian = NULL;
         log_warning(client->logger, "no-guardian", LOG_STR("reason", error.message));
-    } else if (client->address.is_tls || client->address.server_count > 0) {
-        log_warning(client->logger, "guardian",
-                    LOG_STR("problem", "it speaks to one server, and not in TLS: a crash costs the "
-                                       "rest of the lease"));
+    } else if (client->address.is_tls) {
+        log_warning(
+            client->logger, "guardian",
+            LOG_STR("problem", "it does not speak TLS: a crash costs the rest of the lease"));
     }
 }
 
-/* In a cluster they are said to the node of the first election: there is one address. */
-static const struct redis *hearer_of(const struct client *client)
+/* In a cluster all nodes that are in use: that of an election has it done, the others refuse. Of
+ * independent servers all, as each was reached last. */
+static size_t hearers_of(struct client *client, const char *ret[WORDS_SERVERS_MAX])
 {
-    char key[KEY_MAX];
+    const struct redis *nodes[WORDS_SERVERS_MAX];
+    size_t count = 0;
 
-    if (!client->cluster || !client->seats) {
-        return client->commands;
+    if (client->cluster) {
+        count = (size_t)redis_cluster_nodes(client->cluster, nodes, WORDS_SERVERS_MAX);
+        for (size_t i = 0; i < count; i++) {
+            ret[i] = redis_peer_address(nodes[i]);
+        }
+        return count;
     }
-    (void)snprintf(key, sizeof(key), "%s:master", client->seats->name);
-    return client_server_of(client, key);
+    for (int i = 0; i < client->server_count; i++) {
+        struct server *server = &client->servers[i];
+        if (redis_is_up(server->commands)) {
+            (void)snprintf(server->peer, sizeof(server->peer), "%s",
+                           redis_peer_address(server->commands));
+        }
+        if (server->peer[0] && !server->is_double) {
+            ret[count++] = server->peer;
+        }
+    }
+    return count;
 }
 
-/* To whom, and in which words: the scripts are known to the server by now. */
+/* To whom, and in which words: the scripts are known to the server by now. Of several servers each
+ * has an epoch of its own, which was at most raised to the one that counts: there it is whichever
+ * it is, which can be no other lock, since nobody asks under this id again. */
 void redis_ward_connected(struct client *client)
 {
+    const char *epoch = client->server_count > 1 ? "0" : "\2";
     char lock[LAYOUT_KEY_MAX];
     char heartbeat[LAYOUT_KEY_MAX];
     const char *lease[] = {"EVALSHA", client->scripts[SCRIPT_RELEASE].sha,
                            "4",       lock,
                            heartbeat, "\1:epoch",
                            "\1:wake", client->id,
-                           "\2",      NULL};
+                           epoch,     NULL};
     const char *seat[] = {"EVALSHA",
                           client->scripts[SCRIPT_LEAVE].sha,
                           "5",
@@ -70,13 +88,13 @@ void redis_ward_connected(struct client *client)
                           "\1:wake",
                           "\1:slaves",
                           client->id};
-    const struct redis *hearer = hearer_of(client);
+    const char *hearers[WORDS_SERVERS_MAX];
     char notice[ID_MAX + 16];
     char *greeting = NULL;
     size_t bytes = 0;
     struct baton_error error;
 
-    if (!client->guardian || client->address.is_tls || client->server_count > 1 || !hearer) {
+    if (!client->guardian || client->address.is_tls) {
         return; /* what it says is in the clear, the password too: nothing for a port of TLS */
     }
     layout_lock_key(client->layout, "\1", lock);
@@ -84,7 +102,8 @@ void redis_ward_connected(struct client *client)
     (void)snprintf(notice, sizeof(notice), "released %s ", client->id);
     lease[9] = notice;
     struct guardian_words words = {
-        .address = redis_peer_address(hearer),
+        .addresses = hearers,
+        .address_count = hearers_of(client, hearers),
         .lease = lease,
         .lease_count = sizeof(lease) / sizeof(lease[0]),
         .seat = seat,
