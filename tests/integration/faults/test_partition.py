@@ -5,12 +5,15 @@ Real nodes in namespaces of their own; what is cut is cut in silence, and connec
 from faults import FaultTest, main, until
 from namespaces import NetworkedCluster
 
+# For lines on which TCP has to send again, after 200 ms or more: who asks for votes anew every
+# 200 ms queues up questions behind those that were lost, and at times no answer is ever in time.
+PATIENT = ("--election-timeout", "1s-3s")
 MANY_FRAMES = 100  # to a leader: some dozen heartbeats, and several election timeouts
 
 
 class Partition(FaultTest):
-    def on_a_network(self, size):
-        cluster = NetworkedCluster(size)
+    def on_a_network(self, size, *flags):
+        cluster = NetworkedCluster(size, *flags)
         self.addCleanup(cluster.close)
         cluster.start_all()
         leader = cluster.wait_leader()
@@ -108,7 +111,7 @@ class Partition(FaultTest):
 
     def test_lines_that_lose_a_third_elect_all_the_same(self):
         """Slower, but right: every line loses, and a leader that dies has a successor."""
-        five, old = self.on_a_network(5)
+        five, old = self.on_a_network(5, *PATIENT)
         for name in five.names:
             five.network.lose(name, 30)
         five.kill(old)

@@ -5,7 +5,7 @@ As test_redis_chaos.py, on a network of its own whose cuts overlap, go one way, 
 import random
 
 from chaos import SECONDS, SEED, Chaos
-from faults import FaultTest, main
+from faults import QUICK, FaultTest, main
 from namespaces import NetworkedCluster
 
 NODES = 5
@@ -46,7 +46,7 @@ class RaftChaos(Chaos):
 class Storm(FaultTest):
     def test_zero_instants_of_two_leaders_in_a_group(self):
         print("\nBATON_SEED=%d" % SEED, flush=True)
-        cluster = NetworkedCluster(NODES)
+        cluster = NetworkedCluster(NODES, *QUICK)
         self.addCleanup(cluster.close)
         cluster.start_all()
         cluster.wait_leader()

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from faults import FaultTest, main, skip, until
+from faults import QUICK, FaultTest, main, skip, until
 from harness import BATON, DEADLINE_S, baton
 
 
@@ -174,7 +174,7 @@ class DiskIsFull(StorageTest):
             skip("no file system of its own: " + done.stderr.strip())
 
     def test_without_room_a_node_falls_silent_and_with_room_it_is_back(self):
-        three = self.watched(3)
+        three = self.watched(3, *QUICK)
         name = three.names[0]
         os.makedirs(three.data(name), mode=0o700)
         self.mount(three.data(name), "size=64k", "mode=700")
@@ -205,7 +205,7 @@ class Killed(StorageTest):
 
     def killed_at(self, call, numbers):
         """On the way into the n-th call of a life, for each n: at its start and at its votes."""
-        three, _ = self.started(3)
+        three, _ = self.started(3, *QUICK)
         name, known = three.names[0], (0, 0)
         three.kill(name)
         for number in numbers:  # -D: the node is our child, and strace its grandchild
