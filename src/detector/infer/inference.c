@@ -41,7 +41,10 @@ struct inference {
     struct pipeline pipeline;
     char *folder;
     uv_thread_t thread;
-    uv_async_t async;
+    /* Not a uv_async_t: if its writer is interrupted within, the loop spins until it is back, which
+     * on a processor that both share is most of the time. */
+    int bell; /* an eventfd */
+    uv_poll_t poll;
     uv_mutex_t lock;
     uv_cond_t wake;
     instant told; /* the last failure */
@@ -62,6 +65,13 @@ struct inference {
 
 /* ---- The thread ----------------------------------------------------------------------------- */
 
+static void ring(const struct inference *inference)
+{
+    static const uint64_t one = 1;
+
+    (void)!write(inference->bell, &one, sizeof(one));
+}
+
 static void tell(struct inference *inference, struct outcome *outcome)
 {
     uv_mutex_lock(&inference->lock);
@@ -69,7 +79,7 @@ static void tell(struct inference *inference, struct outcome *outcome)
     *inference->last = outcome;
     inference->last = &outcome->next;
     uv_mutex_unlock(&inference->lock);
-    (void)uv_async_send(&inference->async);
+    ring(inference);
 }
 
 static void take_stats(struct inference *inference, bool is_lost)
@@ -309,6 +319,7 @@ static void destroy(struct inference *inference)
     uv_mutex_destroy(&inference->lock);
     uv_cond_destroy(&inference->wake);
     (void)close(inference->config.engine.cancel_fd);
+    (void)close(inference->bell);
     pipeline_fini(&inference->pipeline);
     free(inference->folder);
     free(inference);
@@ -417,16 +428,21 @@ static struct outcome *take_outcome(struct inference *inference)
     return outcome;
 }
 
-static void on_async(uv_async_t *async)
+static void on_bell(uv_poll_t *poll, int status, int events)
 {
-    struct inference *inference = async->data;
+    struct inference *inference = poll->data;
     struct outcome *outcome;
+    uint64_t rings;
+
+    (void)status;
+    (void)events;
+    (void)!read(inference->bell, &rings, sizeof(rings));
 
     while ((outcome = take_outcome(inference)) != NULL) {
         inference->has_ended = handle(inference, outcome) || inference->has_ended;
     }
-    if (inference->has_ended && inference->is_closed && !uv_is_closing((uv_handle_t *)async)) {
-        uv_close((uv_handle_t *)async, on_handle_closed);
+    if (inference->has_ended && inference->is_closed && !uv_is_closing((uv_handle_t *)poll)) {
+        uv_close((uv_handle_t *)poll, on_handle_closed);
     }
 }
 
@@ -500,8 +516,8 @@ void inference_feed_frame(struct inference_feed *feed, const struct camera_frame
         feed->dropped++;
         inference->stats.dropped++;
     }
-    uv_cond_signal(&inference->wake);
     uv_mutex_unlock(&inference->lock);
+    uv_cond_signal(&inference->wake); /* the lock is free for it by now */
     camera_frame_unref(old);
 }
 
@@ -539,6 +555,7 @@ static struct inference *make(const struct inference_config *config)
 {
     struct inference *inference = calloc(1, sizeof(*inference));
     int cancel = eventfd(0, EFD_CLOEXEC);
+    int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
     if (inference) {
         inference->folder = strdup(config->folder);
@@ -547,8 +564,9 @@ static struct inference *make(const struct inference_config *config)
         inference->last = &inference->first;
         inference->end.type = OUTCOME_ENDED;
         inference->told = INSTANT_PAST;
-        inference->async.data = inference;
-        if (inference->folder && cancel >= 0 && uv_mutex_init(&inference->lock) == 0) {
+        inference->bell = bell;
+        inference->poll.data = inference;
+        if (inference->folder && cancel >= 0 && bell >= 0 && uv_mutex_init(&inference->lock) == 0) {
             if (uv_cond_init(&inference->wake) == 0) {
                 return inference;
             }
@@ -559,6 +577,9 @@ static struct inference *make(const struct inference_config *config)
     }
     if (cancel >= 0) {
         (void)close(cancel);
+    }
+    if (bell >= 0) {
+        (void)close(bell);
     }
     return NULL;
 }
@@ -572,14 +593,16 @@ int inference_open(struct inference **ret, struct pipeline *pipeline,
     if (!inference) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    if (uv_async_init(config->loop, &inference->async, on_async) != 0) {
+    if (uv_poll_init(config->loop, &inference->poll, inference->bell) != 0) {
         destroy(inference);
         return error_set(reterr, BATON_EIO, "no further handle");
     }
+    (void)uv_poll_start(&inference->poll, UV_READABLE,
+                        on_bell); /* cannot fail: it is not closing */
     inference->pipeline = *pipeline;
     if (uv_thread_create_ex(&inference->thread, &options, work, inference) != 0) {
         inference->pipeline = (struct pipeline){0};
-        uv_close((uv_handle_t *)&inference->async, on_never_started);
+        uv_close((uv_handle_t *)&inference->poll, on_never_started);
         return error_set(reterr, BATON_EIO, "no further thread");
     }
     *pipeline = (struct pipeline){0};
@@ -609,5 +632,5 @@ void inference_close(struct inference *inference)
     }
     /* The thread may be in a model; what it waits for is over at once. */
     (void)!write(inference->config.engine.cancel_fd, &one, sizeof(one));
-    (void)uv_async_send(&inference->async); /* it may have ended before */
+    ring(inference); /* it may have ended before */
 }
