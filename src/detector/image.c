@@ -27,6 +27,14 @@ struct still *still_hold(struct still *still)
     return still;
 }
 
+static void give_back(struct still *still)
+{
+    if (still->loan.owner != NULL) {
+        still->loan.give_back(still->loan.owner);
+        still->loan.owner = NULL;
+    }
+}
+
 void still_release(struct still *still)
 {
     if (still == NULL) {
@@ -35,6 +43,7 @@ void still_release(struct still *still)
     assert(still->holders > 0);
     if (--still->holders == 0) {
         encodings_free(still);
+        give_back(still);
         free(still->pixels);
         free(still);
     }
@@ -49,46 +58,73 @@ static uint8_t *copy_plane(uint8_t *to, const uint8_t *from, int stride, int wid
     return to;
 }
 
-/* A still with room for `bytes`: the one that is there if nobody else looks at it. */
-static struct still *need_still(struct still *old, size_t bytes)
+/* A still of nothing yet: the one that is there if nobody else looks at it. */
+static struct still *need_still(struct still *old)
 {
     struct still *still = old;
 
     if (still == NULL || still->holders > 1) {
         still = calloc(1, sizeof(*still));
-        if (still == NULL) {
-            return NULL;
+        if (still != NULL) {
+            still->holders = 1;
         }
-        still->holders = 1;
+        return still;
     }
+    encodings_free(still);
+    give_back(still);
+    return still;
+}
+
+static bool need_room(struct still *still, const struct frame *frame)
+{
+    size_t luma = (size_t)frame->width * (size_t)frame->height;
+    size_t chroma = (size_t)((frame->width + 1) / 2) * (size_t)((frame->height + 1) / 2);
+    size_t bytes = luma + 2 * chroma;
+
     if (still->capacity < bytes) {
         uint8_t *larger = realloc(still->pixels, bytes);
         if (larger == NULL) {
-            if (still != old) {
-                still_release(still);
-            }
-            return NULL;
+            return false;
         }
         still->pixels = larger;
         still->capacity = bytes;
     }
-    encodings_free(still);
-    return still;
+    return true;
 }
 
-static void fill_still(struct still *still, const struct frame *frame)
+/* False: out of memory. */
+static bool copy_into(struct still *still, const struct frame *frame)
 {
     int chroma_width = (frame->width + 1) / 2;
     int chroma_height = (frame->height + 1) / 2;
-    uint8_t *u =
-        copy_plane(still->pixels, frame->plane[0], frame->stride[0], frame->width, frame->height);
-    uint8_t *v = copy_plane(u, frame->plane[1], frame->stride[1], chroma_width, chroma_height);
+    uint8_t *u;
+    uint8_t *v;
 
+    if (!need_room(still, frame)) {
+        return false;
+    }
+    u = copy_plane(still->pixels, frame->plane[0], frame->stride[0], frame->width, frame->height);
+    v = copy_plane(u, frame->plane[1], frame->stride[1], chroma_width, chroma_height);
     (void)copy_plane(v, frame->plane[2], frame->stride[2], chroma_width, chroma_height);
     still->frame = (struct frame){.width = frame->width,
                                   .height = frame->height,
                                   .stride = {frame->width, chroma_width, chroma_width},
                                   .plane = {still->pixels, u, v}};
+    return true;
+}
+
+static bool fill_still(struct still *still, const struct frame *frame,
+                       const struct image_loan *loan)
+{
+    if (loan == NULL || !loan->keep(loan->owner)) {
+        return copy_into(still, frame);
+    }
+    free(still->pixels); /* as long as frames are lent there will be no copy */
+    still->pixels = NULL;
+    still->capacity = 0;
+    still->frame = *frame;
+    still->loan = *loan;
+    return true;
 }
 
 /* ---- the store ---- */
@@ -132,39 +168,75 @@ static struct slot *find_slot(const struct image_store *store, const char *ident
     return NULL;
 }
 
+static int refuse(struct baton_error *reterr, const char *identifier)
+{
+    return error_set(reterr, BATON_EFULL, "no room for a frame of \"%s\"", identifier);
+}
+
+static int put_first(struct image_store *store, const char *identifier, const struct frame *frame,
+                     const struct image_loan *loan, struct baton_error *reterr)
+{
+    struct still *still = store->count < store->count_max ? need_still(NULL) : NULL;
+    struct slot *slot;
+
+    if (still == NULL || !fill_still(still, frame, loan)) {
+        still_release(still);
+        return refuse(reterr, identifier);
+    }
+    still->number = ++store->puts;
+    slot = &store->slots[store->count++];
+    *slot = (struct slot){.still = still};
+    (void)snprintf(slot->identifier, sizeof(slot->identifier), "%s", identifier);
+    return 0;
+}
+
 int image_put(struct image_store *store, const char *identifier, const struct frame *frame,
-              struct baton_error *reterr)
+              const struct image_loan *loan, struct baton_error *reterr)
 {
     struct slot *slot = find_slot(store, identifier);
-    bool is_new = slot == NULL;
-    struct still *still = NULL;
-    size_t luma;
-    size_t chroma;
+    struct still *still;
 
     if (frame->width < 1 || frame->height < 1 || frame->width > IMAGE_PIXELS_MAX ||
         frame->height > IMAGE_PIXELS_MAX) {
         return error_set(reterr, BATON_EINVAL, "frame of %dx%d: sides must be 1 to %d",
                          frame->width, frame->height, IMAGE_PIXELS_MAX);
     }
-    luma = (size_t)frame->width * (size_t)frame->height;
-    chroma = (size_t)((frame->width + 1) / 2) * (size_t)((frame->height + 1) / 2);
-    if (!is_new || store->count < store->count_max) {
-        still = need_still(is_new ? NULL : slot->still, luma + 2 * chroma);
+    if (slot == NULL) {
+        return put_first(store, identifier, frame, loan, reterr);
     }
-    if (still == NULL) {
-        return error_set(reterr, BATON_EFULL, "no room for a frame of \"%s\"", identifier);
+    still = need_still(slot->still);
+    if (still == NULL || !fill_still(still, frame, loan)) {
+        if (still != slot->still) {
+            still_release(still);
+        } else {
+            image_remove(store, identifier); /* what it showed is gone already */
+        }
+        return refuse(reterr, identifier);
     }
-    if (is_new) {
-        slot = &store->slots[store->count++];
-        *slot = (struct slot){0};
-        (void)snprintf(slot->identifier, sizeof(slot->identifier), "%s", identifier);
-    } else if (slot->still != still) {
+    if (still != slot->still) {
         still_release(slot->still);
+        slot->still = still;
     }
-    slot->still = still;
     still->number = ++store->puts;
-    fill_still(still, frame);
     return 0;
+}
+
+void image_settle(struct image_store *store, const char *identifier)
+{
+    struct slot *slot = find_slot(store, identifier);
+    struct still *still;
+
+    if (slot == NULL || slot->still->loan.owner == NULL) {
+        return;
+    }
+    still = need_still(NULL);
+    if (still != NULL && copy_into(still, &slot->still->frame)) {
+        still->number = slot->still->number;
+        still_release(slot->still);
+        slot->still = still;
+    } else {
+        still_release(still); /* then it stays lent */
+    }
 }
 
 void image_remove(struct image_store *store, const char *identifier)

@@ -1,8 +1,9 @@
 /* The newest frame of each subscription, and JPEGs of it.
  *
  * A frame is planar YUV 4:2:0, as decoders give it. The store keeps one still a subscription; the
- * next frame takes its place, and whoever holds the old still keeps it as it is. What is made of a
- * still in other threads is image_encoder.h's; all else here is one thread's.
+ * next frame takes its place, and whoever holds the old still keeps it as it is. A still is the
+ * frame itself where its owner lends it, else a copy. What is made of a still in other threads is
+ * image_encoder.h's; all else here is one thread's.
  */
 #ifndef DETECTOR_IMAGE_H
 #define DETECTOR_IMAGE_H
@@ -15,6 +16,13 @@ struct frame {
     int width, height;
     int stride[3];
     const uint8_t *plane[3]; /* Y, U, V */
+};
+
+/* How a frame can be kept where it is. */
+struct image_loan {
+    const void *owner;               /* of the frame */
+    bool (*keep)(const void *owner); /* false: not now */
+    void (*give_back)(const void *owner);
 };
 
 /* What was found in a frame. */
@@ -38,7 +46,8 @@ struct still {
     struct frame frame;         /* does not change as long as anybody but the store holds it */
     uint64_t number;            /* no two of a store have the same */
     struct encoding *encodings; /* image_encoder.h's, freed with the still */
-    uint8_t *pixels;            /* the three planes, one after the other */
+    struct image_loan loan;     /* its owner is NULL for a copy */
+    uint8_t *pixels;            /* of a copy: the three planes, one after the other */
     size_t capacity;
     unsigned holders;
 };
@@ -49,9 +58,13 @@ struct image_store; /* opaque */
 struct image_store *image_store_new(size_t count_max);
 void image_store_free(struct image_store *store); /* NULL allowed */
 
-/* Copies the frame in. BATON_EINVAL for a size of 0 or above IMAGE_PIXELS_MAX, BATON_EFULL. */
+/* Keeps the frame by the loan, or copies it in where that is not to be had or is NULL. BATON_EINVAL
+ * for a size of 0 or above IMAGE_PIXELS_MAX, BATON_EFULL. */
 int image_put(struct image_store *store, const char *identifier, const struct frame *frame,
-              struct baton_error *reterr);
+              const struct image_loan *loan, struct baton_error *reterr);
+/* No frame will come for a while: what is lent becomes a copy, and is given back once nobody else
+ * looks at it. */
+void image_settle(struct image_store *store, const char *identifier);
 void image_remove(struct image_store *store, const char *identifier); /* unknown: nothing */
 
 /* NULL: no frame yet. Borrowed until the next image_put() or image_remove(), unless held. */

@@ -217,14 +217,15 @@ const struct worker *service_worker(const struct service *service)
     return service->worker;
 }
 
-void service_frame(struct service *service, const char *identifier, const struct frame *frame)
+void service_frame(struct service *service, const char *identifier, const struct frame *frame,
+                   const struct image_loan *loan)
 {
     struct baton_error error = {0};
 
     if (worker_find(service->worker, identifier) == NULL) {
         return; /* removed while its frame was on the way */
     }
-    if (image_put(service->images, identifier, frame, &error) != 0) {
+    if (image_put(service->images, identifier, frame, loan, &error) != 0) {
         log_warning(service->config.logger, "frame-refused", LOG_STR("identifier", identifier),
                     LOG_STR("error", error.message));
         return;
@@ -242,6 +243,7 @@ void service_online(struct service *service, const char *identifier, bool is_onl
 {
     if (!is_online) {
         image_set_boxes(service->images, identifier, NULL, 0); /* nobody knows what is there now */
+        image_settle(service->images, identifier);
     }
     worker_set_online(service->worker, identifier, is_online);
 }

@@ -42,7 +42,8 @@ int service_open(struct service **ret, const struct service_config *config,
 int service_port(const struct service *service);
 const struct worker *service_worker(const struct service *service);
 
-void service_frame(struct service *service, const char *identifier, const struct frame *frame);
+void service_frame(struct service *service, const char *identifier, const struct frame *frame,
+                   const struct image_loan *loan);
 /* What was found last in the frames of a subscription, for ?boxes=1; a count of 0: nothing. */
 void service_boxes(struct service *service, const char *identifier, const struct image_box *boxes,
                    size_t count);

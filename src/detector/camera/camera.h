@@ -25,7 +25,8 @@
 
 enum {
     CAMERA_FEEDS_MAX = 1024, /* distinct URLs */
-    CAMERA_HELD_MAX = 3,     /* frames of one feed that may be held at a time */
+    CAMERA_HELD_MAX = 5,     /* frames of one feed that may be held at a time, */
+    CAMERA_KEPT_MAX = 2,     /* of these for an unknown time */
     CAMERA_STALL_MS = 10000,
     CAMERA_OPEN_MS = 10000,
     CAMERA_BACKOFF_MIN_MS = 1000,
@@ -102,6 +103,11 @@ void camera_set_interval(struct camera *camera, int interval_ms);
  * a feed above CAMERA_HELD_MAX make it skip newer ones. */
 const struct camera_frame *camera_frame_ref(const struct camera_frame *frame);
 void camera_frame_unref(const struct camera_frame *frame); /* NULL allowed */
+/* The same for who keeps it until another one comes, such as the newest picture to be looked at. No
+ * more than CAMERA_KEPT_MAX frames of a feed are kept, so that others find room. False: not kept.
+ */
+bool camera_frame_keep(const struct camera_frame *frame);
+void camera_frame_unkeep(const struct camera_frame *frame);
 
 struct camera_stats {
     char url[URL_MASKED_MAX];

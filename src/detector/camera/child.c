@@ -30,6 +30,7 @@ struct held {
     int slot;
     uint64_t sequence; /* the child's */
     unsigned refs;
+    unsigned keeps; /* of these */
 };
 
 /* A ring as mapped here; lives as long as it is the newest or a frame of it is held. */
@@ -50,8 +51,8 @@ struct child {
     uv_timer_t farewell;
     int socket;
     struct ring_control *control;
-    struct view *view; /* of the newest ring; NULL: none yet */
-    unsigned held;
+    struct view *view;   /* of the newest ring; NULL: none yet */
+    unsigned held, kept; /* frames */
     /* Its last words, told when it is gone. */
     bool has_error, is_at_end;
     struct baton_error error;
@@ -120,6 +121,30 @@ void camera_frame_unref(const struct camera_frame *frame)
         child->held--;
         view_unref(held->view);
     }
+}
+
+bool camera_frame_keep(const struct camera_frame *frame)
+{
+    struct held *held = (struct held *)frame;
+    struct child *child = held->view->child;
+
+    if (held->keeps == 0 && child->kept == CAMERA_KEPT_MAX) {
+        return false;
+    }
+    child->kept += held->keeps == 0;
+    held->keeps++;
+    (void)camera_frame_ref(frame);
+    return true;
+}
+
+void camera_frame_unkeep(const struct camera_frame *frame)
+{
+    struct held *held = (struct held *)frame;
+
+    INVARIANT(held->keeps > 0);
+    held->keeps--;
+    held->view->child->kept -= held->keeps == 0;
+    camera_frame_unref(frame);
 }
 
 static void on_closed(uv_handle_t *handle)

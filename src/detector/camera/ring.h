@@ -29,7 +29,7 @@
 enum {
     RING_SLOTS = 24,     /* at most: the decoder's sixteen references, and what follows */
     RING_SLOTS_MIN = 14, /* of large pictures, of which decoders keep fewer */
-    RING_HELD_MAX = 3,
+    RING_HELD_MAX = 5,
     RING_ALIGNMENT = 64, /* of rows and planes: what vector code likes */
     RING_SIDE_MAX = 8192,
     RING_PIXELS_MAX = 8192 * 4352,

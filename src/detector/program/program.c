@@ -46,11 +46,22 @@ static void on_changed(void *userdata, const struct worker_event *event)
     models_event(program->models, event);
 }
 
+static bool keep_frame(const void *frame)
+{
+    return camera_frame_keep(frame);
+}
+
+static void give_frame_back(const void *frame)
+{
+    camera_frame_unkeep(frame);
+}
+
 static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame)
 {
     struct program *program = userdata;
+    const struct image_loan loan = {frame, keep_frame, give_frame_back};
 
-    service_frame(program->service, identifier, &frame->picture);
+    service_frame(program->service, identifier, &frame->picture, &loan);
     models_frame(program->models, identifier, frame,
                  worker_stage(service_worker(program->service), identifier));
 }

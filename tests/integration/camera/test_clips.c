@@ -72,6 +72,41 @@ static void frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on(void *
     gallery_fini(&gallery);
 }
 
+static bool has_all(const void *userdata)
+{
+    return ((const struct viewer *)userdata)->kept_count == CAMERA_KEPT_MAX + 1;
+}
+
+/* Kept frames leave room for those that are only looked at. */
+static void no_more_than_a_few_frames_are_kept(void **state)
+{
+    const struct camera_options options = {.is_paced = true};
+    struct gallery gallery;
+    struct viewer viewer = {.holds = true};
+    const struct camera_frame *last;
+
+    (void)state;
+    gallery_init(&gallery);
+    viewer_open(&viewer, &gallery, clip("rects.mp4"), &options);
+    gallery_run_until(&gallery, has_all, &viewer);
+    last = viewer.kept[CAMERA_KEPT_MAX];
+    for (int i = 0; i < CAMERA_KEPT_MAX; i++) {
+        assert_true(camera_frame_keep(viewer.kept[i]));
+        assert_true(camera_frame_keep(viewer.kept[i])); /* the same one is still one */
+    }
+    assert_false(camera_frame_keep(last));
+    camera_frame_unkeep(viewer.kept[0]);
+    assert_false(camera_frame_keep(last));
+    camera_frame_unkeep(viewer.kept[0]);
+    assert_true(camera_frame_keep(last));
+    camera_frame_unkeep(last);
+    camera_frame_unkeep(viewer.kept[1]);
+    camera_frame_unkeep(viewer.kept[1]);
+    viewer_let_go(&viewer, 0);
+    viewer_run_frames(&viewer, 5);
+    gallery_fini(&gallery);
+}
+
 static void a_frame_outlives_its_camera_and_the_pool(void **state)
 {
     struct gallery gallery;
@@ -171,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_frame_of_each_codec_arrives_and_shows_what_it_should),
         cmocka_unit_test(frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on),
+        cmocka_unit_test(no_more_than_a_few_frames_are_kept),
         cmocka_unit_test(a_frame_outlives_its_camera_and_the_pool),
         cmocka_unit_test(each_subscription_has_a_rate_of_its_own),
         cmocka_unit_test(with_a_motion_gate_only_what_moves_is_shown),

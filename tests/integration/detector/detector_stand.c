@@ -42,7 +42,7 @@ static void paint(uv_timer_t *timer)
     memset(stand->luma, (int)(stand->painted++ % 200),
            (size_t)stand->width * (size_t)stand->height);
     for (size_t i = 0; (subscription = next_subscription(stand, i)) != NULL; i++) {
-        service_frame(stand->service, subscription->identifier, &frame);
+        service_frame(stand->service, subscription->identifier, &frame, NULL);
         service_online(stand->service, subscription->identifier, true);
     }
 }

@@ -36,7 +36,7 @@ static void put(struct bench *bench)
                                 HEIGHT,
                                 {WIDTH, WIDTH / 2, WIDTH / 2},
                                 {bench->pixels, bench->pixels, bench->pixels}};
-    assert_int_equal(image_put(bench->store, "a;1", &frame, NULL), 0);
+    assert_int_equal(image_put(bench->store, "a;1", &frame, NULL, NULL), 0);
 }
 
 static int ask(struct bench *bench, int width, uint64_t ticket)

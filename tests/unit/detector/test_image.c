@@ -79,7 +79,7 @@ static void a_frame_comes_back_as_jpeg(void **state)
 {
     struct made made;
 
-    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL), 0);
+    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL, NULL), 0);
     made = make(*state, "d;c", NULL, 0);
     assert_int_equal(made.width, WIDTH);
     assert_in_range(made.grey[10 * WIDTH + 5], 25, 35);
@@ -92,7 +92,7 @@ static void a_crop_is_cut_out_of_the_planes(void **state)
     struct crop crop = {.given = 0xf, .at = {32, 10, 64, 30}};
     struct made made;
 
-    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL), 0);
+    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL, NULL), 0);
     made = make(*state, "d;c", &crop, 0);
     assert_int_equal(made.width, 32);
     assert_int_equal(made.height, 20);
@@ -106,7 +106,7 @@ static void a_width_scales_down_and_never_up(void **state)
     struct crop crop = {.given = 0xf, .at = {16, 0, 48, 48}};
     struct made made;
 
-    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL), 0);
+    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL, NULL), 0);
     made = make(*state, "d;c", NULL, 32);
     assert_int_equal(made.width, 32);
     assert_int_equal(made.height, 24);
@@ -141,7 +141,7 @@ static void every_width_can_be_made(void **state)
                               {cases[i].width, cases[i].width, cases[i].width},
                               {pixels, pixels, pixels}};
         struct made made;
-        assert_int_equal(image_put(*state, "d;c", &frame, NULL), 0);
+        assert_int_equal(image_put(*state, "d;c", &frame, NULL, NULL), 0);
         made = make(*state, "d;c", NULL, cases[i].wanted);
         assert_int_equal(made.width, cases[i].wanted);
         assert_int_equal(made.height, cases[i].made_height);
@@ -162,7 +162,7 @@ static void boxes_are_drawn_where_things_are(void **state)
     struct made made;
 
     image_set_boxes(*state, "d;c", boxes, 4); /* no frame yet: nothing */
-    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL), 0);
+    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL, NULL), 0);
     assert_null(image_boxes(*state, "d;c"));
     image_set_boxes(*state, "d;c", boxes, 4);
     made = make(*state, "d;c", NULL, 0);
@@ -189,11 +189,11 @@ static void a_still_that_is_held_stays_as_it_is(void **state)
     struct still *held;
     uint64_t number;
 
-    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL), 0);
+    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL, NULL), 0);
     held = still_hold(image_newest(*state, "d;c"));
     number = held->number;
     dark.plane[0] = luma;
-    assert_int_equal(image_put(*state, "d;c", &dark, NULL), 0);
+    assert_int_equal(image_put(*state, "d;c", &dark, NULL, NULL), 0);
     assert_ptr_not_equal(image_newest(*state, "d;c"), held);
     assert_true(image_newest(*state, "d;c")->number > number);
     assert_int_equal(held->frame.plane[0][0], 30);
@@ -201,6 +201,103 @@ static void a_still_that_is_held_stays_as_it_is(void **state)
     image_remove(*state, "d;c");
     assert_int_equal(held->frame.plane[0][WIDTH - 1], 220);
     still_release(held);
+}
+
+/* Lends frames, and counts. */
+struct lender {
+    int lent, given_back;
+    bool is_refusing;
+};
+
+static bool lend(const void *owner)
+{
+    struct lender *lender = (struct lender *)owner;
+
+    lender->lent += !lender->is_refusing;
+    return !lender->is_refusing;
+}
+
+static void take_back(const void *owner)
+{
+    ((struct lender *)owner)->given_back++;
+}
+
+static void a_frame_that_is_lent_is_shown_where_it_is_and_given_back(void **state)
+{
+    struct lender first = {0}, second = {0};
+    const struct image_loan loan = {&first, lend, take_back};
+    const struct image_loan other = {&second, lend, take_back};
+    struct made made;
+
+    assert_int_equal(image_put(*state, "d;c", a_frame(), &loan, NULL), 0);
+    assert_ptr_equal(image_newest(*state, "d;c")->frame.plane[0], a_frame()->plane[0]);
+    made = make(*state, "d;c", NULL, 0);
+    assert_in_range(made.grey[10 * WIDTH + 60], 215, 225);
+    free(made.grey);
+    assert_int_equal(first.given_back, 0);
+    assert_int_equal(image_put(*state, "d;c", a_frame(), &other, NULL), 0);
+    assert_int_equal(first.lent, 1);
+    assert_int_equal(first.given_back, 1);
+    image_remove(*state, "d;c");
+    assert_int_equal(second.lent, 1);
+    assert_int_equal(second.given_back, 1);
+}
+
+static void a_lent_frame_that_somebody_looks_at_is_given_back_after_that(void **state)
+{
+    struct lender lender = {0};
+    const struct image_loan loan = {&lender, lend, take_back};
+    struct still *held;
+
+    assert_int_equal(image_put(*state, "d;c", a_frame(), &loan, NULL), 0);
+    held = still_hold(image_newest(*state, "d;c"));
+    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL, NULL), 0);
+    assert_int_equal(lender.given_back, 0);
+    still_release(held);
+    assert_int_equal(lender.given_back, 1);
+}
+
+static void a_frame_that_cannot_be_lent_is_copied(void **state)
+{
+    struct lender lender = {.is_refusing = true};
+    const struct image_loan loan = {&lender, lend, take_back};
+    struct made made;
+
+    for (int i = 0; i < 3; i++) { /* copied, lent, copied */
+        lender.is_refusing = i != 1;
+        assert_int_equal(image_put(*state, "d;c", a_frame(), &loan, NULL), 0);
+        made = make(*state, "d;c", NULL, 0);
+        assert_in_range(made.grey[10 * WIDTH + 60], 215, 225);
+        free(made.grey);
+    }
+    assert_ptr_not_equal(image_newest(*state, "d;c")->frame.plane[0], a_frame()->plane[0]);
+    assert_int_equal(lender.lent, 1);
+    assert_int_equal(lender.given_back, 1);
+}
+
+static void what_is_lent_becomes_a_copy_when_nothing_follows(void **state)
+{
+    struct lender lender = {0};
+    const struct image_loan loan = {&lender, lend, take_back};
+    struct frame frame = *a_frame();
+    static uint8_t luma[STRIDE * HEIGHT];
+    uint64_t number;
+    struct still *still;
+
+    image_settle(*state, "d;c"); /* nothing is there */
+    memset(luma, 90, sizeof(luma));
+    frame.plane[0] = luma;
+    assert_int_equal(image_put(*state, "d;c", &frame, &loan, NULL), 0);
+    number = image_newest(*state, "d;c")->number;
+    image_settle(*state, "d;c");
+    assert_int_equal(lender.given_back, 1);
+    memset(luma, 0, sizeof(luma));
+    still = image_newest(*state, "d;c");
+    assert_int_equal(still->number, number);
+    assert_int_equal(still->frame.plane[0][WIDTH * HEIGHT - 1], 90);
+    image_settle(*state, "d;c");
+    assert_ptr_equal(image_newest(*state, "d;c"), still);
+    assert_int_equal(lender.given_back, 1);
 }
 
 static void frames_are_kept_apart_bounded_and_forgotten(void **state)
@@ -213,9 +310,9 @@ static void frames_are_kept_apart_bounded_and_forgotten(void **state)
     assert_null(image_newest(*state, "d;c"));
     odd.width = 33;
     odd.height = 17;
-    assert_int_equal(image_put(*state, "a;1", a_frame(), NULL), 0);
-    assert_int_equal(image_put(*state, "a;2", &odd, NULL), 0);
-    assert_int_equal(image_put(*state, "a;3", a_frame(), &error), BATON_EFULL);
+    assert_int_equal(image_put(*state, "a;1", a_frame(), NULL, NULL), 0);
+    assert_int_equal(image_put(*state, "a;2", &odd, NULL, NULL), 0);
+    assert_int_equal(image_put(*state, "a;3", a_frame(), NULL, &error), BATON_EFULL);
     made = make(*state, "a;2", NULL, 0);
     assert_int_equal(made.width, 33);
     assert_int_equal(made.height, 17);
@@ -225,9 +322,9 @@ static void frames_are_kept_apart_bounded_and_forgotten(void **state)
     assert_null(image_newest(*state, "a;1"));
     assert_non_null(image_newest(*state, "a;2"));
     huge.width = IMAGE_PIXELS_MAX + 1;
-    assert_int_equal(image_put(*state, "a;1", &huge, &error), BATON_EINVAL);
+    assert_int_equal(image_put(*state, "a;1", &huge, NULL, &error), BATON_EINVAL);
     huge.width = 0;
-    assert_int_equal(image_put(*state, "a;1", &huge, &error), BATON_EINVAL);
+    assert_int_equal(image_put(*state, "a;1", &huge, NULL, &error), BATON_EINVAL);
 }
 
 static void a_crop_is_moved_into_the_frame_and_stays_even(void **state)
@@ -270,6 +367,10 @@ int main(void)
         TEST(every_width_can_be_made),
         TEST(boxes_are_drawn_where_things_are),
         TEST(a_still_that_is_held_stays_as_it_is),
+        TEST(a_frame_that_is_lent_is_shown_where_it_is_and_given_back),
+        TEST(a_lent_frame_that_somebody_looks_at_is_given_back_after_that),
+        TEST(a_frame_that_cannot_be_lent_is_copied),
+        TEST(what_is_lent_becomes_a_copy_when_nothing_follows),
         TEST(frames_are_kept_apart_bounded_and_forgotten),
         TEST(a_crop_is_moved_into_the_frame_and_stays_even),
     };
