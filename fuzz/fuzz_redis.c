@@ -1,6 +1,7 @@
 /* Bytes around a Redis server: an address as a user gives it, INFO as the server does, a switch
  * of masters as a Sentinel tells it, a redirection of a cluster, and answers in the protocol. */
 #include "net/redis/cluster.h"
+#include "net/redis/reader.h"
 #include "net/redis/redis.h"
 #include "net/redis/sentinel.h"
 
@@ -11,21 +12,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static void answers(const uint8_t *data, size_t bytes)
 {
-    redisReader *reader = redisReaderCreate();
+    struct redis_reader reader;
     struct baton_error error;
-    void *reply = NULL;
+    redisReply *reply = NULL;
 
-    if (reader && redisReaderFeed(reader, (const char *)data, bytes) == REDIS_OK) {
-        while (redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
+    if (redis_reader_init(&reader) && redis_reader_feed(&reader, data, bytes)) {
+        while (redis_reader_next(&reader, &reply) && reply) {
             if (redis_fault_of(reply) != REDIS_FINE) {
                 (void)redis_fault_error(reply, &error);
             }
             freeReplyObject(reply);
         }
     }
-    if (reader) {
-        redisReaderFree(reader);
-    }
+    redis_reader_fini(&reader);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -1,6 +1,7 @@
 /* What Redis says to an election, its registry and the state, and what others may have put there:
  * the first byte says which it is, the rest is the notice, the JSON, or the answer as it comes in
  * the protocol. */
+#include "net/redis/reader.h"
 #include "net/redis/redis.h"
 #include "provider/redis/parse.h"
 
@@ -136,12 +137,12 @@ static void state(const redisReply *reply)
 
 static void answers(const char *data, size_t bytes)
 {
-    redisReader *reader = redisReaderCreate();
-    void *reply = NULL;
+    struct redis_reader reader;
+    redisReply *reply = NULL;
     char cursor[24];
 
-    if (reader && redisReaderFeed(reader, data, bytes) == REDIS_OK) {
-        while (redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
+    if (redis_reader_init(&reader) && redis_reader_feed(&reader, data, bytes)) {
+        while (redis_reader_next(&reader, &reply) && reply) {
             lock(reply);
             registry(reply);
             state(reply);
@@ -151,9 +152,7 @@ static void answers(const char *data, size_t bytes)
             freeReplyObject(reply);
         }
     }
-    if (reader) {
-        redisReaderFree(reader);
-    }
+    redis_reader_fini(&reader);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

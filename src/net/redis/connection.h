@@ -6,6 +6,7 @@
 #define NET_REDIS_CONNECTION_H
 
 #include "base/buffer.h"
+#include "net/redis/reader.h"
 #include "net/redis/redis.h"
 #include "net/stream.h"
 #include "net/tls.h"
@@ -35,7 +36,7 @@ struct redis {
 
     enum state state;
     struct stream *stream;
-    redisReader *reader;
+    struct redis_reader reader;
     struct redis_identity identity;
     struct baton_error error; /* why it goes down */
     int64_t retry_ms;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 enum {
-    REPLY_BYTES_MAX = 64 * 1024 * 1024, /* of one answer */
     PENDING_MAX = 1 << 20,
     PENDING_FIRST = 64,
     FLUSH_BYTES = 64 * 1024, /* so many leave at once, not only at the end of the turn */
@@ -232,17 +231,17 @@ static void take_reply(struct redis *redis, const redisReply *reply)
 void redis_take_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
 {
     struct redis *redis = userdata;
-    void *reply = NULL;
+    redisReply *reply = NULL;
     (void)stream;
 
-    if (redisReaderFeed(redis->reader, data, bytes) != REDIS_OK ||
-        redis->reader->len - redis->reader->pos > REPLY_BYTES_MAX) {
+    if (!redis_reader_feed(&redis->reader, data, bytes)) {
         redis_take_down(redis, BATON_EPROTO, "an answer larger than 64 MiB");
         return;
     }
     while (redis->stream && redis->error.code == BATON_OK) {
-        if (redisReaderGetReply(redis->reader, &reply) != REDIS_OK) {
-            redis_take_down(redis, BATON_EPROTO, "what it answers is not the Redis protocol");
+        if (!redis_reader_next(&redis->reader, &reply)) {
+            redis_take_down(redis, BATON_EPROTO,
+                            "what it answers is not the Redis protocol, or too much");
             return;
         }
         if (!reply) {

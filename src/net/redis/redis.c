@@ -56,9 +56,7 @@ static void free_all(struct redis *redis)
     }
     buffer_fini(&redis->output);
     free(redis->pending);
-    if (redis->reader) {
-        redisReaderFree(redis->reader);
-    }
+    redis_reader_fini(&redis->reader);
     tls_free(redis->tls);
     OPENSSL_cleanse(&redis->address, sizeof(redis->address));
     free(redis);
@@ -317,11 +315,8 @@ static void connect_now(struct redis *redis)
     }
     redis->error = (struct baton_error){.code = BATON_OK};
     redis->state = CONNECTING;
-    if (redis->reader) {
-        redisReaderFree(redis->reader);
-    }
-    redis->reader = redisReaderCreate();
-    if (!redis->reader || dial(redis) != BATON_OK) {
+    redis_reader_fini(&redis->reader);
+    if (!redis_reader_init(&redis->reader) || dial(redis) != BATON_OK) {
         redis->stream = NULL;
         plan_retry(redis);
         return;

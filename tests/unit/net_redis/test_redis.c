@@ -1,6 +1,7 @@
 /* Addresses, INFO and faults, byte by byte. */
 #include "cmocka_all.h"
 #include "net/redis/cluster.h"
+#include "net/redis/reader.h"
 #include "net/redis/redis.h"
 #include "net/redis/sentinel.h"
 
@@ -274,6 +275,85 @@ static void faults_are_named_with_what_to_do(void **state)
     assert_int_equal(redis_fault_error(NULL, &error), BATON_EUNAVAILABLE);
 }
 
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+/* How many answers these bytes are; -1: they are refused. */
+static int read_all(const char *bytes)
+{
+    struct redis_reader reader;
+    redisReply *reply;
+    int count = 0;
+
+    assert_true(redis_reader_init(&reader));
+    assert_true(redis_reader_feed(&reader, bytes, strlen(bytes)));
+    for (;;) {
+        if (!redis_reader_next(&reader, &reply)) {
+            count = -1;
+            break;
+        }
+        if (!reply) {
+            break;
+        }
+        freeReplyObject(reply);
+        count++;
+    }
+    redis_reader_fini(&reader);
+    return count;
+}
+
+static void an_array_that_is_only_announced_takes_no_memory(void **state)
+{
+    (void)state;
+    assert_int_equal(read_all("*2\r\n:1\r\n*1\r\n:2\r\n*0\r\n+OK\r\n"), 3);
+    assert_int_equal(read_all("*1048576\r\n:1\r\n"), 0);
+    assert_int_equal(read_all("*1048577\r\n:1\r\n"), -1);
+    assert_int_equal(read_all("*992019007\r\n"), -1);
+    assert_int_equal(read_all("*2147483647\r\n"), -1);
+    assert_int_equal(read_all("*9223372036854775807\r\n"), -1);
+    assert_int_equal(read_all("*-2\r\n"), -1);
+    /* All of one answer's together, and each answer anew. */
+    assert_int_equal(read_all("*524288\r\n*524289\r\n"), -1);
+    assert_int_equal(read_all("*1\r\n:1\r\n*1048576\r\n"), 1);
+    /* Deeper than hiredis goes, and what is no protocol. */
+    assert_int_equal(read_all("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n"),
+                     -1);
+    assert_int_equal(read_all("HTTP/1.1 400 Bad Request\r\n"), -1);
+}
+
+static void what_others_wrote_is_cleaned_before_it_is_shown(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t count;
+        const char *text;
+    } rows[] = {
+        {"", 0, ""},
+        {"plain", 5, "plain"},
+        {"Zo\xc3\xab \xe2\x82\xac \xf0\x9f\x8e\xbc", 13,
+         "Zo\xc3\xab \xe2\x82\xac \xf0\x9f\x8e\xbc"},
+        {"a\0b\nc\x7f", 6, "a?b?c?"},
+        {"\x1b[31m", 5, "?[31m"},
+        {"\xff\xfe", 2, "??"},
+        {"\xc0\x80", 2, "??"},           /* longer than it must be */
+        {"\xed\xa0\x80", 3, "???"},      /* half a pair of UTF-16 */
+        {"\xf4\x90\x80\x80", 4, "????"}, /* beyond the last character */
+        {"\xc2\x9b", 2, "??"},           /* a control character of 8 bits */
+        {"x\xe2\x82", 3, "x??"},         /* its end is missing */
+        {"0123456789abcde", 15, "0123456789abcde"},
+        {"0123456789abcdef", 16, "0123456789abcde"},
+        {"0123456789abcd\xc3\xab", 16, "0123456789abcd"},
+    };
+    char text[16];
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool is_clean = redis_clean_text(text, sizeof(text), rows[i].bytes, rows[i].count);
+        assert_string_equal(text, rows[i].text);
+        assert_int_equal(is_clean, rows[i].count == strlen(text) &&
+                                       memcmp(rows[i].bytes, text, rows[i].count) == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +367,8 @@ int main(void)
         cmocka_unit_test(a_wrong_address_is_refused_without_its_password),
         cmocka_unit_test(info_tells_who_the_server_is),
         cmocka_unit_test(faults_are_named_with_what_to_do),
+        cmocka_unit_test(an_array_that_is_only_announced_takes_no_memory),
+        cmocka_unit_test(what_others_wrote_is_cleaned_before_it_is_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
