@@ -3,8 +3,8 @@
 #include "integration/redis/server.h"
 #include "lib/process.h"
 #include "provider/group.h"
+#include "provider/listener.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,62 +13,16 @@
 
 static struct server server;
 
-/* ---- A member that listens for one word ------------------------------------------------------ */
-
-struct listener {
-    struct baton *baton;
-    struct baton_election *election;
-    const char *wanted;
-    _Atomic bool is_there;
-    pthread_mutex_t lock;
-    char latest[BATON_ERROR_MESSAGE_MAX];
-};
-
-static void hear(struct baton_election *election, const struct baton_event *event, void *userdata)
-{
-    struct listener *listener = userdata;
-    (void)election;
-
-    pthread_mutex_lock(&listener->lock);
-    if (!listener->is_there) {
-        snprintf(listener->latest, sizeof(listener->latest), "%s", event->error.message);
-        listener->is_there = strstr(listener->latest, listener->wanted) != NULL;
-    }
-    pthread_mutex_unlock(&listener->lock);
-}
-
+/* A member that waits for one word, at our server. */
 static void open_at(struct listener *listener, const char *wanted, const char *user)
 {
     char url[256];
 
-    *listener = (struct listener){.wanted = wanted};
-    pthread_mutex_init(&listener->lock,
-                       NULL); /* static all of them: a test that fails leaves it open */
     snprintf(url, sizeof(url),
              "redis://%s127.0.0.1:%d?lease=600ms&check-interval=100ms&answer-timeout=300ms&"
              "guardian=off",
              user, server.port);
-    ASSERT_OK(baton_open(&listener->baton, url, NULL, failure));
-    ASSERT_OK(baton_campaign(&listener->election, listener->baton, "race", NULL, failure));
-    ASSERT_OK(baton_on(NULL, listener->election, BATON_EVENT_ERROR, BATON_ON_LOOP, hear, listener,
-                       failure));
-}
-
-static void close_it(struct listener *listener)
-{
-    baton_close(listener->baton);
-    pthread_mutex_destroy(&listener->lock);
-}
-
-static void await_it(struct listener *listener)
-{
-    for (int looks = 0; !listener->is_there; looks++) {
-        if (looks > GROUP_PATIENCE_MS) {
-            fail_msg("no %s; the latest: %s", listener->wanted, listener->latest);
-        }
-        group_pause();
-    }
-    assert_null(strstr(listener->latest, "geheim"));
+    listener_open(listener, url, wanted);
 }
 
 /* One trouble is told once, and that may be before anybody listens: then from the beginning. */
@@ -77,13 +31,13 @@ static void open_and_await(struct listener *listener, const char *wanted, const 
     open_at(listener, wanted, user);
     for (int looks = 0; !listener->is_there; looks++) {
         if (looks % 500 == 499) {
-            close_it(listener);
+            listener_close(listener);
             open_at(listener, wanted, user);
         }
         assert_true(looks < GROUP_PATIENCE_MS);
         group_pause();
     }
-    await_it(listener);
+    listener_await(listener);
 }
 
 /* ---- What a server that is led on may come to say -------------------------------------------- */
@@ -216,12 +170,12 @@ static void whatever_it_says_is_named_and_over_with_its_cause(void **state)
         GROUP_AWAIT(baton_is_leader(listener.election));
         epoch = baton_epoch(listener.election);
         ways[i].cause();
-        await_it(&listener);
+        listener_await(&listener);
         GROUP_AWAIT(ways[i].can_renew || !baton_is_leader(listener.election));
         ways[i].cure();
         GROUP_AWAIT(baton_is_leader(listener.election));
         assert_int_equal(baton_epoch(listener.election) == epoch, ways[i].can_renew);
-        close_it(&listener);
+        listener_close(&listener);
     }
 }
 
@@ -240,7 +194,7 @@ static void a_missing_or_wrong_password_is_named(void **state)
         static struct listener listener;
         open_and_await(&listener, rows[i].word, rows[i].user);
         assert_false(baton_is_leader(listener.election));
-        close_it(&listener);
+        listener_close(&listener);
     }
 }
 
@@ -254,8 +208,8 @@ static void a_trouble_that_lasts_is_told_again(void **state)
     server_start(&server);
     open_and_await(&listener, "NOAUTH", "");
     listener.is_there = false;
-    await_it(&listener);
-    close_it(&listener);
+    listener_await(&listener);
+    listener_close(&listener);
 }
 
 /* A server that begins with data to read, and answers meanwhile. */
@@ -278,7 +232,7 @@ static void loading_is_named_and_waited_for(void **state)
     server_set(&server, "key-load-delay", "0");
     server_start(&server);
     GROUP_AWAIT(baton_is_leader(listener.election));
-    close_it(&listener);
+    listener_close(&listener);
 }
 
 int main(void)

@@ -212,26 +212,44 @@ static const char put[] =
     "           .. ARGV[2])\n"
     "return {1, revision}\n";
 
-static const char get[] = "return redis.call('HMGET', KEYS[1], 'd', 'r')\n";
+/* What is too large to be ours is none of ours. */
+#define FITTING                                                                                    \
+    "local function fits(value)\n"                                                                 \
+    "  return value[1] and value[2] and #value[1] <= 1048576 and #value[2] <= 32\n"                \
+    "end\n"
 
-static const char list[] = "local names = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. ARGV[1], '+')\n"
-                           "local found = {}\n"
-                           "for _, name in ipairs(names) do\n"
-                           "  if string.sub(name, 1, #ARGV[1]) ~= ARGV[1] then break end\n"
-                           "  local value = redis.pcall('HMGET', ARGV[2] .. name, 'd', 'r')\n"
-                           "  if value.err then\n" /* another type: not what we put there */
-                           "    found[#found + 1] = name\n"
-                           "    found[#found + 1] = ''\n"
-                           "    found[#found + 1] = ''\n"
-                           "  elseif value[1] and value[2] then\n"
-                           "    found[#found + 1] = name\n"
-                           "    found[#found + 1] = value[1]\n"
-                           "    found[#found + 1] = value[2]\n"
-                           "  else\n" /* its lifetime is over */
-                           "    redis.call('ZREM', KEYS[1], name)\n"
-                           "  end\n"
-                           "end\n"
-                           "return found\n";
+static const char get[] = FITTING "local value = redis.call('HMGET', KEYS[1], 'd', 'r')\n"
+                                  "if (value[1] or value[2]) and not fits(value) then\n"
+                                  "  return {'', ''}\n"
+                                  "end\n"
+                                  "return value\n";
+
+/* Name, data, revision; the latter two are "" where somebody else has put something. One answer has
+ * an end. */
+static const char list[] =
+    FITTING "local names = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. ARGV[1], '+')\n"
+            "local found, bytes = {}, 0\n"
+            "local function give(name, data, revision)\n"
+            "  bytes = bytes + #name + #data\n"
+            "  found[#found + 1] = name\n"
+            "  found[#found + 1] = data\n"
+            "  found[#found + 1] = revision\n"
+            "end\n"
+            "for _, name in ipairs(names) do\n"
+            "  if string.sub(name, 1, #ARGV[1]) ~= ARGV[1] then break end\n"
+            "  local value = #name <= 512 and redis.pcall('HMGET', ARGV[2] .. name, 'd', 'r')\n"
+            "  if value and not value.err and not value[1] and not value[2] then\n"
+            "    redis.call('ZREM', KEYS[1], name)\n" /* its lifetime is over */
+            "  elseif value and not value.err and fits(value) then\n"
+            "    give(name, value[1], value[2])\n"
+            "  else\n"
+            "    give(string.sub(name, 1, 512), '', '')\n"
+            "  end\n"
+            "  if bytes > 50331648 then\n"
+            "    return redis.error_reply('TOOBIG more than 48 MiB: ask for a longer prefix')\n"
+            "  end\n"
+            "end\n"
+            "return found\n";
 
 void scripts_fill(struct redis_script *ret)
 {

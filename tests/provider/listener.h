@@ -1,0 +1,25 @@
+/* A member that takes part in "race" and listens for one word in the error events. */
+#ifndef TESTS_PROVIDER_LISTENER_H
+#define TESTS_PROVIDER_LISTENER_H
+
+#include <baton.h>
+#include <pthread.h>
+
+/* Static memory: a test that fails leaves it open. */
+struct listener {
+    struct baton *baton;
+    struct baton_election *election;
+    const char *wanted;
+    _Atomic bool is_there; /* it was heard */
+    pthread_mutex_t lock;
+    char latest[BATON_ERROR_MESSAGE_MAX];
+};
+
+void listener_open(struct listener *listener, const char *url, const char *wanted);
+void listener_close(struct listener *listener);
+/* From now on it waits for this word. */
+void listener_want(struct listener *listener, const char *wanted);
+/* Waits until the word was heard; no password may have been. */
+void listener_await(struct listener *listener);
+
+#endif
