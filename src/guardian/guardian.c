@@ -25,6 +25,8 @@ enum {
     STEADY_S = 10,         /* a guardian that lived this long was no failed start */
 };
 
+#define TLS_IMAGE "-tls" /* behind the name of the other */
+
 /* One running guardian process. Lives until its poll handle is closed. */
 struct link {
     uv_poll_t poll;
@@ -307,6 +309,22 @@ static int share(struct guardian *guardian, struct baton_error *reterr)
     return page_make(&guardian->page, guardian->options.words_slots, reterr);
 }
 
+static int choose_image(struct guardian *guardian, struct baton_error *reterr)
+{
+    size_t bytes = strlen(guardian->program);
+
+    if (bytes + sizeof(TLS_IMAGE) > sizeof(guardian->program)) {
+        return error_set(reterr, BATON_ETOOBIG, "guardian %s: the path is too long",
+                         guardian->program);
+    }
+    memcpy(guardian->program + bytes, TLS_IMAGE, sizeof(TLS_IMAGE));
+    if (access(guardian->program, X_OK) != 0) {
+        return error_set(reterr, BATON_ENOENT, "guardian %s: %s", guardian->program,
+                         strerror(errno));
+    }
+    return 0;
+}
+
 static int choose_program(struct guardian *guardian, struct baton_error *reterr)
 {
     const char *wanted = guardian->options.program;
@@ -323,7 +341,7 @@ static int choose_program(struct guardian *guardian, struct baton_error *reterr)
                          "its path, or switch the guardian off",
                          guardian->program);
     }
-    return 0;
+    return guardian->options.speaks_tls ? choose_image(guardian, reterr) : 0;
 }
 
 int guardian_start(struct guardian **ret, const struct guardian_options *options,

@@ -35,8 +35,9 @@ struct guardian_options {
     /* Kills this process when the instant told by guardian_publish comes without a later one, so
      * that a hung leader cannot wake up and act. */
     bool kills_outliving;
-    uint32_t words_slots;           /* how many leases last words may be said of; 0: none */
-    const char *program;            /* path of baton-guardian; NULL: see guardian_find */
+    uint32_t words_slots; /* how many leases last words may be said of; 0: none */
+    const char *program;  /* path of baton-guardian; NULL: see guardian_find */
+    bool speaks_tls;      /* the image that can, baton-guardian-tls, which lies beside the other */
     guardian_warning_cb on_warning; /* or NULL */
     void *userdata;
 };
@@ -69,9 +70,17 @@ void guardian_publish(struct guardian *guardian, instant end);
 
 /* ---- Last words (guardian/words.h) ----------------------------------------------------------- */
 
+/* As TLS's options are for the process itself; files are looked for from where it is now. */
+struct guardian_tls {
+    const char *ca, *certificate, *key; /* "": the system's; none */
+    bool is_unverified;
+};
+
 struct guardian_words {
-    const char *const *addresses; /* of all servers: "HOST:PORT", numeric, or a socket's path */
-    size_t address_count;         /* at most WORDS_SERVERS_MAX */
+    const char *const *addresses;   /* of all servers: "HOST:PORT", numeric, or a socket's path */
+    size_t address_count;           /* at most WORDS_SERVERS_MAX */
+    const struct guardian_tls *tls; /* NULL: in the clear. Only with .speaks_tls */
+    const char *const *names;       /* with TLS: whose certificate each must have; "": anybody's */
     const void *greeting;
     size_t greeting_bytes;
     const char *const *lease; /* the request for a lease that is held: its words */
@@ -81,7 +90,7 @@ struct guardian_words {
 };
 
 /* From now on these are said; NULL: nothing. All is copied. BATON_EINVAL: an address is no
- * number; BATON_ETOOBIG. */
+ * number; BATON_ENOENT: a file of TLS's is not there; BATON_ETOOBIG. */
 int guardian_set_words(struct guardian *guardian, const struct guardian_words *words,
                        struct baton_error *reterr);
 enum { GUARDIAN_NO_SLOT = -1 };

@@ -89,6 +89,42 @@ static int fill_address(struct words_server *ret, const char *address, struct ba
     return r;
 }
 
+/* The guardian is elsewhere, so the name begins at the root; what is a link stays one, since the
+ * file may be exchanged by it. */
+static int fill_file(char ret[WORDS_FILE_MAX], const char *name, struct baton_error *reterr)
+{
+    char folder[WORDS_FILE_MAX] = "";
+    int length;
+
+    if (name[0] && name[0] != '/' && getcwd(folder, sizeof(folder)) == NULL) {
+        return error_set(reterr, BATON_ENOENT, "guardian: the folder of %s: %s", name,
+                         strerror(errno));
+    }
+    length = snprintf(ret, WORDS_FILE_MAX, "%s%s%s", folder, folder[0] ? "/" : "", name);
+    if (length >= WORDS_FILE_MAX) {
+        return error_set(reterr, BATON_ETOOBIG, "guardian: %s: the path is too long", name);
+    }
+    if (ret[0] && access(ret, R_OK) != 0) {
+        return error_set(reterr, BATON_ENOENT, "guardian: %s: %s", ret, strerror(errno));
+    }
+    return 0;
+}
+
+static int fill_tls(struct words_tls *ret, const struct guardian_tls *tls,
+                    struct baton_error *reterr)
+{
+    int r;
+
+    ret->is_wanted = tls != NULL;
+    if (tls == NULL) {
+        return 0;
+    }
+    ret->is_unverified = tls->is_unverified;
+    r = fill_file(ret->ca, tls->ca, reterr);
+    r = r == 0 ? fill_file(ret->certificate, tls->certificate, reterr) : r;
+    return r == 0 ? fill_file(ret->key, tls->key, reterr) : r;
+}
+
 static int fill_servers(struct words *ret, const struct guardian_words *words,
                         struct baton_error *reterr)
 {
@@ -100,6 +136,8 @@ static int fill_servers(struct words *ret, const struct guardian_words *words,
     }
     for (size_t i = 0; r == 0 && i < words->address_count; i++) {
         r = fill_address(&ret->servers[i], words->addresses[i], reterr);
+        (void)snprintf(ret->servers[i].name, WORDS_HOST_MAX, "%s",
+                       words->tls != NULL ? words->names[i] : "");
     }
     ret->server_count = (uint32_t)words->address_count;
     return r;
@@ -110,6 +148,7 @@ static int fill_words(struct words *ret, const struct guardian_words *words,
 {
     int r = fill_servers(ret, words, reterr);
 
+    r = r == 0 ? fill_tls(&ret->tls, words->tls, reterr) : r;
     if (r != 0) {
         return r;
     }

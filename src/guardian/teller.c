@@ -1,23 +1,18 @@
 #include "guardian/teller.h"
 
 #include "base/clock.h"
+#include "guardian/line.h"
 
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { DELIVERY_MAX_MS = 5000, RETRY_MS = 25, STACK_BYTES = 256 * 1024 };
+enum { DELIVERY_MAX_MS = 5000, RETRY_MS = 25, STACK_BYTES = 512 * 1024 };
 
 /* One server, and the thread that tells it. */
-struct line {
+struct errand {
     const struct teller *teller;
-    const struct words_server *server;
-    int fd; /* -1: not connected or under way */
-    instant end;
+    struct line line;
     pthread_t thread;
     bool has_thread;
 };
@@ -40,26 +35,9 @@ static uint32_t servers_of(const struct teller *teller)
     return count <= WORDS_SERVERS_MAX ? count : 0;
 }
 
-/* -1: it failed at once. */
-static int dial(const struct words_server *server)
+static bool wants_tls(const struct teller *teller)
 {
-    const struct words_server at = *server;
-    int one = 1;
-    int fd = -1;
-
-    if (at.address_bytes > 0 && at.address_bytes <= sizeof(at.address)) {
-        fd = socket(at.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    }
-    if (fd < 0) {
-        return -1;
-    }
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* only for speed */
-    if (connect(fd, (const struct sockaddr *)&at.address, at.address_bytes) != 0 &&
-        errno != EINPROGRESS) {
-        (void)close(fd);
-        fd = -1;
-    }
-    return fd;
+    return teller->words->tls.is_wanted != 0;
 }
 
 void teller_connect(struct teller *teller)
@@ -68,47 +46,24 @@ void teller_connect(struct teller *teller)
 
     for (uint32_t i = 0; i < count; i++) {
         if (teller->fds[i] < 0) {
-            teller->fds[i] = dial(&teller->words->servers[i]);
+            teller->fds[i] = line_dial(&teller->words->servers[i]);
         }
     }
-}
-
-/* Waits for the socket, while there is time. False: not before its end, or it failed. */
-static bool wait_for(const struct line *line, short events)
-{
-    struct pollfd look = {.fd = line->fd, .events = events};
-    int64_t left_ms = (instant_since(line->end, clock_now()).ns + 999999) / 1000000;
-
-    return left_ms > 0 && poll(&look, 1, (int)left_ms) == 1 && look.revents & events;
-}
-
-static bool send_all(const struct line *line, const char *data, size_t bytes)
-{
-    while (bytes > 0) {
-        ssize_t sent = send(line->fd, data, bytes, MSG_NOSIGNAL);
-        if (sent > 0) {
-            data += sent;
-            bytes -= (size_t)sent;
-        } else {
-            bool may_come = errno == EAGAIN || errno == EINTR || errno == ENOTCONN;
-            if (!may_come || !wait_for(line, POLLOUT)) {
-                return false;
-            }
-        }
+    if (count > 0 && wants_tls(teller) && !teller->secure) {
+        teller->secure = secure_new(&teller->words->tls); /* which takes longer than to connect */
     }
-    return true;
 }
 
 /* Requests gathered into few writes. */
 struct batch {
-    const struct line *line;
+    struct line *line;
     size_t used;
     char bytes[4 * WORDS_RENDERED_MAX];
 };
 
 static bool flush(struct batch *batch)
 {
-    bool sent = send_all(batch->line, batch->bytes, batch->used);
+    bool sent = line_say(batch->line, batch->bytes, batch->used);
     batch->used = 0;
     return sent;
 }
@@ -123,9 +78,8 @@ static bool say(struct batch *batch, const struct words_text *text, const char *
     return true;
 }
 
-static bool say_all(const struct line *line)
+static bool say_all(const struct teller *teller, struct line *line)
 {
-    const struct teller *teller = line->teller;
     const struct words *words = teller->words;
     uint32_t count = atomic_load(&words->slot_count);
     struct batch batch = {.line = line, .used = words->greeting_bytes};
@@ -153,78 +107,62 @@ static bool say_all(const struct line *line)
     return flush(&batch);
 }
 
-/* Its answers are read to the end: a socket that is closed with input unread is reset, and what it
- * sent may be lost with it. */
-static bool hear_out(const struct line *line)
-{
-    char ignored[4096];
-
-    for (;;) {
-        ssize_t bytes = recv(line->fd, ignored, sizeof(ignored), 0);
-        if (bytes == 0) {
-            return true;
-        }
-        if (bytes < 0 && errno != EAGAIN && errno != EINTR) {
-            return false;
-        }
-        if (bytes < 0 && !wait_for(line, POLLIN)) {
-            return false;
-        }
-    }
-}
-
-static void drop(struct line *line)
-{
-    if (line->fd >= 0) {
-        (void)close(line->fd);
-    }
-    line->fd = -1;
-}
-
 static void *deliver(void *argument)
 {
-    struct line *line = argument;
+    struct errand *errand = argument;
+    struct line *line = &errand->line;
 
     while (instant_before(clock_now(), line->end)) {
-        line->fd = line->fd >= 0 ? line->fd : dial(line->server);
-        if (line->fd >= 0 && say_all(line) && shutdown(line->fd, SHUT_WR) == 0 && hear_out(line)) {
+        if (line_open(line) && say_all(errand->teller, line) && line_end(line)) {
             break;
         }
-        drop(line);
+        line_drop(line);
         (void)poll(NULL, 0, RETRY_MS);
     }
-    drop(line);
+    line_drop(line);
     return NULL;
+}
+
+static void begin(struct errand *errand, struct teller *teller, uint32_t number, instant end)
+{
+    *errand = (struct errand){.teller = teller,
+                              .line = {.server = &teller->words->servers[number],
+                                       .wants_tls = wants_tls(teller),
+                                       .secure = teller->secure,
+                                       .fd = teller->fds[number],
+                                       .end = end}};
+    teller->fds[number] = -1;
 }
 
 /* The last one is told by this thread, and so is whoever gets none of its own. */
 void teller_deliver(struct teller *teller)
 {
-    struct line lines[WORDS_SERVERS_MAX];
+    struct errand errands[WORDS_SERVERS_MAX];
     instant end = instant_add(clock_now(), SPAN_MS(DELIVERY_MAX_MS));
     uint32_t count = servers_of(teller);
     pthread_attr_t attributes;
-    bool may_part = pthread_attr_init(&attributes) == 0;
+    bool may_part;
 
-    may_part = may_part && pthread_attr_setstacksize(&attributes, STACK_BYTES) == 0;
+    teller_connect(teller);
+    if (count > 0 && wants_tls(teller) && !teller->secure) {
+        return; /* never in the clear */
+    }
+    may_part = pthread_attr_init(&attributes) == 0 &&
+               pthread_attr_setstacksize(&attributes, STACK_BYTES) == 0;
     for (uint32_t i = 0; i < count; i++) {
-        lines[i] = (struct line){.teller = teller,
-                                 .server = &teller->words->servers[i],
-                                 .fd = teller->fds[i],
-                                 .end = end};
-        teller->fds[i] = -1;
-        lines[i].has_thread =
-            may_part && i + 1 < count &&
-            pthread_create(&lines[i].thread, &attributes, deliver, &lines[i]) == 0;
+        struct errand *errand = &errands[i];
+        begin(errand, teller, i, end);
+        errand->has_thread = may_part && i + 1 < count &&
+                             pthread_create(&errand->thread, &attributes, deliver, errand) == 0;
     }
     for (uint32_t i = count; i > 0; i--) {
-        if (!lines[i - 1].has_thread) {
-            (void)deliver(&lines[i - 1]);
+        if (!errands[i - 1].has_thread) {
+            (void)deliver(&errands[i - 1]);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (lines[i].has_thread) {
-            (void)pthread_join(lines[i].thread, NULL);
+        if (errands[i].has_thread) {
+            (void)pthread_join(errands[i].thread, NULL);
         }
     }
 }

@@ -7,10 +7,13 @@
 
 #include "guardian/words.h"
 
+struct secure;
+
 struct teller {
     const struct words *words;  /* NULL: none */
     uint32_t slots_max;         /* that the shared memory has */
     int fds[WORDS_SERVERS_MAX]; /* -1: not connected or under way */
+    const struct secure *secure;
 };
 
 void teller_init(struct teller *teller);

@@ -26,6 +26,8 @@ enum {
     WORDS_RENDERED_MAX = 4096, /* of one request */
     WORDS_SLOTS_MAX = 16384,
     WORDS_SERVERS_MAX = 64,
+    WORDS_HOST_MAX = 256,
+    WORDS_FILE_MAX = 1024,
 };
 
 struct words_text {
@@ -43,12 +45,23 @@ struct words_slot {
 struct words_server {
     socklen_t address_bytes;
     struct sockaddr_storage address;
+    char name[WORDS_HOST_MAX]; /* that its certificate must have; "": none */
+};
+
+/* Names of files, from the root; "": none. */
+struct words_tls {
+    uint32_t is_wanted;
+    uint32_t is_unverified; /* whoever answers is taken for the server */
+    char ca[WORDS_FILE_MAX];
+    char certificate[WORDS_FILE_MAX];
+    char key[WORDS_FILE_MAX];
 };
 
 struct words {
     _Atomic uint32_t is_whole; /* what follows, up to the slots, may be said */
     uint32_t server_count;
     struct words_server servers[WORDS_SERVERS_MAX];
+    struct words_tls tls;
     uint32_t greeting_bytes;
     char greeting[WORDS_GREETING_MAX];
     struct words_text lease; /* said for each slot that holds one */

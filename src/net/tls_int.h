@@ -1,4 +1,5 @@
-/* One TLS session over memory: bytes in, bytes out, no socket. For stream.c alone. */
+/* One TLS session over memory: bytes in, bytes out, no socket. For stream.c, and for
+ * the guardian, which has no loop. */
 #ifndef NET_TLS_INT_H
 #define NET_TLS_INT_H
 

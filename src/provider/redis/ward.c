@@ -21,6 +21,7 @@ void redis_ward_begin(struct client *client)
 {
     struct guardian_options options = {.loop = client->loop,
                                        .kills_outliving = client->kills_outliving,
+                                       .speaks_tls = client->address.is_tls,
                                        .words_slots = WORDS_SLOTS_MAX,
                                        .on_warning = on_warning,
                                        .userdata = client};
@@ -29,29 +30,52 @@ void redis_ward_begin(struct client *client)
     if (!client->wants_guardian) {
         return;
     }
-    if (guardian_start(&client->guardian, &options, &error) != BATON_OK) {
-        client->guardian = NULL;
-        log_warning(client->logger, "no-guardian", LOG_STR("reason", error.message));
-    } else if (client->address.is_tls) {
-        log_warning(
-            client->logger, "guardian",
-            LOG_STR("problem", "it does not speak TLS: a crash costs the rest of the lease"));
+    if (guardian_start(&client->guardian, &options, &error) == BATON_OK) {
+        return;
     }
+    client->guardian = NULL;
+    log_warning(client->logger, "no-guardian", LOG_STR("reason", error.message));
+    options.speaks_tls = false; /* it says nothing then, but kills whoever is to be killed */
+    if (client->address.is_tls && guardian_start(&client->guardian, &options, &error) != BATON_OK) {
+        client->guardian = NULL;
+    }
+}
+
+/* Who is to be told, and by which names they prove who they are. */
+struct hearers {
+    size_t count;
+    const char *addresses[WORDS_SERVERS_MAX];
+    const char *names[WORDS_SERVERS_MAX];
+    struct redis_host hosts[WORDS_SERVERS_MAX];
+};
+
+static void add_hearer(struct hearers *hearers, const struct client *client, const char *address,
+                       const struct redis *redis)
+{
+    const struct redis_tls *tls = &client->address.tls;
+    size_t at = hearers->count++;
+
+    redis_where(redis, &hearers->hosts[at]);
+    hearers->addresses[at] = address;
+    hearers->names[at] = tls->is_unverified ? ""
+                         : tls->name[0]     ? tls->name
+                                            : hearers->hosts[at].host;
 }
 
 /* In a cluster all nodes that are in use: that of an election has it done, the others refuse. Of
  * independent servers all, as each was reached last. */
-static size_t hearers_of(struct client *client, const char *ret[WORDS_SERVERS_MAX])
+static void find_hearers(struct hearers *hearers, struct client *client)
 {
     const struct redis *nodes[WORDS_SERVERS_MAX];
-    size_t count = 0;
+    int count = 0;
 
+    hearers->count = 0;
     if (client->cluster) {
-        count = (size_t)redis_cluster_nodes(client->cluster, nodes, WORDS_SERVERS_MAX);
-        for (size_t i = 0; i < count; i++) {
-            ret[i] = redis_peer_address(nodes[i]);
+        count = redis_cluster_nodes(client->cluster, nodes, WORDS_SERVERS_MAX);
+        for (int i = 0; i < count; i++) {
+            add_hearer(hearers, client, redis_peer_address(nodes[i]), nodes[i]);
         }
-        return count;
+        return;
     }
     for (int i = 0; i < client->server_count; i++) {
         struct server *server = &client->servers[i];
@@ -60,10 +84,9 @@ static size_t hearers_of(struct client *client, const char *ret[WORDS_SERVERS_MA
                            redis_peer_address(server->commands));
         }
         if (server->peer[0] && !server->is_double) {
-            ret[count++] = server->peer;
+            add_hearer(hearers, client, server->peer, server->commands);
         }
     }
-    return count;
 }
 
 /* To whom, and in which words: the scripts are known to the server by now. Of several servers each
@@ -88,22 +111,30 @@ void redis_ward_connected(struct client *client)
                           "\1:wake",
                           "\1:slaves",
                           client->id};
-    const char *hearers[WORDS_SERVERS_MAX];
+    const struct redis_tls *tls = &client->address.tls;
+    const struct guardian_tls secured = {.ca = tls->ca,
+                                         .certificate = tls->certificate,
+                                         .key = tls->key,
+                                         .is_unverified = tls->is_unverified};
+    struct hearers hearers;
     char notice[ID_MAX + 16];
     char *greeting = NULL;
     size_t bytes = 0;
     struct baton_error error;
 
-    if (!client->guardian || client->address.is_tls) {
-        return; /* what it says is in the clear, the password too: nothing for a port of TLS */
+    if (!client->guardian) {
+        return;
     }
+    find_hearers(&hearers, client);
     layout_lock_key(client->layout, "\1", lock);
     layout_heartbeat_key(client->layout, "\1", client->id, heartbeat);
     (void)snprintf(notice, sizeof(notice), "released %s ", client->id);
     lease[9] = notice;
     struct guardian_words words = {
-        .addresses = hearers,
-        .address_count = hearers_of(client, hearers),
+        .addresses = hearers.addresses,
+        .address_count = hearers.count,
+        .tls = client->address.is_tls ? &secured : NULL,
+        .names = hearers.names,
         .lease = lease,
         .lease_count = sizeof(lease) / sizeof(lease[0]),
         .seat = seat,

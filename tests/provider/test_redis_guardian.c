@@ -1,0 +1,149 @@
+/* A leader that is killed, and a server behind TLS: its guardian proves the server, and releases.
+ */
+#include "integration/redis/certificates.h"
+#include "lib/process.h"
+#include "provider/group.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct server server;
+static char folder[128];
+static int port;
+
+static int begin(void **state)
+{
+    (void)state;
+    certificates_make(folder, sizeof(folder));
+    server_init(&server);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    server_fini(&server);
+    process_remove_folder(folder);
+    return 0;
+}
+
+/* A server that forgot nothing: the first lease need not be waited for. */
+static void trust(void)
+{
+    redisReply *info = server_ask(&server, "INFO replication");
+    char *at = strstr(info->str, "master_replid:");
+
+    assert_non_null(at);
+    at += strlen("master_replid:");
+    at[strcspn(at, "\r")] = '\0';
+    server_tell(&server, "HSET race:epoch server %s since 0", at);
+    freeReplyObject(info);
+}
+
+/* Files are named as from the folder that the process is in: its guardian is elsewhere. */
+static int lead(void *userdata)
+{
+    char url[512];
+    struct baton *baton;
+    struct baton_election *election;
+
+    assert_int_equal(chdir(folder), 0);
+    snprintf(url, sizeof(url), "rediss://127.0.0.1:%d?lease=600s&heartbeat-interval=5s&%s", port,
+             (const char *)userdata);
+    ASSERT_OK(baton_open(&baton, url, NULL, failure));
+    ASSERT_OK(baton_campaign(&election, baton, "race", NULL, failure));
+    (void)pause(); /* until it is killed */
+    return 0;
+}
+
+static pid_t start_leader(const char *name, const char *wants_clients, const char *query)
+{
+    char copy[256];
+    pid_t child;
+
+    port = certificates_serve(&server, folder, name, wants_clients);
+    server_start(&server);
+    trust();
+    snprintf(copy, sizeof(copy), "%s", query);
+    child = process_fork(lead, copy);
+    SERVER_AWAIT(server_says(&server, "GET race:master", "-") &&
+                 server_says(&server, "GET race:master_process", "-"));
+    return child;
+}
+
+static void is_released(const char *name, const char *wants_clients, const char *query)
+{
+    process_end(start_leader(name, wants_clients, query));
+    SERVER_AWAIT(!server_says(&server, "GET race:master", "-"));
+    SERVER_AWAIT(!server_says(&server, "HVALS race:processes", "master"));
+}
+
+static void a_lease_behind_tls_is_released(void **state)
+{
+    (void)state;
+    is_released("right", "no", "ca=ca.crt");
+}
+
+static void a_server_that_wants_our_certificate_is_shown_it(void **state)
+{
+    (void)state;
+    is_released("right", "yes", "ca=ca.crt&cert=client.crt&key=client.key");
+}
+
+static void the_name_that_was_demanded_is_demanded_again(void **state)
+{
+    (void)state;
+    is_released("elsewhere", "no", "ca=ca.crt&sni=elsewhere.test");
+}
+
+static void who_is_not_verified_is_told_all_the_same(void **state)
+{
+    (void)state;
+    is_released("expired", "no", "verify=off");
+}
+
+static void exchange(const char *end)
+{
+    char from[192];
+    char to[192];
+
+    snprintf(from, sizeof(from), "%s/elsewhere.%s", folder, end);
+    snprintf(to, sizeof(to), "%s/right.%s", folder, end);
+    assert_int_equal(rename(from, to), 0);
+}
+
+/* Another server has come to the same port, which cannot prove who it is. Orphans are ours for this
+ * test, so that the guardian's end can be waited for. */
+static void a_server_that_is_another_is_told_nothing(void **state)
+{
+    pid_t child;
+    (void)state;
+
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    child = start_leader("right", "no", "ca=ca.crt");
+    server_kill(&server);
+    exchange("crt");
+    exchange("key");
+    server_start(&server);
+    process_end(child);
+    assert_true(waitpid(-1, NULL, 0) > 0); /* the other child, the server, goes on */
+    assert_true(process_lives(server.pid));
+    assert_false(server_says(&server, "INFO commandstats", "cmdstat_evalsha"));
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        CASE(a_lease_behind_tls_is_released),
+        CASE(a_server_that_wants_our_certificate_is_shown_it),
+        CASE(the_name_that_was_demanded_is_demanded_again),
+        CASE(who_is_not_verified_is_told_all_the_same),
+        CASE(a_server_that_is_another_is_told_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
