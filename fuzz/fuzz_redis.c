@@ -10,16 +10,51 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
+static bool is_fine(const struct redis_host *host)
+{
+    size_t bytes = strnlen(host->host, sizeof(host->host));
+
+    return host->port > 0 && host->port <= 65535 &&
+           (bytes == 0 || redis_is_host(host->host, bytes));
+}
+
+static void answer(const redisReply *reply)
+{
+    struct cluster_range range;
+    struct baton_error error;
+    struct redis_host host;
+    const char *channel;
+    const char *data;
+    size_t bytes;
+
+    (void)redis_fault_error(reply, &error);
+    if (redis_parse_message(reply, &channel, &data, &bytes) &&
+        (strlen(channel) + bytes > READER_BYTES_MAX || data[bytes])) {
+        abort();
+    }
+    if (sentinel_parse_master(reply, host.host, &host.port) && (!host.host[0] || !is_fine(&host))) {
+        abort();
+    }
+    if (redis_cluster_parse_host(&host, reply) && !is_fine(&host)) {
+        abort();
+    }
+    if (redis_cluster_parse_range(&range, reply) &&
+        (range.first > range.last || range.last >= CLUSTER_SLOTS || !is_fine(&range.master))) {
+        abort();
+    }
+}
+
+/* Those in the answers, too: CLUSTER SLOTS is a list of lists. */
 static void answers(const uint8_t *data, size_t bytes)
 {
     struct redis_reader reader;
-    struct baton_error error;
     redisReply *reply = NULL;
 
     if (redis_reader_init(&reader) && redis_reader_feed(&reader, data, bytes)) {
         while (redis_reader_next(&reader, &reply) && reply) {
-            if (redis_fault_of(reply) != REDIS_FINE) {
-                (void)redis_fault_error(reply, &error);
+            answer(reply);
+            for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
+                answer(reply->element[i]);
             }
             freeReplyObject(reply);
         }

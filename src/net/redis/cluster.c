@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REDIRECTIONS_MAX = 8, TRIES_MAX = 40, AGAIN_MS = 25, WORDS_MAX = 32 };
+enum { REDIRECTIONS_MAX = 8, TRIES_MAX = 40, AGAIN_MS = 25, WORDS_MAX = 32, NODES_MAX = 1000 };
 
 /* A script on its way: what is sent is kept until the answer, since it may have to be sent again.
  */
@@ -48,72 +48,6 @@ struct redis_cluster {
 };
 
 static void dispatch(struct trip *trip, struct node *node);
-
-/* ---- Pure ------------------------------------------------------------------------------------ */
-
-/* CRC-16/XMODEM, which the specification of Redis Cluster names. */
-static unsigned crc16(const char *data, size_t bytes)
-{
-    unsigned crc = 0;
-
-    for (size_t i = 0; i < bytes; i++) {
-        crc ^= (unsigned)(unsigned char)data[i] << 8;
-        for (int bit = 0; bit < 8; bit++) {
-            crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
-        }
-        crc &= 0xffff;
-    }
-    return crc;
-}
-
-unsigned redis_cluster_slot(const char *key, size_t bytes)
-{
-    const char *open = memchr(key, '{', bytes);
-    const char *close = open ? memchr(open, '}', bytes - (size_t)(open - key)) : NULL;
-
-    if (close && close > open + 1) {
-        key = open + 1;
-        bytes = (size_t)(close - key);
-    }
-    return crc16(key, bytes) % CLUSTER_SLOTS;
-}
-
-bool redis_cluster_parse_redirection(const char *text, size_t bytes, unsigned *ret_slot,
-                                     struct redis_host *ret)
-{
-    char copy[REDIS_HOST_MAX + 40];
-    char *rest = copy;
-    char *host;
-    char *colon;
-    char *end;
-    unsigned long slot;
-    long port;
-
-    (void)snprintf(copy, sizeof(copy), "%.*s", (int)(bytes < sizeof(copy) ? bytes : 0), text);
-    host = strsep(&rest, " ");
-    if (strcmp(host, "MOVED") != 0 && strcmp(host, "ASK") != 0) {
-        return false;
-    }
-    slot = rest && *rest >= '0' && *rest <= '9' ? strtoul(rest, &rest, 10) : CLUSTER_SLOTS;
-    if (slot >= CLUSTER_SLOTS || *rest != ' ') {
-        return false;
-    }
-    host = rest + 1;
-    colon = strrchr(host, ':');
-    if (!colon || colon[1] < '0' || colon[1] > '9' || colon - host >= REDIS_HOST_MAX) {
-        return false;
-    }
-    port = strtol(colon + 1, &end, 10);
-    if ((*end && *end != ' ') || port <= 0 || port > 65535) {
-        return false;
-    }
-    *ret_slot = (unsigned)slot;
-    *colon = '\0';
-    ret->port = (int)port;
-    /* "?": the node does not know its own name. */
-    (void)snprintf(ret->host, sizeof(ret->host), "%s", strcmp(host, "?") == 0 ? "" : host);
-    return true;
-}
 
 /* ---- Lists of trips -------------------------------------------------------------------------- */
 
@@ -273,12 +207,14 @@ static int connect_node(struct node *node)
 static struct node *node_at(struct redis_cluster *cluster, const struct redis_host *host)
 {
     struct node *node = cluster->nodes;
+    size_t count = 0;
 
     remember(cluster, host);
     while (node && !is_host(&node->host, host->host, host->port)) {
         node = node->next;
+        count++;
     }
-    if (!node && (node = calloc(1, sizeof(*node)))) {
+    if (!node && count < NODES_MAX && (node = calloc(1, sizeof(*node)))) {
         node->cluster = cluster;
         node->host = *host;
         node->next = cluster->nodes;
@@ -480,44 +416,33 @@ int redis_cluster_nodes(const struct redis_cluster *cluster, const struct redis 
 
 /* ---- Who has which slot ---------------------------------------------------------------------- */
 
-static bool take_host(const struct redis_cluster *cluster, const redisReply *reply,
-                      struct redis_host *ret)
+/* Who does not name itself is whoever was asked. */
+static bool complete(const struct redis_cluster *cluster, struct redis_host *host)
 {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||
-        reply->element[1]->type != REDIS_REPLY_INTEGER || reply->element[1]->integer <= 0 ||
-        reply->element[1]->integer > 65535) {
-        return false;
+    struct redis_host home;
+
+    if (!host->host[0]) {
+        redis_where(cluster->options.home, &home);
+        memcpy(host->host, home.host, sizeof(host->host));
     }
-    const redisReply *name = reply->element[0];
-    bool has_name = name->type == REDIS_REPLY_STRING && name->len > 0 &&
-                    name->len < REDIS_HOST_MAX && strcmp(name->str, "?") != 0;
-    redis_where(cluster->options.home, ret);
-    if (has_name) {
-        (void)snprintf(ret->host, sizeof(ret->host), "%s", name->str);
-    }
-    ret->port = (int)reply->element[1]->integer;
-    return ret->host[0] != '\0';
+    return host->host[0] != '\0';
 }
 
-/* [first, last, master, replica …] */
-static void take_range(struct redis_cluster *cluster, const redisReply *range)
+static void take_range(struct redis_cluster *cluster, const redisReply *reply)
 {
+    struct cluster_range range;
     struct redis_host host;
     struct node *node;
 
-    if (range->type != REDIS_REPLY_ARRAY || range->elements < 3 ||
-        range->element[0]->type != REDIS_REPLY_INTEGER ||
-        range->element[1]->type != REDIS_REPLY_INTEGER || range->element[0]->integer < 0 ||
-        range->element[1]->integer >= CLUSTER_SLOTS ||
-        !take_host(cluster, range->element[2], &host)) {
+    if (!redis_cluster_parse_range(&range, reply) || !complete(cluster, &range.master)) {
         return;
     }
-    node = node_at(cluster, &host);
-    for (long long i = range->element[0]->integer; i <= range->element[1]->integer; i++) {
+    node = node_at(cluster, &range.master);
+    for (unsigned i = range.first; i <= range.last; i++) {
         cluster->slots[i] = node;
     }
-    for (size_t i = 3; i < range->elements; i++) {
-        if (take_host(cluster, range->element[i], &host)) {
+    for (size_t i = 3; i < reply->elements && i < CLUSTER_HOSTS_MAX; i++) {
+        if (redis_cluster_parse_host(&host, reply->element[i]) && complete(cluster, &host)) {
             remember(cluster, &host);
         }
     }

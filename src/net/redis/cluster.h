@@ -49,7 +49,7 @@ const struct redis *redis_cluster_node_of(const struct redis_cluster *cluster, c
 /* The connections to its nodes that are up, home among them; how many, at most `max`. */
 int redis_cluster_nodes(const struct redis_cluster *cluster, const struct redis **ret, int max);
 
-/* ---- Pure ------------------------------------------------------------------------------------ */
+/* ---- Pure: cluster_parse.c ------------------------------------------------------------------- */
 
 /* Which slot a key is in: that of the first {…} in it, if it has one. */
 unsigned redis_cluster_slot(const char *key, size_t bytes);
@@ -57,5 +57,14 @@ unsigned redis_cluster_slot(const char *key, size_t bytes);
  * thing. */
 bool redis_cluster_parse_redirection(const char *text, size_t bytes, unsigned *ret_slot,
                                      struct redis_host *ret);
+
+/* One of CLUSTER SLOTS: [first, last, master, replica …]. */
+struct cluster_range {
+    unsigned first, last; /* both below CLUSTER_SLOTS, and in this order */
+    struct redis_host master;
+};
+bool redis_cluster_parse_range(struct cluster_range *ret, const redisReply *reply);
+/* A master or replica in it: [host, port, …]. The host may be "": whoever was asked. */
+bool redis_cluster_parse_host(struct redis_host *ret, const redisReply *reply);
 
 #endif

@@ -186,19 +186,18 @@ int redis_run(struct redis *redis, const struct redis_script *script, int key_co
 
 static void take_message(struct redis *redis, const redisReply *reply)
 {
+    const char *channel;
+    const char *data;
+    size_t bytes;
+
     redis->has_heard = true;
     (void)uv_timer_stop(&redis->timer);
     if (reply->type == REDIS_REPLY_ERROR) {
         redis_refuse(redis, reply);
         return;
     }
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
-        reply->element[0]->type == REDIS_REPLY_STRING &&
-        strcmp(reply->element[0]->str, "message") == 0 &&
-        reply->element[1]->type == REDIS_REPLY_STRING &&
-        reply->element[2]->type == REDIS_REPLY_STRING) {
-        redis->callbacks.on_message(redis->userdata, reply->element[1]->str, reply->element[2]->str,
-                                    (size_t)reply->element[2]->len);
+    if (redis_parse_message(reply, &channel, &data, &bytes)) {
+        redis->callbacks.on_message(redis->userdata, channel, data, bytes);
     }
 }
 

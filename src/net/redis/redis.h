@@ -205,6 +205,11 @@ enum redis_fault {
 enum redis_fault redis_fault_of(const redisReply *reply);
 /* The same as an error, with what to do. Returns its code. */
 int redis_fault_error(const redisReply *reply, struct baton_error *reterr);
+/* What a subscriber hears; borrowed from the answer. False: it is no message. */
+bool redis_parse_message(const redisReply *reply, const char **ret_channel, const char **ret_data,
+                         size_t *ret_bytes);
+/* Whether a server may name another one so: graphic characters of ASCII, not too many. */
+bool redis_is_host(const char *text, size_t bytes);
 /* Bytes of others as a text that may be shown: control characters, and what is no UTF-8, come out
  * as '?', and it is cut between two characters. Whether it came out as it was. */
 bool redis_clean_text(char *ret, size_t ret_bytes, const char *bytes, size_t count);

@@ -145,6 +145,36 @@ bool redis_clean_text(char *ret, size_t ret_bytes, const char *bytes, size_t cou
     return is_clean;
 }
 
+bool redis_is_host(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] <= ' ' || text[i] >= 0x7f) {
+            return false;
+        }
+    }
+    return bytes > 0 && bytes < REDIS_HOST_MAX;
+}
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+bool redis_parse_message(const redisReply *reply, const char **ret_channel, const char **ret_data,
+                         size_t *ret_bytes)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3) {
+        return false;
+    }
+    for (size_t i = 0; i < 3; i++) {
+        if (reply->element[i]->type != REDIS_REPLY_STRING) {
+            return false;
+        }
+    }
+    *ret_channel = reply->element[1]->str;
+    *ret_data = reply->element[2]->str;
+    *ret_bytes = (size_t)reply->element[2]->len;
+    return strcmp(reply->element[0]->str, "message") == 0 &&
+           strlen(*ret_channel) == (size_t)reply->element[1]->len;
+}
+
 /* ---- INFO ------------------------------------------------------------------------------------ */
 
 /* The value of "name:" at the beginning of a line; its length, 0: not there. */

@@ -37,40 +37,6 @@ struct sentinel {
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-static bool take_port(const char *text, int *ret)
-{
-    char *end;
-    long port = strtol(text, &end, 10);
-
-    *ret = (int)port;
-    return end != text && !*end && port > 0 && port <= 65535;
-}
-
-bool sentinel_parse_switch(const char *service, const char *text, size_t bytes,
-                           char ret_host[REDIS_HOST_MAX], int *ret_port)
-{
-    char copy[REDIS_SERVICE_MAX + 2 * REDIS_HOST_MAX + 32];
-    char *rest = copy;
-    char *words[5];
-
-    if (bytes >= sizeof(copy)) {
-        return false;
-    }
-    (void)snprintf(copy, sizeof(copy), "%.*s", (int)bytes, text);
-    for (size_t i = 0; i < 5; i++) {
-        words[i] = strsep(&rest, " ");
-        if (!words[i]) {
-            return false;
-        }
-    }
-    if (rest || strcmp(words[0], service) != 0 || !words[3][0] ||
-        strlen(words[3]) >= REDIS_HOST_MAX || !take_port(words[4], ret_port)) {
-        return false;
-    }
-    (void)snprintf(ret_host, REDIS_HOST_MAX, "%s", words[3]);
-    return true;
-}
-
 static void tell(struct sentinel *sentinel, const char *host, int port)
 {
     log_debug(sentinel->logger, "sentinel-master", LOG_STR("service", sentinel->service),
@@ -102,6 +68,7 @@ static void tell_refused(struct sentinel *sentinel, const redisReply *reply)
 static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     struct sentinel *sentinel = userdata;
+    char host[REDIS_HOST_MAX];
     int port;
     (void)tag;
     (void)sent;
@@ -112,12 +79,8 @@ static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, ins
     }
     if (reply->type == REDIS_REPLY_NIL) {
         tell_unknown(sentinel);
-    } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-               reply->element[0]->type == REDIS_REPLY_STRING &&
-               reply->element[1]->type == REDIS_REPLY_STRING && reply->element[0]->len > 0 &&
-               reply->element[0]->len < REDIS_HOST_MAX &&
-               take_port(reply->element[1]->str, &port)) {
-        tell(sentinel, reply->element[0]->str, port);
+    } else if (sentinel_parse_master(reply, host, &port)) {
+        tell(sentinel, host, port);
     } else {
         tell_refused(sentinel, reply);
     }

@@ -32,9 +32,13 @@ void sentinel_close(struct sentinel *sentinel, void (*closed)(void *userdata), v
 /* Whether the master that was told is of no use: it is asked for more often then, at once too. */
 void sentinel_set_urgent(struct sentinel *sentinel, bool is_urgent);
 
+/* ---- Pure: sentinel_parse.c ------------------------------------------------------------------ */
+
 /* What is published as +switch-master: "SERVICE OLD-HOST OLD-PORT HOST PORT". False: another
  * service, or something else. */
 bool sentinel_parse_switch(const char *service, const char *text, size_t bytes,
                            char ret_host[REDIS_HOST_MAX], int *ret_port);
+/* What GET-MASTER-ADDR-BY-NAME answers: a host and a port. */
+bool sentinel_parse_master(const redisReply *reply, char ret_host[REDIS_HOST_MAX], int *ret_port);
 
 #endif

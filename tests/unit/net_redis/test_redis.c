@@ -5,6 +5,7 @@
 #include "net/redis/redis.h"
 #include "net/redis/sentinel.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void an_address_is_taken_apart(void **state)
@@ -320,6 +321,136 @@ static void an_array_that_is_only_announced_takes_no_memory(void **state)
     assert_int_equal(read_all("HTTP/1.1 400 Bad Request\r\n"), -1);
 }
 
+/* The one answer that these bytes are; the caller frees it. */
+static redisReply *answer(const char *bytes, size_t count)
+{
+    struct redis_reader reader;
+    redisReply *reply;
+
+    assert_true(redis_reader_init(&reader));
+    assert_true(redis_reader_feed(&reader, bytes, count));
+    assert_true(redis_reader_next(&reader, &reply));
+    assert_non_null(reply);
+    redis_reader_fini(&reader);
+    return reply;
+}
+
+#define ANSWER(literal) answer(literal, sizeof(literal) - 1)
+
+static void a_message_is_taken_apart(void **state)
+{
+    static const char *const others[] = {
+        "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n",
+        "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n:1\r\n",
+        "*3\r\n$7\r\nmessage\r\n$-1\r\n$1\r\na\r\n",
+        "*2\r\n$7\r\nmessage\r\n$1\r\na\r\n",
+        "*3\r\n*0\r\n*0\r\n*0\r\n",
+        "+PONG\r\n",
+        "$-1\r\n",
+    };
+    const char *channel;
+    const char *data;
+    size_t bytes;
+    redisReply *reply = ANSWER("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$3\r\na\0b\r\n");
+    (void)state;
+
+    assert_true(redis_parse_message(reply, &channel, &data, &bytes));
+    assert_string_equal(channel, "news");
+    assert_int_equal(bytes, 3);
+    assert_memory_equal(data, "a\0b", 3);
+    freeReplyObject(reply);
+    reply = ANSWER("*3\r\n$7\r\nmessage\r\n$3\r\na\0b\r\n$0\r\n\r\n");
+    assert_false(redis_parse_message(reply, &channel, &data, &bytes));
+    freeReplyObject(reply);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        reply = answer(others[i], strlen(others[i]));
+        assert_false(redis_parse_message(reply, &channel, &data, &bytes));
+        freeReplyObject(reply);
+    }
+}
+
+static void a_master_is_taken_apart(void **state)
+{
+    static const char *const others[] = {
+        "*2\r\n$0\r\n\r\n$4\r\n6379\r\n",
+        "*2\r\n$2\r\na \r\n$4\r\n6379\r\n",
+        "*2\r\n$2\r\na\n\r\n$4\r\n6379\r\n",
+        "*2\r\n$1\r\na\r\n$1\r\n0\r\n",
+        "*2\r\n$1\r\na\r\n$5\r\n65536\r\n",
+        "*2\r\n$1\r\na\r\n$2\r\n-1\r\n",
+        "*2\r\n$1\r\na\r\n$2\r\n7x\r\n",
+        "*2\r\n$1\r\na\r\n:7\r\n",
+        "*2\r\n$-1\r\n$-1\r\n",
+        "*1\r\n$1\r\na\r\n",
+        "$1\r\na\r\n",
+        "-ERR no\r\n",
+    };
+    char host[REDIS_HOST_MAX];
+    char huge[512];
+    int port;
+    redisReply *reply = ANSWER("*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n");
+    (void)state;
+
+    assert_true(sentinel_parse_master(reply, host, &port));
+    assert_string_equal(host, "127.0.0.1");
+    assert_int_equal(port, 6379);
+    freeReplyObject(reply);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        reply = answer(others[i], strlen(others[i]));
+        assert_false(sentinel_parse_master(reply, host, &port));
+        freeReplyObject(reply);
+    }
+    snprintf(huge, sizeof(huge), "*2\r\n$256\r\n%0256d\r\n$1\r\n7\r\n", 1);
+    reply = answer(huge, strlen(huge));
+    assert_false(sentinel_parse_master(reply, host, &port));
+    freeReplyObject(reply);
+}
+
+static void a_range_of_slots_is_taken_apart(void **state)
+{
+    static const char *const others[] = {
+        "*3\r\n:-1\r\n:5\r\n*2\r\n$1\r\na\r\n:7\r\n",
+        "*3\r\n:0\r\n:16384\r\n*2\r\n$1\r\na\r\n:7\r\n",
+        "*3\r\n:6\r\n:5\r\n*2\r\n$1\r\na\r\n:7\r\n",
+        "*3\r\n:0\r\n:9223372036854775807\r\n*2\r\n$1\r\na\r\n:7\r\n",
+        "*3\r\n$1\r\n0\r\n:5\r\n*2\r\n$1\r\na\r\n:7\r\n",
+        "*3\r\n:0\r\n:5\r\n*2\r\n$1\r\na\r\n:0\r\n",
+        "*3\r\n:0\r\n:5\r\n*2\r\n$1\r\na\r\n:65536\r\n",
+        "*3\r\n:0\r\n:5\r\n*2\r\n$3\r\na b\r\n:7\r\n",
+        "*3\r\n:0\r\n:5\r\n*2\r\n:1\r\n:7\r\n",
+        "*3\r\n:0\r\n:5\r\n*1\r\n$1\r\na\r\n",
+        "*3\r\n:0\r\n:5\r\n:7\r\n",
+        "*2\r\n:0\r\n:5\r\n",
+        "*-1\r\n",
+    };
+    static const char *const unnamed[] = {
+        "*3\r\n:0\r\n:5\r\n*2\r\n$0\r\n\r\n:7\r\n",
+        "*3\r\n:0\r\n:5\r\n*2\r\n$1\r\n?\r\n:7\r\n",
+        "*3\r\n:0\r\n:5\r\n*2\r\n$-1\r\n:7\r\n",
+    };
+    struct cluster_range range;
+    redisReply *reply = ANSWER("*3\r\n:0\r\n:16383\r\n*3\r\n$2\r\ndb\r\n:7000\r\n$2\r\nid\r\n");
+    (void)state;
+
+    assert_true(redis_cluster_parse_range(&range, reply));
+    assert_int_equal(range.first, 0);
+    assert_int_equal(range.last, 16383);
+    assert_string_equal(range.master.host, "db");
+    assert_int_equal(range.master.port, 7000);
+    freeReplyObject(reply);
+    for (size_t i = 0; i < sizeof(unnamed) / sizeof(unnamed[0]); i++) {
+        reply = answer(unnamed[i], strlen(unnamed[i]));
+        assert_true(redis_cluster_parse_range(&range, reply));
+        assert_string_equal(range.master.host, "");
+        freeReplyObject(reply);
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        reply = answer(others[i], strlen(others[i]));
+        assert_false(redis_cluster_parse_range(&range, reply));
+        freeReplyObject(reply);
+    }
+}
+
 static void what_others_wrote_is_cleaned_before_it_is_shown(void **state)
 {
     static const struct {
@@ -368,6 +499,9 @@ int main(void)
         cmocka_unit_test(info_tells_who_the_server_is),
         cmocka_unit_test(faults_are_named_with_what_to_do),
         cmocka_unit_test(an_array_that_is_only_announced_takes_no_memory),
+        cmocka_unit_test(a_message_is_taken_apart),
+        cmocka_unit_test(a_master_is_taken_apart),
+        cmocka_unit_test(a_range_of_slots_is_taken_apart),
         cmocka_unit_test(what_others_wrote_is_cleaned_before_it_is_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
