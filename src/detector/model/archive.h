@@ -10,6 +10,9 @@
  *   - pipeline.json is not there or wrong, or names a file that is not there.
  * Entries that pipeline.json does not name are looked at by all of these rules and never unpacked.
  *
+ * The archive is read by a child, baton-unpack, which can open and make nothing; what it hands over
+ * is checked once more and written here (unpack_wire.h). A hostile archive costs a child.
+ *
  * Every call may block on the disk and none belongs on the loop's thread.
  */
 #ifndef DETECTOR_MODEL_ARCHIVE_H
@@ -24,6 +27,7 @@ struct archive_rules {
     uint64_t unpacked_bytes_max;
     int entries_max;
     const atomic_bool *is_canceled; /* borrowed; NULL: it cannot be */
+    const char *program;            /* path of baton-unpack; NULL: found beside this program */
 };
 
 enum {
@@ -40,9 +44,14 @@ struct archive_rules archive_rules_default(void);
  * BATON_EPROTO    not such an archive, or torn
  * BATON_ETOOBIG   above a limit
  * BATON_EEXIST    the folder is there already
+ * BATON_EUNAVAILABLE  baton-unpack cannot be started, or not be confined
  * BATON_EFULL, BATON_EIO, BATON_ENOMEM, BATON_ECANCELED */
 int archive_unpack(int archive_fd, int parent_fd, const char *name,
                    const struct archive_rules *rules, struct baton_error *reterr);
+
+/* How large the archive is. BATON_EINVAL: no file; BATON_ETOOBIG. */
+int archive_measure(int fd, const struct archive_rules *rules, uint64_t *ret,
+                    struct baton_error *reterr);
 
 /* Reads pipeline.json of a folder that was unpacked; `name` may be a path. */
 int archive_pipeline(struct pipeline *ret, int parent_fd, const char *name,

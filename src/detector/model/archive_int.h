@@ -1,11 +1,10 @@
-/* The parts of archive_unpack(). */
+/* The parts of archive_scan(), which reads an archive; it writes nothing. */
 #ifndef DETECTOR_MODEL_ARCHIVE_INT_H
 #define DETECTOR_MODEL_ARCHIVE_INT_H
 
-#include "detector/model/archive.h"
-#include "detector/model/folder.h"
-#include "detector/model/name.h"
+#include "detector/model/archive_draft.h"
 
+#include <stdio.h>
 #include <zip.h>
 
 enum { ENTRY_SHOWN_BYTES = 80 };
@@ -41,6 +40,17 @@ typedef int (*archive_take)(void *userdata, const void *bytes, size_t count,
                             struct baton_error *reterr);
 int archive_read(struct archive *archive, const struct entry *entry, archive_take take,
                  void *userdata, struct baton_error *reterr);
+
+/* Who gets what is in an archive: pipeline.json first, then each file that it names. */
+struct archive_sink {
+    int (*begin)(void *userdata, const char *name, uint64_t bytes, struct baton_error *reterr);
+    archive_take take;
+    void *userdata;
+};
+
+/* Takes the file. The codes of archive_unpack(), and the sink's. */
+int archive_scan(FILE *file, const struct archive_rules *rules, const struct archive_sink *sink,
+                 struct baton_error *reterr);
 
 int archive_zip_error(zip_error_t *error, const char *what, struct baton_error *reterr);
 

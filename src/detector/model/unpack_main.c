@@ -1,0 +1,128 @@
+/* baton-unpack: opens one archive, in a process of its own that can be lost.
+ *
+ *   request ─▶ fences (confine.h): no file, no thread, no network, no privilege ─▶ the archive is
+ *   read, and what is in it told over the socket (unpack_wire.h) ─▶ end
+ *
+ * It is started by baton-detector alone. It has the archive and the socket, and can neither open
+ * nor make anything else: the files are written by who started it.
+ */
+#include "base/error.h"
+#include "detector/camera/confine.h"
+#include "detector/model/archive_int.h"
+#include "detector/model/unpack_wire.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2 };
+
+static const char usage[] =
+    "usage: baton-unpack --inherited\n"
+    "\n"
+    "Started by baton-detector, with descriptors that it inherits; of no use by hand.\n"
+    "It opens one archive of models and tells what is in it.\n";
+
+static int say(struct unpack_message *message, size_t count)
+{
+    ssize_t bytes = (ssize_t)(UNPACK_HEAD_BYTES + count);
+
+    return send(UNPACK_SOCKET, message, (size_t)bytes, MSG_NOSIGNAL) == bytes ? 0 : BATON_ECLOSED;
+}
+
+static int begin(void *userdata, const char *name, uint64_t bytes, struct baton_error *reterr)
+{
+    struct unpack_message *message = userdata;
+    size_t count = strlen(name);
+
+    message->type = UNPACK_FILE;
+    message->bytes = bytes;
+    memcpy(message->data, name, count);
+    return say(message, count) == 0 ? 0 : error_set(reterr, BATON_ECLOSED, "nobody listens");
+}
+
+static int take(void *userdata, const void *bytes, size_t count, struct baton_error *reterr)
+{
+    struct unpack_message *message = userdata;
+    const unsigned char *at = bytes;
+
+    message->type = UNPACK_DATA;
+    message->bytes = 0;
+    while (count > 0) {
+        size_t part = count < UNPACK_DATA_MAX ? count : UNPACK_DATA_MAX;
+
+        memcpy(message->data, at, part);
+        if (say(message, part) != 0) {
+            return error_set(reterr, BATON_ECLOSED, "nobody listens");
+        }
+        at += part;
+        count -= part;
+    }
+    return 0;
+}
+
+static int confine(struct baton_error *reterr)
+{
+    static const struct confinement nothing = {0};
+    int rc = confine_process(&nothing, reterr);
+
+    /* A change of user has undone them. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    return rc ? rc : confine_stream(&nothing, reterr);
+}
+
+static int serve(struct unpack_message *message, struct baton_error *reterr)
+{
+    const struct archive_sink sink = {begin, take, message};
+    struct archive_rules rules = {0};
+    struct unpack_request request;
+    FILE *archive;
+    int rc;
+
+    if (recv(UNPACK_SOCKET, &request, sizeof(request), 0) != (ssize_t)sizeof(request)) {
+        return error_set(reterr, BATON_EPROTO, "no request");
+    }
+    rules.archive_bytes_max = request.archive_bytes_max;
+    rules.unpacked_bytes_max = request.unpacked_bytes_max;
+    rules.entries_max = request.entries_max;
+    archive = fdopen(UNPACK_ARCHIVE, "r");
+    if (archive == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    rc = confine(reterr);
+    return rc ? rc : archive_scan(archive, &rules, &sink, reterr);
+}
+
+int main(int argc, char **argv)
+{
+    static struct unpack_message message;
+    struct baton_error error = {0};
+    pid_t parent = getppid();
+    size_t count = 0;
+
+    if (argc != 2 || strcmp(argv[1], "--inherited") != 0) {
+        bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
+        (void)fputs(usage, is_help ? stdout : stderr);
+        return is_help ? EXIT_SUCCESS : EXIT_USAGE;
+    }
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    (void)close_range(UNPACK_ARCHIVE + 1, ~0U, 0);
+    if (getppid() != parent) {
+        return EXIT_USAGE;
+    }
+    message.code = serve(&message, &error);
+    message.type = message.code != 0 ? UNPACK_ERROR : UNPACK_DONE;
+    message.bytes = 0;
+    if (message.code != 0) {
+        count = strlen(error.message);
+        memcpy(message.data, error.message, count);
+    }
+    (void)say(&message, count);
+    _exit(EXIT_SUCCESS);
+}

@@ -1,0 +1,39 @@
+/* What archive_unpack() and its child, baton-unpack, say to each other.
+ *
+ *   parent ── request ─▶ child, confined, which has the archive and nothing else
+ *          ◀─ FILE "pipeline.json", DATA …, FILE of each model, DATA …, DONE    or ERROR
+ *
+ * One message a packet. The child makes no file: it has no folder. It is given strangers' bytes, so
+ * what it says is believed no more than they are: archive_accept() writes only the files that
+ * pipeline.json, as the parent reads it, names, each once, and no more than the rules allow.
+ */
+#ifndef DETECTOR_MODEL_UNPACK_WIRE_H
+#define DETECTOR_MODEL_UNPACK_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    UNPACK_SOCKET = 3, /* descriptors that the child inherits */
+    UNPACK_ARCHIVE = 4,
+    UNPACK_DATA_MAX = 64 << 10,
+};
+
+struct unpack_request {
+    uint64_t archive_bytes_max, unpacked_bytes_max;
+    int32_t entries_max;
+    int32_t reserved; /* 0 */
+};
+
+enum unpack_type { UNPACK_FILE = 1, UNPACK_DATA, UNPACK_DONE, UNPACK_ERROR };
+
+struct unpack_message {
+    uint32_t type;
+    int32_t code;                        /* ERROR: negative */
+    uint64_t bytes;                      /* FILE: its length; else 0 */
+    unsigned char data[UNPACK_DATA_MAX]; /* FILE: the name, ERROR: the text, without NUL */
+};
+
+enum { UNPACK_HEAD_BYTES = offsetof(struct unpack_message, data) };
+
+#endif

@@ -1,0 +1,219 @@
+/* The child that opens archives is confined, and nothing that it says is believed. */
+#include "cmocka_all.h"
+
+#include "detector/model/archive.h"
+#include "detector/model/folder.h"
+#include "detector/model/unpack_child.h"
+#include "unit/detector_model/unpack_liar.h"
+#include "unit/detector_model/zip_maker.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LARGE_BYTES = 8 << 20, TEXT_BYTES = 8192, LOOKS_MAX = 20000 };
+
+static const char pipeline_text[] =
+    "{\"version\":1,\"models\":{\"cars\":{\"file\":\"models/cars.onnx\",\"decoder\":\"tensor\","
+    "\"input\":{\"width\":8,\"height\":8}}},\"stages\":[{\"name\":\"s\",\"model\":\"cars\","
+    "\"fields\":{\"n\":\"number\"}}]}";
+
+struct place {
+    char path[64];
+    int fd, archive_fd;
+    struct buffer archive;
+    struct archive_rules rules;
+};
+
+static int set_up(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+    const struct zip_part parts[] = {{.name = "pipeline.json", .text = pipeline_text},
+                                     {.name = "models/cars.onnx", .text = "a model"}};
+
+    assert_non_null(place);
+    (void)snprintf(place->path, sizeof(place->path), "/tmp/baton-unpack-XXXXXX");
+    assert_non_null(mkdtemp(place->path));
+    place->fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    buffer_init(&place->archive, 1 << 20);
+    zip_make(&place->archive, parts, 2, NULL);
+    place->archive_fd = zip_file_of(place->archive.data, place->archive.bytes);
+    place->rules = archive_rules_default();
+    *state = place;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+
+    assert_int_equal(folder_remove(AT_FDCWD, place->path, NULL), 0);
+    close(place->fd);
+    close(place->archive_fd);
+    buffer_fini(&place->archive);
+    free(place);
+    return 0;
+}
+
+static unsigned count_entries(const char *path)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    unsigned count = 0;
+
+    assert_non_null(folder);
+    while ((entry = readdir(folder)) != NULL) {
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    closedir(folder);
+    return count;
+}
+
+static int lie(const struct place *place, enum lie which, struct baton_error *error)
+{
+    struct archive_rules rules = place->rules;
+
+    rules.program = BATON_LIAR_PROGRAM;
+    rules.entries_max = (int)which;
+    return archive_unpack(place->archive_fd, place->fd, "model", &rules, error);
+}
+
+static void what_the_child_says_is_not_believed(void **state)
+{
+    static const struct {
+        enum lie lie;
+        int code;
+        const char *said;
+    } cases[] = {
+        {LIE_NOTHING, BATON_EUNAVAILABLE, "without a word"},
+        {LIE_CRASH, BATON_EPROTO, "signal 11"},
+        {LIE_CLOSED, BATON_EUNAVAILABLE, "without a word"},
+        {LIE_TYPE, BATON_EPROTO, "nonsense"},
+        {LIE_HALF_HEAD, BATON_EPROTO, "nonsense"},
+        {LIE_DATA_FIRST, BATON_EPROTO, "nonsense"},
+        {LIE_ERROR, BATON_EPROTO, "a?[31m?b"},
+        {LIE_GOOD_ERROR, BATON_EPROTO, "nonsense"},
+        {LIE_NO_PIPELINE, BATON_EPROTO, "nonsense"},
+        {LIE_BAD_PIPELINE, BATON_EPROTO, "pipeline.json"},
+        {LIE_HIDDEN, BATON_EPROTO, "nonsense"},
+        {LIE_OUTSIDE, BATON_EPROTO, "nonsense"},
+        {LIE_OTHER_FILE, BATON_EPROTO, "nonsense"},
+        {LIE_NUL, BATON_EPROTO, "nonsense"},
+        {LIE_NO_NAME, BATON_EPROTO, "nonsense"},
+        {LIE_TOO_LARGE, BATON_ETOOBIG, "limit"},
+        {LIE_SHORT, BATON_EPROTO, "nonsense"},
+        {LIE_LONG, BATON_EPROTO, "nonsense"},
+        {LIE_NO_MODEL, BATON_EPROTO, "nonsense"},
+        {LIE_TWICE, BATON_EPROTO, "nonsense"},
+    };
+    struct place *place = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct baton_error error = {0};
+        int rc = lie(place, cases[i].lie, &error);
+
+        if (rc != cases[i].code || strstr(error.message, cases[i].said) == NULL) {
+            fail_msg("lie %d: %d, %s", (int)cases[i].lie, rc, error.message);
+        }
+        assert_int_equal(count_entries(place->path), 0);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+    }
+    assert_int_equal(lie(place, LIE_NONE, NULL), 0);
+    assert_int_equal(count_entries(place->path), 1);
+}
+
+static void a_silent_child_is_given_up_with_its_order(void **state)
+{
+    struct place *place = *state;
+    atomic_bool is_canceled = true;
+
+    place->rules.is_canceled = &is_canceled;
+    assert_int_equal(lie(place, LIE_SILENT, NULL), BATON_ECANCELED);
+    assert_int_equal(count_entries(place->path), 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void a_child_that_is_missing_is_named(void **state)
+{
+    struct place *place = *state;
+    struct baton_error error = {0};
+
+    place->rules.program = "/nonexistent/baton-unpack";
+    assert_int_equal(archive_unpack(place->archive_fd, place->fd, "model", &place->rules, &error),
+                     BATON_EUNAVAILABLE);
+    assert_non_null(strstr(error.message, "/nonexistent/baton-unpack"));
+    assert_int_equal(count_entries(place->path), 0);
+}
+
+/* The file of /proc of that process, with a NUL. */
+static void read_proc(pid_t pid, const char *name, char text[TEXT_BYTES])
+{
+    char path[64];
+    ssize_t got;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    got = fd >= 0 ? read(fd, text, TEXT_BYTES - 1) : 0;
+    text[got > 0 ? got : 0] = '\0';
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* Nobody reads what it says, so it waits in the middle of its work. */
+static void the_child_is_confined_when_it_reads(void **state)
+{
+    struct place *place = *state;
+    char *large = malloc(LARGE_BYTES + 1);
+    struct zip_part parts[] = {{.name = "pipeline.json", .text = pipeline_text},
+                               {.name = "models/cars.onnx"}};
+    struct unpack_child child;
+    struct buffer archive;
+    struct pollfd fd;
+    char text[TEXT_BYTES];
+    int archive_fd;
+
+    assert_non_null(large);
+    for (size_t i = 0; i < LARGE_BYTES; i++) {
+        large[i] = (char)(1 + i * 2654435761U % 251);
+    }
+    large[LARGE_BYTES] = '\0';
+    parts[1].text = large;
+    buffer_init(&archive, LARGE_BYTES * 2);
+    zip_make(&archive, parts, 2, NULL);
+    archive_fd = zip_file_of(archive.data, archive.bytes);
+    assert_int_equal(unpack_child_start(&child, archive_fd, &place->rules, NULL), 0);
+    fd = (struct pollfd){.fd = child.socket, .events = POLLIN};
+    assert_int_equal(poll(&fd, 1, 20000), 1); /* it begins to tell: the fences stand */
+    read_proc(child.pid, "status", text);
+    assert_non_null(strstr(text, "\nNoNewPrivs:\t1\n"));
+    assert_non_null(strstr(text, "\nSeccomp:\t2\n"));
+    assert_non_null(strstr(text, "\nCapEff:\t0000000000000000\n"));
+    assert_non_null(strstr(text, "\nThreads:\t1\n"));
+    if (geteuid() == 0) {
+        assert_non_null(strstr(text, "\nUid:\t65534\t65534\t65534\t65534\n"));
+    }
+    unpack_child_end(&child);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    close(archive_fd);
+    buffer_fini(&archive);
+    free(large);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_the_child_says_is_not_believed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_silent_child_is_given_up_with_its_order, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_child_that_is_missing_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_child_is_confined_when_it_reads, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
