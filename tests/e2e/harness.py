@@ -17,6 +17,10 @@ import unittest
 BATON = os.environ.get("BATON_PROGRAM", "build-dev/bin/baton")
 DEADLINE_S = float(os.environ.get("HARNESS_DEADLINE_S", "60"))
 
+# A lease that outlasts a hiccup of a busy machine, and still ends within a test's patience.
+STEADY = ("--heartbeat-interval", "50ms", "--heartbeat-timeout", "1500ms", "--lease", "1500ms",
+          "--election-timeout", "100ms-250ms")
+
 
 def clean_environment():
     return {key: value for key, value in os.environ.items() if not key.startswith("BATON_")}
@@ -80,7 +84,7 @@ class Cluster:
         self.names = [chr(ord("a") + i) for i in range(count)]
         self.ports = dict(zip(self.names, free_ports(count)))
         self.hosts = {}  # by name; who is not in it lives on loopback
-        self.flags = list(flags)
+        self.flags = [*STEADY, *flags]
         self.preset = preset
         self.command = command
         self.processes = {}
@@ -182,9 +186,10 @@ class ProgramTest(ClusterTest):
                 found[name] = pid
         return found
 
-    def script(self, cluster, rest="exec sleep 1000"):
-        return "echo $$ >%s/$BATON_NODE.pid.new && mv %s/$BATON_NODE.pid.new " \
-               "%s/$BATON_NODE.pid; %s" % (cluster.dir, cluster.dir, cluster.dir, rest)
+    def script(self, cluster, rest="exec sleep 1000", first=":"):
+        """`first` is done before pids() tells of the program, `rest` is its life."""
+        return "%s; echo $$ >%s/$BATON_NODE.pid.new && mv %s/$BATON_NODE.pid.new " \
+               "%s/$BATON_NODE.pid; %s" % (first, cluster.dir, cluster.dir, cluster.dir, rest)
 
 
 def main():

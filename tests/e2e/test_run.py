@@ -38,7 +38,7 @@ class Running(ProgramTest):
     def test_signals_reach_the_program(self):
         one = self.cluster(1)
         process = self.start(one, "a", [], "sh", "-c", self.script(
-            one, "trap 'exit 7' TERM; while :; do sleep 0.05; done"))
+            one, "while :; do sleep 0.05; done", first="trap 'exit 7' TERM"))
         until(lambda: self.pids(one), "the program runs")
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(timeout=60), 7)

@@ -120,11 +120,14 @@ static bool has_dropped(const void *userdata)
     return stats.dropped >= show->wanted_dropped;
 }
 
-static void open_inference(struct show *show, const char *file)
+/* Of a clip that comes as fast as it is looked at, the clip's time counts: by ours, what moves
+ * would jump wherever this process did not get to run. */
+static void open_inference(struct show *show, const char *file, bool is_clip_time)
 {
     struct pipeline pipeline = made_pipeline(file);
     struct inference_config config = {.loop = &show->gallery.loop,
                                       .folder = MODELS,
+                                      .uses_stream_time = is_clip_time,
                                       .hooks = {on_opened, on_failed, on_closed, show}};
     struct baton_error error = {0};
 
@@ -154,7 +157,7 @@ static struct show *show_new(const struct camera_options *options)
 
     assert_non_null(show);
     gallery_init(&show->gallery);
-    open_inference(show, "rectangles.onnx");
+    open_inference(show, "rectangles.onnx", options->is_lossless);
     gallery_run_until(&show->gallery, is_opened, show);
     if (show->error.code) {
         fail_msg("%s", show->error.message);
@@ -249,7 +252,7 @@ static void a_model_that_cannot_be_run_is_told_once(void **state)
     (void)state;
     assert_non_null(show);
     gallery_init(&show->gallery);
-    open_inference(show, "colours.onnx");
+    open_inference(show, "colours.onnx", false);
     gallery_run_until(&show->gallery, is_opened, show);
     assert_int_equal(show->error.code, BATON_EINVAL);
     assert_non_null(strstr(show->error.message, "model 'rectangles' (colours.onnx)"));
@@ -275,7 +278,7 @@ static void closing_at_once_leaves_nothing_behind(void **state)
     (void)state;
     assert_non_null(show);
     gallery_init(&show->gallery);
-    open_inference(show, "rectangles.onnx");
+    open_inference(show, "rectangles.onnx", false);
     open_camera(show, &(struct camera_options){.is_paced = true});
     show_free(show);
 }
@@ -323,7 +326,7 @@ static void several_subscriptions_share_the_models(void **state)
     (void)state;
     assert_non_null(show);
     gallery_init(&show->gallery);
-    open_inference(show, "rectangles.onnx");
+    open_inference(show, "rectangles.onnx", false);
     second = inference_feed_new(show->inference, on_second_seen, &pair);
     assert_non_null(second);
     gallery_run_until(&show->gallery, is_opened, show);

@@ -13,9 +13,6 @@ from harness import Cluster, ClusterTest, until  # noqa: F401
 
 SKIPPED = 77  # ctest shows the test as skipped; the reason stands on its output
 
-# A lease that outlasts a hiccup of a busy machine, and still ends within a test's patience.
-STEADY = ("--heartbeat-interval", "50ms", "--heartbeat-timeout", "1500ms", "--lease", "1500ms",
-          "--election-timeout", "100ms-250ms")
 # For tests that do not mind who leads, and have one leader after another.
 QUICK = ("--heartbeat-timeout", "500ms", "--lease", "500ms")  # the last word of a flag counts
 RECORD = struct.Struct("<Qqq")
@@ -53,7 +50,7 @@ def first_overlap(seen):
 
 class WatchedCluster(Cluster):
     def __init__(self, count, *flags, **more):
-        super().__init__(count, *STEADY, *flags, **more)
+        super().__init__(count, *flags, **more)
         self.lives = []  # (name, file of the eyewitness), one for each start
 
     def start(self, name, *more, env=None, under=()):
