@@ -12,33 +12,19 @@ It says "ready PORT", then "get NAME" for each request, and ends with its standa
   endless    bytes without end      slow       one byte, then silence
 """
 import base64
-import http.server
 import sys
-import threading
+
+sys.dont_write_bytecode = True
+from answers import Answers, serve  # noqa: E402
 
 
-class Camera(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Camera(Answers):
     still = b""
-
-    def log_message(self, *_):
-        pass
 
     def do_GET(self):
         name = self.path.split("?")[0].strip("/")
         print("get", name, flush=True)
-        try:
-            getattr(self, "get_" + name, self.get_missing)()
-        except OSError:
-            self.close_connection = True
-
-    def answer(self, status, body=b"", **headers):
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        for key, value in headers.items():
-            self.send_header(key.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
+        self.give(name, self.get_missing)
 
     def get_still(self):
         self.answer(200, self.still, Content_Type="image/jpeg")
@@ -66,13 +52,6 @@ class Camera(http.server.BaseHTTPRequestHandler):
         at = self.still.index(b"\xff\xc0") + 5
         self.answer(200, self.still[:at] + b"\xff\xdc\xff\xdc" + self.still[at + 4:])
 
-    def get_endless(self):
-        self.send_response(200)
-        self.end_headers()
-        self.close_connection = True
-        while True:
-            self.wfile.write(bytes(65536))
-
     def get_slow(self):
         self.send_response(200)
         self.send_header("Content-Length", "1000")
@@ -82,13 +61,6 @@ class Camera(http.server.BaseHTTPRequestHandler):
         self.connection.recv(1)
 
 
-def main():
-    with open(sys.argv[1], "rb") as still:
-        Camera.still = still.read()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Camera) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        print("ready", server.server_address[1], flush=True)
-        sys.stdin.read()
-
-
-main()
+with open(sys.argv[1], "rb") as file:
+    Camera.still = file.read()
+serve(Camera)

@@ -9,9 +9,9 @@ known, and ends with its standard input. The archive is that of ?v=N, else of 1;
 """
 import base64
 import collections
-import http.server
 import io
 import json
+import os
 import random
 import ssl
 import subprocess
@@ -20,6 +20,10 @@ import threading
 import time
 import urllib.parse
 import zipfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)) + "/../../detector")
+from answers import Answers, serve  # noqa: E402
 
 PIPELINE = {
     "version": 1,
@@ -51,14 +55,10 @@ def archive(version):
     return b"".join(pipe.parts)
 
 
-class Server(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Server(Answers):
     archives = {}
     asked = collections.Counter()
     lock = threading.Lock()
-
-    def log_message(self, *_):
-        pass
 
     def do_GET(self):
         parts = urllib.parse.urlsplit(self.path)
@@ -74,19 +74,7 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.body = self.archives[self.version]
             print("get", name, *(["from", self.start] if wanted else []),
                   *(["if", known] if known else []), flush=True)
-        try:
-            getattr(self, "get_" + name, self.get_gone)()
-        except OSError:
-            self.close_connection = True
-
-    def answer(self, status, body=b"", **headers):
-        self.send_response(status)
-        if status != 304:
-            self.send_header("Content-Length", str(len(body)))
-        for key, value in headers.items():
-            self.send_header(key.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
+        self.give(name, self.get_gone)
 
     def etag(self):
         return f'"v{self.version}"'
@@ -198,20 +186,9 @@ class Server(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
 
-    def get_endless(self):
-        self.send_response(200)
-        self.end_headers()
-        self.close_connection = True
-        while True:
-            self.wfile.write(bytes(65536))
-
     def get_page(self):
-        """An error page without end."""
-        self.send_response(404)
-        self.end_headers()
-        self.close_connection = True
-        while True:
-            self.wfile.write(bytes(65536))
+        """An error page."""
+        self.answer_without_end(404)
 
     def get_weak(self):
         etag = f'W/"v{self.version}"'
@@ -235,13 +212,6 @@ class Server(http.server.BaseHTTPRequestHandler):
         self.answer(204)
 
 
-class Listener(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_):
-        pass  # a client that went away
-
-
 def certified(folder):
     key, certificate = folder + "/key.pem", folder + "/ca.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
@@ -253,13 +223,4 @@ def certified(folder):
     return context
 
 
-def main():
-    server = Listener(("127.0.0.1", 0), Server)
-    if len(sys.argv) > 1:
-        server.socket = certified(sys.argv[1]).wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    print("ready", server.server_port, flush=True)
-    sys.stdin.read()
-
-
-main()
+serve(Server, certified(sys.argv[1]) if len(sys.argv) > 1 else None)

@@ -150,6 +150,16 @@ static void get(struct place *place, int64_t model_id, const char *name, const c
     model_release(answer.model);
 }
 
+/* Whether two orders of model 7 got the same. */
+static bool same_twice(struct place *place, const char *name, const char *query, const char *again)
+{
+    char first[DIGEST_BYTES], second[DIGEST_BYTES];
+
+    get(place, 7, name, query, first);
+    get(place, 7, name, again, second);
+    return strcmp(first, second) == 0;
+}
+
 static unsigned gets(struct place *place, const char *line)
 {
     return server_count(&place->server, line);
@@ -158,11 +168,8 @@ static unsigned gets(struct place *place, const char *line)
 static void a_fresh_signature_alone_fetches_nothing(void **state)
 {
     struct place *place = *state;
-    char first[DIGEST_BYTES], second[DIGEST_BYTES];
 
-    get(place, 7, "good", "sig=one", first);
-    get(place, 7, "good", "sig=two", second);
-    assert_string_equal(first, second);
+    assert_true(same_twice(place, "good", "sig=one", "sig=two"));
     assert_int_equal(gets(place, "get good"), 1);
     assert_int_equal(gets(place, "get good if \"v1\""), 1);
 }
@@ -181,25 +188,18 @@ static void another_number_is_another_model(void **state)
 static void a_new_etag_brings_the_new_model(void **state)
 {
     struct place *place = *state;
-    char first[DIGEST_BYTES], second[DIGEST_BYTES], third[DIGEST_BYTES];
 
-    get(place, 7, "good", "v=1", first);
-    get(place, 7, "good", "v=2", second);
-    assert_string_not_equal(first, second);
+    assert_false(same_twice(place, "good", "v=1", "v=2"));
     assert_int_equal(gets(place, "get good if \"v1\""), 1);
-    get(place, 7, "good", "v=2", third);
-    assert_string_equal(second, third);
-    assert_int_equal(gets(place, "get good if \"v2\""), 1);
+    assert_true(same_twice(place, "good", "v=2", "v=2"));
+    assert_int_equal(gets(place, "get good if \"v2\""), 2);
 }
 
 static void without_an_etag_the_digest_tells_that_it_is_the_same(void **state)
 {
     struct place *place = *state;
-    char first[DIGEST_BYTES], second[DIGEST_BYTES];
 
-    get(place, 7, "plain", "sig=one", first);
-    get(place, 7, "plain", "sig=two", second);
-    assert_string_equal(first, second);
+    assert_true(same_twice(place, "plain", "sig=one", "sig=two"));
     assert_int_equal(gets(place, "get plain"), 2);
 }
 

@@ -1,0 +1,54 @@
+"""What the tests' HTTP servers have in common: each request is a method get_NAME of a class."""
+import http.server
+import sys
+import threading
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def give(self, name, otherwise):
+        """The answer of that name; a client that goes away in the middle is no error."""
+        try:
+            getattr(self, "get_" + name, otherwise)()
+        except OSError:
+            self.close_connection = True
+
+    def answer(self, status, body=b"", **headers):
+        self.send_response(status)
+        if status != 304:
+            self.send_header("Content-Length", str(len(body)))
+        for key, value in headers.items():
+            self.send_header(key.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def answer_without_end(self, status):
+        self.send_response(status)
+        self.end_headers()
+        self.close_connection = True
+        while True:
+            self.wfile.write(bytes(65536))
+
+    def get_endless(self):
+        self.answer_without_end(200)
+
+
+class Listener(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        pass  # a client that went away
+
+
+def serve(handler, tls=None):
+    """Says "ready PORT" and serves until standard input ends."""
+    server = Listener(("127.0.0.1", 0), handler)
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print("ready", server.server_port, flush=True)
+    sys.stdin.read()
