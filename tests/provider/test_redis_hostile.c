@@ -397,6 +397,58 @@ static void values_of_others_are_refused_and_left_out(void **state)
     listener_close(&ours);
 }
 
+struct watched {
+    pthread_mutex_t lock;
+    char latest[16]; /* "": gone */
+    uint64_t revision;
+};
+
+static void on_change(struct baton *baton, const struct baton_value *value, void *userdata)
+{
+    struct watched *watched = userdata;
+    (void)baton;
+
+    pthread_mutex_lock(&watched->lock);
+    snprintf(watched->latest, sizeof(watched->latest), "%.15s",
+             value->data ? (const char *)value->data : "");
+    watched->revision = value->revision;
+    pthread_mutex_unlock(&watched->lock);
+}
+
+static bool is_told(struct watched *watched, const char *text, uint64_t most)
+{
+    bool is;
+
+    pthread_mutex_lock(&watched->lock);
+    is = strcmp(watched->latest, text) == 0 && watched->revision <= most;
+    pthread_mutex_unlock(&watched->lock);
+    return is;
+}
+
+/* What is published is believed, until a list or two say otherwise. */
+static void a_change_that_somebody_made_up_is_set_right(void **state)
+{
+    static struct watched watched = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    (void)state;
+
+    take_part(SHORT, "");
+    GROUP_AWAIT(baton_is_leader(ours.election));
+    ASSERT_OK(baton_watch(ours.baton, "k", on_change, &watched, failure));
+    put("k");
+    GROUP_AWAIT(is_told(&watched, "good", 1000));
+    tell_words(3, (const char *[]){"PUBLISH", "baton:state:changes", "9007199254740991 1 1 kbad"},
+               NULL);
+    GROUP_AWAIT(is_told(&watched, "bad", UINT64_MAX));
+    GROUP_AWAIT(is_told(&watched, "good", 1000));
+    /* A server that has forgotten all begins at 1 again. */
+    server_tell(&server, "FLUSHDB");
+    GROUP_AWAIT(is_told(&watched, "", 1000));
+    ASSERT_OK(baton_put(ours.baton, "k", "anew", 4, 0, 0, failure));
+    GROUP_AWAIT(is_told(&watched, "anew", 1));
+    baton_unwatch(ours.baton, "k", on_change, &watched);
+    listener_close(&ours);
+}
+
 /* More than one answer may carry, of values that are all right. */
 static void a_list_that_is_too_long_is_refused_and_costs_no_connection(void **state)
 {
@@ -435,6 +487,7 @@ int main(void)
         CASE(a_heartbeat_years_ahead_or_of_another_type_is_told),
         CASE(notices_of_others_change_nothing),
         CASE(values_of_others_are_refused_and_left_out),
+        CASE(a_change_that_somebody_made_up_is_set_right),
         CASE(a_list_that_is_too_long_is_refused_and_costs_no_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,9 @@
 struct known {
     char *name;
     uint64_t revision;
-    bool is_there; /* while the list is read */
+    uint64_t listed; /* its revision in the latest list that had it */
+    int unlisted;    /* so many lists in a row did not have it */
+    bool is_there;   /* as it was told */
     UT_hash_handle hh;
 };
 
@@ -325,6 +327,46 @@ static void tell_gone(struct reader *reader, struct known *known)
     reader->on_change(reader->userdata, BATON_OK, &value, 1);
 }
 
+/* A list says what is there. It may be older than what was told since; but two of them, one after
+ * the other, are not: then the server has forgotten what was told, or somebody else told it. */
+static void tell_listed(struct reader *reader, const struct provider_value *value)
+{
+    struct known *known = known_of(reader, value->key);
+
+    if (!known) {
+        return;
+    }
+    if (value->revision < known->revision && value->revision == known->listed) {
+        known->revision = 0;
+        reader->revision = 0;
+    } else if (value->revision == known->revision && !known->is_there) {
+        known->revision--; /* an older list did not have it yet, and it was told to be gone */
+    }
+    known->listed = value->revision;
+    known->unlisted = -1; /* counted in a moment */
+    tell(reader, value);
+}
+
+/* Whatever the list did not have is gone. It is remembered for one list more, since a change of it
+ * may be late; but not for ever, since there is no end to names. */
+static void tell_unlisted(struct reader *reader)
+{
+    struct known *next;
+
+    for (struct known *known = reader->known; known && !reader->is_gone; known = next) {
+        next = known->hh.next;
+        if (++known->unlisted > 0 && known->is_there) {
+            tell_gone(reader, known);
+        } else if (known->unlisted > 1) {
+            /* The analyzer does not see that the table links its neighbours anew.
+             * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+            HASH_DEL(reader->known, known);
+            free(known->name);
+            free(known);
+        }
+    }
+}
+
 static void on_watched(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     struct reader *reader = userdata;
@@ -337,20 +379,10 @@ static void on_watched(void *userdata, uint64_t tag, const redisReply *reply, in
     reader->is_listing = false;
     client_enter(client);
     if (values_of(client, reply, &values, &count) == BATON_OK) {
-        struct known *next;
         for (size_t i = 0; i < count; i++) {
-            tell(reader, &values[i]);
+            tell_listed(reader, &values[i]);
         }
-        for (struct known *known = reader->known; known && !reader->is_gone; known = next) {
-            bool is_listed = false;
-            next = known->hh.next;
-            for (size_t i = 0; i < count && !is_listed; i++) {
-                is_listed = strcmp(values[i].key, known->name) == 0;
-            }
-            if (!is_listed && known->is_there) {
-                tell_gone(reader, known);
-            }
-        }
+        tell_unlisted(reader);
         free(values);
     }
     client_exit(client);
