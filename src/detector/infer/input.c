@@ -49,26 +49,26 @@ static float padding_of(struct line line)
     return (float)PADDING / BYTE_MAX * line.factor + line.term;
 }
 
+static void fill(float *row, int from, int to, size_t step, float value)
+{
+    for (int x = from; x < to; x++) {
+        row[(size_t)x * step] = value;
+    }
+}
+
 /* Every number outside of the inner rectangle; `step` numbers a pixel. */
 static void pad(float *plane, const struct fit *fit, size_t step, float padding)
 {
-    size_t width = (size_t)fit->width;
     int left = fit->inner[0];
     int top = fit->inner[1];
     int right = left + fit->inner[2];
     int bottom = top + fit->inner[3];
 
     for (int y = 0; y < fit->height; y++) {
+        float *row = plane + (size_t)y * (size_t)fit->width * step;
         bool is_inside = y >= top && y < bottom;
-        for (int x = 0; x < fit->width; x++) {
-            if (is_inside && x == left) {
-                x = right;
-                if (x == fit->width) {
-                    break;
-                }
-            }
-            plane[((size_t)y * width + (size_t)x) * step] = padding;
-        }
+        fill(row, 0, is_inside ? left : fit->width, step, padding);
+        fill(row, is_inside ? right : fit->width, fit->width, step, padding);
     }
 }
 
