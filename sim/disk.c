@@ -270,7 +270,7 @@ void disk_crash(struct world *world, struct node *node)
 
     while (node->writes) {
         struct pending_write *pending = take_oldest(node);
-        lucky = lucky && random_chance(&world->random, 400000);
+        lucky = lucky && random_chance(&world->random, world->profile.luck_ppm);
         if (lucky) {
             store(world, node, pending);
         }

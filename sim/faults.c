@@ -18,14 +18,54 @@ static struct node *leader_or_any(struct world *world)
     return leader && world->now >= leader->paused_until ? leader : any(world);
 }
 
-static void crash(struct world *world, struct node *node)
+static void crash_for(struct world *world, struct node *node, int64_t down)
 {
-    int64_t down = random_chance(&world->random, 500000) ? world->profile.down_time / 50
-                                                         : world->profile.down_time;
     node_crash(world, node);
     queue_push(world, (struct event){.kind = EVENT_RESTART,
                                      .at = world->now + some(world, down),
                                      .node = node->id});
+}
+
+static void crash(struct world *world, struct node *node)
+{
+    bool is_short = random_chance(&world->random, 500000);
+    crash_for(world, node, world->profile.down_time / (is_short ? 50 : 1));
+}
+
+/* The leader; and as soon as another one has won, that one and some of the others, before what they
+ * agreed on is on their disks. */
+static void crash_series(struct world *world, struct node *first)
+{
+    world->series = random_chance(&world->random, 700000) ? 1 : 2;
+    crash_for(world, first, world->profile.down_time / 50);
+}
+
+void faults_on_win(struct world *world)
+{
+    const struct profile *p = &world->profile;
+    int64_t most = 3 * (p->jitter + p->delay);
+
+    if (world->series == 0 || world->is_calm) {
+        return;
+    }
+    world->series--;
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        world->nodes[id].disk_slow_until = world->now + most;
+        if (random_chance(&world->random, 700000)) {
+            queue_push(world, (struct event){.kind = EVENT_FAULT,
+                                             .at = world->now + some(world, most),
+                                             .node = id});
+        }
+    }
+}
+
+void faults_follow(struct world *world, raft_id id)
+{
+    struct node *node = &world->nodes[id];
+
+    if (node->is_up && world->now >= node->paused_until) {
+        crash(world, node);
+    }
 }
 
 static void pause_node(struct world *world, struct node *node)
@@ -125,6 +165,9 @@ static void with_node(struct world *world, enum sim_fault fault, struct node *no
     case SIM_FAULT_CRASH_LEADER:
         crash(world, node);
         break;
+    case SIM_FAULT_CRASH_SERIES:
+        crash_series(world, node);
+        break;
     case SIM_FAULT_PAUSE:
     case SIM_FAULT_PAUSE_LEADER:
         pause_node(world, node);
@@ -175,9 +218,10 @@ static enum sim_fault draw(struct world *world)
 
 static bool wants_leader(enum sim_fault fault)
 {
-    return fault == SIM_FAULT_CRASH_LEADER || fault == SIM_FAULT_PAUSE_LEADER ||
-           fault == SIM_FAULT_ISOLATE_LEADER || fault == SIM_FAULT_RESET ||
-           fault == SIM_FAULT_TRANSFER || fault == SIM_FAULT_RECONFIGURE;
+    return fault == SIM_FAULT_CRASH_LEADER || fault == SIM_FAULT_CRASH_SERIES ||
+           fault == SIM_FAULT_PAUSE_LEADER || fault == SIM_FAULT_ISOLATE_LEADER ||
+           fault == SIM_FAULT_RESET || fault == SIM_FAULT_TRANSFER ||
+           fault == SIM_FAULT_RECONFIGURE;
 }
 
 void faults_next(struct world *world)

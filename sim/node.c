@@ -193,6 +193,9 @@ void node_step(struct world *world, struct node *node, const struct raft_input *
     send_all(world, node, update, true);
     apply(world, node, update);
     checks_stepped(world, node, update, &before, input);
+    if (before.role != RAFT_LEADER && node->status.role == RAFT_LEADER) {
+        faults_on_win(world);
+    }
     plan_tick(world, node, update->deadline);
 }
 

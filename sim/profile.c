@@ -11,6 +11,7 @@ static const struct theme {
     uint32_t certificate_ppm;
     bool drifts;   /* clocks at the bound, and a bound that matters */
     uint32_t dirt; /* how much the network loses, repeats, delays: 0 to 4 */
+    size_t nodes;  /* 0: drawn */
     bool is_quiet; /* few entries, few heartbeats, quick elections: nothing but promises decides */
 } themes[] = {
     {"everything",
@@ -33,6 +34,7 @@ static const struct theme {
      500000,
      true,
      1,
+     0,
      false},
     {"restarts",
      {[SIM_FAULT_CRASH] = 10,
@@ -44,6 +46,7 @@ static const struct theme {
      200000,
      false,
      1,
+     0,
      false},
     {"certificates",
      {[SIM_FAULT_CRASH_LEADER] = 8,
@@ -56,6 +59,7 @@ static const struct theme {
      900000,
      false,
      1,
+     0,
      false},
     {"partitions",
      {[SIM_FAULT_PARTITION] = 6,
@@ -65,6 +69,7 @@ static const struct theme {
      0,
      true,
      1,
+     0,
      false},
     {"clocks",
      {[SIM_FAULT_ISOLATE_LEADER] = 8,
@@ -73,6 +78,7 @@ static const struct theme {
       [SIM_FAULT_PAUSE_LEADER] = 1},
      0,
      true,
+     0,
      0,
      false},
     {"members",
@@ -85,6 +91,7 @@ static const struct theme {
      300000,
      false,
      1,
+     0,
      false},
     {"disks",
      {[SIM_FAULT_BAD_DISK] = 6,
@@ -96,6 +103,7 @@ static const struct theme {
      500000,
      false,
      1,
+     0,
      false},
     {"hand-overs",
      {[SIM_FAULT_TRANSFER] = 10,
@@ -107,18 +115,28 @@ static const struct theme {
      0,
      false,
      1,
+     0,
      false},
     {"forgetful",
      {[SIM_FAULT_CRASH] = 10, [SIM_FAULT_PARTITION] = 6, [SIM_FAULT_ISOLATE_LEADER] = 2},
      0,
      false,
      1,
+     0,
+     true},
+    {"series",
+     {[SIM_FAULT_CRASH_SERIES] = 10, [SIM_FAULT_SLOW_DISK] = 1, [SIM_FAULT_PARTITION] = 5},
+     950000,
+     false,
+     4,
+     3,
      true},
     {"storms",
      {[SIM_FAULT_CRASH_LEADER] = 8, [SIM_FAULT_TRANSFER] = 4, [SIM_FAULT_PARTITION] = 2},
      800000,
      false,
      4,
+     0,
      true},
     {"logs",
      {[SIM_FAULT_PARTITION] = 6,
@@ -129,6 +147,7 @@ static const struct theme {
      300000,
      false,
      1,
+     0,
      false},
 };
 
@@ -226,6 +245,7 @@ static void draw_faults(struct world *world, const struct theme *theme)
         p->fault_every = lease / 100 * random_between(&world->random, 3, 40);
         p->down_time = lease / 100 * random_between(&world->random, 1, 30);
     }
+    p->luck_ppm = theme->weight[SIM_FAULT_CRASH_SERIES] > 0 ? 100000 : 400000;
     p->certificate_ppm = theme->certificate_ppm;
     p->certificate_late_ppm = at_times(world, 300000);
     p->certificate_again_ppm = at_times(world, 400000);
@@ -259,6 +279,7 @@ void profile_draw(struct world *world)
     if (p->nodes == 2 || random_chance(&world->random, 400000)) {
         p->nodes = (size_t)random_between(&world->random, 2, 3);
     }
+    p->nodes = theme->nodes ? theme->nodes : p->nodes;
     p->nodes = world->options.nodes ? world->options.nodes : p->nodes;
     p->spares = p->fault_weight[SIM_FAULT_RECONFIGURE] > 0 && p->nodes < SIM_NODES_MAX
                     ? random_below(&world->random, SIM_NODES_MAX - p->nodes) % 3

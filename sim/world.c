@@ -59,6 +59,7 @@ static void begin(struct world *world, const struct options *options)
     world->result = (struct result){0};
     world->now = 0;
     world->is_calm = world->is_done = false;
+    world->series = 0;
     world->proposals = 0;
     world->old_proof_count = 0;
     world->queue.count = 0;
@@ -104,7 +105,9 @@ static void happen(struct world *world, const struct event *event)
 {
     switch (event->kind) {
     case EVENT_FAULT:
-        if (!world->is_calm) {
+        if (!world->is_calm && event->node != RAFT_NOBODY) {
+            faults_follow(world, event->node);
+        } else if (!world->is_calm) {
             faults_next(world);
         }
         break;

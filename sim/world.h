@@ -37,6 +37,7 @@ enum {
 #define SIM_FAULTS(X)                                                                              \
     X(CRASH, "crash")                                                                              \
     X(CRASH_LEADER, "crash-leader")                                                                \
+    X(CRASH_SERIES, "crash-series")                                                                \
     X(PAUSE, "pause")                                                                              \
     X(PAUSE_LEADER, "pause-leader")                                                                \
     X(PARTITION, "partition")                                                                      \
@@ -77,6 +78,7 @@ struct profile {
     int64_t lateness;  /* of a tick, at most */
     int64_t down_time; /* of a crashed node, at most */
     int64_t fault_every, client_every;
+    uint32_t luck_ppm;        /* of a write under way to be stored, when the process dies */
     uint32_t certificate_ppm; /* a guardian speaks, for each death */
     uint32_t certificate_late_ppm, certificate_again_ppm;
     uint32_t fault_weight[SIM_FAULT_COUNT];
@@ -284,8 +286,9 @@ struct world {
     struct proof_input old_proofs[32];
     size_t old_proof_count;
     int64_t now;
-    bool is_calm; /* the phase without faults */
-    bool is_done; /* a leader committed the last proposal */
+    uint32_t series; /* winners that are still to be struck, with those who elected them */
+    bool is_calm;    /* the phase without faults */
+    bool is_done;    /* a leader committed the last proposal */
     uint64_t proposals;
     raft_index calm_floor; /* committed when calm began */
     jmp_buf violated;
@@ -359,6 +362,8 @@ void proofs_replay(struct world *world);
 
 /* faults.c, client.c */
 void faults_next(struct world *world);
+void faults_on_win(struct world *world);               /* somebody has been elected */
+void faults_follow(struct world *world, raft_id node); /* what that brings about */
 void faults_stop(struct world *world);
 void client_next(struct world *world);
 void client_reconfigure(struct world *world, struct node *leader);

@@ -9,7 +9,7 @@
  *
  *   convert_to_follower       FOLLOWER, of a leader or of nobody
  *   convert_to_pre_candidate  PRE_CANDIDATE: the term stays
- *   convert_to_candidate      CANDIDATE: term + 1, votes for itself
+ *   convert_to_candidate      CANDIDATE: the next term, or the pledged one; votes for itself
  *   convert_to_leader         LEADER without a lease: that takes a round of heartbeats
  *   convert_lose              LEADER ──▶ FOLLOWER: the lease is void first
  */
@@ -76,10 +76,16 @@ void convert_to_candidate(struct raft *raft)
     RAFT_INVARIANT(promise_allows_candidacy(raft));
     clear_votes(raft);
     set_leader(raft, RAFT_NOBODY, 0);
-    raft->hard.term++;
+    if (pledge_lets_run(raft)) {
+        raft->hard.term = raft->hard.pledged_term;
+        raft->vote_write = 0; /* as good as stored */
+        update_hard_changed(raft, HARD_LATER);
+    } else {
+        raft->hard.term = pledge_next_term(raft);
+        raft->vote_write = update_write_id(raft);
+        update_hard_changed(raft, HARD_NEEDED);
+    }
     raft->hard.vote = raft->id;
-    update_hard_changed(raft);
-    raft->vote_write = update_write_id(raft);
     set_role(raft, RAFT_CANDIDATE);
     raft->election_at = instant_add(raft->now, election_round_time(raft));
     event = update_event(raft, RAFT_EV_ELECTION_STARTED);
@@ -99,6 +105,7 @@ void convert_to_leader(struct raft *raft)
     raft->open_term_at = instant_add(raft->now, raft->settings.heartbeat_interval);
     raft->election_at = INSTANT_NEVER;
     raft->heir = RAFT_NOBODY;
+    raft->heir_term = 0;
     raft->transfer =
         (struct transfer){.is_wanted = election_is_caretaker(raft),
                           .deadline = instant_add(raft->now, raft->settings.heartbeat_timeout)};
@@ -132,13 +139,21 @@ void convert_lose(struct raft *raft, enum raft_loss loss)
 
 void convert_adopt_term(struct raft *raft, raft_term term)
 {
+    raft_id vote = RAFT_NOBODY;
+    bool is_covered;
+
     RAFT_INVARIANT(term > raft->hard.term);
+    if (!pledge_allows(raft, RAFT_NOBODY, term)) { /* nothing below it; and it is given already */
+        term = raft->hard.pledged_term;
+        vote = raft->hard.pledged_to;
+    }
+    is_covered = pledge_covers(raft, vote, term);
     if (raft->role == RAFT_LEADER) {
         convert_lose(raft, RAFT_LOSS_SUPERSEDED);
     }
     raft->hard.term = term;
-    raft->hard.vote = RAFT_NOBODY;
-    update_hard_changed(raft);
+    raft->hard.vote = vote;
+    update_hard_changed(raft, is_covered ? HARD_LATER : HARD_NEEDED);
     if (raft->role != RAFT_FOLLOWER || raft->leader != RAFT_NOBODY) {
         convert_to_follower(raft, RAFT_NOBODY, 0);
         raft->election_at = election_after(raft, raft->now);

@@ -159,7 +159,7 @@ static void ask(struct raft *raft, enum raft_message_type type, raft_term term)
         if (peer->id == raft->id || !member_votes(peer_member(raft, peer))) {
             continue;
         }
-        message = update_message(raft, type, peer->id, false);
+        message = update_message(raft, type, peer->id, AFTER_NOTHING);
         if (message) {
             message->term = term;
             message->vote.last_index = log_last_index(&raft->log);
@@ -172,7 +172,7 @@ static void ask(struct raft *raft, enum raft_message_type type, raft_term term)
 static void ask_before(struct raft *raft)
 {
     convert_to_pre_candidate(raft);
-    ask(raft, RAFT_MSG_PRE_VOTE, raft->hard.term + 1);
+    ask(raft, RAFT_MSG_PRE_VOTE, pledge_next_term(raft));
     election_count_vote(raft);
 }
 

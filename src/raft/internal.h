@@ -103,6 +103,18 @@ struct promise {
     instant until;
 };
 
+/* ---- pledge.c ----------------------------------------------------------------------------------
+ */
+
+/* What is known of the stored pledge (raft_hard_state) in this life. */
+struct pledge {
+    uint64_t write;       /* that stores it; 0: stored before the start */
+    bool is_of_this_life; /* given since the start: its heir has not run on it before */
+    raft_id leader;       /* whose heir it is for; RAFT_NOBODY: not heard since the start */
+    uint64_t incarnation;
+    raft_term term; /* of that leader */
+};
+
 /* ---- read.c
  * -------------------------------------------------------------------------------------- */
 
@@ -128,6 +140,7 @@ struct outbox {
     size_t read_capacity;
 
     bool hard_changed;
+    bool hard_needed; /* by a message: it waits for this write */
     bool snapshot_replaced;
     bool truncates;
     raft_index truncate_from;
@@ -174,6 +187,8 @@ struct raft {
     uint64_t last_write;           /* given out */
     uint64_t stored_write;         /* reported back */
     raft_index stored_index;
+    uint64_t needed_write; /* the last one that votes and promises wait for */
+    instant store_at;      /* a hard state that nobody waits for; INSTANT_NEVER: none */
     bool storage_failed;
 
     struct raft_configuration configuration; /* the last one in the log, committed or not */
@@ -193,6 +208,7 @@ struct raft {
     bool eligible;
 
     struct promise promise;
+    struct pledge pledge;
     instant silent_until;
     struct raft_proof proof; /* why the last leader is gone; carried in our vote requests */
 
@@ -213,6 +229,8 @@ struct raft {
     instant heartbeat_at;
     instant jeopardy_at; /* INSTANT_NEVER: told, or no lease that can end */
     raft_id heir;
+    uint64_t heir_incarnation;
+    raft_term heir_term;
     struct transfer transfer;
     uint64_t read_round;
 
@@ -282,6 +300,20 @@ bool promise_apply_proof(struct raft *raft, enum raft_proof_kind kind,
                          const struct raft_proof *proof);
 /* A message of a higher incarnation proves the earlier ones dead. False: the message is of one. */
 bool promise_observe_incarnation(struct raft *raft, const struct raft_message *message);
+
+/* ---- pledge.c
+ * -------------------------------------------------------------------------------------- */
+
+/* The term in which this node would run, but for pledge_lets_run: above what it has pledged. */
+raft_term pledge_next_term(const struct raft *raft);
+/* May it vote for `candidate` in `term`, as far as its pledge goes? */
+bool pledge_allows(const struct raft *raft, raft_id candidate, raft_term term);
+/* Pledges what a heartbeat, just followed, asks for. */
+void pledge_give(struct raft *raft, const struct raft_message *heartbeat);
+/* Whether entering `term` and voting there for `candidate` is as good as stored. */
+bool pledge_covers(const struct raft *raft, raft_id candidate, raft_term term);
+/* Whether this node may run in the pledged term, and at once. */
+bool pledge_lets_run(const struct raft *raft);
 
 /* ---- convert.c: every change of role
  * ------------------------------------------------------------- */
@@ -373,13 +405,23 @@ void read_reply(struct raft *raft, const struct raft_message *message);
  * -------------------------------------------------------------------------------------- */
 
 void update_begin(struct raft *raft);
-/* A message to `to`, from this node, in its term; NULL when out of memory. needs_write: its sense
- * depends on what this step, or one before it, has yet to store. */
+/* What this step, or one before it, has yet to store before a message may leave. */
+enum message_after {
+    AFTER_NOTHING,
+    AFTER_HARD, /* the hard state, where it is needed: votes, promises */
+    AFTER_ALL,  /* whatever there is: what is said of the log */
+};
+/* A message to `to`, from this node, in its term; NULL when out of memory. */
 struct raft_message *update_message(struct raft *raft, enum raft_message_type type, raft_id to,
-                                    bool needs_write);
+                                    enum message_after after);
 struct raft_event *update_event(struct raft *raft, enum raft_event_type type); /* never NULL */
 void update_read(struct raft *raft, uint64_t context, raft_index index);
-void update_hard_changed(struct raft *raft);
+enum hard_change {
+    HARD_NEEDED, /* what is said from here on stands on it */
+    HARD_SOON,   /* a pledge: stored with this step, waited for by nobody */
+    HARD_LATER,  /* covered by a pledge: with the next write, or after an election timeout */
+};
+void update_hard_changed(struct raft *raft, enum hard_change change);
 uint64_t update_write_id(const struct raft *raft); /* of the write that this step will ask for */
 const struct raft_update *update_finish(struct raft *raft);
 void update_fini(struct raft *raft);

@@ -95,13 +95,15 @@ void leader_lease_expire(struct raft *raft, instant last_step)
 
 static void send_heartbeat(struct raft *raft, const struct peer *peer)
 {
-    struct raft_message *message = update_message(raft, RAFT_MSG_HEARTBEAT, peer->id, false);
+    struct raft_message *message =
+        update_message(raft, RAFT_MSG_HEARTBEAT, peer->id, AFTER_NOTHING);
 
     if (message) {
         message->heartbeat.sent = raft->now;
         message->heartbeat.lease = raft->settings.lease;
         message->heartbeat.commit = raft->commit < peer->match ? raft->commit : peer->match;
         message->heartbeat.heir = raft->heir;
+        message->heartbeat.heir_term = raft->heir_term;
         message->heartbeat.read_round = raft->read_round;
     }
 }
@@ -152,6 +154,16 @@ static bool is_better(const struct raft *raft, const struct peer *a, const struc
            b->round_trip.ns - a->round_trip.ns > SPAN_MS(1).ns;
 }
 
+/* Each heir in a term of its own, and a new life of the same one too: pledges are never taken back,
+ * a later one counts. */
+static void name_heir(struct raft *raft, const struct peer *heir)
+{
+    raft->heir = heir->id;
+    raft->heir_incarnation = heir->incarnation;
+    raft->heir_term = (raft->heir_term > 0 ? raft->heir_term : raft->hard.term) + 1;
+    raft->heartbeat_at = raft->now; /* the followers are to know it at once */
+}
+
 void leader_choose_heir(struct raft *raft)
 {
     struct peer *best = peer_find(raft, raft->heir);
@@ -165,9 +177,10 @@ void leader_choose_heir(struct raft *raft)
             best = peer;
         }
     }
-    if (raft->heir != (best ? best->id : RAFT_NOBODY)) {
-        raft->heir = best ? best->id : RAFT_NOBODY;
-        raft->heartbeat_at = raft->now; /* the followers are to know it at once */
+    if (!best) {
+        raft->heir = RAFT_NOBODY;
+    } else if (raft->heir != best->id || raft->heir_incarnation != best->incarnation) {
+        name_heir(raft, best);
     }
 }
 

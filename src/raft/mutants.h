@@ -12,6 +12,9 @@
     X(TERM_NOT_STORED, "a vote's term is not written at all")                                      \
     X(ACK_BEFORE_STORE, "entries are acknowledged before they are on disk")                        \
     X(STORAGE_FAILURE_IGNORED, "a node whose write failed goes on voting")                         \
+    X(PLEDGE_IGNORED, "a node votes below the term that it has pledged, or in it for another")     \
+    X(PLEDGE_NOT_STORED, "a pledge stands for a stored vote before it is stored itself")           \
+    X(PLEDGE_RUN_TWICE, "an heir runs in its pledged term again after a restart")                  \
     X(VOTE_UNGATED, "a promise does not hold back real votes")                                     \
     X(STICKINESS_IGNORED, "a promise holds back neither votes nor pre-votes")                      \
     X(CANDIDACY_UNGATED, "a promise does not hold back the own candidacy")                         \

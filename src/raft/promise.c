@@ -70,7 +70,7 @@ span promise_give(struct raft *raft, const struct raft_message *heartbeat)
     }
     if (raft->hard.promised_max.ns < granted.ns) {
         raft->hard.promised_max = raft->settings.heartbeat_timeout; /* once for good */
-        update_hard_changed(raft);
+        update_hard_changed(raft, HARD_NEEDED);
     }
     if (promise->to != heartbeat->from || promise->incarnation != heartbeat->incarnation) {
         promise->until = INSTANT_PAST;

@@ -118,6 +118,7 @@ int raft_new(struct raft **ret, const struct raft_start *start, instant now,
     raft->eligible = start->eligible;
     raft->now = now;
     raft->leader_until = INSTANT_PAST;
+    raft->store_at = INSTANT_NEVER;
     raft->jeopardy_at = INSTANT_NEVER;
     raft->completed_term = start->hard.term;
     r = load(raft, start);
@@ -169,6 +170,8 @@ void raft_get_status(const struct raft *raft, struct raft_status *ret)
         .commit_index = raft->commit,
         .applied_index = raft->applied,
         .heir = raft->role == RAFT_LEADER ? raft->heir : raft->heir_named,
+        .pledged_term = raft->hard.pledged_term,
+        .pledged_to = raft->hard.pledged_to,
         .eligible = raft->eligible,
         .storage_failed = raft->storage_failed,
         .elections_last_hour = election_last_hour(raft),

@@ -137,8 +137,10 @@ struct raft_entry {
 /* What must not be forgotten. Stored whole with each write that changes it. */
 struct raft_hard_state {
     raft_term term;
-    raft_id vote;      /* in `term`; RAFT_NOBODY if none */
-    span promised_max; /* the longest promise this node may have given; 0: none ever */
+    raft_id vote;           /* in `term`; RAFT_NOBODY if none */
+    span promised_max;      /* the longest promise this node may have given; 0: none ever */
+    raft_term pledged_term; /* no vote below it, and in it for `pledged_to` alone; 0: none ever */
+    raft_id pledged_to;
 };
 
 /* A log's beginning: everything up to `index` is in `data` (the user's state) and `configuration`.
@@ -209,11 +211,12 @@ struct raft_message {
         struct { /* PRE_VOTE_REPLY (term: the one asked for if granted), VOTE_REPLY */
             bool granted;
         } vote_reply;
-        struct {               /* HEARTBEAT */
-            instant sent;      /* by the leader's clock; comes back untouched */
-            span lease;        /* asked for */
-            raft_index commit; /* at most what the follower is known to have */
-            raft_id heir;      /* who campaigns first if this leader is proved dead */
+        struct {                 /* HEARTBEAT */
+            instant sent;        /* by the leader's clock; comes back untouched */
+            span lease;          /* asked for */
+            raft_index commit;   /* at most what the follower is known to have */
+            raft_id heir;        /* who campaigns first if this leader is proved gone */
+            raft_term heir_term; /* in which it does, for the voters to pledge; 0: no heir */
             uint64_t read_round;
         } heartbeat;
         struct { /* HEARTBEAT_REPLY */
@@ -451,6 +454,8 @@ struct raft_status {
     raft_index commit_index;
     raft_index applied_index;
     raft_id heir;
+    raft_term pledged_term; /* no vote below it, and in it for `pledged_to` alone */
+    raft_id pledged_to;
     bool eligible;
     bool storage_failed;
     uint32_t elections_last_hour;

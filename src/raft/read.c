@@ -14,7 +14,7 @@ static void answer(struct raft *raft, raft_id to, uint64_t context, raft_index i
         update_read(raft, context, index);
         return;
     }
-    reply = update_message(raft, RAFT_MSG_READ_REPLY, to, false);
+    reply = update_message(raft, RAFT_MSG_READ_REPLY, to, AFTER_NOTHING);
     if (reply) {
         reply->read.context = context;
         reply->read.index = index;
@@ -26,7 +26,7 @@ static void ask_leader(struct raft *raft, uint64_t context)
     struct raft_message *message = NULL;
 
     if (raft->leader != RAFT_NOBODY && raft->leader != raft->id) {
-        message = update_message(raft, RAFT_MSG_READ, raft->leader, false);
+        message = update_message(raft, RAFT_MSG_READ, raft->leader, AFTER_NOTHING);
     }
     if (message) {
         message->read.context = context;

@@ -3,8 +3,8 @@
 
 static void answer(struct raft *raft, raft_id to, bool rejected, raft_index index, raft_index hint)
 {
-    struct raft_message *reply =
-        update_message(raft, RAFT_MSG_APPEND_REPLY, to, !RAFT_MUTANT(ACK_BEFORE_STORE));
+    struct raft_message *reply = update_message(
+        raft, RAFT_MSG_APPEND_REPLY, to, RAFT_MUTANT(ACK_BEFORE_STORE) ? AFTER_NOTHING : AFTER_ALL);
     if (reply) {
         reply->append_reply.rejected = rejected;
         reply->append_reply.index = index;

@@ -5,7 +5,7 @@ static void tell_stale_leader(struct raft *raft, const struct raft_message *mess
 {
     /* It must learn of our term, or it would lead a group in which we can never follow it. */
     struct raft_message *reply =
-        update_message(raft, RAFT_MSG_HEARTBEAT_REPLY, message->from, true);
+        update_message(raft, RAFT_MSG_HEARTBEAT_REPLY, message->from, AFTER_HARD);
     if (reply) {
         reply->heartbeat_reply.sent = INSTANT_PAST;
     }
@@ -16,12 +16,12 @@ bool recv_from_leader(struct raft *raft, const struct raft_message *message)
     if (promise_is_disproved(raft, message)) {
         return false;
     }
-    if (message->term < raft->hard.term) {
-        tell_stale_leader(raft, message);
-        return false;
-    }
     if (message->term > raft->hard.term) {
         convert_adopt_term(raft, message->term);
+    }
+    if (message->term < raft->hard.term) { /* also of a term below the pledged one */
+        tell_stale_leader(raft, message);
+        return false;
     }
     if (raft->role == RAFT_LEADER) {
         return false; /* two leaders of one term: not of our making, and not to be followed */
@@ -43,7 +43,8 @@ void recv_heartbeat(struct raft *raft, const struct raft_message *message)
     raft->heir_named = message->heartbeat.heir;
     replicate_commit_to(raft, message->heartbeat.commit);
     granted = promise_give(raft, message);
-    reply = update_message(raft, RAFT_MSG_HEARTBEAT_REPLY, message->from, true);
+    pledge_give(raft, message);
+    reply = update_message(raft, RAFT_MSG_HEARTBEAT_REPLY, message->from, AFTER_HARD);
     if (reply) {
         reply->heartbeat_reply.sent = message->heartbeat.sent;
         reply->heartbeat_reply.granted = granted;

@@ -15,7 +15,8 @@ void incoming_snapshot_drop(struct raft *raft)
 
 static void answer(struct raft *raft, const struct raft_message *message, uint64_t next_offset)
 {
-    struct raft_message *reply = update_message(raft, RAFT_MSG_SNAPSHOT_REPLY, message->from, true);
+    struct raft_message *reply =
+        update_message(raft, RAFT_MSG_SNAPSHOT_REPLY, message->from, AFTER_ALL);
     if (reply) {
         reply->snapshot_reply.index = message->snapshot.index;
         reply->snapshot_reply.next_offset = next_offset;

@@ -40,17 +40,20 @@ static bool follows_another(const struct raft *raft, raft_id candidate)
 void recv_pre_vote(struct raft *raft, const struct raft_message *message)
 {
     struct raft_message *reply;
-    bool granted;
+    bool is_welcome, granted;
 
     take_proof(raft, message);
     if (!is_up_to_date(raft, message)) {
         election_note_shorter(raft);
     }
-    granted = message->term > raft->hard.term && promise_allows_vote(raft, message->from) &&
-              !follows_another(raft, message->from) && is_up_to_date(raft, message);
-    reply = update_message(raft, RAFT_MSG_PRE_VOTE_REPLY, message->from, false);
+    is_welcome = message->term > raft->hard.term && promise_allows_vote(raft, message->from) &&
+                 !follows_another(raft, message->from) && is_up_to_date(raft, message);
+    granted = is_welcome && pledge_allows(raft, message->from, message->term);
+    reply = update_message(raft, RAFT_MSG_PRE_VOTE_REPLY, message->from, AFTER_NOTHING);
     if (reply) {
-        reply->term = granted ? message->term : raft->hard.term;
+        reply->term = granted      ? message->term
+                      : is_welcome ? raft->hard.pledged_term /* from there on it would be granted */
+                                   : raft->hard.term;
         reply->vote_reply.granted = granted;
     }
 }
@@ -66,7 +69,7 @@ void recv_pre_vote_reply(struct raft *raft, const struct raft_message *message)
     if (!peer || raft->role != RAFT_PRE_CANDIDATE) {
         return;
     }
-    if (message->vote_reply.granted && message->term == raft->hard.term + 1) {
+    if (message->vote_reply.granted && message->term == pledge_next_term(raft)) {
         peer->vote = VOTE_GRANTED;
     } else if (!message->vote_reply.granted && peer->vote == VOTE_UNKNOWN) {
         peer->vote = VOTE_REFUSED;
@@ -84,7 +87,7 @@ static bool grant(struct raft *raft, const struct raft_message *message)
     }
     if (raft->hard.vote != message->from) {
         raft->hard.vote = message->from;
-        update_hard_changed(raft);
+        update_hard_changed(raft, HARD_NEEDED);
         if (RAFT_MUTANT(TERM_NOT_STORED)) {
             raft->out.hard_changed = false; /* the term adopted a moment ago neither */
         }
@@ -112,7 +115,8 @@ void recv_vote(struct raft *raft, const struct raft_message *message)
     if (allowed && (raft->role == RAFT_FOLLOWER || raft->role == RAFT_PRE_CANDIDATE)) {
         granted = grant(raft, message);
     }
-    reply = update_message(raft, RAFT_MSG_VOTE_REPLY, message->from, !RAFT_MUTANT(VOTE_NOT_STORED));
+    reply = update_message(raft, RAFT_MSG_VOTE_REPLY, message->from,
+                           RAFT_MUTANT(VOTE_NOT_STORED) ? AFTER_NOTHING : AFTER_HARD);
     if (reply) {
         reply->vote_reply.granted = granted;
     }

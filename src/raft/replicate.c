@@ -3,7 +3,7 @@
 
 static void send_append(struct raft *raft, struct peer *peer, size_t count)
 {
-    struct raft_message *message = update_message(raft, RAFT_MSG_APPEND, peer->id, false);
+    struct raft_message *message = update_message(raft, RAFT_MSG_APPEND, peer->id, AFTER_NOTHING);
 
     if (!message) {
         return;
@@ -22,7 +22,7 @@ static void send_append(struct raft *raft, struct peer *peer, size_t count)
 static void send_snapshot(struct raft *raft, struct peer *peer)
 {
     const struct raft_snapshot *snapshot = &raft->snapshot;
-    struct raft_message *message = update_message(raft, RAFT_MSG_SNAPSHOT, peer->id, false);
+    struct raft_message *message = update_message(raft, RAFT_MSG_SNAPSHOT, peer->id, AFTER_NOTHING);
     size_t chunk = raft->settings.message_bytes_max;
 
     if (!message) {

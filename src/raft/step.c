@@ -17,6 +17,9 @@ static bool is_sane(const struct raft *raft, const struct raft_message *message)
     case RAFT_MSG_VOTE:
         farthest = message->vote.last_index | message->vote.last_term;
         break;
+    case RAFT_MSG_HEARTBEAT:
+        farthest = message->heartbeat.heir_term;
+        break;
     case RAFT_MSG_APPEND:
         farthest = message->append.prev_index | message->append.commit;
         break;

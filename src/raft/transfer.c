@@ -36,8 +36,8 @@ static void tell_all(struct raft *raft, raft_id to)
         if (id == raft->id) {
             continue;
         }
-        message =
-            update_message(raft, id == to ? RAFT_MSG_TIMEOUT_NOW : RAFT_MSG_RESIGN, id, false);
+        message = update_message(raft, id == to ? RAFT_MSG_TIMEOUT_NOW : RAFT_MSG_RESIGN, id,
+                                 AFTER_NOTHING);
         if (message) {
             message->resign.heir = to;
         }

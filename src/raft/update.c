@@ -15,6 +15,7 @@ void update_begin(struct raft *raft)
     out->event_count = 0;
     out->read_count = 0;
     out->hard_changed = false;
+    out->hard_needed = false;
     out->snapshot_replaced = false;
     out->truncates = false;
     out->append_from = 0;
@@ -49,7 +50,7 @@ static void *place(void **array, size_t *count, size_t *capacity, size_t size)
 }
 
 struct raft_message *update_message(struct raft *raft, enum raft_message_type type, raft_id to,
-                                    bool needs_write)
+                                    enum message_after after)
 {
     struct outbox *out = &raft->out;
     struct raft_message *message = place((void **)&out->messages, &out->message_count,
@@ -63,7 +64,7 @@ struct raft_message *update_message(struct raft *raft, enum raft_message_type ty
     message->to = to;
     message->incarnation = raft->incarnation;
     message->term = raft->hard.term;
-    message->after_write = needs_write ? 1 : 0;
+    message->after_write = after;
     return message;
 }
 
@@ -93,9 +94,15 @@ void update_read(struct raft *raft, uint64_t context, raft_index index)
     *read = (struct raft_read){.context = context, .index = index};
 }
 
-void update_hard_changed(struct raft *raft)
+void update_hard_changed(struct raft *raft, enum hard_change change)
 {
+    if (change == HARD_LATER) {
+        raft->store_at = instant_min(raft->store_at,
+                                     instant_add(raft->now, raft->settings.election_timeout_min));
+        return;
+    }
     raft->out.hard_changed = true;
+    raft->out.hard_needed |= change == HARD_NEEDED;
 }
 
 uint64_t update_write_id(const struct raft *raft)
@@ -103,15 +110,35 @@ uint64_t update_write_id(const struct raft *raft)
     return raft->last_write + 1;
 }
 
+static bool says_something_of_log(const struct raft *raft)
+{
+    for (size_t i = 0; i < raft->out.message_count; i++) {
+        if (raft->out.messages[i].after_write == AFTER_ALL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const struct raft_write *finish_write(struct raft *raft)
 {
     struct outbox *out = &raft->out;
+    bool is_log_changed = out->snapshot_replaced || out->truncates || out->append_from > 0;
 
-    if (!out->hard_changed && !out->snapshot_replaced && !out->truncates && out->append_from == 0) {
+    if (raft->storage_failed) {
+        raft->store_at = INSTANT_NEVER;
         return NULL;
     }
-    if (raft->storage_failed) {
+    if (raft->store_at.ns != INSTANT_NEVER.ns &&
+        (is_log_changed || !instant_before(raft->now, raft->store_at) ||
+         says_something_of_log(raft))) {
+        out->hard_changed = true;
+    }
+    if (!out->hard_changed && !is_log_changed) {
         return NULL;
+    }
+    if (out->hard_changed) {
+        raft->store_at = INSTANT_NEVER;
     }
     out->hard = raft->hard;
     out->snapshot = raft->snapshot;
@@ -122,6 +149,9 @@ static const struct raft_write *finish_write(struct raft *raft)
         .truncates = out->truncates,
         .truncate_from = out->truncate_from,
     };
+    if (out->hard_needed) {
+        raft->needed_write = out->write.id;
+    }
     if (out->append_from > 0) {
         out->write.first_index = out->append_from;
         out->write.entries = log_at(&raft->log, out->append_from);
@@ -133,7 +163,7 @@ static const struct raft_write *finish_write(struct raft *raft)
 static void finish_messages(struct raft *raft)
 {
     struct outbox *out = &raft->out;
-    uint64_t pending = raft->last_write > raft->stored_write ? raft->last_write : 0;
+    const uint64_t writes[] = {[AFTER_HARD] = raft->needed_write, [AFTER_ALL] = raft->last_write};
     size_t kept = 0;
 
     for (size_t i = 0; i < out->message_count; i++) {
@@ -141,7 +171,10 @@ static void finish_messages(struct raft *raft)
         if (message->after_write && raft->storage_failed) {
             continue; /* what it stands on will never be stored */
         }
-        message->after_write = message->after_write ? pending : 0;
+        if (message->after_write) {
+            uint64_t write = writes[message->after_write];
+            message->after_write = write > raft->stored_write ? write : 0;
+        }
         if (message->type == RAFT_MSG_APPEND) {
             message->append.entries = log_at(&raft->log, message->append.prev_index + 1);
         }
@@ -199,7 +232,8 @@ const struct raft_update *update_finish(struct raft *raft)
     update->read_count = out->read_count;
     update->events = out->events;
     update->event_count = out->event_count;
-    update->deadline = raft->role == RAFT_LEADER ? leader_deadline(raft) : raft->election_at;
+    update->deadline = instant_min(raft->store_at, raft->role == RAFT_LEADER ? leader_deadline(raft)
+                                                                             : raft->election_at);
     update->heir = raft->role == RAFT_LEADER ? raft->heir : RAFT_NOBODY;
     return update;
 }

@@ -46,6 +46,7 @@ static void put_heartbeat(struct buffer *buffer, const struct raft_message *mess
     put_time(buffer, message->heartbeat.lease.ns);
     buffer_put_u64(buffer, message->heartbeat.commit);
     buffer_put_u64(buffer, message->heartbeat.heir);
+    buffer_put_u64(buffer, message->heartbeat.heir_term);
     buffer_put_u64(buffer, message->heartbeat.read_round);
 }
 
@@ -55,6 +56,7 @@ static void take_heartbeat(struct reader *reader, struct raft_message *message)
     message->heartbeat.lease.ns = take_time(reader);
     message->heartbeat.commit = reader_u64(reader);
     message->heartbeat.heir = reader_u64(reader);
+    message->heartbeat.heir_term = reader_u64(reader);
     message->heartbeat.read_round = reader_u64(reader);
 }
 

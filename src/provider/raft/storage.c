@@ -19,7 +19,8 @@ static const char schema[] =
     "CREATE TABLE identity (id INTEGER PRIMARY KEY CHECK (id = 1), cluster TEXT NOT NULL,"
     " node TEXT NOT NULL, incarnation INTEGER NOT NULL);"
     "CREATE TABLE hard (id INTEGER PRIMARY KEY CHECK (id = 1), term INTEGER NOT NULL,"
-    " vote INTEGER NOT NULL, promised_ns INTEGER NOT NULL, sum INTEGER NOT NULL);"
+    " vote INTEGER NOT NULL, promised_ns INTEGER NOT NULL, pledged_term INTEGER NOT NULL,"
+    " pledged_to INTEGER NOT NULL, sum INTEGER NOT NULL);"
     "CREATE TABLE snapshot (id INTEGER PRIMARY KEY CHECK (id = 1), idx INTEGER NOT NULL,"
     " term INTEGER NOT NULL, configuration BLOB NOT NULL, data BLOB NOT NULL,"
     " sum INTEGER NOT NULL);"
@@ -30,7 +31,7 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
     [STATEMENT_COMMIT] = "COMMIT",
     [STATEMENT_ROLLBACK] = "ROLLBACK",
-    [STATEMENT_HARD] = "INSERT OR REPLACE INTO hard VALUES (1, ?, ?, ?, ?)",
+    [STATEMENT_HARD] = "INSERT OR REPLACE INTO hard VALUES (1, ?, ?, ?, ?, ?, ?)",
     [STATEMENT_SNAPSHOT] = "INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?, ?, ?)",
     [STATEMENT_DROP_THROUGH] = "DELETE FROM entry WHERE idx <= ?",
     [STATEMENT_DROP_FROM] = "DELETE FROM entry WHERE idx >= ?",
@@ -53,8 +54,9 @@ static uint32_t sum_numbers(uint32_t sum, const uint64_t *numbers, size_t count)
 
 uint32_t storage_sum_hard(const struct raft_hard_state *hard)
 {
-    uint64_t numbers[] = {hard->term, hard->vote, (uint64_t)hard->promised_max.ns};
-    return sum_numbers(0, numbers, 3);
+    uint64_t numbers[] = {hard->term, hard->vote, (uint64_t)hard->promised_max.ns,
+                          hard->pledged_term, hard->pledged_to};
+    return sum_numbers(0, numbers, 5);
 }
 
 uint32_t storage_sum_entry(raft_index index, const struct raft_entry *entry)
@@ -388,7 +390,9 @@ static bool write_hard(struct storage *storage, const struct raft_hard_state *ha
     bind(storage, STATEMENT_HARD, 1, hard->term);
     bind(storage, STATEMENT_HARD, 2, hard->vote);
     bind(storage, STATEMENT_HARD, 3, (uint64_t)hard->promised_max.ns);
-    bind(storage, STATEMENT_HARD, 4, storage_sum_hard(hard));
+    bind(storage, STATEMENT_HARD, 4, hard->pledged_term);
+    bind(storage, STATEMENT_HARD, 5, hard->pledged_to);
+    bind(storage, STATEMENT_HARD, 6, storage_sum_hard(hard));
     return run(storage, STATEMENT_HARD);
 }
 

@@ -90,15 +90,19 @@ static int load_hard(const struct storage *storage, struct raft_hard_state *ret,
                      struct baton_error *reterr)
 {
     sqlite3_stmt *row;
-    int r = one_row(storage, &row, "SELECT term, vote, promised_ns, sum FROM hard", reterr);
+    int r =
+        one_row(storage, &row,
+                "SELECT term, vote, promised_ns, pledged_term, pledged_to, sum FROM hard", reterr);
 
     if (r != BATON_OK) {
         return r;
     }
     *ret = (struct raft_hard_state){.term = number(row, 0),
                                     .vote = number(row, 1),
-                                    .promised_max = {sqlite3_column_int64(row, 2)}};
-    if (!sum_fits(row, 3, storage_sum_hard(ret))) {
+                                    .promised_max = {sqlite3_column_int64(row, 2)},
+                                    .pledged_term = number(row, 3),
+                                    .pledged_to = number(row, 4)};
+    if (!sum_fits(row, 5, storage_sum_hard(ret))) {
         r = damaged(storage, "its term and vote", reterr);
     }
     (void)sqlite3_finalize(row);
