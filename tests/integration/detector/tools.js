@@ -16,7 +16,7 @@ try {
 }
 
 const [program, curl] = process.argv.slice(2);
-const DEADLINE_MS = 30000;
+const DEADLINE_MS = 90000;
 
 // ---- tools: every wait is for an event, with a deadline ----
 
