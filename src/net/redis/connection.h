@@ -6,6 +6,7 @@
 #define NET_REDIS_CONNECTION_H
 
 #include "base/buffer.h"
+#include "net/redis/outbox.h"
 #include "net/redis/reader.h"
 #include "net/redis/redis.h"
 #include "net/stream.h"
@@ -45,7 +46,7 @@ struct redis {
     bool wants_master;
     bool has_heard; /* a subscriber's: something came since the last look */
     uv_prepare_t flush;
-    struct buffer output;
+    struct outbox output;
     /* A ring of those who wait for an answer, oldest first. */
     struct pending *pending;
     size_t first, count, capacity;

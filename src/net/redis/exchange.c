@@ -71,26 +71,20 @@ void redis_fail_all(struct redis *redis)
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
-/* In pieces, and no more than the socket takes: the rest stays here in one piece, in place of a
- * copy of each write. */
+/* No more than the socket takes: the rest stays here, in place of a copy of each write. */
 static void on_flush(uv_prepare_t *prepare)
 {
     struct redis *redis = prepare->data;
-    struct buffer *output = &redis->output;
-    size_t sent = 0;
+    const void *data;
+    size_t bytes;
 
-    while (redis->stream && sent < output->bytes && !stream_has_backlog(redis->stream)) {
-        size_t bytes = output->bytes - sent < FLUSH_BYTES ? output->bytes - sent : FLUSH_BYTES;
-        (void)stream_write(redis->stream, output->data + sent, bytes);
-        sent += bytes;
+    while (redis->stream && !stream_has_backlog(redis->stream) &&
+           (data = outbox_first(&redis->output, &bytes))) {
+        (void)stream_write(redis->stream, data, bytes);
+        outbox_drop_first(&redis->output);
     }
-    buffer_consume(output, sent);
-    if (output->bytes == 0) {
+    if (redis->output.bytes == 0) {
         (void)uv_prepare_stop(prepare);
-        if (output->capacity > (size_t)4 * FLUSH_BYTES) { /* the burst is over */
-            buffer_fini(output);
-            buffer_init(output, QUEUE_BYTES_MAX);
-        }
     }
 }
 
@@ -113,14 +107,15 @@ static void on_overdue(uv_timer_t *timer)
 static int format(struct redis *redis, int count, const char **words, const size_t *lengths)
 {
     char *text = NULL;
+    bool has_room;
     int bytes = redisFormatCommandArgv(&text, count, words, lengths);
 
     if (bytes < 0) {
         return BATON_ENOMEM;
     }
-    buffer_put(&redis->output, text, (size_t)bytes);
+    has_room = outbox_put(&redis->output, text, (size_t)bytes);
     redisFreeCommand(text);
-    return redis->output.failed ? BATON_EBUSY : BATON_OK;
+    return has_room ? BATON_OK : BATON_EBUSY;
 }
 
 int redis_send_words(struct redis *redis, int count, const char **words, const size_t *lengths,

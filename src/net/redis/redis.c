@@ -54,7 +54,7 @@ static void free_all(struct redis *redis)
         redis->channels = channel->next;
         free(channel);
     }
-    buffer_fini(&redis->output);
+    outbox_clear(&redis->output);
     free(redis->pending);
     redis_reader_fini(&redis->reader);
     tls_free(redis->tls);
@@ -95,7 +95,7 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
                         reason && reason[0] ? reason : "the server closed the connection");
     }
     error = redis->error;
-    buffer_clear(&redis->output);
+    outbox_clear(&redis->output);
     (void)uv_prepare_stop(&redis->flush);
     if (redis->state == CLOSING) {
         redis_fail_all(redis);
@@ -377,7 +377,7 @@ int redis_open(struct redis **ret, const struct redis_options *options, struct b
     redis->callbacks = options->callbacks;
     redis->userdata = options->userdata;
     redis->retry_ms = RETRY_MIN_MS;
-    buffer_init(&redis->output, QUEUE_BYTES_MAX);
+    outbox_init(&redis->output, QUEUE_BYTES_MAX);
     (void)uv_timer_init(redis->loop, &redis->timer);
     (void)uv_timer_init(redis->loop, &redis->look);
     (void)uv_prepare_init(redis->loop, &redis->flush);
@@ -398,9 +398,11 @@ void redis_close(struct redis *redis, void (*closed)(void *userdata), void *user
     redis->closed = closed;
     redis->closed_userdata = userdata;
     if (redis->stream) {
-        if (redis->output.bytes > 0) { /* a release that was just asked for shall still leave */
-            (void)stream_write(redis->stream, redis->output.data, redis->output.bytes);
-            buffer_clear(&redis->output);
+        size_t bytes;
+        const void *data;
+        while ((data = outbox_first(&redis->output, &bytes))) {
+            (void)stream_write(redis->stream, data, bytes); /* a release shall still leave */
+            outbox_drop_first(&redis->output);
         }
         (void)error_set(&redis->error, BATON_ECANCELED, "closed");
         stream_close(redis->stream);
