@@ -50,6 +50,9 @@ def is_traced(pid, thread):
         return "TracerPid:\t0\n" not in file.read()
 
 
+NEVER_STORED = (0, 0, 0, 0)
+
+
 class StorageTest(FaultTest):
     def trace(self, cluster, name, inject):
         tracer = Tracer(cluster.pid(name), cluster.dir, inject)
@@ -60,7 +63,8 @@ class StorageTest(FaultTest):
         return [name for name in cluster.names if name not in names]
 
     def hard(self, cluster, name):
-        """(term, vote) as the next start will find them. The node is down."""
+        """(term, vote, pledged term, pledged to) as the next start will find them. The node is
+        down."""
         with tempfile.TemporaryDirectory(dir=cluster.dir) as copy:
             for file in ("raft.db", "raft.db-wal"):
                 path = os.path.join(cluster.data(name), file)
@@ -68,9 +72,10 @@ class StorageTest(FaultTest):
                     shutil.copy(path, copy)
             database = sqlite3.connect(os.path.join(copy, "raft.db"))
             try:
-                return database.execute("SELECT term, vote FROM hard").fetchone() or (0, 0)
+                return database.execute("SELECT term, vote, pledged_term, pledged_to"
+                                        " FROM hard").fetchone() or NEVER_STORED
             except sqlite3.OperationalError:
-                return 0, 0  # it died before there was a table
+                return NEVER_STORED  # it died before there was a table
             finally:
                 database.close()
 
@@ -78,6 +83,9 @@ class StorageTest(FaultTest):
         self.assertGreaterEqual(after[0], before[0], "the term went back")
         if after[0] == before[0] and before[1] != 0:
             self.assertEqual(after[1], before[1], "a second vote in one term")
+        self.assertGreaterEqual(after[2], before[2], "a pledge is forgotten")
+        if after[2] == before[2]:
+            self.assertEqual(after[3], before[3], "a pledge to another")
 
     def elect_until(self, cluster, name, condition):
         """One election after another, in each of which the vote of `name` is needed, since of
@@ -144,13 +152,15 @@ class DiskFails(StorageTest):
         self.assert_one_at_a_time(five)
 
     def test_a_follower_votes_no_more(self):
-        """Two of three are needed, and one of the two that are left cannot store its vote."""
+        """Two of three are needed, and one of the two that are left cannot store anything. It may
+        have pledged its vote before, but what comes after the vote it cannot."""
         three, leader = self.started(3)
         broken, sound = self.others(three, leader)
         tracer = self.trace(three, broken, "fdatasync,fsync:error=EIO")
         three.kill(leader)
         self.failed(three, broken)
         sent = three.counters(sound)["frames_sent"]
+        until(lambda: three.leader([sound, broken]) is None, "a lease without it has ended")
         until(lambda: three.counters(sound)["frames_sent"] > sent + 10, "the other one has tried")
         self.assertIsNone(three.leader([sound, broken]))
         three.start(leader)
@@ -206,14 +216,15 @@ class Killed(StorageTest):
     def killed_at(self, call, numbers):
         """On the way into the n-th call of a life, for each n: at its start and at its votes."""
         three, _ = self.started(3, *QUICK)
-        name, known = three.names[0], (0, 0)
+        name, known = three.names[0], NEVER_STORED
         three.kill(name)
         for number in numbers:  # -D: the node is our child, and strace its grandchild
             three.start(name, under=("strace", "-D", "-f", "-o", os.devnull, "-e", "trace=" + call,
                                      "-e", "inject=%s:signal=KILL:when=%d" % (call, number)))
             term = self.elect_until(three, name, lambda: three.processes[name].poll() is not None)
             found = self.hard(three, name)
-            self.assertGreaterEqual(found[0], term, "a vote that was given is forgotten")
+            self.assertGreaterEqual(max(found[0], found[2]), term,
+                                    "neither a vote that was given nor its pledge is known")
             self.assert_not_back(known, found)
             known = found
         self.assertGreater(known[0], 1, "no vote was ever in danger")
