@@ -12,7 +12,6 @@
 
 static struct server server;
 static char folder[128];
-static int port;
 
 static int begin(void **state)
 {
@@ -30,47 +29,53 @@ static int end(void **state)
     return 0;
 }
 
+/* Leases that no test waits for. */
+#define LONG "lease=600s&heartbeat-interval=5s"
+
 /* A server that forgot nothing: the first lease need not be waited for. */
-static void trust(void)
+static void trust(const struct server *of)
 {
-    redisReply *info = server_ask(&server, "INFO replication");
+    redisReply *info = server_ask(of, "INFO replication");
     char *at = strstr(info->str, "master_replid:");
 
     assert_non_null(at);
     at += strlen("master_replid:");
     at[strcspn(at, "\r")] = '\0';
-    server_tell(&server, "HSET race:epoch server %s since 0", at);
+    server_tell(of, "HSET race:epoch server %s since 0", at);
     freeReplyObject(info);
 }
 
 /* Files are named as from the folder that the process is in: its guardian is elsewhere. */
 static int lead(void *userdata)
 {
-    char url[512];
     struct baton *baton;
     struct baton_election *election;
 
     assert_int_equal(chdir(folder), 0);
-    snprintf(url, sizeof(url), "rediss://127.0.0.1:%d?lease=600s&heartbeat-interval=5s&%s", port,
-             (const char *)userdata);
-    ASSERT_OK(baton_open(&baton, url, NULL, failure));
+    ASSERT_OK(baton_open(&baton, userdata, NULL, failure));
     ASSERT_OK(baton_campaign(&election, baton, "race", NULL, failure));
     (void)pause(); /* until it is killed */
     return 0;
 }
 
+/* And the leader knows: it has entered that. */
+static bool is_led(const struct server *of)
+{
+    return server_says(of, "GET race:master", "-") &&
+           server_says(of, "GET race:master_process", "-");
+}
+
 static pid_t start_leader(const char *name, const char *wants_clients, const char *query)
 {
-    char copy[256];
+    int port = certificates_serve(&server, folder, name, wants_clients);
+    char url[512];
     pid_t child;
 
-    port = certificates_serve(&server, folder, name, wants_clients);
     server_start(&server);
-    trust();
-    snprintf(copy, sizeof(copy), "%s", query);
-    child = process_fork(lead, copy);
-    SERVER_AWAIT(server_says(&server, "GET race:master", "-") &&
-                 server_says(&server, "GET race:master_process", "-"));
+    trust(&server);
+    snprintf(url, sizeof(url), "rediss://127.0.0.1:%d?" LONG "&%s", port, query);
+    child = process_fork(lead, url);
+    SERVER_AWAIT(is_led(&server));
     return child;
 }
 
@@ -103,6 +108,41 @@ static void who_is_not_verified_is_told_all_the_same(void **state)
 {
     (void)state;
     is_released("expired", "no", "verify=off");
+}
+
+enum { SERVERS = 3 };
+
+/* Each of several has a name of its own to prove. */
+static void several_servers_behind_tls_are_told(void **state)
+{
+    struct server others[SERVERS - 1];
+    struct server *all[SERVERS] = {&server, &others[0], &others[1]};
+    int ports[SERVERS];
+    char url[512];
+    pid_t child;
+    (void)state;
+
+    for (int i = 0; i < SERVERS; i++) {
+        if (i > 0) {
+            server_init(all[i]);
+        }
+        ports[i] = certificates_serve(all[i], folder, "right", "no");
+        server_start(all[i]);
+        trust(all[i]);
+    }
+    snprintf(url, sizeof(url),
+             "rediss://127.0.0.1:%d,localhost:%d,127.0.0.1:%d?quorum=majority&ca=ca.crt&" LONG,
+             ports[0], ports[1], ports[2]);
+    child = process_fork(lead, url);
+    for (int i = 0; i < SERVERS; i++) {
+        SERVER_AWAIT(is_led(all[i]));
+    }
+    process_end(child);
+    for (int i = 0; i < SERVERS; i++) {
+        SERVER_AWAIT(!server_says(all[i], "GET race:master", "-"));
+    }
+    server_fini(&others[0]);
+    server_fini(&others[1]);
 }
 
 static void exchange(const char *end)
@@ -143,6 +183,7 @@ int main(void)
         CASE(a_server_that_wants_our_certificate_is_shown_it),
         CASE(the_name_that_was_demanded_is_demanded_again),
         CASE(who_is_not_verified_is_told_all_the_same),
+        CASE(several_servers_behind_tls_are_told),
         CASE(a_server_that_is_another_is_told_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
