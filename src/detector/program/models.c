@@ -42,8 +42,8 @@ struct bound {
     struct crop crop;
     struct work *coming, *running, *leaving; /* NULL: none */
     char last_error[BATON_ERROR_MESSAGE_MAX];
-    struct latency latency; /* from a frame's arrival to its results */
-    struct rate rate;
+    struct latency latency;    /* from a frame's arrival to its results */
+    struct rate rate, dropped; /* frames that were run; that a newer one overtook */
     UT_hash_handle hh;
 };
 
@@ -476,11 +476,16 @@ void models_frame(struct models *models, const char *identifier, const struct ca
                   enum stage progression)
 {
     struct bound *bound = find(models, identifier);
+    uint64_t before;
     int rect[4];
 
     if (bound && bound->running) {
         image_crop_rect(&bound->crop, frame->picture.width, frame->picture.height, rect);
+        before = dropped_of(bound->running);
         inference_feed_frame(bound->running->feed, frame, rect, progression);
+        if (dropped_of(bound->running) > before) {
+            rate_add(&bound->dropped, clock_now());
+        }
     }
 }
 
@@ -549,7 +554,7 @@ void models_describe(const struct models *models, const char *identifier, json_t
         inference_feed_stats(work->feed, &frames, &dropped);
     }
     model = json_pack(
-        "{s:s, s:b, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s*}",
+        "{s:s, s:b, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:s*}",
         "state",
         work && !bound->coming ? "running"
         : work                 ? "exchanging"
@@ -561,8 +566,9 @@ void models_describe(const struct models *models, const char *identifier, json_t
         (json_int_t)dropped, "failures", (json_int_t)stats.failures, "restarts",
         (json_int_t)stats.restarts, "milliseconds_a_run",
         stats.runs > 0 ? (double)stats.busy.ns / 1e6 / (double)stats.runs : 0.0, "fps",
-        rate_of(&bound->rate, clock_now()), "latency_p50_ms", latency_ms(&bound->latency, 50),
-        "latency_p99_ms", latency_ms(&bound->latency, 99), "last_error",
+        rate_of(&bound->rate, clock_now()), "dropped_fps", rate_of(&bound->dropped, clock_now()),
+        "latency_p50_ms", latency_ms(&bound->latency, 50), "latency_p99_ms",
+        latency_ms(&bound->latency, 99), "last_error",
         bound->last_error[0] ? bound->last_error : NULL);
     if (model) {
         (void)json_object_set_new(ret, "model_state", model);

@@ -28,7 +28,9 @@ struct program {
     struct archives *archives;       /* NULL: local_model */
     struct models *models;
     uv_signal_t signals[SIGNALS];
+    struct rates *rates;
     uv_timer_t alive;
+    uv_timer_t look; /* at the cameras' counters */
     uv_timer_t drain;
     instant drain_end;
     bool has_handles;
@@ -104,7 +106,7 @@ static void on_describe(void *userdata, const char *identifier, json_t *camera)
 {
     struct program *program = userdata;
 
-    program_describe_camera(program->watch, identifier, camera);
+    program_describe_camera(program->watch, program->rates, identifier, camera);
     models_describe(program->models, identifier, camera);
 }
 
@@ -141,6 +143,7 @@ static void close_all(struct program *program)
             uv_close((uv_handle_t *)&program->signals[i], NULL);
         }
         uv_close((uv_handle_t *)&program->alive, NULL);
+        uv_close((uv_handle_t *)&program->look, NULL);
         uv_close((uv_handle_t *)&program->drain, NULL);
     }
 }
@@ -209,6 +212,26 @@ static void on_alive(uv_timer_t *timer)
     notify_alive();
 }
 
+static void on_look(uv_timer_t *timer)
+{
+    const struct program *program = timer->data;
+    const struct worker *worker = service_worker(program->service);
+    const struct subscription *subscription;
+    instant now = clock_now();
+    bool is_online;
+
+    for (size_t i = 0; (subscription = worker_subscription(worker, i, &is_online)) != NULL; i++) {
+        const struct camera *camera = watch_camera(program->watch, subscription->identifier);
+        struct camera_stats stats;
+
+        if (camera) {
+            camera_stats(camera, &stats);
+            rates_count(program->rates, subscription->identifier, &stats, now);
+        }
+    }
+    rates_sweep(program->rates);
+}
+
 static void start_handles(struct program *program)
 {
     static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
@@ -219,6 +242,9 @@ static void start_handles(struct program *program)
         program->signals[i].data = program;
         (void)uv_signal_start(&program->signals[i], on_signal, numbers[i]);
     }
+    (void)uv_timer_init(&program->loop, &program->look);
+    program->look.data = program;
+    (void)uv_timer_start(&program->look, on_look, RATES_LOOK_MS, RATES_LOOK_MS);
     (void)uv_timer_init(&program->loop, &program->alive);
     (void)uv_timer_init(&program->loop, &program->drain);
     program->drain.data = program;
@@ -288,6 +314,10 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     settings->service.describe = on_describe;
     settings->service.measure = on_measure;
     settings->service.userdata = program;
+    program->rates = rates_new();
+    if (!program->rates) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
     code = camera_pool_new(&program->pool, &settings->pool, reterr);
     if (code) {
         program->pool = NULL;
@@ -353,6 +383,7 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
     }
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     service_free(program.service);
+    rates_free(program.rates);
     camera_pool_free(program.pool);
     models_free(program.models);
     local_model_free(program.local_model);

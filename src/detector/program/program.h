@@ -12,6 +12,7 @@
 #include "detector/camera/watch.h"
 #include "detector/infer/remote.h"
 #include "detector/program/archives.h"
+#include "detector/program/rates.h"
 #include "detector/service.h"
 #include "options/option.h"
 
@@ -48,7 +49,8 @@ int program_settings(struct program_settings *ret, const struct options *options
 int program_interval_ms(const struct options *options);
 
 /* What /status says of a camera, added to `ret`. */
-void program_describe_camera(const struct watch *watch, const char *identifier, json_t *ret);
+void program_describe_camera(const struct watch *watch, const struct rates *rates,
+                             const char *identifier, json_t *ret);
 
 /* Runs the pipeline of settings->model on settings->clip, to its end. The error is to be printed.
  */
