@@ -131,18 +131,6 @@ static bool is_trusted(const struct server *server)
     return is;
 }
 
-static void trust(const struct server *server)
-{
-    redisReply *info = server_ask(server, "INFO replication");
-    char *at = strstr(info->str, "master_replid:");
-
-    assert_non_null(at);
-    at += strlen("master_replid:");
-    at[strcspn(at, "\r")] = '\0';
-    server_tell(server, "HSET race:epoch server %s since 0", at);
-    freeReplyObject(info);
-}
-
 /* Servers, Sentinels and witnesses, one of whom leads: its number. ret_url: theirs. */
 static int start_all_with_witnesses(char *ret_url, size_t ret_bytes)
 {
@@ -188,7 +176,7 @@ static void a_replica_that_missed_the_lock_grants_none_beside_it(void **state)
     (void)state;
 
     start_all();
-    trust(&servers[0]);
+    server_trust(&servers[0], "race");
     snprintf(direct, sizeof(direct), "redis://127.0.0.1:%d?lease=4s&guardian=off", servers[0].port);
     witness_start(&witnesses, 0, direct);
     (void)witnesses_await_leader(&witnesses, 0);
@@ -266,7 +254,7 @@ static void a_guardian_releases_to_the_master_of_today(void **state)
     (void)state;
 
     start_all();
-    trust(&servers[0]);
+    server_trust(&servers[0], "race");
     url_of(url, sizeof(url), "ours", "lease=600s&heartbeat-interval=1s&answer-timeout=500ms");
     child = start_program("g", url);
     SERVER_AWAIT(server_says(&servers[0], "HVALS race:processes", "\"role\":\"master\""));

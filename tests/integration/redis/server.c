@@ -216,3 +216,15 @@ long server_number(const struct server *server, const char *command, const char 
     }
     return number;
 }
+
+void server_trust(const struct server *server, const char *election)
+{
+    redisReply *info = server_ask(server, "INFO replication");
+    char *history = strstr(info->str, "master_replid:");
+
+    assert_non_null(history);
+    history += strlen("master_replid:");
+    history[strcspn(history, "\r")] = '\0';
+    server_tell(server, "HSET %s:epoch server %s since 0", election, history);
+    freeReplyObject(info);
+}

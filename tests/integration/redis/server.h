@@ -43,6 +43,8 @@ redisReply *server_ask(const struct server *server, const char *command, ...)
 /* The same; an error fails the test. */
 void server_tell(const struct server *server, const char *command, ...)
     __attribute__((format(printf, 2, 3)));
+/* As if it had been waited for a lease of this election, so that a new server gives one at once. */
+void server_trust(const struct server *server, const char *election);
 /* Whether the answer's text has this in it. */
 bool server_says(const struct server *server, const char *command, const char *text);
 
