@@ -337,7 +337,7 @@ static void take_input(struct step *step, const struct lease_input *input)
         lease->asks_again = lease->is_waiting && !LEASE_MUTANT(CROSSED_RELEASE_FORGOTTEN);
         if (!lease->held && !lease->is_waiting) {
             see_holder(step, 0);
-            ask_at(step, instant_add(step->now, spread(step)));
+            ask_at(step, instant_add(instant_add(step->now, input->wait), spread(step)));
         }
         break;
     case LEASE_IN_TAKEN:

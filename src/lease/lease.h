@@ -96,6 +96,7 @@ struct lease_input {
             span left;
         } reply;
         uint64_t epoch;
+        span wait; /* RELEASED: somebody else is to ask first, and has so long for it */
         bool eligible;
         uint32_t contenders;
     };

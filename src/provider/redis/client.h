@@ -72,6 +72,7 @@ struct seat {
     uint64_t told_leader; /* epoch that was told with it */
     struct text *told;
     const struct text *heir; /* to whom it is being passed */
+    bool is_offer;           /* whoever comes first may have it: the heir is to be that one */
     struct entry *entries;
     struct quorum *quorum; /* NULL: there is but one server */
     unsigned references;   /* answers on their way, and the client's table */

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELD_BACK_MS = 500 }; /* when leadership is passed to somebody else */
+/* How long who is not the heir holds back: where somebody chose it, and where one of many was named
+ * only so that they do not all ask at once, and wait for each other's answers. */
+enum { HELD_BACK_MS = 500, OFFERED_FIRST_MS = 2 };
 
 static struct seat *seat_of(struct provider_election *election)
 {
@@ -164,7 +166,9 @@ static void tell(struct seat *seat, const struct lease_event *from)
                          : losses[from->loss];
         seat_tell(seat, &event);
         tell_role(seat, BATON_ROLE_FOLLOWER);
-        registry_register(seat, REGISTER);
+        if (from->loss != LEASE_LOSS_RESIGNED || seat->quorum) { /* else see on_released */
+            registry_register(seat, REGISTER);
+        }
         break;
     case LEASE_EV_HOLDER:
         if (from->epoch == 0) {
@@ -236,6 +240,8 @@ static void on_released(void *userdata, uint64_t tag, const redisReply *reply, i
 
     client_enter(client);
     seat_refused(seat, reply); /* if it was lost or refused, the lock ends by its lifetime */
+    /* Only now: a server that has both to do at once tells the others when it has done both. */
+    registry_register(seat, REGISTER);
     seat_unref(seat);
     client_exit(client);
 }
@@ -411,7 +417,7 @@ void seat_contenders(struct seat *seat, uint32_t count)
     step(seat, &input);
 }
 
-/* Who gave the lock up lets the others go first. */
+/* Who gave the lock up lets the others go first; who is not its heir, the heir. */
 static void on_released_by(struct seat *seat, const struct notice *notice)
 {
     struct lease_input input = {.type = LEASE_IN_RELEASED};
@@ -420,14 +426,10 @@ static void on_released_by(struct seat *seat, const struct notice *notice)
     if (strcmp(notice->by, seat->client->id) == 0) {
         return;
     }
-    if (notice->heir[0] && !is_for_us) {
-        seat->lease.next =
-            instant_max(seat->lease.next, instant_add(clock_now(), SPAN_MS(HELD_BACK_MS)));
-        rearm(seat, instant_add(clock_now(), SPAN_MS(HELD_BACK_MS)));
-        return;
-    }
     if (is_for_us) { /* no spread */
         input.type = LEASE_IN_UP;
+    } else if (notice->heir[0]) {
+        input.wait = SPAN_MS(notice->is_offer ? OFFERED_FIRST_MS : HELD_BACK_MS);
     }
     step(seat, &input);
 }
@@ -611,9 +613,12 @@ int seat_resign(struct provider_election *election, const char *to, instant dead
         return error_set(reterr, BATON_EINVAL,
                          "node \"%s\": not a member that may lead, or this one itself", to);
     }
+    seat->is_offer = !heir && seat->entries;
+    heir = heir ? heir : seat->entries;
     seat->heir = heir ? heir->id : NULL; /* the notice is made within the step */
     step(seat, &input);
     seat->heir = NULL;
+    seat->is_offer = false;
     return BATON_OK;
 }
 

@@ -79,7 +79,8 @@ int seat_send(struct seat *seat, int server, const struct majority_order *order,
         break;
     case MAJORITY_RELEASE:
     case MAJORITY_RETURN:
-        (void)snprintf(notice, sizeof(notice), "released %s %s", client->id, text_of(seat->heir));
+        (void)snprintf(notice, sizeof(notice), "%s %s %s", seat->is_offer ? "offered" : "released",
+                       client->id, text_of(seat->heir));
         notice[0] = order->type == MAJORITY_RETURN ? '\0' : notice[0];
         call =
             (struct call){SCRIPT_RELEASE,

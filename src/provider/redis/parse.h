@@ -48,7 +48,7 @@ bool parse_cursor(char ret[24], const redisReply *reply);
 /* ---- Notices --------------------------------------------------------------------------------- */
 
 enum notice_type {
-    NOTICE_RELEASED, /* "released BY [FOR]" */
+    NOTICE_RELEASED, /* "released BY [FOR]", or "offered BY FOR" */
     NOTICE_TAKEN,    /* "taken EPOCH BY" */
     NOTICE_MEMBERS,  /* "members [WHO CAME]" */
 };
@@ -58,6 +58,7 @@ struct notice {
     uint64_t epoch;            /* TAKEN */
     char by[BATON_NAME_MAX];   /* who did it; MEMBERS: "": several */
     char heir[BATON_NAME_MAX]; /* RELEASED: for whom; "": whoever */
+    bool is_offer;             /* nobody chose that one: it only asks first */
 };
 
 /* False: somebody else publishes here. */

@@ -66,7 +66,8 @@ bool parse_notice(struct notice *ret, const char *text, size_t bytes)
     bool has_more = next_word(&rest, &verb);
 
     memset(ret, 0, sizeof(*ret));
-    if (is_word(&verb, "released") && has_more) {
+    ret->is_offer = is_word(&verb, "offered");
+    if ((ret->is_offer || is_word(&verb, "released")) && has_more) {
         ret->type = NOTICE_RELEASED;
         /* A blank ends the name even when there is no heir: otherwise the name may be cut. */
         return next_word(&rest, &word) && word.bytes > 0 && take_id(ret->by, &word) &&

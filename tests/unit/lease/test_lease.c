@@ -203,6 +203,19 @@ static void a_release_wakes_a_follower_at_once(void **state)
     assert_int_equal(told(LEASE_EV_HOLDER)->epoch, 0);
 }
 
+static void who_is_not_the_heir_gives_it_the_first_word(void **state)
+{
+    (void)state;
+
+    step((struct lease_input){.type = LEASE_IN_UP});
+    reply(LEASE_HELD, 9, SPAN_S(30));
+    step((struct lease_input){.type = LEASE_IN_RELEASED, .wait = SPAN_MS(2)});
+    assert_int_equal(update.command_count, 0);
+    assert_int_equal(instant_since(update.deadline, now).ns, SPAN_MS(2).ns);
+    tick_after(SPAN_MS(2));
+    sends(LEASE_TAKE);
+}
+
 static void a_release_that_crosses_the_answer_is_not_forgotten(void **state)
 {
     (void)state;
@@ -541,6 +554,7 @@ int main(void)
         cmocka_unit_test_setup(a_follower_asks_in_the_moment_the_lock_ends, set_up),
         cmocka_unit_test_setup(a_lock_without_a_lifetime_is_asked_for_ever_more_seldom, set_up),
         cmocka_unit_test_setup(a_release_wakes_a_follower_at_once, set_up),
+        cmocka_unit_test_setup(who_is_not_the_heir_gives_it_the_first_word, set_up),
         cmocka_unit_test_setup(a_release_that_crosses_the_answer_is_not_forgotten, set_up),
         cmocka_unit_test_setup(the_spread_grows_with_the_contenders_up_to_its_maximum, set_up),
         cmocka_unit_test_setup(resigning_voids_first_and_lets_others_go_first, set_up),

@@ -168,6 +168,11 @@ static void a_notice_is_taken_apart(void **state)
     assert_string_equal(notice.heir, "");
     assert_true(parse_notice(&notice, TEXT("released one two")));
     assert_string_equal(notice.heir, "two");
+    assert_false(notice.is_offer);
+    assert_true(parse_notice(&notice, TEXT("offered one two")));
+    assert_int_equal(notice.type, NOTICE_RELEASED);
+    assert_string_equal(notice.heir, "two");
+    assert_true(notice.is_offer);
     assert_true(parse_notice(&notice, TEXT("taken 1764547200000 one")));
     assert_int_equal(notice.type, NOTICE_TAKEN);
     assert_int_equal(notice.epoch, NOW_MS);
@@ -193,6 +198,7 @@ static void what_is_no_notice_is_refused(void **state)
         {TEXT("released one")}, /* its end may be missing */
         {TEXT("released  ")},
         {TEXT("released o\0e ")},
+        {TEXT("offered one")},
         {TEXT("released one t\0o")},
         {TEXT("taken")},
         {TEXT("taken ")},
