@@ -34,6 +34,7 @@ struct once {
     char key[KEY_BYTES];
     bool is_leaving;
     bool is_asking; /* a read is under way */
+    bool is_killed; /* CMD, by us, as leadership went or seemed to go */
     bool has_run;   /* the result is this node's */
     bool is_known;  /* the result, and others may still wait for it */
     char seen[SEEN_MAX][BATON_NAME_MAX];
@@ -199,19 +200,28 @@ static void on_written(void *userdata, int code, const struct baton_error *error
     conclude(once, once->exit_code);
 }
 
+static void on_acquired(struct once *once);
+
 static void on_command_end(void *userdata, int exit_code)
 {
     struct once *once = userdata;
     struct baton_error error = {0};
     uint64_t epoch = 0;
+    bool is_killed = once->is_killed && exit_code == EXIT_SIGNAL + SIGKILL;
     once->child = NULL;
+    once->is_killed = false;
     member_set_victims(once->member, &once->supervise.victims); /* its group is no more */
     if (once->is_leaving) {
         return;
     }
-    if (!member_is_leader(once->member, &epoch)) {
-        /* Killed because leadership went: another one runs CMD, and its result is awaited. */
+    bool is_leader = member_is_leader(once->member, &epoch);
+    if (!is_leader || is_killed) {
+        /* Killed because leadership went: another one runs CMD, and its result is awaited. If it
+         * was only in jeopardy, CMD is run again: its end by our hand is nobody's result. */
         log_warning(once->logger, "command-abandoned", LOG_I64("exit_code", exit_code));
+        if (is_leader) {
+            on_acquired(once);
+        }
         return;
     }
     json_t *json = json_pack("{s:i,s:s,s:I}", "exit_code", exit_code, "node",
@@ -296,6 +306,7 @@ static void on_event(void *userdata, const struct baton_event *event)
     if (event->type == BATON_EVENT_ACQUIRED && once->member) {
         on_acquired(once);
     } else if (ends && once->child) {
+        once->is_killed = true;
         child_kill(once->child);
     } else if (event->type == BATON_EVENT_LEADER && once->is_known && !once->has_run) {
         leave(once, once->result); /* who ran CMD has heard of all, and gone */

@@ -12,12 +12,12 @@ struct inference_feed {
     struct inference_feed *next;
     inference_seen *seen; /* NULL: closed; it goes when its turn is over */
     void *userdata;
-    struct runner_view *view; /* the thread's while is_running */
+    struct runner_view *view; /* the thread's while running */
     /* under the lock */
     const struct camera_frame *pending; /* held; NULL: none */
     int rect[4];
     enum stage progression;
-    bool is_running;
+    int running;     /* turns that are under way, or done and not told yet: at times two */
     bool is_telling; /* within `seen` */
     uint64_t served; /* when its last turn was, in turns */
     uint64_t frames, dropped;
@@ -156,7 +156,7 @@ static struct outcome *begin_turn(struct inference *inference, struct outcome *o
         memcpy(rect, feed->rect, sizeof(feed->rect));
         *progression = feed->progression;
         feed->pending = NULL;
-        feed->is_running = true;
+        feed->running++;
         feed->served = ++inference->turn;
     }
     uv_mutex_unlock(&inference->lock);
@@ -356,6 +356,7 @@ static void destroy_feed(struct inference_feed *feed)
 static void end_turn(struct inference *inference, struct outcome *outcome)
 {
     struct inference_feed *feed = outcome->feed;
+    bool is_running;
     const struct inference_result result = {.frame = outcome->frame,
                                             .sightings = outcome->sightings,
                                             .count = outcome->count,
@@ -374,9 +375,9 @@ static void end_turn(struct inference *inference, struct outcome *outcome)
     }
     camera_frame_unref(outcome->frame);
     uv_mutex_lock(&inference->lock);
-    feed->is_running = false;
+    is_running = --feed->running > 0; /* the thread may have begun the next turn */
     uv_mutex_unlock(&inference->lock);
-    if (!feed->seen) {
+    if (!feed->seen && !is_running) {
         destroy_feed(feed);
     }
 }
@@ -495,7 +496,7 @@ void inference_feed_free(struct inference_feed *feed)
         }
     }
     inference->stats.feeds--;
-    is_running = feed->is_running;
+    is_running = feed->running > 0;
     uv_mutex_unlock(&inference->lock);
     part_with(feed, is_running);
 }
@@ -526,7 +527,7 @@ bool inference_feed_is_idle(const struct inference_feed *feed)
     bool is_idle;
 
     uv_mutex_lock(&feed->inference->lock);
-    is_idle = !feed->pending && (!feed->is_running || feed->is_telling);
+    is_idle = !feed->pending && feed->running <= feed->is_telling;
     uv_mutex_unlock(&feed->inference->lock);
     return is_idle;
 }
@@ -628,7 +629,7 @@ void inference_close(struct inference *inference)
     uv_mutex_unlock(&inference->lock);
     for (struct inference_feed *next; feed; feed = next) {
         next = feed->next;
-        part_with(feed, feed->is_running); /* only this thread ends a turn */
+        part_with(feed, feed->running > 0); /* only this thread ends a turn */
     }
     /* The thread may be in a model; what it waits for is over at once. */
     (void)!write(inference->config.engine.cancel_fd, &one, sizeof(one));
