@@ -61,10 +61,12 @@ static void raft_url(void *state, int number, char *ret, size_t ret_bytes)
 
     snprintf(data, sizeof(data), "%s/n%d", group->folder, number);
     (void)mkdir(data, 0700);
-    snprintf(ret, ret_bytes,
-             "raft://127.0.0.1:%d?cluster=suite&preset=fast&guardian=no&data=%s"
-             "&peers=n0@127.0.0.1:%d,n1@127.0.0.1:%d,n2@127.0.0.1:%d",
-             group->ports[number], data, group->ports[0], group->ports[1], group->ports[2]);
+    snprintf(
+        ret, ret_bytes,
+        "raft://"
+        "127.0.0.1:%d?cluster=suite&preset=fast&heartbeat-timeout=1s&lease=1s&guardian=no&data=%s"
+        "&peers=n0@127.0.0.1:%d,n1@127.0.0.1:%d,n2@127.0.0.1:%d",
+        group->ports[number], data, group->ports[0], group->ports[1], group->ports[2]);
 }
 
 static void raft_end(void *state)

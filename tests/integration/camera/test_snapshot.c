@@ -19,7 +19,7 @@ static void open_path(struct viewer *viewer, struct gallery *gallery, const stru
                       const char *path, int interval_ms)
 {
     const struct camera_options options = {
-        .interval_ms = interval_ms, .stall_ms = 1000, .open_ms = 1000};
+        .interval_ms = interval_ms, .stall_ms = 1000, .open_ms = 4000};
     char url[160];
 
     (void)snprintf(url, sizeof(url), "http://%s127.0.0.1:%d/%s",

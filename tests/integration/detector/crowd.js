@@ -110,11 +110,13 @@ async function window(cameras, work) {
     return overtaken;
 }
 
-// Does it again until it overtook no more than the quiet windows did: what disturbs, disturbs always.
+// Does it again until it overtook no more than a quiet window did: what disturbs, disturbs always. Of
+// these there is one more each time, as the machine may have become busy with something else.
 async function undisturbed(what, cameras, quiet, work) {
     let least = Infinity;
     for (let i = 0; i < WINDOWS_MAX && least > quiet; i++) {
         least = Math.min(least, await window(cameras, work));
+        if (least > quiet) quiet = Math.max(quiet, await window(cameras, () => {}));
     }
     assert.ok(least <= quiet, `${what}: at least ${least} pictures overtaken, ${quiet} in quiet`);
 }

@@ -107,7 +107,9 @@ static void on_event(void *userdata, const struct baton_event *event)
 static void url_of(char *ret, size_t bytes, int number, const char *more)
 {
     int used = snprintf(ret, bytes,
-                        "raft://127.0.0.1:%d?node=n%d&cluster=test&preset=fast&data=%s/n%d&peers=",
+                        "raft://"
+                        "127.0.0.1:%d?node=n%d&cluster=test&preset=fast&heartbeat-timeout=1s&lease="
+                        "1s&data=%s/n%d&peers=",
                         ports[number - 1], number, directory, number);
     for (int i = 1; i <= NODES; i++) {
         used += snprintf(ret + used, bytes - (size_t)used, "%sn%d@127.0.0.1:%d", i > 1 ? "," : "",
