@@ -13,6 +13,7 @@ const BACKENDS_MAX = 8; // WORKER_BACKENDS_MAX
 const CONNECTIONS_MAX = 2048; // SERVER_CONNECTIONS_MAX
 const PICTURES = 45; // of one window: three seconds
 const WINDOWS_MAX = 8;
+const OVERTAKEN_MAX = 4; // of all windows' best: a busy machine's; the lost are none, always
 
 // What /status says of a camera, and when it had said so. The event loop is not held up: the
 // cameras' words come in meanwhile.
@@ -110,15 +111,15 @@ async function window(cameras, work) {
     return overtaken;
 }
 
-// Does it again until it overtook no more than a quiet window did: what disturbs, disturbs always. Of
-// these there is one more each time, as the machine may have become busy with something else.
+// Does it again until it overtook hardly more than a quiet window did: what disturbs, disturbs always.
+// Of these there is one more each time, as the machine may have become busy with something else.
 async function undisturbed(what, cameras, quiet, work) {
     let least = Infinity;
     for (let i = 0; i < WINDOWS_MAX && least > quiet; i++) {
         least = Math.min(least, await window(cameras, work));
         if (least > quiet) quiet = Math.max(quiet, await window(cameras, () => {}));
     }
-    assert.ok(least <= quiet, `${what}: at least ${least} pictures overtaken, ${quiet} in quiet`);
+    assert.ok(least <= quiet + OVERTAKEN_MAX, `${what}: at least ${least} pictures overtaken, ${quiet} in quiet`);
 }
 
 // What a WebSocket close frame of so short a reason holds, if the socket got one; it is the last.
