@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,29 +31,28 @@ struct process {
     pid_t group;
     char state;
     bool is_guardian; /* by its name */
-    bool
-        is_without_strings; /* nothing can be in its environment; unlike one that is in execve(2) */
+    bool is_kernels;  /* a thread of the kernel: without an environment */
+    /* Where its environment lies: at 0 while it is in execve(2), and elsewhere after that. */
+    uint64_t environ_start, environ_end;
 };
 
 enum finding { FINDING_NO, FINDING_YES, FINDING_UNKNOWN };
 
-/* What one look at the processes has found. */
+/* What one look at the processes has found. Who was in the middle of execve(2) may be a victim. */
 struct look {
     int count; /* living victims */
-    bool
-        is_unsure; /* somebody was in the middle of execve(2): nobody can say whose child that is */
+    bool is_unsure;
 };
 
 /* The fields that matter out of those that follow the name. */
 static bool read_fields(char *text, struct process *ret)
 {
-    unsigned long long flags = 0, start = 0, end = 0;
     char *rest = NULL;
     int position = 1;
 
     for (char *field = strtok_r(text, " ", &rest); field != NULL;
          field = strtok_r(NULL, " ", &rest), position++) {
-        unsigned long long value = strtoull(field, NULL, 10);
+        uint64_t value = strtoull(field, NULL, 10);
         switch (position) {
         case 1:
             ret->state = field[0];
@@ -64,19 +64,18 @@ static bool read_fields(char *text, struct process *ret)
             ret->group = (pid_t)value;
             break;
         case STAT_FLAGS:
-            flags = value;
+            ret->is_kernels = (value & FLAG_KERNEL_THREAD) != 0;
             break;
         case STAT_ENV_START:
-            start = value;
+            ret->environ_start = value;
             break;
         case STAT_ENV_END:
-            end = value;
+            ret->environ_end = value;
             break;
         default:
             break;
         }
     }
-    ret->is_without_strings = (flags & FLAG_KERNEL_THREAD) != 0 || (start == end && end != 0);
     return position > STAT_GROUP;
 }
 
@@ -110,23 +109,37 @@ static bool is_dead(const struct process *process)
     return process->state == 'Z' || process->state == 'X';
 }
 
-/* Whether "NAME=value" is one of the strings between NULs, read in overlapping chunks.
+/* Whether all that was to be read of its environment has been: it lies where it did before, at a
+ * place that every execve(2) draws anew, and is as long.
  *
- * Between the moment in which execve(2) replaces a process's memory and the one in which it has
- * laid out the new environment, there is nothing to read. Who takes that for an environment without
- * the marker lets a process live that acts for the leader. */
-static enum finding search_environ(pid_t pid, const char *marker)
+ * From the moment in which execve(2) lets the old memory go to the one in which it has laid out the
+ * new environment, there is nothing more to read. Who takes that for an environment without the
+ * marker lets a process live that acts for the leader. */
+static bool is_all_of_it(const struct process *before, size_t bytes)
+{
+    struct process now;
+
+    return !read_stat(before->pid, &now) || is_dead(&now) || now.is_kernels ||
+           (now.environ_end != 0 && now.environ_start == before->environ_start &&
+            now.environ_end == before->environ_end &&
+            (bytes >= ENVIRON_MAX || bytes == now.environ_end - now.environ_start));
+}
+
+/* Whether "NAME=value" is one of the strings between NULs, read in overlapping chunks. */
+static enum finding search_environ(const struct process *process, const char *marker)
 {
     char path[64];
     char text[VICTIMS_MARKER_MAX + CHUNK_BYTES] = {0};
     size_t length = strlen(marker) + 1; /* with the NUL that ends it */
     size_t kept = 0, total = 0;
     bool is_found = false;
-    struct process again;
     int fd;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)process->pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ESRCH) { /* it has no memory: a thread of the kernel, or about to go */
+        return is_all_of_it(process, 0) ? FINDING_NO : FINDING_UNKNOWN;
+    }
     if (fd < 0) {
         return FINDING_NO; /* gone, or of a user whom this one may not kill either */
     }
@@ -145,21 +158,19 @@ static enum finding search_environ(pid_t pid, const char *marker)
     if (is_found) {
         return FINDING_YES;
     }
-    return total > 0 || !read_stat(pid, &again) || is_dead(&again) || again.is_without_strings
-               ? FINDING_NO
-               : FINDING_UNKNOWN;
+    return is_all_of_it(process, total) ? FINDING_NO : FINDING_UNKNOWN;
 }
 
 static enum finding judge(const struct victims *victims, const struct process *process)
 {
-    if (is_dead(process) || process->pid == getpid()) {
+    if (is_dead(process) || process->is_kernels || process->pid == getpid()) {
         return FINDING_NO;
     }
     if ((victims->group != 0 && process->group == victims->group) ||
         (victims->parent != 0 && process->parent == victims->parent && !process->is_guardian)) {
         return FINDING_YES;
     }
-    return victims->marker[0] != '\0' ? search_environ(process->pid, victims->marker) : FINDING_NO;
+    return victims->marker[0] != '\0' ? search_environ(process, victims->marker) : FINDING_NO;
 }
 
 static bool signal_processes(const struct victims *victims, int signal_number, struct look *ret)

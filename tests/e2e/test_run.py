@@ -146,6 +146,22 @@ class Once(ProgramTest):
         self.assertEqual(set(codes.values()), {0}, "".join(map(three.log, three.names)))
         self.assertEqual(len(self.begun(three)), 2)
 
+    def test_what_was_killed_for_a_leadership_in_jeopardy_is_run_again(self):
+        three = self.cluster(3)
+        script = "echo $BATON_NODE >>%s/begun; test $(wc -l <%s/begun) -gt 1 || sleep 1000" % (
+            three.dir, three.dir)
+        for name in three.names:
+            self.once(three, name, script)
+        first = until(lambda: self.begun(three), "somebody runs it")[0]
+        others = [name for name in three.names if name != first]
+        for name in others:
+            three.signal(name, signal.SIGSTOP)
+        until(lambda: "jeopardy" in three.log(first), "its lease is not renewed")
+        for name in others:
+            three.signal(name, signal.SIGCONT)
+        # The others may have been taken for dead, and be left behind: that is another matter.
+        self.assertEqual(three.processes[first].wait(timeout=60), 0, three.log(first))
+
 
 if __name__ == "__main__":
     main()
