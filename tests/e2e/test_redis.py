@@ -61,7 +61,8 @@ class OnRedis(ProgramTest):
         self.assertEqual((status["connected"], status["layout"], status["lease_ms"],
                           status["elections"]), (True, "sovereign", 600e3, 1))
         self.assertIn(status["entries_end_by"], ("sorted-set", "hpexpire", "hsetex"))
-        until(lambda: is_alive(one.status(leader)["redis"]["guardian_pid"]), "the guardian has come")
+        until(lambda: is_alive(one.status(leader)["redis"]["guardian_pid"]),
+              "the guardian has come")
         self.assertNotIn("pa ss", json.dumps(one.status(leader)))
         self.assertEqual(self.ask("EXISTS", "default:leader"), "1")
         shown = baton("status", "--data", one.data(leader)).stdout
