@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST_LEADER_S = 60, FAILOVER_S = 60 };
+enum { START_S = 30, FIRST_LEADER_S = 60, FAILOVER_S = 60 };
 
 struct bench_round {
     span failover; /* from the fault to another who leads and acts */
@@ -32,6 +32,17 @@ static void rest(span length)
 {
     struct timespec wait = {.tv_sec = length.ns / 1000000000, .tv_nsec = length.ns % 1000000000};
     while (nanosleep(&wait, &wait) != 0) {
+    }
+}
+
+/* A node takes time to start, the more so if it is to hold much memory. */
+static void await_answers(const struct cluster *cluster, unsigned node)
+{
+    instant limit = instant_add(clock_now(), SPAN_S(START_S));
+
+    while (!cluster->plan.program && instant_before(clock_now(), limit) &&
+           cluster_ask(cluster, node, json_pack("{s:s}", "do", "status"), SPAN_S(1), NULL, NULL)) {
+        rest(SPAN_MS(20));
     }
 }
 
@@ -80,6 +91,7 @@ static int heal(struct bench *bench, unsigned leader, struct baton_error *reterr
     if (strcmp(bench->fault, "kill") == 0 || strcmp(bench->fault, "crash") == 0) {
         cluster_kill(cluster, leader); /* reaps */
         int code = cluster_start(cluster, leader, reterr);
+        await_answers(cluster, leader);
         settle(bench, true);
         return code;
     }
@@ -157,6 +169,9 @@ static int run_rounds(struct bench *bench, const struct cluster_plan *plan,
                             instant_add(begun, SPAN_S(FIRST_LEADER_S))) < 0) {
         code = error_set(reterr, BATON_ETIMEDOUT, "no first leader in %d s", FIRST_LEADER_S);
     } else {
+        for (unsigned i = 0; i < plan->nodes; i++) {
+            await_answers(&bench->cluster, i);
+        }
         settle(bench, true);
     }
     for (size_t i = 0; !code && i < count; i++) {
