@@ -99,8 +99,7 @@ static bool read_stat(pid_t pid, struct process *ret)
     }
     text[bytes] = '\0';
     after_name = strrchr(text, ')'); /* the name may hold anything, brackets too */
-    ret->pid = pid;
-    ret->is_guardian = strstr(text, " (baton-guardian)") != NULL;
+    *ret = (struct process){.pid = pid, .is_guardian = strstr(text, " (baton-guardian)") != NULL};
     return after_name != NULL && read_fields(after_name + 1, ret);
 }
 
