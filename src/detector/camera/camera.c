@@ -5,6 +5,7 @@
 #include "detector/camera/child.h"
 #include "detector/camera/motion.h"
 #include "detector/camera/pace.h"
+#include "detector/helper/helper.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -379,7 +380,7 @@ int camera_pool_new(struct camera_pool **ret, const struct camera_pool_config *c
     if (config->program != NULL) {
         (void)snprintf(found, sizeof(found), "%s", config->program);
     }
-    if (config->program == NULL ? !child_find(found, sizeof(found)) : access(found, X_OK) != 0) {
+    if (config->program == NULL ? !helper_find(found, "baton-camera") : access(found, X_OK) != 0) {
         return error_set(reterr, BATON_ENOENT, "%s: no such program; is it installed?", found);
     }
     pool = calloc(1, sizeof(*pool));

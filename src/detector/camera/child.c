@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/invariant.h"
 #include "detector/camera/ring.h"
+#include "detector/helper/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -465,48 +466,9 @@ bool child_is_held(const struct child *child)
     return child->held != 0;
 }
 
-bool child_find(char *ret, size_t ret_bytes)
-{
-    static const char *const places[] = {"/baton-camera", "/../libexec/baton/baton-camera"};
-    char folder[PATH_MAX];
-    size_t bytes = sizeof(folder);
-    char *slash = uv_exepath(folder, &bytes) == 0 ? strrchr(folder, '/') : NULL;
-
-    for (size_t i = 0; slash != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
-        int length;
-        *slash = '\0';
-        length = snprintf(ret, ret_bytes, "%s%s", folder, places[i]);
-        if (length > 0 && (size_t)length < ret_bytes && access(ret, X_OK) == 0) {
-            return true;
-        }
-    }
-    (void)snprintf(ret, ret_bytes, "%s", BATON_LIBEXECDIR "/baton-camera");
-    return access(ret, X_OK) == 0;
-}
-
-/* Of the environment only what loaders, drivers and sanitizers need: a decoder of strangers' bytes
- * shall not know the secrets that the program was started with. */
-static size_t pick_environment(char **ret, size_t max)
-{
-    static const char *const names[] = {
-        "LD_LIBRARY_PATH=", "LIBVA_DRIVER_NAME=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=",
-        "TSAN_OPTIONS=",    "SSL_CERT_FILE=",     "SSL_CERT_DIR=", "TZ="};
-    size_t count = 0;
-
-    for (char **entry = environ; *entry != NULL; entry++) {
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && count + 1 < max; i++) {
-            if (strncmp(*entry, names[i], strlen(names[i])) == 0) {
-                ret[count++] = *entry;
-            }
-        }
-    }
-    ret[count] = NULL;
-    return count;
-}
-
 static int spawn(struct child *child, uv_loop_t *loop, const char *program, int socket, int control)
 {
-    char *environment[16];
+    char *environment[HELPER_ENVIRONMENT_MAX];
     char *argv[] = {(char *)"baton-camera", (char *)"--inherited", NULL};
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
@@ -524,7 +486,7 @@ static int spawn(struct child *child, uv_loop_t *loop, const char *program, int 
                                     .stdio_count = CAMERA_FD_CONTROL + 1};
     int rc;
 
-    (void)pick_environment(environment, sizeof(environment) / sizeof(environment[0]));
+    helper_environment(environment);
     rc = uv_spawn(loop, &child->process, &options);
     child->is_running = rc == 0;
     return rc;

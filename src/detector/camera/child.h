@@ -36,7 +36,4 @@ void child_set_interval(struct child *child, span interval);
 int child_pid(const struct child *child);
 bool child_is_held(const struct child *child); /* somebody has a frame of it */
 
-/* Beside this executable, else in ../libexec/baton, else where it is installed. */
-bool child_find(char *ret, size_t ret_bytes);
-
 #endif

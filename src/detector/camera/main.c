@@ -14,6 +14,7 @@
 #include "detector/camera/snapshot.h"
 #include "detector/camera/stream.h"
 #include "detector/camera/url.h"
+#include "detector/helper/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -138,19 +139,11 @@ int main(int argc, char **argv)
     const struct camera_message end = {.type = MESSAGE_END};
     struct baton_error error;
     void *control;
-    pid_t parent = getppid();
 
-    if (argc != 2 || strcmp(argv[1], "--inherited") != 0) {
-        bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
-        (void)fputs(usage, is_help ? stdout : stderr);
-        return is_help ? EXIT_SUCCESS : EXIT_USAGE;
-    }
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)prctl(PR_SET_DUMPABLE, 0);
+    helper_begin(argc, argv, usage, CAMERA_FD_CONTROL + 1 - HELPER_FD);
     (void)setpriority(PRIO_PROCESS, 0, NICENESS);
-    (void)close_range(CAMERA_FD_CONTROL + 1, ~0U, 0);
     control = mmap(NULL, sizeof(struct ring_control), PROT_READ, MAP_SHARED, CAMERA_FD_CONTROL, 0);
-    if (control == MAP_FAILED || getppid() != parent || !read_config(&config)) {
+    if (control == MAP_FAILED || !read_config(&config)) {
         return EXIT_USAGE; /* not started by baton-detector, or it has gone */
     }
     (void)close(CAMERA_FD_CONTROL);

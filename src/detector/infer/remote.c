@@ -2,6 +2,7 @@
 #include "detector/infer/remote.h"
 
 #include "base/clock.h"
+#include "detector/helper/helper.h"
 #include "detector/infer/wire.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,79 +36,6 @@ struct remote_session {
 };
 
 /* ---- The process ---------------------------------------------------------------------------- */
-
-static bool find_program(char *ret, size_t ret_bytes)
-{
-    static const char *const places[] = {"/baton-model", "/../libexec/baton/baton-model",
-                                         "/../bin/baton-model"};
-    char folder[PATH_MAX];
-    ssize_t bytes = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
-    char *slash;
-
-    folder[bytes > 0 ? bytes : 0] = '\0';
-    slash = strrchr(folder, '/');
-    for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
-        int length;
-        *slash = '\0';
-        length = snprintf(ret, ret_bytes, "%s%s", folder, places[i]);
-        if (length > 0 && (size_t)length < ret_bytes && access(ret, X_OK) == 0) {
-            return true;
-        }
-    }
-    (void)snprintf(ret, ret_bytes, "%s", BATON_LIBEXECDIR "/baton-model");
-    return access(ret, X_OK) == 0;
-}
-
-/* Only what the loader, the search for the library and sanitizers need: who runs strangers' models
- * shall not know this program's secrets. */
-static void pick_environment(char **ret, size_t max)
-{
-    static const char *const names[] = {
-        "LD_LIBRARY_PATH=", "HOME=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS="};
-    size_t count = 0;
-
-    for (char **entry = environ; *entry; entry++) {
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && count + 1 < max; i++) {
-            if (strncmp(*entry, names[i], strlen(names[i])) == 0) {
-                ret[count++] = *entry;
-            }
-        }
-    }
-    ret[count] = NULL;
-}
-
-/* What a library prints is of no use to anybody: errors come as answers. */
-static int spawn(struct remote_engine *engine, const char *program, int socket)
-{
-    char *argv[] = {(char *)"baton-model", (char *)"--inherited", NULL};
-    char *environment[16];
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    int errnum;
-
-    pick_environment(environment, sizeof(environment) / sizeof(environment[0]));
-    (void)sigemptyset(&none);
-    if (posix_spawn_file_actions_init(&files) != 0) {
-        return ENOMEM;
-    }
-    if (posix_spawnattr_init(&attributes) != 0) {
-        (void)posix_spawn_file_actions_destroy(&files);
-        return ENOMEM;
-    }
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    (void)posix_spawnattr_setsigmask(&attributes, &none);
-    errnum = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    errnum =
-        errnum ? errnum
-               : posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    errnum = errnum ? errnum : posix_spawn_file_actions_adddup2(&files, socket, WIRE_FD);
-    errnum = errnum ? errnum
-                    : posix_spawn(&engine->pid, program, &files, &attributes, argv, environment);
-    (void)posix_spawnattr_destroy(&attributes);
-    (void)posix_spawn_file_actions_destroy(&files);
-    return errnum;
-}
 
 static void end_process(struct remote_engine *engine)
 {
@@ -366,7 +293,7 @@ static int start(struct remote_engine *engine, const struct remote_options *opti
         return error_set(reterr, BATON_EIO, "socketpair: %s", strerror(errno));
     }
     engine->socket = sockets[0];
-    errnum = spawn(engine, program, sockets[1]);
+    errnum = helper_spawn(&engine->pid, program, "baton-model", &sockets[1], 1);
     (void)close(sockets[1]);
     if (errnum) {
         engine->pid = 0;
@@ -399,7 +326,7 @@ int remote_load(struct engine **ret, const struct remote_options *options,
 
     if (options->program) {
         (void)snprintf(program, sizeof(program), "%s", options->program);
-    } else if (!find_program(program, sizeof(program))) {
+    } else if (!helper_find(program, "baton-model")) {
         return error_set(reterr, BATON_ENOENT, "%s: not found", program);
     }
     engine = calloc(1, sizeof(*engine));

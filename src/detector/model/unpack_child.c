@@ -1,91 +1,19 @@
 #include "detector/model/unpack_child.h"
 
 #include "base/error.h"
+#include "detector/helper/helper.h"
 #include "detector/model/unpack_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { FREE_FD = 16 /* above those that the child inherits */ };
-
-static bool find_program(char ret[PATH_MAX])
-{
-    static const char *const places[] = {"", "/../libexec/baton", "/../bin"};
-    char folder[PATH_MAX];
-    ssize_t bytes = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
-    char *slash;
-
-    folder[bytes > 0 ? bytes : 0] = '\0';
-    slash = strrchr(folder, '/');
-    for (size_t i = 0; slash != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
-        *slash = '\0';
-        if (snprintf(ret, PATH_MAX, "%s%s/baton-unpack", folder, places[i]) < PATH_MAX &&
-            access(ret, X_OK) == 0) {
-            return true;
-        }
-    }
-    (void)snprintf(ret, PATH_MAX, "%s", BATON_LIBEXECDIR "/baton-unpack");
-    return access(ret, X_OK) == 0;
-}
-
-/* What the loader and sanitizers need, and none of this program's secrets. */
-static void pick_environment(char **ret, size_t max)
-{
-    static const char *const names[] = {
-        "LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS="};
-    size_t count = 0;
-
-    for (char **entry = environ; *entry != NULL; entry++) {
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && count + 1 < max; i++) {
-            if (strncmp(*entry, names[i], strlen(names[i])) == 0) {
-                ret[count++] = *entry;
-            }
-        }
-    }
-    ret[count] = NULL;
-}
-
-/* Both descriptors are above FREE_FD, so that none is overwritten by the other. */
-static int spawn(pid_t *ret, const char *program, int socket, int archive)
-{
-    char *argv[] = {(char *)"baton-unpack", (char *)"--inherited", NULL};
-    char *environment[16];
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    int errnum;
-
-    pick_environment(environment, sizeof(environment) / sizeof(environment[0]));
-    (void)sigemptyset(&none);
-    if (posix_spawn_file_actions_init(&files) != 0) {
-        return ENOMEM;
-    }
-    if (posix_spawnattr_init(&attributes) != 0) {
-        (void)posix_spawn_file_actions_destroy(&files);
-        return ENOMEM;
-    }
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    (void)posix_spawnattr_setsigmask(&attributes, &none);
-    errnum = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    errnum =
-        errnum ? errnum
-               : posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    errnum = errnum ? errnum : posix_spawn_file_actions_adddup2(&files, socket, UNPACK_SOCKET);
-    errnum = errnum ? errnum : posix_spawn_file_actions_adddup2(&files, archive, UNPACK_ARCHIVE);
-    errnum = errnum ? errnum : posix_spawn(ret, program, &files, &attributes, argv, environment);
-    (void)posix_spawnattr_destroy(&attributes);
-    (void)posix_spawn_file_actions_destroy(&files);
-    return errnum;
-}
 
 /* Another opening of the archive, for reading alone and with a place in it of its own. */
 static int reopen(int archive_fd)
@@ -95,7 +23,7 @@ static int reopen(int archive_fd)
 
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", archive_fd);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    high = fcntl(fd >= 0 ? fd : archive_fd, F_DUPFD_CLOEXEC, FREE_FD);
+    high = fcntl(fd >= 0 ? fd : archive_fd, F_DUPFD_CLOEXEC, HELPER_FREE_FD);
     if (fd >= 0) {
         (void)close(fd);
     }
@@ -111,8 +39,10 @@ static int start(struct unpack_child *ret, int archive, const char *program,
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
         return error_set(reterr, BATON_EUNAVAILABLE, "socketpair: %s", strerror(errno));
     }
-    theirs = fcntl(sockets[1], F_DUPFD_CLOEXEC, FREE_FD);
-    errnum = theirs >= 0 ? spawn(&ret->pid, program, theirs, archive) : errno;
+    theirs = fcntl(sockets[1], F_DUPFD_CLOEXEC, HELPER_FREE_FD);
+    errnum = theirs >= 0 ? helper_spawn(&ret->pid, program, "baton-unpack",
+                                        (const int[]){theirs, archive}, 2)
+                         : errno;
     (void)close(sockets[1]);
     if (theirs >= 0) {
         (void)close(theirs);
@@ -138,7 +68,7 @@ int unpack_child_start(struct unpack_child *ret, int archive_fd, const struct ar
 
     if (rules->program != NULL) {
         (void)snprintf(program, sizeof(program), "%s", rules->program);
-    } else if (!find_program(program)) {
+    } else if (!helper_find(program, "baton-unpack")) {
         return error_set(reterr, BATON_EUNAVAILABLE,
                          "%s: not found; archives are opened by nobody else: install it", program);
     }

@@ -8,6 +8,7 @@
  */
 #include "base/error.h"
 #include "detector/camera/confine.h"
+#include "detector/helper/helper.h"
 #include "detector/model/archive_int.h"
 #include "detector/model/unpack_wire.h"
 
@@ -18,8 +19,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-enum { EXIT_USAGE = 2 };
 
 static const char usage[] =
     "usage: baton-unpack --inherited\n"
@@ -71,8 +70,6 @@ static int confine(struct baton_error *reterr)
     int rc = confine_process(&nothing, reterr);
 
     /* A change of user has undone them. */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)prctl(PR_SET_DUMPABLE, 0);
     return rc ? rc : confine_stream(&nothing, reterr);
 }
 
@@ -102,20 +99,11 @@ int main(int argc, char **argv)
 {
     static struct unpack_message message;
     struct baton_error error = {0};
-    pid_t parent = getppid();
     size_t count = 0;
 
-    if (argc != 2 || strcmp(argv[1], "--inherited") != 0) {
-        bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
-        (void)fputs(usage, is_help ? stdout : stderr);
-        return is_help ? EXIT_SUCCESS : EXIT_USAGE;
-    }
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_DUMPABLE, 0);
-    (void)close_range(UNPACK_ARCHIVE + 1, ~0U, 0);
-    if (getppid() != parent) {
-        return EXIT_USAGE;
-    }
+    helper_begin(argc, argv, usage, UNPACK_ARCHIVE + 1 - HELPER_FD);
     message.code = serve(&message, &error);
     message.type = message.code != 0 ? UNPACK_ERROR : UNPACK_DONE;
     message.bytes = 0;

@@ -1,0 +1,28 @@
+/* The child's side. */
+#include "detector/helper/helper.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2 };
+
+void helper_begin(int argc, char **argv, const char *usage, int count)
+{
+    pid_t parent = getppid();
+
+    if (argc != 2 || strcmp(argv[1], "--inherited") != 0) {
+        bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
+        (void)fputs(usage, is_help ? stdout : stderr);
+        exit(is_help ? EXIT_SUCCESS : EXIT_USAGE);
+    }
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    (void)close_range((unsigned)(HELPER_FD + count), ~0U, 0);
+    if (getppid() != parent) {
+        exit(EXIT_USAGE); /* it died before we asked to be told */
+    }
+}
