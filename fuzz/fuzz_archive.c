@@ -1,6 +1,7 @@
 /* Model archives: whatever the bytes are, they become a folder of plain files that pipeline.json
  * names, or nothing at all. */
 #include "detector/model/archive_int.h"
+#include "place.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -14,27 +15,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { ENTRIES = 16, UNPACKED_BYTES = 1 << 20 };
-
-static char place[] = "/tmp/baton-fuzz-archive-XXXXXX";
-
-static void clean_up(void)
-{
-    (void)folder_remove(AT_FDCWD, place, NULL);
-}
-
-static int open_place(void)
-{
-    static int fd = -1;
-
-    if (fd < 0) {
-        if (mkdtemp(place) == NULL) {
-            abort();
-        }
-        (void)atexit(clean_up);
-        fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    }
-    return fd;
-}
 
 /* What archive_unpack() does, with the child's part in this process. */
 static int unpack_here(int fd, int parent_fd, const struct archive_rules *rules)

@@ -3,6 +3,7 @@
  *
  * The input: for each message two bytes of length, then the message. */
 #include "detector/model/archive_draft.h"
+#include "place.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -14,27 +15,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { UNPACKED_BYTES = 1 << 16 };
-
-static char place[] = "/tmp/baton-fuzz-unpack-XXXXXX";
-
-static void clean_up(void)
-{
-    (void)folder_remove(AT_FDCWD, place, NULL);
-}
-
-static int open_place(void)
-{
-    static int fd = -1;
-
-    if (fd < 0) {
-        if (mkdtemp(place) == NULL) {
-            abort();
-        }
-        (void)atexit(clean_up);
-        fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    }
-    return fd;
-}
 
 /* Each message lies in memory of its own size, so that a read beyond it is seen. */
 static int accept_all(struct archive_draft *to, const uint8_t *data, size_t size, bool *is_done)

@@ -133,13 +133,18 @@ class Once(ProgramTest):
         self.assertEqual(set(codes.values()), {7}, "".join(map(three.log, three.names)))
         self.assertEqual(len(self.begun(three)), 1)
 
-    def test_another_node_runs_it_when_the_first_one_dies(self):
+    def first_of_three(self):
+        """Three nodes, of which the second to run CMD succeeds, and the one that has begun it."""
         three = self.cluster(3)
         script = "echo $BATON_NODE >>%s/begun; test $(wc -l <%s/begun) -gt 1 || sleep 1000" % (
             three.dir, three.dir)
         for name in three.names:
             self.once(three, name, script)
         first = until(lambda: self.begun(three), "somebody runs it")[0]
+        return three, first
+
+    def test_another_node_runs_it_when_the_first_one_dies(self):
+        three, first = self.first_of_three()
         three.kill(first)
         codes = {name: three.processes[name].wait(timeout=60)
                  for name in three.names if name != first}
@@ -147,12 +152,7 @@ class Once(ProgramTest):
         self.assertEqual(len(self.begun(three)), 2)
 
     def test_what_was_killed_for_a_leadership_in_jeopardy_is_run_again(self):
-        three = self.cluster(3)
-        script = "echo $BATON_NODE >>%s/begun; test $(wc -l <%s/begun) -gt 1 || sleep 1000" % (
-            three.dir, three.dir)
-        for name in three.names:
-            self.once(three, name, script)
-        first = until(lambda: self.begun(three), "somebody runs it")[0]
+        three, first = self.first_of_three()
         others = [name for name in three.names if name != first]
         for name in others:
             three.signal(name, signal.SIGSTOP)
