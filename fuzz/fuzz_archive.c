@@ -2,6 +2,7 @@
  * names, or nothing at all. */
 #include "detector/model/archive_int.h"
 #include "place.h"
+#include "unit/detector_model/unpack_here.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -15,21 +16,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { ENTRIES = 16, UNPACKED_BYTES = 1 << 20 };
-
-/* What archive_unpack() does, with the child's part in this process. */
-static int unpack_here(int fd, int parent_fd, const struct archive_rules *rules)
-{
-    struct archive_draft to;
-    const struct archive_sink sink = {archive_draft_begin, archive_draft_take, &to};
-    FILE *file = fdopen(dup(fd), "r");
-    int rc = archive_draft_open(&to, parent_fd, rules, NULL);
-
-    assert(file != NULL && rc == 0);
-    rc = archive_scan(file, rules, &sink, NULL);
-    rc = rc ? rc : archive_draft_end(&to, "model", NULL);
-    archive_draft_close(&to);
-    return rc;
-}
 
 static void check_file(int parent_fd, const char *file)
 {
@@ -51,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct pipeline pipeline;
 
     assert(fd >= 0 && parent_fd >= 0 && write(fd, data, size) == (ssize_t)size);
-    if (unpack_here(fd, parent_fd, &rules) == 0) {
+    if (unpack_here(fd, parent_fd, "model", &rules, NULL) == 0) {
         uint64_t bytes;
         assert(archive_pipeline(&pipeline, parent_fd, "model", NULL) == 0);
         for (size_t i = 0; i < pipeline.model_count; i++) {
