@@ -207,7 +207,7 @@ complete -c baton -n '__fish_seen_subcommand_from demo' -l config -r -d "read op
 complete -c baton -n '__fish_seen_subcommand_from demo' -l log-level -r -d "how much to write to standard error"
 complete -c baton -n '__fish_seen_subcommand_from demo' -l log-json -d "write the log as lines of JSON"
 complete -c baton -n __fish_use_subcommand -a bench -d "measure how fast leadership moves, and what many elections cost"
-complete -c baton -n '__fish_seen_subcommand_from bench' -l provider -r -d "whom to measure; seed: SET NX and polling, as a plain program does it on Redis"
+complete -c baton -n '__fish_seen_subcommand_from bench' -l provider -r -d "whom to measure; seed: SET NX and polling, as a plain program does it on Redis; seed-tuned: the same with a lock of 1 s"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l nodes -r -d "how many processes"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l fault -r -d "what befalls the leader: SIGKILL, SIGSEGV, SIGSTOP, an order, or no network; or the server: it is killed and comes back empty"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l rounds -r -d "how often"

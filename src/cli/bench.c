@@ -198,7 +198,7 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
 {
     const char *provider = options_text(options, "provider");
     bool is_redis = strcmp(provider, "redis") == 0;
-    bool is_seed = strcmp(provider, "seed") == 0;
+    bool is_seed = strncmp(provider, "seed", 4) == 0;
     bool is_raft = strcmp(provider, "raft") == 0;
     char program[4200];
     struct raft_settings settings;

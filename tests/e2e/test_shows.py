@@ -24,6 +24,15 @@ class Shows(unittest.TestCase):
                 self.assertGreater(result[key], 0, (fault, key))
             self.assertLessEqual(result["min_ms"], result["max_ms"])
 
+    def test_the_peer_on_redis_is_measured_over_more_than_one_round(self):
+        for fault in ("kill", "resign"):
+            done = baton("bench", "failover", "--provider", "seed-tuned", "--fault", fault,
+                         "--rounds", "4", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            result = json.loads(done.stdout)
+            self.assertEqual(result["rounds"], 4)
+            self.assertGreater(result["min_ms"], 0)
+
     def test_the_benchmark_of_renewals_stands_beside_redis_benchmark(self):
         done = baton("bench", "renew", "--elections", "50", "--seconds", "300ms", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
