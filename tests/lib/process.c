@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "cmocka_all.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
 #include <netinet/in.h>
@@ -161,6 +162,25 @@ int process_listen(int *ret_port)
     return fd;
 }
 
+void process_free_ports(int *ret, size_t count)
+{
+    int listener;
+
+    if (count > 0) { /* held until the others are found */
+        listener = process_listen(ret);
+        process_free_ports(ret + 1, count - 1);
+        close(listener);
+    }
+}
+
+int process_free_port(void)
+{
+    int port;
+
+    process_free_ports(&port, 1);
+    return port;
+}
+
 int process_accept(int listener)
 {
     int fd;
@@ -168,6 +188,25 @@ int process_accept(int listener)
     fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     assert_true(fd >= 0);
     return fd;
+}
+
+unsigned process_count_entries(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    const struct dirent *entry;
+    unsigned count = 0;
+
+    assert_non_null(entries);
+    while ((entry = readdir(entries)) != NULL) {
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    (void)closedir(entries);
+    return count;
+}
+
+unsigned process_count_descriptors(void)
+{
+    return process_count_entries("/proc/self/fd") - 1; /* without the one that counts */
 }
 
 void process_make_folder(char *ret, size_t ret_bytes)

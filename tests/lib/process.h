@@ -35,11 +35,18 @@ void process_read(int fd, void *ret, size_t bytes);
 /* Reads until the end of the stream, at most `bytes`; returns how many came. */
 size_t process_read_all(int fd, void *ret, size_t bytes);
 
+/* Ports of the loopback that were free a moment ago, each another. */
+void process_free_ports(int *ret, size_t count);
+int process_free_port(void);
 /* A listening socket on the loopback, on a port that was free. */
 int process_listen(int *ret_port);
 /* The next connection to it. */
 int process_accept(int listener);
 
+/* How many entries a folder has, "." and ".." left out. */
+unsigned process_count_entries(const char *folder);
+/* How many descriptors this process has open. */
+unsigned process_count_descriptors(void);
 /* A fresh folder, and its removal with all that is in it. */
 void process_make_folder(char *ret, size_t ret_bytes);
 void process_remove_folder(const char *folder);

@@ -41,16 +41,10 @@ struct raft_group {
 static void *raft_begin(void)
 {
     struct raft_group *group = calloc(1, sizeof(*group));
-    int listeners[GROUP_NODES];
 
     assert_non_null(group);
     process_make_folder(group->folder, sizeof(group->folder));
-    for (int i = 0; i < GROUP_NODES; i++) {
-        listeners[i] = process_listen(&group->ports[i]);
-    }
-    for (int i = 0; i < GROUP_NODES; i++) {
-        close(listeners[i]);
-    }
+    process_free_ports(group->ports, GROUP_NODES);
     return group;
 }
 
@@ -102,7 +96,7 @@ static void *redis_begin(void)
     static struct redis_server server;
 
     if (server.groups++ == 0) {
-        close(process_listen(&server.port));
+        server.port = process_free_port();
         (void)process_fork(redis_main, &server); /* ends with this process */
     }
     return &server;

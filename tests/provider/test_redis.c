@@ -81,7 +81,7 @@ static bool has_run_for_a_lease(void)
 
 static void *begin(void)
 {
-    close(process_listen(&port));
+    port = process_free_port();
     server = process_fork(server_main, NULL);
     GROUP_AWAIT(has_run_for_a_lease());
     return &port;
@@ -213,7 +213,7 @@ static void a_first_replica_is_no_reason_to_wait(void **state)
 
     group_open(group, 0, true, false);
     (void)group_leader(group);
-    close(process_listen(&other_port));
+    other_port = process_free_port();
     port = other_port;
     other = process_fork(server_main, NULL);
     snprintf(command, sizeof(command), "REPLICAOF 127.0.0.1 %d", own_port);

@@ -38,7 +38,7 @@ static int begin(void **state)
 
     for (int i = 0; i < NODES; i++) {
         redisReply *id;
-        bus[i] = server_free_port();
+        bus[i] = process_free_port();
         server_init(&nodes[i]);
         server_set(&nodes[i], "cluster-enabled", "yes");
         set_number(&nodes[i], "cluster-port", bus[i]);
@@ -90,19 +90,6 @@ static void name_on(int node, char ret[16])
             return;
         }
     }
-}
-
-/* A server that forgot nothing: the first lease need not be waited for. */
-static void trust(const struct server *server, const char *election)
-{
-    redisReply *info = server_ask(server, "INFO replication");
-    char *at = strstr(info->str, "master_replid:");
-
-    assert_non_null(at);
-    at += strlen("master_replid:");
-    at[strcspn(at, "\r")] = '\0';
-    server_tell(server, "HSET %s:epoch server %s since 0", election, at);
-    freeReplyObject(info);
 }
 
 static bool has_key(const struct server *server, const char *election)
@@ -220,7 +207,7 @@ static void whichever_node_is_known_all_are_used(void **state)
     for (int i = 0; i < NODES; i++) {
         char name[16];
         name_on(i, name);
-        trust(&nodes[i], name);
+        server_trust(&nodes[i], name);
         ASSERT_OK(baton_campaign(&elections[i], one.baton, name, NULL, failure));
         GROUP_AWAIT(baton_is_leader(elections[i]));
         assert_true(has_key(&nodes[i], name));
@@ -274,7 +261,7 @@ static void a_slot_moves_while_a_lease_is_held(void **state)
 
     name_on(1, name);
     slot = slot_of(name);
-    trust(&nodes[1], name);
+    server_trust(&nodes[1], name);
     open_at(&leader, 0, "lease=60s&heartbeat-interval=100ms&process-lifetime=30s");
     campaign(&leader, name);
     GROUP_AWAIT(baton_is_leader(leader.election));
@@ -348,7 +335,7 @@ static void the_node_that_was_named_may_die(void **state)
         server_tell(&nodes[i], "CONFIG SET cluster-require-full-coverage no");
     }
     name_on(1, name);
-    trust(&nodes[1], name);
+    server_trust(&nodes[1], name);
     open_at(&member, 0, "lease=60s&heartbeat-interval=100ms&answer-timeout=500ms");
     campaign(&member, name);
     GROUP_AWAIT(baton_is_leader(member.election));
@@ -392,7 +379,7 @@ static void a_guardian_releases_to_every_node_that_has_an_election(void **state)
 
     for (int i = 0; i < NODES; i++) {
         name_on(i, names[i]);
-        trust(&nodes[i], names[i]);
+        server_trust(&nodes[i], names[i]);
     }
     child = process_fork(lead_on_all, NULL);
     for (int i = 0; i < NODES; i++) {
@@ -422,7 +409,7 @@ static void a_guardian_releases_to_the_node_of_the_election(void **state)
     (void)state;
 
     name_on(2, name);
-    trust(&nodes[2], name);
+    server_trust(&nodes[2], name);
     child = process_fork(baton_main, name);
     /* Not only the lock: the process knows that it has it, and its last words were known before. */
     SERVER_AWAIT(has_key(&nodes[2], name) && is_registered(&nodes[2], name));

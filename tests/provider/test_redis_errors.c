@@ -51,7 +51,7 @@ struct way {
 
 static void become_replica(void)
 {
-    server_tell(&server, "REPLICAOF 127.0.0.1 %d", server_free_port());
+    server_tell(&server, "REPLICAOF 127.0.0.1 %d", process_free_port());
 }
 
 static void become_silent_replica(void)

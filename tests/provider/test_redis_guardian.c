@@ -32,19 +32,6 @@ static int end(void **state)
 /* Leases that no test waits for. */
 #define LONG "lease=600s&heartbeat-interval=5s"
 
-/* A server that forgot nothing: the first lease need not be waited for. */
-static void trust(const struct server *of)
-{
-    redisReply *info = server_ask(of, "INFO replication");
-    char *at = strstr(info->str, "master_replid:");
-
-    assert_non_null(at);
-    at += strlen("master_replid:");
-    at[strcspn(at, "\r")] = '\0';
-    server_tell(of, "HSET race:epoch server %s since 0", at);
-    freeReplyObject(info);
-}
-
 /* Files are named as from the folder that the process is in: its guardian is elsewhere. */
 static int lead(void *userdata)
 {
@@ -72,7 +59,7 @@ static pid_t start_leader(const char *name, const char *wants_clients, const cha
     pid_t child;
 
     server_start(&server);
-    trust(&server);
+    server_trust(&server, "race");
     snprintf(url, sizeof(url), "rediss://127.0.0.1:%d?" LONG "&%s", port, query);
     child = process_fork(lead, url);
     SERVER_AWAIT(is_led(&server));
@@ -128,7 +115,7 @@ static void several_servers_behind_tls_are_told(void **state)
         }
         ports[i] = certificates_serve(all[i], folder, "right", "no");
         server_start(all[i]);
-        trust(all[i]);
+        server_trust(all[i], "race");
     }
     snprintf(url, sizeof(url),
              "rediss://127.0.0.1:%d,localhost:%d,127.0.0.1:%d?quorum=majority&ca=ca.crt&" LONG,

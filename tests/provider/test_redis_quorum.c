@@ -45,23 +45,10 @@ static void url_of(char *ret, size_t ret_bytes, const char *query)
 
 #define QUICK "lease=600ms&check-interval=200ms&answer-timeout=200ms&spread=100ms"
 
-/* A server that forgot nothing: the first lease need not be waited for. */
-static void trust(int server)
-{
-    redisReply *info = server_ask(&servers[server], "INFO replication");
-    char *at = strstr(info->str, "master_replid:");
-
-    assert_non_null(at);
-    at += strlen("master_replid:");
-    at[strcspn(at, "\r")] = '\0';
-    server_tell(&servers[server], "HSET race:epoch server %s since 0", at);
-    freeReplyObject(info);
-}
-
 static void trust_all(void)
 {
     for (int i = 0; i < SERVERS; i++) {
-        trust(i);
+        server_trust(&servers[i], "race");
     }
 }
 
@@ -126,7 +113,7 @@ static void a_minority_may_be_lost_and_another_once_it_is_back(void **state)
     server_kill(&servers[0]);
     await_renewals(&members[0]);
     server_start(&servers[0]); /* empty */
-    trust(0);
+    server_trust(&servers[0], "race");
     SERVER_AWAIT(has_lock(0)); /* brought in again */
     server_kill(&servers[1]);
     await_renewals(&members[0]);

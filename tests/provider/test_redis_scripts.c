@@ -99,25 +99,6 @@ static struct answer release(const struct server *server, const char *who, long 
 
 /* ---- Servers --------------------------------------------------------------------------------- */
 
-static void history_of(const struct server *server, char ret[64])
-{
-    redisReply *info = server_ask(server, "INFO replication");
-    const char *at = strstr(info->str, "master_replid:");
-
-    assert_non_null(at);
-    snprintf(ret, 64, "%.40s", at + strlen("master_replid:"));
-    freeReplyObject(info);
-}
-
-/* As if it had been waited for a lease: a new one need not be. */
-static void be_trusted(const struct server *server)
-{
-    char history[64];
-
-    history_of(server, history);
-    server_tell(server, "HSET e:epoch server %s since 0", history);
-}
-
 static void follow(const struct server *server, const struct server *master)
 {
     server_tell(server, "REPLICAOF 127.0.0.1 %d", master->port);
@@ -146,7 +127,7 @@ static struct answer take_at_both(void)
     struct answer granted;
 
     follow(&second, &first);
-    be_trusted(&first);
+    server_trust(&first, "e");
     granted = take(&first, "A", 0);
     await_copy();
     return granted;
@@ -159,7 +140,7 @@ static void a_server_that_has_just_begun_gives_none(void **state)
     (void)state;
     assert_int_equal(take(&first, "A", 0).outcome, ANSWER_NOT_YET);
     assert_int_equal(take(&first, "A", 0).outcome, ANSWER_NOT_YET);
-    be_trusted(&first);
+    server_trust(&first, "e");
     assert_int_equal(take(&first, "A", 0).outcome, ANSWER_GRANTED);
     assert_int_equal(take(&first, "B", 0).outcome, ANSWER_HELD);
 }
@@ -169,7 +150,7 @@ static void a_restart_with_old_data_gives_none(void **state)
     struct answer granted;
     (void)state;
 
-    be_trusted(&first);
+    server_trust(&first, "e");
     granted = take(&first, "A", 0);
     assert_int_equal(release(&first, "A", granted.epoch).outcome, 1);
     server_tell(&first, "SAVE");
@@ -182,7 +163,7 @@ static void a_restart_with_old_data_gives_none(void **state)
 static void a_promoted_replica_gives_none_not_even_to_whoever_it_thinks_has_it(void **state)
 {
     struct answer ours = take_at_both();
-    char history[64];
+    char history[SERVER_HISTORY_BYTES];
     (void)state;
 
     lead(&second);
@@ -195,19 +176,19 @@ static void a_promoted_replica_gives_none_not_even_to_whoever_it_thinks_has_it(v
     assert_int_equal(take(&second, "C", 0).outcome, ANSWER_HELD);
     server_tell(&second, "DEL e:master");
     assert_int_equal(take(&second, "C", 0).outcome, ANSWER_NOT_YET);
-    history_of(&second, history);
+    server_history(&second, history);
     assert_true(server_says(&second, "HGET e:epoch server", history));
 }
 
 static void whoever_still_holds_it_renews_and_hands_on_at_once(void **state)
 {
     struct answer ours = take_at_both();
-    char history[64];
+    char history[SERVER_HISTORY_BYTES];
     (void)state;
 
     server_kill(&first);
     lead(&second);
-    history_of(&second, history);
+    server_history(&second, history);
     assert_int_equal(renew(&second, "A", ours.epoch, history).outcome, ANSWER_GRANTED);
     assert_int_equal(release(&second, "A", ours.epoch).outcome, 1);
     assert_int_equal(take(&second, "B", 0).outcome, ANSWER_GRANTED);
@@ -216,10 +197,10 @@ static void whoever_still_holds_it_renews_and_hands_on_at_once(void **state)
 static void a_renewal_that_tells_an_old_history_ends_no_waiting(void **state)
 {
     struct answer ours = take_at_both();
-    char history[64];
+    char history[SERVER_HISTORY_BYTES];
     (void)state;
 
-    history_of(&second, history); /* of its master, as of now */
+    server_history(&second, history); /* of its master, as of now */
     lead(&second);
     assert_int_equal(renew(&second, "A", ours.epoch, history).outcome, ANSWER_GRANTED);
     assert_int_equal(renew(&second, "A", ours.epoch, "").outcome, ANSWER_GRANTED);
@@ -233,7 +214,7 @@ static void a_second_promotion_of_one_process_gives_none(void **state)
     struct answer ours;
     (void)state;
 
-    be_trusted(&first);
+    server_trust(&first, "e");
     ours = take(&first, "A", 0);
     assert_int_equal(release(&first, "A", ours.epoch).outcome, 1);
     follow(&second, &first);
@@ -267,10 +248,10 @@ static void a_promoted_replica_that_knows_nothing_gives_none(void **state)
 
 static void a_time_from_the_future_is_not_waited_for(void **state)
 {
-    char history[64];
+    char history[SERVER_HISTORY_BYTES];
     (void)state;
 
-    history_of(&first, history);
+    server_history(&first, history);
     server_tell(&first, "HSET e:epoch server %s since 99999999999999", history);
     assert_int_equal(run(&first, SCRIPT_TAKE, "4", "A 1 0 1 ").outcome, ANSWER_NOT_YET);
     SERVER_AWAIT(run(&first, SCRIPT_TAKE, "4", "A 1 0 1 ").outcome == ANSWER_GRANTED);

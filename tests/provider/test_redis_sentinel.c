@@ -341,7 +341,7 @@ static void sentinels_that_do_not_answer_are_named(void **state)
     (void)state;
 
     for (int i = 0; i < SENTINELS; i++) {
-        sentinels[i].port = server_free_port();
+        sentinels[i].port = process_free_port();
     }
     url_of(url, sizeof(url), "ours", "guardian=off");
     expect(url, "no Sentinel of service \"ours\" answers (3 asked)");
@@ -361,8 +361,8 @@ static void sentinels_and_server_have_passwords_of_their_own(void **state)
     server_init_sentinel(&sentinels[1], servers[0].port, 1,
                          "sentinel auth-pass ours eins\nrequirepass zwei");
     server_start(&sentinels[1]);
-    sentinels[0].port = server_free_port();
-    sentinels[2].port = server_free_port();
+    sentinels[0].port = process_free_port();
+    sentinels[2].port = process_free_port();
 
     url_of(url, sizeof(url), "ours", "guardian=off");
     expect(url, "sentinel-password");
@@ -392,9 +392,9 @@ static void a_replica_is_not_taken_for_the_master(void **state)
     server_start(&servers[0]);
     server_init_sentinel(&sentinels[0], servers[0].port, 1, NULL);
     server_start(&sentinels[0]);
-    sentinels[1].port = server_free_port();
-    sentinels[2].port = server_free_port();
-    server_tell(&servers[0], "REPLICAOF 127.0.0.1 %d", server_free_port());
+    sentinels[1].port = process_free_port();
+    sentinels[2].port = process_free_port();
+    server_tell(&servers[0], "REPLICAOF 127.0.0.1 %d", process_free_port());
     url_of(url, sizeof(url), "ours", "guardian=off&lease=600ms&answer-timeout=300ms");
     expect(url, "is a replica");
     ASSERT_OK(baton_open(&baton, url, NULL, failure));

@@ -5,7 +5,6 @@
 #include "server.h"
 #include "viewer.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,25 +160,12 @@ static void clips_that_are_cut_or_have_flipped_bits_come_to_an_end(void **state)
     process_remove_folder(folder);
 }
 
-static unsigned count_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(folder);
-    while (readdir(folder) != NULL) {
-        count++;
-    }
-    (void)closedir(folder);
-    return count;
-}
-
 static void a_child_that_was_taken_over_is_killed_and_nothing_leaks(void **state)
 {
     static const char *const names[] = {"frame-first", "no-ring",  "unsealed", "other-file", "long",
                                         "noise",       "many-fds", "mute",     "frames"};
     enum { COUNT = sizeof(names) / sizeof(names[0]) };
-    unsigned before = count_descriptors();
+    unsigned before = process_count_descriptors();
     struct gallery gallery;
     struct viewer viewers[COUNT] = {0};
     struct tries tries = {viewers, COUNT, 3};
@@ -195,7 +181,7 @@ static void a_child_that_was_taken_over_is_killed_and_nothing_leaks(void **state
     gallery_run_until(&gallery, all_tried, &tries);
     print_errors(&tries, names);
     gallery_fini(&gallery);
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(process_count_descriptors(), before);
 }
 
 int main(void)

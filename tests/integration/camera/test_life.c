@@ -4,7 +4,6 @@
 #include "lib/process.h"
 #include "viewer.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,19 +15,6 @@
 enum { CAMERAS = 20, URLS = 12, STEPS = 300 };
 
 static const struct camera_options paced = {.is_paced = true};
-
-static unsigned count_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(folder);
-    while (readdir(folder) != NULL) {
-        count++;
-    }
-    (void)closedir(folder);
-    return count;
-}
 
 /* The same clip by many names: each a URL of its own. */
 static void name_clip(char *ret, size_t ret_bytes, uint32_t number)
@@ -60,7 +46,7 @@ static bool has_turned(const void *userdata)
  * From a seed: opened, closed, slowed down, children killed; in between the loop runs a little. */
 static void cameras_that_come_and_go_leave_nothing_behind(void **state)
 {
-    unsigned before = count_descriptors(), frames = 0, opened = 0;
+    unsigned before = process_count_descriptors(), frames = 0, opened = 0;
     const struct camera_callbacks callbacks = {.frame = on_nothing, .userdata = &frames};
     struct camera *cameras[CAMERAS] = {0};
     struct gallery gallery;
@@ -92,7 +78,7 @@ static void cameras_that_come_and_go_leave_nothing_behind(void **state)
     gallery_fini(&gallery); /* with some still open */
     print_message("%u opened, %u frames\n", opened, frames);
     assert_true(frames > 0);
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(process_count_descriptors(), before);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
 }

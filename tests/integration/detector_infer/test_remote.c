@@ -3,8 +3,8 @@
 #include "detector/infer/classes.h"
 #include "detector/infer/remote.h"
 #include "integration/detector_infer/stand.h"
+#include "lib/process.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,22 +239,9 @@ static void a_model_may_have_several_threads(void **state)
     }
 }
 
-static int open_files(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(folder);
-    while (readdir(folder)) {
-        count++;
-    }
-    (void)closedir(folder);
-    return count;
-}
-
 static void nothing_is_left_of_a_child(void **state)
 {
-    int before = open_files();
+    unsigned before = process_count_descriptors();
 
     (void)state;
     for (int i = 0; i < 10; i++) {
@@ -266,7 +253,7 @@ static void nothing_is_left_of_a_child(void **state)
         engine_free(engine);
         assert_int_equal(kill(pid, 0), -1);
     }
-    assert_int_equal(open_files(), before);
+    assert_int_equal(process_count_descriptors(), before);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child at all */
 }
 

@@ -1,29 +1,28 @@
 /* The embedded provider with real sockets, real disks and real deaths, on loopback. */
 #include "cmocka_all.h"
 #include "guardian/certificate.h"
+#include "lib/process.h"
 #include "provider/provider.h"
 #include "provider/raft/frame.h"
 #include "provider/raft/options.h"
 #include "provider/raft/raft_provider.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { NODES = 3, PATIENCE_S = 20 };
+enum { NODES = 3 };
 
 static char directory[64];
 static int ports[NODES];
+static pid_t pids[NODES + 1]; /* by a node's number; 0: it does not run */
 
 /* What each node process says of itself, in memory that all of them share. */
 struct report {
@@ -35,32 +34,20 @@ struct report {
 };
 static struct report *reports;
 
-static void remove_all(const char *path)
+static void end(int number)
 {
-    char command[256];
-    snprintf(command, sizeof(command), "rm -rf '%s'", path);
-    assert_int_equal(system(command), 0);
-}
-
-static int free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t length = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
-    close(fd);
-    return ntohs(address.sin_port);
+    if (pids[number]) {
+        process_end(pids[number]);
+        pids[number] = 0;
+        reports[number].epoch = 0;
+    }
 }
 
 static int set_up(void **state)
 {
     (void)state;
-    strcpy(directory, "/tmp/baton-raft-XXXXXX");
-    assert_non_null(mkdtemp(directory));
-    for (int i = 0; i < NODES; i++) {
-        ports[i] = free_port();
-    }
+    process_make_folder(directory, sizeof(directory));
+    process_free_ports(ports, NODES);
     reports = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return reports == MAP_FAILED ? -1 : 0;
 }
@@ -68,8 +55,11 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    for (int i = 1; i <= NODES; i++) {
+        end(i);
+    }
     munmap(reports, 4096);
-    remove_all(directory);
+    process_remove_folder(directory);
     return 0;
 }
 
@@ -147,30 +137,46 @@ static void on_poll_command(uv_timer_t *timer)
     }
 }
 
-/* A node in a process of its own. */
-static pid_t spawn(int number, const char *more)
+struct order {
+    int number;
+    const char *more;
+};
+
+static int run(void *userdata)
 {
-    pid_t pid = fork();
-    if (pid == 0) {
-        uv_loop_t loop;
-        uv_timer_t commands;
-        struct one one;
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves nobody behind */
-        uv_loop_init(&loop);
-        begin(&one, &loop, number, more);
-        uv_timer_init(&loop, &commands);
-        commands.data = &one;
-        uv_timer_start(&commands, on_poll_command, 5, 5);
-        uv_run(&loop, UV_RUN_DEFAULT);
-        _exit(0);
-    }
-    return pid;
+    const struct order *order = userdata;
+    uv_loop_t loop;
+    uv_timer_t commands;
+    struct one one;
+
+    uv_loop_init(&loop);
+    begin(&one, &loop, order->number, order->more);
+    uv_timer_init(&loop, &commands);
+    commands.data = &one;
+    uv_timer_start(&commands, on_poll_command, 5, 5);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    return 0;
 }
 
-/* The number of the node that leads; fails the test if none does for a minute. */
+/* A node in a process of its own. */
+static void spawn(int number, const char *more)
+{
+    struct order order = {number, more};
+
+    pids[number] = process_fork(run, &order);
+}
+
+static void spawn_all(const char *more)
+{
+    for (int i = 1; i <= NODES; i++) {
+        spawn(i, more);
+    }
+}
+
+/* The number of the node that leads; fails the test if none does in time. */
 static int wait_for_leader_other_than(int other)
 {
-    instant deadline = instant_add(clock_now(), SPAN_S(PATIENCE_S));
+    instant deadline = instant_add(clock_now(), SPAN_MS(PROCESS_PATIENCE_MS));
     while (instant_before(clock_now(), deadline)) {
         for (int i = 1; i <= NODES; i++) {
             if (i != other && reports[i].epoch > 0) {
@@ -183,52 +189,46 @@ static int wait_for_leader_other_than(int other)
     return 0;
 }
 
+static void wait_until_all_follow(int leader)
+{
+    instant deadline = instant_add(clock_now(), SPAN_MS(PROCESS_PATIENCE_MS));
+    for (int i = 1; i <= NODES; i++) {
+        while (reports[i].leader_seen != leader) {
+            assert_true(instant_before(clock_now(), deadline));
+            poll(NULL, 0, 1);
+        }
+    }
+}
+
 static void wait_for_loss(int number)
 {
-    instant deadline = instant_add(clock_now(), SPAN_S(PATIENCE_S));
+    instant deadline = instant_add(clock_now(), SPAN_MS(PROCESS_PATIENCE_MS));
     while (reports[number].loss == 0 && instant_before(clock_now(), deadline)) {
         poll(NULL, 0, 1);
     }
     assert_int_not_equal(reports[number].loss, 0);
 }
 
-static void end(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    kill(pid, SIGCONT);
-    waitpid(pid, NULL, 0);
-}
-
 static void a_killed_leader_is_replaced_with_a_higher_epoch(void **state)
 {
-    pid_t pids[NODES + 1];
     (void)state;
-    for (int i = 1; i <= NODES; i++) {
-        pids[i] = spawn(i, "");
-    }
+    spawn_all("");
     uint64_t epoch = 0;
     int leader = wait_for_leader_other_than(0);
     for (int round = 0; round < 3; round++) {
         assert_true(reports[leader].epoch > epoch);
         epoch = reports[leader].epoch;
-        end(pids[leader]);
-        reports[leader].epoch = 0;
+        end(leader);
         int next = wait_for_leader_other_than(leader);
-        pids[leader] = spawn(leader, "");
+        spawn(leader, "");
         leader = next;
-    }
-    for (int i = 1; i <= NODES; i++) {
-        end(pids[i]);
     }
 }
 
 static void a_stopped_leader_follows_when_it_wakes_up(void **state)
 {
-    pid_t pids[NODES + 1];
     (void)state;
-    for (int i = 1; i <= NODES; i++) {
-        pids[i] = spawn(i, "");
-    }
+    spawn_all("");
     int old = wait_for_leader_other_than(0);
     uint64_t epoch = reports[old].epoch;
     kill(pids[old], SIGSTOP);
@@ -237,51 +237,31 @@ static void a_stopped_leader_follows_when_it_wakes_up(void **state)
     kill(pids[old], SIGCONT);
     wait_for_loss(old);
     assert_int_equal(reports[old].loss - 1, BATON_LOSS_EXPIRED);
-    for (int i = 1; i <= NODES; i++) {
-        end(pids[i]);
-    }
 }
 
 static void a_resignation_hands_over(void **state)
 {
-    pid_t pids[NODES + 1];
     (void)state;
-    for (int i = 1; i <= NODES; i++) {
-        pids[i] = spawn(i, "&proofs=none");
-    }
+    spawn_all("&proofs=none");
     int old = wait_for_leader_other_than(0);
-    poll(NULL, 0, 50); /* let the others be heard of: an heir is needed */
+    wait_until_all_follow(old); /* an heir is needed */
     reports[old].command = 1;
     wait_for_loss(old);
     assert_int_equal(reports[old].loss - 1, BATON_LOSS_RESIGNED);
-    (void)wait_for_leader_other_than(0);
-    for (int i = 1; i <= NODES; i++) {
-        end(pids[i]);
-    }
+    (void)wait_for_leader_other_than(old);
 }
 
 static void without_any_proof_the_lease_decides(void **state)
 {
-    pid_t pids[NODES + 1];
     (void)state;
-    for (int i = 1; i <= NODES; i++) {
-        pids[i] = spawn(i, "&proofs=none");
-    }
+    spawn_all("&proofs=none");
     int leader = wait_for_leader_other_than(0);
-    end(pids[leader]);
-    reports[leader].epoch = 0;
-    pids[leader] = 0;
+    end(leader);
     (void)wait_for_leader_other_than(leader);
-    for (int i = 1; i <= NODES; i++) {
-        if (pids[i]) {
-            end(pids[i]);
-        }
-    }
 }
 
 static void a_shared_key_protects_and_a_wrong_one_is_kept_out(void **state)
 {
-    pid_t pids[NODES + 1];
     char options[2][128];
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -294,18 +274,15 @@ static void a_shared_key_protects_and_a_wrong_one_is_kept_out(void **state)
         chmod(path, 0600);
         snprintf(options[i], sizeof(options[i]), "&key-file=%s", path);
     }
-    pids[3] = spawn(3, options[1]); /* has another key: never to be a part of it */
-    pids[1] = spawn(1, options[0]);
-    pids[2] = spawn(2, options[0]);
+    spawn(3, options[1]); /* has another key: never to be a part of it */
+    spawn(1, options[0]);
+    spawn(2, options[0]);
     int leader = wait_for_leader_other_than(0);
     assert_int_not_equal(leader, 3);
     uint64_t epoch = reports[leader].epoch;
     poll(NULL, 0, 500); /* it knocks all the while */
     assert_true(reports[leader].epoch == epoch);
     assert_true(reports[3].epoch == 0);
-    for (int i = 1; i <= NODES; i++) {
-        end(pids[i]);
-    }
 }
 
 /* An authority and a certificate for each of the names, made by the openssl command. */
@@ -330,68 +307,56 @@ static void make_certificates(const char *const names[NODES])
     }
 }
 
-static pid_t spawn_certified(int number)
+static void spawn_certified(int number)
 {
     char options[512];
     snprintf(options, sizeof(options), "&tls-cert=%s/%d.pem&tls-key=%s/%d.key&tls-ca=%s/ca.pem",
              directory, number, directory, number, directory);
-    return spawn(number, options);
+    spawn(number, options);
 }
 
 static void certificates_bind_names_and_a_wrong_one_is_kept_out(void **state)
 {
     static const char *const names[NODES] = {"n1", "n2", "somebody-else"};
-    pid_t pids[NODES + 1];
     (void)state;
 
     make_certificates(names);
-    pids[3] = spawn_certified(3); /* the right authority, another name */
-    pids[1] = spawn_certified(1);
-    pids[2] = spawn_certified(2);
+    spawn_certified(3); /* the right authority, another name */
+    spawn_certified(1);
+    spawn_certified(2);
     int leader = wait_for_leader_other_than(0);
     assert_int_not_equal(leader, 3);
     uint64_t epoch = reports[leader].epoch;
     poll(NULL, 0, 500); /* it knocks all the while */
     assert_true(reports[leader].epoch == epoch);
     assert_true(reports[3].epoch == 0);
-    end(pids[3]);
-    end(pids[leader]); /* and among those who belong, a death is noticed */
-    reports[leader].epoch = 0;
-    pids[leader] = spawn_certified(leader);
+    end(3);
+    end(leader); /* and among those who belong, a death is noticed */
+    spawn_certified(leader);
     (void)wait_for_leader_other_than(0);
-    for (int i = 1; i <= 2; i++) {
-        end(pids[i]);
-    }
 }
 
 static void a_node_in_the_clear_has_no_say_among_those_who_speak_tls(void **state)
 {
     static const char *const names[NODES] = {"n1", "n2", "n3"};
-    pid_t pids[NODES + 1];
     (void)state;
 
     make_certificates(names);
-    pids[3] = spawn(3, "");
-    pids[1] = spawn_certified(1);
-    pids[2] = spawn_certified(2);
+    spawn(3, "");
+    spawn_certified(1);
+    spawn_certified(2);
     assert_int_not_equal(wait_for_leader_other_than(0), 3);
     poll(NULL, 0, 300);
     assert_true(reports[3].epoch == 0);
-    for (int i = 1; i <= NODES; i++) {
-        end(pids[i]);
-    }
 }
 
 /* Whoever learns a node's name and incarnation still cannot say that it is dead. */
 static void a_forged_certificate_changes_nothing(void **state)
 {
-    pid_t pids[NODES + 1];
     uint8_t raw[CERTIFICATE_BYTES];
     (void)state;
 
-    for (int i = 1; i <= NODES; i++) {
-        pids[i] = spawn(i, "&heartbeat-timeout=5s&lease=5s"); /* a busy machine is no reason */
-    }
+    spawn_all("&heartbeat-timeout=5s&lease=5s"); /* a busy machine is no reason */
     int leader = wait_for_leader_other_than(0);
     uint64_t epoch = reports[leader].epoch;
     char name[3] = {'n', (char)('0' + leader), 0};
@@ -414,9 +379,6 @@ static void a_forged_certificate_changes_nothing(void **state)
     }
     poll(NULL, 0, 300);
     assert_true(reports[leader].epoch == epoch);
-    for (int i = 1; i <= NODES; i++) {
-        end(pids[i]);
-    }
 }
 
 static void on_closed(void *userdata)
@@ -476,7 +438,7 @@ static void three_in_one_process_elect_and_close_without_a_leak(void **state)
     for (int i = 0; i < NODES; i++) {
         begin(&ones[i], &loop, i + 1, "");
     }
-    instant deadline = instant_add(clock_now(), SPAN_S(PATIENCE_S));
+    instant deadline = instant_add(clock_now(), SPAN_MS(PROCESS_PATIENCE_MS));
     while (leader == 0 && instant_before(clock_now(), deadline)) {
         uv_run(&loop, UV_RUN_ONCE);
         for (int i = 1; i <= NODES; i++) {

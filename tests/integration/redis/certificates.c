@@ -101,7 +101,7 @@ void certificates_make(char *ret_folder, size_t ret_bytes)
 int certificates_serve(struct server *server, const char *folder_of_them, const char *name,
                        const char *wants_clients)
 {
-    int port = server_free_port();
+    int port = process_free_port();
     char text[256];
 
     folder = folder_of_them;

@@ -16,14 +16,6 @@ void server_pause(void)
     (void)nanosleep(&moment, NULL);
 }
 
-int server_free_port(void)
-{
-    int port;
-
-    close(process_listen(&port));
-    return port;
-}
-
 void server_set(struct server *server, const char *name, const char *value)
 {
     assert_true(server->count + 3 < SERVER_WORDS_MAX);
@@ -42,7 +34,7 @@ void server_init(struct server *server)
     memset(server, 0, sizeof(*server));
     process_make_folder(server->folder, sizeof(server->folder));
     snprintf(server->socket, sizeof(server->socket), "%s/redis.sock", server->folder);
-    server->port = server_free_port();
+    server->port = process_free_port();
     server->words[server->count++] = "redis-server";
     snprintf(port, sizeof(port), "%d", server->port);
     server_set(server, "port", port);
@@ -61,7 +53,7 @@ void server_init_sentinel(struct server *server, int master_port, int quorum, co
     memset(server, 0, sizeof(*server));
     process_make_folder(server->folder, sizeof(server->folder));
     snprintf(server->socket, sizeof(server->socket), "%s/redis.sock", server->folder);
-    server->port = server_free_port();
+    server->port = process_free_port();
     server->words[server->count++] = "redis-sentinel";
     snprintf(server->texts[server->count], sizeof(server->texts[0]), "%s/sentinel.conf",
              server->folder);
@@ -217,14 +209,20 @@ long server_number(const struct server *server, const char *command, const char 
     return number;
 }
 
-void server_trust(const struct server *server, const char *election)
+void server_history(const struct server *server, char ret[SERVER_HISTORY_BYTES])
 {
     redisReply *info = server_ask(server, "INFO replication");
-    char *history = strstr(info->str, "master_replid:");
+    const char *history = strstr(info->str, "master_replid:");
 
     assert_non_null(history);
-    history += strlen("master_replid:");
-    history[strcspn(history, "\r")] = '\0';
-    server_tell(server, "HSET %s:epoch server %s since 0", election, history);
+    (void)snprintf(ret, SERVER_HISTORY_BYTES, "%.40s", history + strlen("master_replid:"));
     freeReplyObject(info);
+}
+
+void server_trust(const struct server *server, const char *election)
+{
+    char history[SERVER_HISTORY_BYTES];
+
+    server_history(server, history);
+    server_tell(server, "HSET %s:epoch server %s since 0", election, history);
 }

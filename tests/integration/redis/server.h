@@ -6,7 +6,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { SERVER_WORDS_MAX = 40, SERVER_PATIENCE_MS = 60000 };
+enum {
+    SERVER_WORDS_MAX = 40,
+    SERVER_PATIENCE_MS = 60000,
+    SERVER_HISTORY_BYTES = 41, /* forty digits and the end of the string */
+};
 
 struct server {
     pid_t pid; /* 0: not running */
@@ -18,8 +22,6 @@ struct server {
     char texts[SERVER_WORDS_MAX][256];
 };
 
-/* A port of the loopback that was free a moment ago. */
-int server_free_port(void);
 /* Adds what is to stand on the command line: a name without "--", and its value. */
 void server_set(struct server *server, const char *name, const char *value);
 /* Nothing is kept on disk, the folder is fresh. Then server_set, then server_start. */
@@ -43,6 +45,8 @@ redisReply *server_ask(const struct server *server, const char *command, ...)
 /* The same; an error fails the test. */
 void server_tell(const struct server *server, const char *command, ...)
     __attribute__((format(printf, 2, 3)));
+/* The name of its data's history, which a server that lost the data does not have. */
+void server_history(const struct server *server, char ret[SERVER_HISTORY_BYTES]);
 /* As if it had been waited for a lease of this election, so that a new server gives one at once. */
 void server_trust(const struct server *server, const char *election);
 /* Whether the answer's text has this in it. */

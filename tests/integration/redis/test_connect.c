@@ -109,7 +109,7 @@ static void a_change_of_role_is_noticed_between_greetings(void **state)
     link_open(&ours, url, NULL);
     LINK_AWAIT(&ours, ours.ups == 1);
     assert_true(redis_identity_of(ours.redis)->is_master);
-    server_tell(&server, "REPLICAOF 127.0.0.1 %d", server_free_port());
+    server_tell(&server, "REPLICAOF 127.0.0.1 %d", process_free_port());
     LINK_AWAIT(&ours, !redis_identity_of(ours.redis)->is_master);
     server_tell(&server, "REPLICAOF NO ONE");
     LINK_AWAIT(&ours, redis_identity_of(ours.redis)->is_master);

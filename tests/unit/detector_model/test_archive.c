@@ -3,6 +3,8 @@
 
 #include "detector/model/archive.h"
 #include "detector/model/folder.h"
+#include "lib/process.h"
+#include "unit/detector_model/sample.h"
 #include "unit/detector_model/unpack_here.h"
 #include "unit/detector_model/zip_maker.h"
 
@@ -19,13 +21,8 @@
 
 enum { ARCHIVE_BYTES = 1 << 20, TEXT_BYTES = 4096, PARTS_MAX = 8 };
 
-static const char pipeline_text[] =
-    "{\"version\":1,\"models\":{\"cars\":{\"file\":\"models/cars.onnx\",\"decoder\":\"tensor\","
-    "\"input\":{\"width\":8,\"height\":8}}},\"stages\":[{\"name\":\"s\",\"model\":\"cars\","
-    "\"fields\":{\"n\":\"number\"}}]}";
-
-static const struct zip_part pipeline_part = {.name = "pipeline.json", .text = pipeline_text};
-static const struct zip_part model_part = {.name = "models/cars.onnx", .text = "a model"};
+static const struct zip_part pipeline_part = {.name = "pipeline.json", .text = SAMPLE_PIPELINE};
+static const struct zip_part model_part = {.name = SAMPLE_MODEL, .text = "a model"};
 
 struct place {
     char path[64];
@@ -39,8 +36,7 @@ static int set_up(void **state)
     struct place *place = calloc(1, sizeof(*place));
 
     assert_non_null(place);
-    (void)snprintf(place->path, sizeof(place->path), "/tmp/baton-archive-XXXXXX");
-    assert_non_null(mkdtemp(place->path));
+    process_make_folder(place->path, sizeof(place->path));
     place->fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(place->fd >= 0);
     buffer_init(&place->archive, ARCHIVE_BYTES);
@@ -53,7 +49,7 @@ static int tear_down(void **state)
 {
     struct place *place = *state;
 
-    assert_int_equal(folder_remove(AT_FDCWD, place->path, NULL), 0);
+    process_remove_folder(place->path);
     close(place->fd);
     buffer_fini(&place->archive);
     free(place);
@@ -128,10 +124,10 @@ static void assert_unpacked(const struct place *place)
     struct baton_error error = {0};
     uint64_t bytes = 0;
 
-    assert_string_equal(content(place, "model/pipeline.json"), pipeline_text);
+    assert_string_equal(content(place, "model/pipeline.json"), SAMPLE_PIPELINE);
     assert_string_equal(content(place, "model/models/cars.onnx"), "a model");
     assert_int_equal(folder_bytes(place->fd, "model", &bytes, NULL), 0);
-    assert_int_equal(bytes, strlen(pipeline_text) + strlen("a model"));
+    assert_int_equal(bytes, strlen(SAMPLE_PIPELINE) + strlen("a model"));
     if (archive_pipeline(&pipeline, place->fd, "model", &error) != 0) {
         fail_msg("%s", error.message);
     }
@@ -318,7 +314,7 @@ static void a_pipeline_that_is_missing_or_wrong_is_refused(void **state)
         const char *says;
     } rows[] = {
         {{.name = "readme", .text = "x"}, "there is no pipeline.json in it"},
-        {{.name = "cars/pipeline.json", .text = pipeline_text},
+        {{.name = "cars/pipeline.json", .text = SAMPLE_PIPELINE},
          "pipeline.json must be at its top, not in a folder: zip what is in the folder \"cars\""},
         {{.name = "pipeline.json", .text = "{}"}, "pipeline.json: version is missing"},
         {{.name = "pipeline.json", .text = ""}, "pipeline.json: not valid JSON"},
@@ -360,10 +356,9 @@ static int bomb(size_t zeroes)
     assert_non_null(bytes);
     close(fd);
     assert_true(zip_file_add(zip, "pipeline.json",
-                             zip_source_buffer(zip, pipeline_text, strlen(pipeline_text), 0),
+                             zip_source_buffer(zip, SAMPLE_PIPELINE, strlen(SAMPLE_PIPELINE), 0),
                              0) >= 0);
-    assert_true(
-        zip_file_add(zip, "models/cars.onnx", zip_source_buffer(zip, bytes, zeroes, 0), 0) >= 0);
+    assert_true(zip_file_add(zip, SAMPLE_MODEL, zip_source_buffer(zip, bytes, zeroes, 0), 0) >= 0);
     assert_int_equal(zip_close(zip), 0);
     free(bytes);
     fd = open(path, O_RDONLY | O_CLOEXEC);

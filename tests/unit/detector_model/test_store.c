@@ -4,9 +4,9 @@
 #include "detector/model/folder.h"
 #include "detector/model/store.h"
 #include "lib/process.h"
+#include "unit/detector_model/sample.h"
 #include "unit/detector_model/zip_maker.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -24,11 +24,6 @@ enum {
     WRITERS = 4,
     KILLS = 40,
 };
-
-static const char pipeline_text[] =
-    "{\"version\":1,\"models\":{\"cars\":{\"file\":\"models/cars.onnx\",\"decoder\":\"tensor\","
-    "\"input\":{\"width\":8,\"height\":8}}},\"stages\":[{\"name\":\"s\",\"model\":\"cars\","
-    "\"fields\":{\"n\":\"number\"}}]}";
 
 struct place {
     char path[64];
@@ -52,8 +47,7 @@ static int set_up(void **state)
     struct place *place = calloc(1, sizeof(*place));
 
     assert_non_null(place);
-    (void)snprintf(place->path, sizeof(place->path), "/tmp/baton-store-XXXXXX");
-    assert_non_null(mkdtemp(place->path));
+    process_make_folder(place->path, sizeof(place->path));
     place->rules = archive_rules_default();
     place->store = opened(place, ROOM);
     *state = place;
@@ -65,7 +59,7 @@ static int tear_down(void **state)
     struct place *place = *state;
 
     store_close(place->store);
-    assert_int_equal(folder_remove(AT_FDCWD, place->path, NULL), 0);
+    process_remove_folder(place->path);
     free(place);
     return 0;
 }
@@ -74,8 +68,8 @@ static int tear_down(void **state)
 static int archive_of(char letter)
 {
     char text[MODEL_BYTES + 1];
-    const struct zip_part parts[] = {{.name = "pipeline.json", .text = pipeline_text},
-                                     {.name = "models/cars.onnx", .text = text}};
+    const struct zip_part parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
+                                     {.name = SAMPLE_MODEL, .text = text}};
     struct buffer bytes;
     int fd;
 
@@ -140,21 +134,12 @@ static bool has(const struct place *place, const char *digest)
 }
 
 /* Entries of models/; those that are no models too. */
-static int count_entries(const struct place *place)
+static unsigned count_models(const struct place *place)
 {
     char path[PATH_MAX];
-    const struct dirent *entry;
-    DIR *folder;
-    int count = 0;
 
     (void)snprintf(path, sizeof(path), "%s/models", place->path);
-    folder = opendir(path);
-    assert_non_null(folder);
-    while ((entry = readdir(folder)) != NULL) {
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    }
-    closedir(folder);
-    return count;
+    return process_count_entries(path);
 }
 
 static void what_was_added_is_found_also_by_the_next_process(void **state)
@@ -182,7 +167,7 @@ static void an_archive_is_unpacked_once(void **state)
     struct model *one = added(place, 'a'), *two = added(place, 'a');
 
     assert_string_equal(one->digest, two->digest);
-    assert_int_equal(count_entries(place), 1);
+    assert_int_equal(count_models(place), 1);
     model_release(one);
     model_release(two);
 }
@@ -218,7 +203,7 @@ static void the_one_used_longest_ago_goes_first(void **state)
     assert_true(has(place, digests[0]));
     assert_false(has(place, digests[1]));
     assert_true(has(place, digests[2]));
-    assert_int_equal(count_entries(place), 3);
+    assert_int_equal(count_models(place), 3);
 }
 
 static void what_is_held_stays_and_a_cache_full_of_it_says_so(void **state)
@@ -233,7 +218,7 @@ static void what_is_held_stays_and_a_cache_full_of_it_says_so(void **state)
     assert_int_equal(add(place, 'd', &model, &error), BATON_EFULL);
     assert_non_null(strstr(error.message, "models in use leave no room"));
     assert_null(model);
-    assert_int_equal(count_entries(place), 3);
+    assert_int_equal(count_models(place), 3);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(letter_of(held[i]), 'a' + i);
     }
@@ -254,7 +239,7 @@ static void a_bad_archive_leaves_the_cache_as_it_is(void **state)
     model_release(added(place, 'a'));
     assert_int_equal(store_add(place->store, fd, &place->rules, &model, NULL), BATON_EPROTO);
     assert_null(model);
-    assert_int_equal(count_entries(place), 1);
+    assert_int_equal(count_models(place), 1);
     close(fd);
 }
 
@@ -404,7 +389,7 @@ static void killed_processes_leave_only_whole_models(void **state)
     store_close(place->store);
     place->store = opened(place, ROOM);
     model_release(added(place, 'a'));
-    assert_true(count_entries(place) <= 3); /* no drafts, and within the bound */
+    assert_true(count_models(place) <= 3); /* no drafts, and within the bound */
     for (char letter = 'a'; letter < 'a' + KINDS; letter++) {
         struct model *model = added(place, letter);
         assert_int_equal(letter_of(model), letter);

@@ -4,10 +4,11 @@
 #include "detector/model/archive.h"
 #include "detector/model/folder.h"
 #include "detector/model/unpack_child.h"
+#include "lib/process.h"
+#include "unit/detector_model/sample.h"
 #include "unit/detector_model/unpack_liar.h"
 #include "unit/detector_model/zip_maker.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,11 +18,6 @@
 #include <unistd.h>
 
 enum { LARGE_BYTES = 8 << 20, TEXT_BYTES = 8192, LOOKS_MAX = 20000 };
-
-static const char pipeline_text[] =
-    "{\"version\":1,\"models\":{\"cars\":{\"file\":\"models/cars.onnx\",\"decoder\":\"tensor\","
-    "\"input\":{\"width\":8,\"height\":8}}},\"stages\":[{\"name\":\"s\",\"model\":\"cars\","
-    "\"fields\":{\"n\":\"number\"}}]}";
 
 struct place {
     char path[64];
@@ -33,12 +29,11 @@ struct place {
 static int set_up(void **state)
 {
     struct place *place = calloc(1, sizeof(*place));
-    const struct zip_part parts[] = {{.name = "pipeline.json", .text = pipeline_text},
-                                     {.name = "models/cars.onnx", .text = "a model"}};
+    const struct zip_part parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
+                                     {.name = SAMPLE_MODEL, .text = "a model"}};
 
     assert_non_null(place);
-    (void)snprintf(place->path, sizeof(place->path), "/tmp/baton-unpack-XXXXXX");
-    assert_non_null(mkdtemp(place->path));
+    process_make_folder(place->path, sizeof(place->path));
     place->fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     buffer_init(&place->archive, 1 << 20);
     zip_make(&place->archive, parts, 2, NULL);
@@ -52,26 +47,12 @@ static int tear_down(void **state)
 {
     struct place *place = *state;
 
-    assert_int_equal(folder_remove(AT_FDCWD, place->path, NULL), 0);
+    process_remove_folder(place->path);
     close(place->fd);
     close(place->archive_fd);
     buffer_fini(&place->archive);
     free(place);
     return 0;
-}
-
-static unsigned count_entries(const char *path)
-{
-    DIR *folder = opendir(path);
-    const struct dirent *entry;
-    unsigned count = 0;
-
-    assert_non_null(folder);
-    while ((entry = readdir(folder)) != NULL) {
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    }
-    closedir(folder);
-    return count;
 }
 
 static int lie(const struct place *place, enum lie which, struct baton_error *error)
@@ -120,11 +101,11 @@ static void what_the_child_says_is_not_believed(void **state)
         if (rc != cases[i].code || strstr(error.message, cases[i].said) == NULL) {
             fail_msg("lie %d: %d, %s", (int)cases[i].lie, rc, error.message);
         }
-        assert_int_equal(count_entries(place->path), 0);
+        assert_int_equal(process_count_entries(place->path), 0);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
     }
     assert_int_equal(lie(place, LIE_NONE, NULL), 0);
-    assert_int_equal(count_entries(place->path), 1);
+    assert_int_equal(process_count_entries(place->path), 1);
 }
 
 static void a_silent_child_is_given_up_with_its_order(void **state)
@@ -134,7 +115,7 @@ static void a_silent_child_is_given_up_with_its_order(void **state)
 
     place->rules.is_canceled = &is_canceled;
     assert_int_equal(lie(place, LIE_SILENT, NULL), BATON_ECANCELED);
-    assert_int_equal(count_entries(place->path), 0);
+    assert_int_equal(process_count_entries(place->path), 0);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
@@ -147,7 +128,7 @@ static void a_child_that_is_missing_is_named(void **state)
     assert_int_equal(archive_unpack(place->archive_fd, place->fd, "model", &place->rules, &error),
                      BATON_EUNAVAILABLE);
     assert_non_null(strstr(error.message, "/nonexistent/baton-unpack"));
-    assert_int_equal(count_entries(place->path), 0);
+    assert_int_equal(process_count_entries(place->path), 0);
 }
 
 /* The file of /proc of that process, with a NUL. */
@@ -171,8 +152,8 @@ static void the_child_is_confined_when_it_reads(void **state)
 {
     struct place *place = *state;
     char *large = malloc(LARGE_BYTES + 1);
-    struct zip_part parts[] = {{.name = "pipeline.json", .text = pipeline_text},
-                               {.name = "models/cars.onnx"}};
+    struct zip_part parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
+                               {.name = SAMPLE_MODEL}};
     struct unpack_child child;
     struct buffer archive;
     struct pollfd fd;

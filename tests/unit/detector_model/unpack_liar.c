@@ -3,6 +3,7 @@
 #include "unit/detector_model/unpack_liar.h"
 
 #include "detector/model/unpack_wire.h"
+#include "unit/detector_model/sample.h"
 
 #include <signal.h>
 #include <string.h>
@@ -10,11 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static const char pipeline[] =
-    "{\"version\":1,\"models\":{\"cars\":{\"file\":\"models/cars.onnx\",\"decoder\":\"tensor\","
-    "\"input\":{\"width\":8,\"height\":8}}},\"stages\":[{\"name\":\"s\",\"model\":\"cars\","
-    "\"fields\":{\"n\":\"number\"}}]}";
-static const char model[] = "models/cars.onnx";
+static const char model[] = SAMPLE_MODEL;
 
 static struct unpack_message message;
 
@@ -44,16 +41,16 @@ static void crash(void)
 static void lie_of_files(enum lie lie)
 {
     if (lie != LIE_NO_PIPELINE) {
-        file("pipeline.json", lie == LIE_BAD_PIPELINE ? "{\"version\":1}" : pipeline);
+        file("pipeline.json", lie == LIE_BAD_PIPELINE ? "{\"version\":1}" : SAMPLE_PIPELINE);
     }
     if (lie == LIE_OUTSIDE || lie == LIE_OTHER_FILE || lie == LIE_HIDDEN) {
-        file(lie == LIE_OUTSIDE      ? "../models/cars.onnx"
+        file(lie == LIE_OUTSIDE      ? "../" SAMPLE_MODEL
              : lie == LIE_OTHER_FILE ? "models/boats.onnx"
                                      : "pipeline.json",
              "x");
     }
     if (lie == LIE_NUL) {
-        say(UNPACK_FILE, 1, "models/cars.onnx\0x", sizeof(model) + 1);
+        say(UNPACK_FILE, 1, SAMPLE_MODEL "\0x", sizeof(model) + 1);
     } else if (lie == LIE_NO_NAME) {
         say(UNPACK_FILE, 1, "", 0);
     } else if (lie == LIE_TOO_LARGE) {
