@@ -15,11 +15,13 @@ static void start(struct server *server)
     server_start(server, "snapshot_server.py", arguments);
 }
 
+enum { SHORT_STALL_MS = 1000, LONG_STALL_MS = 60000 };
+
 static void open_path(struct viewer *viewer, struct gallery *gallery, const struct server *server,
-                      const char *path, int interval_ms)
+                      const char *path, int interval_ms, int stall_ms)
 {
     const struct camera_options options = {
-        .interval_ms = interval_ms, .stall_ms = 1000, .open_ms = 4000};
+        .interval_ms = interval_ms, .stall_ms = stall_ms, .open_ms = 4000};
     char url[160];
 
     (void)snprintf(url, sizeof(url), "http://%s127.0.0.1:%d/%s",
@@ -37,8 +39,8 @@ static void pictures_are_asked_for_once_for_all_and_come_as_frames(void **state)
     (void)state;
     start(&server);
     gallery_init(&gallery);
-    open_path(&first, &gallery, &server, "still", 50);
-    open_path(&second, &gallery, &server, "still", 50);
+    open_path(&first, &gallery, &server, "still", 50, SHORT_STALL_MS);
+    open_path(&second, &gallery, &server, "still", 50, SHORT_STALL_MS);
     viewer_run_frames(&first, 10);
     viewer_run_frames(&second, 1);
     camera_stats(first.camera, &stats);
@@ -60,7 +62,7 @@ static void a_long_interval_is_neither_a_stall_nor_hurried(void **state)
     (void)state;
     start(&server);
     gallery_init(&gallery);
-    open_path(&viewer, &gallery, &server, "still", 2500); /* stall_ms is 1000 */
+    open_path(&viewer, &gallery, &server, "still", 2500, SHORT_STALL_MS);
     viewer_run_frames(&viewer, 2);
     assert_int_equal(viewer.offlines, 0);
     assert_int_equal(server_count(&server, "get still"), 2);
@@ -78,7 +80,7 @@ static void a_password_is_given_and_shown_nowhere(void **state)
     (void)state;
     start(&server);
     gallery_init(&gallery);
-    open_path(&viewer, &gallery, &server, "secret", 50);
+    open_path(&viewer, &gallery, &server, "secret", 50, SHORT_STALL_MS);
     viewer_run_frames(&viewer, 2);
     server_end(&server);
     gallery_run_until(&gallery, viewer_is_offline, &viewer);
@@ -101,9 +103,12 @@ static void a_camera_that_lies_is_offline_with_the_reason(void **state)
 {
     static const struct {
         const char *path, *reason;
+        int stall_ms;
     } rows[] = {
-        {"missing", "404"},       {"redirect", "302"},  {"words", "no JPEG"}, {"cut", "no JPEG"},
-        {"giant", "65500x65500"}, {"endless", "above"}, {"slow", "Timeout"},
+        {"missing", "404", LONG_STALL_MS},       {"redirect", "302", LONG_STALL_MS},
+        {"words", "no JPEG", LONG_STALL_MS},     {"cut", "no JPEG", LONG_STALL_MS},
+        {"giant", "65500x65500", LONG_STALL_MS}, {"endless", "above", LONG_STALL_MS},
+        {"slow", "Timeout", SHORT_STALL_MS},
     };
     struct gallery gallery;
     struct server server;
@@ -115,7 +120,7 @@ static void a_camera_that_lies_is_offline_with_the_reason(void **state)
         struct viewer viewer = {0};
         struct camera_stats stats;
 
-        open_path(&viewer, &gallery, &server, rows[i].path, 50);
+        open_path(&viewer, &gallery, &server, rows[i].path, 50, rows[i].stall_ms);
         gallery_run_until(&gallery, has_error, &viewer);
         camera_stats(viewer.camera, &stats);
         print_message("%s: %s\n", rows[i].path, stats.last_error);
