@@ -32,8 +32,7 @@ enum {
     CONTEST_ASKS_KEPT = 64,
 };
 
-/* ---- Planted bugs of the model; those of the core are in lease/mutants.h ----------------------
- */
+/* ---- Planted bugs of the model; those of the core are in lease/mutants.h --------------------- */
 
 /* X(name, what the bug is) */
 #define CONTEST_MUTANTS(X)                                                                         \

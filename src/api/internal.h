@@ -163,6 +163,9 @@ int metadata_check(const char *metadata, struct baton_error *reterr);
 int check_feature(const struct baton *baton, unsigned feature, const char *what,
                   struct baton_error *reterr);
 
+/* loop.c. A thread that handles no signals: those are the program's own. Returns errno's value. */
+int thread_begin(pthread_t *ret, void *(*body)(void *), void *userdata);
+
 /* listener.c. On the loop, without the lock. */
 void listeners_tell(struct baton_election *election, const struct baton_event *event);
 /* Frees those that nobody refers to any more; under the lock, and not from among them. */

@@ -186,20 +186,15 @@ static void *run_thread(void *argument)
 static int start_thread(struct baton_listener *listener)
 {
     struct baton *baton = listener->election->baton;
-    sigset_t all;
-    sigset_t before;
     int r;
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     lock(baton);
-    r = pthread_create(&listener->thread, NULL, run_thread, listener);
+    r = thread_begin(&listener->thread, run_thread, listener);
     if (r == 0) {
         listener->references++;
         listener->election->users++;
     }
     unlock(baton);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return r;
 }
 

@@ -40,7 +40,7 @@ static void *run_loop(void *argument)
     return NULL;
 }
 
-static int start_thread(struct baton *baton)
+int thread_begin(pthread_t *ret, void *(*body)(void *), void *userdata)
 {
     sigset_t all;
     sigset_t before;
@@ -48,11 +48,19 @@ static int start_thread(struct baton *baton)
 
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = pthread_create(ret, NULL, body, userdata);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+static int start_thread(struct baton *baton)
+{
+    int r;
+
     /* The new thread compares itself with baton->thread only in calls, which come after this. */
     lock(baton);
-    r = pthread_create(&baton->thread, NULL, run_loop, baton);
+    r = thread_begin(&baton->thread, run_loop, baton);
     unlock(baton);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return r;
 }
 

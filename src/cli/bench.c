@@ -228,8 +228,7 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
     return code;
 }
 
-/* ---- Figures ----------------------------------------------------------------------------------
- */
+/* ---- Figures --------------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {

@@ -24,8 +24,7 @@ struct child {
     int open_handles;
 };
 
-/* ---- Environment ------------------------------------------------------------------------------
- */
+/* ---- Environment ----------------------------------------------------------------------------- */
 
 enum { OWN_VARIABLES = 4 };
 
@@ -66,8 +65,7 @@ static char **make_environment(const struct child_config *config,
     return ret;
 }
 
-/* ---- Starting ---------------------------------------------------------------------------------
- */
+/* ---- Starting -------------------------------------------------------------------------------- */
 
 /* After fork: async-signal-safe calls alone. What fails is told through `report`. */
 static void become_child(const struct child_config *config, char *const *environment, pid_t parent,
@@ -131,8 +129,7 @@ static int spawn(struct child *child, struct baton_error *reterr)
     return error_set(reterr, code, "%s: %s", config->argv[0], strerror(errnum));
 }
 
-/* ---- Its end ----------------------------------------------------------------------------------
- */
+/* ---- Its end --------------------------------------------------------------------------------- */
 
 static void on_handle_closed(uv_handle_t *handle)
 {

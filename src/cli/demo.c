@@ -33,8 +33,7 @@ static void on_interrupt(int number)
     is_interrupted = 1;
 }
 
-/* ---- Table ------------------------------------------------------------------------------------
- */
+/* ---- Table ----------------------------------------------------------------------------------- */
 
 struct texts {
     char pid[TEXT_BYTES];
@@ -110,8 +109,7 @@ static void show(struct demo *demo, span length)
     }
 }
 
-/* ---- Accidents --------------------------------------------------------------------------------
- */
+/* ---- Accidents ------------------------------------------------------------------------------- */
 
 static const char *name_of(const struct demo *demo, int node)
 {

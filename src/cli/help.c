@@ -50,8 +50,7 @@ static bool is_shown(const struct option_group *group)
     return !group->specs[0].is_hidden;
 }
 
-/* ---- Man pages --------------------------------------------------------------------------------
- */
+/* ---- Man pages ------------------------------------------------------------------------------- */
 
 /* Text for mdoc: a line that would begin with a control character, and backslashes, are guarded. */
 static void man_text(FILE *file, const char *text)
@@ -181,8 +180,7 @@ void help_man(FILE *file, const struct command *command)
     (void)fprintf(file, ".Sh EXAMPLES\n.Dl %s\n.Sh SEE ALSO\n.Xr baton 1\n", command->example);
 }
 
-/* ---- Completions ------------------------------------------------------------------------------
- */
+/* ---- Completions ----------------------------------------------------------------------------- */
 
 static void print_flags(FILE *file, const struct command *command)
 {

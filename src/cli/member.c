@@ -55,8 +55,7 @@ int member_resign(struct member *member, const char *to, span timeout, struct ba
                                          reterr);
 }
 
-/* ---- Events -----------------------------------------------------------------------------------
- */
+/* ---- Events ---------------------------------------------------------------------------------- */
 
 static void count_event(struct member *member, const struct baton_event *event)
 {
@@ -142,8 +141,7 @@ static void on_event(void *userdata, const struct baton_event *event)
     tell_systemd(event);
 }
 
-/* ---- Opening ----------------------------------------------------------------------------------
- */
+/* ---- Opening --------------------------------------------------------------------------------- */
 
 static int name_node(struct member *member, struct baton_error *reterr)
 {
@@ -254,8 +252,7 @@ int member_open(struct member **ret, const struct member_config *config, struct 
     return 0;
 }
 
-/* ---- Closing ----------------------------------------------------------------------------------
- */
+/* ---- Closing --------------------------------------------------------------------------------- */
 
 static void on_provider_closed(void *userdata)
 {

@@ -155,8 +155,7 @@ static void conclude(struct once *once, int result)
     }
 }
 
-/* ---- The result -------------------------------------------------------------------------------
- */
+/* ---- The result ------------------------------------------------------------------------------ */
 
 static void take_result(struct once *once, const struct provider_value *value)
 {
@@ -241,8 +240,7 @@ static void on_command_end(void *userdata, int exit_code)
     json_decref(json);
 }
 
-/* ---- Running CMD ------------------------------------------------------------------------------
- */
+/* ---- Running CMD ----------------------------------------------------------------------------- */
 
 static void start(struct once *once, uint64_t epoch)
 {
@@ -313,8 +311,7 @@ static void on_event(void *userdata, const struct baton_event *event)
     }
 }
 
-/* ---- The whole --------------------------------------------------------------------------------
- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static void on_signal(uv_signal_t *handle, int number)
 {

@@ -63,8 +63,7 @@ static void leave(struct run *run, int result)
     }
 }
 
-/* ---- CMD --------------------------------------------------------------------------------------
- */
+/* ---- CMD ------------------------------------------------------------------------------------- */
 
 static void start(struct run *run, uint64_t epoch);
 
@@ -133,8 +132,7 @@ static void stop(struct run *run, instant deadline)
     child_stop(run->child, instant_min(instant_min(own, lease_limit), deadline));
 }
 
-/* ---- What happens -----------------------------------------------------------------------------
- */
+/* ---- What happens ---------------------------------------------------------------------------- */
 
 static void on_acquired(struct run *run, uint64_t epoch)
 {
@@ -222,8 +220,7 @@ static void on_patience(uv_timer_t *timer)
     }
 }
 
-/* ---- The whole --------------------------------------------------------------------------------
- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static void prepare(struct run *run)
 {

@@ -23,8 +23,7 @@ enum {
 /* Indexes and terms beyond this do not come from an honest peer: no arithmetic here overflows. */
 #define RAFT_SANE_MAX ((uint64_t)1 << 56)
 
-/* ---- log.c: the entries after the snapshot, in memory ------------------------------------------
- */
+/* ---- log.c: the entries after the snapshot, in memory ---------------------------------------- */
 
 struct raft_log {
     struct raft_entry *entries; /* entries[0] is at snapshot_index + 1; data owned */
@@ -34,6 +33,9 @@ struct raft_log {
     raft_index snapshot_index;
     raft_term snapshot_term;
 };
+
+/* A copy that the caller owns; NULL for no bytes; BATON_ENOMEM. */
+int data_copy(void **ret, const void *data, size_t bytes);
 
 void log_fini(struct raft_log *log);
 raft_index log_last_index(const struct raft_log *log);
@@ -52,8 +54,7 @@ raft_index log_stored_through(const struct raft_log *log, raft_index from, uint6
 /* How many entries from `first` on fit into bytes_max: at least one, if there is one. */
 size_t log_fitting(const struct raft_log *log, raft_index first, size_t bytes_max);
 
-/* ---- peer.c: what a node knows of another -------------------------------------------------------
- */
+/* ---- peer.c: what a node knows of another ---------------------------------------------------- */
 
 enum replication {
     REPLICATION_PROBE,    /* one message at a time, until the logs are found to agree */
@@ -92,8 +93,7 @@ struct peer {
     uint64_t read_round; /* answered */
 };
 
-/* ---- promise.c
- * ----------------------------------------------------------------------------------- */
+/* ---- promise.c ------------------------------------------------------------------------------- */
 
 /* No vote, no pre-vote and no candidacy for or by anyone but `to` before `until`. */
 struct promise {
@@ -103,8 +103,7 @@ struct promise {
     instant until;
 };
 
-/* ---- pledge.c ----------------------------------------------------------------------------------
- */
+/* ---- pledge.c -------------------------------------------------------------------------------- */
 
 /* What is known of the stored pledge (raft_hard_state) in this life. */
 struct pledge {
@@ -115,8 +114,7 @@ struct pledge {
     raft_term term; /* of that leader */
 };
 
-/* ---- read.c
- * -------------------------------------------------------------------------------------- */
+/* ---- read.c ---------------------------------------------------------------------------------- */
 
 struct pending_read {
     uint64_t context;
@@ -125,8 +123,7 @@ struct pending_read {
     raft_index index; /* what had been committed when it was asked */
 };
 
-/* ---- update.c: what a step leaves to be done
- * ----------------------------------------------------- */
+/* ---- update.c: what a step leaves to be done ------------------------------------------------- */
 
 struct outbox {
     struct raft_message *messages;
@@ -153,8 +150,7 @@ struct outbox {
     struct raft_update update;
 };
 
-/* ---- The node
- * ------------------------------------------------------------------------------------ */
+/* ---- The node -------------------------------------------------------------------------------- */
 
 struct transfer {
     bool is_wanted;
@@ -243,8 +239,7 @@ struct raft {
     struct outbox out;
 };
 
-/* ---- quorum.c
- * ------------------------------------------------------------------------------------- */
+/* ---- quorum.c -------------------------------------------------------------------------------- */
 
 struct quorum_item {
     int64_t value;
@@ -258,8 +253,7 @@ int64_t quorum_value(struct raft *raft, int64_t (*value)(const struct raft *, co
 /* Whether this node alone is a quorum. */
 bool quorum_is_self(const struct raft *raft);
 
-/* ---- peer.c
- * --------------------------------------------------------------------------------------- */
+/* ---- peer.c ---------------------------------------------------------------------------------- */
 
 struct peer *peer_find(const struct raft *raft, raft_id id);
 const struct raft_member *peer_member(const struct raft *raft, const struct peer *peer);
@@ -270,8 +264,7 @@ int peers_rebuild(struct raft *raft, const struct raft_configuration *configurat
 /* At the start of a leadership. */
 void peers_reset(struct raft *raft);
 
-/* ---- configuration.c
- * ------------------------------------------------------------------------------- */
+/* ---- configuration.c ------------------------------------------------------------------------- */
 
 /* Takes over `configuration` (emptied on success); BATON_ENOMEM leaves everything. */
 int configuration_enter(struct raft *raft, struct raft_configuration *configuration,
@@ -282,8 +275,7 @@ int configuration_revert(struct raft *raft, raft_index from);
 int configuration_at(const struct raft *raft, raft_index index, struct raft_configuration *ret,
                      raft_index *ret_index);
 
-/* ---- promise.c
- * ------------------------------------------------------------------------------------- */
+/* ---- promise.c ------------------------------------------------------------------------------- */
 
 bool promise_is_active(const struct raft *raft);
 /* May this node vote for (or help) `candidate` now? */
@@ -301,8 +293,7 @@ bool promise_apply_proof(struct raft *raft, enum raft_proof_kind kind,
 /* A message of a higher incarnation proves the earlier ones dead. False: the message is of one. */
 bool promise_observe_incarnation(struct raft *raft, const struct raft_message *message);
 
-/* ---- pledge.c
- * -------------------------------------------------------------------------------------- */
+/* ---- pledge.c -------------------------------------------------------------------------------- */
 
 /* The term in which this node would run, but for pledge_lets_run: above what it has pledged. */
 raft_term pledge_next_term(const struct raft *raft);
@@ -315,8 +306,7 @@ bool pledge_covers(const struct raft *raft, raft_id candidate, raft_term term);
 /* Whether this node may run in the pledged term, and at once. */
 bool pledge_lets_run(const struct raft *raft);
 
-/* ---- convert.c: every change of role
- * ------------------------------------------------------------- */
+/* ---- convert.c: every change of role --------------------------------------------------------- */
 
 void convert_to_follower(struct raft *raft, raft_id leader, uint64_t leader_incarnation);
 void convert_to_pre_candidate(struct raft *raft);
@@ -328,8 +318,7 @@ void convert_lose(struct raft *raft, enum raft_loss loss);
 /* A higher term: enters it, as a follower without a leader. */
 void convert_adopt_term(struct raft *raft, raft_term term);
 
-/* ---- election.c
- * ------------------------------------------------------------------------------------ */
+/* ---- election.c ------------------------------------------------------------------------------ */
 
 uint64_t election_random(struct raft *raft, uint64_t below);
 span election_round_time(struct raft *raft);
@@ -346,8 +335,7 @@ void election_count_vote(struct raft *raft);
 void election_note(struct raft *raft, raft_term term, raft_id winner);
 uint32_t election_last_hour(const struct raft *raft);
 
-/* ---- leader_lease.c
- * -------------------------------------------------------------------------------- */
+/* ---- leader_lease.c -------------------------------------------------------------------------- */
 
 void leader_lease_expire(struct raft *raft, instant last_step);
 void leader_lease_renew(struct raft *raft);
@@ -359,8 +347,7 @@ int leader_open_term(struct raft *raft);
 void leader_tick(struct raft *raft);
 void leader_choose_heir(struct raft *raft);
 
-/* ---- replicate.c
- * ----------------------------------------------------------------------------------- */
+/* ---- replicate.c ----------------------------------------------------------------------------- */
 
 void replicate_to(struct raft *raft, struct peer *peer);
 void replicate_to_all(struct raft *raft);
@@ -369,8 +356,7 @@ void replicate_commit(struct raft *raft);
 /* Commit up to index, as told by the leader or counted. */
 void replicate_commit_to(struct raft *raft, raft_index index);
 
-/* ---- recv_*.c, transfer.c, reconfigure.c, read.c
- * --------------------------------------------------- */
+/* ---- recv_*.c, transfer.c, reconfigure.c, read.c --------------------------------------------- */
 
 void recv_pre_vote(struct raft *raft, const struct raft_message *message);
 void recv_pre_vote_reply(struct raft *raft, const struct raft_message *message);
@@ -401,8 +387,7 @@ void read_advance(struct raft *raft);
 void read_refuse_all(struct raft *raft);
 void read_reply(struct raft *raft, const struct raft_message *message);
 
-/* ---- update.c
- * -------------------------------------------------------------------------------------- */
+/* ---- update.c -------------------------------------------------------------------------------- */
 
 void update_begin(struct raft *raft);
 /* What this step, or one before it, has yet to store before a message may leave. */

@@ -67,15 +67,27 @@ static int reserve(struct raft_log *log, size_t count)
     return BATON_OK;
 }
 
-static int copy_entry(struct raft_entry *ret, const struct raft_entry *from)
+int data_copy(void **ret, const void *data, size_t bytes)
 {
-    void *data = NULL;
-    if (from->bytes > 0) {
-        data = malloc(from->bytes);
-        if (!data) {
+    void *copy = NULL;
+
+    if (bytes > 0) {
+        copy = malloc(bytes);
+        if (!copy) {
             return BATON_ENOMEM;
         }
-        memcpy(data, from->data, from->bytes);
+        memcpy(copy, data, bytes);
+    }
+    *ret = copy;
+    return BATON_OK;
+}
+
+static int copy_entry(struct raft_entry *ret, const struct raft_entry *from)
+{
+    void *data;
+
+    if (data_copy(&data, from->data, from->bytes) != BATON_OK) {
+        return BATON_ENOMEM;
     }
     *ret = *from;
     ret->data = data;

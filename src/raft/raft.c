@@ -31,14 +31,10 @@ static int check_start(const struct raft_start *start, struct baton_error *reter
 
 static int copy_snapshot(struct raft_snapshot *ret, const struct raft_snapshot *from)
 {
-    void *data = NULL;
+    void *data;
 
-    if (from->bytes > 0) {
-        data = malloc(from->bytes);
-        if (!data) {
-            return BATON_ENOMEM;
-        }
-        memcpy(data, from->data, from->bytes);
+    if (data_copy(&data, from->data, from->bytes) != BATON_OK) {
+        return BATON_ENOMEM;
     }
     *ret = *from;
     ret->data = data;

@@ -477,8 +477,7 @@ const struct raft_configuration *raft_get_configuration(const struct raft *raft)
 /* An entry of the log in memory, by index: false if it is compacted away or not there yet. */
 bool raft_get_entry(const struct raft *raft, raft_index index, struct raft_entry *ret);
 
-/* ---- Configurations, for drivers and tests -----------------------------------------------------
- */
+/* ---- Configurations, for drivers and tests --------------------------------------------------- */
 
 /* Deep copy; BATON_ENOMEM. */
 int raft_configuration_copy(struct raft_configuration *ret, const struct raft_configuration *from);

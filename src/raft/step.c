@@ -194,7 +194,7 @@ static int take_compaction(struct raft *raft, raft_index index, const void *data
     struct raft_snapshot taken = {
         .index = index, .term = log_term_at(&raft->log, index), .bytes = bytes};
     raft_index ignored;
-    void *copy = NULL;
+    void *copy;
 
     if (index <= raft->log.snapshot_index || index > raft->applied) {
         return BATON_EINVAL;
@@ -202,13 +202,9 @@ static int take_compaction(struct raft *raft, raft_index index, const void *data
     if (configuration_at(raft, index, &taken.configuration, &ignored) != BATON_OK) {
         return BATON_ENOMEM;
     }
-    if (bytes > 0) {
-        copy = malloc(bytes);
-        if (!copy) {
-            raft_configuration_fini(&taken.configuration);
-            return BATON_ENOMEM;
-        }
-        memcpy(copy, data, bytes);
+    if (data_copy(&copy, data, bytes) != BATON_OK) {
+        raft_configuration_fini(&taken.configuration);
+        return BATON_ENOMEM;
     }
     free((void *)raft->snapshot.data);
     raft_configuration_fini(&raft->snapshot.configuration);

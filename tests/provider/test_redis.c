@@ -407,8 +407,7 @@ static void members_come_and_go_once_each_also_over_a_change_of_leader(void **st
     }
 }
 
-/* ---- Beside a process that knows the seed's text alone ----------------------------------------
- */
+/* ---- Beside a process that knows the seed's text alone --------------------------------------- */
 
 static void a_plain_peer_and_we_exclude_each_other(void **state)
 {
