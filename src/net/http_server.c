@@ -1,7 +1,8 @@
 #include "net/http_server.h"
 
+#include "net/web_listen.h"
+
 #include <arpa/inet.h>
-#include <libwebsockets.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,14 +252,12 @@ static int start(struct http_server *server, struct baton_error *reterr)
                                                   .per_session_data_size = sizeof(struct exchange),
                                                   .user = server};
     info.protocols = server->protocols;
-    info.iface = server->host;
     info.port = server->config.port;
     info.vhost_name = "status";
     info.timeout_secs = 5;
     info.keepalive_timeout = 5;
-    info.options |= LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND;
-    server->vhost = lws_create_vhost(server->context, &info);
-    if (!server->vhost || lws_get_vhost_listen_port(server->vhost) <= 0) {
+    server->vhost = web_listen(server->context, &info, server->host);
+    if (!server->vhost) {
         return error_set(reterr, BATON_EIO,
                          "--http %s:%d: cannot listen there; is the address this machine's and "
                          "the port free?",
@@ -285,7 +284,7 @@ int http_server_open(struct http_server **ret, const struct http_config *config,
     code = start(server, reterr);
     if (code) {
         http_server_close(server);
-        (void)uv_run(config->loop, UV_RUN_NOWAIT);
+        web_finish_closing(config->loop);
         http_server_free(server);
         return code;
     }

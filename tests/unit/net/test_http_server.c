@@ -1,8 +1,10 @@
 #include "net/http_server.h"
 
 #include "cmocka_all.h"
+#include "lib/process.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -207,6 +209,53 @@ static void silent_clients_do_not_stop_the_others(void **state)
     }
 }
 
+/* Libwebsockets by itself would listen at all of them. */
+static void it_listens_at_its_address_and_no_other(void **state)
+{
+    const struct world *world = *state;
+    struct sockaddr_in other = {.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)world->port),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1)};
+    struct sockaddr_in6 another = {.sin6_family = AF_INET6,
+                                   .sin6_port = htons((uint16_t)world->port),
+                                   .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(connect(fd, (const struct sockaddr *)&other, sizeof(other)), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    close(fd);
+    fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&another, sizeof(another)), -1);
+    close(fd);
+}
+
+static void where_it_cannot_listen_it_says_so_and_nothing_is_left(void **state)
+{
+    int taken, listener = process_listen(&taken);
+    const struct http_config cases[] = {
+        {.host = "127.0.0.1", .port = taken},
+        {.host = "localhost", .port = taken},
+        {.host = "203.0.113.1", .token = TOKEN}, /* of no machine */
+        {.host = "nonsense", .token = TOKEN},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct http_config config = cases[i];
+        struct baton_error error = {0};
+        struct http_server *server;
+        uv_loop_t loop;
+
+        assert_int_equal(uv_loop_init(&loop), 0);
+        config.loop = &loop;
+        config.on_request = on_request;
+        assert_int_equal(http_server_open(&server, &config, &error), BATON_EIO);
+        assert_non_null(strstr(error.message, config.host));
+        assert_int_equal(uv_loop_close(&loop), 0);
+    }
+    close(listener);
+}
+
 static void off_loopback_it_does_not_start_without_a_token(void **state)
 {
     uv_loop_t loop;
@@ -242,6 +291,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_megabyte_of_header_is_harmless, setup, teardown),
         cmocka_unit_test_setup_teardown(silent_clients_do_not_stop_the_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_listens_at_its_address_and_no_other, setup, teardown),
+        cmocka_unit_test(where_it_cannot_listen_it_says_so_and_nothing_is_left),
         cmocka_unit_test(off_loopback_it_does_not_start_without_a_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
