@@ -12,12 +12,16 @@ void node_rearm(struct node *node, instant deadline)
 {
     struct itimerspec when = {0};
 
+    if (node->is_armed && node->armed.ns == deadline.ns) {
+        return; /* most inputs, answers to heartbeats above all, do not move it */
+    }
     if (deadline.ns != INT64_MAX) {
         int64_t ns = deadline.ns > 1 ? deadline.ns : 1; /* 0 would disarm */
         when.it_value.tv_sec = ns / 1000000000;
         when.it_value.tv_nsec = ns % 1000000000;
     }
-    (void)timerfd_settime(node->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+    node->armed = deadline;
+    node->is_armed = timerfd_settime(node->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0;
 }
 
 static void publish(struct node *node, const struct raft_lease *lease)

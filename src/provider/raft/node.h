@@ -151,6 +151,8 @@ struct node {
     int port;
     int timer_fd; /* CLOCK_BOOTTIME, in nanoseconds: libuv's timers count milliseconds awake */
     uv_poll_t timer;
+    instant armed; /* what the timer is set to */
+    bool is_armed; /* set, and not expired since */
     uv_timer_t checkpoint;
     uv_timer_t door;  /* runs while there are strangers */
     int open_handles; /* to be closed before the memory ends */
@@ -189,7 +191,7 @@ struct node {
 
 /* node.c */
 int node_step(struct node *node, const struct raft_input *input);
-/* After the step that is under way: tells events; ends a node whose time has come. */
+/* When the core wants to be asked next. A timer that is set to that already is left alone. */
 void node_rearm(struct node *node, instant deadline);
 /* One handle less; the last one of a node that is closing ends it. */
 void node_release(struct node *node);

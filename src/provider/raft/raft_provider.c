@@ -119,13 +119,14 @@ static void on_timer(uv_poll_t *poll, int status, int events)
 {
     struct node *node = poll->data;
     struct raft_input tick = {.type = RAFT_IN_TICK};
-    uint64_t expirations;
-    ssize_t ignored = read(node->timer_fd, &expirations, sizeof(expirations));
-    (void)ignored;
     (void)status;
     (void)events;
 
+    node->is_armed = false;
     (void)node_step(node, &tick);
+    if (!node->is_armed) { /* setting it anew has made it unreadable, like reading it would */
+        node_rearm(node, INSTANT_NEVER);
+    }
 }
 
 /* Bounds what the next start has to read: the write-ahead log goes into the file, and a long log of
