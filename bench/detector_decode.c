@@ -7,13 +7,17 @@
 #include "base/clock.h"
 #include "detector/camera/camera.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
+enum { LOOK_MS = 100 };
+
 struct run {
     uv_loop_t loop;
+    uv_timer_t look;
     struct camera_pool *pool;
     struct camera *camera;
     struct camera_stats stats;
@@ -33,6 +37,7 @@ static void finish(struct run *run)
         camera_close(run->camera);
         run->camera = NULL;
         camera_pool_close(run->pool);
+        uv_close((uv_handle_t *)&run->look, NULL);
     }
 }
 
@@ -44,16 +49,15 @@ static void on_ended(void *userdata)
     finish(run);
 }
 
-/* A clip that ends goes offline first; only one that fails says why. */
-static void on_online(void *userdata, bool is_online)
+/* A camera that cannot be opened is tried again for ever, and nobody is told; for a clip that is
+ * the end, and the camera knows why. */
+static void on_look(uv_timer_t *timer)
 {
-    struct run *run = userdata;
+    struct run *run = timer->data;
 
-    if (!is_online && run->camera) {
-        camera_stats(run->camera, &run->stats);
-        if (run->stats.last_error[0] != '\0') {
-            finish(run);
-        }
+    camera_stats(run->camera, &run->stats);
+    if (run->stats.last_error[0] != '\0') {
+        finish(run);
     }
 }
 
@@ -70,19 +74,25 @@ static int decode(struct run *run, const char *clip, struct baton_error *reterr)
 {
     const struct camera_pool_config config = {.loop = &run->loop, .allows_files = true};
     const struct camera_callbacks callbacks = {
-        .frame = on_frame, .online = on_online, .ended = on_ended, .userdata = run};
+        .frame = on_frame, .ended = on_ended, .userdata = run};
     const struct camera_options options = {0};
-    int code = camera_pool_new(&run->pool, &config, reterr);
+    char *path = realpath(clip, NULL); /* whole: the camera's child is in another folder */
+    int code = path ? camera_pool_new(&run->pool, &config, reterr)
+                    : error_set(reterr, error_from_errno(errno), "%s: %s", clip, strerror(errno));
 
-    if (code) {
-        return code;
+    if (!code) {
+        code = camera_open(&run->camera, run->pool, path, &options, &callbacks, reterr);
+        if (code) {
+            camera_pool_close(run->pool);
+        } else {
+            (void)uv_timer_init(&run->loop, &run->look);
+            run->look.data = run;
+            (void)uv_timer_start(&run->look, on_look, LOOK_MS, LOOK_MS);
+        }
+        (void)uv_run(&run->loop, UV_RUN_DEFAULT);
+        camera_pool_free(run->pool);
     }
-    code = camera_open(&run->camera, run->pool, clip, &options, &callbacks, reterr);
-    if (code) {
-        camera_pool_close(run->pool);
-    }
-    (void)uv_run(&run->loop, UV_RUN_DEFAULT);
-    camera_pool_free(run->pool);
+    free(path);
     if (!code && !run->has_ended) {
         code = error_set(reterr, BATON_EIO, "%s: %s", clip, run->stats.last_error);
     }
