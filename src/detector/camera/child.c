@@ -20,6 +20,7 @@ enum {
     FAREWELL_MS = 1000,      /* to say goodbye to its camera */
     CAPTURED_MAX_MS = 60000, /* a frame is at most so old */
     FDS_MAX = 4,             /* more in one datagram are cut off by the kernel */
+    BATCH = 8,               /* datagrams that are read at once */
 };
 
 _Static_assert((int)CAMERA_HELD_MAX == (int)RING_HELD_MAX, "one limit");
@@ -325,33 +326,46 @@ static int take_fd(struct msghdr *header)
     return kept;
 }
 
-/* One datagram. 1: there may be more; 0: none now; an error: it breaks the rules. */
-static int read_one(struct child *child, struct inbox *inbox, struct baton_error *reterr)
-{
-    uint8_t bytes[MESSAGE_BYTES_MAX];
+/* What was read at once. Mostly that is one frame, and then nobody asks in vain for another. */
+struct batch {
+    struct mmsghdr headers[BATCH];
+    struct iovec parts[BATCH];
+    uint8_t bytes[BATCH][MESSAGE_BYTES_MAX];
     union {
         char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
         struct cmsghdr align;
-    } space;
-    struct iovec part = {.iov_base = bytes, .iov_len = sizeof(bytes)};
-    struct msghdr header = {.msg_iov = &part,
+    } space[BATCH];
+};
+
+static int read_batch(const struct child *child, struct batch *batch)
+{
+    for (int i = 0; i < BATCH; i++) {
+        batch->parts[i] =
+            (struct iovec){.iov_base = batch->bytes[i], .iov_len = sizeof(batch->bytes[i])};
+        batch->headers[i].msg_hdr =
+            (struct msghdr){.msg_iov = &batch->parts[i],
                             .msg_iovlen = 1,
-                            .msg_control = space.bytes,
-                            .msg_controllen = sizeof(space.bytes)};
-    ssize_t got = recvmsg(child->socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+                            .msg_control = batch->space[i].bytes,
+                            .msg_controllen = sizeof(batch->space[i].bytes)};
+    }
+    return recvmmsg(child->socket, batch->headers, BATCH, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
+}
+
+/* One datagram. 1: go on; 0: that was the end; an error: it breaks the rules. */
+static int take_one(struct child *child, struct mmsghdr *got, struct inbox *inbox,
+                    struct baton_error *reterr)
+{
     struct camera_message message;
     int fd, rc;
 
-    if (got <= 0) {
-        if (got == 0) {
-            (void)uv_poll_stop(&child->poll); /* its end is told when the process is gone */
-        }
-        return got < 0 && errno == EINTR;
+    if (got->msg_len == 0) {
+        (void)uv_poll_stop(&child->poll); /* its end is told when the process is gone */
+        return 0;
     }
-    fd = take_fd(&header);
-    rc = (header.msg_flags & MSG_TRUNC) != 0
+    fd = take_fd(&got->msg_hdr);
+    rc = (got->msg_hdr.msg_flags & MSG_TRUNC) != 0
              ? error_set(reterr, BATON_EPROTO, "message: above %d bytes", MESSAGE_BYTES_MAX)
-             : message_decode(&message, bytes, (size_t)got, reterr);
+             : message_decode(&message, got->msg_hdr.msg_iov->iov_base, got->msg_len, reterr);
     rc = rc ? rc : take(child, &message, fd, inbox, reterr);
     if (fd >= 0) {
         (void)close(fd);
@@ -359,14 +373,35 @@ static int read_one(struct child *child, struct inbox *inbox, struct baton_error
     return rc != 0 ? rc : 1;
 }
 
+/* Of what is not looked at any more, its descriptor is not kept either. */
+static void drop(struct mmsghdr *got)
+{
+    int fd = take_fd(&got->msg_hdr);
+
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+}
+
 static void drain(struct child *child)
 {
+    struct batch batch;
     struct inbox inbox = {0};
     struct baton_error error;
+    int count = BATCH;
     int rc = 1;
 
-    for (int i = 0; i < READS_MAX && rc == 1 && !child->is_stopped; i++) {
-        rc = read_one(child, &inbox, &error);
+    for (int reads = 0; reads < READS_MAX && rc == 1 && count == BATCH; reads += BATCH) {
+        do {
+            count = read_batch(child, &batch);
+        } while (count < 0 && errno == EINTR);
+        for (int i = 0; i < count; i++) {
+            if (rc == 1 && !child->is_stopped) {
+                rc = take_one(child, &batch.headers[i], &inbox, &error);
+            } else {
+                drop(&batch.headers[i]);
+            }
+        }
     }
     if (rc < 0) {
         end(child, &error);
