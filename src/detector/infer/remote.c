@@ -93,7 +93,7 @@ static int receive(struct remote_engine *engine, int timeout_ms, struct baton_er
         (void)waitid(P_PID, (id_t)engine->pid, &info, WEXITED | WNOWAIT);
         return lost(engine, "ended", reterr);
     }
-    if (bytes != (ssize_t)sizeof(engine->answer) || !answer_check(&engine->answer)) {
+    if (!answer_check(&engine->answer, (size_t)bytes, engine->request.type)) {
         return lost(engine, "talks nonsense and was ended", reterr);
     }
     return engine->answer.code ? error_set(reterr, engine->answer.code, "%s", engine->answer.error)
@@ -244,20 +244,20 @@ static int remote_run(struct session *base, const struct shape *shape, struct te
     size_t used = 0;
     int code;
 
-    engine->request = (struct wire_request){.type = WIRE_RUN,
-                                            .session = ((struct remote_session *)base)->index,
-                                            .pictures = shape->sides[0]};
+    engine->request.type = WIRE_RUN; /* it is for each frame: what is not sent stays as it is */
+    engine->request.session = ((struct remote_session *)base)->index;
+    engine->request.pictures = shape->sides[0];
     code = ask(engine, -1, -1, engine->run_ms, reterr);
     if (code) {
         return code;
     }
     for (int i = 0; i < answer->output_count; i++) {
         size_t count;
-        if (!shape_count(&answer->outputs[i].shape, &count) ||
+        if (!shape_count(&answer->shapes[i], &count) ||
             count > WIRE_OUTPUT_BYTES / sizeof(float) - used) {
             return lost(engine, "talks nonsense and was ended", reterr);
         }
-        ret[i] = (struct tensor){answer->outputs[i].shape, engine->outputs + used};
+        ret[i] = (struct tensor){answer->shapes[i], engine->outputs + used};
         used += count;
     }
     return answer->output_count;

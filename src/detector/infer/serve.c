@@ -62,11 +62,13 @@ static int start(struct server *server, int memory, struct baton_error *reterr)
     return code;
 }
 
-/* The engine reads the input where the parent wrote it. */
-static void use_shared(struct session *session, float *input)
+/* The engine reads the input where the parent wrote it, and may write where the parent reads. */
+static void use_shared(const struct server *server, struct session *session, float *input)
 {
     free(session->values);
     session->values = input;
+    session->results = server->outputs;
+    session->result_count = WIRE_OUTPUT_BYTES / sizeof(float);
 }
 
 static int open_model(struct server *server, const int fds[2], struct baton_error *reterr)
@@ -93,7 +95,7 @@ static int open_model(struct server *server, const int fds[2], struct baton_erro
         }
         return code;
     }
-    use_shared(session, input);
+    use_shared(server, session, input);
     server->sessions[request->session] = session;
     server->input_bytes[request->session] = count * sizeof(float);
     server->answer.input = session->input;
@@ -116,8 +118,10 @@ static int run_model(struct server *server, struct session *session, struct bato
             return error_set(reterr, BATON_ETOOBIG, "outputs of more than %d bytes",
                              WIRE_OUTPUT_BYTES);
         }
-        memcpy(server->outputs + used, outputs[i].values, numbers * sizeof(float));
-        server->answer.outputs[i].shape = outputs[i].shape;
+        if (outputs[i].values != server->outputs + used) {
+            memcpy(server->outputs + used, outputs[i].values, numbers * sizeof(float));
+        }
+        server->answer.shapes[i] = outputs[i].shape;
         used += numbers;
     }
     server->answer.output_count = count < 0 ? 0 : count;
@@ -162,7 +166,11 @@ static void answer(struct server *server, const int fds[2])
 {
     struct baton_error error = {0};
 
-    server->answer = (struct wire_answer){0};
+    if (server->request.type == WIRE_RUN) { /* for each frame, and short: nothing else is sent */
+        server->answer.code = server->answer.output_count = 0;
+    } else {
+        server->answer = (struct wire_answer){0};
+    }
     server->answer.code = serve(server, fds, &error);
     if (server->answer.code) {
         (void)snprintf(server->answer.error, sizeof(server->answer.error), "%s", error.message);
@@ -181,7 +189,8 @@ void serve_models(int socket)
 
     while (server && wire_receive(socket, &server->request, fds)) {
         answer(server, fds);
-        if (send(socket, &server->answer, sizeof(server->answer), MSG_NOSIGNAL) < 0) {
+        size_t bytes = answer_bytes(&server->answer, server->request.type);
+        if (send(socket, &server->answer, bytes, MSG_NOSIGNAL) < 0) {
             break;
         }
     }

@@ -1,6 +1,7 @@
 #include "detector/infer/wire.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,11 +11,17 @@ static bool is_shape(const struct shape *shape)
     return shape->rank >= 0 && shape->rank <= SHAPE_RANK_MAX;
 }
 
-bool answer_check(struct wire_answer *answer)
+size_t answer_bytes(const struct wire_answer *answer, enum wire_type to)
 {
-    bool is_right = answer->code <= 0 && answer->code >= BATON_ECLOSED && answer->batch_max >= 0 &&
-                    answer->output_count >= 0 && answer->output_count <= SESSION_OUTPUTS_MAX &&
-                    is_shape(&answer->input.shape);
+    return to == WIRE_RUN && answer->code == 0
+               ? offsetof(struct wire_answer, shapes) +
+                     (size_t)answer->output_count * sizeof(answer->shapes[0])
+               : sizeof(*answer);
+}
+
+static bool are_ports(struct wire_answer *answer)
+{
+    bool is_right = answer->batch_max >= 0 && is_shape(&answer->input.shape);
 
     answer->error[sizeof(answer->error) - 1] = '\0';
     answer->name[sizeof(answer->name) - 1] = '\0';
@@ -27,6 +34,32 @@ bool answer_check(struct wire_answer *answer)
     return is_right;
 }
 
+bool answer_check(struct wire_answer *answer, size_t bytes, enum wire_type to)
+{
+    if (bytes < offsetof(struct wire_answer, shapes) || answer->code > 0 ||
+        answer->code < BATON_ECLOSED || answer->output_count < 0 ||
+        answer->output_count > SESSION_OUTPUTS_MAX || bytes != answer_bytes(answer, to)) {
+        return false;
+    }
+    if (bytes == sizeof(*answer)) {
+        return are_ports(answer);
+    }
+    for (int i = 0; i < answer->output_count; i++) {
+        if (!is_shape(&answer->shapes[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Only START and OPEN have more to say than their beginning. */
+static size_t request_bytes(const struct wire_request *request)
+{
+    return request->type == WIRE_RUN || request->type == WIRE_CLOSE
+               ? offsetof(struct wire_request, kind)
+               : sizeof(*request);
+}
+
 bool wire_send(int socket, const struct wire_request *request, int first, int second)
 {
     union {
@@ -35,7 +68,7 @@ bool wire_send(int socket, const struct wire_request *request, int first, int se
     } control = {0};
     const int fds[2] = {first, second};
     size_t count = (size_t)(first >= 0) + (size_t)(second >= 0);
-    struct iovec content = {.iov_base = (void *)request, .iov_len = sizeof(*request)};
+    struct iovec content = {.iov_base = (void *)request, .iov_len = request_bytes(request)};
     struct msghdr message = {.msg_iov = &content, .msg_iovlen = 1};
 
     if (count > 0) {
@@ -46,7 +79,7 @@ bool wire_send(int socket, const struct wire_request *request, int first, int se
         message.msg_control = &control;
         message.msg_controllen = CMSG_SPACE(count * sizeof(int));
     }
-    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(*request);
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)content.iov_len;
 }
 
 static void take_fds(struct msghdr *message, int ret[2])
@@ -79,5 +112,5 @@ bool wire_receive(int socket, struct wire_request *ret, int ret_fds[2])
     if (bytes > 0) {
         take_fds(&message, ret_fds);
     }
-    return bytes == (ssize_t)sizeof(*ret);
+    return bytes >= (ssize_t)sizeof(ret->type) && bytes == (ssize_t)request_bytes(ret);
 }

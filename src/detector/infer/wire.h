@@ -6,6 +6,7 @@
  *          ── CLOSE ─▶ ── CLOSED ─▶
  *
  * Each is one datagram of one struct: both ends are the same build. Every request has one answer.
+ * What is said for each frame, RUN and RAN, is the short beginning of its struct.
  * The child trusts the parent; the parent believes no answer before answer_check().
  */
 #ifndef DETECTOR_INFER_WIRE_H
@@ -28,6 +29,7 @@ enum wire_type { WIRE_START = 1, WIRE_OPEN, WIRE_RUN, WIRE_CLOSE };
 struct wire_request {
     enum wire_type type;
     unsigned session;
+    int64_t pictures; /* RUN */
     /* START; with the memory of outputs */
     enum engine_kind kind;
     enum engine_provider provider;
@@ -36,24 +38,27 @@ struct wire_request {
     /* OPEN; with the model and the memory of the input, which has the largest input's size */
     struct shape largest;
     size_t model_bytes;
-    /* RUN */
-    int64_t pictures;
 };
 
 struct wire_answer {
-    int code; /* 0 or BATON_E…, then `error` says more */
+    int code;                                 /* 0 or BATON_E…, then `error` says more */
+    int output_count;                         /* OPENED, RAN */
+    struct shape shapes[SESSION_OUTPUTS_MAX]; /* RAN: of the outputs; nothing follows these */
     char error[BATON_ERROR_MESSAGE_MAX];
     enum engine_kind kind; /* STARTED */
     char name[ENGINE_NAME_MAX + 1];
     struct port input; /* OPENED */
     int64_t batch_max;
-    int output_count; /* OPENED, RAN */
     struct port outputs[SESSION_OUTPUTS_MAX];
 };
 
-/* Whether everything in it is within its bounds, and its texts end. Changes texts so that they do.
- */
-bool answer_check(struct wire_answer *answer);
+/* As many of its bytes are sent as are meant: to a request of this type, of 0 to
+ * SESSION_OUTPUTS_MAX outputs. */
+size_t answer_bytes(const struct wire_answer *answer, enum wire_type to);
+
+/* Whether an answer of so many bytes to a request of this type is whole, and everything in it
+ * within its bounds, and its texts end. Changes texts so that they do. */
+bool answer_check(struct wire_answer *answer, size_t bytes, enum wire_type to);
 
 /* Sends a request with up to two descriptors (-1: none). False: nobody is there. */
 bool wire_send(int socket, const struct wire_request *request, int first, int second);

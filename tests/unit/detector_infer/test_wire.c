@@ -8,16 +8,21 @@
 
 static struct wire_answer answer;
 
+static bool is_right(void)
+{
+    return answer_check(&answer, sizeof(answer), WIRE_OPEN);
+}
+
 static void refuse(void)
 {
-    assert_false(answer_check(&answer));
+    assert_false(is_right());
     answer = (struct wire_answer){0};
 }
 
 static void what_is_out_of_bounds_is_refused(void **state)
 {
     (void)state;
-    assert_true(answer_check(&answer));
+    assert_true(is_right());
     answer.code = 1;
     refuse();
     answer.code = BATON_ECLOSED - 1;
@@ -32,6 +37,34 @@ static void what_is_out_of_bounds_is_refused(void **state)
     refuse();
     answer.outputs[SESSION_OUTPUTS_MAX - 1].shape.rank = -1;
     refuse();
+    assert_false(answer_check(&answer, sizeof(answer) - 1, WIRE_OPEN));
+    assert_false(answer_check(&answer, sizeof(answer) + 1, WIRE_OPEN));
+    assert_false(answer_check(&answer, 1, WIRE_OPEN));
+}
+
+static void what_is_said_of_each_frame_is_short(void **state)
+{
+    size_t none, two;
+
+    (void)state;
+    answer = (struct wire_answer){0};
+    none = answer_bytes(&answer, WIRE_RUN);
+    answer.output_count = 2;
+    two = answer_bytes(&answer, WIRE_RUN);
+    assert_int_equal(two, none + 2 * sizeof(answer.shapes[0]));
+    assert_true(answer_check(&answer, two, WIRE_RUN));
+    assert_false(answer_check(&answer, two, WIRE_OPEN));
+    assert_false(answer_check(&answer, two - 1, WIRE_RUN));
+    assert_false(answer_check(&answer, sizeof(answer), WIRE_RUN));
+    answer.shapes[1].rank = SHAPE_RANK_MAX + 1;
+    assert_false(answer_check(&answer, two, WIRE_RUN));
+    answer.shapes[1].rank = 0;
+    answer.output_count = SESSION_OUTPUTS_MAX + 1; /* more than it can have, and just so long */
+    assert_false(answer_check(&answer, answer_bytes(&answer, WIRE_RUN), WIRE_RUN));
+    answer = (struct wire_answer){.code = BATON_EIO}; /* one that failed says why */
+    assert_false(answer_check(&answer, none, WIRE_RUN));
+    assert_true(answer_check(&answer, sizeof(answer), WIRE_RUN));
+    answer = (struct wire_answer){0};
 }
 
 static void every_text_ends(void **state)
@@ -41,7 +74,7 @@ static void every_text_ends(void **state)
     memset(answer.name, 'x', sizeof(answer.name));
     memset(answer.input.name, 'x', sizeof(answer.input.name));
     memset(answer.outputs[3].name, 'x', sizeof(answer.outputs[3].name));
-    assert_true(answer_check(&answer));
+    assert_true(is_right());
     assert_int_equal(strlen(answer.error), sizeof(answer.error) - 1);
     assert_int_equal(strlen(answer.name), ENGINE_NAME_MAX);
     assert_int_equal(strlen(answer.input.name), SESSION_NAME_MAX);
@@ -51,6 +84,7 @@ static void every_text_ends(void **state)
 static void requests_take_descriptors_along(void **state)
 {
     const struct wire_request sent = {.type = WIRE_OPEN, .session = 7, .model_bytes = 123};
+    const struct wire_request run = {.type = WIRE_RUN, .session = 8, .pictures = 9};
     struct wire_request received;
     int sockets[2], ends[2], fds[2];
     char byte = 0;
@@ -68,6 +102,13 @@ static void requests_take_descriptors_along(void **state)
     assert_true(wire_send(sockets[0], &sent, -1, -1));
     assert_true(wire_receive(sockets[1], &received, ends));
     assert_int_equal(ends[0], -1);
+    assert_true(wire_send(sockets[0], &run, -1, -1));
+    assert_true(wire_receive(sockets[1], &received, ends));
+    assert_int_equal(received.type, WIRE_RUN);
+    assert_int_equal(received.session, 8);
+    assert_int_equal(received.pictures, 9);
+    assert_int_equal(send(sockets[0], &sent, sizeof(sent) - 1, 0), sizeof(sent) - 1);
+    assert_false(wire_receive(sockets[1], &received, ends));
     assert_int_equal(send(sockets[0], "short", 5, 0), 5);
     assert_false(wire_receive(sockets[1], &received, ends));
     (void)close(sockets[0]);
@@ -80,6 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_out_of_bounds_is_refused),
+        cmocka_unit_test(what_is_said_of_each_frame_is_short),
         cmocka_unit_test(every_text_ends),
         cmocka_unit_test(requests_take_descriptors_along),
     };
