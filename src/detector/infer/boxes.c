@@ -89,6 +89,17 @@ int box_layout(struct box_layout *ret, const struct shape *shape, const struct b
     return 0;
 }
 
+/* One line: a field of a block's rows. With a step that is known to be 1 it is done by vectors. */
+static inline void best_of_line(const float *line, size_t step, size_t rows, int class, float *best,
+                                int *label)
+{
+    for (size_t i = 0; i < rows; i++) {
+        float score = line[i * step];
+        label[i] = score > best[i] ? class : label[i];
+        best[i] = score > best[i] ? score : best[i];
+    }
+}
+
 /* The best class of each row of a block. NaN is above nothing, so it is never the best. */
 static void best_of_block(const float *values, const struct box_layout *layout, size_t first,
                           size_t rows, float best[BLOCK_ROWS], int label[BLOCK_ROWS])
@@ -101,10 +112,10 @@ static void best_of_block(const float *values, const struct box_layout *layout, 
     }
     for (int class = 0; class < layout->classes; class ++, field++) {
         const float *line = values + field * layout->field_step + first * layout->row_step;
-        for (size_t i = 0; i < rows; i++) {
-            float score = line[i * layout->row_step];
-            label[i] = score > best[i] ? class : label[i];
-            best[i] = score > best[i] ? score : best[i];
+        if (layout->row_step == 1) {
+            best_of_line(line, 1, rows, class, best, label);
+        } else {
+            best_of_line(line, layout->row_step, rows, class, best, label);
         }
     }
     if (layout->head == BOX_HEAD_YOLOV5) {
@@ -113,6 +124,17 @@ static void best_of_block(const float *values, const struct box_layout *layout, 
             best[i] *= line[i * layout->row_step];
         }
     }
+}
+
+/* Nearly every block of a picture is without anything. */
+static bool has_any(const float best[BLOCK_ROWS], size_t rows, float score_min)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < rows; i++) {
+        count += best[i] > score_min;
+    }
+    return count > 0;
 }
 
 static int by_score(const void *left, const void *right)
@@ -139,6 +161,9 @@ static struct candidate *find(const float *values, const struct box_layout *layo
         size_t left = layout->rows - first;
         size_t rows = left < BLOCK_ROWS ? left : BLOCK_ROWS;
         best_of_block(values, layout, first, rows, best, label);
+        if (!has_any(best, rows, score_min)) {
+            continue;
+        }
         for (size_t i = 0; i < rows; i++) {
             if (!(best[i] > score_min) || !isfinite(best[i])) {
                 continue;

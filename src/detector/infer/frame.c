@@ -153,7 +153,7 @@ static int run_on_frame(struct run *run, size_t stage)
     const struct pipeline_model *model = model_of(runner, stage);
     struct session *session = runner->sessions[runner->pipeline->stages[stage].model];
     struct tracker *tracker = run->view->trackers[stage];
-    struct track tracks[RUNNER_OBJECTS_MAX] = {0};
+    struct track tracks[RUNNER_OBJECTS_MAX];
     struct tensor outputs[SESSION_OUTPUTS_MAX];
     struct answer *answer = &runner->answer;
     struct fit fit;
@@ -174,6 +174,7 @@ static int run_on_frame(struct run *run, size_t stage)
         return code;
     }
     keep_wanted(run, stage, answer);
+    memset(tracks, 0, (size_t)answer->box_count * sizeof(tracks[0]));
     if (tracker) {
         tracker_step(tracker, run->now, answer->boxes, answer->box_count, tracks);
     }

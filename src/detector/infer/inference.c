@@ -183,8 +183,9 @@ static struct outcome *outcome_new(void)
     if (outcome) {
         outcome->type = OUTCOME_FRAME;
         outcome->room = RUNNER_SIGHTINGS_MAX;
-        outcome->sightings = calloc(RUNNER_SIGHTINGS_MAX, sizeof(*outcome->sightings));
-        outcome->boxes = calloc(RUNNER_SIGHTINGS_MAX, sizeof(*outcome->boxes));
+        /* Not emptied: most frames have few of them, or none. */
+        outcome->sightings = malloc(RUNNER_SIGHTINGS_MAX * sizeof(*outcome->sightings));
+        outcome->boxes = malloc(RUNNER_SIGHTINGS_MAX * sizeof(*outcome->boxes));
     }
     if (outcome && outcome->sightings && outcome->boxes) {
         return outcome;
