@@ -104,11 +104,33 @@ static json_t *line_of(const struct camera_frame *frame, const struct sighting *
 
 static int write_line(const struct lines *lines, const json_t *line, struct baton_error *reterr)
 {
-    if (lines->file && (json_dumpf(line, lines->file, JSON_COMPACT | JSON_REAL_PRECISION(6)) != 0 ||
-                        putc('\n', lines->file) == EOF)) {
+    if (json_dumpf(line, lines->file, JSON_COMPACT | JSON_REAL_PRECISION(6)) != 0 ||
+        putc('\n', lines->file) == EOF) {
         return refused(lines->path, reterr);
     }
     return 0;
+}
+
+/* An object that is seen in every frame is written in few: its line is made when it is wanted. */
+static int write_sighting(const struct findings *findings, const struct camera_frame *frame,
+                          const struct sighting *sighting, struct baton_error *reterr)
+{
+    bool is_object = findings->objects.file && !sighting->is_lost;
+    bool is_detection = findings->detections.file && sighting->attributes;
+    json_t *line;
+    int code = 0;
+
+    if (!is_object && !is_detection) {
+        return 0;
+    }
+    line = line_of(frame, sighting);
+    if (!line) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    code = is_object ? write_line(&findings->objects, line, reterr) : 0;
+    code = code || !is_detection ? code : write_line(&findings->detections, line, reterr);
+    json_decref(line);
+    return code;
 }
 
 int findings_add(struct findings *findings, const struct inference_result *result,
@@ -119,19 +141,9 @@ int findings_add(struct findings *findings, const struct inference_result *resul
     findings->counts.frames++;
     for (int i = 0; i < result->count && !code; i++) {
         const struct sighting *sighting = &result->sightings[i];
-        json_t *line = line_of(result->frame, sighting);
-        if (!line) {
-            return error_set(reterr, BATON_ENOMEM, "out of memory");
-        }
-        if (!sighting->is_lost) {
-            findings->counts.objects++;
-            code = write_line(&findings->objects, line, reterr);
-        }
-        if (sighting->attributes && !code) {
-            findings->counts.detections++;
-            code = write_line(&findings->detections, line, reterr);
-        }
-        json_decref(line);
+        findings->counts.objects += !sighting->is_lost;
+        findings->counts.detections += sighting->attributes != NULL;
+        code = write_sighting(findings, result->frame, sighting, reterr);
     }
     return code;
 }

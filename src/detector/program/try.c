@@ -51,7 +51,9 @@ try {
     uint64_t frames, done;
     int64_t first_us; /* the clip's own time of its first frame */
     span position, duration, busy;
+    span frame; /* of the clip's time; 0: unknown */
     instant begin;
+    bool shows_lines; /* as they are found, where progress is shown, too */
     bool has_handles, has_ended, is_closing;
     struct baton_error error;
 };
@@ -161,6 +163,7 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
         struct camera_stats stats;
         camera_stats(try->camera, &stats);
         try->duration = stats.duration;
+        try->frame.ns = stats.nominal_fps > 0 ? (int64_t)(1e9 / stats.nominal_fps) : 0;
         try->first_us = frame->pts_us;
     }
     models_frame(try->models, identifier, frame, STAGE_NONE);
@@ -198,13 +201,11 @@ static void on_changed(void *userdata, const char *of, const struct baton_error 
 /* Until when the clip has been seen; 0 if it does not tell. */
 static span position_of(const struct try *try, const struct camera_frame *frame)
 {
-    struct camera_stats stats;
     span position = {0};
 
     if (frame->pts_us != CAMERA_NO_PTS && try->first_us != CAMERA_NO_PTS) {
-        camera_stats(try->camera, &stats);
         position = SPAN_US(frame->pts_us - try->first_us);
-        position.ns += stats.nominal_fps > 0 ? (int64_t)(1e9 / stats.nominal_fps) : 0;
+        position.ns += try->frame.ns;
     }
     return position;
 }
@@ -219,7 +220,7 @@ static void on_seen(void *userdata, const char *of, const struct inference_resul
     try->done++;
     try->busy.ns += result->busy.ns;
     try->position = position_of(try, result->frame);
-    if (!try->settings->out && isatty(STDOUT_FILENO)) {
+    if (try->shows_lines) {
         progress_hide(&try->progress);
     }
     if (findings_add(try->findings, result, &error) != 0) {
@@ -412,7 +413,9 @@ static int run(struct try *try, struct baton_error *reterr)
 
 int program_try(const struct program_settings *settings, struct baton_error *reterr)
 {
-    struct try try = {.settings = settings, .progress = progress_of(stderr)};
+    struct try try = {.settings = settings,
+                      .progress = progress_of(stderr),
+                      .shows_lines = !settings->out && isatty(STDOUT_FILENO)};
     int code = find_clip(&try, reterr);
 
     if (!code && settings->log_level >= LOG_INFO) {
