@@ -35,13 +35,19 @@ void server_unlink(struct peer *peer)
 /* 0 to go on, 1: refused with an answer, -1: hang up. */
 static int on_upgrade(const struct server *server, struct lws *wsi, const char *to)
 {
-    char origin[HEADER_MAX];
+    char origin[HEADER_MAX], version[HEADER_MAX];
     const char *reason = NULL;
     unsigned status = 0;
 
     if (strcasecmp(to, "websocket") != 0) {
         status = HTTP_STATUS_BAD_REQUEST; /* to HTTP/2, where this check would not be asked again */
         reason = "only an upgrade to websocket is known";
+    } else if (lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) <= 0) {
+        status = HTTP_STATUS_BAD_REQUEST;
+        reason = "a WebSocket begins with a GET";
+    } else if (!server_header(wsi, WSI_TOKEN_VERSION, version) || strcmp(version, "13") != 0) {
+        status = HTTP_STATUS_BAD_REQUEST; /* without one it would be let in */
+        reason = "only WebSocket version 13 is known: Sec-WebSocket-Version";
     } else if (server_header(wsi, WSI_TOKEN_ORIGIN, origin)) {
         status = HTTP_STATUS_FORBIDDEN;
         reason = "a page in a browser cannot drive the worker: this request has an Origin";
@@ -50,6 +56,7 @@ static int on_upgrade(const struct server *server, struct lws *wsi, const char *
         reason = "a bearer token is needed";
     }
     if (status == 0) {
+        server_note(wsi, REQUEST_UPGRADES);
         return 0;
     }
     return server_refuse(wsi, status, reason) < 0 ? -1 : 1;
@@ -240,16 +247,24 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
                   size_t bytes)
 {
     struct peer *peer = user;
-    const struct lws_protocols *protocol = wsi != NULL ? lws_get_protocol(wsi) : NULL;
-    struct server *server = protocol != NULL ? protocol->user : NULL;
+    struct server *server = server_of(wsi);
 
     switch (reason) {
+    case LWS_CALLBACK_RAW_ADOPT: /* after CONNECT: a tunnel, which nothing would ever end */
+        (void)server_refuse(wsi, HTTP_STATUS_METHOD_NOT_ALLOWED, ONLY_GET_AND_HEAD);
+        return -1;
+    case LWS_CALLBACK_HTTP_BIND_PROTOCOL: /* before each request is given to us, and after it */
+        if (server_noted(wsi) != REQUEST_UPGRADES) {
+            server_note(wsi, REQUEST_READ);
+        }
+        return 0;
     case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
         return on_upgrade(server, wsi, in);
     case LWS_CALLBACK_ESTABLISHED:
         if (lws_get_network_wsi(wsi) != wsi) {
             return -1; /* a WebSocket within HTTP/2 */
         }
+        server_note(wsi, REQUEST_TAKEN);
         on_established(server, wsi, peer);
         return 0;
     case LWS_CALLBACK_RECEIVE:
@@ -272,6 +287,12 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
     default:
         return 0;
     }
+}
+
+struct server *server_of(struct lws *wsi)
+{
+    const struct lws_protocols *protocol = wsi != NULL ? lws_get_protocol(wsi) : NULL;
+    return protocol != NULL && protocol->callback == on_lws ? protocol->user : NULL;
 }
 
 static char *copy(const char *text)
@@ -373,6 +394,7 @@ void server_close(struct server *server)
     if (server->context != NULL) {
         lws_context_destroy(server->context);
     }
+    server_linger_end(server);
     if (server->has_sweeper) {
         server->has_sweeper = false;
         uv_close((uv_handle_t *)&server->sweeper, NULL);

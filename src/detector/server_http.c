@@ -62,14 +62,21 @@ static bool join(struct lws *wsi, enum lws_token_indexes token, char separator, 
     return true;
 }
 
-/* A line break in the URI, and be it encoded, ends the request line for lws; a blank ends the URI.
- */
-static bool is_request_line_whole(struct lws *wsi)
+/* NULL, or what is wrong with the version, which is all behind the second blank. A line break in
+ * the URI, and be it encoded, ends the request line for lws; a blank ends the URI. */
+static const char *version_fault(struct lws *wsi)
 {
     char version[HEADER_MAX];
 
-    return server_header(wsi, WSI_TOKEN_HTTP, version) &&
-           (strcmp(version, "HTTP/1.1") == 0 || strcmp(version, "HTTP/1.0") == 0);
+    if (!server_header(wsi, WSI_TOKEN_HTTP, version)) {
+        return "the path has a blank or a line break in it, or no version follows it";
+    }
+    if (strcmp(version, "HTTP/1.1") == 0 || strcmp(version, "HTTP/1.0") == 0) {
+        return NULL;
+    }
+    return strncmp(version, "HTTP/", 5) == 0 && strchr(version, ' ') == NULL
+               ? "only HTTP/1.1 and HTTP/1.0 are spoken"
+               : "the path has a blank or a line break in it";
 }
 
 static void refuse(struct http_reply *reply, unsigned status, const char *reason)
@@ -90,9 +97,10 @@ static void ask(struct server *server, struct lws *wsi, enum lws_token_indexes t
     char query[HEADER_MAX];
     char etag[HEADER_MAX] = "";
     struct http_question question = {path, query, etag, peer->ticket};
+    const char *fault = version_fault(wsi);
 
-    if (!is_request_line_whole(wsi)) {
-        refuse(reply, HTTP_STATUS_BAD_REQUEST, "the path has a blank or a line break in it");
+    if (fault != NULL) {
+        refuse(reply, HTTP_STATUS_BAD_REQUEST, fault);
         return;
     }
     if (!join(wsi, token, ';', path, sizeof(path)) || path[0] == '\0') {
@@ -193,6 +201,12 @@ static void close_body(struct server *server, struct http_reply *reply)
     server->answers += reply->body.bytes;
 }
 
+static bool is_question(struct lws *wsi)
+{
+    return lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) > 0 ||
+           lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
+}
+
 int server_on_request(struct server *server, struct lws *wsi, struct peer *peer)
 {
     struct http_reply *reply = &peer->reply;
@@ -202,7 +216,17 @@ int server_on_request(struct server *server, struct lws *wsi, struct peer *peer)
     if (lws_get_network_wsi(wsi) != wsi) {
         return -1;
     }
+    /* Where a body may follow, no further request is looked for: it could be part of that. */
+    if (!is_question(wsi)) {
+        (void)server_refuse(wsi, HTTP_STATUS_METHOD_NOT_ALLOWED, ONLY_GET_AND_HEAD);
+        return -1;
+    }
+    if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0) {
+        (void)server_refuse(wsi, HTTP_STATUS_BAD_REQUEST, "a question has no body");
+        return -1;
+    }
     drop_reply(server, peer);
+    server_note(wsi, REQUEST_TAKEN);
     peer->wsi = wsi;
     peer->ticket = ++server->last_number;
     peer->is_head = lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
@@ -210,11 +234,7 @@ int server_on_request(struct server *server, struct lws *wsi, struct peer *peer)
     buffer_init(&reply->body, SERVER_BODY_MAX);
     peer->phase = HTTP_WAITING;
     server_link(&server->askers, peer);
-    if (peer->is_head || lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) > 0) {
-        ask(server, wsi, peer->is_head ? WSI_TOKEN_HEAD_URI : WSI_TOKEN_GET_URI, peer);
-    } else {
-        refuse(reply, HTTP_STATUS_METHOD_NOT_ALLOWED, "only GET and HEAD are answered");
-    }
+    ask(server, wsi, peer->is_head ? WSI_TOKEN_HEAD_URI : WSI_TOKEN_GET_URI, peer);
     if (reply->kind == REPLY_LATER) {
         lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, ANSWER_WITHIN_S);
         return 0;

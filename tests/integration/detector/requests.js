@@ -1,0 +1,186 @@
+// Requests as bytes, most of them none, and the statuses that come back: whatever is sent, there is
+// an answer with a JSON error or, where a request has no end, a hang-up.   node requests.js STAND CURL
+'use strict';
+const assert = require('assert');
+const fs = require('fs');
+const net = require('net');
+const os = require('os');
+const path = require('path');
+const tls = require('tls');
+const { deadline, Stand, certificate } = require('./tools');
+
+const END = 'Host: x\r\nConnection: close\r\n\r\n';
+const get = (target, headers = '', method = 'GET', version = 'HTTP/1.1') =>
+    `${method} ${target} ${version}\r\n${headers}${END}`;
+const KEY = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n';
+const upgrade = (headers, method = 'GET', connection = 'Connection: Upgrade\r\n') =>
+    `${method} / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n${connection}${headers}\r\n`;
+const AGAIN = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'; // the connection stays
+
+// Name: [bytes, statuses].
+const cases = {
+    // questions that are ones
+    'a question': [get('/healthz'), [200]],
+    'HEAD': [get('/healthz', '', 'HEAD'), [200]],
+    'HTTP/1.0': [get('/healthz', '', 'GET', 'HTTP/1.0'), [200]],
+    'line feeds only': ['GET /healthz HTTP/1.1\nHost: x\nConnection: close\n\n', [200]],
+    'an expectation': [get('/healthz', 'Expect: 100-continue\r\n'), [200]],
+    'two in one': [AGAIN + get('/healthz'), [200, 200]],
+    'a body, which is dropped': [get('/healthz', 'Content-Length: 3\r\n') + 'abc', [200]],
+    'slashes and dots': [get('//x/.././healthz'), [200]],
+    'many headers': [get('/healthz', 'X-A: y\r\n'.repeat(400)), [200]],
+    // methods
+    'POST': [get('/healthz', '', 'POST'), [405]],
+    'POST with a body': [get('/healthz', 'Content-Length: 3\r\n', 'POST') + 'abc', [405]],
+    'PUT': [get('/healthz', '', 'PUT'), [405]], 'DELETE': [get('/x', '', 'DELETE'), [405]],
+    'PATCH': [get('/healthz', '', 'PATCH'), [405]], 'OPTIONS': [get('/x', '', 'OPTIONS'), [405]],
+    'CONNECT': [get('x:80', '', 'CONNECT'), [405]], 'BREW': [get('/healthz', '', 'BREW'), [400]],
+    'two methods': ['GET / HTTP/1.1\r\nGET / HTTP/1.1\r\n' + END, [400]],
+    'no method': [END, [400]], 'an empty line first': ['\r\n' + get('/healthz'), [400]],
+    // targets
+    'zero': [get('/a%00'), [400]], 'a raw zero': [get('/a\0b'), [400]],
+    'zero in a query': [get('/healthz?x=%00'), [400]],
+    'half a code': [get('/%'), [400]], 'no code': [get('/%zz'), [400]],
+    'absolute form': [get('http://x/healthz'), [400]], 'asterisk': [get('*'), [400]],
+    'no target': ['GET  HTTP/1.1\r\n' + END, [400]], 'tabs': ['GET\t/\tHTTP/1.1\r\n' + END, [400]],
+    'semicolons': [get('/' + ';'.repeat(500)), [400]],
+    'parameters': [get('/?' + 'x=1&'.repeat(500)), [400]],
+    // versions
+    'HTTP/2.0': [get('/healthz', '', 'GET', 'HTTP/2.0'), [400]],
+    'HTTP/0.9': ['GET /healthz\r\n\r\n', [400]], 'no version': ['GET /healthz \r\n' + END, [400]],
+    'the preface of HTTP/2': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', [400]],
+    // heads and bodies
+    'a long path': [get('/' + 'x'.repeat(100000)), [400]],
+    'a path that is still being sent': [get('/' + 'x'.repeat(3000000)), [400]],
+    'a long header': [get('/healthz', `X-A: ${'y'.repeat(100000)}\r\n`), [400]],
+    'too many headers': [get('/healthz', 'X-A: y\r\n'.repeat(20000)), [400]],
+    'too many known headers': [get('/healthz', 'Accept: y\r\n'.repeat(500)), [400]],
+    'chunks': [get('/healthz', 'Transfer-Encoding: chunked\r\n') + '3\r\nabc\r\n0\r\n\r\n', [400]],
+    'chunks that hide a question': [AGAIN.replace('\r\n\r\n', '\r\nTransfer-Encoding: chunked' +
+        `\r\n\r\n`) + get('/healthz'), [400]],
+    // bytes that are none of it
+    'noise': [String.fromCharCode(...Array(256).keys()).repeat(4), [400]],
+    '0xff': ['\xff'.repeat(300), [400]], 'TLS': ['\x16\x03\x01\x02\x00\x01\x00' + 'a'.repeat(99), [400]],
+    // upgrades
+    'to HTTP/2': [get('/', 'Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n'), [400]],
+    'to something': [get('/', 'Upgrade: something\r\n'), [400]],
+    'without a key': [upgrade('Sec-WebSocket-Version: 13\r\n'), [400]],
+    'with a long key': [upgrade(`Sec-WebSocket-Version: 13\r\n${KEY.replace('==',
+        'x'.repeat(300))}`), [400]],
+    'without a version': [upgrade(KEY), [400]],
+    'of version 8': [upgrade(KEY + 'Sec-WebSocket-Version: 8\r\n'), [400]],
+    'without a Connection': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\n', 'GET', ''), [400]],
+    'to a subprotocol': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\n' +
+        'Sec-WebSocket-Protocol: x\r\n'), [400]],
+    'with POST': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\n', 'POST'), [400]],
+    'with an Origin': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\nOrigin: http://x\r\n'), [403]],
+    // the second request of a connection
+    'a good one, a zero': [AGAIN + get('/a%00'), [200, 400]],
+    'a good one, no code': [AGAIN + get('/%zz'), [200, 400]],
+    'a good one, a long one': [AGAIN + get('/' + 'x'.repeat(100000)), [200, 400]],
+    'a good one, POST': [AGAIN + get('/', '', 'POST'), [200, 405]],
+    'a good one, noise': [AGAIN + '\x01\x02', [200, 400]],
+};
+
+function dial(stand) {
+    const socket = stand.scheme === 'wss'
+        ? tls.connect({ port: stand.port, rejectUnauthorized: false })
+        : net.connect(stand.port, '127.0.0.1');
+    socket.parts = [];
+    socket.on('data', (data) => socket.parts.push(data));
+    socket.on('error', (error) => { socket.error = error; });
+    socket.gone = new Promise((resolve) => socket.on('close', resolve));
+    return socket;
+}
+
+// The answers among the bytes, each checked.
+function answers(bytes, name) {
+    const found = [];
+    for (let rest = bytes; rest.length > 0;) {
+        const cut = rest.indexOf('\r\n\r\n');
+        const [, status, head] = /^HTTP\/1\.[01] (\d{3}) [A-Za-z ]+\r\n([^]*)$/
+            .exec(rest.slice(0, cut)) || assert.fail(`${name}: ${rest.slice(0, 200)}`);
+        const length = Number((/^content-length: ?(\d+)\r?$/im.exec(head) ||
+            assert.fail(`${name}: ${head}`))[1]);
+        const body = rest.slice(cut + 4, cut + 4 + length);
+        if (status !== '200') {
+            assert.match(head, /^content-type: application\/json\r?$/m, name);
+            assert.match(head, /^cache-control: no-store\r?$/m, name);
+            assert.ok(JSON.parse(body).error.length > 10, name);
+            assert.strictEqual(status === '405', /^allow: GET, HEAD\r?$/m.test(head), name);
+        }
+        found.push(Number(status));
+        rest = rest.slice(name === 'HEAD' ? rest.length : cut + 4 + length);
+    }
+    return found;
+}
+
+async function check_cases(stand) {
+    for (const [name, [bytes, expected]] of Object.entries(cases)) {
+        const socket = dial(stand);
+        socket.write(Buffer.from(bytes, 'latin1'));
+        await deadline(socket.gone, name);
+        const text = Buffer.concat(socket.parts).toString('latin1');
+        assert.deepStrictEqual(answers(text, name), expected, `${name}: ${socket.error}`);
+    }
+}
+
+// Byte by byte, for ever: hung up on, be it the first request of the connection or a later one.
+async function check_slow(stand) {
+    const drip = async (first) => {
+        const socket = dial(stand);
+        socket.write(first + 'GET /healthz HTTP/1.1\r\nX-A: ');
+        const timer = setInterval(() => socket.write('y'), 100);
+        await deadline(socket.gone, 'a slow head to be hung up on');
+        clearInterval(timer);
+        const text = Buffer.concat(socket.parts).toString('latin1');
+        assert.deepStrictEqual(answers(text, 'slow'), first === '' ? [] : [200]);
+    };
+    await Promise.all([drip(''), drip(AGAIN)]);
+}
+
+// Requests with bytes changed, by a generator that gives the same each time: each connection comes
+// to an end once it hears no more, and what came was answers (or an upgrade).
+async function check_changed(stand) {
+    let state = 12345;
+    const random = (below) => {
+        state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+        return (state >>> 8) % below;
+    };
+    const seeds = Object.values(cases).map(([bytes]) => bytes).filter((b) => b.length < 3000);
+    const signs = ['\0', '\r', '\n', '%', ';', '&', '/', '..', '?', ' ', ':', '\xff', '%00', '+'];
+    const one = async () => {
+        const bytes = [...seeds[random(seeds.length)]];
+        for (let i = random(6); i >= 0; i--) {
+            bytes.splice(random(bytes.length), random(3), signs[random(signs.length)]);
+        }
+        const socket = dial(stand);
+        socket.end(Buffer.from(bytes.join(''), 'latin1'));
+        await deadline(socket.gone, JSON.stringify(bytes.join('')));
+        const text = Buffer.concat(socket.parts).toString('latin1');
+        assert.match(text, /^(HTTP\/1\.[01] (101|200|400|403|404|405) |$)/);
+    };
+    for (let i = 0; i < 40; i++) await Promise.all(Array.from({ length: 25 }, one));
+}
+
+async function check(...options) {
+    const stand = await Stand.start(...options);
+    await Promise.all([check_cases(stand).then(() => check_changed(stand)), check_slow(stand)]);
+    assert.strictEqual(stand.curl('/healthz', '-k').status, 200);
+    await stand.stop();
+    console.log('ok whatever is sent over', stand.scheme,
+        'an answer comes or the connection ends');
+}
+
+(async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'baton-requests-'));
+    try {
+        const { cert, key } = certificate(folder);
+        await Promise.all([check(), check('--cert', cert, '--key', key)]);
+    } finally {
+        fs.rmSync(folder, { recursive: true });
+    }
+})().catch((error) => {
+    console.log(error);
+    process.exit(1);
+});
