@@ -1,6 +1,7 @@
 // A thousand idle WebSocket connections, and hostile ones, beside cameras that stream numbered
 // pictures: no camera misses one, and who comes when all places are taken is told so.
-//   node crowd.js BATON-DETECTOR CURL RTSP-SERVER CLIP
+//   node crowd.js BATON-DETECTOR CURL RTSP-SERVER CLIP [busy]
+// busy: the machine has other things to do; then only what is lost counts, not what is overtaken.
 'use strict';
 const assert = require('assert');
 const http = require('http');
@@ -8,6 +9,7 @@ const { DEADLINE_MS, deadline, WebSocket, Backend, list, subscription, online, u
     require('./tools');
 const { Camera, Worker } = require('./life');
 
+const BUSY = process.argv[6] === 'busy';
 const IDLE = 1000;
 const BACKENDS_MAX = 8; // WORKER_BACKENDS_MAX
 const CONNECTIONS_MAX = 2048; // SERVER_CONNECTIONS_MAX
@@ -114,12 +116,12 @@ async function window(cameras, work) {
 // Does it again until it overtook hardly more than a quiet window did: what disturbs, disturbs always.
 // Of these there is one more each time, as the machine may have become busy with something else.
 async function undisturbed(what, cameras, quiet, work) {
-    let least = Infinity;
-    for (let i = 0; i < WINDOWS_MAX && least > quiet; i++) {
+    let least = await window(cameras, work);
+    for (let i = 1; i < WINDOWS_MAX && least > quiet && !BUSY; i++) {
+        quiet = Math.max(quiet, await window(cameras, () => {}));
         least = Math.min(least, await window(cameras, work));
-        if (least > quiet) quiet = Math.max(quiet, await window(cameras, () => {}));
     }
-    assert.ok(least <= quiet + OVERTAKEN_MAX, `${what}: at least ${least} pictures overtaken, ${quiet} in quiet`);
+    assert.ok(BUSY || least <= quiet + OVERTAKEN_MAX, `${what}: at least ${least} pictures overtaken, ${quiet} in quiet`);
 }
 
 // What a WebSocket close frame of so short a reason holds, if the socket got one; it is the last.
@@ -198,7 +200,7 @@ async function full(worker) {
     const owner = await Backend.connect(worker);
     owner.send(list(...cameras.map((one) => subscription(one.name, { rtspUrl: one.camera.url() }))));
     await owner.report(online(2));
-    const quiet = Math.max(await window(cameras, () => {}), await window(cameras, () => {}));
+    const quiet = BUSY ? 0 : Math.max(await window(cameras, () => {}), await window(cameras, () => {}));
     await undisturbed('a thousand idle connections', cameras, quiet, () => idle(worker));
     console.log('ok a thousand idle connections come and go, and no camera misses a picture');
     await undisturbed('hostile messages', cameras, quiet, () => hostile(worker));

@@ -4,7 +4,7 @@
  *
  * Prints its port. Every subscription is given a frame each 20 ms, a grey picture of N (1) times
  * 64x48 that gets brighter, and is online from the first on. SIGUSR1: every subscription detects a
- * car. SIGUSR2: not ready any more. SIGTERM: ends.
+ * car. SIGUSR2: not ready any more. SIGHUP: no new frames, until the next one. SIGTERM: ends.
  */
 #include "detector/service.h"
 
@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 64, HEIGHT = 48, SCALE_MAX = 64 };
+enum { WIDTH = 64, HEIGHT = 48, SCALE_MAX = 64, FRAME_MS = 20, SIGNALS = 4 };
 
 struct stand {
     uv_loop_t loop;
     struct service *service;
     uv_timer_t painter;
-    uv_signal_t signals[3];
+    uv_signal_t signals[SIGNALS];
     unsigned painted, detected;
     int width, height;
     uint8_t *luma, *chroma;
@@ -72,10 +72,14 @@ static void on_signal(uv_signal_t *handle, int number)
         detect(stand);
     } else if (number == SIGUSR2) {
         service_drain(stand->service);
+    } else if (number == SIGHUP && uv_is_active((uv_handle_t *)&stand->painter)) {
+        (void)uv_timer_stop(&stand->painter);
+    } else if (number == SIGHUP) {
+        (void)uv_timer_start(&stand->painter, paint, FRAME_MS, FRAME_MS);
     } else {
         service_close(stand->service);
         uv_close((uv_handle_t *)&stand->painter, NULL);
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < SIGNALS; i++) {
             uv_close((uv_handle_t *)&stand->signals[i], NULL);
         }
     }
@@ -103,12 +107,12 @@ static bool prepare(struct stand *stand, long scale)
 
 static void start(struct stand *stand)
 {
-    static const int numbers[] = {SIGUSR1, SIGUSR2, SIGTERM};
+    static const int numbers[SIGNALS] = {SIGUSR1, SIGUSR2, SIGHUP, SIGTERM};
 
     (void)uv_timer_init(&stand->loop, &stand->painter);
     stand->painter.data = stand;
-    (void)uv_timer_start(&stand->painter, paint, 20, 20);
-    for (int i = 0; i < 3; i++) {
+    (void)uv_timer_start(&stand->painter, paint, FRAME_MS, FRAME_MS);
+    for (int i = 0; i < SIGNALS; i++) {
         (void)uv_signal_init(&stand->loop, &stand->signals[i]);
         stand->signals[i].data = stand;
         (void)uv_signal_start(&stand->signals[i], on_signal, numbers[i]);
