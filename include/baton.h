@@ -274,8 +274,11 @@ BATON_API int baton_dispatch(struct baton *baton);
 
 /* ---- Channels: publish and subscribe --------------------------------------------------------- */
 
-/* At most once, unordered between publishers; a message to nobody is none. BATON_ENOTSUP,
- * BATON_ETOOBIG, BATON_EUNAVAILABLE, BATON_ETIMEDOUT, BATON_ECLOSED. */
+/* At most once, unordered between publishers; a message to nobody is none. `channel` has at most
+ * 512 bytes, the message 1 MiB: else BATON_ETOOBIG. `data` may be NULL for 0 bytes, and is borrowed
+ * during the call. Waits until the provider has taken it, for at most 30 s; on the loop's thread it
+ * begins and returns 0. BATON_ENOTSUP (raft:), BATON_EUNAVAILABLE, BATON_ETIMEDOUT, BATON_ENOMEM,
+ * BATON_ECLOSED. */
 BATON_API int baton_publish(struct baton *baton, const char *channel, const void *data,
                             size_t bytes, struct baton_error *reterr);
 
@@ -292,7 +295,16 @@ BATON_API void baton_unsubscribe(struct baton *baton, const char *channel, baton
 
 /* ---- State: small values that outlive a leader ----------------------------------------------- */
 
-/* The revision grows with each change of a key; 0 means "not there". */
+/* A key has at most 512 bytes, a value 1 MiB (raft: 128 KiB): else BATON_ETOOBIG. A call that waits
+ * does so for at most 30 s.
+ *
+ *   r = baton_put(baton, "shards/7", "me", 2, 0, 10000, &error);    // only if nobody has it; 10 s
+ *   if (r == BATON_ECONFLICT && baton_get(baton, "shards/7", &now, &error) == 0) {
+ *       printf("%s has it\n", (const char *)now->data);
+ *       baton_values_free(now, 1);
+ *   }
+ *
+ * The revision grows with each change of a key; 0 means "not there". */
 struct baton_value {
     char *key;
     void *data; /* `bytes` bytes and a NUL behind them; NULL: not there, or deleted */
@@ -303,7 +315,8 @@ struct baton_value {
 #define BATON_ANY_REVISION UINT64_MAX
 
 /* Linearizable. BATON_ENOENT: no such key. Free the value with baton_values_free(value, 1). Waits.
- * BATON_ENOTSUP, BATON_EUNAVAILABLE, BATON_ETIMEDOUT, BATON_ECLOSED. */
+ * BATON_ENOTSUP, BATON_EUNAVAILABLE, BATON_ETIMEDOUT, BATON_ETOOBIG, BATON_ENOMEM, BATON_EBUSY (on
+ * the loop's thread, or too many questions wait), BATON_ECLOSED. */
 BATON_API int baton_get(struct baton *baton, const char *key, struct baton_value **ret,
                         struct baton_error *reterr);
 
@@ -315,7 +328,8 @@ BATON_API void baton_values_free(struct baton_value *values, size_t count);
 
 /* Compare and set: BATON_ECONFLICT unless the key is at `revision` (0: must not be there;
  * BATON_ANY_REVISION: whatever is there). data NULL deletes. After `lifetime_ms` (0: never) the key
- * is gone. Waits. Errors as baton_get(), and BATON_ETOOBIG. */
+ * is gone. Waits. Errors as baton_get(), and BATON_EINVAL (a negative lifetime). On the loop's
+ * thread BATON_EBUSY means that the change is begun; a watch tells what became of it. */
 BATON_API int baton_put(struct baton *baton, const char *key, const void *data, size_t bytes,
                         uint64_t revision, int64_t lifetime_ms, struct baton_error *reterr);
 

@@ -14,7 +14,9 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file_
 
 def commands():
     text = baton("help").stdout
-    return re.findall(r"^  ([a-z]+) ", text.split("Commands:")[1].split("\n\n")[0], re.M)
+    found = re.findall(r"^  ([a-z]+) ", text.split("Commands:")[1].split("\n\n")[0], re.M)
+    assert {"node", "run", "status", "help"} <= set(found), text
+    return found
 
 
 class Help(unittest.TestCase):
@@ -30,8 +32,11 @@ class Help(unittest.TestCase):
         with tempfile.TemporaryDirectory() as fresh:
             subprocess.run([os.path.join(SOURCE, "scripts/docs-cli"), os.path.abspath(BATON),
                             fresh], check=True)
-            for folder in ("docs/man", "packaging/completions"):
-                for name in os.listdir(os.path.join(fresh, folder)):
+            pages = ["baton.1"] + ["baton-%s.1" % command for command in commands()]
+            completions = ["baton.bash", "_baton", "baton.fish"]
+            for folder, names in (("docs/man", pages), ("packaging/completions", completions)):
+                self.assertEqual(sorted(os.listdir(os.path.join(fresh, folder))), sorted(names))
+                for name in names:
                     self.assertTrue(
                         filecmp.cmp(os.path.join(fresh, folder, name),
                                     os.path.join(SOURCE, folder, name), shallow=False),

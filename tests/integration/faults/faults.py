@@ -97,7 +97,7 @@ class WatchedCluster(Cluster):
         return self.raft(name).get("counters", {})
 
     def term(self, name):
-        return self.raft(name).get("term", 0)
+        return until(lambda: self.raft(name), name + " answers")["term"]
 
     def follow(self, leader, among):
         """Waits until all of them know this leader, and are promised to it."""
@@ -140,6 +140,7 @@ class FaultTest(ClusterTest):
     def assert_one_at_a_time(self, cluster):
         """Never two whose is_leader was true, and epochs that only grow, each of one process."""
         seen = cluster.leaderships()
+        self.assertTrue(seen, "nobody was seen to lead")
         both = first_overlap(seen)
         self.assertIsNone(both, "two leaders: %s\n%s" % (both, cluster.logs()))
         for before, after in zip(seen, seen[1:]):

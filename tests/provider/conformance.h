@@ -1,0 +1,18 @@
+/* What every provider must do, in parts: test_conformance.c runs them all for one provider. */
+#ifndef TESTS_PROVIDER_CONFORMANCE_H
+#define TESTS_PROVIDER_CONFORMANCE_H
+
+#include "provider/group.h"
+
+extern const struct tested_provider *tested;
+
+/* Each test has a group of its own, nobody in it yet. */
+int conformance_set_up(void **state);
+int conformance_tear_down(void **state);
+#define CASE(name) cmocka_unit_test_setup_teardown(name, conformance_set_up, conformance_tear_down)
+
+/* How many tests fail. */
+int conformance_listening(void);
+int conformance_state(void);
+
+#endif

@@ -1,0 +1,230 @@
+/* What every provider that has them must do: state and channels. */
+#include "provider/conformance.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- State ----------------------------------------------------------------------------------- */
+
+static void values_are_set_compared_and_forgotten(void **state)
+{
+    struct group *group = *state;
+    struct baton *one;
+    struct baton *other;
+    struct baton_value *value;
+    uint64_t revision;
+
+    if (!tested->has_state) {
+        skip();
+    }
+    group_open_all(group);
+    one = group->members[0].baton;
+    other = group->members[1].baton;
+    assert_int_equal(baton_get(one, "app/a", &value, NULL), BATON_ENOENT);
+    ASSERT_OK(baton_put(one, "app/a", "1", 1, 0, 0, failure));
+    assert_int_equal(baton_put(other, "app/a", "2", 1, 0, 0, NULL), BATON_ECONFLICT);
+    ASSERT_OK(baton_get(other, "app/a", &value, failure));
+    assert_string_equal(value->data, "1");
+    assert_int_equal(value->bytes, 1);
+    revision = value->revision;
+    baton_values_free(value, 1);
+    ASSERT_OK(baton_put(other, "app/a", "", 0, revision, 0, failure));
+    assert_int_equal(baton_put(one, "app/a", "3", 1, revision, 0, NULL), BATON_ECONFLICT);
+    ASSERT_OK(baton_get(one, "app/a", &value, failure));
+    assert_true(value->revision > revision);
+    assert_int_equal(value->bytes, 0);
+    baton_values_free(value, 1);
+    ASSERT_OK(baton_put(one, "app/a", NULL, 0, BATON_ANY_REVISION, 0, failure));
+    assert_int_equal(baton_get(one, "app/a", &value, NULL), BATON_ENOENT);
+    ASSERT_OK(baton_put(one, "app/short", "x", 1, 0, 20, failure));
+    GROUP_AWAIT(baton_get(one, "app/short", &value, NULL) == BATON_ENOENT ||
+                (baton_values_free(value, 1), false));
+}
+
+static void lists_are_sorted_and_of_the_prefix(void **state)
+{
+    struct group *group = *state;
+    static const char *const keys[] = {"app/b", "app/a", "other", "app/c/d"};
+    struct baton_value *values;
+    struct baton *baton;
+    size_t count;
+
+    if (!tested->has_state) {
+        skip();
+    }
+    group_open_all(group);
+    baton = group->members[0].baton;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        ASSERT_OK(baton_put(baton, keys[i], keys[i], strlen(keys[i]), 0, 0, failure));
+    }
+    ASSERT_OK(baton_list(baton, "app/", &values, &count, failure));
+    assert_int_equal(count, 3);
+    assert_string_equal(values[0].key, "app/a");
+    assert_string_equal(values[1].key, "app/b");
+    assert_string_equal(values[2].data, "app/c/d");
+    baton_values_free(values, count);
+    ASSERT_OK(baton_list(baton, "nothing", &values, &count, failure));
+    assert_int_equal(count, 0);
+    baton_values_free(values, count);
+}
+
+struct watched {
+    _Atomic int changes;
+    _Atomic int deletions;
+    _Atomic uint64_t revision;
+    _Atomic int out_of_order;
+};
+
+static void watch(struct baton *baton, const struct baton_value *value, void *userdata)
+{
+    struct watched *watched = userdata;
+    (void)baton;
+
+    watched->out_of_order += value->revision < watched->revision;
+    watched->revision = value->revision;
+    watched->deletions += value->data == NULL;
+    watched->changes += value->data != NULL;
+}
+
+static void watchers_hear_what_is_there_and_each_change(void **state)
+{
+    struct group *group = *state;
+    struct watched watched = {0};
+    struct baton *one;
+    struct baton *other;
+
+    if (!tested->has_state) {
+        skip();
+    }
+    group_open_all(group);
+    one = group->members[0].baton;
+    other = group->members[1].baton;
+    ASSERT_OK(baton_put(one, "app/there", "1", 1, 0, 0, failure));
+    ASSERT_OK(baton_watch(other, "app/", watch, &watched, failure));
+    assert_int_equal(baton_watch(other, "app/", watch, &watched, NULL), BATON_EEXIST);
+    GROUP_AWAIT(watched.changes == 1);
+    for (int i = 0; i < 50; i++) {
+        ASSERT_OK(baton_put(one, "app/x", "2", 1, BATON_ANY_REVISION, 0, failure));
+    }
+    ASSERT_OK(baton_put(one, "elsewhere", "2", 1, BATON_ANY_REVISION, 0, failure));
+    ASSERT_OK(baton_put(one, "app/x", NULL, 0, BATON_ANY_REVISION, 0, failure));
+    ASSERT_OK(baton_put(one, "app/brief", "3", 1, 0, 20, failure));
+    GROUP_AWAIT(watched.changes == 52 && watched.deletions == 2);
+    assert_int_equal(watched.out_of_order, 0);
+    baton_unwatch(other, "app/", watch, &watched);
+    ASSERT_OK(baton_put(one, "app/x", "4", 1, 0, 0, failure));
+    assert_int_equal(watched.changes, 52);
+}
+
+static void values_outlive_the_members(void **state)
+{
+    struct group *group = *state;
+    struct baton_value *value;
+
+    if (!tested->keeps_state) {
+        skip();
+    }
+    for (int round = 0; round < 3; round++) {
+        char text[32];
+        group_open_all(group);
+        if (round > 0) {
+            ASSERT_OK(baton_get(group->members[round].baton, "app/kept", &value, failure));
+            snprintf(text, sizeof(text), "round %d", round - 1);
+            assert_string_equal(value->data, text);
+            baton_values_free(value, 1);
+        }
+        snprintf(text, sizeof(text), "round %d", round);
+        ASSERT_OK(baton_put(group->members[0].baton, "app/kept", text, strlen(text),
+                            BATON_ANY_REVISION, 0, failure));
+        for (int i = 0; i < GROUP_NODES; i++) {
+            group_close(group, i);
+        }
+    }
+}
+
+static void what_is_too_big_is_refused_whole(void **state)
+{
+    struct group *group = *state;
+    struct baton_error error;
+    struct baton_value *value;
+    size_t bytes = 64u << 20;
+    char *data;
+
+    if (!tested->has_state) {
+        skip();
+    }
+    group_open_all(group);
+    data = calloc(1, bytes);
+    assert_non_null(data);
+    assert_int_equal(baton_put(group->members[0].baton, "big", data, bytes, 0, 0, &error),
+                     BATON_ETOOBIG);
+    assert_int_equal(baton_get(group->members[0].baton, "big", &value, NULL), BATON_ENOENT);
+    assert_int_equal(baton_put(group->members[0].baton, "odd", "v", 1, 0, -5, &error),
+                     BATON_EINVAL);
+    assert_non_null(strstr(error.message, "-5"));
+    if (tested->has_channels) {
+        assert_int_equal(baton_publish(group->members[0].baton, "big", data, bytes, &error),
+                         BATON_ETOOBIG);
+    }
+    free(data);
+}
+
+/* ---- Channels -------------------------------------------------------------------------------- */
+
+static void count_message(struct baton *baton, const char *channel, const void *data, size_t bytes,
+                          void *userdata)
+{
+    (void)baton;
+    if (strcmp(channel, "news") == 0 && bytes == 5 && memcmp(data, "hel\0o", 5) == 0) {
+        (*(_Atomic int *)userdata)++;
+    }
+}
+
+/* Publishing is at most once, and who has just subscribed may miss the first ones. */
+static void messages_reach_all_who_subscribed(void **state)
+{
+    struct group *group = *state;
+    _Atomic int heard[GROUP_NODES] = {0};
+    int before;
+
+    if (!tested->has_channels) {
+        skip();
+    }
+    group_open_all(group);
+    for (int i = 0; i < GROUP_NODES; i++) {
+        ASSERT_OK(baton_subscribe(group->members[i].baton, i < 2 ? "news" : "olds", count_message,
+                                  &heard[i], failure));
+    }
+    assert_int_equal(
+        baton_subscribe(group->members[0].baton, "news", count_message, &heard[0], NULL),
+        BATON_EEXIST);
+    do {
+        ASSERT_OK(baton_publish(group->members[2].baton, "news", "hel\0o", 5, failure));
+        group_pause();
+    } while (heard[0] == 0 || heard[1] == 0);
+    baton_unsubscribe(group->members[1].baton, "news", count_message, &heard[1]);
+    before = heard[1];
+    for (int i = 0, first = heard[0]; heard[0] < first + 3; i++) {
+        assert_true(i < GROUP_PATIENCE_MS);
+        ASSERT_OK(baton_publish(group->members[2].baton, "news", "hel\0o", 5, failure));
+        group_pause();
+    }
+    assert_int_equal(heard[1], before);
+    assert_int_equal(heard[2], 0);
+}
+
+int conformance_state(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(values_are_set_compared_and_forgotten),
+        CASE(lists_are_sorted_and_of_the_prefix),
+        CASE(watchers_hear_what_is_there_and_each_change),
+        CASE(values_outlive_the_members),
+        CASE(what_is_too_big_is_refused_whole),
+        CASE(messages_reach_all_who_subscribed),
+    };
+
+    return cmocka_run_group_tests_name("state", tests, NULL, NULL);
+}
