@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { START_S = 30, FIRST_LEADER_S = 60, FAILOVER_S = 60 };
+enum { START_S = 30, FIRST_LEADER_S = 60, FAILOVER_S = 120 };
 
 struct bench_round {
     span failover; /* from the fault to another who leads and acts */

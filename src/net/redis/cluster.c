@@ -392,7 +392,7 @@ int redis_cluster_run(struct redis_cluster *cluster, const struct redis_script *
     return BATON_OK;
 }
 
-const struct redis *redis_cluster_node_of(const struct redis_cluster *cluster, const char *key)
+struct redis *redis_cluster_node_of(const struct redis_cluster *cluster, const char *key)
 {
     const struct node *node = cluster->slots[redis_cluster_slot(key, strlen(key))];
 

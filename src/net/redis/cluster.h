@@ -44,7 +44,7 @@ int redis_cluster_run(struct redis_cluster *cluster, const struct redis_script *
                       int key_count, int count, const char **words, const size_t *lengths,
                       redis_reply_cb on_reply, void *userdata, uint64_t tag);
 /* The connection to the node that has this key, if it is up and known; else NULL. */
-const struct redis *redis_cluster_node_of(const struct redis_cluster *cluster, const char *key);
+struct redis *redis_cluster_node_of(const struct redis_cluster *cluster, const char *key);
 
 /* The connections to its nodes that are up, home among them; how many, at most `max`. */
 int redis_cluster_nodes(const struct redis_cluster *cluster, const struct redis **ret, int max);

@@ -88,6 +88,11 @@ static void on_flush(uv_prepare_t *prepare)
     }
 }
 
+void redis_flush(struct redis *redis)
+{
+    on_flush(&redis->flush);
+}
+
 static void on_overdue(uv_timer_t *timer)
 {
     struct redis *redis = timer->data;

@@ -159,6 +159,9 @@ typedef void (*redis_reply_cb)(void *userdata, uint64_t tag, const redisReply *r
 /* BATON_EUNAVAILABLE: it is not up; BATON_EBUSY: too much is under way; BATON_ENOMEM. */
 int redis_command(struct redis *redis, int count, const char **words, const size_t *lengths,
                   redis_reply_cb on_reply, void *userdata, uint64_t tag);
+/* What is to be sent leaves now, as far as the socket takes it; else it does when the loop's turn
+ * ends. */
+void redis_flush(struct redis *redis);
 /* EVALSHA with keys first, then arguments. A server that has forgotten the script answers NOSCRIPT,
  * and is given it again for the next time. */
 int redis_run(struct redis *redis, const struct redis_script *script, int key_count, int count,

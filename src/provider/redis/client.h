@@ -56,6 +56,7 @@ struct seat {
     bool is_starting;
     bool eligible;
     bool is_contending; /* for a lock that nobody is known to have */
+    bool is_urgent; /* what the next step asks of the server leaves before anything else is done */
     bool is_leaving;
     bool is_stopped;
     bool knows_trouble; /* it was told why there is no connection */
@@ -200,6 +201,8 @@ int client_publish(struct client *client, const char *channel, const void *data,
                    redis_reply_cb on_reply, void *userdata);
 /* The connection to whoever has this key, as far as it is known now; or NULL. */
 const struct redis *client_server_of(const struct client *client, const char *key);
+/* What was asked of whoever has this key leaves now, and not when the loop has time. */
+void client_flush(struct client *client, const char *key);
 void client_enter(struct client *client);
 void client_exit(struct client *client); /* the outermost sweeps what is gone */
 uint64_t client_random(void);
@@ -284,6 +287,8 @@ void registry_beat(struct seat *seat); /* and plans the next */
 /* AND_READ: and then who else there is, if anybody. AGAIN: a heartbeat. */
 enum registering { REGISTER, REGISTER_AND_READ, REGISTER_AGAIN };
 void registry_register(struct seat *seat, enum registering how);
+/* When whoever follows has had time to ask: the server does one thing after another. */
+void registry_soon(struct seat *seat);
 void registry_forget_drafts(struct client *client);
 void registry_leave(struct seat *seat);
 void registry_read(struct seat *seat);

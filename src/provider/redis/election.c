@@ -21,9 +21,14 @@ static void step(struct seat *seat, const struct lease_input *input);
 
 void seat_tell(struct seat *seat, const struct baton_event *event)
 {
+    struct baton_event stamped = *event;
+
+    if (stamped.at_ns == 0) {
+        stamped.at_ns = clock_now().ns;
+    }
     if (!seat->is_stopped) {
         seat->is_stopped = event->type == BATON_EVENT_STOPPED;
-        seat->on_event(seat->userdata, event);
+        seat->on_event(seat->userdata, &stamped);
     }
 }
 
@@ -137,12 +142,13 @@ static void tell_contest(struct seat *seat, const struct lease_input *input,
     }
 }
 
-static void tell(struct seat *seat, const struct lease_event *from)
+static void tell(struct seat *seat, const struct lease_event *from, instant at)
 {
     static const enum baton_loss losses[] = {[LEASE_LOSS_EXPIRED] = BATON_LOSS_EXPIRED,
                                              [LEASE_LOSS_SUPERSEDED] = BATON_LOSS_SUPERSEDED,
                                              [LEASE_LOSS_RESIGNED] = BATON_LOSS_RESIGNED};
-    struct baton_event event = {.epoch = from->epoch, .lease_left_ns = from->left.ns};
+    struct baton_event event = {
+        .epoch = from->epoch, .at_ns = at.ns, .lease_left_ns = from->left.ns};
     struct baton_error error;
 
     switch (from->type) {
@@ -166,7 +172,9 @@ static void tell(struct seat *seat, const struct lease_event *from)
                          : losses[from->loss];
         seat_tell(seat, &event);
         tell_role(seat, BATON_ROLE_FOLLOWER);
-        if (from->loss != LEASE_LOSS_RESIGNED || seat->quorum) { /* else see on_released */
+        if (from->loss == LEASE_LOSS_RESIGNED) {
+            registry_soon(seat);
+        } else {
             registry_register(seat, REGISTER);
         }
         break;
@@ -240,8 +248,6 @@ static void on_released(void *userdata, uint64_t tag, const redisReply *reply, i
 
     client_enter(client);
     seat_refused(seat, reply); /* if it was lost or refused, the lock ends by its lifetime */
-    /* Only now: a server that has both to do at once tells the others when it has done both. */
-    registry_register(seat, REGISTER);
     seat_unref(seat);
     client_exit(client);
 }
@@ -333,6 +339,20 @@ static void plan_renewal(struct seat *seat, instant now, struct lease_update *up
     update->deadline = instant_min(update->deadline, *next);
 }
 
+/* Before anybody is told anything: somebody else waits for this to lead, or to know that he may.
+ * Of many at once each would cost a system call of its own; those leave together. */
+static void flush(struct seat *seat)
+{
+    struct client *client = seat->client;
+    char key[LAYOUT_KEY_MAX];
+
+    seat->is_urgent = false;
+    if (HASH_COUNT(client->seats) < MANY_SEATS) {
+        layout_lock_key(client->layout, seat->name, key);
+        client_flush(client, key);
+    }
+}
+
 /* Callbacks may step again: what is still to be done is a copy. */
 static void step(struct seat *seat, const struct lease_input *input)
 {
@@ -351,8 +371,11 @@ static void step(struct seat *seat, const struct lease_input *input)
     if (has_started(seat)) {
         rearm(seat, update.deadline);
     }
+    if (seat->is_urgent) {
+        flush(seat);
+    }
     for (uint32_t i = 0; i < update.event_count; i++) {
-        tell(seat, &update.events[i]);
+        tell(seat, &update.events[i], now);
     }
     tell_contest(seat, input, &update);
     tell_leader(seat);
@@ -428,6 +451,7 @@ static void on_released_by(struct seat *seat, const struct notice *notice)
     }
     if (is_for_us) { /* no spread */
         input.type = LEASE_IN_UP;
+        seat->is_urgent = true;
     } else if (notice->heir[0]) {
         input.wait = SPAN_MS(notice->is_offer ? OFFERED_FIRST_MS : HELD_BACK_MS);
     }
@@ -616,6 +640,7 @@ int seat_resign(struct provider_election *election, const char *to, instant dead
     seat->is_offer = !heir && seat->entries;
     heir = heir ? heir : seat->entries;
     seat->heir = heir ? heir->id : NULL; /* the notice is made within the step */
+    seat->is_urgent = true;
     step(seat, &input);
     seat->heir = NULL;
     seat->is_offer = false;

@@ -107,6 +107,18 @@ void redis_provider_observe(struct provider *provider, redis_renewed_cb on_renew
     client->renewed_userdata = userdata;
 }
 
+void client_flush(struct client *client, const char *key)
+{
+    struct redis *node = client->cluster ? redis_cluster_node_of(client->cluster, key) : NULL;
+
+    if (node) {
+        redis_flush(node);
+    }
+    for (int i = 0; !client->cluster && i < client->server_count; i++) {
+        redis_flush(client->servers[i].commands);
+    }
+}
+
 const struct redis *client_server_of(const struct client *client, const char *key)
 {
     return client->cluster ? redis_cluster_node_of(client->cluster, key) : client->commands;

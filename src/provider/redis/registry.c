@@ -204,7 +204,7 @@ void registry_register(struct seat *seat, enum registering how)
 
 /* As often as the lock is renewed; but where that is a matter of milliseconds, an entry that lives
  * for 45 s need not follow. The seed takes who is silent for a third of that for gone. */
-enum { BEATS_A_LIFETIME = 9, BEAT_SLOT_MS = 8 };
+enum { BEATS_A_LIFETIME = 9, BEAT_SLOT_MS = 8, SOON_MS = 10 };
 
 static span beat_interval(const struct client *client)
 {
@@ -233,6 +233,12 @@ void registry_beat(struct seat *seat)
     seat->beat.ns -= every.ns >= SPAN_S(1).ns ? seat->beat.ns % SPAN_MS(BEAT_SLOT_MS).ns : 0;
     agenda_change(seat);
     registry_register(seat, REGISTER_AGAIN);
+}
+
+void registry_soon(struct seat *seat)
+{
+    seat->beat = instant_min(seat->beat, instant_add(clock_now(), SPAN_MS(SOON_MS)));
+    agenda_change(seat);
 }
 
 static void on_left(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
