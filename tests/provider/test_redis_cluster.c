@@ -1,4 +1,5 @@
 /* Elections on a real Redis Cluster of three nodes, whose slots move and whose nodes die. */
+#include "integration/redis/certificates.h"
 #include "integration/redis/server.h"
 #include "lib/process.h"
 #include "net/redis/cluster.h"
@@ -13,6 +14,20 @@ enum { NODES = 3 };
 
 static struct server nodes[NODES];
 static char ids[NODES][48];
+static int ports[NODES];
+static char folder[128]; /* of the certificates; "": in the clear */
+
+/* Of member and guardian: leases that no test waits for. */
+#define LONG "lease=600s&heartbeat-interval=5s"
+
+static void write_url(char ret[512], int node, const char *query)
+{
+    if (folder[0]) {
+        snprintf(ret, 512, "rediss://127.0.0.1:%d?ca=%s/ca.crt&%s", ports[node], folder, query);
+    } else {
+        snprintf(ret, 512, "redis://127.0.0.1:%d?%s", ports[node], query);
+    }
+}
 
 /* ---- A cluster ------------------------------------------------------------------------------- */
 
@@ -43,6 +58,11 @@ static int begin(void **state)
         server_set(&nodes[i], "cluster-enabled", "yes");
         set_number(&nodes[i], "cluster-port", bus[i]);
         server_set(&nodes[i], "cluster-node-timeout", "1000");
+        ports[i] = nodes[i].port;
+        if (folder[0]) {
+            ports[i] = certificates_serve(&nodes[i], folder, "right", "no");
+            server_set(&nodes[i], "tls-cluster", "yes");
+        }
         server_start(&nodes[i]);
         server_tell(&nodes[i], "CLUSTER ADDSLOTSRANGE %d %d", first[i], first[i + 1] - 1);
         server_tell(&nodes[i], "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
@@ -51,7 +71,7 @@ static int begin(void **state)
         freeReplyObject(id);
     }
     for (int i = 1; i < NODES; i++) {
-        server_tell(&nodes[0], "CLUSTER MEET 127.0.0.1 %d %d", nodes[i].port, bus[i]);
+        server_tell(&nodes[0], "CLUSTER MEET 127.0.0.1 %d %d", ports[i], bus[i]);
     }
     for (int i = 0; i < NODES; i++) {
         SERVER_AWAIT(is_whole(&nodes[i]));
@@ -59,11 +79,22 @@ static int begin(void **state)
     return 0;
 }
 
+/* Its nodes prove who they are, to each other too. */
+static int begin_secured(void **state)
+{
+    certificates_make(folder, sizeof(folder));
+    return begin(state);
+}
+
 static int end(void **state)
 {
     (void)state;
     for (int i = 0; i < NODES; i++) {
         server_fini(&nodes[i]);
+    }
+    if (folder[0]) {
+        process_remove_folder(folder);
+        folder[0] = '\0';
     }
     return 0;
 }
@@ -138,9 +169,11 @@ static void want_error(const char *wanted)
 
 static void open_at(struct member *member, int node, const char *query)
 {
-    char url[256];
+    char more[256];
+    char url[512];
 
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%d?guardian=off&%s", nodes[node].port, query);
+    snprintf(more, sizeof(more), "guardian=off&%s", query);
+    write_url(url, node, more);
     *member = (struct member){0};
     ASSERT_OK(baton_open(&member->baton, url, NULL, failure));
 }
@@ -354,13 +387,12 @@ static void the_node_that_was_named_may_die(void **state)
 
 static int lead_on_all(void *userdata)
 {
-    char url[128];
+    char url[512];
     struct baton *baton;
     struct baton_election *election;
     (void)userdata;
 
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%d?lease=600s&heartbeat-interval=5s",
-             nodes[0].port);
+    write_url(url, 0, LONG);
     ASSERT_OK(baton_open(&baton, url, NULL, failure));
     for (int i = 0; i < NODES; i++) {
         char name[16];
@@ -391,12 +423,40 @@ static void a_guardian_releases_to_every_node_that_has_an_election(void **state)
     }
 }
 
+/* One process, an election on each node; not every node is one that it was told of. */
+static void behind_tls_a_guardian_releases_to_every_node_too(void **state)
+{
+    assert_true(folder[0]);
+    a_guardian_releases_to_every_node_that_has_an_election(state);
+}
+
+/* WAIT would have to go where the grant came from. Refused aloud: nobody is to believe in it. */
+static void replicas_are_not_waited_for_in_a_cluster_and_that_is_told(void **state)
+{
+    struct member member;
+    char name[16];
+    (void)state;
+
+    name_on(1, name);
+    server_trust(&nodes[1], name);
+    open_at(&member, 0, "lease=60s&wait-replicas=1");
+    want_error("wait-replicas is not for a Redis Cluster: leave it out");
+    campaign(&member, name);
+    GROUP_AWAIT(heard.is_there);
+    assert_false(baton_is_leader(member.election));
+    baton_close(member.baton);
+    SERVER_AWAIT(!has_key(&nodes[1], name)); /* nor is the lock left behind */
+    open_at(&member, 0, "lease=60s");
+    campaign(&member, name);
+    GROUP_AWAIT(baton_is_leader(member.election));
+    baton_close(member.baton);
+}
+
 static int baton_main(void *userdata)
 {
-    char url[128];
+    char url[512];
 
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%d?lease=600s&heartbeat-interval=5s",
-             nodes[0].port);
+    write_url(url, 0, LONG);
     execl(BATON_PROGRAM, "baton", "run", "--provider", url, "--election", (const char *)userdata,
           "--node", "g", "--data", nodes[0].folder, "--", "sleep", "1000", (char *)NULL);
     return 127;
@@ -429,6 +489,9 @@ int main(void)
         CASE(the_node_that_was_named_may_die),
         CASE(a_guardian_releases_to_the_node_of_the_election),
         CASE(a_guardian_releases_to_every_node_that_has_an_election),
+        CASE(replicas_are_not_waited_for_in_a_cluster_and_that_is_told),
+        cmocka_unit_test_setup_teardown(behind_tls_a_guardian_releases_to_every_node_too,
+                                        begin_secured, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

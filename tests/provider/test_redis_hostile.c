@@ -230,6 +230,19 @@ static void an_entry_that_is_none_of_ours_is_told(void **state)
     listener_close(&ours);
 }
 
+/* Of the memory in which scripts run: whatever one of them read was there. */
+static long script_memory(void)
+{
+    redisReply *info = server_ask(&server, "INFO memory");
+    const char *at = strstr(info->str, "used_memory_lua:");
+    long bytes;
+
+    assert_non_null(at);
+    bytes = strtol(at + strlen("used_memory_lua:"), NULL, 10);
+    freeReplyObject(info);
+    return bytes;
+}
+
 static void a_huge_entry_is_told_and_costs_no_connection(void **state)
 {
     uint64_t epoch;
@@ -240,11 +253,34 @@ static void a_huge_entry_is_told_and_costs_no_connection(void **state)
     epoch = baton_epoch(ours.election);
     set_huge("race:processes", "x", false);
     listener_await(&ours);
+    assert_true(script_memory() < HUGE_BYTES / 2); /* it was measured, and not read */
     listener_want(&ours, "is no process's id");
     set_huge("race:processes", NULL, true);
     listener_await(&ours);
     assert_true(baton_is_leader(ours.election));
     assert_int_equal(baton_epoch(ours.election), epoch);
+    listener_close(&ours);
+}
+
+/* As many as a list of all of them would keep the server busy with. */
+static void among_too_many_entries_ours_are_found(void **state)
+{
+    static const char fill[] =
+        "for i = 1, 50000 do redis.call('HSET', KEYS[1], 'x' .. i, '{}') end";
+    const char *add[] = {"EVAL", fill, "1", "race:processes"};
+    static struct listener other;
+    char url[256];
+    (void)state;
+
+    take_part(PATIENT, "");
+    GROUP_AWAIT(baton_is_leader(ours.election));
+    tell_words(4, add, NULL);
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d?%s", server.port, PATIENT);
+    listener_open(&other, url, "");
+    GROUP_AWAIT(count_members() == 2);
+    assert_true(baton_is_leader(ours.election));
+    listener_close(&other);
+    GROUP_AWAIT(count_members() == 1);
     listener_close(&ours);
 }
 
@@ -484,6 +520,7 @@ int main(void)
         CASE(what_we_only_write_is_written_over),
         CASE(an_entry_that_is_none_of_ours_is_told),
         CASE(a_huge_entry_is_told_and_costs_no_connection),
+        CASE(among_too_many_entries_ours_are_found),
         CASE(a_registry_of_another_type_is_told),
         CASE(a_heartbeat_years_ahead_or_of_another_type_is_told),
         CASE(notices_of_others_change_nothing),

@@ -53,6 +53,7 @@ struct seat {
     instant starts;   /* contends from then on */
     uint32_t place;   /* in the agenda, counted from 1; 0: none */
     int slot;         /* of the guardian's last words */
+    instant offered;  /* to somebody else, who may have it until then; 0: it is not */
     bool is_starting;
     bool eligible;
     bool is_contending; /* for a lock that nobody is known to have */
@@ -215,7 +216,7 @@ int client_run(struct client *client, enum script_name script, int key_count, in
 /* status.c */
 struct json_t *redis_provider_status(struct provider *provider);
 
-/* election.c */
+/* election.c: coming and going */
 int seat_campaign(struct provider_election **ret, struct provider *provider,
                   const struct provider_campaign *campaign, struct baton_error *reterr);
 int seat_resign(struct provider_election *election, const char *to, instant deadline,
@@ -228,19 +229,34 @@ void seat_leave(struct provider_election *election);
 void seat_leader(struct provider_election *election, struct baton_member *ret, uint64_t *ret_epoch);
 void seat_wake(const struct seat *seat, char ret[KEY_MAX]); /* the name of its channel */
 struct seat *seat_find(const struct client *client, const char *name, size_t bytes);
-void seat_due(struct seat *seat, instant now);
-void seat_connection(struct seat *seat, bool is_up);
-void seat_notice(struct seat *seat, const char *text, size_t bytes);
 /* The last one leaves it to seats_bury(), which comes when no callback is under way. */
 void seat_unref(struct seat *seat);
 void seats_bury(struct client *client);
+void seat_end(struct seat *seat);
+
+/* steps.c: what drives the lease core */
+void seat_start(struct seat *seat); /* it contends from now on, or after its delay */
+void seat_step(struct seat *seat, const struct lease_input *input);
+void seat_due(struct seat *seat, instant now);
+void seat_connection(struct seat *seat, bool is_up);
+void seat_notice(struct seat *seat, const char *text, size_t bytes);
+void seat_contenders(struct seat *seat, uint32_t count);
+void seat_take_holder(struct seat *seat, const char *id, uint64_t epoch);
+struct text *seat_text(struct seat *seat, const char *id); /* "": NULL */
+/* A grant is not wanted after all: nobody is told. */
+void seat_give_back(struct seat *seat, uint64_t epoch);
+
+/* tell.c: what listeners hear */
 void seat_tell(struct seat *seat, const struct baton_event *event);
 void seat_error(struct seat *seat, const struct baton_error *error);
 void seat_refused(struct seat *seat, const redisReply *reply); /* tells it if it is an error */
 /* Tells whatever it is, unless there is none. */
 void seat_misunderstood(struct seat *seat, const redisReply *reply);
-void seat_contenders(struct seat *seat, uint32_t count);
-void seat_end(struct seat *seat);
+/* What a step has brought about, at this instant; then who contends, and who leads by now. */
+void seat_tell_change(struct seat *seat, const struct lease_event *from, instant at);
+void seat_tell_contest(struct seat *seat, const struct lease_input *input,
+                       const struct lease_update *update);
+void seat_tell_leader(struct seat *seat);
 
 /* texts.c */
 struct text *text_get(struct client *client, const char *bytes, size_t count); /* NULL: no memory */
@@ -260,16 +276,12 @@ void agenda_remove(struct seat *seat);
 void heartbeats_judge(struct seat *seat, const struct lock_answer *answer);
 void heartbeats_sweep(struct seat *seat);
 
+/* lock.c */
 /* One order of the majority, or of the core, to a server; -1: the only one. */
 int seat_send(struct seat *seat, int server, const struct majority_order *order,
               redis_reply_cb on_reply, void *userdata, uint64_t tag);
 /* Tells of what is in the lock's keys and cannot be ours. */
 void lock_judge(struct seat *seat, const struct lock_answer *answer);
-void seat_take_holder(struct seat *seat, const char *id, uint64_t epoch);
-void seat_step(struct seat *seat, const struct lease_input *input);
-
-/* A grant is not wanted after all: nobody is told. */
-void seat_give_back(struct seat *seat, uint64_t epoch);
 
 /* waits.c */
 int waits_check(const struct client *client, struct baton_error *reterr);

@@ -124,9 +124,9 @@ static const char sweep[] =
         "end\n"
         "return found[1]\n";
 
-/* Those whose time is over go. `gone` is how many. */
+/* Those whose time is over go, some at a time. `gone` is how many. */
 #define SWEEP                                                                                      \
-    "local gone = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now)\n"                             \
+    "local gone = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1000)\n"           \
     "for _, id in ipairs(gone) do\n"                                                               \
     "  redis.call('HDEL', KEYS[1], id)\n"                                                          \
     "  redis.call('HDEL', KEYS[3], id)\n"                                                          \
@@ -178,17 +178,29 @@ static const char leave[] = "redis.call('ZREM', KEYS[2], ARGV[1])\n"
                             "end\n"
                             "return 1\n";
 
-/* An entry too large to be ours is none, nor are those beyond what one answer may carry. */
+/* An entry too large to be ours is not even read, nor are those beyond what one answer may carry.
+ * Where there are more than an election ever has, only those that have a lifetime count, as all of
+ * ours do. */
 static const char members[] =
-    NOW "local SLAVES = KEYS[4]\n" SWEEP "local all = redis.call('HGETALL', KEYS[1])\n"
-        "local bytes = 0\n"
-        "for i = 1, #all, 2 do\n"
-        "  all[i] = string.sub(all[i], 1, 256)\n"
-        "  local size = #all[i + 1]\n"
-        "  if size > 65536 or bytes + size > 16777216 then all[i + 1] = false\n"
-        "  else bytes = bytes + size end\n"
+    NOW "local SLAVES = KEYS[4]\n" SWEEP "local ids\n"
+        "if redis.call('HLEN', KEYS[1]) <= 8192 then ids = redis.call('HKEYS', KEYS[1])\n"
+        "else ids = redis.call('ZRANGEBYSCORE', KEYS[2], now, '+inf', 'LIMIT', 0, 8192) end\n"
+        "local found, bytes = {}, 0\n"
+        "local function give(id, entry)\n"
+        "  found[#found + 1] = string.sub(id, 1, 256)\n"
+        "  found[#found + 1] = entry\n"
         "end\n"
-        "return all\n";
+        "for _, id in ipairs(ids) do\n"
+        "  local size = redis.call('HSTRLEN', KEYS[1], id)\n"
+        "  if size > 65536 or bytes + size > 16777216 then\n"
+        "    give(id, false)\n"
+        "  else\n"
+        "    local entry = redis.call('HGET', KEYS[1], id)\n"
+        "    if entry then give(id, entry) end\n"
+        "    bytes = bytes + size\n"
+        "  end\n"
+        "end\n"
+        "return found\n";
 
 /* ---- State ----------------------------------------------------------------------------------- */
 

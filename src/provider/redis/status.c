@@ -21,6 +21,9 @@ json_t *redis_provider_status(struct provider *provider)
     if (json && client->lifetimes[0]) {
         (void)json_object_set_new(json, "entries_end_by", json_string(client->lifetimes));
     }
+    if (json && client->waits.replicas > 0) {
+        (void)json_object_set_new(json, "wait_replicas", json_integer(client->waits.replicas));
+    }
     for (int i = 0; json && i < client->server_count; i++) {
         if (client->servers[i].trouble[0]) {
             (void)json_object_set_new(json, "trouble", json_string(client->servers[i].trouble));

@@ -34,7 +34,9 @@ void redis_ward_begin(struct client *client)
         return;
     }
     client->guardian = NULL;
-    log_warning(client->logger, "no-guardian", LOG_STR("reason", error.message));
+    log_warning(client->logger, "no-guardian", LOG_STR("reason", error.message),
+                LOG_STR("lost", "when this process dies, its leases are not released at once but "
+                                "run out"));
     options.speaks_tls = false; /* it says nothing then, but kills whoever is to be killed */
     if (client->address.is_tls && guardian_start(&client->guardian, &options, &error) != BATON_OK) {
         client->guardian = NULL;
