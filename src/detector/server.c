@@ -1,5 +1,9 @@
 #include "detector/server_int.h"
 
+#include "net/web_listen.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -300,6 +304,38 @@ static char *copy(const char *text)
     return text != NULL ? strdup(text) : NULL;
 }
 
+/* lws would only say that it cannot listen. */
+static int check_certificate(const struct server *server, struct baton_error *reterr)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+    const char *file = server->tls_cert, *what = "--tls-cert", *reason;
+    int rc = 0;
+
+    if (context == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for TLS");
+    }
+    ERR_clear_error();
+    if (SSL_CTX_use_certificate_chain_file(context, file) != 1) {
+        rc = BATON_EINVAL;
+    } else if (SSL_CTX_use_PrivateKey_file(context, server->tls_key, SSL_FILETYPE_PEM) != 1) {
+        rc = BATON_EINVAL;
+        file = server->tls_key;
+        what = "--tls-key";
+    }
+    if (rc != 0) {
+        unsigned long code = ERR_peek_error();
+        reason = ERR_SYSTEM_ERROR(code) ? strerror((int)ERR_GET_REASON(code))
+                                        : ERR_reason_error_string(code);
+        rc = error_set(reterr, rc,
+                       "%s %s: cannot be used: %s; it must be a readable PEM file, and the key "
+                       "that of the certificate",
+                       what, file, reason != NULL ? reason : "unknown reason");
+    }
+    ERR_clear_error();
+    SSL_CTX_free(context);
+    return rc;
+}
+
 static int start(struct server *server, struct baton_error *reterr)
 {
     /* Reads as: ping after so many seconds of silence, hang up after so many. lws keeps it. */
@@ -330,26 +366,24 @@ static int start(struct server *server, struct baton_error *reterr)
                                                   .rx_buffer_size = 65536,
                                                   .user = server};
     info.protocols = server->protocols;
-    info.iface = server->host;
     info.port = server->config.port;
     info.vhost_name = "worker";
     info.timeout_secs = 10;
     info.keepalive_timeout = 10;
     info.retry_and_idle_policy = &patience;
     info.alpn = "http/1.1";
-    info.options |= LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND;
     if (server->tls_cert != NULL) {
         info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
         info.ssl_cert_filepath = server->tls_cert;
         info.ssl_private_key_filepath = server->tls_key;
     }
-    server->vhost = lws_create_vhost(server->context, &info);
-    if (server->vhost == NULL || lws_get_vhost_listen_port(server->vhost) <= 0) {
+    server->vhost = web_listen(server->context, &info, server->host);
+    if (server->vhost == NULL) {
         return error_set(reterr, BATON_EIO,
-                         "%s port %d: cannot listen there; is the address this machine's, the port "
-                         "free, and are certificate and key readable?",
-                         server->host != NULL ? server->host : "every address",
-                         server->config.port);
+                         "%s%s port %d: cannot listen there; is the address this machine's, and "
+                         "the port free?",
+                         server->host != NULL ? "--host " : "every address,",
+                         server->host != NULL ? server->host : "", server->config.port);
     }
     return 0;
 }
@@ -370,10 +404,14 @@ int server_open(struct server **ret, const struct server_config *config, struct 
     rc = uv_timer_init(config->loop, &server->sweeper);
     server->sweeper.data = server;
     server->has_sweeper = rc == 0;
-    rc = rc == 0 ? start(server, reterr) : error_set(reterr, BATON_EIO, "cannot start a timer");
+    rc = rc == 0 ? 0 : error_set(reterr, BATON_EIO, "cannot start a timer");
+    if (rc == 0 && server->tls_cert != NULL) {
+        rc = check_certificate(server, reterr);
+    }
+    rc = rc == 0 ? start(server, reterr) : rc;
     if (rc != 0) {
         server_close(server);
-        (void)uv_run(config->loop, UV_RUN_NOWAIT);
+        web_finish_closing(config->loop);
         server_free(server);
         return rc;
     }

@@ -76,7 +76,7 @@ struct server_config {
 
 struct server; /* opaque */
 
-/* Texts are copied. BATON_EIO: cannot listen there. */
+/* Texts are copied. BATON_EIO: cannot listen there; BATON_EINVAL: certificate or key is none. */
 int server_open(struct server **ret, const struct server_config *config,
                 struct baton_error *reterr);
 int server_port(const struct server *server);

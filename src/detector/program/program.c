@@ -338,12 +338,18 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     return code;
 }
 
+static bool is_loopback(const char *host)
+{
+    return host && (strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+                    strcmp(host, "localhost") == 0);
+}
+
 static void announce(const struct program *program)
 {
     const struct service_config *service = &program->settings.service;
     char text[64];
 
-    if (!service->token && (!service->host || strncmp(service->host, "127.", 4) != 0)) {
+    if (!service->token && !is_loopback(service->host)) {
         log_warning(program->logger, "open-to-all",
                     LOG_STR("advice", "whoever reaches this port drives the worker and sees its "
                                       "cameras; --token-file or --host 127.0.0.1 closes it"));

@@ -3,10 +3,11 @@
 'use strict';
 const assert = require('assert');
 const fs = require('fs');
+const net = require('net');
 const os = require('os');
 const path = require('path');
-const { DEADLINE_MS, deadline, Viewer, Backend, list, subscription, session, online, refuses, run_all } =
-    require('./tools');
+const { DEADLINE_MS, deadline, Viewer, Backend, list, subscription, session, online, certificate,
+    refuses, run_all } = require('./tools');
 const { Camera, Worker } = require('./life');
 
 const tests = {
@@ -89,6 +90,49 @@ const tests = {
         await backend.close();
         worker.signal('SIGTERM'); // nothing waits: it ends by itself
         assert.strictEqual(await deadline(worker.ended, 'the end'), 0, worker.log);
+    },
+
+    async 'it listens at its address and at no other'() {
+        const reached = (host, port) => new Promise((resolve) => {
+            const socket = net.connect(port, host, () => socket.destroy(resolve(true)));
+            socket.on('error', () => resolve(false));
+        });
+        const worker = await Worker.start(); // at 127.0.0.1
+        assert.ok(!worker.log.includes('open-to-all'), worker.log);
+        assert.ok(await reached('127.0.0.1', worker.port));
+        assert.ok(!await reached('127.0.0.2', worker.port), 'all of 127/8 is this machine');
+        refuses([[['--host', '127.0.0.1', '--port', String(worker.port)],
+            /--host 127\.0\.0\.1 port \d+: cannot listen there; .*port free/],
+        [['--host', '127.0.0.2', '--port', String(worker.port), '--model', '/nonexistent'],
+            /nonexistent/]], [1]);
+        await worker.stop();
+        const named = await Worker.start('--host', 'localhost');
+        assert.ok(await reached('127.0.0.1', named.port));
+        assert.ok(!await reached('127.0.0.2', named.port));
+        await named.stop();
+        const open = await Worker.start('--host', '0.0.0.0');
+        assert.ok(open.log.includes('open-to-all'), open.log);
+        assert.ok(await reached('127.0.0.2', open.port), 'it can tell');
+        await open.stop();
+        refuses([[['--host', '192.0.2.1', '--port', '0'], /--host 192\.0\.2\.1 port 0: cannot/],
+            [['--host', 'nobody.invalid', '--port', '0'], /--host nobody\.invalid port 0: cannot/]],
+        [1]);
+    },
+
+    async 'a certificate or key that is none is named'() {
+        const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-tls-'));
+        try {
+            const { cert, key } = certificate(folder);
+            const other = fs.mkdtempSync(path.join(folder, 'other-'));
+            const words = (c, k) => ['--host', '127.0.0.1', '--port', '0', '--tls-cert', c,
+                '--tls-key', k];
+            refuses([[words('/nonexistent.pem', key), /--tls-cert \/nonexistent\.pem: .*No such file/],
+                [words(cert, '/nonexistent.pem'), /--tls-key \/nonexistent\.pem: .*No such file/],
+                [words(key, key), /--tls-cert .*key\.pem: .*no start line/],
+                [words(cert, certificate(other).key), /--tls-key .*key\.pem: .*mismatch/]], [64]);
+        } finally {
+            fs.rmSync(folder, { recursive: true });
+        }
     },
 
     async 'a wrong option is named, and the way out'() {
