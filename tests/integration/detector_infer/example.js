@@ -28,6 +28,34 @@ function compare(seen, wanted) {
     });
 }
 
+// Precision and recall as the README shows them; and a score that is bad is told as bad.
+function check_score(out) {
+    const score = (truth, file) => spawnSync(python, ['-B', path.join(example, 'score.py'), truth,
+        file], { encoding: 'utf8', timeout: 60000 });
+    const truth = path.join(made, 'clip.truth.jsonl');
+    const objects = path.join(out, 'objects.jsonl');
+    const good = score(truth, objects);
+    assert.strictEqual(good.status, 0, good.stdout + good.stderr);
+    assert.ok(readme.includes(good.stdout), good.stdout);
+    // Another class, a box elsewhere, one twice, one of 105 missing twice over.
+    const lines = json_lines(fs.readFileSync(objects, 'utf8'));
+    const changes = [
+        (line) => ({ ...line, class: line.class === 'red' ? 'blue' : line.class }),
+        ({ box: [x, ...rest], ...line }) => ({ ...line, box: [x + 20, ...rest] }),
+        (line) => line.frame === 3 ? null : line.frame === 50 ? null : line,
+    ];
+    const changed = changes.map((change) => lines.map(change).filter(Boolean));
+    changed.push([...lines, ...lines]);
+    for (const some of changed) {
+        const file = path.join(out, 'changed.jsonl');
+        fs.writeFileSync(file, some.map((line) => JSON.stringify(line) + '\n').join(''));
+        assert.strictEqual(score(truth, file).status, 1, JSON.stringify(some[0]));
+    }
+    const torn = path.join(out, 'torn.jsonl');
+    fs.writeFileSync(torn, '{"frame":1,"class":"red"}\n');
+    assert.match(score(truth, torn).stderr, /torn\.jsonl, line 1: .*box/);
+}
+
 let code = 0;
 try {
     execFileSync(python, ['-B', path.join(example, 'make.py'), made]);
@@ -50,6 +78,7 @@ try {
         const count = (name) => objects.filter((line) => line.class === name).length;
         assert.deepStrictEqual(['red', 'green', 'blue'].map(count), [30, 45, 30]);
         assert.ok(fs.statSync(path.join(out, 'sheet.png')).size > 0);
+        check_score(out);
         console.log('ok', engine);
     }
     // The README's short pipeline.json is one: the archive lacks its model, and nothing else.
