@@ -108,6 +108,17 @@ static void range(struct run *run, const char *text)
     run->to = number("seeds", dots + 2, run->from, UINT64_MAX - 1);
 }
 
+typedef int (*command_fn)(const struct run *run);
+
+static void choose(command_fn *command, command_fn chosen)
+{
+    if (*command && *command != chosen) {
+        (void)fputs("baton-sim: only one of --seed, --seeds and --mutants; see --help\n", stderr);
+        exit(EXIT_USAGE);
+    }
+    *command = chosen;
+}
+
 static void choose_mutant(const struct game *game, const char *name)
 {
     for (size_t i = 0; i < game->mutant_count; i++) {
@@ -119,74 +130,95 @@ static void choose_mutant(const struct game *game, const char *name)
     refuse("mutant", name, "a name that --mutants lists");
 }
 
+struct order {
+    struct run run;
+    command_fn command; /* NULL: not said yet */
+    const char *mutant; /* NULL: none */
+};
+
+/* One option that getopt_long() found; the words are there for what it did not. */
+static void take(struct order *order, int option, char **words)
+{
+    struct run *run = &order->run;
+
+    switch (option) {
+    case OPT_LEASE:
+        run->game = &lease_game;
+        break;
+    case OPT_SEED:
+        run->options.seed = number("seed", optarg, 0, UINT64_MAX - 1);
+        choose(&order->command, run_seed);
+        break;
+    case OPT_SEEDS:
+        range(run, optarg);
+        choose(&order->command, run_range);
+        break;
+    case OPT_MUTANTS:
+        choose(&order->command, run_mutants);
+        break;
+    case OPT_NODES:
+        run->options.nodes = number("nodes", optarg, 1, SIM_NODES_MAX);
+        break;
+    case OPT_EVENTS:
+        run->options.events = (uint32_t)number("events", optarg, 1, 1000000);
+        break;
+    case OPT_JOBS:
+        run->jobs = (unsigned)number("jobs", optarg, 1, 256);
+        break;
+    case OPT_MAX_SEEDS:
+        run->mutant_seeds = number("max-seeds", optarg, 1, UINT32_MAX);
+        break;
+    case OPT_TRACE:
+        run->options.prints_trace = true;
+        break;
+    case OPT_JSON:
+        run->is_json = true;
+        break;
+    case OPT_MUTANT:
+        order->mutant = optarg;
+        break;
+    case OPT_BREAK_DRIFT:
+        run->options.breaks_drift = true;
+        break;
+    case OPT_HELP:
+        (void)fputs(help, stdout);
+        exit(EXIT_HELD);
+    default:
+        (void)fprintf(stderr,
+                      "baton-sim: '%s': no such option, or its value is missing, or it takes "
+                      "none; see --help\n",
+                      words[optind - 1]);
+        exit(EXIT_USAGE);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    struct run run = {
-        .game = &raft_game, .jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN), .mutant_seeds = 20000};
-    const char *mutant = NULL;
-    int (*command)(const struct run *) = NULL;
+    struct order order = {.run = {.game = &raft_game,
+                                  .jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN),
+                                  .mutant_seeds = 20000}};
     int option;
 
+    opterr = 0;
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        switch (option) {
-        case OPT_LEASE:
-            run.game = &lease_game;
-            break;
-        case OPT_SEED:
-            run.options.seed = number("seed", optarg, 0, UINT64_MAX - 1);
-            command = run_seed;
-            break;
-        case OPT_SEEDS:
-            range(&run, optarg);
-            command = run_range;
-            break;
-        case OPT_MUTANTS:
-            command = run_mutants;
-            break;
-        case OPT_NODES:
-            run.options.nodes = number("nodes", optarg, 1, SIM_NODES_MAX);
-            break;
-        case OPT_EVENTS:
-            run.options.events = (uint32_t)number("events", optarg, 1, 1000000);
-            break;
-        case OPT_JOBS:
-            run.jobs = (unsigned)number("jobs", optarg, 1, 256);
-            break;
-        case OPT_MAX_SEEDS:
-            run.mutant_seeds = number("max-seeds", optarg, 1, UINT32_MAX);
-            break;
-        case OPT_TRACE:
-            run.options.prints_trace = true;
-            break;
-        case OPT_JSON:
-            run.is_json = true;
-            break;
-        case OPT_MUTANT:
-            mutant = optarg;
-            break;
-        case OPT_BREAK_DRIFT:
-            run.options.breaks_drift = true;
-            break;
-        case OPT_HELP:
-            (void)fputs(help, stdout);
-            return EXIT_HELD;
-        default:
-            (void)fputs("baton-sim: see --help\n", stderr);
-            return EXIT_USAGE;
-        }
+        take(&order, option, argv);
     }
-    if (!command || optind < argc) {
+    if (optind < argc) {
+        (void)fprintf(stderr, "baton-sim: '%s': takes no such word; see --help\n", argv[optind]);
+        return EXIT_USAGE;
+    }
+    if (!order.command) {
         (void)fputs("baton-sim: one of --seed, --seeds and --mutants is needed; see --help\n",
                     stderr);
         return EXIT_USAGE;
     }
-    if (run.options.nodes > run.game->nodes_max) {
-        (void)fprintf(stderr, "baton-sim: --nodes %zu: %zu at most\n", run.options.nodes,
-                      run.game->nodes_max);
+    if (order.run.options.nodes > order.run.game->nodes_max) {
+        (void)fprintf(stderr, "baton-sim: --nodes %zu: %zu at most\n", order.run.options.nodes,
+                      order.run.game->nodes_max);
         return EXIT_USAGE;
     }
-    if (mutant) {
-        choose_mutant(run.game, mutant);
+    if (order.mutant) {
+        choose_mutant(order.run.game, order.mutant);
     }
-    return command(&run);
+    return order.command(&order.run);
 }
