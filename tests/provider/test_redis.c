@@ -292,7 +292,7 @@ static void whoever_stops_between_request_and_answer_leaves_no_lock(void **state
 /* ---- Events ---------------------------------------------------------------------------------- */
 
 struct heard {
-    char text[512];
+    char text[8192]; /* on a busy machine it fails more than once */
 };
 
 static void hear(struct baton_election *election, const struct baton_event *event, void *userdata)
