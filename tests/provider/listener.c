@@ -47,7 +47,12 @@ void listener_await(struct listener *listener)
 {
     for (int looks = 0; !listener->is_there; looks++) {
         if (looks > GROUP_PATIENCE_MS) {
-            fail_msg("no %s; the latest: %s", listener->wanted, listener->latest);
+            struct listener now;
+
+            pthread_mutex_lock(&listener->lock);
+            now = *listener;
+            pthread_mutex_unlock(&listener->lock);
+            fail_msg("no %s; the latest: %s", now.wanted, now.latest);
         }
         group_pause();
     }
