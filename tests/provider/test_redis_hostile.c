@@ -114,7 +114,7 @@ static void spoil_and_cure(const struct spoiled *way, bool is_kept)
 static void what_spoils_the_lock_is_told_until_it_is_gone(void **state)
 {
     static const struct spoiled ways[] = {
-        {{"DEL race:master", "LPUSH race:master x"}, "WRONGTYPE", "DEL race:master"},
+        {{"LPUSH spoilt x", "RENAME spoilt race:master"}, "WRONGTYPE", "DEL race:master"},
         {{"DEL race:epoch", "SET race:epoch x"}, "WRONGTYPE", "DEL race:epoch"},
         {{"HSET race:epoch epoch 9007199254740991"}, "SPOILED", "DEL race:epoch"},
         {{"HSET race:epoch epoch 99999999999999999999999"}, "SPOILED", "DEL race:epoch"},
@@ -170,9 +170,9 @@ static void what_we_only_write_is_written_over(void **state)
     take_part(SHORT, "");
     GROUP_AWAIT(baton_is_leader(ours.election));
     epoch = baton_epoch(ours.election);
-    server_tell(&server, "DEL race:heartbeat race:master_process");
-    server_tell(&server, "LPUSH race:heartbeat x");
-    server_tell(&server, "LPUSH race:master_process x");
+    tell_line("LPUSH spoilt x");
+    tell_line("COPY spoilt race:master_process REPLACE");
+    tell_line("RENAME spoilt race:heartbeat");
     SERVER_AWAIT(server_says(&server, "TYPE race:heartbeat", "string"));
     SERVER_AWAIT(server_says(&server, "TYPE race:master_process", "string"));
     assert_true(baton_is_leader(ours.election));
