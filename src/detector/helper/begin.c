@@ -1,6 +1,7 @@
 /* The child's side. */
 #include "detector/helper/helper.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,9 @@ void helper_begin(int argc, char **argv, const char *usage, int count)
     }
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_DUMPABLE, 0);
+    /* Decoders and models free a large piece for each frame, and each time the C library would
+     * clear up all of its small ones. */
+    (void)mallopt(M_MXFAST, 0);
     (void)close_range((unsigned)(HELPER_FD + count), ~0U, 0);
     if (getppid() != parent) {
         exit(EXIT_USAGE); /* it died before we asked to be told */

@@ -48,10 +48,6 @@ struct session {
     int64_t batch_max;
     float *values; /* the input, as many numbers as the largest shape has; the caller fills it */
     size_t value_count;
-    /* Borrowed memory in which the caller would like the outputs, one after another; NULL: none. An
-     * engine may write them there at once; where they are, their tensors say. */
-    float *results;
-    size_t result_count;
 };
 
 struct engine_calls {

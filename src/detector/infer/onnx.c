@@ -25,7 +25,6 @@ struct onnx_own_session {
     struct onnx_session *session;
     char *names[1 + SESSION_OUTPUTS_MAX]; /* the input's, then the outputs', uncut */
     struct onnx_value *values[SESSION_OUTPUTS_MAX];
-    bool is_surprising; /* its outputs are not as it says */
 };
 
 /* Takes the status. */
@@ -244,93 +243,32 @@ static int read_output(const struct onnx_engine *engine, struct onnx_value *valu
     return code;
 }
 
-static int make_value(const struct onnx_engine *engine, float *numbers, const struct shape *shape,
-                      struct onnx_value **ret, struct baton_error *reterr)
-{
-    size_t count = 0;
-
-    (void)shape_count(shape, &count);
-    return check(engine,
-                 engine->calls.create_tensor(engine->memory, numbers, count * sizeof(float),
-                                             shape->sides, (size_t)shape->rank, ONNX_FLOAT32, ret),
-                 "tensor", reterr);
-}
-
-/* Whether all outputs are of a known size, and there is room for them where they are wanted. */
-static bool fits_results(const struct onnx_own_session *session)
-{
-    const struct session *base = &session->base;
-    size_t left = base->results && !session->is_surprising ? base->result_count : 0;
-
-    for (int i = 0; i < base->output_count; i++) {
-        const struct shape *shape = &base->outputs[i].shape;
-        size_t count;
-        for (int side = 0; side < shape->rank; side++) {
-            if (shape->sides[side] < 1) {
-                return false;
-            }
-        }
-        if (!shape_count(shape, &count) || count > left) {
-            return false;
-        }
-        left -= count;
-    }
-    return true;
-}
-
-/* Then nothing has to be copied there. What cannot be made is left to the library. */
-static void place_outputs(struct onnx_own_session *session)
-{
-    const struct onnx_engine *engine = (const struct onnx_engine *)session->base.engine;
-    int placed = fits_results(session) ? session->base.output_count : 0;
-    size_t used = 0;
-
-    for (int i = 0; i < placed; i++) {
-        const struct shape *shape = &session->base.outputs[i].shape;
-        size_t count = 0;
-        (void)shape_count(shape, &count);
-        if (make_value(engine, session->base.results + used, shape, &session->values[i], NULL)) {
-            drop_values(session);
-            return;
-        }
-        used += count;
-    }
-}
-
-static int run_on(struct onnx_own_session *session, const struct onnx_value *input,
-                  struct baton_error *reterr)
-{
-    const struct onnx_engine *engine = (const struct onnx_engine *)session->base.engine;
-    const char *const *names = (const char *const *)session->names;
-    const struct onnx_value *inputs[1] = {input};
-
-    return check(engine,
-                 engine->calls.run(session->session, NULL, names, inputs, 1, names + 1,
-                                   (size_t)session->base.output_count, session->values),
-                 "run", reterr);
-}
-
 static int onnx_run(struct session *base, const struct shape *shape, struct tensor *ret,
                     struct baton_error *reterr)
 {
     struct onnx_own_session *session = (struct onnx_own_session *)base;
     const struct onnx_engine *engine = (const struct onnx_engine *)base->engine;
+    const char *const *names = (const char *const *)session->names;
+    const struct onnx_value *inputs[1] = {NULL};
     struct onnx_value *input = NULL;
+    size_t count = 0;
     int code;
 
     drop_values(session);
-    code = make_value(engine, base->values, shape, &input, reterr);
+    (void)shape_count(shape, &count);
+    code =
+        check(engine,
+              engine->calls.create_tensor(engine->memory, base->values, count * sizeof(float),
+                                          shape->sides, (size_t)shape->rank, ONNX_FLOAT32, &input),
+              "input", reterr);
     if (code) {
         return code;
     }
-    place_outputs(session);
-    if (session->values[0] && run_on(session, input, NULL) != 0) {
-        session->is_surprising = true; /* or the model cannot be run at all, which shows now */
-        drop_values(session);
-    }
-    if (!session->values[0]) {
-        code = run_on(session, input, reterr);
-    }
+    inputs[0] = input;
+    code = check(engine,
+                 engine->calls.run(session->session, NULL, names, inputs, 1, names + 1,
+                                   (size_t)base->output_count, session->values),
+                 "run", reterr);
     engine->calls.release_value(input);
     for (int i = 0; i < base->output_count && !code; i++) {
         code = read_output(engine, session->values[i], &ret[i], reterr);

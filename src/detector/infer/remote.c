@@ -15,8 +15,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { LOOK_MS = 50 };
 
 struct remote_engine {
     struct engine base;
@@ -66,27 +69,46 @@ static int lost(struct remote_engine *engine, const char *why, struct baton_erro
 
 /* ---- Questions and answers ------------------------------------------------------------------ */
 
-static int receive(struct remote_engine *engine, int timeout_ms, struct baton_error *reterr)
+static bool is_cancelled(const struct remote_engine *engine)
+{
+    struct pollfd cancel = {.fd = engine->cancel_fd, .events = POLLIN};
+
+    return engine->cancel_fd > 0 && poll(&cancel, 1, 0) == 1;
+}
+
+/* Whoever waits sleeps in recv() itself, and looks up every LOOK_MS whether that has become vain: a
+ * frame's answer comes long before, and then nothing was asked but for it. */
+static int await(struct remote_engine *engine, int timeout_ms, ssize_t *ret,
+                 struct baton_error *reterr)
 {
     instant end = instant_add(clock_now(), SPAN_MS(timeout_ms));
-    struct pollfd fds[2] = {{.fd = engine->socket, .events = POLLIN},
-                            {.fd = engine->cancel_fd, .events = POLLIN}};
     ssize_t bytes;
-    int ready;
 
-    do {
-        int64_t left_ms = instant_since(end, clock_now()).ns / 1000000;
-        ready = poll(fds, engine->cancel_fd > 0 ? 2 : 1, left_ms > 0 ? (int)left_ms : 0);
-    } while (ready < 0 && errno == EINTR);
-    if (ready == 0) {
-        char why[64];
-        (void)snprintf(why, sizeof(why), "gave no answer for %d ms and was ended", timeout_ms);
-        return lost(engine, why, reterr);
+    while ((bytes = recv(engine->socket, &engine->answer, sizeof(engine->answer), MSG_TRUNC)) < 0 &&
+           (errno == EAGAIN || errno == EINTR)) {
+        bool is_silent = errno == EAGAIN;
+        if (is_cancelled(engine)) {
+            return lost(engine, "was not wanted any more", reterr);
+        }
+        /* One that was interrupted, as by having been stopped, looks once more. */
+        if (is_silent && !instant_before(clock_now(), end)) {
+            char why[64];
+            (void)snprintf(why, sizeof(why), "gave no answer for %d ms and was ended", timeout_ms);
+            return lost(engine, why, reterr);
+        }
     }
-    if (fds[1].revents) {
-        return lost(engine, "was not wanted any more", reterr);
+    *ret = bytes;
+    return 0;
+}
+
+static int receive(struct remote_engine *engine, int timeout_ms, struct baton_error *reterr)
+{
+    ssize_t bytes = 0;
+    int code = await(engine, timeout_ms, &bytes, reterr);
+
+    if (code) {
+        return code;
     }
-    bytes = recv(engine->socket, &engine->answer, sizeof(engine->answer), MSG_TRUNC);
     if (bytes <= 0) {
         /* The socket ends a moment before the process can be waited for. */
         siginfo_t info;
@@ -285,6 +307,7 @@ static const struct engine_calls remote_engine_calls = {
 static int start(struct remote_engine *engine, const struct remote_options *options,
                  const char *program, struct baton_error *reterr)
 {
+    static const struct timeval look = {.tv_usec = LOOK_MS * 1000};
     void *outputs = NULL;
     int sockets[2];
     int memory, errnum, code;
@@ -293,6 +316,10 @@ static int start(struct remote_engine *engine, const struct remote_options *opti
         return error_set(reterr, BATON_EIO, "socketpair: %s", strerror(errno));
     }
     engine->socket = sockets[0];
+    if (setsockopt(engine->socket, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) != 0) {
+        (void)close(sockets[1]);
+        return error_set(reterr, BATON_EIO, "setsockopt: %s", strerror(errno));
+    }
     errnum = helper_spawn(&engine->pid, program, "baton-model", &sockets[1], 1);
     (void)close(sockets[1]);
     if (errnum) {

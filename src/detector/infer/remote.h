@@ -25,7 +25,7 @@ struct remote_options {
     const char *library; /* NULL: searched */
     int open_ms;         /* until the child is killed; 0: REMOTE_OPEN_MS */
     int run_ms;          /* 0: REMOTE_RUN_MS */
-    int cancel_fd;       /* once it can be read, every wait is over and the child goes; 0: none */
+    int cancel_fd; /* soon after it can be read, every wait is over and the child goes; 0: none */
 };
 
 /* Starts the child, which lives as long as the engine and the calling thread. BATON_ENOENT: no such

@@ -62,13 +62,11 @@ static int start(struct server *server, int memory, struct baton_error *reterr)
     return code;
 }
 
-/* The engine reads the input where the parent wrote it, and may write where the parent reads. */
-static void use_shared(const struct server *server, struct session *session, float *input)
+/* The engine reads the input where the parent wrote it. */
+static void use_shared(struct session *session, float *input)
 {
     free(session->values);
     session->values = input;
-    session->results = server->outputs;
-    session->result_count = WIRE_OUTPUT_BYTES / sizeof(float);
 }
 
 static int open_model(struct server *server, const int fds[2], struct baton_error *reterr)
@@ -95,7 +93,7 @@ static int open_model(struct server *server, const int fds[2], struct baton_erro
         }
         return code;
     }
-    use_shared(server, session, input);
+    use_shared(session, input);
     server->sessions[request->session] = session;
     server->input_bytes[request->session] = count * sizeof(float);
     server->answer.input = session->input;
@@ -118,9 +116,7 @@ static int run_model(struct server *server, struct session *session, struct bato
             return error_set(reterr, BATON_ETOOBIG, "outputs of more than %d bytes",
                              WIRE_OUTPUT_BYTES);
         }
-        if (outputs[i].values != server->outputs + used) {
-            memcpy(server->outputs + used, outputs[i].values, numbers * sizeof(float));
-        }
+        memcpy(server->outputs + used, outputs[i].values, numbers * sizeof(float));
         server->answer.shapes[i] = outputs[i].shape;
         used += numbers;
     }

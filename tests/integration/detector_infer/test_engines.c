@@ -95,49 +95,6 @@ static void rectangles_are_found_where_they_are_drawn(void **state)
     with_each(rectangles_with);
 }
 
-/* Where the outputs are wanted, and where they are; they are right wherever they are. */
-static const float *place_of(struct session *session)
-{
-    const struct drawn drawn = {RED, 40, 40, 64, 32};
-    struct tensor outputs[SESSION_OUTPUTS_MAX];
-    struct baton_error error = {0};
-
-    detect(session, &drawn, 1);
-    assert_int_equal(session_run(session, 1, outputs, &error), 1);
-    assert_int_equal(outputs[0].shape.rank, 3);
-    assert_int_equal(outputs[0].shape.sides[1], 7);
-    return outputs[0].values;
-}
-
-static void outputs_of_a_known_size_are_written_where_they_are_wanted(void **state)
-{
-    const size_t room = (size_t)7 * (RECTANGLES_WIDTH / 4) * (RECTANGLES_HEIGHT / 4);
-    struct engine *engine = stand_engine(ENGINE_ONNXRUNTIME);
-    float *results = calloc(room, sizeof(*results));
-    struct session *session;
-
-    (void)state;
-    if (!engine) {
-        free(results);
-        skip();
-    }
-    session = opened(engine, "rectangles.onnx", &picture);
-    assert_ptr_not_equal(place_of(session), results);
-    session->results = results;
-    session->result_count = room - 1;
-    assert_ptr_not_equal(place_of(session), results);
-    session->result_count = room;
-    assert_ptr_equal(place_of(session), results);
-    session->outputs[0].shape.sides[2] = 0; /* it does not tell */
-    assert_ptr_not_equal(place_of(session), results);
-    session->outputs[0].shape.sides[2] = 5; /* it tells lies */
-    assert_ptr_not_equal(place_of(session), results);
-    assert_ptr_not_equal(place_of(session), results);
-    session_close(session);
-    engine_free(engine);
-    free(results);
-}
-
 static int best(const struct tensor *output, int64_t at)
 {
     struct class_score score;
@@ -295,7 +252,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rectangles_are_found_where_they_are_drawn),
-        cmocka_unit_test(outputs_of_a_known_size_are_written_where_they_are_wanted),
         cmocka_unit_test(crops_are_told_apart_by_colour),
         cmocka_unit_test(what_is_no_such_model_is_an_error_that_names_the_engine),
         cmocka_unit_test(a_model_that_only_one_engine_can_run_says_so),
