@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 50 };
+enum { LOOK_US = 50000 };
 
 struct remote_engine {
     struct engine base;
@@ -76,7 +76,7 @@ static bool is_cancelled(const struct remote_engine *engine)
     return engine->cancel_fd > 0 && poll(&cancel, 1, 0) == 1;
 }
 
-/* Whoever waits sleeps in recv() itself, and looks up every LOOK_MS whether that has become vain: a
+/* Whoever waits sleeps in recv() itself, and looks up every LOOK_US whether that has become vain: a
  * frame's answer comes long before, and then nothing was asked but for it. */
 static int await(struct remote_engine *engine, int timeout_ms, ssize_t *ret,
                  struct baton_error *reterr)
@@ -307,7 +307,7 @@ static const struct engine_calls remote_engine_calls = {
 static int start(struct remote_engine *engine, const struct remote_options *options,
                  const char *program, struct baton_error *reterr)
 {
-    static const struct timeval look = {.tv_usec = LOOK_MS * 1000};
+    static const struct timeval look = {.tv_usec = LOOK_US};
     void *outputs = NULL;
     int sockets[2];
     int memory, errnum, code;
