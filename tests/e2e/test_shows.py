@@ -24,6 +24,15 @@ class Shows(unittest.TestCase):
                 self.assertGreater(result[key], 0, (fault, key))
             self.assertLessEqual(result["min_ms"], result["max_ms"])
 
+    def test_on_redis_too_the_gap_begins_when_the_old_one_stops_leading(self):
+        done = baton("bench", "failover", "--provider", "redis", "--fault", "resign",
+                     "--lease", "1s", "--rounds", "3", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        for key in ("min_ms", "p50_ms", "max_ms"):
+            self.assertGreater(result["gap"][key], 0, key)
+            self.assertLess(result["gap"][key], result[key], key)
+
     def test_the_peer_on_redis_is_measured_over_more_than_one_round(self):
         for fault in ("kill", "resign"):
             done = baton("bench", "failover", "--provider", "seed-tuned", "--fault", fault,
