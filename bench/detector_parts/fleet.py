@@ -240,7 +240,10 @@ def show(stand, name, figures):
                    f"{figures['images']['requests_per_s']} {figures['images']['p99']}")
 
 
-def measure(stand):
-    return {"baton": measure_worker(stand, "baton-detector", Ours, "any"),
-            "baton_opencv": measure_worker(stand, "baton-detector on OpenCV", Ours, "opencv"),
-            "plain": measure_worker(stand, "plain Python on OpenCV", Plain, None)}
+ROWS = {"baton": ("baton-detector", Ours, "any"),
+        "baton_opencv": ("baton-detector on OpenCV", Ours, "opencv"),
+        "plain": ("plain Python on OpenCV", Plain, None)}
+
+
+def measure(stand, rows):
+    return {row: measure_worker(stand, *ROWS[row]) for row in rows}

@@ -281,6 +281,8 @@ void service_http_answer(struct service *service, const struct http_question *qu
     } else if (strcmp(path, "/status") == 0) {
         answer_status(service, reply);
     } else {
-        service_http_error(reply, 404, "no such page");
+        service_http_error(reply, 404,
+                           "no such page: there are /camera/{display;camera}/image and /stream, "
+                           "/status, /metrics, /healthz and /readyz");
     }
 }

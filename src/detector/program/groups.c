@@ -22,7 +22,9 @@ static const struct option_group group_server = {
     (const struct option_spec[]){
         NUMBER("port", 0, 65535, "8000", NULL,
                "port of WebSocket and HTTP; 0: a free one, which the log tells"),
-        TEXT("host", "ADDRESS", NULL, NULL, "listen on this address only"),
+        TEXT("host", "ADDRESS", NULL, NULL,
+             "listen on this address of the machine only, IPv4 or IPv6, or localhost; else on "
+             "every one"),
         TEXT("token-file", "FILE", NULL, NULL,
              "file of the bearer token that backends and browsers must show"),
         TEXT("tls-cert", "FILE", NULL, NULL, "certificate, PEM: wss and https only"),

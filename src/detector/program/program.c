@@ -347,14 +347,19 @@ static bool is_loopback(const char *host)
 static void announce(const struct program *program)
 {
     const struct service_config *service = &program->settings.service;
-    char text[64];
+    const bool is_v6 = service->host && strchr(service->host, ':');
+    char text[128];
 
     if (!service->token && !is_loopback(service->host)) {
         log_warning(program->logger, "open-to-all",
                     LOG_STR("advice", "whoever reaches this port drives the worker and sees its "
                                       "cameras; --token-file or --host 127.0.0.1 closes it"));
     }
-    log_notice(program->logger, "listening", LOG_I64("port", service_port(program->service)));
+    (void)snprintf(text, sizeof(text), "%s://%s%s%s:%d/", service->tls_cert ? "wss" : "ws",
+                   is_v6 ? "[" : "", service->host ? service->host : "localhost", is_v6 ? "]" : "",
+                   service_port(program->service));
+    log_notice(program->logger, "listening", LOG_I64("port", service_port(program->service)),
+               LOG_STR("url", text));
     (void)snprintf(text, sizeof(text), "port %d", service_port(program->service));
     notify_status(text);
     notify_ready();

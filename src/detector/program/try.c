@@ -369,7 +369,16 @@ static int finish(struct try *try, struct baton_error *reterr)
                       SHOTS_MAX, (unsigned long long)shots_left_out(try->shots));
     }
     code = findings_flush(try->findings, reterr);
-    return code || !try->sheet ? code : sheet_write(try->sheet, reterr);
+    code = code || !try->sheet ? code : sheet_write(try->sheet, reterr);
+    if (!code && try->settings->out) {
+        (void)fprintf(stderr, "written to %s: detections.jsonl, objects.jsonl%s%s\n",
+                      try->settings->out, try->settings->sheet ? "" : ", sheet.png",
+                      counts.detections > 0 ? ", frame-*.png" : "");
+    }
+    if (!code && try->settings->sheet) {
+        (void)fprintf(stderr, "contact sheet: %s\n", try->settings->sheet);
+    }
+    return code;
 }
 
 static int find_clip(struct try *try, struct baton_error *reterr)

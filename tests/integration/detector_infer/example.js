@@ -70,6 +70,8 @@ try {
             continue;
         }
         assert.strictEqual(done.status, 0, done.stderr);
+        assert.ok(done.stderr.endsWith(`written to ${out}: detections.jsonl, objects.jsonl, ` +
+            'sheet.png, frame-*.png\n'), done.stderr);
         const wanted = json_lines(readme);
         assert.strictEqual(wanted.length, 3, 'the README shows what comes out');
         compare(json_lines(fs.readFileSync(path.join(out, 'detections.jsonl'), 'utf8')), wanted);
