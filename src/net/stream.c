@@ -10,7 +10,13 @@
 #include <string.h>
 #include <sys/un.h>
 
-enum { READ_BYTES = 65536, KEEPALIVE_S = 15, USER_TIMEOUT_MS = 30000 };
+enum { READ_BYTES = 65536, KEEPALIVE_S = 15, USER_TIMEOUT_MS = 30000, UNSENT_BYTES_MAX = 16384 };
+
+/* Kept back until the socket takes more. */
+struct latest {
+    size_t bytes; /* 0: none */
+    uint8_t data[STREAM_LATEST_BYTES];
+};
 
 struct stream {
     union {
@@ -24,6 +30,7 @@ struct stream {
     uv_getaddrinfo_t resolving;
     bool is_resolving; /* the request must end before the memory may */
     bool is_handle_closed;
+    bool was_refused;
     bool is_open;
     bool is_closing;
     int broken; /* how the latest write failed: what the peer said before is still to be read */
@@ -32,6 +39,7 @@ struct stream {
     struct buffer clear;  /* decrypted, to hand on */
     struct buffer cipher; /* encrypted, to send */
     size_t queued_bytes;
+    struct latest latest[STREAM_KINDS];
     int port;
     int close_code;
     char close_reason[160];
@@ -126,6 +134,8 @@ static void write_failed(struct stream *stream, int status)
     }
 }
 
+static void send_latest(struct stream *stream);
+
 static void written(uv_write_t *request, int status)
 {
     struct write_request *write = (struct write_request *)request;
@@ -135,6 +145,8 @@ static void written(uv_write_t *request, int status)
     free(write);
     if (status != 0 && status != UV_ECANCELED) {
         write_failed(stream, status);
+    } else if (!stream->is_closing) {
+        send_latest(stream);
     }
 }
 
@@ -209,6 +221,41 @@ int stream_write(struct stream *stream, const void *data, size_t bytes)
         return BATON_EIO;
     }
     return flush_cipher(stream);
+}
+
+int stream_write_latest(struct stream *stream, unsigned kind, const void *data, size_t bytes)
+{
+    struct latest *latest = &stream->latest[kind];
+
+    if (stream->queued_bytes == 0 || bytes > sizeof(latest->data)) {
+        return stream_write(stream, data, bytes);
+    }
+    if (stream->is_closing || stream->broken != 0) {
+        return BATON_ECLOSED;
+    }
+    memcpy(latest->data, data, bytes);
+    latest->bytes = bytes;
+    return BATON_OK;
+}
+
+/* Something was taken from the queue. Where more is left, these get in line now, or a queue that
+ * is never empty would keep them back for ever; where nothing is left they go until the socket is
+ * full again. */
+static void send_latest(struct stream *stream)
+{
+    bool was_empty = stream->queued_bytes == 0;
+
+    for (size_t kind = 0; kind < STREAM_KINDS; kind++) {
+        struct latest *latest = &stream->latest[kind];
+        size_t bytes = latest->bytes;
+        if (was_empty && stream->queued_bytes > 0) {
+            return;
+        }
+        latest->bytes = 0;
+        if (bytes > 0 && stream_write(stream, latest->data, bytes) != BATON_OK) {
+            return;
+        }
+    }
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -306,7 +353,9 @@ static void note_address(struct stream *stream)
 
 static void tune(struct stream *stream)
 {
-    int timeout_ms = USER_TIMEOUT_MS;
+    const int timeout_ms = USER_TIMEOUT_MS;
+    const int unsent_bytes = UNSENT_BYTES_MAX;
+    const int yes = 1;
     uv_os_fd_t fd;
 
     if (stream->is_pipe) {
@@ -314,8 +363,13 @@ static void tune(struct stream *stream)
     }
     (void)uv_tcp_nodelay(&stream->socket.tcp, 1);
     (void)uv_tcp_keepalive(&stream->socket.tcp, 1, KEEPALIVE_S);
-    if (uv_fileno(&stream->socket.handle, &fd) == 0) {
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
+    if (uv_fileno(&stream->socket.handle, &fd) != 0) {
+        return;
+    }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
+    if (stream->options.is_prompt) {
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &yes, sizeof(yes));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof(unsent_bytes));
     }
 }
 
@@ -346,6 +400,7 @@ static void connected(uv_connect_t *request, int status)
 {
     struct stream *stream = request->handle->data;
 
+    stream->was_refused = status == UV_ECONNREFUSED;
     if (status != 0) {
         close_with(stream, BATON_EUNAVAILABLE, uv_strerror(status));
     } else if (!stream->is_closing && begin(stream, true) != BATON_OK) {
@@ -463,6 +518,35 @@ const char *stream_peer_name(const struct stream *stream)
 bool stream_has_backlog(const struct stream *stream)
 {
     return stream->queued_bytes > 0;
+}
+
+/* All zeros where the kernel does not tell. */
+static struct tcp_info tcp_info_of(const struct stream *stream)
+{
+    struct tcp_info info = {0};
+    socklen_t bytes = sizeof(info);
+    uv_os_fd_t fd;
+
+    if (!stream->is_pipe && !stream->is_closing && uv_fileno(&stream->socket.handle, &fd) == 0) {
+        (void)getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes);
+    }
+    return info;
+}
+
+/* The kernel's word: a loop that was held up may not have heard of the answer yet. */
+bool stream_is_connecting(const struct stream *stream)
+{
+    return tcp_info_of(stream).tcpi_state == TCP_SYN_SENT;
+}
+
+bool stream_is_stuck(const struct stream *stream)
+{
+    return tcp_info_of(stream).tcpi_retransmits > 0;
+}
+
+bool stream_was_refused(const struct stream *stream)
+{
+    return stream->was_refused;
 }
 
 bool stream_is_loopback(const struct stream *stream)

@@ -6,7 +6,8 @@
  * before. The loop's thread only.
  *
  * Writes go out at once if the socket takes them; what it does not take is queued, up to
- * `queue_bytes_max`: a peer that reads too slowly is closed, not waited for.
+ * `queue_bytes_max`: a peer that reads too slowly is closed, not waited for. What is of use only
+ * while it is fresh goes by stream_write_latest and does not queue up.
  */
 #ifndef NET_STREAM_H
 #define NET_STREAM_H
@@ -16,6 +17,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <uv.h>
+
+enum {
+    STREAM_KINDS = 8,          /* of stream_write_latest */
+    STREAM_LATEST_BYTES = 128, /* of one of them; a longer one is written as others are */
+};
 
 struct stream; /* opaque */
 struct tls;    /* see net/tls.h */
@@ -36,6 +42,10 @@ struct stream_options {
     size_t queue_bytes_max;
     const struct tls *tls; /* NULL: in the clear; outlives the stream */
     const char *peer_name; /* TLS: the name that the peer's certificate must have; or NULL */
+    /* Small messages that must arrive soon: what is lost is sent again at even intervals (the
+     * kernel doubles them otherwise), and little waits in the kernel, where it cannot be replaced.
+     */
+    bool is_prompt;
 };
 
 /* host: a numeric address or a name. BATON_EINVAL, BATON_ENOMEM; the rest comes by on_close. */
@@ -57,12 +67,24 @@ int stream_start_tls(struct stream *stream, const struct tls *tls, const void *f
 /* Copies. BATON_ETOOBIG, BATON_ECLOSED, BATON_EIO: nothing was sent, the stream is closing. */
 int stream_write(struct stream *stream, const void *data, size_t bytes);
 
+/* The same, but while others wait it is kept back, and a later one of its kind (below
+ * STREAM_KINDS) takes its place. Nothing of it has been sent then; what is half sent stays. May be
+ * overtaken by others, and is lost if the stream is closed. */
+int stream_write_latest(struct stream *stream, unsigned kind, const void *data, size_t bytes);
+
 void stream_close(struct stream *stream);
 
 /* The peer's name as its certificate proves it; NULL if it does not (no TLS, a shared key). */
 const char *stream_peer_name(const struct stream *stream);
 /* Of what was written, the socket has not taken all yet. */
 bool stream_has_backlog(const struct stream *stream);
+/* The peer's machine has not answered yet. A system call, as the next one is. */
+bool stream_is_connecting(const struct stream *stream);
+/* What was sent is not acknowledged although it was sent again: the line loses, or is cut. Says
+ * nothing of the peer. */
+bool stream_is_stuck(const struct stream *stream);
+/* For on_close: nobody listens there, says the peer's machine. */
+bool stream_was_refused(const struct stream *stream);
 /* Both ends are on this machine's loopback. */
 bool stream_is_loopback(const struct stream *stream);
 /* Of the accepted or connected peer, "address:port" or a socket's path, for people. */

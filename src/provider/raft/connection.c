@@ -1,8 +1,9 @@
-/* Connections: every node dials every other one, and greets first.
+/* Connections: every node dials every other one (link.c), and greets first.
  *
  *   dialer ──GREETING──▶ acceptor          cluster, name and incarnation are checked at both ends,
  *   dialer ◀──GREETING── acceptor          against the certificate's name where there is one
- *   then messages both ways; a node prefers the connection that it dialed
+ *   then messages both ways; a node prefers the connection that it dialed, as long as that one
+ *   moves: where packets are lost, one of the two often stands still while the other does not
  *
  * A stranger (a connection that has not greeted) may send one thing: a death certificate, which
  * proves itself. It may be in the clear even where the others speak TLS: the first byte tells.
@@ -16,16 +17,49 @@ enum { TLS_RECORD_HANDSHAKE = 0x16 };
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
-static void flush(struct connection *connection)
+static int write_out(struct connection *connection, unsigned kind)
+{
+    const struct buffer *output = &connection->node->output;
+
+    return kind < STREAM_KINDS
+               ? stream_write_latest(connection->stream, kind, output->data, output->bytes)
+               : stream_write(connection->stream, output->data, output->bytes);
+}
+
+static void flush_as(struct connection *connection, unsigned kind)
 {
     struct node *node = connection->node;
 
     if (!node->output.failed && node->output.bytes > 0 && !node->is_isolated &&
-        stream_write(connection->stream, node->output.data, node->output.bytes) == BATON_OK) {
+        write_out(connection, kind) == BATON_OK) {
         node->counters.frames_sent++;
         node->counters.bytes_sent += node->output.bytes;
     }
     buffer_clear(&node->output);
+}
+
+static void flush(struct connection *connection)
+{
+    flush_as(connection, STREAM_KINDS);
+}
+
+/* Those of which a later one to the same peer says all that the earlier one still could: it asks
+ * in a later round, or answers for one. What a peer has not read of them is better replaced than
+ * queued. To the core the earlier one is lost, as any message may be; no certificate, entry,
+ * snapshot or resignation is of this kind. STREAM_KINDS: not one of them. */
+static unsigned kind_of(const struct raft_message *message)
+{
+    switch (message->type) {
+    case RAFT_MSG_PRE_VOTE:
+    case RAFT_MSG_PRE_VOTE_REPLY:
+    case RAFT_MSG_VOTE:
+    case RAFT_MSG_VOTE_REPLY:
+    case RAFT_MSG_HEARTBEAT:
+    case RAFT_MSG_HEARTBEAT_REPLY:
+        return (unsigned)message->type - RAFT_MSG_PRE_VOTE;
+    default:
+        return STREAM_KINDS;
+    }
 }
 
 void connection_send_bare(struct connection *connection, enum frame_type type)
@@ -44,19 +78,58 @@ static void greet(struct connection *connection)
     connection->has_greeted = true;
 }
 
-static struct connection *way_to(const struct node *node, raft_id id)
+/* The kernel is asked now and then only, as long as all is well. */
+static bool is_stuck(struct connection *connection)
 {
-    for (const struct link *link = node->links; link; link = link->next) {
-        if (link->id == id && link->connection && link->connection->id == id) {
-            return link->connection;
-        }
+    const struct node *node = connection->node;
+    uint64_t now_ms = uv_now(node->loop);
+    int64_t every_ms = node->options.settings.election_timeout_min.ns / 1000000;
+
+    if (connection->is_stuck || now_ms - connection->looked_ms >= (uint64_t)every_ms) {
+        connection->looked_ms = now_ms;
+        connection->is_stuck = stream_is_stuck(connection->stream);
     }
+    return connection->is_stuck;
+}
+
+static struct connection *dialed_to(const struct node *node, raft_id id)
+{
+    const struct link *link = link_to(node, id);
+    return link && link->connection && link->connection->id == id ? link->connection : NULL;
+}
+
+/* The youngest: the peer may have given up those before. */
+static struct connection *accepted_from(const struct node *node, raft_id id)
+{
     for (struct connection *accepted = node->accepted; accepted; accepted = accepted->next) {
         if (accepted->id == id && accepted->is_open) {
             return accepted;
         }
     }
     return NULL;
+}
+
+static struct connection *way_to(const struct node *node, raft_id id)
+{
+    struct connection *dialed = dialed_to(node, id);
+    return dialed ? dialed : accepted_from(node, id);
+}
+
+/* The one that moves, of the two that there are; meanwhile one more is dialed. */
+static struct connection *best_way_to(const struct node *node, raft_id id)
+{
+    struct connection *dialed = dialed_to(node, id);
+    struct connection *accepted;
+
+    if (dialed && !is_stuck(dialed)) {
+        return dialed;
+    }
+    accepted = accepted_from(node, id);
+    if (!dialed) {
+        return accepted;
+    }
+    link_dial_beside(dialed->link);
+    return accepted && !is_stuck(accepted) ? accepted : dialed;
 }
 
 bool connection_is_up(const struct node *node, raft_id id)
@@ -66,18 +139,18 @@ bool connection_is_up(const struct node *node, raft_id id)
 
 void connection_send_message(struct node *node, const struct raft_message *message)
 {
-    struct connection *connection = way_to(node, message->to);
+    struct connection *connection = best_way_to(node, message->to);
 
     if (connection) {
         frame_put_message(&node->output, node->cluster, message);
-        flush(connection);
+        flush_as(connection, kind_of(message));
     }
 }
 
 void connection_send_bytes(struct node *node, raft_id to, enum frame_type type, uint64_t id,
                            const void *data, size_t bytes)
 {
-    struct connection *connection = way_to(node, to);
+    struct connection *connection = best_way_to(node, to);
 
     if (connection) {
         frame_put_text(&node->output, node->cluster, type, id, data, bytes);
@@ -142,17 +215,6 @@ static void tell_core(struct node *node, raft_id peer, bool is_up)
     (void)node_step(node, &input);
 }
 
-/* Whoever dials us is there: no need to wait for our own next try. */
-static void hurry_link(struct node *node, raft_id id)
-{
-    for (struct link *link = node->links; link; link = link->next) {
-        if (link->id == id && !link->connection && !link->is_leaving) {
-            link->backoff_ms = NODE_RECONNECT_MIN_MS;
-            (void)uv_timer_start(&link->retry, link->retry.timer_cb, 0, 0);
-        }
-    }
-}
-
 static bool is_acceptable(const struct connection *connection, const struct greeting *greeting)
 {
     const struct node *node = connection->node;
@@ -188,15 +250,12 @@ static int take_greeting(struct connection *connection, const struct greeting *g
         return BATON_EEXIST;
     }
     if (connection->link) {
-        connection->link->was_greeted = true;
-        connection->link->last_incarnation = greeting->incarnation;
-        connection->link->last_was_loopback = stream_is_loopback(connection->stream);
-        connection->link->backoff_ms = NODE_RECONNECT_MIN_MS;
+        link_greeted(connection);
         node->counters.connects++;
         log_info(node->logger, "peer-connected", LOG_STR("peer", greeting->name),
                  LOG_STR("address", stream_peer_address(connection->stream)));
     } else {
-        hurry_link(node, greeting->id);
+        link_hurry(node, greeting->id);
     }
     tell_core(node, greeting->id, true);
     return BATON_OK;
@@ -337,48 +396,12 @@ static void on_open(struct stream *stream, void *userdata)
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-static void redial_later(struct link *link)
-{
-    int64_t wait = link->backoff_ms;
-
-    /* Jitter from the clock's low digits is enough to keep peers apart. */
-    wait += clock_now().ns / 1000 % (wait / 2 + 1);
-    link->backoff_ms *= 2;
-    if (link->backoff_ms > NODE_RECONNECT_MAX_MS) {
-        link->backoff_ms = NODE_RECONNECT_MAX_MS;
-    }
-    (void)uv_timer_start(&link->retry, link->retry.timer_cb, (uint64_t)wait, 0);
-}
-
-static void dial(struct link *link);
-
-static void link_ended(struct link *link, int code, bool was_greeted)
-{
-    struct node *node = link->node;
-
-    link->connection = NULL;
-    if (node->is_closing || link->is_leaving) {
-        return;
-    }
-    if (was_greeted) {
-        node->counters.disconnects++;
-        dial(link); /* at once: a refusal now would be news */
-        return;
-    }
-    if (code == BATON_EUNAVAILABLE) {
-        proof_on_refused(link);
-    }
-    link->was_greeted = false;
-    redial_later(link);
-}
-
 static void on_close(struct stream *stream, int code, const char *reason, void *userdata)
 {
     struct connection *connection = userdata;
     struct node *node = connection->node;
     struct link *link = connection->link;
     raft_id id = connection->id;
-    (void)stream;
 
     connection->is_open = false;
     stranger_end(connection);
@@ -396,11 +419,11 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
         node->counters.refused_greeting++;
         log_warning(node->logger, "peer-not-authenticated", LOG_STR("reason", reason));
     }
+    if (link) {
+        link_ended(connection, stream_was_refused(stream));
+    }
     buffer_fini(&connection->input);
     free(connection);
-    if (link) {
-        link_ended(link, code, id != RAFT_NOBODY);
-    }
     if (id != RAFT_NOBODY && !node->is_closing && !connection_is_up(node, id)) {
         tell_core(node, id, false);
     }
@@ -427,10 +450,11 @@ static struct stream_options options_for(struct connection *connection)
         .callbacks = {.on_open = on_open, .on_data = on_data, .on_close = on_close},
         .userdata = connection,
         .queue_bytes_max = NODE_QUEUE_BYTES_MAX,
+        .is_prompt = true,
     };
 }
 
-static void dial(struct link *link)
+struct connection *connection_dial(struct link *link)
 {
     struct node *node = link->node;
     struct connection *connection = connection_new(node, link);
@@ -441,19 +465,38 @@ static void dial(struct link *link)
     if (!connection ||
         raft_options_parse_address(link->address, host, sizeof(host), &port, NULL) != BATON_OK) {
         free(connection);
-        redial_later(link);
-        return;
+        return NULL;
     }
     options = options_for(connection);
     options.tls = node->tls;
     options.peer_name = tls_proves_names(node->tls) ? link->name : NULL;
     if (stream_connect(&connection->stream, &options, host, port, NULL) != BATON_OK) {
         free(connection);
-        redial_later(link);
-        return;
+        return NULL;
     }
-    link->connection = connection;
     node->open_handles++;
+    return connection;
+}
+
+/* Among the accepted ones: by age, the youngest first. */
+static void list(struct connection *connection)
+{
+    struct node *node = connection->node;
+
+    connection->prev = NULL;
+    connection->next = node->accepted;
+    if (node->accepted) {
+        node->accepted->prev = connection;
+    }
+    node->accepted = connection;
+}
+
+void connection_give_up(struct connection *connection)
+{
+    connection->link = NULL;
+    connection->is_open = false;
+    list(connection);
+    stream_close(connection->stream);
 }
 
 static void on_accept(uv_stream_t *server, int status)
@@ -470,11 +513,7 @@ static void on_accept(uv_stream_t *server, int status)
         return;
     }
     options = options_for(connection);
-    connection->next = node->accepted;
-    if (node->accepted) {
-        node->accepted->prev = connection;
-    }
-    node->accepted = connection;
+    list(connection);
     node->open_handles++;
     if (stream_accept(&connection->stream, &options, server, NULL) != BATON_OK) {
         node->accepted = connection->next;
@@ -521,103 +560,8 @@ int connection_listen(struct node *node, struct baton_error *reterr)
     return BATON_OK;
 }
 
-/* ---- Links follow the membership ------------------------------------------------------------- */
-
-static void on_retry(uv_timer_t *timer)
+void connection_close_accepted(struct node *node)
 {
-    struct link *link = timer->data;
-    if (!link->connection && !link->is_leaving && !link->node->is_closing) {
-        dial(link);
-    }
-}
-
-static void link_closed(uv_handle_t *handle)
-{
-    struct link *link = handle->data;
-    struct node *node = link->node;
-
-    free(link);
-    node_release(node);
-}
-
-static void link_end(struct link *link)
-{
-    link->is_leaving = true;
-    proof_drop_pidfd(link);
-    if (link->connection) {
-        link->connection->link = NULL;
-        link->connection->prev = NULL;
-        link->connection->next = link->node->accepted; /* an accepted one from here on */
-        if (link->node->accepted) {
-            link->node->accepted->prev = link->connection;
-        }
-        link->node->accepted = link->connection;
-        stream_close(link->connection->stream);
-    }
-    uv_close((uv_handle_t *)&link->retry, link_closed);
-}
-
-static void link_begin(struct node *node, const struct raft_member *member)
-{
-    struct link *link = calloc(1, sizeof(*link));
-
-    if (!link) {
-        return; /* tried again at the next change of membership */
-    }
-    link->node = node;
-    link->id = member->id;
-    link->pidfd = -1;
-    link->backoff_ms = NODE_RECONNECT_MIN_MS;
-    memcpy(link->name, member->name, sizeof(link->name));
-    memcpy(link->address, member->address, sizeof(link->address));
-    (void)uv_timer_init(node->loop, &link->retry);
-    link->retry.data = link;
-    node->open_handles++;
-    link->next = node->links;
-    node->links = link;
-    (void)uv_timer_start(&link->retry, on_retry, 0, 0);
-}
-
-static bool has_link(const struct node *node, const struct raft_member *member)
-{
-    for (const struct link *link = node->links; link; link = link->next) {
-        if (link->id == member->id && strcmp(link->address, member->address) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void connection_follow_membership(struct node *node)
-{
-    const struct raft_configuration *members = raft_get_configuration(node->raft);
-    struct link **at = &node->links;
-
-    while (*at) {
-        struct link *link = *at;
-        const struct raft_member *member = raft_configuration_find(members, link->id);
-        if (member && strcmp(member->address, link->address) == 0) {
-            at = &link->next;
-        } else {
-            *at = link->next;
-            link_end(link);
-        }
-    }
-    for (size_t i = 0; i < members->count && !node->is_closing; i++) {
-        const struct raft_member *member = &members->members[i];
-        if (member->id != node->id && member->address[0] && !has_link(node, member)) {
-            link_begin(node, member);
-        }
-    }
-}
-
-void connection_close_all(struct node *node)
-{
-    while (node->links) {
-        struct link *link = node->links;
-        node->links = link->next;
-        link_end(link);
-    }
     for (struct connection *accepted = node->accepted; accepted; accepted = accepted->next) {
         stream_close(accepted->stream);
     }

@@ -169,7 +169,7 @@ void event_take(struct node *node, const struct raft_event *from)
         node->counters.proofs_ignored++;
         return;
     case RAFT_EV_MEMBERSHIP:
-        connection_follow_membership(node);
+        link_follow_membership(node);
         ward_follow_membership(node);
         return;
     case RAFT_EV_PEER:

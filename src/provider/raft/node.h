@@ -84,20 +84,24 @@ struct connection {
     struct buffer input;
     bool is_open;
     bool is_tls;
-    bool is_stranger;               /* accepted, and has not greeted */
-    instant since;                  /* a stranger's beginning */
-    bool has_greeted;               /* our own greeting went out */
+    bool is_stranger; /* accepted, and has not greeted */
+    instant since;    /* a stranger's beginning */
+    bool has_greeted; /* our own greeting went out */
+    bool is_stuck;    /* when it was looked at last, in uv_now's time */
+    uint64_t looked_ms;
     struct connection *prev, *next; /* of the accepted ones */
 };
 
-/* The way to one member: dialed, and dialed again. */
+/* The way to one member: dialed, and dialed again. See link.c. */
 struct link {
     struct node *node;
     raft_id id;
     char name[RAFT_NAME_MAX];
     char address[RAFT_ADDRESS_MAX];
     struct connection *connection; /* NULL: between two tries */
-    uv_timer_t retry;
+    struct connection *beside;     /* dialed since `connection` stands still; or NULL */
+    uv_timer_t retry;              /* until the next dial, or how long this one may take */
+    uint64_t dialed_ms;            /* uv_now at the latest dial */
     int64_t backoff_ms;
     bool is_leaving;  /* the member is gone: ends with its timer */
     bool was_greeted; /* on the connection that ended last: a refusal now means something */
@@ -200,18 +204,32 @@ void node_publish_void(struct node *node);
 
 /* connection.c */
 int connection_listen(struct node *node, struct baton_error *reterr);
-void connection_close_all(struct node *node);
+void connection_close_accepted(struct node *node);
+/* NULL: out of memory, or no address. Whatever else goes wrong comes by link_ended. */
+struct connection *connection_dial(struct link *link);
+/* Its link is done with it. */
+void connection_give_up(struct connection *connection);
 void connection_send_message(struct node *node, const struct raft_message *message);
 void connection_send_text(struct node *node, raft_id to, enum frame_type type, uint64_t id,
                           const char *text);
 void connection_send_bytes(struct node *node, raft_id to, enum frame_type type, uint64_t id,
                            const void *data, size_t bytes);
 void connection_send_bare(struct connection *connection, enum frame_type type);
-/* Makes the links fit the configuration in force. */
-void connection_follow_membership(struct node *node);
 bool connection_is_up(const struct node *node, raft_id id);
 /* At most one line a second. */
 void connection_log_refusal(struct connection *connection, const char *reason);
+
+/* link.c */
+/* Makes the links fit the configuration in force. */
+void link_follow_membership(struct node *node);
+void link_end_all(struct node *node);
+struct link *link_to(const struct node *node, raft_id id); /* NULL: none */
+/* Whoever dials us is there: no need to wait for our own next try. */
+void link_hurry(struct node *node, raft_id id);
+void link_dial_beside(struct link *link); /* not more often than a dial may take */
+/* Of the connections of a link: the peer has greeted on it; it has ended, and is about to go. */
+void link_greeted(struct connection *connection);
+void link_ended(struct connection *connection, bool was_refused);
 
 /* stranger.c */
 void stranger_begin(struct connection *connection);

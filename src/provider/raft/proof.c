@@ -149,6 +149,9 @@ static void open_pidfd(struct connection *connection, const struct greeting *gre
 {
     struct link *link = connection->link;
 
+    if (link->is_pinned && link->pidfd_incarnation == greeting->incarnation) {
+        return; /* another connection to the same process */
+    }
     proof_drop_pidfd(link);
     if (!connection->node->options.believes_pidfd || greeting->flags & GREETING_GUARDIAN_ONLY ||
         !is_on_this_host(connection->node, greeting) || greeting->pid == (uint32_t)getpid()) {

@@ -105,7 +105,8 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     node->closed_userdata = userdata;
     ward_end(node);
     if (node->raft) {
-        connection_close_all(node);
+        link_end_all(node);
+        connection_close_accepted(node);
     }
     close_handle(node, (uv_handle_t *)&node->listener);
     close_handle(node, (uv_handle_t *)&node->timer);
@@ -227,7 +228,7 @@ static int begin(struct node *node, struct baton_error *reterr)
     if (r == BATON_OK) {
         proof_make_greeting(node);
         ward_begin(node);
-        connection_follow_membership(node);
+        link_follow_membership(node);
         (void)node_step(node, &tick);
     }
     return r;

@@ -1,0 +1,230 @@
+/* Links: the way to each member, dialed by this node and dialed again.
+ *
+ *   dial ──▶ greeted ──▶ ended: dialed again at once, a refusal now would be news
+ *     └────▶ ended, or no answer in time: dialed again, ever more seldom
+ *
+ * TCP sends again what was lost after 200 ms and then ever later, and what is said meanwhile waits
+ * behind it. An election has no such time. So a connection that stands still gets another one
+ * dialed beside it, which takes its place once the peer has greeted there; until then the old one
+ * goes on trying. A dial has a limit as well: the first packet of a new one is not kept waiting.
+ *
+ * None of this proves anything of the peer: only a refusal counts, after the connection before has
+ * ended (proof.c). Who is cut off refuses nothing.
+ */
+#include "provider/raft/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIAL_MS_MIN = 500 };
+
+struct link *link_to(const struct node *node, raft_id id)
+{
+    for (struct link *link = node->links; link; link = link->next) {
+        if (link->id == id) {
+            return link;
+        }
+    }
+    return NULL;
+}
+
+/* ---- Dialing --------------------------------------------------------------------------------- */
+
+/* Two rounds of votes: where the way there and back takes longer, nobody could be elected. */
+static uint64_t dial_ms(const struct node *node)
+{
+    uint64_t ms = (uint64_t)(2 * node->options.settings.election_timeout_max.ns / 1000000);
+    return ms > DIAL_MS_MIN ? ms : DIAL_MS_MIN;
+}
+
+static void redial_later(struct link *link)
+{
+    int64_t wait = link->backoff_ms;
+
+    /* Jitter from the clock's low digits is enough to keep peers apart. */
+    wait += clock_now().ns / 1000 % (wait / 2 + 1);
+    link->backoff_ms *= 2;
+    if (link->backoff_ms > NODE_RECONNECT_MAX_MS) {
+        link->backoff_ms = NODE_RECONNECT_MAX_MS;
+    }
+    (void)uv_timer_start(&link->retry, link->retry.timer_cb, (uint64_t)wait, 0);
+}
+
+static struct connection *begin_dial(struct link *link)
+{
+    link->dialed_ms = uv_now(link->node->loop);
+    (void)uv_timer_start(&link->retry, link->retry.timer_cb, dial_ms(link->node), 0);
+    return connection_dial(link);
+}
+
+static void dial(struct link *link)
+{
+    link->connection = begin_dial(link);
+    if (!link->connection) {
+        redial_later(link);
+    }
+}
+
+void link_dial_beside(struct link *link)
+{
+    struct node *node = link->node;
+
+    if (link->connection && !link->beside && !node->is_closing &&
+        uv_now(node->loop) - link->dialed_ms >= dial_ms(node)) {
+        link->beside = begin_dial(link);
+    }
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+    struct link *link = timer->data;
+    struct connection *latest = link->beside ? link->beside : link->connection;
+
+    if (link->is_leaving || link->node->is_closing) {
+        return;
+    }
+    if (!latest) {
+        dial(link);
+    } else if (latest->id != RAFT_NOBODY) {
+        return;
+    } else if (stream_is_connecting(latest->stream) || stream_is_stuck(latest->stream)) {
+        stream_close(latest->stream);
+    } else { /* it takes its time */
+        (void)uv_timer_start(timer, timer->timer_cb, dial_ms(link->node), 0);
+    }
+}
+
+void link_hurry(struct node *node, raft_id id)
+{
+    struct link *link = link_to(node, id);
+
+    if (link && !link->connection && !link->is_leaving) {
+        link->backoff_ms = NODE_RECONNECT_MIN_MS;
+        (void)uv_timer_start(&link->retry, link->retry.timer_cb, 0, 0);
+    }
+}
+
+/* ---- What becomes of it ---------------------------------------------------------------------- */
+
+void link_greeted(struct connection *connection)
+{
+    struct link *link = connection->link;
+
+    if (connection == link->beside) {
+        link->beside = NULL;
+        connection_give_up(link->connection); /* what it still holds the kernel goes on sending */
+        link->connection = connection;
+    }
+    link->was_greeted = true;
+    link->last_incarnation = connection->incarnation;
+    link->last_was_loopback = stream_is_loopback(connection->stream);
+    link->backoff_ms = NODE_RECONNECT_MIN_MS;
+}
+
+void link_ended(struct connection *connection, bool was_refused)
+{
+    struct link *link = connection->link;
+    struct node *node = link->node;
+    bool was_greeted = connection->id != RAFT_NOBODY;
+
+    if (connection == link->beside) {
+        link->beside = NULL;
+        return; /* the one before still stands: this says nothing */
+    }
+    link->connection = link->beside; /* on its way already, or there is none */
+    link->beside = NULL;
+    if (node->is_closing || link->is_leaving) {
+        return;
+    }
+    if (was_greeted) {
+        node->counters.disconnects++;
+        if (!link->connection) {
+            dial(link); /* at once: a refusal now would be news */
+        }
+        return;
+    }
+    if (was_refused) {
+        proof_on_refused(link);
+    }
+    link->was_greeted = false;
+    if (!link->connection) {
+        redial_later(link);
+    }
+}
+
+/* ---- Links follow the membership ------------------------------------------------------------- */
+
+static void link_closed(uv_handle_t *handle)
+{
+    struct link *link = handle->data;
+    struct node *node = link->node;
+
+    free(link);
+    node_release(node);
+}
+
+static void link_end(struct link *link)
+{
+    link->is_leaving = true;
+    proof_drop_pidfd(link);
+    if (link->connection) {
+        connection_give_up(link->connection);
+    }
+    if (link->beside) {
+        connection_give_up(link->beside);
+    }
+    uv_close((uv_handle_t *)&link->retry, link_closed);
+}
+
+static void link_begin(struct node *node, const struct raft_member *member)
+{
+    struct link *link = calloc(1, sizeof(*link));
+
+    if (!link) {
+        return; /* tried again at the next change of membership */
+    }
+    link->node = node;
+    link->id = member->id;
+    link->pidfd = -1;
+    link->backoff_ms = NODE_RECONNECT_MIN_MS;
+    memcpy(link->name, member->name, sizeof(link->name));
+    memcpy(link->address, member->address, sizeof(link->address));
+    (void)uv_timer_init(node->loop, &link->retry);
+    link->retry.data = link;
+    node->open_handles++;
+    link->next = node->links;
+    node->links = link;
+    (void)uv_timer_start(&link->retry, on_retry, 0, 0);
+}
+
+void link_follow_membership(struct node *node)
+{
+    const struct raft_configuration *members = raft_get_configuration(node->raft);
+    struct link **at = &node->links;
+
+    while (*at) {
+        struct link *link = *at;
+        const struct raft_member *member = raft_configuration_find(members, link->id);
+        if (member && strcmp(member->address, link->address) == 0) {
+            at = &link->next;
+        } else {
+            *at = link->next;
+            link_end(link);
+        }
+    }
+    for (size_t i = 0; i < members->count && !node->is_closing; i++) {
+        const struct raft_member *member = &members->members[i];
+        if (member->id != node->id && member->address[0] && !link_to(node, member->id)) {
+            link_begin(node, member);
+        }
+    }
+}
+
+void link_end_all(struct node *node)
+{
+    while (node->links) {
+        struct link *link = node->links;
+        node->links = link->next;
+        link_end(link);
+    }
+}
