@@ -389,3 +389,13 @@ raft_id cluster_elect(struct cluster *cluster)
     fail_msg("nobody was elected within a minute");
     return RAFT_NOBODY;
 }
+
+raft_id cluster_settle(struct cluster *cluster)
+{
+    raft_id leader;
+
+    cluster_start(cluster);
+    leader = cluster_elect(cluster);
+    cluster_run(cluster, 100);
+    return leader;
+}

@@ -83,6 +83,13 @@ void cluster_run(struct cluster *cluster, int64_t ms);
 void cluster_deliver(struct cluster *cluster);
 /* Runs until somebody leads under a lease; fails the test after 60 s of virtual time. */
 raft_id cluster_elect(struct cluster *cluster);
+/* Starts all nodes, and runs until one leads and has told the others; which one. */
+raft_id cluster_settle(struct cluster *cluster);
 raft_id cluster_leader(struct cluster *cluster); /* RAFT_NOBODY if none; fails if two */
+/* One of the first two that is not the leader. */
+static inline raft_id cluster_follower(raft_id leader)
+{
+    return leader == 1 ? 2 : 1;
+}
 
 #endif

@@ -7,9 +7,7 @@ static void one_of_three_is_elected_and_the_others_follow(void **state)
     raft_id leader;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 50);
+    leader = cluster_settle(cluster);
     for (raft_id id = 1; id <= 3; id++) {
         struct raft_status status = node_status(cluster, id);
         assert_int_equal(status.leader, leader);
@@ -28,9 +26,7 @@ static void a_crashed_leader_is_replaced_with_a_higher_epoch(void **state)
     raft_id first, second;
     (void)state;
 
-    cluster_start(cluster);
-    first = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    first = cluster_settle(cluster);
     node_crash(cluster, first);
     second = cluster_elect(cluster);
     assert_int_not_equal(first, second);
@@ -47,9 +43,7 @@ static void a_hang_is_noticed_within_the_bound(void **state)
     instant stopped;
     (void)state;
 
-    cluster_start(cluster);
-    first = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    first = cluster_settle(cluster);
     stopped = cluster->now;
     node_of(cluster, first)->is_cut = true;
     while (cluster_leader(cluster) == first || cluster_leader(cluster) == RAFT_NOBODY) {
@@ -87,9 +81,7 @@ static void a_minority_elects_nobody_and_loses_its_leader(void **state)
     raft_term term;
     (void)state;
 
-    cluster_start(cluster);
-    old = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    old = cluster_settle(cluster);
     node_of(cluster, old)->is_cut = true; /* seed: the partition of scenario 2 */
     cluster_run(cluster, 1000);
     now = cluster_leader(cluster);
@@ -216,9 +208,7 @@ static void a_cordoned_node_votes_but_does_not_run(void **state)
     raft_id leader;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    leader = cluster_settle(cluster);
     node_step(cluster, leader, &cordon); /* a leader that is cordoned hands over */
     cluster_run(cluster, 10);
     assert_int_not_equal(cluster_elect(cluster), leader);
@@ -364,15 +354,13 @@ static void a_node_whose_disk_failed_neither_leads_nor_votes(void **state)
     raft_id leader;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    leader = cluster_settle(cluster);
     node_step(cluster, leader, &failed);
     assert_false(node_is_leader(cluster, leader));
     assert_int_equal(node_last(cluster, leader, RAFT_EV_LOST)->loss, RAFT_LOSS_STORAGE);
     assert_int_not_equal(cluster_elect(cluster), leader); /* and the others are told at once */
     node_step(cluster, leader, &failed);
-    request.from = leader == 1 ? 2 : 1;
+    request.from = cluster_follower(leader);
     request.to = leader;
     request.vote.last_index = 1000;
     request.vote.last_term = 98;

@@ -141,17 +141,26 @@ static void jeopardy_is_told_once_before_the_end(void **state)
     cluster_free(cluster);
 }
 
+/* Node 3 asks node 1, in a higher term and with a longer log. */
+static void ask_for_vote(struct cluster *cluster)
+{
+    const struct raft_message request = {.type = RAFT_MSG_VOTE,
+                                         .from = 3,
+                                         .to = 1,
+                                         .incarnation = 1,
+                                         .term = 9,
+                                         .vote = {.last_index = 50, .last_term = 8}};
+
+    node_message(cluster, &request);
+}
+
 static void a_leader_votes_for_no_one_under_its_lease(void **state)
 {
     struct cluster *cluster = leading(3);
-    struct raft_message request = {
-        .type = RAFT_MSG_VOTE, .from = 3, .to = 1, .incarnation = 1, .term = 9};
     (void)state;
 
-    request.vote.last_index = 50;
-    request.vote.last_term = 8;
     answer_from(cluster, 2, cluster->now, SPAN_MS(75));
-    node_message(cluster, &request);
+    ask_for_vote(cluster);
     assert_true(node_is_leader(cluster, 1));
     assert_int_equal(node_status(cluster, 1).term, 1);
     cluster_free(cluster);
@@ -160,13 +169,9 @@ static void a_leader_votes_for_no_one_under_its_lease(void **state)
 static void a_leader_without_a_lease_yet_gives_way_to_a_higher_term(void **state)
 {
     struct cluster *cluster = leading(3);
-    struct raft_message request = {
-        .type = RAFT_MSG_VOTE, .from = 3, .to = 1, .incarnation = 1, .term = 9};
     (void)state;
 
-    request.vote.last_index = 50;
-    request.vote.last_term = 8;
-    node_message(cluster, &request);
+    ask_for_vote(cluster);
     assert_int_equal(node_status(cluster, 1).vote, 3);
     assert_int_equal(node_status(cluster, 1).role, RAFT_FOLLOWER);
     cluster_free(cluster);
@@ -250,7 +255,7 @@ static void peers_that_fall_silent_are_told(void **state)
 
     cluster_start(cluster);
     leader = cluster_elect(cluster);
-    other = leader == 1 ? 2 : 1;
+    other = cluster_follower(leader);
     cluster_run(cluster, 100);
     assert_true(raft_get_progress(node_of(cluster, leader)->raft, other, &progress));
     assert_true(progress.is_active);

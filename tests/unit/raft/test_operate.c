@@ -12,9 +12,7 @@ static void leadership_is_passed_to_the_named_node_without_a_wait(void **state)
     instant asked;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    leader = cluster_settle(cluster);
     to = leader == 5 ? 1 : 5;
     asked = cluster->now;
     assert_int_equal(node_transfer(cluster, leader, to, false), 0);
@@ -33,9 +31,7 @@ static void to_the_best_when_nobody_is_named(void **state)
     raft_id leader, heir;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    leader = cluster_settle(cluster);
     heir = node_of(cluster, leader)->heir;
     assert_int_not_equal(heir, RAFT_NOBODY);
     for (raft_id id = 1; id <= 3; id++) { /* everybody knows whom */
@@ -54,9 +50,7 @@ static void who_cannot_lead_is_refused(void **state)
     (void)state;
 
     cluster->first.members[0].kind = RAFT_WITNESS;
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 50);
+    leader = cluster_settle(cluster);
     assert_int_equal(node_transfer(cluster, leader, 1, false), BATON_EINVAL);
     assert_int_equal(node_transfer(cluster, leader, leader, false), BATON_EINVAL);
     assert_int_equal(node_transfer(cluster, leader, 77, false), BATON_EINVAL);
@@ -70,10 +64,8 @@ static void a_transfer_waits_for_its_target_and_then_goes_elsewhere_or_stays(voi
     for (int or_stay = 0; or_stay < 2; or_stay++) {
         struct cluster *cluster = cluster_new(3);
         raft_id leader, gone;
-        cluster_start(cluster);
-        leader = cluster_elect(cluster);
-        cluster_run(cluster, 100);
-        gone = leader == 1 ? 2 : 1;
+        leader = cluster_settle(cluster);
+        gone = cluster_follower(leader);
         node_of(cluster, gone)->is_cut = true;
         assert_int_equal(node_propose(cluster, leader, "x"), 0);
         assert_int_equal(node_transfer(cluster, leader, gone, or_stay), 0);
@@ -101,10 +93,8 @@ static void a_target_that_is_behind_catches_up_first(void **state)
     raft_id leader, to;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
-    to = leader == 1 ? 2 : 1;
+    leader = cluster_settle(cluster);
+    to = cluster_follower(leader);
     node_of(cluster, to)->is_cut = true;
     assert_int_equal(node_propose(cluster, leader, "x"), 0);
     cluster_run(cluster, 20);
@@ -145,9 +135,7 @@ static void a_voter_joins_through_a_joint_configuration(void **state)
     (void)state;
 
     cluster->first.count = 3; /* node 4 knows of the others, they do not know of it */
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    leader = cluster_settle(cluster);
     cluster->first.count = 4;
     assert_int_equal(reconfigure(cluster, leader, cluster->first.members, 4), 0);
     assert_true(raft_get_configuration(node_of(cluster, leader)->raft)->is_joint);
@@ -198,9 +186,7 @@ static void a_removed_leader_finishes_the_change_and_hands_over(void **state)
     size_t count = 0;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    leader = cluster_settle(cluster);
     for (size_t i = 0; i < 3; i++) {
         if (cluster->first.members[i].id != leader) {
             left[count++] = cluster->first.members[i];
@@ -222,14 +208,12 @@ static void weights_change_like_members(void **state)
     raft_id leader, other;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    leader = cluster_settle(cluster);
     memcpy(members, cluster->first.members, sizeof(members));
     members[leader - 1].weight = 5;
     assert_int_equal(reconfigure(cluster, leader, members, 3), 0);
     cluster_run(cluster, 100);
-    other = leader == 1 ? 2 : 1;
+    other = cluster_follower(leader);
     node_crash(cluster, other);
     node_crash(cluster, 6 - leader - other);
     cluster_run(cluster, 1000);
@@ -246,12 +230,10 @@ static void a_change_that_makes_no_group_is_refused(void **state)
     raft_id leader;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    leader = cluster_settle(cluster);
     assert_int_equal(reconfigure(cluster, leader, &nobody, 1), BATON_EINVAL);
     assert_int_equal(node_step(cluster, leader, &input), BATON_EINVAL);
-    assert_int_equal(reconfigure(cluster, leader == 1 ? 2 : 1, &nobody, 1), BATON_ENOTLEADER);
+    assert_int_equal(reconfigure(cluster, cluster_follower(leader), &nobody, 1), BATON_ENOTLEADER);
     cluster_free(cluster);
 }
 
@@ -261,9 +243,7 @@ static void a_configuration_that_is_truncated_is_taken_back(void **state)
     raft_id leader;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    leader = cluster_settle(cluster);
     node_of(cluster, leader)->is_cut = true;
     assert_int_equal(reconfigure(cluster, leader, cluster->first.members, 2), 0);
     assert_true(raft_get_configuration(node_of(cluster, leader)->raft)->is_joint);
@@ -288,9 +268,7 @@ static void a_read_by_lease_is_answered_at_once(void **state)
     raft_id leader;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    leader = cluster_settle(cluster);
     assert_int_equal(ask(cluster, leader, 7, true), 0);
     assert_int_equal(node_of(cluster, leader)->read_count, 1);
     assert_int_equal(node_of(cluster, leader)->reads[0].context, 7);
@@ -305,9 +283,7 @@ static void a_read_by_quorum_waits_for_a_round(void **state)
     raft_id leader;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    leader = cluster_settle(cluster);
     assert_int_equal(ask(cluster, leader, 8, false), 0);
     assert_int_equal(node_of(cluster, leader)->read_count, 0);
     cluster_deliver(cluster);
@@ -322,10 +298,8 @@ static void a_follower_asks_its_leader(void **state)
     raft_id leader, other;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
-    other = leader == 1 ? 2 : 1;
+    leader = cluster_settle(cluster);
+    other = cluster_follower(leader);
     assert_int_equal(ask(cluster, other, 9, true), 0);
     cluster_deliver(cluster);
     assert_int_equal(node_of(cluster, other)->read_count, 1);
@@ -367,9 +341,7 @@ static void too_many_reads_at_once_are_refused(void **state)
     raft_id leader;
     (void)state;
 
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    leader = cluster_settle(cluster);
     node_of(cluster, leader)->is_cut = true;
     for (uint64_t i = 0; i < 1025; i++) {
         assert_int_equal(ask(cluster, leader, i, false), 0);

@@ -210,9 +210,7 @@ static void an_heir_leads_while_every_disk_stands_still(void **state)
     raft_id old, heir;
     (void)state;
 
-    cluster_start(cluster);
-    old = cluster_elect(cluster);
-    cluster_run(cluster, 100);
+    old = cluster_settle(cluster);
     heir = node_of(cluster, old)->heir;
     assert_int_not_equal(heir, RAFT_NOBODY);
     for (raft_id id = 1; id <= 3; id++) {

@@ -34,7 +34,7 @@ static void only_the_leader_takes_proposals(void **state)
     (void)state;
     cluster_start(cluster);
     leader = cluster_elect(cluster);
-    assert_int_equal(node_propose(cluster, leader == 1 ? 2 : 1, "x"), BATON_ENOTLEADER);
+    assert_int_equal(node_propose(cluster, cluster_follower(leader), "x"), BATON_ENOTLEADER);
     cluster_free(cluster);
 }
 
@@ -121,9 +121,7 @@ static void entries_that_conflict_are_replaced(void **state)
     raft_id old, now;
     (void)state;
 
-    cluster_start(cluster);
-    old = cluster_elect(cluster);
-    cluster_run(cluster, 50);
+    old = cluster_settle(cluster);
     node_of(cluster, old)->is_cut = true;
     for (int i = 0; i < 5; i++) {
         assert_int_equal(node_propose(cluster, old, "lost"), 0);
@@ -231,9 +229,7 @@ static void who_is_too_far_behind_gets_a_snapshot_in_chunks(void **state)
     memset(text, 'S', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     cluster->settings.message_bytes_max = 64; /* a snapshot's chunk is at least 1 KiB */
-    cluster_start(cluster);
-    leader = cluster_elect(cluster);
-    cluster_run(cluster, 50);
+    leader = cluster_settle(cluster);
     behind = leader == 3 ? 2 : 3;
     node_crash(cluster, behind);
     for (int i = 0; i < 30; i++) {
@@ -342,7 +338,7 @@ static void a_connection_that_comes_back_is_used_at_once(void **state)
 
     cluster_start(cluster);
     leader = cluster_elect(cluster);
-    other = leader == 1 ? 2 : 1;
+    other = cluster_follower(leader);
     cluster_run(cluster, 50);
     node_of(cluster, other)->is_cut = true;
     assert_int_equal(node_propose(cluster, leader, "x"), 0);
