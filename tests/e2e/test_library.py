@@ -93,6 +93,16 @@ class Library(unittest.TestCase):
         self.assertIn("libbaton.so.0", run("readelf", "-d", program))
         self.check_runs(program)
 
+    def test_the_examples_build_against_what_is_installed(self):
+        for name in ("leader", "cameras"):
+            program = os.path.join(self.dir, name)
+            run(CC, "-Wall", "-Wextra", "-Werror", "-std=gnu17", "-o", program,
+                os.path.join(SOURCE, "examples", name + ".c"), *self.flags("--cflags", "--libs"))
+            done = subprocess.run([program], env={**os.environ, **self.env}, timeout=60,
+                                  stderr=subprocess.PIPE, universal_newlines=True, check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, "^usage: .*/%s URL" % name)
+
     def test_a_program_links_statically(self):
         program = os.path.join(self.dir, "program")
         flags = [os.path.join(self.lib, "libbaton.a") if word == "-lbaton" else word
