@@ -31,12 +31,25 @@ static bool has_word(const char *words, const char *word, size_t length)
     return false;
 }
 
+/* Appends each word, with its colon. */
+static void list_words(char *ret, size_t ret_bytes, const char *words)
+{
+    while (words) {
+        size_t used = strlen(ret);
+        size_t length = strcspn(words, " ");
+
+        (void)snprintf(ret + used, ret_bytes - used, "%s%.*s:", used > 0 ? ", " : "", (int)length,
+                       words);
+        words = words[length] ? words + length + 1 : NULL;
+    }
+}
+
 static void list_schemes(char *ret, size_t ret_bytes)
 {
     ret[0] = '\0';
     for (size_t i = 0; table[i]; i++) {
-        size_t used = strlen(ret);
-        (void)snprintf(ret + used, ret_bytes - used, "%s%s:", i > 0 ? ", " : "", table[i]->scheme);
+        list_words(ret, ret_bytes, table[i]->scheme);
+        list_words(ret, ret_bytes, table[i]->others);
     }
 }
 
