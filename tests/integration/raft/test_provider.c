@@ -358,6 +358,7 @@ static void a_forged_certificate_changes_nothing(void **state)
 
     spawn_all("&heartbeat-timeout=5s&lease=5s"); /* a busy machine is no reason */
     int leader = wait_for_leader_other_than(0);
+    wait_until_all_follow(leader); /* so all of them listen */
     uint64_t epoch = reports[leader].epoch;
     char name[3] = {'n', (char)('0' + leader), 0};
     struct certificate forged = {.cluster = frame_cluster_of("test"),
