@@ -54,7 +54,7 @@ struct seat {
     uint32_t place;   /* in the agenda, counted from 1; 0: none */
     int slot;         /* of the guardian's last words */
     instant offered;  /* to somebody else, who may have it until then; 0: it is not */
-    bool is_starting;
+    bool is_starting; /* from the campaign until its start and the server are there */
     bool eligible;
     bool is_contending; /* for a lock that nobody is known to have */
     bool is_urgent; /* what the next step asks of the server leaves before anything else is done */

@@ -88,6 +88,7 @@ static struct seat *make(struct client *client, const struct provider_campaign *
     seat->eligible = campaign->eligible;
     lease_init(&seat->lease, campaign->eligible, 0);
     seat->deadline = INSTANT_NEVER;
+    seat->is_starting = true;
     seat->starts = clock_now();
     if (client->start_delay.ns > 0) { /* those who are begun together do not all ask at once */
         seat->starts.ns += (int64_t)(client_random() % (uint64_t)client->start_delay.ns);

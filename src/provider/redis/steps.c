@@ -110,11 +110,6 @@ static int run(struct seat *seat, const struct lease_command *command)
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-static bool has_started(const struct seat *seat)
-{
-    return !instant_before(clock_now(), seat->starts);
-}
-
 static void rearm(struct seat *seat, instant deadline)
 {
     seat->deadline = seat->offered.ns > 0 ? instant_min(deadline, seat->offered) : deadline;
@@ -209,7 +204,7 @@ static void step(struct seat *seat, const struct lease_input *input)
     for (uint32_t i = 0; i < update.command_count; i++) {
         (void)run(seat, &update.commands[i]); /* the core's own timeout is an answer too */
     }
-    if (has_started(seat)) {
+    if (!seat->is_starting) { /* until then the start is what it waits for */
         rearm(seat, update.deadline);
     }
     if (seat->is_urgent) {
@@ -233,7 +228,7 @@ void seat_start(struct seat *seat)
 {
     struct lease_input up = {.type = LEASE_IN_UP};
 
-    seat->is_starting = !has_started(seat);
+    seat->is_starting = instant_before(clock_now(), seat->starts);
     if (seat->is_starting) {
         rearm(seat, seat->starts);
     } else if (client_is_up(seat->client)) {
@@ -305,6 +300,7 @@ static void on_released_by(struct seat *seat, const struct notice *notice)
     }
     if (is_for_us) { /* no spread */
         input.type = LEASE_IN_UP;
+        seat->is_starting = false;
         seat->is_urgent = true;
         if (strcmp(text_of(seat->holder), notice->by) == 0) {
             seat_take_holder(seat, "", 0); /* told while the answer is awaited, and not after it */
