@@ -11,7 +11,7 @@ SECONDS_EACH ?= 60
 export JOBS DESTDIR
 
 .DEFAULT_GOAL := build
-.PHONY: help deps deps-onnxruntime build demo check bench sim chaos churn fuzz coverage lint format docs install clean
+.PHONY: help deps deps-onnxruntime deps-valkey build demo check bench sim chaos churn fuzz coverage lint format docs install clean
 
 help: ## lists these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
@@ -21,6 +21,9 @@ deps: ## installs the build dependencies that are missing (packaging/debian/cont
 
 deps-onnxruntime: ## fetches ONNX Runtime, by which baton-detector runs models faster, from npm
 	@scripts/deps-onnxruntime
+
+deps-valkey: ## fetches Valkey 9 from npm, for the tests that Debian's Redis is too old for
+	@scripts/deps-valkey
 
 build: deps ## builds the release programs into build/bin, the library into build/lib
 	@scripts/build release

@@ -257,88 +257,6 @@ static void a_time_from_the_future_is_not_waited_for(void **state)
     SERVER_AWAIT(run(&first, SCRIPT_TAKE, "4", "A 1 0 1 ").outcome == ANSWER_GRANTED);
 }
 
-/* ---- Lifetimes of fields --------------------------------------------------------------------- */
-
-/* Stands before the script: lends the server the commands of a newer one, as far as the script uses
- * them. A field's lifetime becomes that of a key "lived:KEY:FIELD"; other words are an error. */
-static const char lent[] =
-    "local real, lends = redis, ARGV[#ARGV]\n"
-    "local function stand_in(call, name, ...)\n"
-    "  local a = {...}\n"
-    "  if name == 'COMMAND' and string.find(lends, a[2], 1, true) then return {{a[2]}} end\n"
-    "  if name == 'HPEXPIRE' then\n"
-    "    assert(#a == 5 and a[3] == 'FIELDS' and a[4] == 1 and tonumber(a[2]))\n"
-    "    return {real.call('SET', 'lived:' .. a[1] .. ':' .. a[5], 'hpexpire', 'PX', a[2])}\n"
-    "  elseif name == 'HSETEX' then\n"
-    "    assert(#a == 7 and a[2] == 'PX' and a[4] == 'FIELDS' and a[5] == 1 and tonumber(a[3]))\n"
-    "    real.call('SET', 'lived:' .. a[1] .. ':' .. a[6], 'hsetex', 'PX', a[3])\n"
-    "    return real.call('HSET', a[1], a[6], a[7])\n"
-    "  end\n"
-    "  return call(name, ...)\n"
-    "end\n"
-    "local redis = {call = function(...) return stand_in(real.call, ...) end,\n"
-    "               pcall = function(...) return stand_in(real.pcall, ...) end}\n";
-
-static void register_a_process(const char *how, const char *lends, const char *expected)
-{
-    static char script[8192];
-    const char *words[] = {"EVAL",
-                           script,
-                           "6",
-                           "e:processes",
-                           "e:expiry",
-                           "e:channels",
-                           "e:wake",
-                           "e:slaves",
-                           "e:master_process",
-                           "A",
-                           "{}",
-                           "45000",
-                           "worker:slave:A",
-                           "slave",
-                           "{}",
-                           how,
-                           lends};
-    redisContext *context = redisConnectUnix(first.socket);
-    redisReply *reply;
-
-    snprintf(script, sizeof(script), "%s%s", lent, scripts[SCRIPT_REGISTER].text);
-    reply = redisCommandArgv(context, 17, words, NULL);
-    assert_non_null(reply);
-    if (reply->type == REDIS_REPLY_ERROR) {
-        fail_msg("%s", reply->str);
-    }
-    assert_int_equal(reply->element[0]->integer, 1);
-    assert_string_equal(reply->element[1]->str, expected);
-    freeReplyObject(reply);
-    redisFree(context);
-}
-
-static void fields_have_lifetimes_where_the_server_has_them(void **state)
-{
-    static const struct {
-        const char *lends, *way;
-    } rows[] = {{"-", "sorted-set"}, {"HPEXPIRE", "hpexpire"}, {"HPEXPIRE HSETEX", "hsetex"}};
-    static const char *const keys[] = {"processes", "channels", "slaves"};
-    (void)state;
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        server_tell(&first, "FLUSHALL");
-        for (int again = 0; again < 2; again++) {
-            register_a_process(again ? "again" : "", rows[i].lends, rows[i].way);
-            for (size_t j = 0; j < sizeof(keys) / sizeof(keys[0]); j++) {
-                char command[64];
-                snprintf(command, sizeof(command), "GET lived:e:%s:A", keys[j]);
-                assert_int_equal(server_says(&first, command, rows[i].way), i > 0);
-                server_tell(&first, "DEL lived:e:%s:A", keys[j]);
-                redisReply *reply = server_ask(&first, "HLEN e:%s", keys[j]);
-                assert_int_equal(reply->integer, 1);
-                freeReplyObject(reply);
-            }
-        }
-    }
-}
-
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -351,7 +269,6 @@ int main(void)
         CASE(a_second_promotion_of_one_process_gives_none),
         CASE(a_promoted_replica_that_knows_nothing_gives_none),
         CASE(a_time_from_the_future_is_not_waited_for),
-        CASE(fields_have_lifetimes_where_the_server_has_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
