@@ -341,7 +341,8 @@ static void take_input(struct step *step, const struct lease_input *input)
         }
         break;
     case LEASE_IN_TAKEN:
-        if (!lease->held && input->epoch != lease->holder && !lease->is_waiting) {
+        /* Of what is known by now it may tell late, even after we gave that same one up. */
+        if (!lease->held && input->epoch > lease->highest && !lease->is_waiting) {
             ask_at(step, step->now); /* who, and for how long */
         }
         break;

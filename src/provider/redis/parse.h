@@ -48,14 +48,14 @@ bool parse_cursor(char ret[24], const redisReply *reply);
 /* ---- Notices --------------------------------------------------------------------------------- */
 
 enum notice_type {
-    NOTICE_RELEASED, /* "released BY [FOR]", or "offered BY FOR" */
+    NOTICE_RELEASED, /* "released BY [FOR] [EPOCH]", or "offered BY FOR [EPOCH]" */
     NOTICE_TAKEN,    /* "taken EPOCH BY" */
     NOTICE_MEMBERS,  /* "members [WHO CAME]" */
 };
 
 struct notice {
     enum notice_type type;
-    uint64_t epoch;            /* TAKEN */
+    uint64_t epoch;            /* TAKEN; RELEASED: that is over, 0: not told */
     char by[BATON_NAME_MAX];   /* who did it; MEMBERS: "": several */
     char heir[BATON_NAME_MAX]; /* RELEASED: for whom; "": whoever */
     bool is_offer;             /* nobody chose that one: it only asks first */

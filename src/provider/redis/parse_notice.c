@@ -70,8 +70,14 @@ bool parse_notice(struct notice *ret, const char *text, size_t bytes)
     if ((ret->is_offer || is_word(&verb, "released")) && has_more) {
         ret->type = NOTICE_RELEASED;
         /* A blank ends the name even when there is no heir: otherwise the name may be cut. */
-        return next_word(&rest, &word) && word.bytes > 0 && take_id(ret->by, &word) &&
-               take_id(ret->heir, &rest);
+        if (!next_word(&rest, &word) || word.bytes == 0 || !take_id(ret->by, &word)) {
+            return false;
+        }
+        (void)next_word(&rest, &word);
+        if (!parse_number(&ret->epoch, rest.at, rest.bytes)) {
+            ret->epoch = 0;
+        }
+        return take_id(ret->heir, &word);
     }
     if (is_word(&verb, "taken") && has_more) {
         ret->type = NOTICE_TAKEN;

@@ -106,12 +106,15 @@ static const char raise_epoch[] =
     "redis.call('HSET', KEYS[2], 'epoch', ARGV[3])\n"
     "return {1, tonumber(ARGV[3])}\n";
 
-/* Epoch 0: whichever it is. */
+/* Epoch 0: whichever it is. The notice is told with the epoch that is over. */
 static const char release[] =
     "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end\n"
-    "if ARGV[2] ~= '0' and redis.call('HGET', KEYS[3], 'epoch') ~= ARGV[2] then return 0 end\n"
+    "local epoch = redis.call('HGET', KEYS[3], 'epoch') or ''\n"
+    "if ARGV[2] ~= '0' and epoch ~= ARGV[2] then return 0 end\n"
     "redis.call('DEL', KEYS[1], KEYS[2])\n"
-    "if ARGV[3] ~= '' then redis.call('PUBLISH', KEYS[4], ARGV[3]) end\n"
+    "if ARGV[3] ~= '' then\n"
+    "  redis.call('PUBLISH', KEYS[4], ARGV[3] .. ' ' .. string.sub(epoch, 1, 20))\n"
+    "end\n"
     "return 1\n";
 
 /* Heartbeats that nobody renews any more, a few keys at a time. What is no time is not ours. */

@@ -298,6 +298,9 @@ static void on_released_by(struct seat *seat, const struct notice *notice)
     if (strcmp(notice->by, seat->client->id) == 0) {
         return;
     }
+    if (notice->epoch > 0 && notice->epoch < seat->lease.highest) {
+        return; /* it comes late: somebody has had it since, and gave it up perhaps */
+    }
     if (is_for_us) { /* no spread */
         input.type = LEASE_IN_UP;
         seat->is_starting = false;

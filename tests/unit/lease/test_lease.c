@@ -271,6 +271,19 @@ static void resigning_voids_first_and_lets_others_go_first(void **state)
     assert_int_equal(update.command_count, 0);
 }
 
+/* Notices come by another connection than answers: that of our own taking may come after all. */
+static void late_news_of_a_taking_is_none(void **state)
+{
+    (void)state;
+
+    lead(7);
+    step((struct lease_input){.type = LEASE_IN_RESIGN});
+    step((struct lease_input){.type = LEASE_IN_TAKEN, .epoch = 7});
+    assert_int_equal(update.command_count, 0);
+    step((struct lease_input){.type = LEASE_IN_TAKEN, .epoch = 8});
+    sends(LEASE_TAKE);
+}
+
 static void a_grant_to_one_who_has_left_is_given_back(void **state)
 {
     uint32_t request;
@@ -558,6 +571,7 @@ int main(void)
         cmocka_unit_test_setup(a_release_that_crosses_the_answer_is_not_forgotten, set_up),
         cmocka_unit_test_setup(the_spread_grows_with_the_contenders_up_to_its_maximum, set_up),
         cmocka_unit_test_setup(resigning_voids_first_and_lets_others_go_first, set_up),
+        cmocka_unit_test_setup(late_news_of_a_taking_is_none, set_up),
         cmocka_unit_test_setup(a_grant_to_one_who_has_left_is_given_back, set_up),
         cmocka_unit_test_setup(a_late_grant_is_not_pulled_from_under_the_next_answer, set_up),
         cmocka_unit_test_setup(an_epoch_that_is_not_above_all_others_is_given_back, set_up),

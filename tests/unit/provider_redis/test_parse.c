@@ -168,7 +168,16 @@ static void a_notice_is_taken_apart(void **state)
     assert_string_equal(notice.heir, "");
     assert_true(parse_notice(&notice, TEXT("released one two")));
     assert_string_equal(notice.heir, "two");
+    assert_int_equal(notice.epoch, 0);
     assert_false(notice.is_offer);
+    assert_true(parse_notice(&notice, TEXT("released one two 1764547200000")));
+    assert_string_equal(notice.heir, "two");
+    assert_int_equal(notice.epoch, NOW_MS);
+    assert_true(parse_notice(&notice, TEXT("released one  12")));
+    assert_string_equal(notice.heir, "");
+    assert_int_equal(notice.epoch, 12);
+    assert_true(parse_notice(&notice, TEXT("released one two words"))); /* a spoiled epoch */
+    assert_int_equal(notice.epoch, 0);
     assert_true(parse_notice(&notice, TEXT("offered one two")));
     assert_int_equal(notice.type, NOTICE_RELEASED);
     assert_string_equal(notice.heir, "two");
