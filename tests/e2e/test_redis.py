@@ -24,18 +24,17 @@ class RedisCluster(Cluster):
 class OnRedis(ProgramTest):
     def setUp(self):
         self.port = free_ports(1)[0]
-        self.server = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-             "--appendonly", "no", "--requirepass", "pa ss"], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL)
-        self.addCleanup(self.end_server)
+        self.start_server(self.port)
         until(lambda: self.ask("PING") == "PONG", "an answer of redis-server")
-        # A server that has just begun could have forgotten a lease: it is older than any here.
-        self.ask("HSET", "default:epoch", "server", self.history(), "since", "0")
+        self.trust()
 
-    def end_server(self):
-        self.server.kill()
-        self.server.wait()
+    def start_server(self, port, *options):
+        server = subprocess.Popen(
+            ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+             "--appendonly", "no", "--requirepass", "pa ss", *options], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
 
     def ask(self, *words):
         done = subprocess.run(["redis-cli", "-p", str(self.port), "-n", "3", "-a", "pa ss",
@@ -46,6 +45,10 @@ class OnRedis(ProgramTest):
     def history(self):
         lines = self.ask("INFO", "replication").splitlines()
         return next(line[14:] for line in lines if line.startswith("master_replid:"))
+
+    def trust(self):
+        """A server that has just begun could have forgotten a lease: it is older than any here."""
+        self.ask("HSET", "default:epoch", "server", self.history(), "since", "0")
 
     def cluster(self, count, options=""):
         cluster = RedisCluster(count, self.port, options)
@@ -67,6 +70,18 @@ class OnRedis(ProgramTest):
         self.assertEqual(self.ask("EXISTS", "default:leader"), "1")
         shown = baton("status", "--data", one.data(leader)).stdout
         self.assertIn("redis at 127.0.0.1:%d" % self.port, shown)
+
+    def test_status_tells_how_many_replicas_are_waited_for(self):
+        self.start_server(free_ports(1)[0], "--replicaof", "127.0.0.1", str(self.port),
+                          "--masterauth", "pa ss", "--repl-diskless-sync-delay", "0")
+        until(lambda: "state=online" in self.ask("INFO", "replication"), "the replica follows")
+        self.trust()  # with its first replica a server begins a new history
+        for query, told in (("wait-replicas=1", 1), ("wait-replicas=0", None)):
+            one = self.cluster(1, query)
+            one.start_all()
+            leader = one.wait_leader()
+            self.assertEqual(one.status(leader)["redis"].get("wait_replicas"), told)
+            one.close()
 
     def test_a_killed_leader_is_followed_at_once_and_leaves_the_registry(self):
         three = self.cluster(3)
