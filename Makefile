@@ -31,7 +31,7 @@ build: deps ## builds the release programs into build/bin, the library into buil
 demo: build ## five nodes on this machine: kill, stop, cut off and pass on the leader
 	@build/bin/baton demo $(DEMO)
 
-check: deps ## everything that must hold before a change lands, about eleven minutes on two cores
+check: deps ## everything that must hold before a change lands, about ten minutes on two cores
 	@scripts/check
 
 bench: build ## every figure of the README, measured here and now

@@ -23,8 +23,9 @@ enum {
  * nowhere, and `ret` is the last place looked at. */
 bool helper_find(char ret[PATH_MAX], const char *name);
 
-/* Of this process's environment what loaders, drivers and sanitizers need, and none of its secrets.
- * The strings are borrowed; NULL ends them. */
+/* Of this process's environment what loaders, drivers and sanitizers need, and none of its secrets;
+ * and that malloc shall ask for huge pages, unless GLIBC_TUNABLES says something. The strings are
+ * borrowed; NULL ends them. */
 void helper_environment(char *ret[HELPER_ENVIRONMENT_MAX]);
 
 /* Starts `program` as `name`. descriptors[i] becomes HELPER_FD + i there; each of them should be
