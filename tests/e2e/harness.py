@@ -58,12 +58,28 @@ def is_alive(pid):
         return False
 
 
+RESERVATIONS = []  # as long as this process lives, by names that all tests agree upon
+
+
+def reserve(port):
+    one = socket.socket(socket.AF_UNIX)
+    try:
+        one.bind("\0baton-test-port-%d" % port)
+    except OSError:
+        one.close()
+        return False
+    RESERVATIONS.append(one)
+    return True
+
+
 def free_ports(count):
     """Below those that the kernel gives to whoever connects: nobody takes one meanwhile."""
     sockets, ports = [], []
     while len(ports) < count:
         one, port = socket.socket(), random.SystemRandom().randrange(10000, 32768)
         try:
+            if not reserve(port):
+                raise OSError("another test has it")
             one.bind(("127.0.0.1", port))
         except OSError:
             one.close()

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -143,6 +145,26 @@ void process_read(int fd, void *ret, size_t bytes)
     assert_int_equal(process_read_all(fd, ret, bytes), bytes);
 }
 
+static unsigned reservations;
+
+/* Another test could take a port between its choice and its use, or while its server is down: it is
+ * ours as long as this process lives, by a name that all tests agree upon. */
+static bool reserve(int port)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int bytes = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "baton-test-port-%d", port);
+    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)bytes);
+
+    assert_true(fd >= 0);
+    if (bind(fd, (struct sockaddr *)&name, length) != 0) {
+        (void)close(fd);
+        return false;
+    }
+    reservations++;
+    return true;
+}
+
 int process_listen(int *ret_port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -157,7 +179,7 @@ int process_listen(int *ret_port)
         assert_int_equal(getrandom(&random, sizeof(random), 0), sizeof(random));
         *ret_port = PORT_MIN + random % (PORT_END - PORT_MIN);
         address.sin_port = htons((uint16_t)*ret_port);
-    } while (bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0);
+    } while (!reserve(*ret_port) || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0);
     assert_int_equal(listen(fd, 16), 0);
     return fd;
 }
@@ -206,7 +228,8 @@ unsigned process_count_entries(const char *folder)
 
 unsigned process_count_descriptors(void)
 {
-    return process_count_entries("/proc/self/fd") - 1; /* without the one that counts */
+    /* Without the one that counts, and what reserves ports. */
+    return process_count_entries("/proc/self/fd") - 1 - reservations;
 }
 
 void process_make_folder(char *ret, size_t ret_bytes)
