@@ -2,6 +2,7 @@
 import json
 import signal
 import subprocess
+import tempfile
 
 from harness import baton, Cluster, ProgramTest, free_ports, is_alive, main, until
 
@@ -29,9 +30,11 @@ class OnRedis(ProgramTest):
         self.trust()
 
     def start_server(self, port, *options):
+        folder = tempfile.TemporaryDirectory(prefix="baton-redis-")
+        self.addCleanup(folder.cleanup)
         server = subprocess.Popen(
             ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
-             "--appendonly", "no", "--requirepass", "pa ss", *options], stdin=subprocess.DEVNULL,
+             "--dir", folder.name, "--appendonly", "no", "--requirepass", "pa ss", *options], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)

@@ -89,7 +89,7 @@ static int redis_main(void *userdata)
 
     snprintf(port, sizeof(port), "%d", server->port);
     execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
-           "--appendonly", "no", "--logfile", "/dev/null", (char *)NULL);
+           "--dbfilename", "", "--appendonly", "no", "--logfile", "/dev/null", (char *)NULL);
     return 127;
 }
 

@@ -22,7 +22,7 @@ static int server_main(void *userdata)
 
     snprintf(text, sizeof(text), "%d", port);
     execlp("redis-server", "redis-server", "--port", text, "--bind", "127.0.0.1", "--save", "",
-           "--appendonly", "no", "--logfile", "/dev/null", (char *)NULL);
+           "--dbfilename", "", "--appendonly", "no", "--logfile", "/dev/null", (char *)NULL);
     return 127;
 }
 
