@@ -1,5 +1,5 @@
-# Warnings are errors in every build of ours; sanitizers and coverage are build-wide too. That
-# snprintf may cut a text short is why it is used, not a fault.
+# Warnings are errors in every build of ours; sanitizers, coverage and the linker are build-wide
+# too. That snprintf may cut a text short is why it is used, not a fault.
 add_library(baton_flags INTERFACE)
 target_compile_options(baton_flags INTERFACE
     -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes

@@ -49,7 +49,8 @@ class Examples(ProgramTest):
         self.url = "redis://127.0.0.1:%d?lease=600s&heartbeat-interval=5s" % self.port
         self.server = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-             "--dbfilename", "", "--appendonly", "no"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+             "--dbfilename", "", "--appendonly", "no"], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL)
         self.addCleanup(self.server.wait)
         self.addCleanup(self.server.kill)
         until(lambda: self.ask("PING") == "PONG", "an answer of redis-server")

@@ -34,8 +34,8 @@ class OnRedis(ProgramTest):
         self.addCleanup(folder.cleanup)
         server = subprocess.Popen(
             ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
-             "--dir", folder.name, "--appendonly", "no", "--requirepass", "pa ss", *options], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL)
+             "--dir", folder.name, "--appendonly", "no", "--requirepass", "pa ss", *options],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
 

@@ -35,7 +35,8 @@ void process_read(int fd, void *ret, size_t bytes);
 /* Reads until the end of the stream, at most `bytes`; returns how many came. */
 size_t process_read_all(int fd, void *ret, size_t bytes);
 
-/* Ports of the loopback that were free a moment ago, each another. */
+/* Ports of the loopback that were free a moment ago, each another, and none that another test was
+ * given: until this process ends. */
 void process_free_ports(int *ret, size_t count);
 int process_free_port(void);
 /* A listening socket on the loopback, on a port that was free. */
