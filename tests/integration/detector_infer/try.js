@@ -237,11 +237,11 @@ const tests = {
     },
 };
 
-// The clip so often that there is time to interfere: half a minute and more of work.
+// The clip so often that there is time to interfere: several seconds of work.
 function longer(folder, clip) {
     const file = path.join(folder, 'longer.mp4');
     if (!fs.existsSync(file)) {
-        execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-stream_loop', '60', '-i', clip, '-c',
+        execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-stream_loop', '15', '-i', clip, '-c',
             'copy', file]);
     }
     return file;
