@@ -13,7 +13,7 @@ SECONDS = 40
 
 def decode_ours(stand, clip):
     """Frames, CPU of the child, CPU of the process that receives the frames."""
-    output, _, _ = run_measured([stand.program("baton-bench-decode"), clip])
+    output, _ = run_measured([stand.program("baton-bench-decode"), clip])
     result = json.loads(output)
     return result["frames"], result["child_cpu_s"], result["parent_cpu_s"]
 
@@ -24,7 +24,7 @@ def measure_codec(stand, codec):
     for number in range(stand.rounds):
         stand.progress(f"decode {codec}: round {number + 1} of {stand.rounds}")
         frames, cpu, parent_cpu = decode_ours(stand, clip)
-        _, ffmpeg_cpu, _ = run_measured(["nice", "-n", "5", "ffmpeg", "-nostdin", "-v", "error",
+        _, ffmpeg_cpu = run_measured(["nice", "-n", "5", "ffmpeg", "-nostdin", "-v", "error",
                                          "-threads", "1", "-i", clip, "-f", "null", "-"])
         ours.append(frames / cpu)
         theirs.append(frames / ffmpeg_cpu)
