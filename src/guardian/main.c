@@ -118,7 +118,8 @@ static void connect_early(struct guardian *guardian)
 }
 
 /* Reads all that is there. The end of the socket without a farewell proves nothing: the parent may
- * live; but connections are worth having from now on. */
+ * live; but connections are worth having from now on. That it died without having read our greeting
+ * is told as an error, once, before what it has said. */
 static void drain_socket(struct guardian *guardian)
 {
     while (guardian->is_socket_open && !guardian->is_farewell) {
@@ -126,7 +127,7 @@ static void drain_socket(struct guardian *guardian)
         ssize_t bytes = recv(GUARDIAN_FD_SOCKET, &message, sizeof(message), MSG_DONTWAIT);
         if (bytes == (ssize_t)sizeof(message) && message.version == GUARDIAN_VERSION) {
             take_message(guardian, &message);
-        } else if (bytes < 0 && errno == EINTR) {
+        } else if (bytes < 0 && (errno == EINTR || errno == ECONNRESET)) {
             continue;
         } else if (bytes < 0 && errno == EAGAIN) {
             return;

@@ -19,7 +19,9 @@ const tests = {
         const two = subscription('hall;gate', { rtspUrl: camera.url() });
         backend.send(list(one, two));
         await backend.report(online(2));
-        assert.strictEqual(camera.count('play cam'), 1, 'one camera is opened once');
+        // Where the machine is so busy that it was given up as stalled, once more for each time.
+        const opened = camera.count('play cam');
+        assert.strictEqual(opened, 1 + worker.camera('hall;door').stream.restarts, 'opened once');
         const image = worker.curl('/camera/hall;door/image');
         assert.strictEqual(image.status, 200);
         assert.strictEqual(image.body.readUInt16BE(0), 0xffd8);

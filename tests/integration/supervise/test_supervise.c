@@ -4,6 +4,7 @@
 #include "cmocka_all.h"
 #include "guardian/certificate.h"
 #include "guardian/guardian.h"
+#include "guardian/protocol.h"
 #include "lib/process.h"
 
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +24,7 @@
     "printf '%%08d%%08d%%08d' $$ $child $stray >/proc/self/fd/%d; "
 
 enum { CMD, CHILD, STRAY, FAMILY_SIZE };
+enum { FDS_SEARCHED = 64 };
 
 struct scene {
     const char *last; /* command of CMD after FAMILY */
@@ -31,6 +34,7 @@ struct scene {
     bool kills_outliving;
     bool stops; /* SIGTERM at once, SIGKILL soon */
     bool without_cgroup;
+    bool is_sudden; /* its guardian stands still from its greeting on, which is never read */
 };
 
 static struct supervise supervise;
@@ -40,6 +44,25 @@ static void on_child_exit(void *userdata, int exit_code)
     (void)userdata;
     supervise_fini(&supervise);
     _exit(exit_code);
+}
+
+/* The socket of its kind is the only one. Reports who has been stopped. */
+static void stop_guardian_as_it_greets(const struct scene *scene)
+{
+    for (int fd = STDERR_FILENO + 1; fd < FDS_SEARCHED; fd++) {
+        struct guardian_message greeting = {0};
+        int type = 0;
+        socklen_t bytes = sizeof(type);
+        if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_SEQPACKET) {
+            process_wait_readable(fd);
+            (void)recv(fd, &greeting, sizeof(greeting), MSG_PEEK);
+            (void)kill(greeting.pid, SIGSTOP);
+            process_wait_stopped(greeting.pid);
+            (void)dprintf(scene->report[1], "%08d", (int)greeting.pid);
+            return;
+        }
+    }
+    _exit(97);
 }
 
 static void start_guardian(uv_loop_t *loop, const struct scene *scene)
@@ -53,6 +76,9 @@ static void start_guardian(uv_loop_t *loop, const struct scene *scene)
     (void)snprintf(address, sizeof(address), "127.0.0.1:%d", scene->port);
     if (guardian_start(&guardian, &options, NULL) != 0) {
         _exit(99);
+    }
+    if (scene->is_sudden) {
+        stop_guardian_as_it_greets(scene);
     }
     guardian_set_peers(guardian, &peer, 1);
     guardian_set_victims(guardian, &supervise.victims);
@@ -102,6 +128,9 @@ static int wrap(void *userdata)
     if (scene->stops) {
         child_stop(child, instant_add(clock_now(), SPAN_MS(100)));
     }
+    while (scene->is_sudden) {
+        (void)pause();
+    }
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     return 98;
 }
@@ -112,13 +141,21 @@ static pid_t start(struct scene *scene)
     return process_fork(wrap, scene);
 }
 
-static void read_family(struct scene *scene, pid_t family[FAMILY_SIZE])
+static pid_t read_pid(const struct scene *scene)
+{
+    char number[9] = {0};
+    pid_t pid;
+
+    process_read(scene->report[0], number, 8);
+    pid = (pid_t)atoi(number);
+    assert_true(pid > 1);
+    return pid;
+}
+
+static void read_family(const struct scene *scene, pid_t family[FAMILY_SIZE])
 {
     for (int i = 0; i < FAMILY_SIZE; i++) {
-        char number[9] = {0};
-        process_read(scene->report[0], number, 8);
-        family[i] = (pid_t)atoi(number);
-        assert_true(family[i] > 1);
+        family[i] = read_pid(scene);
     }
 }
 
@@ -182,22 +219,44 @@ static void a_program_that_is_not_there_is_told_apart(void **state)
     finish(&scene);
 }
 
+static void kill_and_expect(struct scene *scene)
+{
+    int listener = process_listen(&scene->port);
+    pid_t family[FAMILY_SIZE], guardian = 0, wrapper = start(scene);
+
+    if (scene->is_sudden) {
+        guardian = read_pid(scene);
+    }
+    read_family(scene, family);
+    process_end(wrapper);
+    if (guardian != 0) {
+        (void)kill(guardian, SIGCONT);
+    }
+    expect_certificate(listener);
+    for (int i = 0; i < FAMILY_SIZE; i++) {
+        assert_false(process_lives(family[i]));
+    }
+    close(listener);
+    finish(scene);
+}
+
 static void a_killed_wrapper_takes_all_with_it_before_it_is_certified(void **state)
 {
     for (int i = 0; i < 2; i++) {
         struct scene scene = {.last = "sleep 1002", .without_cgroup = i == 1};
-        int listener = process_listen(&scene.port);
-        pid_t family[FAMILY_SIZE], wrapper = start(&scene);
         (void)state;
-        read_family(&scene, family);
-        process_end(wrapper);
-        expect_certificate(listener);
-        for (int j = 0; j < FAMILY_SIZE; j++) {
-            assert_false(process_lives(family[j]));
-        }
-        close(listener);
-        finish(&scene);
+        kill_and_expect(&scene);
     }
+}
+
+/* So soon that neither has read what the other said: what the guardian was told counts all the
+ * same. */
+static void a_wrapper_killed_at_its_start_takes_all_with_it(void **state)
+{
+    struct scene scene = {.last = "sleep 1002", .is_sudden = true};
+
+    (void)state;
+    kill_and_expect(&scene);
 }
 
 static void cmd_dies_with_the_wrapper_without_a_guardian_too(void **state)
@@ -240,6 +299,7 @@ int main(void)
         cmocka_unit_test(who_ignores_sigterm_is_killed_in_time),
         cmocka_unit_test(a_program_that_is_not_there_is_told_apart),
         cmocka_unit_test(a_killed_wrapper_takes_all_with_it_before_it_is_certified),
+        cmocka_unit_test(a_wrapper_killed_at_its_start_takes_all_with_it),
         cmocka_unit_test(cmd_dies_with_the_wrapper_without_a_guardian_too),
         cmocka_unit_test(a_stopped_wrapper_is_killed_with_all_its_own),
     };
