@@ -8,6 +8,7 @@
  * "it may still be carried out".
  */
 #include "provider/raft/node.h"
+#include "provider/raft/watches.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,29 +36,12 @@ struct state_task {
     uint8_t order[]; /* TASK_WRITE */
 };
 
-struct state_watch {
-    struct state_watch *next;
-    char *prefix;
-    provider_values_cb on_change;
-    void *userdata;
-    bool is_gone; /* freed when nothing is being told */
-};
-
-struct state_change {
-    struct state_change *next;
-    char *name;
-    void *data; /* NULL: deleted */
-    size_t bytes;
-    uint64_t revision;
-};
-
 struct node_state {
     struct node *node;
     struct keys *keys;
     struct state_task *tasks;
     size_t task_count;
-    struct state_watch *watches;
-    struct state_change *changes_first, **changes_last;
+    struct watches watches;
     uv_timer_t timer;
     bool is_telling;
 };
@@ -83,39 +67,11 @@ int state_begin(struct node *node, const struct raft_snapshot *snapshot, struct 
                          node->options.data);
     }
     state->node = node;
-    state->changes_last = &state->changes_first;
+    watches_init(&state->watches);
     (void)uv_timer_init(node->loop, &state->timer);
     state->timer.data = state;
     node->state = state;
     return BATON_OK;
-}
-
-static void drop_changes(struct node_state *state)
-{
-    while (state->changes_first) {
-        struct state_change *change = state->changes_first;
-        state->changes_first = change->next;
-        free(change->name);
-        free(change->data);
-        free(change);
-    }
-    state->changes_last = &state->changes_first;
-}
-
-static void sweep_watches(struct node_state *state)
-{
-    struct state_watch **at = &state->watches;
-
-    while (*at) {
-        struct state_watch *watch = *at;
-        if (watch->is_gone) {
-            *at = watch->next;
-            free(watch->prefix);
-            free(watch);
-        } else {
-            at = &watch->next;
-        }
-    }
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -123,7 +79,7 @@ static void on_timer_closed(uv_handle_t *handle)
     struct node_state *state = handle->data;
     struct node *node = state->node;
 
-    sweep_watches(state);
+    watches_sweep(&state->watches);
     keys_free(state->keys);
     free(state);
     node_release(node);
@@ -155,68 +111,10 @@ void state_end(struct node *node)
         state->tasks = task->next;
         finish(task, BATON_ECANCELED);
     }
-    for (struct state_watch *watch = state->watches; watch; watch = watch->next) {
-        watch->is_gone = true; /* the end may have come from inside one of them */
-    }
-    drop_changes(state);
+    watches_end(&state->watches); /* the end may have come from inside one of them */
     node->state = NULL;
     node->open_handles++;
     uv_close((uv_handle_t *)&state->timer, on_timer_closed);
-}
-
-/* ---- Changes that are to be told ------------------------------------------------------------- */
-
-static bool begins_with(const char *name, const char *prefix)
-{
-    return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
-static bool is_watched(const struct node_state *state, const char *name)
-{
-    const struct state_watch *watch = state->watches;
-
-    while (watch && !begins_with(name, watch->prefix)) {
-        watch = watch->next;
-    }
-    return watch != NULL;
-}
-
-static void note_change(struct node_state *state, const char *name, const struct keys_value *value)
-{
-    struct state_change *change = is_watched(state, name) ? calloc(1, sizeof(*change)) : NULL;
-
-    if (!change) {
-        return;
-    }
-    change->name = strdup(name);
-    change->data = value->data ? malloc(value->bytes + 1) : NULL;
-    change->bytes = value->bytes;
-    change->revision = value->revision;
-    if (!change->name || (value->data && !change->data)) {
-        free(change->name);
-        free(change->data);
-        free(change);
-        return;
-    }
-    if (value->bytes > 0) {
-        memcpy(change->data, value->data, value->bytes);
-    }
-    *state->changes_last = change;
-    state->changes_last = &change->next;
-}
-
-static void tell_change(struct node_state *state, const struct state_change *change)
-{
-    struct provider_value value = {.key = change->name,
-                                   .data = change->data,
-                                   .bytes = change->bytes,
-                                   .revision = change->revision};
-
-    for (struct state_watch *watch = state->watches; watch; watch = watch->next) {
-        if (!watch->is_gone && begins_with(change->name, watch->prefix)) {
-            watch->on_change(watch->userdata, BATON_OK, &value, 1);
-        }
-    }
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -317,28 +215,19 @@ static struct state_task *take_answered(struct node_state *state)
 void state_tell(struct node *node)
 {
     struct node_state *state = node->state;
-    struct state_change *change;
     struct state_task *task;
 
     if (!state || state->is_telling) {
         return;
     }
     state->is_telling = true;
-    while (node->state && (change = state->changes_first)) {
-        state->changes_first = change->next;
-        if (!change->next) {
-            state->changes_last = &state->changes_first;
-        }
-        tell_change(state, change);
-        free(change->name);
-        free(change->data);
-        free(change);
+    while (node->state && watches_tell(&state->watches)) {
     }
     while (node->state && (task = take_answered(state))) {
         tell_answer(state, task);
     }
     state->is_telling = false;
-    sweep_watches(state);
+    watches_sweep(&state->watches);
 }
 
 /* ---- The timer: for what nobody answered, and for lifetimes ------------------------------------
@@ -382,7 +271,7 @@ static void carry_out(struct node_state *state, const struct raft_entry *entry, 
     code = keys_carry_out(state->keys, &order, index, clock_now(), &changed);
     (void)snprintf(name, sizeof(name), "%.*s", (int)order.name_bytes, order.name);
     if (code == BATON_OK && changed.revision == index) {
-        note_change(state, name, &changed);
+        watches_note(&state->watches, name, &changed);
     }
     task = order.node == node->id ? find_task(state, order.request) : NULL;
     if (task && code == BATON_ECONFLICT) {
@@ -411,13 +300,13 @@ static void install(struct node_state *state, const struct raft_snapshot *snapsh
     while ((value = keys_next(before, "", value))) {
         if (!keys_find(after, value->name)) {
             struct keys_value gone = {.revision = snapshot->index};
-            note_change(state, value->name, &gone);
+            watches_note(&state->watches, value->name, &gone);
         }
     }
     while ((value = keys_next(after, "", value))) {
         const struct keys_value *old = keys_find(before, value->name);
         if (!old || old->revision != value->revision) {
-            note_change(state, value->name, value);
+            watches_note(&state->watches, value->name, value);
         }
     }
     keys_free(before);
@@ -696,29 +585,22 @@ int state_watch(struct provider *provider, const char *prefix, provider_values_c
                 void *userdata, struct baton_error *reterr)
 {
     struct node *node = (struct node *)provider;
-    struct state_watch *watch;
     struct listing listing;
     int code = check(node, prefix, 0, reterr);
 
     if (code != BATON_OK) {
         return code;
     }
-    watch = calloc(1, sizeof(*watch));
-    if (!watch || !(watch->prefix = strdup(prefix)) ||
-        collect(node->state, true, prefix, &listing) != BATON_OK) {
-        if (watch) {
-            free(watch->prefix);
-        }
-        free(watch);
+    if (collect(node->state, true, prefix, &listing) != BATON_OK) {
         return error_set(reterr, BATON_ENOMEM, "keys \"%.60s\": out of memory", prefix);
     }
-    watch->on_change = on_change;
-    watch->userdata = userdata;
-    watch->next = node->state->watches;
-    node->state->watches = watch;
-    on_change(userdata, BATON_OK, listing.values, listing.count);
+    if (watches_add(&node->state->watches, prefix, on_change, userdata) == BATON_OK) {
+        on_change(userdata, BATON_OK, listing.values, listing.count);
+    } else {
+        code = error_set(reterr, BATON_ENOMEM, "keys \"%.60s\": out of memory", prefix);
+    }
     free(listing.values);
-    return BATON_OK;
+    return code;
 }
 
 void state_unwatch(struct provider *provider, const char *prefix, void *userdata)
@@ -728,13 +610,8 @@ void state_unwatch(struct provider *provider, const char *prefix, void *userdata
     if (!node->state) {
         return;
     }
-    for (struct state_watch *watch = node->state->watches; watch; watch = watch->next) {
-        if (!watch->is_gone && watch->userdata == userdata && strcmp(watch->prefix, prefix) == 0) {
-            watch->is_gone = true;
-            break;
-        }
-    }
+    watches_drop(&node->state->watches, prefix, userdata);
     if (!node->state->is_telling) {
-        sweep_watches(node->state);
+        watches_sweep(&node->state->watches);
     }
 }
