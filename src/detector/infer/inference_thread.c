@@ -1,0 +1,214 @@
+/* The thread of an inference: takes the frames of its feeds in turn through the models, and opens
+ * these again when their child was lost. */
+#include "detector/infer/inference_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void tell(struct inference *inference, struct outcome *outcome)
+{
+    uv_mutex_lock(&inference->lock);
+    outcome->next = NULL;
+    *inference->last = outcome;
+    inference->last = &outcome->next;
+    uv_mutex_unlock(&inference->lock);
+    inference_ring(inference);
+}
+
+static void take_stats(struct inference *inference, bool is_lost)
+{
+    struct runner_stats stats = {0};
+
+    if (inference->runner) {
+        runner_stats(inference->runner, &stats);
+    }
+    uv_mutex_lock(&inference->lock);
+    inference->stats.runs = stats.runs;
+    inference->stats.busy = stats.busy;
+    inference->stats.failures += is_lost;
+    inference->stats.pid = inference->engine ? remote_pid(inference->engine) : 0;
+    uv_mutex_unlock(&inference->lock);
+}
+
+static void close_engine(struct inference *inference)
+{
+    runner_free(inference->runner);
+    engine_free(inference->engine);
+    inference->runner = NULL;
+    inference->engine = NULL;
+}
+
+static int open_engine(struct inference *inference, struct baton_error *reterr)
+{
+    int code = remote_load(&inference->engine, &inference->config.engine, reterr);
+
+    code = code ? code
+                : runner_new(&inference->runner, &inference->pipeline, inference->folder,
+                             inference->engine, reterr);
+    if (code) {
+        close_engine(inference);
+        return code;
+    }
+    uv_mutex_lock(&inference->lock);
+    memcpy(inference->stats.engine, inference->engine->name, sizeof(inference->stats.engine));
+    inference->stats.pid = remote_pid(inference->engine);
+    uv_mutex_unlock(&inference->lock);
+    return 0;
+}
+
+/* The feed that waits and was served least recently; waits for one. NULL: the end. */
+static struct inference_feed *next_feed(struct inference *inference)
+{
+    struct inference_feed *best = NULL;
+
+    while (!inference->is_stopping) {
+        for (struct inference_feed *feed = inference->feeds; feed; feed = feed->next) {
+            if (feed->pending && (!best || feed->served < best->served)) {
+                best = feed;
+            }
+        }
+        if (best) {
+            return best;
+        }
+        uv_cond_wait(&inference->wake, &inference->lock);
+    }
+    return NULL;
+}
+
+/* Returns its outcome, with the frame that is now the feed's turn; NULL: the end. */
+static struct outcome *begin_turn(struct inference *inference, struct outcome *outcome, int rect[4],
+                                  enum stage *progression)
+{
+    struct inference_feed *feed;
+
+    uv_mutex_lock(&inference->lock);
+    feed = next_feed(inference);
+    if (feed) {
+        outcome->feed = feed;
+        outcome->frame = feed->pending;
+        memcpy(rect, feed->rect, sizeof(feed->rect));
+        *progression = feed->progression;
+        feed->pending = NULL;
+        feed->running++;
+        feed->served = ++inference->turn;
+    }
+    uv_mutex_unlock(&inference->lock);
+    return feed ? outcome : NULL;
+}
+
+static void take_sighting(void *userdata, const struct sighting *sighting)
+{
+    struct outcome *outcome = userdata;
+
+    if (outcome->count < outcome->room) {
+        outcome->boxes[outcome->count] = *sighting->box;
+        outcome->sightings[outcome->count] = *sighting;
+        outcome->sightings[outcome->count].box = &outcome->boxes[outcome->count];
+        json_incref(sighting->attributes);
+        outcome->count++;
+    }
+}
+
+/* Whether the thread shall end instead. */
+static bool pause_for(struct inference *inference, int64_t pause_ms)
+{
+    instant end = instant_add(clock_now(), SPAN_MS(pause_ms));
+    bool is_stopping;
+
+    uv_mutex_lock(&inference->lock);
+    while (!inference->is_stopping && instant_before(clock_now(), end)) {
+        (void)uv_cond_timedwait(&inference->wake, &inference->lock,
+                                (uint64_t)instant_since(end, clock_now()).ns);
+    }
+    is_stopping = inference->is_stopping;
+    uv_mutex_unlock(&inference->lock);
+    return is_stopping;
+}
+
+/* Opens the models again; the pause doubles from one failure to the next. False: the end. */
+static bool reopen(struct inference *inference)
+{
+    struct outcome *outcome;
+
+    close_engine(inference);
+    while (!pause_for(inference, inference->backoff_ms)) {
+        struct baton_error error = {0};
+        inference->backoff_ms = inference->backoff_ms * 2 < INFERENCE_BACKOFF_MAX_MS
+                                    ? inference->backoff_ms * 2
+                                    : INFERENCE_BACKOFF_MAX_MS;
+        uv_mutex_lock(&inference->lock);
+        inference->stats.restarts++;
+        uv_mutex_unlock(&inference->lock);
+        if (open_engine(inference, &error) == 0) {
+            return true;
+        }
+        outcome = calloc(1, sizeof(*outcome));
+        if (outcome) {
+            outcome->type = OUTCOME_LOST;
+            outcome->error = error;
+            tell(inference, outcome);
+        }
+    }
+    return false;
+}
+
+static instant time_of(const struct inference *inference, const struct camera_frame *frame)
+{
+    bool is_ours = !inference->config.uses_stream_time || frame->pts_us == CAMERA_NO_PTS;
+
+    return is_ours ? frame->captured : instant_add((instant){0}, SPAN_US(frame->pts_us));
+}
+
+/* One feed's turn. False: the end. */
+static bool serve(struct inference *inference)
+{
+    struct outcome *outcome = outcome_new();
+    enum stage progression;
+    int rect[4];
+    instant begin;
+    bool is_lost;
+
+    if (!outcome) {
+        return !pause_for(inference, INFERENCE_BACKOFF_MIN_MS);
+    }
+    if (!begin_turn(inference, outcome, rect, &progression)) {
+        outcome_free(outcome);
+        return false;
+    }
+    begin = clock_now();
+    if (!outcome->feed->view) {
+        outcome->feed->view = runner_view_new(inference->runner);
+    }
+    if (outcome->feed->view) {
+        (void)runner_run(inference->runner, outcome->feed->view, outcome->frame, rect,
+                         time_of(inference, outcome->frame), progression, take_sighting, outcome,
+                         &outcome->error);
+    } else {
+        (void)error_set(&outcome->error, BATON_ENOMEM, "out of memory");
+    }
+    outcome->busy = instant_since(clock_now(), begin);
+    is_lost = remote_pid(inference->engine) == 0;
+    if (outcome->error.code == 0) {
+        inference->backoff_ms = INFERENCE_BACKOFF_MIN_MS;
+    }
+    take_stats(inference, outcome->error.code != 0);
+    tell(inference, outcome);
+    return !is_lost || reopen(inference);
+}
+
+void inference_work(void *userdata)
+{
+    struct inference *inference = userdata;
+    struct outcome *opened = &inference->opened;
+
+    inference->backoff_ms = INFERENCE_BACKOFF_MIN_MS;
+    opened->type = OUTCOME_OPENED;
+    (void)open_engine(inference, &opened->error);
+    tell(inference, opened);
+    if (inference->runner) {
+        while (serve(inference)) {
+        }
+    }
+    close_engine(inference);
+    tell(inference, &inference->end);
+}
