@@ -365,6 +365,8 @@ int onnx_load(struct engine **ret, const struct engine_options *options, struct 
     }
     engine->base = (struct engine){.calls = &onnx_engine_calls, .kind = ENGINE_ONNXRUNTIME};
     engine->threads = options->threads ? options->threads : 1;
+    /* Newer versions report over HTTPS what they run, from a thread of their own. */
+    (void)setenv("ORT_DISABLE_TELEMETRY", "1", 1);
     code = library_open(&engine->library, names, options->library, reterr);
     if (code) {
         error_wrap(reterr, "ONNX Runtime ('make deps-onnxruntime' fetches it)");

@@ -3,6 +3,7 @@
 #include "detector/infer/classes.h"
 #include "integration/detector_infer/stand.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,6 +206,36 @@ static void the_faster_engine_is_preferred(void **state)
     engine_free(onnx);
 }
 
+static int count_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = -2; /* "." and ".." */
+
+    assert_non_null(tasks);
+    while (readdir(tasks)) {
+        count++;
+    }
+    (void)closedir(tasks);
+    return count;
+}
+
+/* ONNX Runtime's telemetry would be one. */
+static void nothing_but_the_session_runs(void **state)
+{
+    int before = count_threads();
+    struct engine *engine = stand_engine(ENGINE_ONNXRUNTIME);
+    struct session *session;
+
+    (void)state;
+    if (!engine) {
+        skip();
+    }
+    session = opened(engine, "rectangles.onnx", &picture);
+    assert_int_equal(count_threads(), before);
+    session_close(session);
+    engine_free(engine);
+}
+
 static void a_provider_that_is_not_there_leaves_the_work_to_the_cpu(void **state)
 {
     static const char *const names[] = {"cpu", "cuda", "tensorrt"};
@@ -251,6 +282,7 @@ static void an_engine_that_is_not_there_says_how_to_get_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_but_the_session_runs), /* before any other library is loaded */
         cmocka_unit_test(rectangles_are_found_where_they_are_drawn),
         cmocka_unit_test(crops_are_told_apart_by_colour),
         cmocka_unit_test(what_is_no_such_model_is_an_error_that_names_the_engine),
