@@ -25,7 +25,7 @@ def measure_codec(stand, codec):
         stand.progress(f"decode {codec}: round {number + 1} of {stand.rounds}")
         frames, cpu, parent_cpu = decode_ours(stand, clip)
         _, ffmpeg_cpu = run_measured(["nice", "-n", "5", "ffmpeg", "-nostdin", "-v", "error",
-                                         "-threads", "1", "-i", clip, "-f", "null", "-"])
+                                      "-threads", "1", "-i", clip, "-f", "null", "-"])
         ours.append(frames / cpu)
         theirs.append(frames / ffmpeg_cpu)
         parent.append(1000 * parent_cpu / frames)
