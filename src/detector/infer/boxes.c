@@ -90,40 +90,57 @@ int box_layout(struct box_layout *ret, const struct shape *shape, const struct b
 }
 
 /* One line: a field of a block's rows. With a step that is known to be 1 it is done by vectors. */
-static inline void best_of_line(const float *line, size_t step, size_t rows, int class, float *best,
-                                int *label)
+static inline void best_of_line(const float *line, size_t step, size_t rows, float *best)
 {
     for (size_t i = 0; i < rows; i++) {
         float score = line[i * step];
-        label[i] = score > best[i] ? class : label[i];
         best[i] = score > best[i] ? score : best[i];
     }
 }
 
-/* The best class of each row of a block. NaN is above nothing, so it is never the best. */
-static void best_of_block(const float *values, const struct box_layout *layout, size_t first,
-                          size_t rows, float best[BLOCK_ROWS], int label[BLOCK_ROWS])
+static size_t first_class(const struct box_layout *layout)
 {
-    size_t field = PLACE_FIELDS + (layout->head == BOX_HEAD_YOLOV5);
+    return PLACE_FIELDS + (layout->head == BOX_HEAD_YOLOV5);
+}
+
+/* The best score of each row of a block. NaN is above nothing, so it is never the best. */
+static void best_of_block(const float *values, const struct box_layout *layout, size_t first,
+                          size_t rows, float best[BLOCK_ROWS])
+{
+    const float *block = values + first * layout->row_step;
 
     for (size_t i = 0; i < rows; i++) {
         best[i] = 0;
-        label[i] = 0;
     }
-    for (int class = 0; class < layout->classes; class ++, field++) {
-        const float *line = values + field * layout->field_step + first * layout->row_step;
+    for (int class = 0; class < layout->classes; class ++) {
+        const float *line = block + (first_class(layout) + (size_t) class) * layout->field_step;
         if (layout->row_step == 1) {
-            best_of_line(line, 1, rows, class, best, label);
+            best_of_line(line, 1, rows, best);
         } else {
-            best_of_line(line, layout->row_step, rows, class, best, label);
+            best_of_line(line, layout->row_step, rows, best);
         }
     }
     if (layout->head == BOX_HEAD_YOLOV5) {
-        const float *line = values + PLACE_FIELDS * layout->field_step + first * layout->row_step;
+        const float *line = block + PLACE_FIELDS * layout->field_step;
         for (size_t i = 0; i < rows; i++) {
             best[i] *= line[i * layout->row_step];
         }
     }
+}
+
+/* Which class it was: asked of the few rows only that are good enough. */
+static int best_class(const float *values, const struct box_layout *layout, size_t row)
+{
+    const float *at = values + row * layout->row_step + first_class(layout) * layout->field_step;
+    float best = 0;
+    int label = 0;
+
+    for (int class = 0; class < layout->classes; class ++) {
+        float score = at[(size_t) class * layout->field_step];
+        label = score > best ? class : label;
+        best = score > best ? score : best;
+    }
+    return label;
 }
 
 /* Nearly every block of a picture is without anything. */
@@ -154,13 +171,12 @@ static struct candidate *find(const float *values, const struct box_layout *layo
     struct candidate *found = NULL;
     size_t count = 0, room = 0;
     float best[BLOCK_ROWS];
-    int label[BLOCK_ROWS];
 
     *ret_is_out_of_memory = false;
     for (size_t first = 0; first < layout->rows; first += BLOCK_ROWS) {
         size_t left = layout->rows - first;
         size_t rows = left < BLOCK_ROWS ? left : BLOCK_ROWS;
-        best_of_block(values, layout, first, rows, best, label);
+        best_of_block(values, layout, first, rows, best);
         if (!has_any(best, rows, score_min)) {
             continue;
         }
@@ -179,7 +195,8 @@ static struct candidate *find(const float *values, const struct box_layout *layo
                 }
                 found = larger;
             }
-            found[count++] = (struct candidate){best[i], label[i], first + i};
+            found[count++] =
+                (struct candidate){best[i], best_class(values, layout, first + i), first + i};
         }
     }
     *ret_count = count;

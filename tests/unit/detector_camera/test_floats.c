@@ -1,5 +1,6 @@
 #include "cmocka_all.h"
 
+#include "colour_formula.h"
 #include "detector/camera/floats.h"
 
 #include <math.h>
@@ -67,23 +68,6 @@ static double mean(const uint8_t *plane, int stride, int x, int y, int side)
     return sum / (side * side);
 }
 
-/* The standards' own formulas: with luma's weights, each colour is luma plus a difference. */
-static void convert(double ret[3], const struct camera_frame *frame, double y, double u, double v)
-{
-    double red = frame->is_bt709 ? 0.2126 : 0.299;
-    double blue = frame->is_bt709 ? 0.0722 : 0.114;
-    double luma = frame->is_full_range ? y / 255 : (y - 16) / 219;
-    double by = (u - 128) / (frame->is_full_range ? 255 : 224) * 2 * (1 - blue);
-    double ry = (v - 128) / (frame->is_full_range ? 255 : 224) * 2 * (1 - red);
-
-    ret[0] = luma + ry;
-    ret[2] = luma + by;
-    ret[1] = (luma - red * ret[0] - blue * ret[2]) / (1 - red - blue);
-    for (int i = 0; i < 3; i++) {
-        ret[i] = fmin(1, fmax(0, ret[i]));
-    }
-}
-
 /* Each pixel of a picture that is 1/`side` of the cut, beside the formula on the mean of its box.
  * The means are rounded to whole samples, which is what the difference allows for. */
 static void compare(struct bench *bench, const int rect[4], int side)
@@ -96,9 +80,10 @@ static void compare(struct bench *bench, const int rect[4], int side)
             int at = y * TARGET_MAX + x;
             int left = rect[0] + x * side;
             int top = rect[1] + y * side;
-            convert(wanted, &bench->frame, mean(bench->luma, WIDTH, left, top, side),
-                    mean(bench->blue, WIDTH / 2, left / 2, top / 2, side / 2),
-                    mean(bench->red, WIDTH / 2, left / 2, top / 2, side / 2));
+            const double yuv[3] = {mean(bench->luma, WIDTH, left, top, side),
+                                   mean(bench->blue, WIDTH / 2, left / 2, top / 2, side / 2),
+                                   mean(bench->red, WIDTH / 2, left / 2, top / 2, side / 2)};
+            colour_formula(wanted, bench->frame.is_bt709, bench->frame.is_full_range, yuv);
             for (int i = 0; i < 3; i++) {
                 difference = fmax(difference, fabs(wanted[i] - (double)bench->target.plane[i][at]));
             }
@@ -138,7 +123,8 @@ static void one_colour_stays_it_at_every_size_and_nothing_else_is_written(void *
         bench->blue[i / 4] = 90;
         bench->red[i / 4] = 150;
     }
-    convert(wanted, &bench->frame, 120, 90, 150);
+    colour_formula(wanted, bench->frame.is_bt709, bench->frame.is_full_range,
+                   (const double[]){120, 90, 150});
     for (size_t i = 0; i < 100 * sizeof(cuts) / sizeof(cuts[0]); i++) {
         int width = sizes[i % 10];
         int height = sizes[i / 10 % 10];
