@@ -97,7 +97,7 @@ def run_length(graph, mask, step_x, step_y):
     return graph.mix(length, [[1, 1, 1]], [0])  # only one colour's is above 0
 
 
-def rectangles(path):
+def rectangles(path, pictures=1):
     graph = Graph()
     mask = graph.add("AveragePool", masks(graph, "images"), kernel_shape=[CELL, CELL],
                      strides=[CELL, CELL])
@@ -115,8 +115,12 @@ def rectangles(path):
     scores = graph.clip(graph.mix(mask, numpy.eye(3) * 20, [-19, -19, -19]))
     scores = graph.mix(scores, numpy.eye(3) * 0.9, [0, 0, 0])
     whole = graph.add("Concat", boxes, scores, axis=1)
-    graph.add("Reshape", whole, graph.constant([1, 7, -1], numpy.int64), to="output")
-    graph.save(path, [1, 3, HEIGHT, WIDTH], [1, 7, CELLS_X * CELLS_Y])
+    graph.add("Reshape", whole, graph.constant([0, 7, -1], numpy.int64), to="output")
+    graph.save(path, [pictures, 3, HEIGHT, WIDTH], [pictures, 7, CELLS_X * CELLS_Y])
+
+
+def many_rectangles(path):
+    rectangles(path, "N")
 
 
 def colours(path):
@@ -166,7 +170,7 @@ def archive_of_product(folder):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for make in (rectangles, colours, stripes, product):
+    for make in (rectangles, many_rectangles, colours, stripes, product):
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
     archive(sys.argv[1], "rectangles", lambda text: text)
     archive_of_product(sys.argv[1])

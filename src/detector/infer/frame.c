@@ -1,23 +1,24 @@
-/* One frame through the stages. */
+/* Frames through the stages. */
 #include "detector/infer/runner_int.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct run {
-    struct runner *runner;
-    struct runner_view *view;
-    const struct camera_frame *frame;
-    const int *rect;
-    instant now;
-    enum stage progression;
-    struct baton_error *reterr;
-};
-
 static const struct pipeline_model *model_of(const struct runner *runner, size_t stage)
 {
     return &runner->pipeline->models[runner->pipeline->stages[stage].model];
+}
+
+static struct session *session_of(const struct runner *runner, size_t stage)
+{
+    return runner->sessions[runner->pipeline->stages[stage].model];
+}
+
+/* Where the numbers of one of several pictures go. */
+static float *picture_of(const struct session *session, int picture)
+{
+    return session->values + session->value_count / (size_t)session->batch_max * (size_t)picture;
 }
 
 static const char *class_of(const struct pipeline_model *model, int label)
@@ -29,8 +30,8 @@ static bool is_wanted(const struct run *run, const struct pipeline_stage *stage,
                       const struct box *box)
 {
     const struct pipeline_point middle = {
-        (box->x + box->width / 2 - (float)run->rect[0]) / (float)run->rect[2],
-        (box->y + box->height / 2 - (float)run->rect[1]) / (float)run->rect[3]};
+        (box->x + box->width / 2 - (float)run->turn->rect[0]) / (float)run->turn->rect[2],
+        (box->y + box->height / 2 - (float)run->turn->rect[1]) / (float)run->turn->rect[3]};
 
     return stage_wants(stage, (size_t)box->label, (int)lroundf(box->width),
                        (int)lroundf(box->height), middle);
@@ -39,9 +40,8 @@ static bool is_wanted(const struct run *run, const struct pipeline_stage *stage,
 static int run_session(struct runner *runner, size_t stage, int64_t pictures,
                        struct tensor outputs[SESSION_OUTPUTS_MAX], struct baton_error *reterr)
 {
-    struct session *session = runner->sessions[runner->pipeline->stages[stage].model];
     instant begin = clock_now();
-    int count = session_run(session, pictures, outputs, reterr);
+    int count = session_run(session_of(runner, stage), pictures, outputs, reterr);
 
     runner->stats.runs++;
     runner->stats.busy.ns += instant_since(clock_now(), begin).ns;
@@ -52,7 +52,7 @@ static int fill(struct run *run, size_t stage, int object, const struct answer *
 {
     const struct runner *runner = run->runner;
     const struct pipeline_model *model = model_of(runner, stage);
-    const struct object *of = &runner->objects[object];
+    const struct object *of = &run->objects[object];
     const struct box *box = answer->box_count > 0 ? &answer->boxes[0] : NULL;
     const struct finding finding = {.class_name = box ? class_of(model, box->label) : NULL,
                                     .confidence = answer->confidence,
@@ -63,7 +63,7 @@ static int fill(struct run *run, size_t stage, int object, const struct answer *
                                     .track = of->track};
 
     if (fields_fill(of->attributes, &runner->pipeline->stages[stage], &finding) != 0) {
-        return error_set(run->reterr, BATON_ENOMEM, "out of memory");
+        return error_set(run->turn->reterr, BATON_ENOMEM, "out of memory");
     }
     return 0;
 }
@@ -97,15 +97,15 @@ static bool is_due(const struct run *run, size_t stage, const struct track *trac
         return false;
     }
     return pipeline->track.report == REPORT_CHANGE ||
-           patience_find(&run->view->patience, stage, track->id) ||
-           tracker_report(run->view->trackers[stage], track->id, run->now, NULL);
+           patience_find(&run->turn->view->patience, stage, track->id) ||
+           tracker_report(run->turn->view->trackers[stage], track->id, run->turn->now, NULL);
 }
 
 /* What is known of it by now; to be decref'd. */
 static json_t *attributes_of(struct run *run, const struct object *object)
 {
     const struct waiting *waiting =
-        patience_find(&run->view->patience, object->stage, object->track);
+        patience_find(&run->turn->view->patience, object->stage, object->track);
 
     return waiting && object->track != 0 ? json_incref(waiting->attributes) : json_object();
 }
@@ -114,69 +114,51 @@ static int add_object(struct run *run, size_t stage, const struct box *box,
                       const struct track *track)
 {
     struct runner *runner = run->runner;
-    struct parts *parts = &runner->parts[stage];
+    struct parts *parts = &run->parts[stage];
     struct answer *answer = &runner->answer;
     struct object *object;
     struct box first = answer->boxes[0];
     int code;
 
-    if (runner->object_count == RUNNER_OBJECTS_MAX) {
+    if (run->object_count == RUNNER_OBJECTS_MAX) {
         return 0;
     }
-    object = &runner->objects[runner->object_count];
+    object = &run->objects[run->object_count];
     *object = (struct object){.stage = stage, .box = *box, .track = track->id};
     if (track->id != 0) {
         object->box.label = track->label; /* one frame's doubt does not change what it is */
     }
     object->is_due = is_due(run, stage, track);
-    runner->object_count++;
+    run->object_count++;
     if (!object->is_due) {
         return 0;
     }
     object->attributes = attributes_of(run, object);
     if (!object->attributes) {
-        return error_set(run->reterr, BATON_ENOMEM, "out of memory");
+        return error_set(run->turn->reterr, BATON_ENOMEM, "out of memory");
     }
-    parts->all[parts->count++] = (struct part){runner->object_count - 1, object->box};
+    parts->all[parts->count++] = (struct part){run->object_count - 1, object->box};
     answer->boxes[0] = object->box;
     if (decoder_finds_boxes(model_of(runner, stage)->decoder)) {
         answer->confidence = object->box.score;
     }
-    code = fill(run, stage, runner->object_count - 1, answer);
+    code = fill(run, stage, run->object_count - 1, answer);
     answer->boxes[0] = first;
     return code;
 }
 
-static int run_on_frame(struct run *run, size_t stage)
+/* What the stage found in the frame becomes objects. */
+static int take_boxes(struct run *run, size_t stage)
 {
-    struct runner *runner = run->runner;
-    const struct pipeline_model *model = model_of(runner, stage);
-    struct session *session = runner->sessions[runner->pipeline->stages[stage].model];
-    struct tracker *tracker = run->view->trackers[stage];
+    struct answer *answer = &run->runner->answer;
+    struct tracker *tracker = run->turn->view->trackers[stage];
     struct track tracks[RUNNER_OBJECTS_MAX];
-    struct tensor outputs[SESSION_OUTPUTS_MAX];
-    struct answer *answer = &runner->answer;
-    struct fit fit;
-    int count;
-    int code = input_make(runner->maker, &model->input, run->frame, run->rect, session->values,
-                          &fit, run->reterr);
+    int code = 0;
 
-    if (code) {
-        return code;
-    }
-    count = run_session(runner, stage, 1, outputs, run->reterr);
-    if (count < 0) {
-        return count;
-    }
-    code = answer_read(answer, model, outputs, count, 1, 0, &fit,
-                       tracker ? model->confidence * RUNNER_LOW : model->confidence, run->reterr);
-    if (code) {
-        return code;
-    }
     keep_wanted(run, stage, answer);
     memset(tracks, 0, (size_t)answer->box_count * sizeof(tracks[0]));
     if (tracker) {
-        tracker_step(tracker, run->now, answer->boxes, answer->box_count, tracks);
+        tracker_step(tracker, run->turn->now, answer->boxes, answer->box_count, tracks);
     }
     for (int i = 0; i < answer->box_count && !code; i++) {
         struct box box = answer->boxes[i];
@@ -185,20 +167,59 @@ static int run_on_frame(struct run *run, size_t stage)
     return code;
 }
 
+/* Runs the stage on so many frames, which are no more than the model takes at once. */
+static void run_on_frames(struct run *const *runs, int count, size_t stage)
+{
+    struct runner *runner = runs[0]->runner;
+    const struct pipeline_model *model = model_of(runner, stage);
+    struct session *session = session_of(runner, stage);
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    struct run *given[RUNNER_BATCH];
+    struct fit fits[RUNNER_BATCH];
+    struct baton_error error = {0};
+    int pictures = 0;
+    int output_count = 0;
+
+    for (int i = 0; i < count; i++) {
+        const struct runner_turn *turn = runs[i]->turn;
+        if (input_make(runner->maker, &model->input, turn->frame, turn->rect,
+                       picture_of(session, pictures), &fits[pictures], turn->reterr) == 0) {
+            given[pictures++] = runs[i];
+        }
+    }
+    if (pictures > 0) {
+        output_count = run_session(runner, stage, pictures, outputs, &error);
+    }
+    for (int i = 0; i < pictures; i++) {
+        const struct runner_turn *turn = given[i]->turn;
+        float score_min = model->confidence * (turn->view->trackers[stage] ? RUNNER_LOW : 1);
+        if (output_count < 0) {
+            *turn->reterr = error;
+        } else if (answer_read(&runner->answer, model, outputs, output_count, pictures, i, &fits[i],
+                               score_min, turn->reterr) == 0) {
+            (void)take_boxes(given[i], stage); /* its error is the turn's */
+        }
+    }
+}
+
 /* ---- Stages from cuts ----------------------------------------------------------------------- */
 
 /* The pixels that the box covers, within the subscription's cut. */
 static void rect_of(const struct run *run, const struct box *box, int ret[4])
 {
-    int right = run->rect[0] + run->rect[2];
-    int bottom = run->rect[1] + run->rect[3];
+    int right = run->turn->rect[0] + run->turn->rect[2];
+    int bottom = run->turn->rect[1] + run->turn->rect[3];
     int x2 = (int)ceilf(box->x + box->width);
     int y2 = (int)ceilf(box->y + box->height);
 
     ret[0] = (int)floorf(box->x);
     ret[1] = (int)floorf(box->y);
-    ret[0] = ret[0] < run->rect[0] ? run->rect[0] : ret[0] >= right ? right - 1 : ret[0];
-    ret[1] = ret[1] < run->rect[1] ? run->rect[1] : ret[1] >= bottom ? bottom - 1 : ret[1];
+    ret[0] = ret[0] < run->turn->rect[0] ? run->turn->rect[0]
+             : ret[0] >= right           ? right - 1
+                                         : ret[0];
+    ret[1] = ret[1] < run->turn->rect[1] ? run->turn->rect[1]
+             : ret[1] >= bottom          ? bottom - 1
+                                         : ret[1];
     x2 = x2 > right ? right : x2;
     y2 = y2 > bottom ? bottom : y2;
     ret[2] = x2 > ret[0] ? x2 - ret[0] : 1;
@@ -209,11 +230,11 @@ static int take_answer(struct run *run, size_t stage, int object)
 {
     struct runner *runner = run->runner;
     const struct answer *answer = &runner->answer;
-    struct parts *parts = &runner->parts[stage];
+    struct parts *parts = &run->parts[stage];
     int count = answer->box_count < RUNNER_PARTS_MAX ? answer->box_count : RUNNER_PARTS_MAX;
 
     if (count == 0) {
-        runner->objects[object].is_incomplete = true;
+        run->objects[object].is_incomplete = true;
         return 0;
     }
     for (int i = 0; i < count && parts->count < RUNNER_OBJECTS_MAX; i++) {
@@ -227,8 +248,7 @@ static int run_batch(struct run *run, size_t stage, const struct part *const *gi
 {
     struct runner *runner = run->runner;
     const struct pipeline_model *model = model_of(runner, stage);
-    struct session *session = runner->sessions[runner->pipeline->stages[stage].model];
-    size_t numbers = session->value_count / (size_t)session->batch_max;
+    struct session *session = session_of(runner, stage);
     struct tensor outputs[SESSION_OUTPUTS_MAX];
     struct fit fits[RUNNER_BATCH];
     int output_count;
@@ -237,19 +257,19 @@ static int run_batch(struct run *run, size_t stage, const struct part *const *gi
     for (int i = 0; i < count && !code; i++) {
         int rect[4];
         rect_of(run, &given[i]->box, rect);
-        code = input_make(runner->maker, &model->input, run->frame, rect,
-                          session->values + (size_t)i * numbers, &fits[i], run->reterr);
+        code = input_make(runner->maker, &model->input, run->turn->frame, rect,
+                          picture_of(session, i), &fits[i], run->turn->reterr);
     }
     if (code) {
         return code;
     }
-    output_count = run_session(runner, stage, count, outputs, run->reterr);
+    output_count = run_session(runner, stage, count, outputs, run->turn->reterr);
     if (output_count < 0) {
         return output_count;
     }
     for (int i = 0; i < count && !code; i++) {
         code = answer_read(&runner->answer, model, outputs, output_count, count, i, &fits[i],
-                           model->confidence, run->reterr);
+                           model->confidence, run->turn->reterr);
         code = code ? code : take_answer(run, stage, given[i]->object);
     }
     return code;
@@ -259,7 +279,7 @@ static int run_on_cuts(struct run *run, size_t stage)
 {
     struct runner *runner = run->runner;
     const struct pipeline_stage *of = &runner->pipeline->stages[stage];
-    const struct parts *from = &runner->parts[of->from];
+    const struct parts *from = &run->parts[of->from];
     int64_t most = runner->sessions[of->model]->batch_max;
     const struct part *batch[RUNNER_BATCH];
     int count = 0;
@@ -289,7 +309,8 @@ static bool has_changed(const struct run *run, const struct object *object)
     for (size_t i = 0; i < pipeline->stage_count; i++) {
         fields_text(text, sizeof(text), object->attributes, &pipeline->stages[i]);
     }
-    return tracker_report(run->view->trackers[object->stage], object->track, run->now, text);
+    return tracker_report(run->turn->view->trackers[object->stage], object->track, run->turn->now,
+                          text);
 }
 
 static bool reports(const struct run *run, enum pipeline_report report)
@@ -302,7 +323,7 @@ static bool reports(const struct run *run, enum pipeline_report report)
 /* Whether the object waits for more to be known of it. */
 static bool waits(const struct run *run, const struct object *object)
 {
-    struct patience *patience = &run->view->patience;
+    struct patience *patience = &run->turn->view->patience;
     struct waiting *waiting;
 
     if (object->is_incomplete) {
@@ -316,8 +337,7 @@ static bool waits(const struct run *run, const struct object *object)
     return false;
 }
 
-static void tell(const struct run *run, const struct object *object, runner_seen *seen,
-                 void *userdata)
+static void tell(const struct run *run, const struct object *object)
 {
     bool is_reported = object->is_due;
     struct sighting sighting = {
@@ -331,13 +351,13 @@ static void tell(const struct run *run, const struct object *object, runner_seen
         is_reported = !waits(run, object);
     }
     sighting.attributes = is_reported ? object->attributes : NULL;
-    seen(userdata, &sighting);
+    run->turn->seen(run->turn->userdata, &sighting);
 }
 
 /* Those that waited too long in vain are gone, and are reported as they were known. */
-static void tell_lost(const struct run *run, runner_seen *seen, void *userdata)
+static void tell_lost(const struct run *run)
 {
-    struct patience *patience = &run->view->patience;
+    struct patience *patience = &run->turn->view->patience;
     struct waiting *lost;
 
     patience_tick(patience);
@@ -348,7 +368,7 @@ static void tell_lost(const struct run *run, runner_seen *seen, void *userdata)
             .track = lost->track,
             .attributes = lost->attributes,
             .is_lost = true};
-        seen(userdata, &sighting);
+        run->turn->seen(run->turn->userdata, &sighting);
         patience_forget(patience, lost);
     }
 }
@@ -356,60 +376,86 @@ static void tell_lost(const struct run *run, runner_seen *seen, void *userdata)
 /* The frame could not be run to its end; what would have been reported once is tried again. */
 static void hold_all(const struct run *run)
 {
-    for (int i = 0; i < run->runner->object_count && reports(run, REPORT_ONCE); i++) {
-        const struct object *object = &run->runner->objects[i];
+    for (int i = 0; i < run->object_count && reports(run, REPORT_ONCE); i++) {
+        const struct object *object = &run->objects[i];
         if (object->is_due && object->attributes) {
-            (void)patience_hold(&run->view->patience, object->stage, &object->box, object->track,
-                                object->attributes);
+            (void)patience_hold(&run->turn->view->patience, object->stage, &object->box,
+                                object->track, object->attributes);
         }
     }
 }
 
-static int run_stages(struct run *run)
+/* A frame that a stage failed on goes through no further one. */
+static bool is_in(const struct run *run, const struct pipeline_stage *stage)
 {
-    const struct pipeline *pipeline = run->runner->pipeline;
-    int code = 0;
+    return run->turn->reterr->code == 0 && stage_is_on(stage, run->turn->progression);
+}
 
-    for (size_t i = 0; i < pipeline->stage_count && !code; i++) {
-        const struct pipeline_stage *stage = &pipeline->stages[i];
-        run->runner->parts[i].count = 0;
-        if (stage_is_on(stage, run->progression)) {
-            code = stage->from == PIPELINE_FROM_FRAME ? run_on_frame(run, i) : run_on_cuts(run, i);
-            if (code) {
-                error_wrap(run->reterr, "stage '%s'", stage->name);
+static void run_stage(struct runner *runner, int count, size_t stage)
+{
+    const struct pipeline_stage *of = &runner->pipeline->stages[stage];
+    int64_t most = session_of(runner, stage)->batch_max;
+    struct run *batch[RUNNER_BATCH];
+    int taken = 0;
+
+    for (int i = 0; i < count; i++) {
+        struct run *run = &runner->runs[i];
+        run->parts[stage].count = 0;
+        if (is_in(run, of) && of->from == PIPELINE_FROM_FRAME) {
+            batch[taken++] = run;
+        } else if (is_in(run, of)) {
+            (void)run_on_cuts(run, stage); /* its error is the turn's */
+        }
+        if (taken > 0 && (taken == most || i == count - 1)) {
+            run_on_frames(batch, taken, stage);
+            taken = 0;
+        }
+    }
+}
+
+static void run_stages(struct runner *runner, int count)
+{
+    bool has_failed[RUNNER_BATCH] = {false};
+
+    for (size_t stage = 0; stage < runner->pipeline->stage_count; stage++) {
+        run_stage(runner, count, stage);
+        for (int i = 0; i < count; i++) {
+            struct baton_error *error = runner->runs[i].turn->reterr;
+            if (error->code && !has_failed[i]) {
+                error_wrap(error, "stage '%s'", runner->pipeline->stages[stage].name);
+                has_failed[i] = true;
             }
         }
     }
-    return code;
 }
 
-int runner_run(struct runner *runner, struct runner_view *view, const struct camera_frame *frame,
-               const int rect[4], instant now, enum stage progression, runner_seen *seen,
-               void *userdata, struct baton_error *reterr)
+static void tell_all(struct run *run)
 {
-    struct run run = {.runner = runner,
-                      .view = view,
-                      .frame = frame,
-                      .rect = rect,
-                      .now = now,
-                      .progression = progression,
-                      .reterr = reterr};
-    int code = run_stages(&run);
+    for (int i = 0; i < run->object_count; i++) {
+        tell(run, &run->objects[i]);
+    }
+    tell_lost(run);
+}
 
-    runner->stats.frames++;
-    runner->stats.failures += code != 0;
-    if (code) {
-        hold_all(&run);
+void runner_run(struct runner *runner, struct runner_turn *const *turns, int count)
+{
+    for (int i = 0; i < count; i++) {
+        runner->runs[i].runner = runner;
+        runner->runs[i].turn = turns[i];
+        runner->runs[i].object_count = 0;
     }
-    for (int i = 0; i < runner->object_count && !code; i++) {
-        tell(&run, &runner->objects[i], seen, userdata);
+    run_stages(runner, count);
+    for (int i = 0; i < count; i++) {
+        struct run *run = &runner->runs[i];
+        runner->stats.frames++;
+        if (turns[i]->reterr->code == 0) {
+            tell_all(run);
+        } else {
+            runner->stats.failures++;
+            hold_all(run);
+        }
+        for (int k = 0; k < run->object_count; k++) {
+            json_decref(run->objects[k].attributes);
+        }
     }
-    if (!code) {
-        tell_lost(&run, seen, userdata);
-    }
-    for (int i = 0; i < runner->object_count; i++) {
-        json_decref(runner->objects[i].attributes);
-    }
-    runner->object_count = 0;
-    return code;
 }

@@ -40,6 +40,9 @@ struct outcome *outcome_new(void)
 
 void outcome_free(struct outcome *outcome)
 {
+    if (!outcome) {
+        return;
+    }
     for (int i = 0; i < outcome->count; i++) {
         json_decref(outcome->sightings[i].attributes);
     }
@@ -94,7 +97,7 @@ static void end_turn(struct inference *inference, struct outcome *outcome)
 {
     struct inference_feed *feed = outcome->feed;
     bool is_running;
-    const struct inference_result result = {.frame = outcome->frame,
+    const struct inference_result result = {.frame = outcome->turn.frame,
                                             .sightings = outcome->sightings,
                                             .count = outcome->count,
                                             .busy = outcome->busy};
@@ -110,7 +113,7 @@ static void end_turn(struct inference *inference, struct outcome *outcome)
     } else if (feed->seen && !inference->is_closed) {
         report(inference, &outcome->error);
     }
-    camera_frame_unref(outcome->frame);
+    camera_frame_unref(outcome->turn.frame);
     uv_mutex_lock(&inference->lock);
     is_running = --feed->running > 0; /* the thread may have begun the next turn */
     uv_mutex_unlock(&inference->lock);
@@ -298,6 +301,7 @@ static struct inference *make(const struct inference_config *config)
     if (inference) {
         inference->folder = strdup(config->folder);
         inference->config = *config;
+        inference->config.batch = config->batch > 0 ? config->batch : 1;
         inference->config.engine.cancel_fd = cancel;
         inference->last = &inference->first;
         inference->end.type = OUTCOME_ENDED;

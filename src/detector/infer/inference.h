@@ -8,8 +8,9 @@
  *   OPENING ──all models open──▶ READY ──child crashed or hung──▶ waits, opens again ──▶ READY
  *      └──a model cannot be run──▶ failed: told once, for good
  *
- * A slow model drops frames: each feed keeps its newest one only, and nothing is ever queued. A
- * frame is read where its camera's child wrote it. All calls and hooks are the loop's thread's.
+ * A slow model drops frames: each feed keeps its newest one only, and nothing is ever queued. Where
+ * models take several pictures, those that wait may be run at once. A frame is read where its
+ * camera's child wrote it. All calls and hooks are the loop's thread's.
  */
 #ifndef DETECTOR_INFER_INFERENCE_H
 #define DETECTOR_INFER_INFERENCE_H
@@ -44,7 +45,8 @@ struct inference_config {
     uv_loop_t *loop;
     struct remote_options engine; /* texts are borrowed for its life */
     const char *folder;           /* of the unpacked archive; copied */
-    bool uses_stream_time;        /* of clips: an object's age is the clip's time, not ours */
+    int batch;             /* frames of so many feeds at once, where the models take them; 0: one */
+    bool uses_stream_time; /* of clips: an object's age is the clip's time, not ours */
     struct inference_hooks hooks;
 };
 
@@ -73,7 +75,7 @@ struct inference_feed *inference_feed_new(struct inference *inference, inference
 void inference_feed_free(struct inference_feed *feed);
 
 /* The frame is held until its turn is over; one that still waits is dropped for it. `rect`: see
- * runner_run(). */
+ * struct runner_turn. */
 void inference_feed_frame(struct inference_feed *feed, const struct camera_frame *frame,
                           const int rect[4], enum stage progression);
 

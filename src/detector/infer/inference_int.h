@@ -27,7 +27,7 @@ struct outcome {
     enum { OUTCOME_OPENED, OUTCOME_FRAME, OUTCOME_LOST, OUTCOME_ENDED } type;
     struct baton_error error; /* code 0: none */
     struct inference_feed *feed;
-    const struct camera_frame *frame;
+    struct runner_turn turn;    /* the feed's; its frame is held */
     struct sighting *sightings; /* owned, with their attributes */
     struct box *boxes;          /* owned: of the sightings */
     int count, room;
@@ -58,6 +58,7 @@ struct inference {
     /* the thread's */
     struct engine *engine;
     struct runner *runner;
+    struct outcome *spare[RUNNER_BATCH]; /* of the next turns; NULL: none yet */
     int64_t backoff_ms;
 };
 
@@ -67,6 +68,6 @@ void inference_work(void *userdata);
 void inference_ring(const struct inference *inference);
 /* Of type OUTCOME_FRAME, with room for what is seen; NULL: out of memory. */
 struct outcome *outcome_new(void);
-void outcome_free(struct outcome *outcome);
+void outcome_free(struct outcome *outcome); /* NULL allowed */
 
 #endif

@@ -15,7 +15,7 @@ static void tell(struct inference *inference, struct outcome *outcome)
     inference_ring(inference);
 }
 
-static void take_stats(struct inference *inference, bool is_lost)
+static void take_stats(struct inference *inference, bool has_failed)
 {
     struct runner_stats stats = {0};
 
@@ -25,7 +25,7 @@ static void take_stats(struct inference *inference, bool is_lost)
     uv_mutex_lock(&inference->lock);
     inference->stats.runs = stats.runs;
     inference->stats.busy = stats.busy;
-    inference->stats.failures += is_lost;
+    inference->stats.failures += has_failed;
     inference->stats.pid = inference->engine ? remote_pid(inference->engine) : 0;
     uv_mutex_unlock(&inference->lock);
 }
@@ -44,7 +44,7 @@ static int open_engine(struct inference *inference, struct baton_error *reterr)
 
     code = code ? code
                 : runner_new(&inference->runner, &inference->pipeline, inference->folder,
-                             inference->engine, reterr);
+                             inference->engine, inference->config.batch, reterr);
     if (code) {
         close_engine(inference);
         return code;
@@ -56,44 +56,50 @@ static int open_engine(struct inference *inference, struct baton_error *reterr)
     return 0;
 }
 
-/* The feed that waits and was served least recently; waits for one. NULL: the end. */
-static struct inference_feed *next_feed(struct inference *inference)
+/* The feed that waits and was served least recently; NULL: none. */
+static struct inference_feed *next_feed(const struct inference *inference)
 {
     struct inference_feed *best = NULL;
 
-    while (!inference->is_stopping) {
-        for (struct inference_feed *feed = inference->feeds; feed; feed = feed->next) {
-            if (feed->pending && (!best || feed->served < best->served)) {
-                best = feed;
-            }
+    for (struct inference_feed *feed = inference->feeds; feed; feed = feed->next) {
+        if (feed->pending && (!best || feed->served < best->served)) {
+            best = feed;
         }
-        if (best) {
-            return best;
-        }
-        uv_cond_wait(&inference->wake, &inference->lock);
     }
-    return NULL;
+    return best;
 }
 
-/* Returns its outcome, with the frame that is now the feed's turn; NULL: the end. */
-static struct outcome *begin_turn(struct inference *inference, struct outcome *outcome, int rect[4],
-                                  enum stage *progression)
+static void take_turn(struct inference *inference, struct inference_feed *feed,
+                      struct outcome *outcome)
 {
-    struct inference_feed *feed;
+    outcome->feed = feed;
+    outcome->turn.frame = feed->pending;
+    memcpy(outcome->turn.rect, feed->rect, sizeof(feed->rect));
+    outcome->turn.progression = feed->progression;
+    feed->pending = NULL;
+    feed->running++;
+    feed->served = ++inference->turn;
+}
+
+/* Waits for a frame; takes those of further feeds that wait by then, too, up to `most`. Returns how
+ * many, in outcomes that are spare no more; 0: the end. */
+static int take_turns(struct inference *inference, struct outcome **ret, int most)
+{
+    struct inference_feed *feed = NULL;
+    int count = 0;
 
     uv_mutex_lock(&inference->lock);
-    feed = next_feed(inference);
-    if (feed) {
-        outcome->feed = feed;
-        outcome->frame = feed->pending;
-        memcpy(rect, feed->rect, sizeof(feed->rect));
-        *progression = feed->progression;
-        feed->pending = NULL;
-        feed->running++;
-        feed->served = ++inference->turn;
+    while (!inference->is_stopping && (feed = next_feed(inference)) == NULL) {
+        uv_cond_wait(&inference->wake, &inference->lock);
+    }
+    while (!inference->is_stopping && feed && count < most) {
+        ret[count] = inference->spare[count];
+        inference->spare[count] = NULL;
+        take_turn(inference, feed, ret[count++]);
+        feed = next_feed(inference);
     }
     uv_mutex_unlock(&inference->lock);
-    return feed ? outcome : NULL;
+    return count;
 }
 
 static void take_sighting(void *userdata, const struct sighting *sighting)
@@ -159,40 +165,74 @@ static instant time_of(const struct inference *inference, const struct camera_fr
     return is_ours ? frame->captured : instant_add((instant){0}, SPAN_US(frame->pts_us));
 }
 
-/* One feed's turn. False: the end. */
+/* Outcomes for as many turns as may be taken at once; fewer: out of memory. */
+static int provide(struct inference *inference)
+{
+    int batch = runner_batch(inference->runner);
+    int count = 0;
+
+    while (count < batch &&
+           (inference->spare[count] || (inference->spare[count] = outcome_new()) != NULL)) {
+        count++;
+    }
+    return count;
+}
+
+/* Runs the turns that could get a view; the others have an error already. */
+static void run(struct inference *inference, struct outcome *const *outcomes, int count)
+{
+    struct runner_turn *turns[RUNNER_BATCH];
+    instant begin = clock_now();
+    int ready = 0;
+
+    for (int i = 0; i < count; i++) {
+        struct outcome *outcome = outcomes[i];
+        struct inference_feed *feed = outcome->feed;
+        feed->view = feed->view ? feed->view : runner_view_new(inference->runner);
+        outcome->turn.view = feed->view;
+        outcome->turn.now = time_of(inference, outcome->turn.frame);
+        outcome->turn.seen = take_sighting;
+        outcome->turn.userdata = outcome;
+        outcome->turn.reterr = &outcome->error;
+        if (feed->view) {
+            turns[ready++] = &outcome->turn;
+        } else {
+            (void)error_set(&outcome->error, BATON_ENOMEM, "out of memory");
+        }
+    }
+    runner_run(inference->runner, turns, ready);
+    for (int i = 0; i < count; i++) {
+        outcomes[i]->busy = instant_since(clock_now(), begin);
+    }
+}
+
+/* A turn of each feed that waits. False: the end. */
 static bool serve(struct inference *inference)
 {
-    struct outcome *outcome = outcome_new();
-    enum stage progression;
-    int rect[4];
-    instant begin;
+    struct outcome *outcomes[RUNNER_BATCH];
+    bool has_failed = false;
     bool is_lost;
+    int count = provide(inference);
 
-    if (!outcome) {
+    if (count == 0) {
         return !pause_for(inference, INFERENCE_BACKOFF_MIN_MS);
     }
-    if (!begin_turn(inference, outcome, rect, &progression)) {
-        outcome_free(outcome);
+    count = take_turns(inference, outcomes, count);
+    if (count == 0) {
         return false;
     }
-    begin = clock_now();
-    if (!outcome->feed->view) {
-        outcome->feed->view = runner_view_new(inference->runner);
+    run(inference, outcomes, count);
+    for (int i = 0; i < count; i++) {
+        has_failed = has_failed || outcomes[i]->error.code != 0;
     }
-    if (outcome->feed->view) {
-        (void)runner_run(inference->runner, outcome->feed->view, outcome->frame, rect,
-                         time_of(inference, outcome->frame), progression, take_sighting, outcome,
-                         &outcome->error);
-    } else {
-        (void)error_set(&outcome->error, BATON_ENOMEM, "out of memory");
-    }
-    outcome->busy = instant_since(clock_now(), begin);
     is_lost = remote_pid(inference->engine) == 0;
-    if (outcome->error.code == 0) {
+    if (!is_lost) {
         inference->backoff_ms = INFERENCE_BACKOFF_MIN_MS;
     }
-    take_stats(inference, outcome->error.code != 0);
-    tell(inference, outcome);
+    take_stats(inference, has_failed);
+    for (int i = 0; i < count; i++) {
+        tell(inference, outcomes[i]);
+    }
     return !is_lost || reopen(inference);
 }
 
@@ -210,5 +250,8 @@ void inference_work(void *userdata)
         }
     }
     close_engine(inference);
+    for (int i = 0; i < RUNNER_BATCH; i++) {
+        outcome_free(inference->spare[i]);
+    }
     tell(inference, &inference->end);
 }

@@ -1,4 +1,4 @@
-/* A pipeline at work: one frame in, what is to be reported of it out.
+/* A pipeline at work: frames in, what is to be reported of them out.
  *
  *   frame ─▶ cut of the subscription ─▶ stages from the frame ─▶ boxes ─▶ tracker ─▶ objects
  *                                                                                   │ cut out
@@ -21,7 +21,7 @@
 #include <jansson.h>
 
 enum {
-    RUNNER_BATCH = 8,     /* cuts that are given to a model at once, where it takes so many */
+    RUNNER_BATCH = 8,     /* pictures that a model is given at once, where it takes so many */
     RUNNER_PARTS_MAX = 8, /* boxes that a further stage finds in one cut and hands on */
     RUNNER_SIGHTINGS_MAX = TRACK_BOXES_MAX + 64, /* of one frame, with those that are lost in it */
 };
@@ -30,10 +30,10 @@ struct runner;      /* opaque */
 struct runner_view; /* opaque */
 
 /* Opens the models, which are files of `folder`. `pipeline` and `engine` are borrowed for the
- * runner's life. BATON_EINVAL names the model and what is wrong; BATON_ENOENT, BATON_EIO,
- * BATON_ENOMEM. */
+ * runner's life. `batch`: as many frames as shall ever be run at once, 1 to RUNNER_BATCH.
+ * BATON_EINVAL names the model and what is wrong; BATON_ENOENT, BATON_EIO, BATON_ENOMEM. */
 int runner_new(struct runner **ret, const struct pipeline *pipeline, const char *folder,
-               struct engine *engine, struct baton_error *reterr);
+               struct engine *engine, int batch, struct baton_error *reterr);
 void runner_free(struct runner *runner); /* after its views; NULL allowed */
 
 struct runner_view *runner_view_new(const struct runner *runner); /* NULL: out of memory */
@@ -50,12 +50,26 @@ struct sighting {
 
 typedef void runner_seen(void *userdata, const struct sighting *sighting);
 
-/* `rect`: the subscription's cut, see image_crop_rect(). `now`: of the frame, for the tracker.
- * `seen` is called for each object before it returns. An error is the frame's; the next may be run.
- */
-int runner_run(struct runner *runner, struct runner_view *view, const struct camera_frame *frame,
-               const int rect[4], instant now, enum stage progression, runner_seen *seen,
-               void *userdata, struct baton_error *reterr);
+/* A frame that is to be run for a view. */
+struct runner_turn {
+    struct runner_view *view;
+    const struct camera_frame *frame;
+    int rect[4]; /* the subscription's cut, see image_crop_rect() */
+    instant now; /* of the frame, for the tracker */
+    enum stage progression;
+    runner_seen *seen; /* is called for each object before runner_run() returns */
+    void *userdata;
+    struct baton_error *reterr; /* code 0 at first, and still if the frame was run */
+};
+
+/* How many frames it pays to run at once: as many as were asked for, if every model that looks at
+ * frames takes so many, and else fewer. */
+int runner_batch(const struct runner *runner);
+
+/* Runs frames of `count` views, each another one: every stage from the frame sees all of them in as
+ * few runs of its model as it takes. What is wrong with one frame is that one's error, and the view
+ * may be given the next. */
+void runner_run(struct runner *runner, struct runner_turn *const *turns, int count);
 
 struct runner_stats {
     uint64_t frames, runs, failures; /* runs: of models */

@@ -1,4 +1,4 @@
-/* Inside of the runner: opening (runner.c), one frame (frame.c), what models say (answer.c). */
+/* Inside of the runner: opening (runner.c), frames (frame.c), what models say (answer.c). */
 #ifndef DETECTOR_INFER_RUNNER_INT_H
 #define DETECTOR_INFER_RUNNER_INT_H
 
@@ -45,15 +45,23 @@ struct answer {
     float confidence;
 };
 
+/* A frame on its way through the stages. */
+struct run {
+    struct runner *runner;
+    const struct runner_turn *turn;
+    struct object objects[RUNNER_OBJECTS_MAX];
+    int object_count;
+    struct parts parts[PIPELINE_STAGES_MAX];
+};
+
 struct runner {
     const struct pipeline *pipeline;
     struct session *sessions[PIPELINE_MODELS_MAX];
     struct input_maker *maker;
+    int batch; /* frames at once */
     struct runner_stats stats;
     struct answer answer;
-    struct object objects[RUNNER_OBJECTS_MAX];
-    int object_count;
-    struct parts parts[PIPELINE_STAGES_MAX];
+    struct run runs[RUNNER_BATCH];
 };
 
 struct runner_view {

@@ -1,5 +1,6 @@
 #include "detector/program/program.h"
 
+#include "detector/infer/runner.h"
 #include "options/spec.h"
 
 #include <string.h>
@@ -75,6 +76,9 @@ static const struct option_group group_models = {
                "what ONNX Runtime runs models on; the CPU where it is not there"),
         NUMBER("model-threads", 1, 64, "1", NULL,
                "threads of each model; with one, a model is confined the most"),
+        NUMBER("model-batch", 1, RUNNER_BATCH, "1", NULL,
+               "frames of several cameras at once, for models whose first side is open: for "
+               "GPUs"),
         DURATION("model-open-timeout", "60s", NULL, "a model that is not open by then is refused"),
         DURATION("model-run-timeout", "10s", NULL,
                  "a model that takes longer for one run is ended and opened again"),

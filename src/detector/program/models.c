@@ -119,6 +119,7 @@ static int share_begin(struct shared **ret, struct models *models, const char *f
     struct shared *shared = find_shared(models, folder);
     struct inference_config config = {.loop = models->config.loop,
                                       .engine = models->config.engine,
+                                      .batch = models->config.batch,
                                       .folder = folder,
                                       .uses_stream_time = models->config.uses_stream_time,
                                       .hooks = {on_opened, on_failed, on_closed, NULL}};

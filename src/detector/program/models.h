@@ -41,6 +41,7 @@ struct models_config {
     struct logger *logger; /* borrowed; NULL: silent */
     struct models_source source;
     struct remote_options engine; /* texts are borrowed */
+    int batch;                    /* see inference_config */
     bool uses_stream_time;        /* see inference_config */
     /* Takes the detection. */
     void (*detected)(void *userdata, struct detection *detection);

@@ -262,6 +262,7 @@ static int open_models(struct program *program, struct baton_error *reterr)
     struct models_config config = {.loop = &program->loop,
                                    .logger = program->logger,
                                    .engine = settings->engine,
+                                   .batch = settings->batch,
                                    .detected = on_detected,
                                    .seen = on_seen,
                                    .userdata = program};

@@ -31,6 +31,7 @@ struct program_settings {
     struct camera_pool_config pool;
     struct camera_options camera;
     struct remote_options engine;
+    int batch; /* frames of several cameras that a model is given at once */
     struct archives_config archives;
     const char *clip;  /* NULL: no try */
     const char *sheet; /* of a try; NULL: none */

@@ -19,6 +19,7 @@ struct show {
     struct inference *inference;
     struct inference_feed *feed;
     struct camera *camera;
+    int batch;
     bool is_opened, is_failed, has_closed, has_ended;
     struct baton_error error;
     unsigned results, wanted, found, drawn, boxes, reports;
@@ -126,6 +127,7 @@ static void open_inference(struct show *show, const char *file, bool is_clip_tim
 {
     struct pipeline pipeline = made_pipeline(file);
     struct inference_config config = {.loop = &show->gallery.loop,
+                                      .batch = show->batch,
                                       .folder = MODELS,
                                       .uses_stream_time = is_clip_time,
                                       .hooks = {on_opened, on_failed, on_closed, show}};
@@ -314,35 +316,64 @@ static bool both_have_results(const void *userdata)
     return pair->results >= 10 && pair->first->results >= 10;
 }
 
-static void several_subscriptions_share_the_models(void **state)
+/* Two subscriptions of one camera and one inference, after ten frames of each. In between the child
+ * stands still until frames of both wait. */
+static void share(const char *file, int batch, struct inference_stats *ret)
 {
-    const struct camera_callbacks callbacks = {.frame = on_frame_for_both, .userdata = NULL};
-    struct camera_callbacks both = callbacks;
+    struct camera_callbacks both = {.frame = on_frame_for_both};
     struct show *show = calloc(1, sizeof(*show));
     struct pair pair = {.first = show};
-    struct inference_stats stats;
     uint64_t frames, dropped;
+    int pid;
 
-    (void)state;
     assert_non_null(show);
+    both.userdata = show;
+    show->batch = batch;
     gallery_init(&show->gallery);
-    open_inference(show, "rectangles.onnx", false);
+    open_inference(show, file, false);
     second = inference_feed_new(show->inference, on_second_seen, &pair);
     assert_non_null(second);
     gallery_run_until(&show->gallery, is_opened, show);
-    both.userdata = show;
     assert_int_equal(camera_open(&show->camera, show->gallery.pool, clip("rects.mp4"),
                                  &(struct camera_options){.is_paced = true}, &both, NULL),
                      0);
+    run_results(show, 1);
+    pid = child_of(show);
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    show->wanted_dropped = 8;
+    gallery_run_until(&show->gallery, has_dropped, show);
+    assert_int_equal(kill(pid, SIGCONT), 0);
     gallery_run_until(&show->gallery, both_have_results, &pair);
-    inference_stats(show->inference, &stats);
-    assert_int_equal(stats.feeds, 2);
+    inference_stats(show->inference, ret);
     inference_feed_stats(second, &frames, &dropped);
     assert_true(frames >= 10);
     camera_close(show->camera);
     show->camera = NULL;
     inference_feed_free(second);
     show_free(show);
+}
+
+static void several_subscriptions_share_the_models(void **state)
+{
+    struct inference_stats stats;
+
+    (void)state;
+    share("rectangles.onnx", 0, &stats);
+    assert_int_equal(stats.feeds, 2);
+    assert_true(stats.runs >= stats.frames);
+}
+
+static void frames_that_wait_are_run_at_once_where_that_is_asked_for(void **state)
+{
+    struct inference_stats stats;
+
+    (void)state;
+    share("many_rectangles.onnx", RUNNER_BATCH, &stats);
+    if (strncmp(stats.engine, "onnxruntime", strlen("onnxruntime")) == 0) {
+        assert_true(stats.runs < stats.frames);
+    }
+    share("many_rectangles.onnx", 0, &stats);
+    assert_true(stats.runs >= stats.frames);
 }
 
 int main(void)
@@ -355,6 +386,7 @@ int main(void)
         cmocka_unit_test(closing_does_not_wait_for_a_model_that_hangs),
         cmocka_unit_test(closing_at_once_leaves_nothing_behind),
         cmocka_unit_test(several_subscriptions_share_the_models),
+        cmocka_unit_test(frames_that_wait_are_run_at_once_where_that_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,7 +148,7 @@ static struct bench *bench_new(void (*change)(struct plan *plan))
     if (change) {
         change(&bench->plan);
     }
-    if (runner_new(&bench->runner, &bench->plan.pipeline, MODELS, engine, &error) != 0) {
+    if (runner_new(&bench->runner, &bench->plan.pipeline, MODELS, engine, 1, &error) != 0) {
         fail_msg("%s", error.message);
     }
     bench->view = runner_view_new(bench->runner);
@@ -167,16 +167,31 @@ static void bench_free(struct bench *bench)
     free(bench);
 }
 
+static struct runner_turn turn_of(struct bench *bench, const int rect[4], enum stage progression,
+                                  struct baton_error *error)
+{
+    return (struct runner_turn){.view = bench->view,
+                                .frame = &bench->frame.frame,
+                                .rect = {rect[0], rect[1], rect[2], rect[3]},
+                                .now = bench->frame.frame.captured,
+                                .progression = progression,
+                                .seen = take,
+                                .userdata = &bench->seen,
+                                .reterr = error};
+}
+
 static void show_at(struct bench *bench, const int rect[4], enum stage progression, int step,
                     const struct drawn *drawn, int count)
 {
     struct baton_error error = {0};
+    struct runner_turn turn = turn_of(bench, rect, progression, &error);
 
     drawn_frame_draw(&bench->frame, step, drawn, count);
+    turn.now = bench->frame.frame.captured;
     bench->seen.count = 0;
     (void)json_array_clear(bench->seen.reports);
-    if (runner_run(bench->runner, bench->view, &bench->frame.frame, rect,
-                   bench->frame.frame.captured, progression, take, &bench->seen, &error) != 0) {
+    runner_run(bench->runner, (struct runner_turn *[]){&turn}, 1);
+    if (error.code) {
         fail_msg("%s", error.message);
     }
 }
@@ -514,12 +529,13 @@ static void models_that_do_not_fit_are_named(void **state)
     (void)state;
     plan_init(&plan);
     models[2].file = (char *)"missing.onnx";
-    assert_int_equal(runner_new(&runner, &plan.pipeline, MODELS, engine, &error), BATON_ENOENT);
+    assert_int_equal(runner_new(&runner, &plan.pipeline, MODELS, engine, 1, &error), BATON_ENOENT);
     assert_non_null(strstr(error.message, "model 'stripes' (missing.onnx)"));
     models[2] = saved;
     models[2].input.width = 65;
     if (engine->kind == ENGINE_ONNXRUNTIME) { /* OpenCV tells of no input that it declares */
-        assert_int_equal(runner_new(&runner, &plan.pipeline, MODELS, engine, &error), BATON_EINVAL);
+        assert_int_equal(runner_new(&runner, &plan.pipeline, MODELS, engine, 1, &error),
+                         BATON_EINVAL);
         assert_non_null(strstr(error.message, "model 'stripes'"));
     }
     models[2] = saved;
@@ -530,17 +546,141 @@ static void a_wrong_number_of_classes_is_an_error_of_the_stage(void **state)
 {
     struct bench *bench = bench_new(untracked);
     struct baton_error error = {0};
+    struct runner_turn turn;
 
     (void)state;
     models[0].class_count = 2;
-    assert_int_equal(runner_run(bench->runner, bench->view, &bench->frame.frame, whole,
-                                bench->frame.frame.captured, STAGE_NONE, take, &bench->seen,
-                                &error),
-                     BATON_EINVAL);
+    turn = turn_of(bench, whole, STAGE_NONE, &error);
+    runner_run(bench->runner, (struct runner_turn *[]){&turn}, 1);
+    assert_int_equal(error.code, BATON_EINVAL);
     assert_non_null(strstr(error.message, "stage 'objects'"));
     models[0].class_count = COLOURS;
     show(bench, 1, NULL, 0);
     bench_free(bench);
+}
+
+/* ---- Several frames at once ----------------------------------------------------------------- */
+
+enum { CAMERAS = 6 };
+
+/* Cameras that share a runner whose detector takes any number of pictures. */
+struct crowd {
+    struct plan plan;
+    struct runner *runner;
+    struct bench *bench[CAMERAS];
+    struct drawn drawn[CAMERAS][CAMERAS];
+    struct baton_error errors[CAMERAS];
+    struct runner_turn turns[CAMERAS];
+};
+
+/* Another picture for each: none, one, two, … rectangles. */
+static void crowd_init(struct crowd *crowd)
+{
+    *crowd = (struct crowd){0};
+    models[0].file = (char *)"many_rectangles.onnx";
+    plan_init(&crowd->plan);
+    assert_int_equal(runner_new(&crowd->runner, &crowd->plan.pipeline, MODELS, engine, RUNNER_BATCH,
+                                &crowd->errors[0]),
+                     0);
+    for (int camera = 0; camera < CAMERAS; camera++) {
+        struct bench *bench = bench_new(untracked);
+        struct drawn *drawn = crowd->drawn[camera];
+        for (int i = 0; i < camera; i++) {
+            drawn[i] =
+                (struct drawn){i % COLOURS, 40 + 200 * i + 20 * camera, 80 + 40 * camera, 120, 160};
+        }
+        drawn_frame_draw(&bench->frame, 0, drawn, camera);
+        crowd->bench[camera] = bench;
+        crowd->turns[camera] = turn_of(bench, whole, STAGE_NONE, &crowd->errors[camera]);
+    }
+}
+
+static void crowd_fini(struct crowd *crowd)
+{
+    for (int i = 0; i < CAMERAS; i++) {
+        bench_free(crowd->bench[i]);
+    }
+    runner_free(crowd->runner);
+    models[0].file = (char *)"rectangles.onnx";
+}
+
+static void crowd_run(struct crowd *crowd)
+{
+    struct runner_turn *turns[CAMERAS];
+
+    for (int i = 0; i < CAMERAS; i++) {
+        turns[i] = &crowd->turns[i];
+    }
+    runner_run(crowd->runner, turns, CAMERAS);
+}
+
+/* OpenCV does not tell of a model's input, so it is given one picture at a time. */
+static bool takes_many(void)
+{
+    return engine->kind == ENGINE_ONNXRUNTIME;
+}
+
+static void frames_of_several_cameras_are_run_at_once(void **state)
+{
+    struct crowd crowd;
+    struct runner_stats stats;
+
+    (void)state;
+    crowd_init(&crowd);
+    assert_int_equal(runner_batch(crowd.runner), takes_many() ? RUNNER_BATCH : 1);
+    crowd.plan.pipeline.stage_count = 1;
+    crowd_run(&crowd);
+    runner_stats(crowd.runner, &stats);
+    assert_int_equal(stats.runs, takes_many() ? 1 : CAMERAS);
+    assert_int_equal(stats.frames, CAMERAS);
+    for (int i = 0; i < CAMERAS; i++) {
+        const struct seen *seen = &crowd.bench[i]->seen;
+        assert_int_equal(crowd.errors[i].code, 0);
+        stand_assert_boxes(seen->boxes, seen->count, crowd.drawn[i], i, 4);
+    }
+    crowd_fini(&crowd);
+}
+
+static void further_stages_look_at_each_camera_s_own_objects(void **state)
+{
+    struct crowd crowd;
+
+    (void)state;
+    crowd_init(&crowd);
+    crowd_run(&crowd);
+    for (int i = 0; i < CAMERAS; i++) {
+        const struct bench *bench = crowd.bench[i];
+        assert_int_equal(reports(bench), i);
+        for (size_t k = 0; k < reports(bench); k++) {
+            const json_t *report = json_array_get(bench->seen.reports, k);
+            const char *brand = json_string_value(json_object_get(report, "carBrand"));
+            const char *colour = json_string_value(field(bench, k, "colour"));
+            assert_string_equal(brand ? brand : "", strcmp(colour, "red") == 0    ? "Ferrari"
+                                                    : strcmp(colour, "blue") == 0 ? "Ford"
+                                                                                  : "");
+        }
+    }
+    crowd_fini(&crowd);
+}
+
+static void a_cut_that_is_none_is_that_camera_s_error_only(void **state)
+{
+    static const int nothing[4] = {WIDTH, 0, 8, 8};
+    struct crowd crowd;
+    struct runner_stats stats;
+
+    (void)state;
+    crowd_init(&crowd);
+    memcpy(crowd.turns[2].rect, nothing, sizeof(nothing));
+    crowd_run(&crowd);
+    runner_stats(crowd.runner, &stats);
+    assert_int_equal(stats.failures, 1);
+    assert_non_null(strstr(crowd.errors[2].message, "stage 'objects'"));
+    for (int i = 0; i < CAMERAS; i++) {
+        assert_int_equal(crowd.errors[i].code, i == 2 ? BATON_EINVAL : 0);
+        assert_int_equal(crowd.bench[i]->seen.count, i == 2 ? 0 : i);
+    }
+    crowd_fini(&crowd);
 }
 
 static int load_any(void **state)
@@ -579,6 +719,9 @@ int main(void)
         cmocka_unit_test(stages_run_when_their_condition_holds),
         cmocka_unit_test(only_the_objects_asked_for_are_seen),
         cmocka_unit_test(a_classifier_may_look_at_the_whole_frame),
+        cmocka_unit_test(frames_of_several_cameras_are_run_at_once),
+        cmocka_unit_test(further_stages_look_at_each_camera_s_own_objects),
+        cmocka_unit_test(a_cut_that_is_none_is_that_camera_s_error_only),
         cmocka_unit_test(models_that_do_not_fit_are_named),
         cmocka_unit_test(a_wrong_number_of_classes_is_an_error_of_the_stage),
     };
