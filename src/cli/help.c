@@ -1,6 +1,7 @@
 #include "cli/help.h"
 
 #include "options/describe.h"
+#include "options/pages.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -45,79 +46,14 @@ void help_text(FILE *file, const struct command *command)
     text_exit_codes(file);
 }
 
-static bool is_shown(const struct option_group *group)
-{
-    return !group->specs[0].is_hidden;
-}
-
 /* ---- Man pages ------------------------------------------------------------------------------- */
-
-/* Text for mdoc: a line that would begin with a control character, and backslashes, are guarded. */
-static void man_text(FILE *file, const char *text)
-{
-    bool is_line_start = true;
-    for (; *text; text++) {
-        if (strncmp(text, "\n\n", 2) == 0) {
-            (void)fputs("\n.Pp\n", file);
-            text++;
-            is_line_start = true;
-            continue;
-        }
-        if (is_line_start && (*text == '.' || *text == '\'')) {
-            (void)fputs("\\&", file);
-        }
-        (void)fputs(*text == '\\' ? "\\e" : *text == '-' ? "\\-" : (char[]){*text, 0}, file);
-        is_line_start = *text == '\n';
-        if (*text == '.' && text[1] == ' ') { /* a new sentence begins a new line */
-            (void)fputc('\n', file);
-            text++;
-            is_line_start = true;
-        }
-    }
-    (void)fputc('\n', file);
-}
-
-static void man_option(FILE *file, const struct option_spec *spec)
-{
-    char variable[OPTION_NAME_MAX + 8];
-    option_variable(spec, variable);
-    (void)fputs(".It ", file);
-    if (spec->letter) {
-        (void)fprintf(file, "Fl %c , ", spec->letter);
-    }
-    (void)fprintf(file, "Fl \\-%s", spec->name);
-    if (spec->value) {
-        (void)fprintf(file, " Ar %s", spec->value);
-    }
-    (void)fputc('\n', file);
-    man_text(file, spec->help);
-    if (spec->initial) {
-        (void)fprintf(file, "(default:\n.Li %s )\n", spec->initial);
-    }
-    (void)fprintf(file, ".Pq Ev %s\n", variable);
-}
-
-static void man_options(FILE *file, const struct command *command)
-{
-    for (size_t i = 0; command->groups[i]; i++) {
-        const struct option_group *group = command->groups[i];
-        if (!is_shown(group)) {
-            continue;
-        }
-        (void)fprintf(file, ".Ss %s\n.Bl -tag -width Ds\n", group->title);
-        for (const struct option_spec *spec = group->specs; spec->name; spec++) {
-            man_option(file, spec);
-        }
-        (void)fputs(".El\n", file);
-    }
-}
 
 static void man_exit_codes(FILE *file)
 {
     (void)fputs(".Sh EXIT STATUS\n.Bl -tag -width Ds\n", file);
 #define EXIT_CODE_MAN(symbol, number, text)                                                        \
     (void)fprintf(file, ".It %d\n", (number));                                                     \
-    man_text(file, (text));
+    pages_man_text(file, (text));
     EXIT_CODES(EXIT_CODE_MAN)
 #undef EXIT_CODE_MAN
     (void)fputs(".El\n", file);
@@ -128,7 +64,7 @@ static void man_commands(FILE *file)
     (void)fputs(".Sh COMMANDS\n.Bl -tag -width uncordonXX\n", file);
     for (const struct command *command = commands; command->name; command++) {
         (void)fprintf(file, ".It Cm %s\n", command->name);
-        man_text(file, command->summary);
+        pages_man_text(file, command->summary);
     }
     (void)fputs(".El\n", file);
 }
@@ -173,25 +109,14 @@ void help_man(FILE *file, const struct command *command)
         (void)fprintf(file, ".Ar %s\n", command->arguments);
     }
     (void)fputs(".Sh DESCRIPTION\n", file);
-    man_text(file, command->text);
+    pages_man_text(file, command->text);
     (void)fputs(".Sh OPTIONS\n", file);
-    man_options(file, command);
+    pages_man_groups(file, command->groups);
     man_exit_codes(file);
     (void)fprintf(file, ".Sh EXAMPLES\n.Dl %s\n.Sh SEE ALSO\n.Xr baton 1\n", command->example);
 }
 
 /* ---- Completions ----------------------------------------------------------------------------- */
-
-static void print_flags(FILE *file, const struct command *command)
-{
-    for (size_t i = 0; command->groups[i]; i++) {
-        for (const struct option_spec *spec = command->groups[i]->specs; spec->name; spec++) {
-            if (!spec->is_hidden) {
-                (void)fprintf(file, " --%s", spec->name);
-            }
-        }
-    }
-}
 
 static void print_names(FILE *file)
 {
@@ -210,7 +135,7 @@ void help_bash(FILE *file)
     (void)fputs(" --help --version\" ;;\n", file);
     for (const struct command *command = commands; command->name; command++) {
         (void)fprintf(file, "        *:%s) words=\"", command->name);
-        print_flags(file, command);
+        pages_flags(file, command->groups);
         (void)fputs("\" ;;\n", file);
     }
     (void)fputs("    esac\n    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\n"
@@ -227,7 +152,7 @@ void help_zsh(FILE *file)
     (void)fputs(" --help --version\n    return\nfi\ncase $words[2] in\n", file);
     for (const struct command *command = commands; command->name; command++) {
         (void)fprintf(file, "    %s) compadd --", command->name);
-        print_flags(file, command);
+        pages_flags(file, command->groups);
         (void)fputs(" ;;\n", file);
     }
     (void)fputs("esac\n_files\n", file);
@@ -235,20 +160,15 @@ void help_zsh(FILE *file)
 
 void help_fish(FILE *file)
 {
+    char condition[64];
+
     (void)fputs("# Completion of baton for fish; written by 'baton help --format fish'.\n", file);
     for (const struct command *command = commands; command->name; command++) {
         (void)fprintf(file, "complete -c baton -n __fish_use_subcommand -a %s -d \"%s\"\n",
                       command->name, command->summary);
-        for (size_t i = 0; command->groups[i]; i++) {
-            for (const struct option_spec *spec = command->groups[i]->specs; spec->name; spec++) {
-                if (!spec->is_hidden) {
-                    (void)fprintf(
-                        file,
-                        "complete -c baton -n '__fish_seen_subcommand_from %s' -l %s%s -d \"%s\"\n",
-                        command->name, spec->name, spec->value ? " -r" : "", spec->help);
-                }
-            }
-        }
+        (void)snprintf(condition, sizeof(condition), "-n '__fish_seen_subcommand_from %s' ",
+                       command->name);
+        pages_fish(file, "baton", condition, command->groups);
     }
 }
 

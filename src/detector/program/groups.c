@@ -9,6 +9,9 @@ static const struct option_group group_general = {
     "General",
     (const struct option_spec[]){
         {.name = "help", .letter = 'h', .type = OPTION_FLAG, .help = "print this help and exit"},
+        CHOICE("help-format", "text|man|bash|zsh|fish", "text", NULL,
+               "what to print the help as: for people, as options of a manual page, or as "
+               "completions of a shell"),
         FLAG("version", "print the version and exit"),
         TEXT("config", "FILE", NULL, NULL,
              "read options from this YAML file; its keys are the names of the flags"),

@@ -57,6 +57,9 @@ void program_describe_camera(const struct watch *watch, const struct rates *rate
  */
 int program_try(const struct program_settings *settings, struct baton_error *reterr);
 
+/* On standard output; `format`: a value of --help-format. */
+void program_help(const char *format);
+
 /* Runs until a signal ends it. argc and argv are read again on SIGHUP. */
 int program_run(int argc, char **argv, const struct options *options, struct baton_error *reterr);
 
