@@ -67,7 +67,8 @@ struct baton_member {
     X(BATON_EVENT_LEADER, 3, "leader-changed")                 /* member (id "" if none), epoch */ \
     X(BATON_EVENT_ELECTION_STARTED, 4, "election-started")     /* epoch tried, where known */      \
     X(BATON_EVENT_ELECTION_COMPLETED, 5, "election-completed") /* member, epoch */                 \
-    X(BATON_EVENT_ELECTION_FAILED, 6, "election-failed")       /* error, if there is one */        \
+    X(BATON_EVENT_ELECTION_FAILED, 6, "election-failed")       /* error, if there is one;          \
+                         lease_left_ns, of another's that may hold, and that is waited for */      \
     X(BATON_EVENT_MEMBER_JOINED, 7, "member-joined")           /* member */                        \
     X(BATON_EVENT_MEMBER_LEFT, 8, "member-left")               /* member */                        \
     X(BATON_EVENT_JEOPARDY, 9, "jeopardy")                     /* lease_left_ns */                 \

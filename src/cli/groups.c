@@ -150,7 +150,8 @@ const struct option_group group_run = {
 const struct option_group group_once = {
     "Running CMD once",
     (const struct option_spec[]){
-        DURATION("wait-timeout", "30s", NULL, "how long to wait for the result of another node"),
+        DURATION("wait-timeout", "5m", NULL,
+                 "give up if there is no result, and no turn of this node's, in this time"),
         DURATION("keep", "1h", NULL, "how long the result is kept for nodes that come later"),
         END,
     }};

@@ -29,6 +29,11 @@ span member_lease_left(const struct member *member)
     return lease_cell_remaining(member->cell);
 }
 
+const char *member_obstacle(const struct member *member)
+{
+    return member->obstacle[0] ? member->obstacle : "nobody is known to lead";
+}
+
 const char *member_node(const struct member *member)
 {
     return member->node;
@@ -65,9 +70,21 @@ static void count_event(struct member *member, const struct baton_event *event)
     member->leader_changes += event->type == BATON_EVENT_LEADER;
 }
 
+static void note_obstacle(struct member *member, const struct baton_event *event)
+{
+    if (event->type == BATON_EVENT_LEADER) {
+        (void)snprintf(member->obstacle, sizeof(member->obstacle), "%s leads",
+                       event->member.id[0] ? event->member.name : "nobody");
+    } else if (event->error.code) {
+        (void)snprintf(member->obstacle, sizeof(member->obstacle), "%s", event->error.message);
+    }
+}
+
 static enum log_level level_of(const struct baton_event *event)
 {
     switch (event->type) {
+    case BATON_EVENT_ELECTION_FAILED: /* a wait is told, and told again while it lasts */
+        return event->lease_left_ns > 0 ? LOG_NOTICE : LOG_INFO;
     case BATON_EVENT_ERROR:
     case BATON_EVENT_JEOPARDY:
     case BATON_EVENT_INSTABILITY:
@@ -134,6 +151,7 @@ static void on_event(void *userdata, const struct baton_event *event)
     struct member *member = userdata;
     member->config.on_event(member->config.userdata, event);
     count_event(member, event);
+    note_obstacle(member, event);
     member_pass_watch(member, event);
     watch_role(member, event);
     log_event(member, event);

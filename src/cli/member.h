@@ -49,6 +49,8 @@ void member_drained(struct member *member);
 
 bool member_is_leader(const struct member *member, uint64_t *ret_epoch);
 span member_lease_left(const struct member *member);
+/* Why this node does not lead, as was told last. */
+const char *member_obstacle(const struct member *member);
 const char *member_node(const struct member *member);
 const char *member_election(const struct member *member);
 struct provider_election *member_provider_election(const struct member *member);

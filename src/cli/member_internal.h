@@ -35,6 +35,7 @@ struct member {
     char node[BATON_NAME_MAX];
     char *control_path;
     json_t *members; /* as last told */
+    char obstacle[BATON_ERROR_MESSAGE_MAX];
     uint64_t elections_won;
     uint64_t leaderships_lost;
     uint64_t leader_changes;

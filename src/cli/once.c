@@ -321,8 +321,14 @@ static void on_signal(uv_signal_t *handle, int number)
 static void on_patience(uv_timer_t *timer)
 {
     struct once *once = timer->data;
-    if (!once->child && !once->is_known) {
-        fail(once, BATON_ETIMEDOUT, "no result of another node, and no turn of our own");
+    struct baton_error error;
+    if (!once->child && !once->is_known && !once->is_leaving) {
+        error_set(&error, BATON_ETIMEDOUT,
+                  "--wait-timeout %s: no result of another node, and no turn of our own in this "
+                  "time; at last: %s",
+                  options_text(once->invocation->options, "wait-timeout"),
+                  member_obstacle(once->member));
+        leave(once, command_fail(once->invocation, &error));
     }
 }
 

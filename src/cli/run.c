@@ -214,8 +214,10 @@ static void on_patience(uv_timer_t *timer)
     struct run *run = timer->data;
     struct baton_error error;
     if (run->state == WAITING && !run->child) {
-        error_set(&error, BATON_ETIMEDOUT, "--wait-timeout %s: leadership was not won in this time",
-                  options_text(run->invocation->options, "wait-timeout"));
+        error_set(&error, BATON_ETIMEDOUT,
+                  "--wait-timeout %s: leadership was not won in this time; at last: %s",
+                  options_text(run->invocation->options, "wait-timeout"),
+                  member_obstacle(run->member));
         leave(run, command_fail(run->invocation, &error));
     }
 }

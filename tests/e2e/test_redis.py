@@ -1,5 +1,6 @@
 """Nodes on a real Redis server: a crash costs no lease, since a guardian gives it back."""
 import json
+import re
 import signal
 import subprocess
 import tempfile
@@ -115,6 +116,25 @@ class OnRedis(ProgramTest):
         two.kill(first)
         until(lambda: [name for name in self.pids(two) if name != first], "it runs elsewhere")
         self.assertFalse(is_alive(pid))
+
+    def test_a_server_that_may_have_forgotten_is_waited_for_aloud(self):
+        url = "redis://:pa%%20ss@127.0.0.1:%d/3?lease=600s&heartbeat-interval=5s" % self.port
+        fresh = ["--node", "a", "--provider", url, "--election", "fresh", "--wait-timeout", "3s"]
+        for words in (["run", *fresh], ["once", "schema", *fresh]):
+            done = baton(*words, "--", "true")
+            self.assertEqual(done.returncode, 124, done.stderr)
+            waits = "the server may have forgotten a lease; it grants none for another (600|59.) s"
+            self.assertRegex(done.stderr, "election-failed .*" + waits)
+            self.assertRegex(done.stderr.splitlines()[-1], "--wait-timeout 3s.*" + waits)
+
+    def test_once_on_a_fresh_server_waits_for_as_long_as_the_server_does(self):
+        url = "redis://:pa%%20ss@127.0.0.1:%d/3?lease=4s" % self.port
+        done = baton("once", "schema", "--node", "a", "--provider", url, "--election", "fresh",
+                     "--", "sh", "-c", "exit 3")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        waits = re.search(r"--wait-timeout TIME [^(]*\(default: (\d+)m\)",
+                          baton("once", "--help").stdout)
+        self.assertGreaterEqual(int(waits.group(1)), 1)  # the default lease is half of that
 
     def test_a_hung_leader_is_killed_where_asked(self):
         short = self.cluster(2, "kill-outliving=on")

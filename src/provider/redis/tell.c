@@ -92,10 +92,11 @@ static void tell_failed(struct seat *seat, const struct lease_input *reply)
 
     seat->is_contending = false;
     if (reply->reply.outcome == LEASE_NOT_YET) {
-        (void)error_set(
-            &event.error, BATON_EUNAVAILABLE,
-            "election \"%s\": Redis may have forgotten a lease, and gives none for %g s",
-            seat->name, (double)reply->reply.left.ns / 1e9);
+        event.lease_left_ns = reply->reply.left.ns;
+        (void)error_set(&event.error, BATON_EUNAVAILABLE,
+                        "election \"%s\": the server may have forgotten a lease; it grants none "
+                        "for another %.0f s",
+                        seat->name, (double)event.lease_left_ns / 1e9);
     } else if (reply->reply.outcome == LEASE_NO_ANSWER) {
         (void)error_set(&event.error, BATON_EUNAVAILABLE,
                         "election \"%s\": Redis did not answer, or not with what was asked for",
