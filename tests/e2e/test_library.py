@@ -73,7 +73,6 @@ class Library(unittest.TestCase):
         for folder, _, files in os.walk(self.prefix):
             if "baton.pc" in files:
                 self.lib = os.path.dirname(folder)
-        # As a package has it: the prefix is where the files are.
         self.env = {"PKG_CONFIG_PATH": os.path.join(self.lib, "pkgconfig"),
                     "LD_LIBRARY_PATH": self.lib}
         self.source = os.path.join(self.dir, "program.c")
@@ -81,7 +80,7 @@ class Library(unittest.TestCase):
             file.write(PROGRAM)
 
     def flags(self, *words):
-        return run("pkg-config", "--define-prefix", *words, "baton", env=self.env).split()
+        return run("pkg-config", *words, "baton", env=self.env).split()
 
     def check_runs(self, program):
         self.assertRegex(run(program, env=self.env), r"^0\.1\.0 leads 1 leader$")
@@ -102,6 +101,19 @@ class Library(unittest.TestCase):
                                   stderr=subprocess.PIPE, universal_newlines=True, check=False)
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, "^usage: .*/%s URL" % name)
+
+    def test_what_names_its_place_names_the_prefix_of_the_installation(self):
+        units = os.path.join(self.prefix, "lib", "systemd", "system")
+        self.assertIn("baton@.service", os.listdir(units))
+        for name in os.listdir(units):
+            with open(os.path.join(units, name), encoding="utf-8") as file:
+                program = re.search(r"^ExecStart=(\S+)", file.read(), re.M).group(1)
+            self.assertTrue(program.startswith(self.prefix) and os.access(program, os.X_OK), name)
+        stage = os.path.join(self.dir, "stage")
+        run("cmake", "--install", BUILD, "--prefix", "/opt/of-ours", env={"DESTDIR": stage})
+        pages = self.env["PKG_CONFIG_PATH"].replace(self.prefix, stage + "/opt/of-ours")
+        self.assertEqual(run("pkg-config", "--variable=includedir", "baton",
+                             env={"PKG_CONFIG_PATH": pages}).strip(), "/opt/of-ours/include")
 
     def test_a_program_links_statically(self):
         program = os.path.join(self.dir, "program")
