@@ -4,7 +4,9 @@
  *   struct baton_election *election;
  *   struct baton_error error;
  *
- *   if (baton_open(&baton, "raft://10.0.0.1:7001?peers=…&data=/var/lib/me", NULL, &error) ||
+ *   if (baton_open(&baton,
+ *                  "raft://10.0.0.1:7001?node=a&peers=…&data=/var/lib/me&key-file=/etc/me.key",
+ *                  NULL, &error) ||
  *       baton_campaign(&election, baton, "billing", NULL, &error)) {
  *       fprintf(stderr, "%s\n", error.message);
  *       return 1;
@@ -100,7 +102,7 @@ struct baton_options {
 
 /* Opens the provider that the URL names and starts its loop. Nothing campaigns yet.
  *
- *   raft://HOST:PORT?peers=…&data=DIR   peers elect among themselves
+ *   raft://HOST:PORT?peers=…&data=DIR   peers elect among themselves; off loopback with a key-file
  *   redis://HOST:PORT/DATABASE          on a Redis or Valkey server; docs/redis.md has more ways
  *   memory:NAME                         within this process; all that open one NAME share it
  *

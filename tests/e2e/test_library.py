@@ -191,6 +191,13 @@ class Documents(unittest.TestCase):
                                   check=False)
             self.assertEqual(done.returncode, 0, done.stderr + block)
 
+    def test_a_url_that_leaves_the_machine_is_protected(self):
+        for path in (("README.md",), ("include", "baton.h")):
+            urls = re.findall(r'"raft://([^"]*)",[ *\n]*NULL', text_of(*path))
+            self.assertTrue(urls, path)
+            for url in urls:
+                self.assertIn("&key-file=", url)
+
     def test_the_version_is_one(self):
         version = re.search(r"project\(baton VERSION (\S+)", text_of("CMakeLists.txt")).group(1)
         header = text_of("include", "baton.h")
