@@ -124,17 +124,11 @@ static int fetch(const struct options *options, const char *url, struct buffer *
     return 0;
 }
 
-static int ask_http(const struct options *options, const json_t *request, json_t **ret_answer,
-                    struct baton_error *reterr)
+/* Members are part of the status. */
+static int ask_http(const struct options *options, json_t **ret_answer, struct baton_error *reterr)
 {
-    const char *what = json_string_value(json_object_get(request, "do"));
     char url[OPTION_TEXT_MAX + 32];
     struct buffer body;
-    if (strcmp(what, "status") != 0 && strcmp(what, "members") != 0) {
-        return error_set(reterr, BATON_EINVAL,
-                         "--http: the status server only answers status and members; give --data "
-                         "of a node on this machine");
-    }
     (void)snprintf(url, sizeof(url), "http://%s/status", options_text(options, "http"));
     buffer_init(&body, CONTROL_ANSWER_MAX);
     int code = fetch(options, url, &body, reterr);
@@ -171,11 +165,11 @@ int ask_node(const struct options *options, const json_t *request, json_t **ret_
     json_t *answer = NULL;
     int code;
     /* A data directory on the command line means that node, whatever a shared file says of HTTP. */
-    bool by_http = options_is_set(options, "http") &&
+    bool by_http = options_find(options, "http") && options_is_set(options, "http") &&
                    !(options_is_set(options, "data") &&
                      options_source(options, "data") >= options_source(options, "http"));
     if (by_http) {
-        code = ask_http(options, request, &answer, reterr);
+        code = ask_http(options, &answer, reterr);
     } else {
         code = ask_socket_path(options, path, sizeof(path), reterr);
         code = code ? code

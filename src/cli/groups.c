@@ -122,11 +122,21 @@ const struct option_group group_client = {
          .type = OPTION_TEXT,
          .value = "DIR",
          .help = "data directory of a node on this machine; $STATE_DIRECTORY if not given"},
-        ADDRESS("http", NULL, NULL, "ask the status server of a node there instead"),
-        TEXT("http-token-file", "FILE", NULL, NULL, "file of the bearer token to show"),
-        DURATION("timeout", "30s", NULL, "how long to wait for the answer"),
         END,
     }};
+
+const struct option_group group_answer = {
+    "Its answer", (const struct option_spec[]){
+                      DURATION("timeout", "30s", NULL, "how long to wait for the answer"),
+                      END,
+                  }};
+
+const struct option_group group_ask_http = {
+    "By HTTP", (const struct option_spec[]){
+                   ADDRESS("http", NULL, NULL, "ask the status server of a node there instead"),
+                   TEXT("http-token-file", "FILE", NULL, NULL, "file of the bearer token to show"),
+                   END,
+               }};
 
 const struct option_group group_output = {"Output", (const struct option_spec[]){
                                                         FLAG("json", "print JSON for programs"),
@@ -160,6 +170,13 @@ const struct option_group group_pass = {
     "Passing on",
     (const struct option_spec[]){
         TEXT("to", "NODE", NULL, NULL, "the node that shall lead; the best placed if not given"),
+        END,
+    }};
+
+const struct option_group group_watch = {
+    "Watching",
+    (const struct option_spec[]){
+        DURATION("timeout", NULL, NULL, "end after this time; if not given, when the node ends"),
         END,
     }};
 

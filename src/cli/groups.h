@@ -9,11 +9,14 @@ extern const struct option_group group_election; /* provider, node, election */
 extern const struct option_group group_peers;    /* the embedded Raft provider */
 extern const struct option_group group_timing;   /* preset and what overrides it */
 extern const struct option_group group_serve;    /* status on HTTP */
-extern const struct option_group group_client;   /* which node to ask, and how to print */
+extern const struct option_group group_client;   /* which node to ask */
+extern const struct option_group group_answer;   /* and for how long to wait */
+extern const struct option_group group_ask_http; /* where its status server will do */
 extern const struct option_group group_output;   /* json */
 extern const struct option_group group_run;
 extern const struct option_group group_once;
 extern const struct option_group group_pass;
+extern const struct option_group group_watch;
 extern const struct option_group group_demo;
 extern const struct option_group group_bench;
 extern const struct option_group group_bench_renew;

@@ -182,8 +182,7 @@ int watch_main(const struct invocation *invocation)
     char path[4200];
     const struct options *options = invocation->options;
     json_t *request = json_pack("{s:s}", "do", "watch");
-    span timeout =
-        options_is_set(options, "timeout") ? options_duration(options, "timeout") : SPAN_NS(0);
+    span timeout = options_duration(options, "timeout"); /* 0, and for ever, if not given */
     int code = ask_socket_path(options, path, sizeof(path), &error);
     if (!code) {
         code = control_follow(path, request, timeout, print_event, (void *)options, &error);

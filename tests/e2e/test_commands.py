@@ -45,6 +45,15 @@ class Help(unittest.TestCase):
                                     os.path.join(SOURCE, folder, name), shallow=False),
                         folder + "/" + name + ": run scripts/docs-cli BATON")
 
+    def test_only_who_answers_by_http_is_asked_by_http(self):
+        for command in ("status", "members"):
+            self.assertIn("--http ", baton(command, "--help").stdout)
+        for command in ("watch", "pass", "cordon", "uncordon", "join", "leave"):
+            self.assertNotIn("--http", baton(command, "--help").stdout)
+            done = baton(command, "--http", "127.0.0.1:1")
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn("--http", done.stderr)
+
     def test_hidden_options_stay_hidden(self):
         self.assertNotIn("act-file", baton("node", "--help").stdout)
 

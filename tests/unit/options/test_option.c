@@ -104,9 +104,9 @@ static void a_wrong_value_in_the_environment_names_the_variable(void **state)
 static void defaults_are_values_that_their_own_option_accepts(void **state)
 {
     static const struct option_group *const all[] = {
-        &group_general, &group_election, &group_peers, &group_timing,  &group_serve,
-        &group_client,  &group_output,   &group_run,   &group_once,    &group_pass,
-        &group_demo,    &group_bench,    &group_help,  &group_measure, NULL};
+        &group_general, &group_election, &group_peers, &group_timing, &group_serve,   &group_client,
+        &group_answer,  &group_ask_http, &group_watch, &group_output, &group_run,     &group_once,
+        &group_pass,    &group_demo,     &group_bench, &group_help,   &group_measure, NULL};
     struct baton_error error;
     (void)state;
     for (size_t i = 0; all[i]; i++) {
