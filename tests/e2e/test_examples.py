@@ -110,6 +110,19 @@ class Examples(ProgramTest):
         self.assertNotEqual(late.returncode, 0)
         self.assertIn(b"CHECK", late.stderr)
 
+    def test_databases_of_one_name_are_each_migrated(self):
+        self.has_long_been_there("default")
+        for number in range(2):
+            folder = self.folder()
+            done = subprocess.run(
+                ["sh", os.path.join(EXAMPLES, "migration", "migrate.sh")], cwd=folder, check=False,
+                env=dict(clean_environment(), PROVIDER=self.url, DATABASE="shop.db", BATON=BATON,
+                         NODE="copy-%d" % number), stdin=subprocess.DEVNULL, timeout=120)
+            self.assertEqual(done.returncode, 0)
+            with sqlite3.connect(os.path.join(folder, "shop.db")) as database:
+                versions = database.execute("SELECT version FROM versions").fetchall()
+            self.assertEqual(versions, [(7,)])
+
     def folder(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)

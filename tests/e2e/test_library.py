@@ -198,6 +198,15 @@ class Documents(unittest.TestCase):
             for url in urls:
                 self.assertIn("&key-file=", url)
 
+    def test_a_unit_that_runs_a_program_lets_its_death_be_proved(self):
+        units = [("packaging", "systemd", "baton-run@.service.in"),
+                 ("examples", "cron", "cron-leader.service")]
+        for unit in units:
+            lines = text_of(*unit).split("\n")
+            self.assertTrue([line for line in lines if "baton run " in line], unit)
+            for line in ("Type=notify", "NotifyAccess=main", "KillMode=mixed", "Delegate=yes"):
+                self.assertIn(line, lines, unit)
+
     def test_the_version_is_one(self):
         version = re.search(r"project\(baton VERSION (\S+)", text_of("CMakeLists.txt")).group(1)
         header = text_of("include", "baton.h")
