@@ -12,7 +12,7 @@ complete -c baton-detector -l tls-cert -r -d "certificate, PEM: wss and https on
 complete -c baton-detector -l tls-key -r -d "private key of the certificate"
 complete -c baton-detector -l report-interval -r -d "how often a stateReport is sent"
 complete -c baton-detector -l queue -r -d "how many detections wait for a backend; then the oldest is dropped"
-complete -c baton-detector -l drain-timeout -r -d "on SIGTERM, how long to wait until all detections are delivered"
+complete -c baton-detector -l drain-timeout -r -d "on SIGTERM, how long to wait until all detections are delivered; read anew on SIGHUP"
 complete -c baton-detector -l camera-fps -r -d "frames a second of a camera at most; 0: all; read anew on SIGHUP"
 complete -c baton-detector -l rtsp-transport -r -d "how media of a stream travels"
 complete -c baton-detector -l hardware -r -d "decoder of the machine, such as vaapi or cuda; software where it is not there"

@@ -26,8 +26,13 @@ struct loading {
 static int refuse(const struct loading *loading, struct fy_event *event, const char *what)
 {
     const struct fy_mark *mark = event ? fy_event_start_mark(event) : NULL;
-    return error_set(loading->reterr, BATON_EINVAL, "%s, line %d: %s", loading->file,
-                     mark ? mark->line + 1 : 1, what);
+    const int line = mark ? mark->line + 1 : 1;
+
+    if (loading->place == AT_VALUE || loading->place == IN_LIST) {
+        return error_set(loading->reterr, BATON_EINVAL, "%s, line %d: %s: %s", loading->file, line,
+                         loading->key, what);
+    }
+    return error_set(loading->reterr, BATON_EINVAL, "%s, line %d: %s", loading->file, line, what);
 }
 
 static int scalar_text(const struct loading *loading, struct fy_event *event,

@@ -383,3 +383,23 @@ const char *options_item(const struct options *options, const char *name, size_t
     INVARIANT(index < value->count);
     return value->items[index];
 }
+
+bool options_agree(const struct options *left, const struct options *right, const char *name)
+{
+    const struct value *a = value_of(left, name);
+    const struct value *b = value_of(right, name);
+    bool agree = a->count == b->count;
+
+    if (a->spec->type == OPTION_FLAG) {
+        return options_flag(left, name) == options_flag(right, name);
+    }
+    if (a->spec->type != OPTION_LIST) {
+        const char *text = options_text(left, name);
+        const char *other = options_text(right, name);
+        return text && other ? strcmp(text, other) == 0 : text == other;
+    }
+    for (size_t i = 0; agree && i < a->count; i++) {
+        agree = strcmp(a->items[i], b->items[i]) == 0;
+    }
+    return agree;
+}

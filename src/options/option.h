@@ -89,6 +89,8 @@ void options_range(const struct options *options, const char *name, span *ret_mi
 size_t options_count(const struct options *options, const char *name);
 const char *options_item(const struct options *options, const char *name, size_t index);
 enum option_source options_source(const struct options *options, const char *name);
+/* Whether both, of the same table, give the option the same value, as text. */
+bool options_agree(const struct options *left, const struct options *right, const char *name);
 
 /* Calls `each` for every spec of the groups, in their order. */
 void option_groups_visit(const struct option_group *const *groups,

@@ -37,7 +37,8 @@ static const struct option_group group_server = {
         NUMBER("queue", 1, 1000000, "1000", NULL,
                "how many detections wait for a backend; then the oldest is dropped"),
         DURATION("drain-timeout", "5s", NULL,
-                 "on SIGTERM, how long to wait until all detections are delivered"),
+                 "on SIGTERM, how long to wait until all detections are delivered; read anew on "
+                 "SIGHUP"),
         END,
     }};
 

@@ -18,6 +18,7 @@ enum {
 struct program {
     int argc;
     char **argv;
+    const struct options *options; /* as of the start; borrowed */
     struct program_settings settings;
     uv_loop_t loop;
     struct logger *logger;
@@ -178,22 +179,60 @@ static void drain(struct program *program)
 
 /* ---- Signals and systemd --------------------------------------------------------------------- */
 
-/* What is safe to change while all runs: the log's level and the cameras' rate. */
+/* What is safe to change while all runs. */
+static const char *const reloaded[] = {"log-level", "camera-fps", "drain-timeout"};
+
+struct others {
+    const struct options *is, *was;
+    char names[256];
+};
+
+static void note_other(void *userdata, const struct option_group *group,
+                       const struct option_spec *spec)
+{
+    struct others *others = userdata;
+    size_t used = strlen(others->names);
+
+    (void)group;
+    for (size_t i = 0; i < sizeof(reloaded) / sizeof(reloaded[0]); i++) {
+        if (strcmp(spec->name, reloaded[i]) == 0) {
+            return;
+        }
+    }
+    if (!options_agree(others->is, others->was, spec->name)) {
+        (void)snprintf(others->names + used, sizeof(others->names) - used, "%s%s",
+                       used > 0 ? " " : "", spec->name);
+    }
+}
+
+/* The configuration counts as a whole: what would not start is not taken in part. */
 static void reload(struct program *program)
 {
-    struct options *options;
+    struct options *options = NULL;
+    struct program_settings settings;
+    struct others others = {.was = program->options};
     struct baton_error error;
+    int code = program_options(&options, program->argc, program->argv, &error);
 
-    if (program_options(&options, program->argc, program->argv, &error) != 0) {
+    code = code ? code : program_settings(&settings, options, &error);
+    if (code) {
         log_error(program->logger, "reload-refused", LOG_STR("error", error.message));
+        options_free(options);
         return;
     }
-    log_set_level(program->logger,
-                  (enum log_level)log_level_parse(options_text(options, "log-level")));
-    watch_set_interval(program->watch, program_interval_ms(options));
+    explicit_bzero(settings.token, sizeof(settings.token));
+    log_set_level(program->logger, settings.log_level);
+    watch_set_interval(program->watch, settings.camera.interval_ms);
+    program->settings.drain = settings.drain;
     log_notice(program->logger, "reloaded",
                LOG_STR("log-level", options_text(options, "log-level")),
-               LOG_I64("camera-fps", options_number(options, "camera-fps")));
+               LOG_I64("camera-fps", options_number(options, "camera-fps")),
+               LOG_STR("drain-timeout", options_text(options, "drain-timeout")));
+    others.is = options;
+    option_groups_visit(program_groups, note_other, &others);
+    if (others.names[0]) {
+        log_warning(program->logger, "restart-needed", LOG_STR("changed", others.names));
+    }
     options_free(options);
 }
 
@@ -368,7 +407,7 @@ static void announce(const struct program *program)
 
 int program_run(int argc, char **argv, const struct options *options, struct baton_error *reterr)
 {
-    struct program program = {.argc = argc, .argv = argv};
+    struct program program = {.argc = argc, .argv = argv, .options = options};
     int code = program_settings(&program.settings, options, reterr);
 
     if (code) {

@@ -183,7 +183,9 @@ static void on_changed(void *userdata, const char *of, const struct baton_error 
     struct baton_error own = {0};
 
     (void)of;
-    options.is_lossless = true;
+    options.is_lossless = true; /* and no rate or gate: every frame */
+    options.interval_ms = 0;
+    options.motion_permille = 0;
     if (error) {
         (void)error_set(&own, error->code == BATON_EINVAL ? BATON_EPROTO : error->code,
                         "--model %s: %s", try->settings->model, error->message);

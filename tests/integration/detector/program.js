@@ -73,6 +73,17 @@ const tests = {
             fs.writeFileSync(file, 'camera-fps: many\n');
             worker.signal('SIGHUP');
             await worker.says(/reload-refused .*camera-fps/);
+            for (const [wrong, why] of [['tls-cert: /nonexistent', 'tls-key'], ['stall-timeout: 0s',
+                'at least 1ms'], ['token-file: /nonexistent', 'token'], ['out: seen', 'needs --try']]) {
+                fs.writeFileSync(file, `camera-fps: 7\n${wrong}\n`);
+                worker.signal('SIGHUP');
+                await worker.says(new RegExp(`reload-refused .*${why}`));
+            }
+            assert.ok(!worker.log.includes('camera-fps=7'), worker.log);
+            fs.writeFileSync(file, 'camera-fps: 0\ndrain-timeout: 9s\nqueue: 7\n');
+            worker.signal('SIGHUP');
+            await worker.says(/reloaded .*drain-timeout=9s/);
+            await worker.says(/restart-needed .*changed=queue/);
             await backend.report(online(1));
             assert.strictEqual(camera.count('play cam'), 1);
             await backend.close();

@@ -51,6 +51,31 @@ static void a_wrong_flag_is_named(void **state)
     options_free(options);
 }
 
+static void two_agree_on_a_value_whichever_way_it_was_given(void **state)
+{
+    struct options *left = options_new(groups);
+    struct options *right = options_new(groups);
+    struct baton_error error;
+    int used;
+    (void)state;
+    assert_int_equal(TAKE(left, &used, &error, "run", "-n", "a", "--insecure", "--peer",
+                          "b=127.0.0.1:1", "--peer", "c=127.0.0.1:2"),
+                     0);
+    assert_int_equal(TAKE(right, &used, &error, "run", "--peer", "b=127.0.0.1:1"), 0);
+    assert_false(options_agree(left, right, "node"));
+    assert_false(options_agree(left, right, "insecure"));
+    assert_false(options_agree(left, right, "peer"));
+    assert_true(options_agree(left, right, "weight"));
+    assert_int_equal(options_take(right, OPTION_CONFIG, "node", "a", &error), 0);
+    assert_int_equal(options_take(right, OPTION_CONFIG, "insecure", "yes", &error), 0);
+    assert_int_equal(options_take(right, OPTION_FLAGS, "peer", "c=127.0.0.1:2", &error), 0);
+    assert_true(options_agree(left, right, "node"));
+    assert_true(options_agree(left, right, "insecure"));
+    assert_true(options_agree(left, right, "peer"));
+    options_free(left);
+    options_free(right);
+}
+
 static void a_flag_beats_the_environment_and_that_the_file(void **state)
 {
     struct options *options = options_new(groups);
@@ -128,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flags_end_where_the_command_begins),
         cmocka_unit_test(a_wrong_flag_is_named),
+        cmocka_unit_test(two_agree_on_a_value_whichever_way_it_was_given),
         cmocka_unit_test(a_flag_beats_the_environment_and_that_the_file),
         cmocka_unit_test(a_list_is_replaced_whole_by_a_higher_source),
         cmocka_unit_test(a_wrong_value_in_the_environment_names_the_variable),
