@@ -289,7 +289,7 @@ typedef void (*baton_message_fn)(struct baton *baton, const char *channel, const
                                  size_t bytes, void *userdata);
 
 /* One (channel, fn, userdata) is subscribed once: BATON_EEXIST. BATON_ENOTSUP, BATON_EINVAL,
- * BATON_ENOMEM, BATON_ECLOSED. baton_unsubscribe() waits until fn does not run. */
+ * BATON_ETOOBIG, BATON_ENOMEM, BATON_ECLOSED. baton_unsubscribe() waits until fn does not run. */
 BATON_API int baton_subscribe(struct baton *baton, const char *channel, baton_message_fn fn,
                               void *userdata, struct baton_error *reterr);
 BATON_API void baton_unsubscribe(struct baton *baton, const char *channel, baton_message_fn fn,

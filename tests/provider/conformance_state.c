@@ -182,6 +182,31 @@ static void count_message(struct baton *baton, const char *channel, const void *
     }
 }
 
+static void a_channel_with_too_long_a_name_is_refused_by_both_sides(void **state)
+{
+    struct group *group = *state;
+    struct baton *baton;
+    _Atomic int heard = 0;
+    struct baton_error error;
+    char name[600];
+
+    if (!tested->has_channels) {
+        skip();
+    }
+    group_open_all(group);
+    baton = group->members[0].baton;
+    memset(name, 'c', sizeof(name));
+    name[513] = '\0';
+    assert_int_equal(baton_subscribe(baton, name, count_message, &heard, &error), BATON_ETOOBIG);
+    assert_non_null(strstr(error.message, "512"));
+    assert_int_equal(baton_publish(baton, name, "v", 1, &error), BATON_ETOOBIG);
+    assert_non_null(strstr(error.message, "512"));
+    assert_null(strstr(error.message, "1048576"));
+    name[512] = '\0';
+    ASSERT_OK(baton_subscribe(baton, name, count_message, &heard, failure));
+    ASSERT_OK(baton_publish(baton, name, "v", 1, failure));
+}
+
 /* Publishing is at most once, and who has just subscribed may miss the first ones. */
 static void messages_reach_all_who_subscribed(void **state)
 {
@@ -223,6 +248,7 @@ int conformance_state(void)
         CASE(watchers_hear_what_is_there_and_each_change),
         CASE(values_outlive_the_members),
         CASE(what_is_too_big_is_refused_whole),
+        CASE(a_channel_with_too_long_a_name_is_refused_by_both_sides),
         CASE(messages_reach_all_who_subscribed),
     };
 
