@@ -164,7 +164,7 @@ static void answer_status(struct service *service, struct http_reply *reply)
         (int)(worker_owner(service->worker) != 0), "connections",
         (json_int_t)server_connections(service->server), "usage", "cpu", service->usage.cpu,
         "memory", service->usage.memory, "gpu", service->usage.gpu, "gpuMemory",
-        service->usage.gpu_memory, "of", source_name(service->meter.source), "cpus",
+        service->usage.gpu_memory, "of", source_name(service->meter.cpu_source), "cpus",
         usage_cpus(&service->meter), "memoryBytes",
         (json_int_t)(usage_memory_limit(&service->meter) & INT64_MAX), "gpus",
         (json_int_t)gpu_count(service->gpus), "counters", "messages",

@@ -1,72 +1,27 @@
 #include "detector/usage.h"
 
-#include <fcntl.h>
+#include "detector/descent.h"
+#include "detector/proc_file.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #define MOUNT "/sys/fs/cgroup"
 
-enum { FILE_MAX = 16384 };
-
-/* The file's text, cut at FILE_MAX; false if it cannot be read. */
-static bool read_file(const char *path, char text[static FILE_MAX])
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t used = 0;
-    ssize_t got = 1;
-
-    if (fd < 0) {
-        return false;
-    }
-    while (used < FILE_MAX - 1 && (got = read(fd, text + used, FILE_MAX - 1 - used)) > 0) {
-        used += (size_t)got;
-    }
-    (void)close(fd);
-    text[used] = '\0';
-    return got >= 0;
-}
-
-static bool read_in(const char *folder, const char *name, char text[static FILE_MAX])
+static bool read_in(const char *folder, const char *name, char text[static PROC_FILE_MAX])
 {
     char path[USAGE_PATH_MAX + 64];
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return read_file(path, text);
-}
-
-/* A number at the text's beginning; false for "max", -1 and all else that is none. */
-static bool number_of(const char *text, uint64_t *number)
-{
-    char *end;
-    if (*text < '0' || *text > '9') {
-        return false;
-    }
-    *number = strtoull(text, &end, 10);
-    return end != text;
+    return proc_read(path, text);
 }
 
 static bool read_number(const char *folder, const char *name, uint64_t *number)
 {
-    char text[FILE_MAX];
-    return read_in(folder, name, text) && number_of(text, number);
-}
-
-/* The number behind `key` and a space at the beginning of a line. */
-static bool number_after(const char *text, const char *key, uint64_t *number)
-{
-    size_t bytes = strlen(key);
-
-    while (text != NULL) {
-        if (strncmp(text, key, bytes) == 0 && (text[bytes] == ' ' || text[bytes] == '\t')) {
-            return number_of(text + bytes + strspn(text + bytes, " \t"), number);
-        }
-        text = strchr(text, '\n');
-        text = text != NULL ? text + 1 : NULL;
-    }
-    return false;
+    char text[PROC_FILE_MAX];
+    return read_in(folder, name, text) && proc_number(text, number);
 }
 
 /* ---- where the cgroups are ---- */
@@ -116,7 +71,7 @@ static bool path_of(const char *lines, const char *controller, char path[static 
 static bool find_folder(const char *root, const char *mount, const char *path, const char *probe,
                         char folder[static USAGE_PATH_MAX], size_t *mount_bytes)
 {
-    char text[FILE_MAX];
+    char text[PROC_FILE_MAX];
     int bytes = snprintf(folder, USAGE_PATH_MAX, "%s%s", root, mount);
 
     if (bytes < 0 || bytes >= USAGE_PATH_MAX) {
@@ -133,58 +88,74 @@ static bool find_folder(const char *root, const char *mount, const char *path, c
     return read_in(folder, probe, text);
 }
 
-static bool find_v2(struct usage_meter *meter, const char *lines)
+static void find_v2(struct usage_meter *meter, const char *lines)
 {
     char path[USAGE_PATH_MAX];
 
-    if (!path_of(lines, "", path) || !find_folder(meter->root, MOUNT, path, "memory.current",
-                                                  meter->cpu_path, &meter->cpu_mount)) {
-        return false;
+    if (path_of(lines, "", path) && find_folder(meter->root, MOUNT, path, "memory.current",
+                                                meter->cpu_path, &meter->cpu_mount)) {
+        memcpy(meter->memory_path, meter->cpu_path, sizeof(meter->memory_path));
+        meter->memory_mount = meter->cpu_mount;
+        meter->cpu_source = meter->memory_source = USAGE_CGROUP_V2;
     }
-    memcpy(meter->memory_path, meter->cpu_path, sizeof(meter->memory_path));
-    meter->memory_mount = meter->cpu_mount;
-    return true;
 }
 
-static bool find_v1(struct usage_meter *meter, const char *lines)
+/* The root of version 1 counts the whole machine: only with a limit is it a container's. Where
+ * there is no limit it is -1, or of memory nearly as much as a number can say. */
+static bool is_container(const char *path, const char *folder, const char *limit)
 {
-    static const char *const cpu_mounts[] = {MOUNT "/cpu,cpuacct", MOUNT "/cpuacct", MOUNT "/cpu"};
-    char cpu[USAGE_PATH_MAX];
-    char memory[USAGE_PATH_MAX];
-    uint64_t quota;
+    uint64_t number;
 
-    if (!path_of(lines, "cpuacct", cpu) || !path_of(lines, "memory", memory) ||
-        !find_folder(meter->root, MOUNT "/memory", memory, "memory.usage_in_bytes",
-                     meter->memory_path, &meter->memory_mount)) {
-        return false;
+    return strcmp(path, "/") != 0 ||
+           (read_number(folder, limit, &number) && number < (uint64_t)1 << 62);
+}
+
+static void find_v1_cpu(struct usage_meter *meter, const char *lines)
+{
+    static const char *const mounts[] = {MOUNT "/cpu,cpuacct", MOUNT "/cpuacct", MOUNT "/cpu"};
+    char path[USAGE_PATH_MAX];
+
+    if (!path_of(lines, "cpuacct", path)) {
+        return;
     }
-    for (size_t i = 0; i < sizeof(cpu_mounts) / sizeof(cpu_mounts[0]); i++) {
-        if (find_folder(meter->root, cpu_mounts[i], cpu, "cpuacct.usage", meter->cpu_path,
+    for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
+        if (find_folder(meter->root, mounts[i], path, "cpuacct.usage", meter->cpu_path,
                         &meter->cpu_mount)) {
-            /* The root of version 1 counts the whole machine: only with a quota is it a container.
-             */
-            return strcmp(cpu, "/") != 0 ||
-                   read_number(meter->cpu_path, "cpu.cfs_quota_us", &quota);
+            if (is_container(path, meter->cpu_path, "cpu.cfs_quota_us")) {
+                meter->cpu_source = USAGE_CGROUP_V1;
+            }
+            return;
         }
     }
-    return false;
+}
+
+static void find_v1_memory(struct usage_meter *meter, const char *lines)
+{
+    char path[USAGE_PATH_MAX];
+
+    if (path_of(lines, "memory", path) &&
+        find_folder(meter->root, MOUNT "/memory", path, "memory.usage_in_bytes", meter->memory_path,
+                    &meter->memory_mount) &&
+        is_container(path, meter->memory_path, "memory.limit_in_bytes")) {
+        meter->memory_source = USAGE_CGROUP_V1;
+    }
 }
 
 void usage_meter_init(struct usage_meter *meter, const char *root)
 {
     char path[USAGE_PATH_MAX];
-    char lines[FILE_MAX];
+    char lines[PROC_FILE_MAX];
 
-    *meter = (struct usage_meter){.source = USAGE_PROCESS};
+    *meter = (struct usage_meter){.cpu_source = USAGE_PROCESS, .memory_source = USAGE_PROCESS};
     (void)snprintf(meter->root, sizeof(meter->root), "%s", root);
     (void)snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
-    if (!read_file(path, lines)) {
+    if (!proc_read(path, lines)) {
         return;
     }
-    if (find_v2(meter, lines)) {
-        meter->source = USAGE_CGROUP_V2;
-    } else if (find_v1(meter, lines)) {
-        meter->source = USAGE_CGROUP_V1;
+    find_v2(meter, lines);
+    if (meter->cpu_source == USAGE_PROCESS) {
+        find_v1_cpu(meter, lines);
+        find_v1_memory(meter, lines);
     }
 }
 
@@ -203,14 +174,14 @@ static bool go_up(char *folder, size_t mount_bytes)
 
 static double cpus_of(const struct usage_meter *meter, const char *folder)
 {
-    char text[FILE_MAX];
+    char text[PROC_FILE_MAX];
     uint64_t quota;
     uint64_t period = 0;
     bool is_limited;
 
-    if (meter->source == USAGE_CGROUP_V2) {
-        is_limited = read_in(folder, "cpu.max", text) && number_of(text, &quota) &&
-                     strchr(text, ' ') != NULL && number_of(strchr(text, ' ') + 1, &period);
+    if (meter->cpu_source == USAGE_CGROUP_V2) {
+        is_limited = read_in(folder, "cpu.max", text) && proc_number(text, &quota) &&
+                     strchr(text, ' ') != NULL && proc_number(strchr(text, ' ') + 1, &period);
     } else {
         is_limited = read_number(folder, "cpu.cfs_quota_us", &quota) &&
                      read_number(folder, "cpu.cfs_period_us", &period);
@@ -227,7 +198,7 @@ double usage_cpus(const struct usage_meter *meter)
     if (sched_getaffinity(0, sizeof(set), &set) == 0) {
         least = CPU_COUNT(&set);
     }
-    if (meter->source == USAGE_PROCESS) {
+    if (meter->cpu_source == USAGE_PROCESS) {
         return least;
     }
     memcpy(folder, meter->cpu_path, sizeof(folder));
@@ -240,17 +211,18 @@ double usage_cpus(const struct usage_meter *meter)
 
 uint64_t usage_memory_limit(const struct usage_meter *meter)
 {
-    const char *name = meter->source == USAGE_CGROUP_V2 ? "memory.max" : "memory.limit_in_bytes";
-    char text[FILE_MAX];
+    const char *name =
+        meter->memory_source == USAGE_CGROUP_V2 ? "memory.max" : "memory.limit_in_bytes";
+    char text[PROC_FILE_MAX];
     char folder[USAGE_PATH_MAX];
     uint64_t least = UINT64_MAX;
     uint64_t here;
 
     (void)snprintf(folder, sizeof(folder), "%s/proc/meminfo", meter->root);
-    if (read_file(folder, text) && number_after(text, "MemTotal:", &here)) {
+    if (proc_read(folder, text) && proc_number_after(text, "MemTotal:", &here)) {
         least = here * 1024;
     }
-    if (meter->source == USAGE_PROCESS) {
+    if (meter->memory_source == USAGE_PROCESS) {
         return least;
     }
     memcpy(folder, meter->memory_path, sizeof(folder));
@@ -280,13 +252,13 @@ static uint64_t own_cpu_ns(void)
 
 static uint64_t cpu_ns(const struct usage_meter *meter)
 {
-    char text[FILE_MAX];
+    char text[PROC_FILE_MAX];
     uint64_t number = 0;
 
-    switch (meter->source) {
+    switch (meter->cpu_source) {
     case USAGE_CGROUP_V2:
         if (read_in(meter->cpu_path, "cpu.stat", text)) {
-            (void)number_after(text, "usage_usec", &number);
+            (void)proc_number_after(text, "usage_usec", &number);
         }
         return number * 1000;
     case USAGE_CGROUP_V1:
@@ -295,26 +267,27 @@ static uint64_t cpu_ns(const struct usage_meter *meter)
     case USAGE_PROCESS:
         break;
     }
-    return own_cpu_ns();
+    return own_cpu_ns() + descent_measure(meter->root).cpu_ns;
 }
 
 static uint64_t memory_bytes(const struct usage_meter *meter)
 {
     char path[USAGE_PATH_MAX];
-    char text[FILE_MAX];
+    char text[PROC_FILE_MAX];
     uint64_t number = 0;
 
-    if (meter->source != USAGE_PROCESS) {
-        (void)read_number(
-            meter->memory_path,
-            meter->source == USAGE_CGROUP_V2 ? "memory.current" : "memory.usage_in_bytes", &number);
+    if (meter->memory_source != USAGE_PROCESS) {
+        (void)read_number(meter->memory_path,
+                          meter->memory_source == USAGE_CGROUP_V2 ? "memory.current"
+                                                                  : "memory.usage_in_bytes",
+                          &number);
         return number;
     }
     (void)snprintf(path, sizeof(path), "%s/proc/self/status", meter->root);
-    if (read_file(path, text)) {
-        (void)number_after(text, "VmRSS:", &number);
+    if (proc_read(path, text)) {
+        (void)proc_number_after(text, "VmRSS:", &number);
     }
-    return number * 1024;
+    return number * 1024 + descent_measure(meter->root).memory_bytes;
 }
 
 static double percent_of(double part, double whole)

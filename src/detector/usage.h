@@ -18,7 +18,7 @@ enum { USAGE_PATH_MAX = 1024 };
 enum usage_source { USAGE_PROCESS, USAGE_CGROUP_V1, USAGE_CGROUP_V2 };
 
 struct usage_meter {
-    enum usage_source source;
+    enum usage_source cpu_source, memory_source; /* version 1 may have one of them only */
     char root[USAGE_PATH_MAX / 4];
     char cpu_path[USAGE_PATH_MAX];    /* folder of the cgroup that counts the CPU */
     char memory_path[USAGE_PATH_MAX]; /* and the memory; the same in version 2 */

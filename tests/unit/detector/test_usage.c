@@ -2,6 +2,7 @@
 #include "detector/usage.h"
 
 #include <ftw.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,7 @@ static void version_2_counts_the_cgroup_against_its_smallest_limit(void **state)
     put(machine, "/sys/fs/cgroup/pod/cpu.max", "max 100000\n");
     put(machine, "/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1000000\nuser_usec 1\n");
     usage_meter_init(&meter, machine->root);
-    assert_int_equal(meter.source, USAGE_CGROUP_V2);
+    assert_int_equal(meter.cpu_source, USAGE_CGROUP_V2);
     assert_near(usage_cpus(&meter), 0.5);
     assert_near(measure(&meter, 10).cpu, 0);
     put(machine, "/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1250000\n");
@@ -101,7 +102,7 @@ static void a_container_sees_its_cgroup_at_the_mount(void **state)
     put(machine, "/sys/fs/cgroup/memory.current", "50\n");
     put(machine, "/sys/fs/cgroup/memory.max", "200\n");
     usage_meter_init(&meter, machine->root);
-    assert_int_equal(meter.source, USAGE_CGROUP_V2);
+    assert_int_equal(meter.cpu_source, USAGE_CGROUP_V2);
     assert_near(measure(&meter, 1).memory, 25);
 }
 
@@ -118,7 +119,7 @@ static void version_1_is_read_where_its_controllers_are(void **state)
     put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_quota_us", "25000\n");
     put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_period_us", "100000\n");
     usage_meter_init(&meter, machine->root);
-    assert_int_equal(meter.source, USAGE_CGROUP_V1);
+    assert_int_equal(meter.cpu_source, USAGE_CGROUP_V1);
     assert_near(usage_cpus(&meter), 0.25);
     assert_near(measure(&meter, 1).memory, 10);
     put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpuacct.usage", "100000000\n");
@@ -133,9 +134,50 @@ static void without_a_cgroup_it_is_the_process_against_the_machine(void **state)
     put(machine, "/proc/self/status", "Name:\tx\nVmRSS:\t     500 kB\n");
     put(machine, "/proc/meminfo", "MemTotal:       10000 kB\n");
     usage_meter_init(&meter, machine->root);
-    assert_int_equal(meter.source, USAGE_PROCESS);
+    assert_int_equal(meter.cpu_source, USAGE_PROCESS);
     assert_true(usage_cpus(&meter) >= 1);
     assert_near(measure(&meter, 1).memory, 5);
+}
+
+/* Two children of two threads; the name of one looks like what follows a name. */
+static void without_a_cgroup_living_children_count(void **state)
+{
+    const struct machine *machine = *state;
+    struct usage_meter meter;
+    double cpu;
+
+    put(machine, "/proc/self/status", "VmRSS:\t     500 kB\n");
+    put(machine, "/proc/meminfo", "MemTotal:       10000 kB\n");
+    put(machine, "/proc/self/task/7/children", "71 ");
+    put(machine, "/proc/self/task/8/children", "");
+    put(machine, "/proc/self/task/9/children", "72 73 ");
+    put(machine, "/proc/71/status", "VmRSS:\t 900 kB\nRssAnon:\t     300 kB\n");
+    put(machine, "/proc/72/status", "RssAnon:\t     200 kB\n");
+    put(machine, "/proc/71/stat", "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0\n");
+    put(machine, "/proc/72/stat", "72 (a ) S 9 9 (b) S 1 7 7 0 -1 4194304 1 0 0 0 5 5 0 0 20 0\n");
+    usage_meter_init(&meter, machine->root);
+    assert_near(measure(&meter, 1).memory, 10);
+    put(machine, "/proc/71/stat",
+        "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 700 300 0 0 20\n");
+    cpu = measure(&meter, 101).cpu; /* of 100 s; our own are next to nothing */
+    assert_true(fabs(cpu * usage_cpus(&meter) - 1000.0 / (double)sysconf(_SC_CLK_TCK)) < 0.5);
+}
+
+static void version_1_may_have_one_controller_only(void **state)
+{
+    const struct machine *machine = *state;
+    struct usage_meter meter;
+
+    put(machine, "/proc/self/cgroup", "4:memory:/docker/1\n3:cpu,cpuacct:/\n");
+    put(machine, "/proc/self/status", "VmRSS:\t     500 kB\n");
+    put(machine, "/sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes", "30\n");
+    put(machine, "/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "300\n");
+    put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "0\n");
+    put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+    usage_meter_init(&meter, machine->root);
+    assert_int_equal(meter.cpu_source, USAGE_PROCESS);
+    assert_int_equal(meter.memory_source, USAGE_CGROUP_V1);
+    assert_near(measure(&meter, 1).memory, 10);
 }
 
 static void the_root_of_version_1_without_quota_is_the_machine_and_no_cgroup(void **state)
@@ -147,8 +189,10 @@ static void the_root_of_version_1_without_quota_is_the_machine_and_no_cgroup(voi
     put(machine, "/sys/fs/cgroup/memory/memory.usage_in_bytes", "30\n");
     put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "0\n");
     put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+    put(machine, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     usage_meter_init(&meter, machine->root);
-    assert_int_equal(meter.source, USAGE_PROCESS);
+    assert_int_equal(meter.cpu_source, USAGE_PROCESS);
+    assert_int_equal(meter.memory_source, USAGE_PROCESS);
 }
 
 static void nonsense_counts_as_nothing(void **state)
@@ -189,6 +233,8 @@ int main(void)
         TEST(a_container_sees_its_cgroup_at_the_mount),
         TEST(version_1_is_read_where_its_controllers_are),
         TEST(without_a_cgroup_it_is_the_process_against_the_machine),
+        TEST(without_a_cgroup_living_children_count),
+        TEST(version_1_may_have_one_controller_only),
         TEST(the_root_of_version_1_without_quota_is_the_machine_and_no_cgroup),
         TEST(nonsense_counts_as_nothing),
         TEST(this_machine_is_measured),
