@@ -194,18 +194,25 @@ BATON_API int baton_wait_leadership(struct baton_election *election, int64_t tim
 /* Hands leadership to the best placed member. First every listener of BATON_EVENT_DRAIN is told to
  * stop, and the call waits until they have returned, for `timeout_ms` or what is left of the
  * lease; then the lease is void, and only then is anything sent. Returns when this process no
- * longer leads. On the loop's thread it begins and returns 0; events tell the rest.
- * BATON_ENOTLEADER, BATON_EBUSY (a hand-over is under way), BATON_ETIMEDOUT, BATON_ECLOSED. */
+ * longer leads, after `timeout_ms` at the latest (or a second more, where the loop is stalled): 0
+ * hands over without waiting for the work.
+ *
+ * The thread that calls baton_dispatch() goes on dispatching while it waits here. Inside a listener
+ * that it dispatches, and on the loop's thread, the call begins and returns 0; events tell the
+ * rest. BATON_ENOTLEADER, BATON_EBUSY (a hand-over is under way), BATON_ETIMEDOUT, BATON_ECLOSED.
+ */
 BATON_API int baton_resign(struct baton_election *election, int64_t timeout_ms,
                            struct baton_error *reterr);
 
 /* The same, to the member with this id or name. If that one does not take over in time, this one
- * goes on leading: BATON_ETIMEDOUT. BATON_EINVAL: no such member, or one that may not lead. */
+ * goes on leading: BATON_ETIMEDOUT. BATON_EINVAL: no such member, or one that may not lead; nothing
+ * was told to stop, and the error lists those who may. */
 BATON_API int baton_pass(struct baton_election *election, const char *to, int64_t timeout_ms,
                          struct baton_error *reterr);
 
-/* No campaign of this process any more, resigning first if it leads; and the opposite. On the
- * loop's thread they do not wait. BATON_ECLOSED. */
+/* No campaign of this process any more, resigning first if it leads, as baton_resign() does with
+ * the default timeout; and the opposite. On the loop's thread they do not wait. BATON_EBUSY
+ * (cordon: a hand-over is under way), BATON_ETIMEDOUT, BATON_ECLOSED. */
 BATON_API int baton_cordon(struct baton_election *election, struct baton_error *reterr);
 BATON_API int baton_uncordon(struct baton_election *election, struct baton_error *reterr);
 
@@ -239,7 +246,11 @@ enum baton_delivery {
 };
 
 /* The event is borrowed during the call. A listener of BATON_EVENT_DRAIN acknowledges by returning,
- * so it stops its work first (or waits until that has stopped, on BATON_ON_THREAD).
+ * so it stops its work first (or waits until that has stopped, on BATON_ON_THREAD). It comes before
+ * every hand-over that somebody wants: this process, or the group, to which a preferred member is
+ * back, or of which this one is no member any more. A hand-over that then comes to nothing is a
+ * BATON_EVENT_ERROR with BATON_ETIMEDOUT. Before baton_leave(), baton_stop() and baton_close()
+ * there is none: call baton_resign() first.
  *
  * A listener that falls BATON_EVENTS_WAITING_MAX events behind misses those that follow; before
  * the next one it hears a BATON_EVENT_ERROR with BATON_ETOOBIG. That touches no lease: ask

@@ -343,6 +343,18 @@ static void say_members(struct world *world, const struct node *node)
     trace_show(world, node->id, "members%s:%s", c->is_joint ? " (joint)" : "", text);
 }
 
+/* The work of every other node stops in time, that of the rest never does. */
+static void drain(struct world *world, const struct node *node, const struct raft_event *event)
+{
+    trace_say(world, node->id, "drains, for n%llu", (unsigned long long)event->node);
+    if (node->id % 2 == 1) {
+        queue_push(world, (struct event){.kind = EVENT_DRAINED,
+                                         .at = world->now + event->left.ns / 3,
+                                         .node = node->id,
+                                         .life = node->incarnation});
+    }
+}
+
 static void check_events(struct world *world, struct node *node, const struct raft_update *update)
 {
     for (size_t i = 0; i < update->event_count; i++) {
@@ -351,6 +363,8 @@ static void check_events(struct world *world, struct node *node, const struct ra
             check_acquired(world, node, event->term);
         } else if (event->type == RAFT_EV_LOST) {
             trace_say(world, node->id, "leads no more: %s", raft_loss_name(event->loss));
+        } else if (event->type == RAFT_EV_DRAIN) {
+            drain(world, node, event);
         } else if (event->type == RAFT_EV_PROOF_ACCEPTED) {
             trace_say(world, node->id, "accepts proof %s of n%llu/%llu",
                       raft_proof_name(event->proof_kind), (unsigned long long)event->node,

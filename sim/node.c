@@ -237,6 +237,9 @@ static void take(struct world *world, struct node *node, const struct event *eve
         input.type = RAFT_IN_MESSAGE;
         input.message = event->message;
         break;
+    case EVENT_DRAINED:
+        input.type = RAFT_IN_DRAINED;
+        break;
     case EVENT_APPLIED:
         input.type = RAFT_IN_APPLIED;
         input.index = event->number;

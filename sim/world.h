@@ -108,6 +108,7 @@ enum event_kind {
     EVENT_HEAL, /* .partition */
     EVENT_FAULT,
     EVENT_CLIENT,
+    EVENT_DRAINED, /* what the leader ran has stopped */
 };
 
 struct proof_input {

@@ -173,11 +173,31 @@ static int begin(struct call *call, struct baton_error *reterr)
     return code;
 }
 
+static bool is_dispatcher_locked(const struct baton *baton)
+{
+    return baton->has_dispatcher && pthread_equal(pthread_self(), baton->dispatcher);
+}
+
+/* What the call waits for may be a listener that this very thread would run. False: time is up. */
+static bool wait_a_while_locked(struct call *call, instant deadline)
+{
+    struct baton *baton = call->baton;
+
+    if (call->dispatches && baton->dispatch.first && is_dispatcher_locked(baton)) {
+        unlock(baton);
+        (void)baton_dispatch(baton);
+        lock(baton);
+        return true;
+    }
+    return call_wait_locked(baton, deadline);
+}
+
 int call_perform(struct call *call, int64_t timeout_ms, int unfinished, struct baton_error *reterr)
 {
     struct baton *baton = call->baton;
     instant deadline = call_deadline(timeout_ms);
     bool in_place = on_loop(baton);
+    bool waits = !in_place;
     int code = begin(call, reterr);
 
     if (code != BATON_OK) {
@@ -187,14 +207,17 @@ int call_perform(struct call *call, int64_t timeout_ms, int unfinished, struct b
         call->run(call);
     }
     lock(baton);
-    while (!call->is_done && !in_place && call_wait_locked(baton, deadline)) {
+    if (call->dispatches && baton->is_dispatching && is_dispatcher_locked(baton)) {
+        waits = false; /* the listener that called has to return first */
+    }
+    while (!call->is_done && waits && wait_a_while_locked(call, deadline)) {
     }
     if (call->is_done) {
         code = call->code;
         if (code != BATON_OK && reterr) {
             *reterr = call->error;
         }
-    } else if (!in_place) {
+    } else if (waits) {
         code = error_set(reterr, BATON_ETIMEDOUT, "no answer in time; it may still be carried out");
     } else if ((code = unfinished) != BATON_OK) {
         (void)error_set(reterr, code,

@@ -56,7 +56,9 @@ static void on_event(void *userdata, const struct baton_event *event)
 
     remember(election, event);
     handover_event(election, event);
-    listeners_tell(election, event);
+    if (event->type != BATON_EVENT_DRAIN) {
+        listeners_tell(election, event);
+    }
     if (event->type == BATON_EVENT_STOPPED) {
         election->provider = NULL;
         if (election->leaving) {

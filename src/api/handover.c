@@ -1,21 +1,32 @@
 /* Leadership goes to another: drain first, void next, hand over then.
  *
- *   baton_resign ─▶ BATON_EVENT_DRAIN to all ─▶ all returned, or time is up ─▶ provider's resign
- *                                                                                     │
- *   baton_resign returns ◀── BATON_EVENT_LOST, or the named one did not take over ◀───┘
+ *   baton_resign ──────────┐
+ *   baton_cordon ──────────┼─▶ BATON_EVENT_DRAIN to all ─▶ all returned, or time is up ─▶ provider
+ *   provider's DRAIN event ┘                                                                 │
+ *   baton_resign, baton_cordon return ◀── BATON_EVENT_LOST, or nobody took over in time ◀────┘
  */
 #include "api/internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { HAND_OVER_MS = 5000 }; /* for the round trips, after the draining */
+/* The provider ends what it was asked for by the deadline; then its event comes through the loop.
+ */
+enum { LOOP_TURN_MS = 1000 };
+
+/* How the draining ends. */
+enum hand_over {
+    HAND_OVER_RESIGN,
+    HAND_OVER_CORDON,
+    HAND_OVER_WANTED, /* by the group: the provider waits for the word */
+};
 
 struct resignation {
     struct call base;
     struct baton_election *election;
+    enum hand_over how;
     char to[BATON_NAME_MAX]; /* "": the best placed */
-    int64_t drain_ms;
+    instant deadline;        /* of draining and handing over */
     uv_timer_t timer;
     bool has_begun;   /* the provider was asked */
     bool is_draining; /* under the lock */
@@ -38,11 +49,27 @@ static void end(struct resignation *resignation, int code, const struct baton_er
     call_finish(&resignation->base, code, error);
 }
 
+static int ask_provider(struct resignation *resignation, struct baton_error *reterr)
+{
+    struct provider_election *provider = resignation->election->provider;
+
+    switch (resignation->how) {
+    case HAND_OVER_RESIGN:
+        return provider->ops->resign(provider, resignation->to[0] ? resignation->to : NULL,
+                                     resignation->deadline, reterr);
+    case HAND_OVER_CORDON:
+        return provider->ops->set_eligible(provider, false, reterr);
+    case HAND_OVER_WANTED:
+        provider->ops->drained(provider);
+        break;
+    }
+    return BATON_OK;
+}
+
 static void hand_over(struct resignation *resignation)
 {
     struct baton_election *election = resignation->election;
-    instant deadline = instant_add(clock_now(), SPAN_MS(HAND_OVER_MS));
-    struct baton_error error;
+    struct baton_error error = {0};
     int code;
 
     if (resignation->has_begun) {
@@ -50,8 +77,7 @@ static void hand_over(struct resignation *resignation)
     }
     resignation->has_begun = true;
     (void)uv_timer_stop(&resignation->timer);
-    code = election->provider->ops->resign(
-        election->provider, resignation->to[0] ? resignation->to : NULL, deadline, &error);
+    code = ask_provider(resignation, &error);
     if (code != BATON_OK && election->resignation == resignation) {
         end(resignation, code, &error);
     }
@@ -70,28 +96,19 @@ void handover_drained_locked(struct baton_election *election)
     }
 }
 
-void handover_event(struct baton_election *election, const struct baton_event *event)
+/* This process stays in office. */
+static bool has_failed(const struct resignation *resignation, const struct baton_event *event)
 {
-    struct resignation *resignation = election->resignation;
-
-    if (!resignation) {
-        return;
-    }
-    if (event->type == BATON_EVENT_LOST) {
-        end(resignation, BATON_OK, NULL);
-    } else if (event->type == BATON_EVENT_STOPPED) {
-        end(resignation, BATON_ECLOSED, NULL);
-    } else if (event->type == BATON_EVENT_ERROR && event->error.code == BATON_ETIMEDOUT &&
-               resignation->has_begun && resignation->to[0]) {
-        end(resignation, BATON_ETIMEDOUT, &event->error);
-    }
+    return event->type == BATON_EVENT_ERROR && event->error.code == BATON_ETIMEDOUT &&
+           (resignation->how == HAND_OVER_WANTED || (resignation->has_begun && resignation->to[0]));
 }
 
 static void drain(struct resignation *resignation)
 {
     struct baton_election *election = resignation->election;
     int64_t left_ms = baton_lease_remaining(election) / 1000000;
-    int64_t drain_ms = resignation->drain_ms < left_ms ? resignation->drain_ms : left_ms;
+    int64_t wanted_ms = instant_since(resignation->deadline, clock_now()).ns / 1000000;
+    int64_t drain_ms = wanted_ms < 0 ? 0 : wanted_ms < left_ms ? wanted_ms : left_ms;
     struct baton_event event = {.type = BATON_EVENT_DRAIN,
                                 .epoch = baton_epoch(election),
                                 .lease_left_ns = drain_ms * 1000000};
@@ -107,6 +124,29 @@ static void drain(struct resignation *resignation)
     listeners_tell(election, &event);
 }
 
+/* Nothing stops for a member that could not take over. */
+static void drain_for(struct resignation *resignation)
+{
+    struct provider_election *provider = resignation->election->provider;
+    struct baton_error error = {0};
+    int code = resignation->to[0] ? provider->ops->check_heir(provider, resignation->to, &error)
+                                  : BATON_OK;
+
+    if (code == BATON_OK) {
+        drain(resignation);
+    } else {
+        call_finish(&resignation->base, code, &error);
+    }
+}
+
+static void cordon(struct resignation *resignation)
+{
+    struct baton_error error = {0};
+    int code = ask_provider(resignation, &error);
+
+    call_finish(&resignation->base, code, &error);
+}
+
 static void run_resign(struct call *base)
 {
     struct resignation *resignation = (struct resignation *)base;
@@ -117,44 +157,111 @@ static void run_resign(struct call *base)
         hand_over(resignation); /* all have drained */
     } else if (!election->provider) {
         call_finish(base, BATON_ECLOSED, NULL);
-    } else if (!baton_is_leader(election)) {
-        (void)error_set(&error, BATON_ENOTLEADER, "election \"%s\": this process does not lead it",
-                        election->name);
-        call_finish(base, BATON_ENOTLEADER, &error);
     } else if (election->resignation) {
         (void)error_set(&error, BATON_EBUSY, "election \"%s\": a hand-over is under way",
                         election->name);
         call_finish(base, BATON_EBUSY, &error);
+    } else if (baton_is_leader(election)) {
+        drain_for(resignation);
+    } else if (resignation->how == HAND_OVER_CORDON) {
+        cordon(resignation);
     } else {
-        drain(resignation);
+        (void)error_set(&error, BATON_ENOTLEADER, "election \"%s\": this process does not lead it",
+                        election->name);
+        call_finish(base, BATON_ENOTLEADER, &error);
     }
 }
 
-static int perform(struct baton_election *election, const char *to, int64_t timeout_ms,
-                   struct baton_error *reterr)
+static struct resignation *resignation_new(struct baton_election *election, enum hand_over how,
+                                           instant deadline)
+{
+    struct resignation *resignation = call_new(election->baton, sizeof(*resignation), run_resign);
+
+    if (resignation) {
+        resignation->election = election;
+        resignation->how = how;
+        resignation->deadline = deadline;
+    }
+    return resignation;
+}
+
+/* ---- What the provider tells ----------------------------------------------------------------- */
+
+/* A call that nobody waits for. */
+static void drain_for_the_group(struct baton_election *election, const struct baton_event *event)
+{
+    instant deadline = instant_add(clock_now(), SPAN_NS(event->lease_left_ns));
+    struct resignation *resignation;
+
+    if (election->resignation) {
+        return; /* it hands over anyway */
+    }
+    resignation = resignation_new(election, HAND_OVER_WANTED, deadline);
+    if (resignation) {
+        drain(resignation);
+    } else {
+        listeners_tell(election, event); /* the provider will not be told when they have returned */
+    }
+}
+
+void handover_event(struct baton_election *election, const struct baton_event *event)
+{
+    struct resignation *resignation = election->resignation;
+
+    if (event->type == BATON_EVENT_DRAIN) {
+        drain_for_the_group(election, event);
+        return;
+    }
+    if (!resignation) {
+        return;
+    }
+    if (event->type == BATON_EVENT_LOST && resignation->how == HAND_OVER_CORDON &&
+        !resignation->has_begun) {
+        hand_over(resignation); /* lost meanwhile, and not to be won again */
+    }
+    if (election->resignation != resignation) {
+        return;
+    }
+    if (event->type == BATON_EVENT_LOST) {
+        end(resignation, BATON_OK, NULL);
+    } else if (event->type == BATON_EVENT_STOPPED) {
+        end(resignation, BATON_ECLOSED, NULL);
+    } else if (has_failed(resignation, event)) {
+        end(resignation, BATON_ETIMEDOUT, &event->error);
+    }
+}
+
+/* ---- What the program asks ------------------------------------------------------------------- */
+
+static int64_t at_most(int64_t timeout_ms)
+{
+    return timeout_ms < 0 || timeout_ms > INT64_MAX - LOOP_TURN_MS ? timeout_ms
+                                                                   : timeout_ms + LOOP_TURN_MS;
+}
+
+static int perform(struct baton_election *election, enum hand_over how, const char *to,
+                   int64_t timeout_ms, struct baton_error *reterr)
 {
     struct resignation *resignation;
-    int64_t drain_ms = instant_since(call_deadline(timeout_ms), clock_now()).ns / 1000000;
     int code = check_owner(election->baton, reterr);
 
     if (code != BATON_OK) {
         return code;
     }
-    resignation = call_new(election->baton, sizeof(*resignation), run_resign);
+    resignation = resignation_new(election, how, call_deadline(timeout_ms));
     if (!resignation) {
         return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", election->name);
     }
-    resignation->election = election;
-    resignation->drain_ms = drain_ms;
-    (void)snprintf(resignation->to, sizeof(resignation->to), "%s", to ? to : "");
-    code = call_perform(&resignation->base, drain_ms + 2 * (int64_t)HAND_OVER_MS, BATON_OK, reterr);
+    (void)snprintf(resignation->to, sizeof(resignation->to), "%s", to);
+    resignation->base.dispatches = true;
+    code = call_perform(&resignation->base, at_most(timeout_ms), BATON_OK, reterr);
     call_unref(&resignation->base);
     return code;
 }
 
 int baton_resign(struct baton_election *election, int64_t timeout_ms, struct baton_error *reterr)
 {
-    return perform(election, NULL, timeout_ms, reterr);
+    return perform(election, HAND_OVER_RESIGN, "", timeout_ms, reterr);
 }
 
 int baton_pass(struct baton_election *election, const char *to, int64_t timeout_ms,
@@ -164,55 +271,45 @@ int baton_pass(struct baton_election *election, const char *to, int64_t timeout_
         return error_set(reterr, BATON_EINVAL, "member \"%.40s\": must have 1 to %d bytes", to,
                          BATON_NAME_MAX - 1);
     }
-    return perform(election, to, timeout_ms, reterr);
+    return perform(election, HAND_OVER_RESIGN, to, timeout_ms, reterr);
 }
 
-/* ---- Cordon ---------------------------------------------------------------------------------- */
+int baton_cordon(struct baton_election *election, struct baton_error *reterr)
+{
+    return perform(election, HAND_OVER_CORDON, "", BATON_TIMEOUT_DEFAULT, reterr);
+}
 
-struct cordon_call {
+struct uncordon_call {
     struct call base;
     struct baton_election *election;
-    bool eligible;
 };
 
-static void run_cordon(struct call *base)
+static void run_uncordon(struct call *base)
 {
-    struct cordon_call *call = (struct cordon_call *)base;
-    struct provider_election *provider = call->election->provider;
+    struct provider_election *provider = ((struct uncordon_call *)base)->election->provider;
     struct baton_error error = {0};
     int code = BATON_ECLOSED;
 
     if (provider) {
-        code = provider->ops->set_eligible(provider, call->eligible, &error);
+        code = provider->ops->set_eligible(provider, true, &error);
     }
     call_finish(base, code, &error);
 }
 
-static int set_eligible(struct baton_election *election, bool eligible, struct baton_error *reterr)
+int baton_uncordon(struct baton_election *election, struct baton_error *reterr)
 {
-    struct cordon_call *call;
+    struct uncordon_call *call;
     int code = check_owner(election->baton, reterr);
 
     if (code != BATON_OK) {
         return code;
     }
-    call = call_new(election->baton, sizeof(*call), run_cordon);
+    call = call_new(election->baton, sizeof(*call), run_uncordon);
     if (!call) {
         return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", election->name);
     }
     call->election = election;
-    call->eligible = eligible;
     code = call_perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_OK, reterr);
     call_unref(&call->base);
     return code;
-}
-
-int baton_cordon(struct baton_election *election, struct baton_error *reterr)
-{
-    return set_eligible(election, false, reterr);
-}
-
-int baton_uncordon(struct baton_election *election, struct baton_error *reterr)
-{
-    return set_eligible(election, true, reterr);
 }

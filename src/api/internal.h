@@ -32,6 +32,7 @@ struct call {
     unsigned references; /* these three: under the lock */
     bool is_queued;
     bool is_done;
+    bool dispatches; /* its caller goes on dispatching while it waits, if it is who dispatches */
     int code;
     struct baton_error error;
 };
@@ -39,7 +40,8 @@ struct call {
 /* A zeroed call of `bytes`, referenced by its caller. NULL when out of memory. */
 void *call_new(struct baton *baton, size_t bytes, void (*run)(struct call *call));
 /* Runs it on the loop and waits until it is done; on the loop itself it is run in place, and if it
- * is not done then, the answer is `unfinished` (BATON_OK or BATON_EBUSY). */
+ * is not done then, the answer is `unfinished` (BATON_OK or BATON_EBUSY). So it is for one that
+ * dispatches, inside baton_dispatch(). */
 int call_perform(struct call *call, int64_t timeout_ms, int unfinished, struct baton_error *reterr);
 void call_unref(struct call *call);
 void call_unref_locked(struct call *call);
@@ -143,6 +145,8 @@ struct baton {
     struct baton_listener *unused; /* to be freed */
     struct mailbox dispatch;
     bool is_dispatching;
+    bool has_dispatcher;
+    pthread_t dispatcher; /* who called baton_dispatch() last */
 };
 
 static inline void lock(struct baton *baton)
@@ -174,7 +178,7 @@ void listeners_bury_locked(struct baton *baton);
 void listeners_end(struct baton_election *election);
 void mailbox_init(struct mailbox *mailbox);
 
-/* handover.c. On the loop. */
+/* handover.c. On the loop. It tells the listeners of BATON_EVENT_DRAIN itself. */
 void handover_event(struct baton_election *election, const struct baton_event *event);
 /* All listeners of BATON_EVENT_DRAIN have returned; under the lock. */
 void handover_drained_locked(struct baton_election *election);

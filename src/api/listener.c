@@ -559,6 +559,8 @@ int baton_dispatch(struct baton *baton)
         return BATON_EBUSY;
     }
     baton->is_dispatching = true;
+    baton->has_dispatcher = true;
+    baton->dispatcher = pthread_self();
     for (most = baton->dispatch.count; most > 0; most--) {
         notice = mailbox_take(&baton->dispatch);
         if (!notice) {

@@ -54,12 +54,6 @@ struct provider *member_provider(const struct member *member)
     return member->provider;
 }
 
-int member_resign(struct member *member, const char *to, span timeout, struct baton_error *reterr)
-{
-    return member->provider->ops->resign(member->election, to, instant_add(clock_now(), timeout),
-                                         reterr);
-}
-
 /* ---- Events ---------------------------------------------------------------------------------- */
 
 static void count_event(struct member *member, const struct baton_event *event)
@@ -92,6 +86,7 @@ static enum log_level level_of(const struct baton_event *event)
     case BATON_EVENT_ACQUIRED:
     case BATON_EVENT_LOST:
     case BATON_EVENT_LEADER:
+    case BATON_EVENT_DRAIN:
         return LOG_NOTICE;
     default:
         return LOG_INFO;
@@ -149,6 +144,7 @@ static void watch_role(struct member *member, const struct baton_event *event)
 static void on_event(void *userdata, const struct baton_event *event)
 {
     struct member *member = userdata;
+    member_drain_watch(member, event);
     member->config.on_event(member->config.userdata, event);
     count_event(member, event);
     note_obstacle(member, event);

@@ -26,7 +26,7 @@ struct member_config {
     bool kills_outliving; /* the guardian ends this process if it outlives its lease */
     bool has_doors;       /* control socket and status server */
     provider_event_cb on_event;
-    /* Before leadership is given away on request: what acts under it must have stopped first.
+    /* Before leadership is given away on purpose: what acts under it must have stopped first.
      * true: not yet, member_drained will be called, by `deadline` at the latest. NULL: at once. */
     bool (*drain)(void *userdata, instant deadline);
     void *userdata;
@@ -41,11 +41,10 @@ int member_open(struct member **ret, const struct member_config *config,
 void member_close(struct member *member, void (*closed)(void *userdata), void *userdata);
 void member_free(struct member *member); /* NULL allowed */
 
-/* Void first, then transfer; BATON_ENOTLEADER. */
-int member_resign(struct member *member, const char *to, span timeout, struct baton_error *reterr);
-
 /* Nothing acts under the lease any more: what waited for that goes on. */
 void member_drained(struct member *member);
+/* It goes on now: this node still leads, but not for long; an error event says if it does. */
+bool member_hands_over(const struct member *member);
 
 bool member_is_leader(const struct member *member, uint64_t *ret_epoch);
 span member_lease_left(const struct member *member);

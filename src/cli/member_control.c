@@ -88,10 +88,13 @@ static int do_watch(struct member *member, uint64_t client, const json_t *reques
 
 static int set_cordoned(struct member *member, bool is_cordoned, struct baton_error *reterr)
 {
+    bool leads = member_is_leader(member, NULL);
+    member->hands_over |= is_cordoned && leads;
     int code = member->provider->ops->set_eligible(member->election, !is_cordoned, reterr);
     if (!code) {
         member->is_cordoned = is_cordoned;
     }
+    member->hands_over &= !code && is_cordoned;
     return code;
 }
 
@@ -115,7 +118,10 @@ static int refuse_pass(struct member *member, struct baton_error *reterr)
 static int resign_now(struct member *member, struct baton_error *reterr)
 {
     const char *to = member->pass.to[0] ? member->pass.to : NULL;
-    return member->provider->ops->resign(member->election, to, member->pass.deadline, reterr);
+    member->hands_over = true;
+    int code = member->provider->ops->resign(member->election, to, member->pass.deadline, reterr);
+    member->hands_over &= !code;
+    return code;
 }
 
 static int do_pass(struct member *member, uint64_t client, const json_t *request,
@@ -129,13 +135,17 @@ static int do_pass(struct member *member, uint64_t client, const json_t *request
     if (to && strlen(to) >= sizeof(member->pass.to)) {
         return error_set(reterr, BATON_EINVAL, "'%s': no such node", to);
     }
+    int code = to ? member->provider->ops->check_heir(member->election, to, reterr) : 0;
+    if (code) {
+        return code;
+    }
     timeout_ms = timeout_ms < 1 || timeout_ms > 3600000 ? 30000 : timeout_ms;
     (void)snprintf(member->pass.to, sizeof(member->pass.to), "%s", to ? to : "");
     member->pass.deadline = instant_add(clock_now(), SPAN_MS(timeout_ms));
     member->pass.is_cordon = false;
     member->pass.client = client;
     member->pass.is_draining = must_drain(member, member->pass.deadline);
-    int code = member->pass.is_draining ? 0 : resign_now(member, reterr);
+    code = member->pass.is_draining ? 0 : resign_now(member, reterr);
     if (code) {
         member->pass.client = 0;
         return code;
@@ -144,11 +154,41 @@ static int do_pass(struct member *member, uint64_t client, const json_t *request
     return 0;
 }
 
+bool member_hands_over(const struct member *member)
+{
+    return member->hands_over;
+}
+
+/* The group wants another leader. */
+static void drained_for_group(struct member *member)
+{
+    member->drains_for_group = false;
+    member->hands_over = true;
+    member->provider->ops->drained(member->election);
+}
+
+void member_drain_watch(struct member *member, const struct baton_event *event)
+{
+    if (event->type == BATON_EVENT_DRAIN) {
+        member->drains_for_group = true;
+        if (!must_drain(member, instant_add(clock_now(), SPAN_NS(event->lease_left_ns)))) {
+            drained_for_group(member);
+        }
+    } else if (event->type == BATON_EVENT_LOST ||
+               (event->type == BATON_EVENT_ERROR && event->error.code == BATON_ETIMEDOUT)) {
+        member->drains_for_group = false;
+        member->hands_over = false;
+    }
+}
+
 /* What waited for the end of the program under the lease. */
 void member_drained(struct member *member)
 {
     struct baton_error error = {0};
     uint64_t client = member->pass.client;
+    if (member->drains_for_group) {
+        drained_for_group(member);
+    }
     if (!client || !member->pass.is_draining) {
         return;
     }

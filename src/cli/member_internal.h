@@ -26,6 +26,8 @@ struct member {
     struct control_server *control;
     struct http_server *http;
     struct pass pass;
+    bool drains_for_group; /* the provider waits until what acts under the lease has stopped */
+    bool hands_over;       /* nothing acts under it: the lease is about to go */
     uv_timer_t watchdog;
     uv_timer_t quiet; /* once it is over, the leader sheds pages */
     bool has_timers;
@@ -60,6 +62,7 @@ int member_refresh(struct member *member, void (*done)(void *userdata, int code)
 /* member_control.c */
 void member_on_control(void *userdata, uint64_t client, const json_t *request);
 void member_pass_watch(struct member *member, const struct baton_event *event);
+void member_drain_watch(struct member *member, const struct baton_event *event);
 void member_on_pass_timeout(uv_timer_t *timer);
 
 /* member_http.c */

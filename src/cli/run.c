@@ -1,6 +1,6 @@
 /* `baton run`: CMD lives only while this node leads.
  *
- *            acquired               jeopardy, drain
+ *            acquired               jeopardy, drain()
  *   WAITING ─────────▶ RUNNING ─────────────────────▶ STOPPING     leadership lost: SIGKILL at once
  *      ▲                  │ CMD ends by itself            │ CMD ends
  *      │                  ▼                               ▼
@@ -88,7 +88,8 @@ static void on_command_end(void *userdata, int exit_code)
         run->state = WAITING;
         member_drained(run->member);
         /* The jeopardy may have passed with leadership kept. */
-        if (run->state == WAITING && member_is_leader(run->member, &epoch)) {
+        if (run->state == WAITING && !member_hands_over(run->member) &&
+            member_is_leader(run->member, &epoch)) {
             start(run, epoch);
         }
     }
@@ -163,6 +164,15 @@ static void on_lost(struct run *run)
     }
 }
 
+/* A hand-over for which CMD has stopped may have come to nothing. */
+static void on_stay(struct run *run)
+{
+    uint64_t epoch = 0;
+    if (run->member && !member_hands_over(run->member) && member_is_leader(run->member, &epoch)) {
+        on_acquired(run, epoch);
+    }
+}
+
 static void on_event(void *userdata, const struct baton_event *event)
 {
     struct run *run = userdata;
@@ -171,8 +181,10 @@ static void on_event(void *userdata, const struct baton_event *event)
         on_acquired(run, event->epoch);
         break;
     case BATON_EVENT_JEOPARDY:
-    case BATON_EVENT_DRAIN:
         on_jeopardy(run);
+        break;
+    case BATON_EVENT_ERROR:
+        on_stay(run);
         break;
     case BATON_EVENT_LOST:
         on_lost(run);

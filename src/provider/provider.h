@@ -102,10 +102,20 @@ struct provider_ops {
 
     int (*campaign)(struct provider_election **ret, struct provider *provider,
                     const struct provider_campaign *campaign, struct baton_error *reterr);
+    /* Whether `to`, an id or a name, is another member that may lead, as far as is known here: what
+     * works under the lease need not stop for one that is not. BATON_EINVAL lists those there are.
+     */
+    int (*check_heir)(struct provider_election *election, const char *to,
+                      struct baton_error *reterr);
     /* Hands leadership over: to the named node, or (NULL) to the best. The lease is void before
      * anything is sent. BATON_ENOTLEADER at once if not leading; else the outcome is an event. */
     int (*resign)(struct provider_election *election, const char *to, instant deadline,
                   struct baton_error *reterr);
+    /* The hand-over that a BATON_EVENT_DRAIN of this provider announced may go on: nothing acts
+     * under the lease any more. It goes on after the event's lease_left_ns in any case; one that
+     * comes to nothing is a BATON_EVENT_ERROR with BATON_ETIMEDOUT. NULL: there is no such event.
+     */
+    void (*drained)(struct provider_election *election);
     /* Campaign or only take part, from now on (cordon). A leader that is cordoned resigns. */
     int (*set_eligible)(struct provider_election *election, bool eligible,
                         struct baton_error *reterr);

@@ -109,6 +109,7 @@ void convert_to_leader(struct raft *raft)
     raft->transfer =
         (struct transfer){.is_wanted = election_is_caretaker(raft),
                           .deadline = instant_add(raft->now, raft->settings.heartbeat_timeout)};
+    raft->drain = (struct drain){0};
     raft->read_round = 0;
     set_role(raft, RAFT_LEADER);
     set_leader(raft, raft->id, raft->incarnation);
@@ -125,6 +126,7 @@ void convert_lose(struct raft *raft, enum raft_loss loss)
     RAFT_INVARIANT(raft->role == RAFT_LEADER);
     raft->lease.held = false;
     raft->transfer = (struct transfer){0};
+    raft->drain = (struct drain){0};
     raft->heir = RAFT_NOBODY;
     raft->must_help = false;
     raft->jeopardy_at = INSTANT_NEVER;

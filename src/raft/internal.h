@@ -159,6 +159,15 @@ struct transfer {
     bool or_stay;
 };
 
+/* A hand-over that the group wants, not who leads: what acts under the lease is told to stop, and
+ * waited for. */
+struct drain {
+    bool is_told;
+    bool is_over;
+    raft_id to; /* RAFT_NOBODY: this node leaves the group */
+    instant deadline;
+};
+
 struct incoming_snapshot {
     raft_id from; /* RAFT_NOBODY: none */
     raft_index index;
@@ -228,6 +237,7 @@ struct raft {
     uint64_t heir_incarnation;
     raft_term heir_term;
     struct transfer transfer;
+    struct drain drain;
     uint64_t read_round;
 
     struct pending_read reads[RAFT_READS_MAX];
@@ -375,6 +385,10 @@ void incoming_snapshot_drop(struct raft *raft);
 
 int transfer_begin(struct raft *raft, raft_id to, instant deadline, bool or_stay);
 void transfer_tick(struct raft *raft);
+/* Whether nothing acts under the lease any more; if that is not asked yet, it is now. */
+bool drain_is_over(struct raft *raft, raft_id to);
+void drain_end(struct raft *raft); /* it is, or its time is */
+void drain_tick(struct raft *raft);
 /* Voids the lease, then tells everybody; `to` may be RAFT_NOBODY. */
 void transfer_now(struct raft *raft, raft_id to, enum raft_loss loss);
 

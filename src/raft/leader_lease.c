@@ -190,7 +190,8 @@ static void prefer(struct raft *raft)
 {
     const struct raft_member *self = raft_configuration_find(&raft->configuration, raft->id);
 
-    if (raft->role != RAFT_LEADER || raft->transfer.is_wanted || !raft->lease.held || !self) {
+    if (raft->role != RAFT_LEADER || raft->transfer.is_wanted || raft->drain.is_told ||
+        !raft->lease.held || !self) {
         return;
     }
     for (size_t i = 0; i < raft->peer_count; i++) {
@@ -199,8 +200,7 @@ static void prefer(struct raft *raft)
             instant_since(raft->now, peer->active_since).ns >= raft->settings.preferred_stable.ns &&
             peer->match == log_last_index(&raft->log)) {
             peer->active_since = raft->now; /* a failed try waits as long again */
-            (void)transfer_begin(raft, peer->id,
-                                 instant_add(raft->now, raft->settings.election_timeout_max), true);
+            (void)drain_is_over(raft, peer->id);
             return;
         }
     }
@@ -243,6 +243,7 @@ void leader_tick(struct raft *raft)
         (void)leader_open_term(raft);
     }
     tell_jeopardy(raft);
+    drain_tick(raft);
     transfer_tick(raft);
     if (raft->role != RAFT_LEADER || instant_before(raft->now, raft->heartbeat_at)) {
         return;

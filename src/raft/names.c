@@ -47,6 +47,7 @@ const char *raft_event_name(enum raft_event_type type)
         [RAFT_EV_PROOF_IGNORED] = "proof-ignored",
         [RAFT_EV_MEMBERSHIP] = "membership-changed",
         [RAFT_EV_PEER] = "peer-changed",
+        [RAFT_EV_DRAIN] = "drain",
         [RAFT_EV_TRANSFER_FAILED] = "transfer-failed",
     };
     return NAME_OR_UNKNOWN(names, type);

@@ -286,6 +286,7 @@ enum raft_input_type {
     RAFT_IN_PROPOSE,        /* .propose: append a data entry; leader only */
     RAFT_IN_RECONFIGURE,    /* .configuration: the wanted members; leader only; joint inside */
     RAFT_IN_TRANSFER,       /* .transfer: hand over to a node, or the best; leader only */
+    RAFT_IN_DRAINED,        /* what RAFT_EV_DRAIN announced may happen; else it is ignored */
     RAFT_IN_ELIGIBLE,       /* .eligible: may campaign (a cordoned node votes, but never leads) */
     RAFT_IN_READ,           /* .read: ask for a read index; any role */
     RAFT_IN_COMPACT,        /* .compact: the state up to an applied index is in this snapshot */
@@ -356,6 +357,9 @@ enum raft_event_type {
     RAFT_EV_PROOF_IGNORED,      /* the same: it did not fit anything promised */
     RAFT_EV_MEMBERSHIP,         /* the configuration in force changed */
     RAFT_EV_PEER,               /* leader only: .node answers (.is_active) or has fallen silent */
+    RAFT_EV_DRAIN,              /* leader only: .node shall lead (RAFT_NOBODY: this one leaves the
+                                   group), once RAFT_IN_DRAINED says that nothing acts under the
+                                   lease any more; after .left in any case */
     RAFT_EV_TRANSFER_FAILED,    /* .node did not catch up in time; this node goes on leading */
 };
 

@@ -3,6 +3,9 @@
  *   old ──append──▶ joint (both halves must agree) ──committed, and
  *                   the new half covers the lease──▶ new ──committed──▶ done
  *
+ * A leader that will not be one in the new half has its work stopped before it leaves the joint
+ * one.
+ *
  * One path for every change: a change of one weight by one would be safe without, but a second path
  * is a second proof. Begun only when the last configuration and an entry of this term are
  * committed.
@@ -125,6 +128,14 @@ static int make_final(struct raft_configuration *ret, const struct raft_configur
     return BATON_OK;
 }
 
+/* After the change that is under way. */
+static bool leads_on(const struct raft *raft)
+{
+    const struct raft_member *self = raft_configuration_find(&raft->configuration, raft->id);
+
+    return self && !self->is_leaving && self->kind == RAFT_VOTER && self->weight > 0;
+}
+
 void reconfigure_advance(struct raft *raft)
 {
     const struct raft_member *self;
@@ -135,7 +146,8 @@ void reconfigure_advance(struct raft *raft)
     }
     if (raft->configuration.is_joint) {
         struct raft_configuration final = {0};
-        if (!leader_lease_is_covered(raft)) {
+        if (!leader_lease_is_covered(raft) ||
+            (!leads_on(raft) && !drain_is_over(raft, RAFT_NOBODY))) {
             return;
         }
         if (make_final(&final, &raft->configuration) != BATON_OK ||

@@ -247,6 +247,9 @@ static int dispatch(struct raft *raft, const struct raft_input *input)
     case RAFT_IN_TRANSFER:
         return transfer_begin(raft, input->transfer.to, input->transfer.deadline,
                               input->transfer.or_stay);
+    case RAFT_IN_DRAINED:
+        drain_end(raft);
+        return BATON_OK;
     case RAFT_IN_ELIGIBLE:
         take_eligible(raft, input->eligible);
         return BATON_OK;

@@ -1,4 +1,8 @@
-/* Handing leadership over: wait until the heir has everything, void the lease, then tell it. */
+/* Handing leadership over: wait until the heir has everything, void the lease, then tell it.
+ *
+ * One that the group wants (a preferred node is back, this one is removed) waits before all that
+ * for what acts under the lease, at most as long as the lease lasts: leading on is always safe.
+ */
 #include "raft/internal.h"
 
 static bool has_everything(const struct raft *raft, const struct peer *peer)
@@ -112,5 +116,54 @@ void transfer_tick(struct raft *raft)
         } else {
             transfer_now(raft, raft->heir, RAFT_LOSS_RESIGNED);
         }
+    }
+}
+
+/* ---- Draining -------------------------------------------------------------------------------- */
+
+bool drain_is_over(struct raft *raft, raft_id to)
+{
+    span longest = raft_settings_shorten(&raft->settings, raft->settings.lease);
+    struct raft_event *event;
+
+    if (!raft->lease.held) {
+        return true;
+    }
+    if (!raft->drain.is_told) {
+        raft->drain = (struct drain){
+            .is_told = true,
+            .to = to,
+            .deadline = instant_min(raft->lease.end, instant_add(raft->now, longest))};
+        event = update_event(raft, RAFT_EV_DRAIN);
+        event->node = to;
+        event->term = raft->hard.term;
+        event->left = instant_since(raft->drain.deadline, raft->now);
+    }
+    return raft->drain.is_over;
+}
+
+void drain_end(struct raft *raft)
+{
+    raft_id to = raft->drain.to;
+
+    if (raft->role != RAFT_LEADER || !raft->drain.is_told || raft->drain.is_over) {
+        return;
+    }
+    if (to == RAFT_NOBODY) {
+        raft->drain.is_over = true;
+        reconfigure_advance(raft);
+        return;
+    }
+    raft->drain = (struct drain){0};
+    if (transfer_begin(raft, to, instant_add(raft->now, raft->settings.election_timeout_max),
+                       true) == BATON_EINVAL) { /* it has left meanwhile */
+        update_event(raft, RAFT_EV_TRANSFER_FAILED)->node = to;
+    }
+}
+
+void drain_tick(struct raft *raft)
+{
+    if (raft->drain.is_told && !instant_before(raft->now, raft->drain.deadline)) {
+        drain_end(raft);
     }
 }

@@ -209,6 +209,9 @@ static instant leader_deadline(const struct raft *raft)
     if (raft->transfer.is_wanted) {
         at = instant_min(at, raft->transfer.deadline);
     }
+    if (raft->drain.is_told && !raft->drain.is_over) {
+        at = instant_min(at, raft->drain.deadline);
+    }
     return instant_min(at, raft->lease.held
                                ? raft->lease.end
                                : instant_add(raft->leader_since, raft->settings.heartbeat_timeout));

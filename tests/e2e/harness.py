@@ -100,6 +100,7 @@ class Cluster:
         self.names = [chr(ord("a") + i) for i in range(count)]
         self.ports = dict(zip(self.names, free_ports(count)))
         self.hosts = {}  # by name; who is not in it lives on loopback
+        self.suffixes = {}  # by name: *WEIGHT^PRIORITY/KIND as the others are told
         self.flags = [*STEADY, *flags]
         self.preset = preset
         self.command = command
@@ -116,7 +117,8 @@ class Cluster:
                  "--listen", self.address(name)]
         for peer in self.names:
             if peer != name:
-                words += ["--peer", "%s=%s" % (peer, self.address(peer))]
+                words += ["--peer", "%s=%s%s" % (peer, self.address(peer),
+                                                 self.suffixes.get(peer, ""))]
         return words + self.flags
 
     def start(self, name, *more, env=None, under=()):

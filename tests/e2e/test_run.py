@@ -83,6 +83,52 @@ class Running(ProgramTest):
             return [name for name in pids if name != old]
         until(moved, "the program runs elsewhere")
 
+    def test_pass_to_nobody_that_there_is_leaves_the_program_alone(self):
+        three = self.cluster(3)
+        for name in three.names:
+            self.start(three, name, [], "sh", "-c", self.script(three))
+        leader, pid = list(until(lambda: self.pids(three), "one program runs").items())[0]
+        for to in ("typo", leader):
+            done = baton("pass", "--data", three.data(leader), "--to", to)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn('"%s"' % to, done.stderr)
+            listed = set(done.stderr.split("these can: ")[1].split("\n")[0].split(", "))
+            self.assertEqual(listed, set(three.names) - {leader})
+        self.assertEqual(self.pids(three), {leader: pid})
+        self.assertNotIn("command-ended", three.log(leader))
+
+    def start_with_a_program_that_ends_cleanly(self, cluster, *names):
+        """Nodes whose program, told to end, writes a file and ends with 7."""
+        for name in names:
+            priority = cluster.suffixes.get(name, "^0")[1:]
+            self.start(cluster, name, ["--preferred-stable", "1s", "--priority", priority],
+                       "sh", "-c",
+                       self.script(cluster, "while :; do sleep 0.05; done",
+                                   first="trap 'touch %s/clean; exit 7' TERM" % cluster.dir))
+
+    def check_moved_cleanly(self, cluster, old):
+        until(lambda: [name for name in self.pids(cluster) if name != old], "it runs elsewhere")
+        self.assertTrue(os.path.exists(os.path.join(cluster.dir, "clean")), cluster.log(old))
+        self.assertIn("drain", cluster.log(old))
+        self.assertIn("exit_code=7", cluster.log(old).replace('"', "").replace(": ", "="))
+
+    def test_a_preferred_node_that_is_back_waits_until_the_program_has_stopped(self):
+        three = self.cluster(3)
+        three.suffixes["c"] = "^9"
+        self.start_with_a_program_that_ends_cleanly(three, "a", "b")
+        old = list(until(lambda: self.pids(three), "one program runs"))[0]
+        self.start_with_a_program_that_ends_cleanly(three, "c")
+        self.check_moved_cleanly(three, old)
+        until(lambda: list(self.pids(three)) == ["c"], "c leads")
+
+    def test_a_leader_that_leaves_the_group_stops_its_program_first(self):
+        three = self.cluster(3)
+        self.start_with_a_program_that_ends_cleanly(three, *three.names)
+        old = list(until(lambda: self.pids(three), "one program runs"))[0]
+        done = baton("leave", "--data", three.data(old), old)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_moved_cleanly(three, old)
+
     def test_a_hung_wrapper_and_its_program_are_killed_where_asked(self):
         three = self.cluster(3)
         for name in three.names:

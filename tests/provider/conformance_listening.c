@@ -202,12 +202,18 @@ static void *resign(void *election)
     return NULL;
 }
 
-static void resigning_waits_until_the_work_has_stopped(void **state)
+static void *cordon(void *election)
 {
-    struct group *group = *state;
+    ASSERT_OK(baton_cordon(election, failure));
+    return NULL;
+}
+
+/* The leader hands over, on a thread of its own; ends when another one leads. */
+static void check_drained(struct group *group, void *(*hand_over)(void *election))
+{
     struct work work = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     struct baton_election *election;
-    pthread_t resigning;
+    pthread_t handing_over;
     int leader;
 
     group_open_all(group);
@@ -215,18 +221,29 @@ static void resigning_waits_until_the_work_has_stopped(void **state)
     election = group->members[leader].election;
     ASSERT_OK(
         baton_on(NULL, election, BATON_EVENT_DRAIN, BATON_ON_THREAD, stop_work, &work, failure));
-    assert_int_equal(pthread_create(&resigning, NULL, resign, election), 0);
+    assert_int_equal(pthread_create(&handing_over, NULL, hand_over, election), 0);
     GROUP_AWAIT(work.heard.drained == 1);
     assert_int_equal(baton_resign(election, 0, NULL), BATON_EBUSY);
+    assert_int_equal(baton_cordon(election, NULL), BATON_EBUSY);
     (void)pthread_mutex_lock(&work.lock);
     work.may_stop = true;
     (void)pthread_cond_broadcast(&work.changed);
     (void)pthread_mutex_unlock(&work.lock);
-    assert_int_equal(pthread_join(resigning, NULL), 0);
+    assert_int_equal(pthread_join(handing_over, NULL), 0);
     /* A slow machine may have let the drain's time run out, which the lease bounds. */
     assert_int_equal(work.heard.out_of_order, 0);
     (void)group_leader_but(group, leader);
     group_close(group, leader); /* it may lead again, and drain, until then */
+}
+
+static void resigning_waits_until_the_work_has_stopped(void **state)
+{
+    check_drained(*state, resign);
+}
+
+static void cordoning_waits_until_the_work_has_stopped(void **state)
+{
+    check_drained(*state, cordon);
 }
 
 static void resign_from_the_loop(struct baton_election *election, const struct baton_event *event,
@@ -260,6 +277,7 @@ int conformance_listening(void)
         CASE(once_hears_one_event_and_off_none),
         CASE(a_listener_may_take_itself_off),
         CASE(resigning_waits_until_the_work_has_stopped),
+        CASE(cordoning_waits_until_the_work_has_stopped),
         CASE(a_listener_on_the_loop_may_resign_but_not_wait),
     };
 

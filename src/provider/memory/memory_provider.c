@@ -1,6 +1,7 @@
 /* The provider's face, and what each loop does when it is woken. */
 #include "provider/memory/memory_provider.h"
 
+#include "provider/heirs.h"
 #include "provider/memory/hub.h"
 
 #include <stdio.h>
@@ -416,26 +417,59 @@ static int memory_campaign(struct provider_election **ret, struct provider *prov
     return BATON_OK;
 }
 
+/* A leadership of which nobody has heard could end unheard of too, if the next one begins at once.
+ */
+static void tell_before_it_ends(struct seat *seat)
+{
+    seat->memory->depth++;
+    tell_standing(seat);
+    seat->memory->depth--;
+}
+
+/* Under the hub's lock. */
+static int check_heir(const struct seat *seat, const char *to, struct baton_error *reterr)
+{
+    struct heirs heirs = {.bytes = 0};
+
+    for (const struct seat *at = seat->contest->seats; at; at = at->next) {
+        if (at == seat || !at->eligible) {
+            continue;
+        }
+        if (strcmp(at->memory->node, to) == 0) {
+            return BATON_OK;
+        }
+        heirs_add(&heirs, at->memory->node);
+    }
+    return heirs_refuse(&heirs, to, reterr);
+}
+
+static int memory_check_heir(struct provider_election *election, const char *to,
+                             struct baton_error *reterr)
+{
+    struct seat *seat = seat_of(election);
+    int code;
+
+    enter(seat->memory->hub);
+    code = check_heir(seat, to, reterr);
+    leave(seat->memory->hub);
+    return code;
+}
+
 static int memory_resign(struct provider_election *election, const char *to, instant deadline,
                          struct baton_error *reterr)
 {
     struct seat *seat = seat_of(election);
     struct hub *hub = seat->memory->hub;
-    struct seat *heir = NULL;
-    int code = BATON_OK;
+    int code;
     (void)deadline;
 
+    tell_before_it_ends(seat);
     enter(hub);
-    if (to) {
-        heir = contest_seat_of(seat->contest, to);
-    }
     if (seat->contest->leader != seat) {
         code = error_set(reterr, BATON_ENOTLEADER, "node \"%s\" does not lead", seat->memory->node);
-    } else if (to && (!heir || heir == seat || !heir->eligible)) {
-        code = error_set(reterr, BATON_EINVAL,
-                         "node \"%s\": not a member that may lead, or this one itself", to);
-    } else {
-        contest_hand_over(hub, seat->contest, BATON_LOSS_RESIGNED, heir);
+    } else if ((code = to ? check_heir(seat, to, reterr) : BATON_OK) == BATON_OK) {
+        contest_hand_over(hub, seat->contest, BATON_LOSS_RESIGNED,
+                          to ? contest_seat_of(seat->contest, to) : NULL);
     }
     leave(hub);
     return code;
@@ -448,6 +482,7 @@ static int memory_set_eligible(struct provider_election *election, bool eligible
     struct hub *hub = seat->memory->hub;
     (void)reterr;
 
+    tell_before_it_ends(seat);
     enter(hub);
     seat->eligible = eligible;
     if (!eligible && seat->contest->leader == seat) {
@@ -540,6 +575,7 @@ const struct provider_ops memory_provider_ops = {
     .open = memory_open,
     .close = memory_close,
     .campaign = memory_campaign,
+    .check_heir = memory_check_heir,
     .resign = memory_resign,
     .set_eligible = memory_set_eligible,
     .set_metadata = memory_set_metadata,

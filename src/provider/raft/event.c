@@ -176,6 +176,11 @@ void event_take(struct node *node, const struct raft_event *from)
         event.type = from->is_active ? BATON_EVENT_MEMBER_JOINED : BATON_EVENT_MEMBER_LEFT;
         event_member_of(node, from->node, &event.member);
         break;
+    case RAFT_EV_DRAIN:
+        event.type = BATON_EVENT_DRAIN;
+        event.lease_left_ns = from->left.ns;
+        event_member_of(node, from->node, &event.member);
+        break;
     case RAFT_EV_TRANSFER_FAILED: {
         struct baton_error error;
         (void)error_set(&error, BATON_ETIMEDOUT,

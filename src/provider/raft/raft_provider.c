@@ -1,4 +1,5 @@
 /* The provider's face: opening, campaigning, handing over, closing. */
+#include "provider/heirs.h"
 #include "provider/raft/node.h"
 
 #include <openssl/rand.h>
@@ -339,6 +340,26 @@ static int raft_campaign(struct provider_election **ret, struct provider *provid
     return BATON_OK;
 }
 
+static int raft_check_heir(struct provider_election *election, const char *to,
+                           struct baton_error *reterr)
+{
+    const struct node *node = ((struct node_election *)election)->node;
+    const struct raft_configuration *now = raft_get_configuration(node->raft);
+    struct heirs heirs = {.bytes = 0};
+
+    for (size_t i = 0; i < now->count; i++) {
+        const struct raft_member *member = &now->members[i];
+        if (member->id == node->id || member->kind != RAFT_VOTER || member->weight == 0) {
+            continue;
+        }
+        if (strcmp(member->name, to) == 0) {
+            return BATON_OK;
+        }
+        heirs_add(&heirs, member->name);
+    }
+    return heirs_refuse(&heirs, to, reterr);
+}
+
 static int raft_resign(struct provider_election *election, const char *to, instant deadline,
                        struct baton_error *reterr)
 {
@@ -355,11 +376,17 @@ static int raft_resign(struct provider_election *election, const char *to, insta
     case BATON_ENOTLEADER:
         return error_set(reterr, r, "node \"%s\" does not lead", node->options.node);
     case BATON_EINVAL:
-        return error_set(reterr, r, "node \"%s\": not a member that may lead, or this one itself",
-                         to ? to : "");
+        return raft_check_heir(election, to ? to : "", reterr);
     default:
         return error_set(reterr, r, "handing over: another hand-over is under way");
     }
+}
+
+static void raft_drained(struct provider_election *election)
+{
+    struct raft_input input = {.type = RAFT_IN_DRAINED};
+
+    (void)node_step(((struct node_election *)election)->node, &input); /* nothing can fail */
 }
 
 static int raft_set_eligible(struct provider_election *election, bool eligible,
@@ -438,7 +465,9 @@ const struct provider_ops raft_provider_ops = {
     .open = raft_open,
     .close = raft_close,
     .campaign = raft_campaign,
+    .check_heir = raft_check_heir,
     .resign = raft_resign,
+    .drained = raft_drained,
     .set_eligible = raft_set_eligible,
     .leave = raft_leave,
     .leader = raft_leader,

@@ -219,6 +219,7 @@ struct json_t *redis_provider_status(struct provider *provider);
 /* election.c: coming and going */
 int seat_campaign(struct provider_election **ret, struct provider *provider,
                   const struct provider_campaign *campaign, struct baton_error *reterr);
+int seat_check_heir(struct provider_election *election, const char *to, struct baton_error *reterr);
 int seat_resign(struct provider_election *election, const char *to, instant deadline,
                 struct baton_error *reterr);
 int seat_set_eligible(struct provider_election *election, bool eligible,

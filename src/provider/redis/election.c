@@ -1,5 +1,6 @@
 /* This process in an election: how it comes, what it is asked to do, and how it goes.
  */
+#include "provider/heirs.h"
 #include "provider/redis/client.h"
 
 #include <stdlib.h>
@@ -149,6 +150,20 @@ int seat_campaign(struct provider_election **ret, struct provider *provider,
     return BATON_OK;
 }
 
+int seat_check_heir(struct provider_election *election, const char *to, struct baton_error *reterr)
+{
+    const struct seat *seat = seat_of(election);
+    struct heirs heirs = {.bytes = 0};
+
+    if (registry_find(seat, to)) {
+        return BATON_OK;
+    }
+    for (const struct entry *entry = seat->entries; entry; entry = entry->next) {
+        heirs_add(&heirs, text_of(entry->name));
+    }
+    return heirs_refuse(&heirs, to, reterr);
+}
+
 int seat_resign(struct provider_election *election, const char *to, instant deadline,
                 struct baton_error *reterr)
 {
@@ -161,8 +176,7 @@ int seat_resign(struct provider_election *election, const char *to, instant dead
         return error_set(reterr, BATON_ENOTLEADER, "node \"%s\" does not lead", seat->client->node);
     }
     if (to && !heir) {
-        return error_set(reterr, BATON_EINVAL,
-                         "node \"%s\": not a member that may lead, or this one itself", to);
+        return seat_check_heir(election, to, reterr);
     }
     seat->is_offer = !heir && seat->entries;
     heir = heir ? heir : seat->entries;

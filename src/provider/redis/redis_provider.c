@@ -409,6 +409,7 @@ const struct provider_ops redis_provider_ops = {
     .open = redis_provider_open,
     .close = redis_provider_close,
     .campaign = seat_campaign,
+    .check_heir = seat_check_heir,
     .resign = seat_resign,
     .set_eligible = seat_set_eligible,
     .set_metadata = seat_set_metadata,

@@ -257,6 +257,84 @@ static void a_drain_that_nobody_ends_ends_with_its_time(void **state)
     baton_close(baton);
 }
 
+static void who_dispatches_hears_of_the_drain_while_it_resigns(void **state)
+{
+    struct baton *baton = open_memory("a");
+    struct baton_election *election = campaign(baton, "e");
+    atomic_int drained = 0;
+    (void)state;
+
+    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
+    assert_int_equal(
+        baton_on(NULL, election, BATON_EVENT_DRAIN, BATON_ON_DISPATCH, count, &drained, NULL),
+        BATON_OK);
+    (void)baton_dispatch(baton);
+    assert_int_equal(baton_resign(election, -1, NULL), BATON_OK);
+    assert_int_equal(drained, 1);
+    baton_close(baton);
+}
+
+static void resign_while_dispatching(struct baton_election *election,
+                                     const struct baton_event *event, void *userdata)
+{
+    (void)event;
+    *(int *)userdata = baton_resign(election, -1, NULL);
+    assert_true(baton_is_leader(election)); /* until this function has returned */
+}
+
+static void a_listener_that_is_dispatched_may_resign_but_not_wait(void **state)
+{
+    struct baton *baton = open_memory("a");
+    struct baton_election *election = campaign(baton, "e");
+    atomic_int drained = 0;
+    atomic_int lost = 0;
+    int code = 1;
+    (void)state;
+
+    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
+    assert_int_equal(
+        baton_on(NULL, election, BATON_EVENT_DRAIN, BATON_ON_DISPATCH, count, &drained, NULL),
+        BATON_OK);
+    assert_int_equal(
+        baton_on(NULL, election, BATON_EVENT_LOST, BATON_ON_DISPATCH, count, &lost, NULL),
+        BATON_OK);
+    assert_int_equal(baton_once(NULL, election, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH,
+                                resign_while_dispatching, &code, NULL),
+                     BATON_OK);
+    dispatch_one(baton);
+    assert_int_equal(code, BATON_OK);
+    dispatch_one(baton);
+    assert_int_equal(drained, 1);
+    dispatch_one(baton);
+    assert_int_equal(lost, 1);
+    baton_close(baton);
+}
+
+static void nobody_drains_for_a_member_that_there_is_not(void **state)
+{
+    struct baton *baton = open_memory("a");
+    struct baton_election *election = campaign(baton, "e");
+    struct baton_error error = {0};
+    struct baton *other = open_memory("b");
+    atomic_int drained = 0;
+    (void)state;
+
+    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
+    (void)campaign(other, "e");
+    assert_int_equal(
+        baton_on(NULL, election, BATON_EVENT_DRAIN, BATON_ON_LOOP, count, &drained, NULL),
+        BATON_OK);
+    assert_int_equal(baton_pass(election, "typo", -1, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "\"typo\""));
+    assert_non_null(strstr(error.message, "b"));
+    assert_int_equal(baton_pass(election, "a", -1, &error), BATON_EINVAL); /* itself */
+    assert_int_equal(drained, 0);
+    assert_true(baton_is_leader(election));
+    assert_int_equal(baton_pass(election, "b", 0, NULL), BATON_OK);
+    baton_close(other);
+    baton_close(baton);
+}
+
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 static atomic_bool churning;
@@ -374,6 +452,9 @@ int main(void)
         cmocka_unit_test(one_thread_dispatches_at_a_time),
         cmocka_unit_test(what_waits_for_dispatch_goes_with_the_election),
         cmocka_unit_test(a_drain_that_nobody_ends_ends_with_its_time),
+        cmocka_unit_test(who_dispatches_hears_of_the_drain_while_it_resigns),
+        cmocka_unit_test(a_listener_that_is_dispatched_may_resign_but_not_wait),
+        cmocka_unit_test(nobody_drains_for_a_member_that_there_is_not),
         cmocka_unit_test(any_thread_may_call_anything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

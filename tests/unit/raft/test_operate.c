@@ -128,6 +128,13 @@ static int reconfigure(struct cluster *cluster, raft_id leader, const struct raf
     return node_step(cluster, leader, &input);
 }
 
+/* What acted under the lease has stopped. */
+static void drained(struct cluster *cluster, raft_id id)
+{
+    struct raft_input input = {.type = RAFT_IN_DRAINED};
+    assert_int_equal(node_step(cluster, id, &input), 0);
+}
+
 static void a_voter_joins_through_a_joint_configuration(void **state)
 {
     struct cluster *cluster = cluster_new(4);
@@ -193,7 +200,12 @@ static void a_removed_leader_finishes_the_change_and_hands_over(void **state)
         }
     }
     assert_int_equal(reconfigure(cluster, leader, left, 2), 0);
-    cluster_run(cluster, 100);
+    cluster_deliver(cluster);
+    assert_int_equal(node_last(cluster, leader, RAFT_EV_DRAIN)->node, RAFT_NOBODY);
+    assert_true(node_is_leader(cluster, leader));
+    assert_false(node_saw(cluster, leader, RAFT_EV_LOST));
+    drained(cluster, leader);
+    cluster_deliver(cluster);
     assert_int_equal(node_last(cluster, leader, RAFT_EV_LOST)->loss, RAFT_LOSS_REMOVED);
     assert_int_not_equal(cluster_elect(cluster), leader);
     cluster_run(cluster, 2000);
@@ -254,6 +266,98 @@ static void a_configuration_that_is_truncated_is_taken_back(void **state)
     assert_int_equal(raft_get_configuration(node_of(cluster, leader)->raft)->count, 3);
     cluster_free(cluster);
 }
+
+/* ---- What acts under the lease stops first --------------------------------------------------- */
+
+/* Node 3 is preferred, and has been back for as long as it takes; returns who leads till then. */
+static raft_id lead_till_the_preferred_is_back(struct cluster *cluster)
+{
+    raft_id leader;
+
+    cluster->first.members[2].priority = 1;
+    cluster->settings.preferred_stable = SPAN_MS(1000);
+    node_start(cluster, 1);
+    node_start(cluster, 2);
+    leader = cluster_elect(cluster);
+    node_start(cluster, 3);
+    for (int i = 0; i < 2000 && !node_saw(cluster, leader, RAFT_EV_DRAIN); i++) {
+        cluster_run(cluster, 1);
+    }
+    assert_int_equal(node_last(cluster, leader, RAFT_EV_DRAIN)->node, 3);
+    return leader;
+}
+
+static void the_preferred_node_waits_for_the_word_and_no_longer(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    instant before;
+    (void)state;
+
+    leader = lead_till_the_preferred_is_back(cluster);
+    cluster_run(cluster, 20);
+    assert_int_equal(cluster_leader(cluster), leader);
+    assert_int_equal(node_propose(cluster, leader, "the last of the work"), 0);
+    cluster_deliver(cluster);
+    before = cluster->now;
+    drained(cluster, leader);
+    assert_false(node_is_leader(cluster, leader));
+    cluster_deliver(cluster);
+    assert_int_equal(cluster_leader(cluster), 3);
+    assert_true(cluster->now.ns == before.ns);
+    assert_int_equal(node_last(cluster, leader, RAFT_EV_LOST)->loss, RAFT_LOSS_RESIGNED);
+    cluster_free(cluster);
+}
+
+static void a_word_that_does_not_come_is_waited_for_as_long_as_was_said(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    span left;
+    (void)state;
+
+    leader = lead_till_the_preferred_is_back(cluster);
+    left = node_last(cluster, leader, RAFT_EV_DRAIN)->left;
+    assert_true(left.ns > 0 && left.ns <= cluster->settings.lease.ns);
+    cluster_run(cluster, left.ns / 1000000 - 2);
+    assert_int_equal(cluster_leader(cluster), leader);
+    cluster_run(cluster, 4);
+    assert_int_equal(cluster_leader(cluster), 3);
+    cluster_free(cluster);
+}
+
+static void who_dies_while_the_work_stops_leaves_the_leader_in_office(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    (void)state;
+
+    leader = lead_till_the_preferred_is_back(cluster);
+    node_crash(cluster, 3);
+    assert_int_equal(node_propose(cluster, leader, "x"), 0);
+    drained(cluster, leader);
+    cluster_run(cluster, 1000);
+    assert_int_equal(cluster_leader(cluster), leader);
+    assert_int_equal(node_last(cluster, leader, RAFT_EV_TRANSFER_FAILED)->node, 3);
+    cluster_free(cluster);
+}
+
+static void a_word_that_nobody_waits_for_changes_nothing(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    (void)state;
+
+    leader = cluster_settle(cluster);
+    for (raft_id id = 1; id <= 3; id++) {
+        drained(cluster, id);
+    }
+    cluster_run(cluster, 300);
+    assert_int_equal(cluster_leader(cluster), leader);
+    cluster_free(cluster);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static int ask(struct cluster *cluster, raft_id id, uint64_t context, bool by_lease)
 {
@@ -367,6 +471,10 @@ int main(void)
         cmocka_unit_test(weights_change_like_members),
         cmocka_unit_test(a_change_that_makes_no_group_is_refused),
         cmocka_unit_test(a_configuration_that_is_truncated_is_taken_back),
+        cmocka_unit_test(the_preferred_node_waits_for_the_word_and_no_longer),
+        cmocka_unit_test(a_word_that_does_not_come_is_waited_for_as_long_as_was_said),
+        cmocka_unit_test(who_dies_while_the_work_stops_leaves_the_leader_in_office),
+        cmocka_unit_test(a_word_that_nobody_waits_for_changes_nothing),
         cmocka_unit_test(a_read_by_lease_is_answered_at_once),
         cmocka_unit_test(a_read_by_quorum_waits_for_a_round),
         cmocka_unit_test(a_follower_asks_its_leader),
