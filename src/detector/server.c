@@ -36,6 +36,18 @@ void server_unlink(struct peer *peer)
 
 /* ---- who may come in ---- */
 
+/* What libwebsockets would hang up on without a word. */
+static bool is_whole_handshake(struct lws *wsi)
+{
+    char connection[HEADER_MAX], key[KEY_MAX];
+
+    return lws_hdr_total_length(wsi, WSI_TOKEN_HOST) > 0 &&
+           lws_hdr_copy(wsi, key, sizeof(key), WSI_TOKEN_KEY) > 0 &&
+           server_header(wsi, WSI_TOKEN_CONNECTION, connection) &&
+           strcasestr(connection, "upgrade") != NULL &&
+           lws_hdr_total_length(wsi, WSI_TOKEN_PROTOCOL) <= 0;
+}
+
 /* 0 to go on, 1: refused with an answer, -1: hang up. */
 static int on_upgrade(const struct server *server, struct lws *wsi, const char *to)
 {
@@ -52,6 +64,10 @@ static int on_upgrade(const struct server *server, struct lws *wsi, const char *
     } else if (!server_header(wsi, WSI_TOKEN_VERSION, version) || strcmp(version, "13") != 0) {
         status = HTTP_STATUS_BAD_REQUEST; /* without one it would be let in */
         reason = "only WebSocket version 13 is known: Sec-WebSocket-Version";
+    } else if (!is_whole_handshake(wsi)) {
+        status = HTTP_STATUS_BAD_REQUEST;
+        reason = "the WebSocket handshake is not whole: it needs a Host, Connection: Upgrade and a "
+                 "Sec-WebSocket-Key, and may ask for no subprotocol";
     } else if (server_header(wsi, WSI_TOKEN_ORIGIN, origin)) {
         status = HTTP_STATUS_FORBIDDEN;
         reason = "a page in a browser cannot drive the worker: this request has an Origin";
@@ -60,7 +76,6 @@ static int on_upgrade(const struct server *server, struct lws *wsi, const char *
         reason = "a bearer token is needed";
     }
     if (status == 0) {
-        server_note(wsi, REQUEST_UPGRADES);
         return 0;
     }
     return server_refuse(wsi, status, reason) < 0 ? -1 : 1;
@@ -257,18 +272,12 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
     case LWS_CALLBACK_RAW_ADOPT: /* after CONNECT: a tunnel, which nothing would ever end */
         (void)server_refuse(wsi, HTTP_STATUS_METHOD_NOT_ALLOWED, ONLY_GET_AND_HEAD);
         return -1;
-    case LWS_CALLBACK_HTTP_BIND_PROTOCOL: /* before each request is given to us, and after it */
-        if (server_noted(wsi) != REQUEST_UPGRADES) {
-            server_note(wsi, REQUEST_READ);
-        }
-        return 0;
     case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
         return on_upgrade(server, wsi, in);
     case LWS_CALLBACK_ESTABLISHED:
         if (lws_get_network_wsi(wsi) != wsi) {
             return -1; /* a WebSocket within HTTP/2 */
         }
-        server_note(wsi, REQUEST_TAKEN);
         on_established(server, wsi, peer);
         return 0;
     case LWS_CALLBACK_RECEIVE:

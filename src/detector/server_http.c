@@ -226,7 +226,6 @@ int server_on_request(struct server *server, struct lws *wsi, struct peer *peer)
         return -1;
     }
     drop_reply(server, peer);
-    server_note(wsi, REQUEST_TAKEN);
     peer->wsi = wsi;
     peer->ticket = ++server->last_number;
     peer->is_head = lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;

@@ -8,6 +8,7 @@
 
 enum {
     HEADER_MAX = 512,
+    KEY_MAX = 128,       /* of a handshake, with its NUL */
     HEADERS_MAX = 65535, /* all of a request, as libwebsockets keeps it */
     HEADER_POOL = 256,   /* requests that are read or answered at a time; more wait */
     ANSWER_WITHIN_S = 30,
@@ -20,14 +21,6 @@ enum {
     LINGER_MAX = 64, /* connections at a time, see server_linger() */
     LINGER_MS = 2000,
     LINGER_BYTES = 4 << 20
-};
-
-/* How far the request is that a connection's next bytes belong to. */
-enum request_state {
-    REQUEST_READ,     /* its head is being read: nothing was said of it yet */
-    REQUEST_UPGRADES, /* it may become a WebSocket: the rest is libwebsockets' to check */
-    REQUEST_TAKEN,    /* it is answered, will be, or became a WebSocket */
-    REQUEST_REFUSED   /* answered for the last time, perhaps before all of it was read */
 };
 
 #define ONLY_GET_AND_HEAD "only GET and HEAD are answered"
@@ -103,16 +96,13 @@ void server_on_http_closed(struct server *server, struct peer *peer);
  * short and needs no escapes. 0, or -1: it cannot be said. */
 int server_refuse(struct lws *wsi, unsigned status, const char *reason);
 
-/* What is known of the request; a new connection is at REQUEST_READ. */
-void server_note(struct lws *wsi, enum request_state state);
-enum request_state server_noted(const struct lws *wsi);
-
 /* The server whose connection this is; NULL: none of ours. */
 struct server *server_of(struct lws *wsi);
 
-/* Whoever is closed on while it still sends gets a reset, and its answer is lost. So what it sends
- * is read and dropped until it hangs up too, within bounds. `fd` is a copy of the connection's
- * socket, and is closed in the end. */
+/* Whoever is closed on while it still sends gets a reset, and its answer is lost. So once the loop
+ * has turned, by when libwebsockets has closed, nothing more is sent, and what still comes is read
+ * and dropped until the other side hangs up too, within bounds. `fd` is a copy of the connection's
+ * socket, and is closed in the end; -1: there is none. */
 void server_linger(struct server *server, int fd);
 void server_linger_end(struct server *server); /* all of them */
 

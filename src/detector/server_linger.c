@@ -37,11 +37,6 @@ static void end(struct straggler *straggler)
     uv_close((uv_handle_t *)&straggler->deadline, on_closed);
 }
 
-static void on_late(uv_timer_t *timer)
-{
-    end(timer->data);
-}
-
 static void on_readable(uv_poll_t *socket, int status, int events)
 {
     struct straggler *straggler = socket->data;
@@ -59,11 +54,31 @@ static void on_readable(uv_poll_t *socket, int status, int events)
     }
 }
 
+static void on_late(uv_timer_t *timer)
+{
+    end(timer->data);
+}
+
+/* Under TLS libwebsockets leaves the shutdown to the close, and this copy keeps it open. */
+static void on_turned(uv_timer_t *timer)
+{
+    struct straggler *straggler = timer->data;
+
+    (void)shutdown(straggler->fd, SHUT_WR);
+    if (uv_timer_start(&straggler->deadline, on_late, LINGER_MS, 0) != 0 ||
+        uv_poll_start(&straggler->socket, UV_READABLE, on_readable) != 0) {
+        end(straggler);
+    }
+}
+
 void server_linger(struct server *server, int fd)
 {
     uv_loop_t *loop = server->config.loop;
     struct straggler *straggler = NULL;
 
+    if (fd < 0) {
+        return;
+    }
     if (server->lingering < LINGER_MAX && server->has_sweeper) {
         straggler = calloc(1, sizeof(*straggler));
     }
@@ -84,10 +99,7 @@ void server_linger(struct server *server, int fd)
     }
     server->stragglers = straggler;
     server->lingering++;
-    if (uv_timer_start(&straggler->deadline, on_late, LINGER_MS, 0) != 0 ||
-        uv_poll_start(&straggler->socket, UV_READABLE, on_readable) != 0) {
-        end(straggler);
-    }
+    (void)uv_timer_start(&straggler->deadline, on_turned, 0, 0); /* cannot fail */
 }
 
 void server_linger_end(struct server *server)

@@ -83,13 +83,7 @@ static void end(struct fetch *fetch, const struct fetch_result *result,
     fetch_end on_end = fetch->on_end;
     void *userdata = fetch->userdata;
 
-    fetch->is_stopped = true;
-    if (fetch->is_running) {
-        transfer_stop(fetch->transfers, &fetch->transfer);
-        fetch->is_running = false;
-    }
-    (void)uv_timer_stop(&fetch->timer);
-    close_when_idle(fetch);
+    fetch_stop(fetch);
     on_end(userdata, result, error);
 }
 

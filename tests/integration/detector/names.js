@@ -1,5 +1,6 @@
-// Malformed names and requests, byte by byte from a socket: each is 400 with a JSON error, unknown
-// ones are 404, and the worker goes on.   node names.js STAND CURL
+// Malformed names and requests, byte by byte from a socket: each is 400 with a JSON error or, where
+// libwebsockets does not ask us, hung up on; unknown ones are 404, and the worker goes on.
+//   node names.js STAND CURL
 'use strict';
 const assert = require('assert');
 const fs = require('fs');
@@ -24,13 +25,15 @@ const cases = {
     '/camera/a;1/image?width=%zz': 400, '/camera/a;1/image?x=%': 400, '/%zz': 400,
     '/status%zz': 400,
     // bytes that no name has
-    '/camera/%ff;1/image': 400, '/camera/a;%01/image': 400, '/camera/a;\x01/image': 400,
+    '/camera/%00/image': 400, '/camera/%ff;1/image': 400,
+    '/camera/a;%01/image': 400, '/camera/a;\x01/image': 400,
     '/camera/a;%7f/image': 400, '/camera/a;%0a/image': 400, '/camera/a;%0d/image': 400,
     '/camera/a;1/image%0a': 400, '/camera/a;1/image%0d%0aX-A:%20b': 400,
     '/camera/a;1/image?crop=1%0a': 400, '/healthz%0a': 400, '/camera/a;1 /image': 400,
     '/camera/a;%c0%ae%c0%ae%c0%af/image': 400, '/camera/a;%e0%80%af/image': 400,
     '/camera/a;%ed%a0%80/image': 400,
-    '/camera/a;1%00/image': 400, '/camera/%00/image': 400, '/camera/a;1/image?x=%00': 400,
+    // 0: hung up on without a word
+    '/camera/a;1%00/image': 0, '/camera/a;1/image?x=%00': 0,
     // names that walk
     '/camera/../x/image': 400, '/camera/%2e%2e/x/image': 400, '/camera/..%2fx/image': 400,
     '/camera/a;%2e%2e%2f/image': 400, '/camera/%2e%2e;1/image': 400, '/camera/..;1/image': 400,
@@ -38,10 +41,10 @@ const cases = {
     '/camera/../../etc/passwd': 404, '/camera/%2e%2e%2f%2e%2e%2fetc/passwd': 404,
     // what is too long
     [long(300)]: 400, [long(4096)]: 400, [long(17000)]: 400, [long(60000)]: 400,
-    [long(100000)]: 400, [`/camera/a;${'%78'.repeat(4096)}/image`]: 400,
-    ['/camera/' + ';'.repeat(20) + '/image']: 400, ['/camera/' + ';'.repeat(500) + '/image']: 400,
+    [long(100000)]: 0, [`/camera/a;${'%78'.repeat(4096)}/image`]: 400,
+    ['/camera/' + ';'.repeat(20) + '/image']: 400, ['/camera/' + ';'.repeat(500) + '/image']: 0,
     [`/camera/a;1/image?crop=1&x=${'y'.repeat(600)}`]: 400,
-    ['/camera/a;1/image?' + 'x=1&'.repeat(500)]: 400,
+    ['/camera/a;1/image?' + 'x=1&'.repeat(500)]: 0,
     // targets that are no paths
     'camera/a;1/image': 400, 'http://x/camera/a;1/image': 400, '*': 400,
     // values that make no sense
@@ -81,7 +84,7 @@ async function check(stand, secure) {
         const { status, head, body } = await ask(stand, target, secure);
         const told = `${target.slice(0, 60)} (${target.length}): ${status}`;
         assert.strictEqual(status, expected, told);
-        if (expected === 200) continue;
+        if (expected === 200 || expected === 0) continue;
         assert.match(head, /\ncontent-type: application\/json$/m, told);
         assert.match(head, /\ncache-control: no-store$/m, told);
         assert.strictEqual(Number(/\ncontent-length: (\d+)/.exec(head)[1]), body.length, told);
