@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Cameras that lie, for tests: an RTSP server whose paths are its faults.
 
-usage: rtsp_faults.py
+usage: rtsp_faults.py [CLIP.h264]
 
 It says "ready PORT" and ends with its standard input. The faults:
   garbage    any request is answered with random bytes
@@ -14,6 +14,7 @@ It says "ready PORT" and ends with its standard input. The faults:
   midstall   plays, and falls silent in the middle of a packet
   noise      plays, and every packet's payload is random
   lengths    plays, and frames its packets with random lengths
+  hush       plays twenty pictures of the clip whole, and falls silent between two
 """
 import base64
 import random
@@ -35,6 +36,28 @@ def description(kind):
     return "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=v\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\n" \
            "a=rtpmap:96 H264/90000\r\na=control:track\r\n" \
            f"a=fmtp:96 packetization-mode=1;sprop-parameter-sets={sets}\r\n"
+
+PICTURES = 20
+PART = 1200
+
+
+def pictures(path):
+    """Of an elementary clip whose pictures begin with a delimiter: each a list of its units."""
+    start = b"\0\0\0\1\x09"
+    with open(path, "rb") as clip:
+        whole = [start + rest for rest in clip.read().split(start) if rest]
+    return [[unit.lstrip(b"\0") for unit in picture.split(b"\0\0\1") if unit.strip(b"\0")]
+            for picture in whole]
+
+
+def payloads(unit):
+    """What RTP carries of a unit: it as it is, or in parts (FU-A)."""
+    if len(unit) <= PART:
+        return [unit]
+    parts = [unit[at:at + PART] for at in range(1, len(unit), PART)]
+    kind = bytes([unit[0] & 0x60 | 28])
+    return [kind + bytes([unit[0] & 0x1f | (i == 0) << 7 | (i == len(parts) - 1) << 6]) + part
+            for i, part in enumerate(parts)]
 
 
 class Liar(socketserver.StreamRequestHandler):
@@ -110,6 +133,17 @@ class Liar(socketserver.StreamRequestHandler):
     def packet(self, number, payload):
         return struct.pack(">BBHII", 0x80, 96 | (number % 2 << 7), number & 0xffff,
                            number * 6000 & 0xffffffff, 1) + payload
+
+    def play_hush(self):
+        sequence = 0
+        for number, picture in enumerate(pictures(sys.argv[1])[:PICTURES]):
+            parts = [part for unit in picture for part in payloads(unit)]
+            for i, part in enumerate(parts):
+                packet = struct.pack(">BBHII", 0x80, 96 | (i == len(parts) - 1) << 7, sequence,
+                                     number * 6000, 1) + part
+                self.send(struct.pack(">cBH", b"$", 0, len(packet)) + packet)
+                sequence += 1
+        self.wait_for_end()
 
     def play_midstall(self):
         packet = self.packet(0, bytes(1000))

@@ -414,13 +414,28 @@ static void stamp(struct stream *stream)
 #endif
 }
 
+/* The next packet of a clip or camera. When FFmpeg's reader is interrupted, it still hands out the
+ * picture that it was putting together, as a success; to take that for a new one would begin the
+ * wait anew. */
+static int read_packet(struct stream *stream)
+{
+    int rc = av_read_frame(stream->input, stream->packet);
+
+    if (rc >= 0 && stream->config->kind == SOURCE_RTSP &&
+        instant_before(stream->deadline, clock_now())) {
+        av_packet_unref(stream->packet);
+        return AVERROR_EXIT;
+    }
+    return rc;
+}
+
 int stream_run(struct stream *stream, struct baton_error *reterr)
 {
     int rc = 0;
 
     while (rc == 0 && !publisher_is_stopping(stream->publisher)) {
         stream->deadline = instant_add(clock_now(), SPAN_MS(stream->config->stall_ms));
-        rc = av_read_frame(stream->input, stream->packet);
+        rc = read_packet(stream);
         if (rc == AVERROR_EOF && stream->config->kind == SOURCE_FILE) {
             rc = decode(stream, NULL, reterr); /* what it still held back */
             return rc;

@@ -78,6 +78,35 @@ static void servers_that_lie_cost_their_own_camera_and_no_other(void **state)
     server_end(&server);
 }
 
+/* When FFmpeg's reader is interrupted, it still hands out the picture that it was putting together.
+ * To show that as new would begin the wait anew. */
+static void a_stream_that_falls_silent_is_offline_without_another_picture(void **state)
+{
+    enum {
+        PICTURES = 20
+    }; /* as rtsp_faults.py sends; of the last it is not known that it is whole */
+    const char *const arguments[] = {clip("rects.h264"), NULL};
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewer = {.check = CHECK_SHAPE};
+    struct camera_stats stats;
+    char url[128];
+
+    (void)state;
+    server_start(&server, "rtsp_faults.py", arguments);
+    gallery_init(&gallery);
+    (void)snprintf(url, sizeof(url), "rtsp://127.0.0.1:%d/hush", server.port);
+    viewer_open(&viewer, &gallery, url, &(struct camera_options){.stall_ms = 1500});
+    gallery_run_until(&gallery, viewer_is_online, &viewer);
+    gallery_run_until(&gallery, viewer_is_offline, &viewer);
+    camera_stats(viewer.camera, &stats);
+    assert_int_equal(viewer.wrong, 0);
+    assert_int_equal(stats.decoded, PICTURES - 1);
+    assert_non_null(strstr(stats.last_error, "nothing came within 1500 ms"));
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
 static size_t read_clip(const char *name, uint8_t *ret)
 {
     FILE *file = fopen(clip(name), "rbe");
@@ -188,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(servers_that_lie_cost_their_own_camera_and_no_other),
+        cmocka_unit_test(a_stream_that_falls_silent_is_offline_without_another_picture),
         cmocka_unit_test(clips_that_are_cut_or_have_flipped_bits_come_to_an_end),
         cmocka_unit_test(a_child_that_was_taken_over_is_killed_and_nothing_leaks),
     };
