@@ -105,19 +105,25 @@ static void stand_in(struct watched *watched)
     }
 }
 
-static void on_online(void *userdata, bool is_online)
+static void tell(struct watched *watched)
 {
-    struct source *source = userdata;
-    struct watched *watched = source->watched;
     const struct watch_hooks *hooks = &watched->watch->hooks;
+    bool is_online = watched->stream.is_online || watched->snapshots.is_online;
 
-    source->is_online = is_online;
-    stand_in(watched);
-    is_online = watched->stream.is_online || watched->snapshots.is_online;
     if (watched->is_online != is_online) {
         watched->is_online = is_online;
         hooks->online(hooks->userdata, watched->identifier, is_online);
     }
+}
+
+static void on_online(void *userdata, bool is_online)
+{
+    struct source *source = userdata;
+    struct watched *watched = source->watched;
+
+    source->is_online = is_online;
+    stand_in(watched);
+    tell(watched);
 }
 
 static void source_open(struct source *source, const char *url, int interval_ms)
@@ -172,14 +178,22 @@ static void use_stream(struct watched *watched, const struct subscription *subsc
     camera_close(last);
 }
 
+static bool same_url(const char *one, const char *other)
+{
+    return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
+}
+
 static void use_snapshots(struct watched *watched, const struct subscription *subscription)
 {
-    forget_snapshots(watched);
-    if (subscription->snapshot_url != NULL) {
-        watched->snapshot_url = strdup(subscription->snapshot_url);
-        watched->snapshot_ms = subscription->snapshot_interval_ms > 0
-                                   ? (int)subscription->snapshot_interval_ms
-                                   : CAMERA_SNAPSHOT_MS;
+    watched->snapshot_ms = subscription->snapshot_interval_ms > 0
+                               ? (int)subscription->snapshot_interval_ms
+                               : CAMERA_SNAPSHOT_MS;
+    if (!same_url(watched->snapshot_url, subscription->snapshot_url)) {
+        forget_snapshots(watched);
+        watched->snapshot_url =
+            subscription->snapshot_url != NULL ? strdup(subscription->snapshot_url) : NULL;
+    } else if (watched->snapshots.camera != NULL) {
+        camera_set_interval(watched->snapshots.camera, watched->snapshot_ms);
     }
     stand_in(watched);
 }
@@ -212,10 +226,10 @@ static void update(struct watched *watched, const struct worker_event *event)
     if ((event->changes & CHANGE_CAMERA) != 0) {
         use_stream(watched, event->subscription);
         watched->is_online = false; /* the worker takes it for offline by itself */
-        watched->snapshots.is_online = false;
     }
     if ((event->changes & (CHANGE_CAMERA | CHANGE_SNAPSHOT)) != 0) {
         use_snapshots(watched, event->subscription);
+        tell(watched);
     }
 }
 

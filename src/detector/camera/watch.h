@@ -26,7 +26,8 @@ struct watch *watch_new(struct camera_pool *pool, const struct camera_options *o
                         struct logger *logger, const struct watch_hooks *hooks);
 void watch_free(struct watch *watch); /* closes its cameras; before the pool. NULL allowed */
 
-/* Calls no hook. A camera that cannot be opened (a URL that is none) is logged and stays offline.
+/* Calls no hook but `online`, where what changed takes a camera offline or finds it online already.
+ * A camera that cannot be opened (a URL that is none) is logged and stays offline.
  */
 void watch_event(struct watch *watch, const struct worker_event *event);
 

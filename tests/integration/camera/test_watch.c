@@ -148,6 +148,15 @@ static void start_stream(struct server *server)
     server_start(server, "rtsp_server.py", arguments);
 }
 
+static void start_snapshots(struct server *server)
+{
+    char still[600];
+    const char *arguments[] = {still, NULL};
+
+    (void)snprintf(still, sizeof(still), "%s", clip("still.jpg"));
+    server_start(server, "snapshot_server.py", arguments);
+}
+
 static void two_subscriptions_share_a_stream_until_the_last_is_gone(void **state)
 {
     struct scene scene;
@@ -203,8 +212,6 @@ static void another_url_is_another_stream_and_a_crop_is_none(void **state)
 
 static void snapshots_stand_in_while_the_stream_is_away(void **state)
 {
-    char still[600];
-    const char *arguments[] = {still, NULL};
     struct scene scene;
     struct server stream, snapshots;
     struct camera_stats stats;
@@ -213,8 +220,7 @@ static void snapshots_stand_in_while_the_stream_is_away(void **state)
 
     (void)state;
     start_stream(&stream);
-    (void)snprintf(still, sizeof(still), "%s", clip("still.jpg"));
-    server_start(&snapshots, "snapshot_server.py", arguments);
+    start_snapshots(&snapshots);
     scene_init(&scene);
     (void)snprintf(more, sizeof(more),
                    ",\"snapshotUrl\":\"http://127.0.0.1:%d/still\",\"snapshotInterval\":50",
@@ -238,6 +244,45 @@ static void snapshots_stand_in_while_the_stream_is_away(void **state)
     server_end(&snapshots);
     gallery_run_until(&scene.gallery, is_reported_offline, &scene);
     scene_fini(&scene);
+}
+
+/* A list of one subscription whose stream is dead: nobody listens at that port. */
+static void send_snapshots(struct scene *scene, const struct server *server, const char *name,
+                           int interval_ms)
+{
+    char first[1024], more[256] = "";
+
+    if (name != NULL) {
+        (void)snprintf(more, sizeof(more),
+                       ",\"snapshotUrl\":\"http://127.0.0.1:%d/%s\",\"snapshotInterval\":%d",
+                       server->port, name, interval_ms);
+    }
+    describe(first, sizeof(first), names[0], 1, "cam", more);
+    send_list(scene, first, "");
+}
+
+static void snapshots_that_are_taken_away_leave_nothing_online(void **state)
+{
+    struct scene scene;
+    struct server server;
+
+    (void)state;
+    start_snapshots(&server);
+    scene_init(&scene);
+    send_snapshots(&scene, &server, "still", 50);
+    run_frames(&scene, 2, 0);
+    assert_true(reports_online(&scene, names[0]));
+    send_snapshots(&scene, &server, "still", 60); /* the same camera: nothing is interrupted */
+    assert_true(reports_online(&scene, names[0]));
+    send_snapshots(&scene, &server, "missing", 60);
+    assert_false(reports_online(&scene, names[0]));
+    send_snapshots(&scene, &server, "still", 60);
+    run_frames(&scene, 2, 0);
+    assert_true(reports_online(&scene, names[0]));
+    send_snapshots(&scene, &server, NULL, 0);
+    assert_false(reports_online(&scene, names[0]));
+    scene_fini(&scene);
+    server_end(&server);
 }
 
 static void a_url_that_is_none_is_logged_without_being_named(void **state)
@@ -264,6 +309,7 @@ int main(void)
         cmocka_unit_test(two_subscriptions_share_a_stream_until_the_last_is_gone),
         cmocka_unit_test(another_url_is_another_stream_and_a_crop_is_none),
         cmocka_unit_test(snapshots_stand_in_while_the_stream_is_away),
+        cmocka_unit_test(snapshots_that_are_taken_away_leave_nothing_online),
         cmocka_unit_test(a_url_that_is_none_is_logged_without_being_named),
     };
     return cmocka_run_group_tests_name("integration_camera_watch", tests, NULL, NULL);
