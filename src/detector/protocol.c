@@ -171,16 +171,36 @@ static int read_model(const json_t *object, const char *path, struct subscriptio
     return rc;
 }
 
-static int read_camera(const json_t *object, const char *path, struct subscription *subscription,
+/* The stream; "" where the snapshots are all there is. */
+static int read_stream(const json_t *object, const char *path, struct subscription *subscription,
                        struct baton_error *reterr)
 {
     static const char *const rtsp[2] = {"rtsp://", "rtsps://"};
+    const char *text = json_string_value(json_object_get(object, "rtspUrl"));
+
+    if (text == NULL || text[0] != '\0') {
+        return read_url(object, path, "rtspUrl", true, rtsp, &subscription->rtsp_url, reterr);
+    }
+    if (subscription->snapshot_url == NULL) {
+        return error_set(reterr, BATON_EPROTO,
+                         "%srtspUrl is empty: it may be so only where there is a snapshotUrl",
+                         path);
+    }
+    subscription->rtsp_url = strdup("");
+    return subscription->rtsp_url != NULL
+               ? 0
+               : error_set(reterr, BATON_ENOMEM, "out of memory for rtspUrl");
+}
+
+static int read_camera(const json_t *object, const char *path, struct subscription *subscription,
+                       struct baton_error *reterr)
+{
     static const char *const web[2] = {"http://", "https://"};
     bool is_given = false;
-    int rc = read_url(object, path, "rtspUrl", true, rtsp, &subscription->rtsp_url, reterr);
+    int rc = read_url(object, path, "snapshotUrl", false, web, &subscription->snapshot_url, reterr);
 
     if (rc == 0) {
-        rc = read_url(object, path, "snapshotUrl", false, web, &subscription->snapshot_url, reterr);
+        rc = read_stream(object, path, subscription, reterr);
     }
     if (rc == 0) {
         rc = json_read_integer(object, path, "snapshotInterval", 1, PROTOCOL_INTERVAL_MAX_MS,

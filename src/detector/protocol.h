@@ -66,7 +66,7 @@ struct crop {
 
 struct subscription {
     char *identifier;   /* "displayIdentifier;cameraIdentifier" */
-    char *rtsp_url;     /* may hold credentials: never log, never report */
+    char *rtsp_url;     /* may hold credentials: never log, never report; "": snapshots alone */
     char *snapshot_url; /* NULL: none. Likewise secret */
     char *model_url;    /* pre-signed, so secret as well */
     char *model_name;

@@ -17,11 +17,13 @@ enum {
     REPORT_MS = 1000, /* a child that shows little tells that it lives only so often */
     GRACE_MS = 1000,  /* a child that finds out itself says what is wrong: it goes first */
     MS_MAX = 24 * 60 * 60 * 1000,
+    LABELS_MAX = 256, /* in a line of the log */
 };
 
 struct camera {
     struct feed *feed;
     struct camera *next;
+    char *label; /* NULL: none */
     struct camera_callbacks callbacks;
     span interval;
     struct pace pace;
@@ -105,6 +107,7 @@ static void sweep(struct feed *feed)
         struct camera *camera = *at;
         if (camera->is_closed) {
             *at = camera->next;
+            free(camera->label);
             free(camera);
         } else {
             at = &camera->next;
@@ -222,16 +225,34 @@ static span next_pause(struct feed *feed)
     return backoff_after(feed->failures, feed->pool->backoff_min, feed->pool->backoff_max, random);
 }
 
+/* "display;one, display;two": whose camera it is. All cameras of one recorder have the same host.
+ */
+static const char *labels_of(const struct feed *feed, char ret[LABELS_MAX])
+{
+    size_t bytes = 0;
+
+    ret[0] = '\0';
+    for (const struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
+        if (!camera->is_closed && camera->label != NULL && bytes < LABELS_MAX) {
+            bytes += (size_t)snprintf(ret + bytes, LABELS_MAX - bytes, "%s%s",
+                                      bytes > 0 ? ", " : "", camera->label);
+        }
+    }
+    return ret;
+}
+
 /* Whatever went wrong: away with the child, and another one after a pause. */
 static void feed_fail(struct feed *feed, const struct baton_error *error)
 {
     span pause = next_pause(feed);
+    char labels[LABELS_MAX];
 
     child_stop(feed->child, true);
     feed->child = NULL;
     count_child(feed);
     (void)snprintf(feed->stats.last_error, sizeof(feed->stats.last_error), "%s", error->message);
     log_warning(feed->pool->logger, "camera-offline", LOG_STR("camera", feed->url.masked),
+                LOG_STR("subscriptions", labels_of(feed, labels)),
                 LOG_STR("reason", error->message), LOG_U64("failures", feed->failures),
                 LOG_I64("retry_ms", pause.ns / 1000000));
     feed->state = FEED_WAITING;
@@ -266,11 +287,14 @@ static void on_word(void *userdata, const struct camera_message *message, unsign
 
 static void go_online(struct feed *feed)
 {
+    char labels[LABELS_MAX];
+
     feed->state = FEED_ONLINE;
     feed->online_since = clock_now();
     log_info(feed->pool->logger, "camera-online", LOG_STR("camera", feed->url.masked),
-             LOG_STR("codec", feed->stats.codec), LOG_I64("width", feed->stats.width),
-             LOG_I64("height", feed->stats.height), LOG_STR("hardware", feed->stats.hardware));
+             LOG_STR("subscriptions", labels_of(feed, labels)), LOG_STR("codec", feed->stats.codec),
+             LOG_I64("width", feed->stats.width), LOG_I64("height", feed->stats.height),
+             LOG_STR("hardware", feed->stats.hardware));
 }
 
 static void on_frame(void *userdata, struct camera_frame *frame)
@@ -428,7 +452,7 @@ void camera_pool_free(struct camera_pool *pool)
 static struct feed *find_feed(const struct camera_pool *pool, const char *url)
 {
     for (struct feed *feed = pool->feeds; feed != NULL; feed = feed->next) {
-        if (strcmp(feed->config.url, url) == 0) {
+        if (url_is_same(feed->config.url, url)) {
             return feed;
         }
     }
@@ -448,6 +472,7 @@ static int read_url(struct feed *feed, const char *url, struct baton_error *rete
         (void)snprintf(feed->url.masked, sizeof(feed->url.masked), "%s", url);
         return 0;
     }
+    url_lower_scheme(feed->config.url); /* FFmpeg knows small letters only */
     rc = url_parse(&feed->url, url, reterr);
     feed->config.kind = strncmp(feed->url.scheme, "http", 4) == 0 ? SOURCE_SNAPSHOT : SOURCE_RTSP;
     return rc;
@@ -523,6 +548,7 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
         free(camera);
         return rc;
     }
+    camera->label = options->label != NULL ? strdup(options->label) : NULL;
     camera->feed = feed;
     camera->callbacks = *callbacks;
     camera->interval = read_interval(feed, options->interval_ms);

@@ -69,6 +69,7 @@ struct camera_options {
     const char *hardware; /* of FFmpeg: "vaapi", "cuda"; NULL: software. Software if not there */
     bool is_paced;        /* clip: at its own speed. Else as fast as it decodes */
     bool is_lossless;     /* clip: every frame, the next when this one was given back */
+    const char *label;    /* whose camera it is, for the log; NULL: nobody's */
     int motion_permille;  /* above 0: only frames in which so much of the picture moved */
 };
 

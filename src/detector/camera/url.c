@@ -10,11 +10,97 @@ static const struct {
     uint16_t port;
 } schemes[] = {{"rtsp", 554}, {"rtsps", 322}, {"http", 80}, {"https", 443}};
 
-static int refuse(struct baton_error *reterr)
+/* Of "scheme://" with its slashes; 0: there is none. */
+static size_t scheme_bytes(const char *text)
 {
-    return error_set(reterr, BATON_EINVAL,
-                     "camera URL: must be rtsp, rtsps, http or https with a host; special "
-                     "characters in name and password are percent-encoded (@ is %%40)");
+    size_t bytes = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+    return bytes > 0 && strncmp(text + bytes, "://", 3) == 0 ? bytes + 3 : 0;
+}
+
+static bool is_known_scheme(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        if (bytes == strlen(schemes[i].name) + 3 &&
+            strncasecmp(text, schemes[i].name, bytes - 3) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_blank(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text <= 0x20 || *text == 0x7f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Between `begin` and `end`: "user:password@host:port". */
+static const char *find_fault_of_host(const char *begin, const char *end)
+{
+    const char *at = memchr(begin, '@', (size_t)(end - begin));
+    const char *host = at != NULL ? at + 1 : begin;
+    const char *bracket =
+        host < end && *host == '[' ? memchr(host, ']', (size_t)(end - host)) : NULL;
+    const char *colon = memchr(bracket != NULL ? bracket : host, ':',
+                               (size_t)(end - (bracket != NULL ? bracket : host)));
+    size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
+
+    if (memchr(host, '@', (size_t)(end - host)) != NULL) {
+        return "it has more than one @ before the path: in a name or password, @ is written %40";
+    }
+    if (host == end || host == colon) {
+        return "its host is missing";
+    }
+    if (colon != NULL &&
+        (digits == 0 || colon + 1 + digits != end || digits > 5 ||
+         strtoul(colon + 1, NULL, 10) == 0 || strtoul(colon + 1, NULL, 10) > UINT16_MAX)) {
+        return "its port is no number from 1 to 65535; a / # or ? in a name or password is "
+               "percent-encoded (/ is %2F, # is %23, ? is %3F)";
+    }
+    return "its host is none; special characters in name and password are percent-encoded";
+}
+
+static const char *find_fault(const char *text)
+{
+    size_t scheme = scheme_bytes(text);
+
+    if (scheme == 0) {
+        return "it has no scheme";
+    }
+    if (!is_known_scheme(text, scheme)) {
+        return "its scheme is another";
+    }
+    if (has_blank(text)) {
+        return "it holds a space or control character; a space is written %20";
+    }
+    return find_fault_of_host(text + scheme, text + scheme + strcspn(text + scheme, "/?#"));
+}
+
+static int refuse(const char *text, struct baton_error *reterr)
+{
+    return error_set(
+        reterr, BATON_EINVAL,
+        "camera URL: %s; it must be rtsp://, rtsps://, http:// or https:// with a host",
+        find_fault(text));
+}
+
+bool url_is_same(const char *one, const char *other)
+{
+    size_t scheme = scheme_bytes(one);
+
+    return strncasecmp(one, other, scheme) == 0 && strcmp(one + scheme, other + scheme) == 0;
+}
+
+void url_lower_scheme(char *url)
+{
+    for (size_t i = 0; i < scheme_bytes(url); i++) {
+        url[i] = (char)(url[i] | 0x20); /* of : and /, that is they themselves */
+    }
 }
 
 static int fill(struct url *url, const char *scheme, const char *host, const char *port)
@@ -59,7 +145,7 @@ int url_parse(struct url *ret, const char *text, struct baton_error *reterr)
     curl_free(port);
     curl_url_cleanup(parts);
     if (rc != 0) {
-        return refuse(reterr);
+        return refuse(text, reterr);
     }
     *ret = url;
     return 0;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { URL_MASKED_MAX = 320 };
@@ -16,7 +17,11 @@ struct url {
     uint16_t port; /* the scheme's own if none is given */
 };
 
-/* Of rtsp, rtsps, http, https. BATON_EINVAL without naming the URL. */
+/* Of rtsp, rtsps, http, https. BATON_EINVAL, which says what is wrong without a word of the URL. */
 int url_parse(struct url *ret, const char *text, struct baton_error *reterr);
+
+/* Alike but for capitals in the scheme. */
+bool url_is_same(const char *one, const char *other);
+void url_lower_scheme(char *url);
 
 #endif

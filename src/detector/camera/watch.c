@@ -1,5 +1,6 @@
 #include "detector/camera/watch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@ struct source {
     struct watched *watched;
     struct camera *camera; /* NULL: closed */
     bool is_online;
+    char refusal[BATON_ERROR_MESSAGE_MAX]; /* why it is not open; "": it is, or need not be */
 };
 
 struct watched {
@@ -46,6 +48,7 @@ static void source_close(struct source *source)
     camera_close(source->camera);
     source->camera = NULL;
     source->is_online = false;
+    source->refusal[0] = '\0';
 }
 
 static void forget_snapshots(struct watched *watched)
@@ -137,8 +140,11 @@ static void source_open(struct source *source, const char *url, int interval_ms)
     if (interval_ms > 0) {
         options.interval_ms = interval_ms;
     }
+    options.label = source->watched->identifier;
+    source->refusal[0] = '\0';
     if (camera_open(&source->camera, watch->pool, url, &options, &callbacks, &error) != 0) {
         source->camera = NULL;
+        (void)snprintf(source->refusal, sizeof(source->refusal), "%s", error.message);
         log_warning(watch->logger, "camera-refused",
                     LOG_STR("subscription", source->watched->identifier),
                     LOG_STR("reason", error.message));
@@ -157,14 +163,26 @@ static struct watched **find(struct watch *watch, const char *identifier)
     return at;
 }
 
-const struct camera *watch_camera(const struct watch *watch, const char *identifier)
+bool watch_stats(const struct watch *watch, const char *identifier, enum watch_part part,
+                 struct camera_stats *ret)
 {
     const struct watched *watched = watch->first;
+    const struct source *source;
 
     while (watched != NULL && strcmp(watched->identifier, identifier) != 0) {
         watched = watched->next;
     }
-    return watched != NULL ? watched->stream.camera : NULL;
+    if (watched == NULL) {
+        return false;
+    }
+    source = part == WATCH_STREAM ? &watched->stream : &watched->snapshots;
+    if (source->camera != NULL) {
+        camera_stats(source->camera, ret);
+        return true;
+    }
+    *ret = (struct camera_stats){0};
+    (void)snprintf(ret->last_error, sizeof(ret->last_error), "%s", source->refusal);
+    return source->refusal[0] != '\0';
 }
 
 static void use_stream(struct watched *watched, const struct subscription *subscription)
@@ -173,8 +191,10 @@ static void use_stream(struct watched *watched, const struct subscription *subsc
     struct camera *last = watched->stream.camera;
 
     watched->stream.camera = NULL;
-    watched->stream.is_online = false;
-    source_open(&watched->stream, subscription->rtsp_url, 0);
+    source_close(&watched->stream);
+    if (subscription->rtsp_url[0] != '\0') {
+        source_open(&watched->stream, subscription->rtsp_url, 0);
+    }
     camera_close(last);
 }
 

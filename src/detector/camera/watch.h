@@ -4,7 +4,8 @@
  *   service_frame, service_online, the models ◀─ hooks, by identifier
  *
  * A subscription's frames come from its stream. If it names a snapshotUrl, that stands in while the
- * stream is offline: asked every snapshotInterval, and left alone while the stream is online.
+ * stream is offline: asked every snapshotInterval, and left alone while the stream is online. One
+ * without a stream (rtspUrl is "") has its snapshots alone.
  */
 #ifndef DETECTOR_CAMERA_WATCH_H
 #define DETECTOR_CAMERA_WATCH_H
@@ -34,7 +35,11 @@ void watch_event(struct watch *watch, const struct worker_event *event);
 /* Of all streams, those that come later too: at least so long between two frames; 0: every one. */
 void watch_set_interval(struct watch *watch, int interval_ms);
 
-/* The stream of a subscription, for its numbers; NULL: there is none. */
-const struct camera *watch_camera(const struct watch *watch, const char *identifier);
+enum watch_part { WATCH_STREAM, WATCH_SNAPSHOTS };
+
+/* What is known of a subscription's stream, or of its snapshots while they stand in; of one that
+ * was refused, why (last_error). False: there is no such subscription or it has none. */
+bool watch_stats(const struct watch *watch, const char *identifier, enum watch_part part,
+                 struct camera_stats *ret);
 
 #endif

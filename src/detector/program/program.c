@@ -260,11 +260,9 @@ static void on_look(uv_timer_t *timer)
     bool is_online;
 
     for (size_t i = 0; (subscription = worker_subscription(worker, i, &is_online)) != NULL; i++) {
-        const struct camera *camera = watch_camera(program->watch, subscription->identifier);
         struct camera_stats stats;
 
-        if (camera) {
-            camera_stats(camera, &stats);
+        if (watch_stats(program->watch, subscription->identifier, WATCH_STREAM, &stats)) {
             rates_count(program->rates, subscription->identifier, &stats, now);
         }
     }

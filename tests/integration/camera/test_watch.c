@@ -229,20 +229,26 @@ static void snapshots_stand_in_while_the_stream_is_away(void **state)
     send_list(&scene, first, "");
     do {
         run_frames(&scene, 1, 0);
-        camera_stats(watch_camera(scene.watch, names[0]), &stats);
+        assert_true(watch_stats(scene.watch, names[0], WATCH_STREAM, &stats));
     } while (!stats.is_online);
     run_frames(&scene, 3, 0);
     asked = server_count(&snapshots, "get still");
     run_frames(&scene, 5, 0);
     assert_int_equal(server_count(&snapshots, "get still"), asked); /* left alone */
+    assert_false(watch_stats(scene.watch, names[0], WATCH_SNAPSHOTS, &stats));
     server_end(&stream);
     scene.frames[0] = 0;
     do {
         run_frames(&scene, 1, 0);
     } while (server_count(&snapshots, "get still") < asked + 3);
     assert_true(reports_online(&scene, names[0]));
+    assert_true(watch_stats(scene.watch, names[0], WATCH_SNAPSHOTS, &stats));
+    assert_string_equal(stats.codec, "jpeg");
+    assert_true(stats.shown >= 2);
     server_end(&snapshots);
     gallery_run_until(&scene.gallery, is_reported_offline, &scene);
+    assert_true(watch_stats(scene.watch, names[0], WATCH_SNAPSHOTS, &stats));
+    assert_non_null(strstr(stats.last_error, "snapshot: "));
     scene_fini(&scene);
 }
 
@@ -285,9 +291,54 @@ static void snapshots_that_are_taken_away_leave_nothing_online(void **state)
     server_end(&server);
 }
 
+static void snapshots_may_be_all_there_is(void **state)
+{
+    struct scene scene;
+    struct server server;
+    struct camera_stats stats;
+    char first[1024];
+
+    (void)state;
+    start_snapshots(&server);
+    scene_init(&scene);
+    (void)snprintf(first, sizeof(first),
+                   "{\"subscriptionIdentifier\":\"%s\",\"rtspUrl\":\"\",\"snapshotUrl\":"
+                   "\"http://127.0.0.1:%d/still\",\"snapshotInterval\":50,\"modelUrl\":"
+                   "\"http://127.0.0.1/m.mpta\",\"modelId\":1,\"modelName\":\"m\"}",
+                   names[0], server.port);
+    send_list(&scene, first, "");
+    run_frames(&scene, 3, 0);
+    assert_true(reports_online(&scene, names[0]));
+    assert_false(watch_stats(scene.watch, names[0], WATCH_STREAM, &stats));
+    assert_true(watch_stats(scene.watch, names[0], WATCH_SNAPSHOTS, &stats));
+    assert_true(stats.is_online);
+    scene_fini(&scene);
+    server_end(&server);
+}
+
+static void a_scheme_in_capitals_is_the_same_camera(void **state)
+{
+    struct scene scene;
+    struct server server;
+    char first[1024], second[1024];
+
+    (void)state;
+    start_stream(&server);
+    scene_init(&scene);
+    describe(first, sizeof(first), names[0], server.port, "cam", "");
+    describe(second, sizeof(second), names[1], server.port, "cam", "");
+    memcpy(strstr(first, "rtsp://"), "RTSP", 4);
+    send_list(&scene, first, second);
+    run_frames(&scene, 3, 3);
+    assert_int_equal(server_count(&server, "play cam"), 1);
+    scene_fini(&scene);
+    server_end(&server);
+}
+
 static void a_url_that_is_none_is_logged_without_being_named(void **state)
 {
     struct scene scene;
+    struct camera_stats stats;
     char first[1024], *log;
 
     (void)state;
@@ -300,6 +351,36 @@ static void a_url_that_is_none_is_logged_without_being_named(void **state)
     assert_non_null(strstr(log, names[0]));
     assert_null(strstr(log, "canary"));
     free(log);
+    assert_true(watch_stats(scene.watch, names[0], WATCH_STREAM, &stats));
+    assert_non_null(strstr(stats.last_error, "its port is no number from 1 to 65535"));
+    scene_fini(&scene);
+}
+
+static bool is_logged(const void *userdata)
+{
+    char *log = gallery_log(userdata);
+    bool is_there = strstr(log, "camera-offline") != NULL;
+
+    free(log);
+    return is_there;
+}
+
+/* All cameras of one recorder have the same host and port. */
+static void a_camera_that_goes_offline_is_told_by_its_subscriptions(void **state)
+{
+    struct scene scene;
+    char first[1024], second[1024], *log;
+
+    (void)state;
+    scene_init(&scene);
+    describe(first, sizeof(first), names[0], 1, "cam", "");
+    describe(second, sizeof(second), names[1], 1, "cam", "");
+    send_list(&scene, first, second);
+    gallery_run_until(&scene.gallery, is_logged, &scene.gallery);
+    log = gallery_log(&scene.gallery);
+    assert_non_null(strstr(strstr(log, "camera-offline"), names[0]));
+    assert_non_null(strstr(strstr(log, "camera-offline"), names[1]));
+    free(log);
     scene_fini(&scene);
 }
 
@@ -310,7 +391,10 @@ int main(void)
         cmocka_unit_test(another_url_is_another_stream_and_a_crop_is_none),
         cmocka_unit_test(snapshots_stand_in_while_the_stream_is_away),
         cmocka_unit_test(snapshots_that_are_taken_away_leave_nothing_online),
+        cmocka_unit_test(snapshots_may_be_all_there_is),
+        cmocka_unit_test(a_scheme_in_capitals_is_the_same_camera),
         cmocka_unit_test(a_url_that_is_none_is_logged_without_being_named),
+        cmocka_unit_test(a_camera_that_goes_offline_is_told_by_its_subscriptions),
     };
     return cmocka_run_group_tests_name("integration_camera_watch", tests, NULL, NULL);
 }

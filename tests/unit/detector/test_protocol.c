@@ -184,6 +184,10 @@ static const struct {
     {"{\"subscriptionIdentifier\":\"d;c\"," GOOD ",\"colour\":[{}],\"cropX1\":null}", NULL},
     {"{\"subscriptionIdentifier\":\"d;c\"," GOOD ",\"cropX1\":5}", NULL},
     {"{\"subscriptionIdentifier\":\"d;c\"," GOOD ",\"snapshotUrl\":\"https://s/\"}", NULL},
+    {"{\"subscriptionIdentifier\":\"d;c\",\"rtspUrl\":\"\",\"snapshotUrl\":\"http://s/\","
+     "\"modelUrl\":\"http://m\",\"modelName\":\"M\",\"modelId\":1}",
+     NULL},
+    {"{\"subscriptionIdentifier\":\"d;c\",\"rtspUrl\":\"\"}", "subscriptions[1].rtspUrl is empty"},
     {"7", "subscriptions[1] is an integer: must be an object"},
     {"{" GOOD "}", "subscriptions[1].subscriptionIdentifier is missing"},
     {"{\"subscriptionIdentifier\":\"d\"," GOOD "}", "\"d\": must be \"displayIdentifier;camera"},

@@ -50,11 +50,56 @@ static void what_is_no_camera_is_refused_without_being_named(void **state)
     }
 }
 
+static void a_refusal_says_what_is_wrong(void **state)
+{
+    static const struct {
+        const char *url, *says;
+    } rows[] = {
+        {"rtsp://u:can@ary@h/live", "more than one @"},
+        {"rtsp://u:canary@h:port/live", "its port is no number"},
+        {"rtsp://u:can/ary@h/live", "a / # or ? in a name or password"},
+        {"rtsp://h:70000/canary", "its port is no number from 1 to 65535"},
+        {"rtsp://u:canary@[fd00::7]:0/", "its port is no number"},
+        {"rtsp://u:canary@/live", "its host is missing"},
+        {"canary.example:554", "no scheme"},
+        {"ftp://canary@h/", "its scheme is another"},
+        {"rtsp://h/can ary", "a space"},
+        {"", "no scheme"},
+    };
+    struct baton_error error;
+    struct url url;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(url_parse(&url, rows[i].url, &error), BATON_EINVAL);
+        if (strstr(error.message, rows[i].says) == NULL || strstr(error.message, "ary") != NULL) {
+            fail_msg("%s: %s", rows[i].url, error.message);
+        }
+    }
+}
+
+static void capitals_in_a_scheme_are_no_other_camera(void **state)
+{
+    char url[] = "RtSPs://Canary@Host/Live";
+
+    (void)state;
+    assert_true(url_is_same("RTSP://h/A", "rtsp://h/A"));
+    assert_false(url_is_same("rtsp://h/A", "rtsp://h/a"));
+    assert_false(url_is_same("rtsp://h/A", "rtsps://h/A"));
+    assert_false(url_is_same("rtsp://h/A", "rtsp:"));
+    assert_true(url_is_same("/tmp/A", "/tmp/A"));
+    assert_false(url_is_same("/tmp/A", "/tmp/a"));
+    url_lower_scheme(url);
+    assert_string_equal(url, "rtsps://Canary@Host/Live");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_scheme_host_and_port_are_shown),
         cmocka_unit_test(what_is_no_camera_is_refused_without_being_named),
+        cmocka_unit_test(a_refusal_says_what_is_wrong),
+        cmocka_unit_test(capitals_in_a_scheme_are_no_other_camera),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_url", tests, NULL, NULL);
 }
