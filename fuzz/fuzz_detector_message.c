@@ -7,11 +7,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes)
+static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
+                    bool with_receipt)
 {
     json_t *message = NULL;
     (void)userdata;
     (void)backend;
+    (void)with_receipt;
     assert(worker_message_parse(text, bytes, &message, NULL) == 0);
     json_decref(message);
     return true;

@@ -7,15 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct peer *find_peer(const struct server *server, uint64_t number)
-{
-    struct peer *peer = server->peers;
-    while (peer != NULL && peer->number != number) {
-        peer = peer->next;
-    }
-    return peer;
-}
-
 void server_link(struct peer **list, struct peer *peer)
 {
     peer->next = *list;
@@ -81,175 +72,6 @@ static int on_upgrade(const struct server *server, struct lws *wsi, const char *
     return server_refuse(wsi, status, reason) < 0 ? -1 : 1;
 }
 
-/* ---- WebSocket ---- */
-
-static void on_established(struct server *server, struct lws *wsi, struct peer *peer)
-{
-    *peer = (struct peer){.wsi = wsi, .number = ++server->last_number};
-    peer->last = &peer->first;
-    buffer_init(&peer->received, server->config.message_max);
-    server_link(&server->peers, peer);
-    server->connections++;
-    if (server->connections > SERVER_CONNECTIONS_MAX) {
-        char reason[REASON_MAX + 1];
-        (void)snprintf(reason, sizeof(reason),
-                       "%d connections are open, the most that are allowed; "
-                       "close some, or try again later",
-                       SERVER_CONNECTIONS_MAX);
-        server->refused++;
-        server_drop(server, peer->number, CLOSE_TRY_AGAIN_LATER, reason);
-        server->config.hooks.refused(server->config.hooks.userdata);
-        return;
-    }
-    server->config.hooks.connected(server->config.hooks.userdata, peer->number);
-}
-
-/* Takes the first message off the queue, for free(); NULL if there is none. */
-static struct message *take_message(struct peer *peer)
-{
-    struct message *message = peer->first;
-
-    if (message != NULL) {
-        peer->first = message->next;
-        peer->waiting -= message->bytes;
-        if (peer->first == NULL) {
-            peer->last = &peer->first;
-        }
-    }
-    return message;
-}
-
-static void on_closed(struct server *server, struct peer *peer)
-{
-    uint64_t number = peer->number;
-
-    if (number == 0) {
-        return;
-    }
-    peer->number = 0;
-    server_unlink(peer);
-    server->connections--;
-    while (peer->first != NULL) {
-        free(take_message(peer));
-    }
-    buffer_fini(&peer->received);
-    server->config.hooks.disconnected(server->config.hooks.userdata, number);
-}
-
-static int hang_up(struct lws *wsi, enum lws_close_status code, const char *reason)
-{
-    char text[REASON_MAX + 1]; /* lws copies it, but does not promise to leave it alone */
-
-    (void)snprintf(text, sizeof(text), "%s", reason);
-    lws_close_reason(wsi, code, (unsigned char *)text, strlen(text));
-    return -1;
-}
-
-static int on_received(struct server *server, struct lws *wsi, struct peer *peer, const void *in,
-                       size_t bytes)
-{
-    struct buffer *received = &peer->received;
-
-    if (peer->close_code != 0) {
-        return 0;
-    }
-    if (lws_frame_is_binary(wsi)) {
-        return hang_up(wsi, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, "messages are text");
-    }
-    buffer_put(received, in, bytes);
-    if (received->failed) {
-        return hang_up(wsi, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "message too large");
-    }
-    if (!lws_is_final_fragment(wsi) || lws_remaining_packet_payload(wsi) > 0) {
-        return 0;
-    }
-    server->config.hooks.received(server->config.hooks.userdata, peer->number,
-                                  received->data != NULL ? (const char *)received->data : "",
-                                  received->bytes);
-    buffer_clear(received);
-    return 0;
-}
-
-/* lws drops a socket without a word when "writable" asks for the close, so that the peer would
- * never learn why. From outside lws's callbacks it says the reason and waits for the answer: this
- * runs on a timer that is due at once. */
-static void sweep(uv_timer_t *timer)
-{
-    struct server *server = timer->data;
-    struct peer *peer = server->peers;
-
-    while (peer != NULL) {
-        if (peer->close_code == 0 || peer->first != NULL || peer->is_close_sent) {
-            peer = peer->next;
-            continue;
-        }
-        peer->is_close_sent = true;
-        lws_close_reason(peer->wsi, (enum lws_close_status)peer->close_code,
-                         (unsigned char *)peer->close_reason, strlen(peer->close_reason));
-        lws_set_timeout(peer->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_SYNC);
-        peer = server->peers; /* that one may be gone */
-    }
-}
-
-static int on_writable(struct server *server, struct lws *wsi, struct peer *peer)
-{
-    struct message *message = take_message(peer);
-    int sent;
-
-    if (message == NULL) {
-        return 0;
-    }
-    sent = lws_write(wsi, message->room + LWS_PRE, message->bytes, LWS_WRITE_TEXT);
-    free(message);
-    if (sent < 0) {
-        return -1;
-    }
-    if (peer->first != NULL) {
-        lws_callback_on_writable(wsi);
-    } else if (peer->close_code != 0) {
-        (void)uv_timer_start(&server->sweeper, sweep, 0, 0);
-    } else {
-        server->config.hooks.drained(server->config.hooks.userdata, peer->number);
-    }
-    return 0;
-}
-
-bool server_send(struct server *server, uint64_t number, const char *text, size_t bytes)
-{
-    struct peer *peer = find_peer(server, number);
-    struct message *message;
-
-    if (peer == NULL || peer->close_code != 0 ||
-        bytes > (size_t)SERVER_BACKLOG_MAX - peer->waiting) {
-        return false;
-    }
-    message = malloc(sizeof(*message) + LWS_PRE + bytes);
-    if (message == NULL) {
-        return false;
-    }
-    message->next = NULL;
-    message->bytes = bytes;
-    memcpy(message->room + LWS_PRE, text, bytes);
-    *peer->last = message;
-    peer->last = &message->next;
-    peer->waiting += bytes;
-    lws_callback_on_writable(peer->wsi);
-    return true;
-}
-
-void server_drop(struct server *server, uint64_t number, int code, const char *reason)
-{
-    struct peer *peer = find_peer(server, number);
-
-    if (peer != NULL && peer->close_code == 0) {
-        peer->close_code = code;
-        (void)snprintf(peer->close_reason, sizeof(peer->close_reason), "%s", reason);
-        /* However much waits: who does not read it in time is cut off. */
-        lws_set_timeout(peer->wsi, PENDING_TIMEOUT_USER_OK, CLOSE_WITHIN_S);
-        (void)uv_timer_start(&server->sweeper, sweep, 0, 0);
-    }
-}
-
 unsigned server_connections(const struct server *server)
 {
     return server->connections;
@@ -278,14 +100,14 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
         if (lws_get_network_wsi(wsi) != wsi) {
             return -1; /* a WebSocket within HTTP/2 */
         }
-        on_established(server, wsi, peer);
+        server_ws_established(server, wsi, peer);
         return 0;
     case LWS_CALLBACK_RECEIVE:
-        return on_received(server, wsi, peer, in, bytes);
+        return server_ws_received(server, wsi, peer, in, bytes);
     case LWS_CALLBACK_SERVER_WRITEABLE:
-        return on_writable(server, wsi, peer);
+        return server_ws_writable(server, wsi, peer);
     case LWS_CALLBACK_CLOSED:
-        on_closed(server, peer);
+        server_ws_closed(server, peer);
         return 0;
     case LWS_CALLBACK_HTTP:
         return server_on_request(server, wsi, peer);

@@ -55,6 +55,8 @@ struct server_hooks {
     void (*disconnected)(void *userdata, uint64_t peer);
     void (*received)(void *userdata, uint64_t peer, const char *bytes, size_t count);
     void (*drained)(void *userdata, uint64_t peer); /* all that waited for it was written */
+    /* A message that was sent to it with a receipt was written; in the order of sending. */
+    void (*delivered)(void *userdata, uint64_t peer);
     void (*asked)(void *userdata, const struct http_question *question, struct http_reply *reply);
     /* REPLY_PARTS: all was read that was sent, the next part may be given. */
     void (*wanted)(void *userdata, uint64_t ticket);
@@ -83,11 +85,18 @@ int server_port(const struct server *server);
 unsigned server_connections(const struct server *server);
 uint64_t server_refused(const struct server *server); /* so far, above SERVER_CONNECTIONS_MAX */
 
-/* Queues a message. False: no such peer, it is being closed, or its backlog is full. */
-bool server_send(struct server *server, uint64_t peer, const char *text, size_t bytes);
+/* Queues a message. False: no such peer, it is being closed, or its backlog is full.
+ * `with_receipt`: hooks.delivered tells when it was written; and false as well while the peer's
+ * socket is full. */
+bool server_send(struct server *server, uint64_t peer, const char *text, size_t bytes,
+                 bool with_receipt);
 
-/* Closes with a WebSocket code and reason (at most 123 bytes) once what waits is written. */
+/* Closes with a WebSocket code and reason (at most 123 bytes); what waits is dropped, without
+ * receipts. */
 void server_drop(struct server *server, uint64_t peer, int code, const char *reason);
+
+/* The same with every peer, and whoever comes from now on. */
+void server_end(struct server *server, int code, const char *reason);
 
 /* The answer of REPLY_LATER to fill in, or an empty body for the next part of REPLY_PARTS; NULL:
  * the peer has gone, has its answer, or has not read the last part. Borrowed until server_answer().

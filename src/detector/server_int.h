@@ -1,4 +1,4 @@
-/* What server.c, server_http.c and server_malformed.c share. */
+/* What the files of server.h share. */
 #ifndef DETECTOR_SERVER_INT_H
 #define DETECTOR_SERVER_INT_H
 
@@ -28,6 +28,7 @@ enum {
 struct message {
     struct message *next;
     size_t bytes;
+    bool with_receipt;
     unsigned char room[]; /* LWS_PRE bytes for lws, then the text */
 };
 
@@ -51,8 +52,10 @@ struct peer {
     uint64_t number; /* 0: HTTP */
     struct buffer received;
     struct message *first, **last;
-    size_t waiting; /* bytes of the messages */
-    int close_code; /* 0: not to be closed */
+    size_t waiting;    /* bytes of the messages */
+    bool is_choked;    /* its socket has no room */
+    bool owes_receipt; /* of the message that was written last, and may not be whole yet */
+    int close_code;    /* 0: not to be closed */
     bool is_close_sent;
     char close_reason[REASON_MAX + 1];
     uint64_t ticket; /* 0: none */
@@ -74,6 +77,8 @@ struct server {
     size_t answers;   /* bytes of replies that wait */
     uv_timer_t sweeper;
     bool has_sweeper; /* its handle is open */
+    int end_code;     /* of server_end(); 0: not called */
+    char end_reason[REASON_MAX + 1];
     struct straggler *stragglers;
     unsigned lingering;
 };
@@ -86,6 +91,13 @@ void server_unlink(struct peer *peer);
  */
 bool server_header(struct lws *wsi, enum lws_token_indexes which, char text[static HEADER_MAX]);
 bool server_has_token(const struct server *server, struct lws *wsi);
+
+/* What libwebsockets tells of a WebSocket connection; its result is theirs: -1 hangs up. */
+void server_ws_established(struct server *server, struct lws *wsi, struct peer *peer);
+int server_ws_received(struct server *server, struct lws *wsi, struct peer *peer, const void *in,
+                       size_t bytes);
+int server_ws_writable(struct server *server, struct lws *wsi, struct peer *peer);
+void server_ws_closed(struct server *server, struct peer *peer);
 
 /* What libwebsockets tells of an HTTP connection; its result is theirs: -1 hangs up. */
 int server_on_request(struct server *server, struct lws *wsi, struct peer *peer);

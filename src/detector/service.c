@@ -8,10 +8,11 @@
 
 /* ---- the worker speaks ---- */
 
-static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes)
+static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
+                    bool with_receipt)
 {
     struct service *service = userdata;
-    return server_send(service->server, backend, text, bytes);
+    return server_send(service->server, backend, text, bytes, with_receipt);
 }
 
 static void on_close(void *userdata, uint64_t backend, int code, const char *reason)
@@ -104,6 +105,12 @@ static void on_drained(void *userdata, uint64_t peer)
     }
 }
 
+static void on_delivered(void *userdata, uint64_t peer)
+{
+    struct service *service = userdata;
+    worker_delivered(service->worker, peer);
+}
+
 static void on_asked(void *userdata, const struct http_question *question, struct http_reply *reply)
 {
     service_http_answer(userdata, question, reply);
@@ -148,13 +155,13 @@ static int start_server(struct service *service, struct baton_error *reterr)
         .tls_cert = config->tls_cert,
         .tls_key = config->tls_key,
         .message_max = PROTOCOL_MESSAGE_MAX,
-        .hooks = {on_connected, on_refused, on_disconnected, on_received, on_drained, on_asked,
-                  on_wanted, on_left, service},
+        .hooks = {on_connected, on_refused, on_disconnected, on_received, on_drained, on_delivered,
+                  on_asked, on_wanted, on_left, service},
     };
     return server_open(&service->server, &server, reterr);
 }
 
-static int start_heartbeat(struct service *service, struct baton_error *reterr)
+static int start_timers(struct service *service, struct baton_error *reterr)
 {
     uint64_t interval_ms = (uint64_t)service->config.report_interval_ms;
 
@@ -162,11 +169,12 @@ static int start_heartbeat(struct service *service, struct baton_error *reterr)
     usage_measure(&service->meter, clock_now(), &service->usage);
     service->gpus = gpu_meter_new(GPU_LIBRARY);
     gpu_measure(service->gpus, &service->usage);
-    if (uv_timer_init(service->config.loop, &service->heartbeat) != 0) {
-        return error_set(reterr, BATON_EIO, "cannot start the heartbeat's timer");
+    if (uv_timer_init(service->config.loop, &service->heartbeat) != 0 ||
+        uv_timer_init(service->config.loop, &service->drainer) != 0) {
+        return error_set(reterr, BATON_EIO, "cannot start the worker's timers");
     }
-    service->has_heartbeat = true;
-    service->heartbeat.data = service;
+    service->has_timers = true;
+    service->heartbeat.data = service->drainer.data = service;
     (void)uv_timer_start(&service->heartbeat, on_heartbeat, interval_ms, interval_ms);
     return 0;
 }
@@ -195,7 +203,7 @@ int service_open(struct service **ret, const struct service_config *config,
     }
     rc = start_server(service, reterr);
     if (rc == 0) {
-        rc = start_heartbeat(service, reterr);
+        rc = start_timers(service, reterr);
     }
     if (rc != 0) {
         service_close(service);
@@ -254,18 +262,14 @@ int service_detected(struct service *service, struct detection *detection,
     return worker_detected(service->worker, detection, reterr);
 }
 
-void service_drain(struct service *service)
-{
-    service->is_draining = true;
-}
-
 void service_close(struct service *service)
 {
     if (service == NULL) {
         return;
     }
-    if (service->has_heartbeat && !uv_is_closing((uv_handle_t *)&service->heartbeat)) {
+    if (service->has_timers && !uv_is_closing((uv_handle_t *)&service->heartbeat)) {
         uv_close((uv_handle_t *)&service->heartbeat, NULL);
+        uv_close((uv_handle_t *)&service->drainer, NULL);
     }
     encoder_close(service->encoder);
     server_close(service->server);

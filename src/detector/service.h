@@ -10,6 +10,7 @@
 #ifndef DETECTOR_SERVICE_H
 #define DETECTOR_SERVICE_H
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "detector/image.h"
 #include "detector/server.h"
@@ -32,6 +33,8 @@ struct service_config {
     void (*describe)(void *userdata, const char *identifier, json_t *camera);
     /* Adds families to what /metrics says, see exposition.h; may be NULL. */
     void (*measure)(void *userdata, struct buffer *body);
+    /* What service_drain() began is over: may call service_close(); may be NULL. */
+    void (*drained)(void *userdata);
     void *userdata;
 };
 
@@ -52,8 +55,9 @@ void service_online(struct service *service, const char *identifier, bool is_onl
 int service_detected(struct service *service, struct detection *detection,
                      struct baton_error *reterr);
 
-/* Not ready any more: /readyz says so. */
-void service_drain(struct service *service);
+/* The end in order: /readyz says so at once; the detections that wait are delivered, for as long as
+ * `patience`; the backends are told by a close frame, and have a second to answer it. */
+void service_drain(struct service *service, span patience);
 
 /* Close, then run the loop until it is done, then free. NULL is allowed. */
 void service_close(struct service *service);

@@ -160,7 +160,7 @@ static void answer_status(struct service *service, struct http_reply *reply)
     json_t *status = json_pack(
         "{s:b, s:b, s:I, s:{s:f, s:f, s:f, s:f, s:s, s:f, s:I, s:I},"
         " s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}",
-        "ready", (int)!service->is_draining, "hasBackend",
+        "ready", (int)(service->drain == DRAIN_NOT), "hasBackend",
         (int)(worker_owner(service->worker) != 0), "connections",
         (json_int_t)server_connections(service->server), "usage", "cpu", service->usage.cpu,
         "memory", service->usage.memory, "gpu", service->usage.gpu, "gpuMemory",
@@ -274,8 +274,8 @@ void service_http_answer(struct service *service, const struct http_question *qu
     } else if (strcmp(path, "/healthz") == 0) {
         answer_text(reply, 200, "ok\n");
     } else if (strcmp(path, "/readyz") == 0) {
-        answer_text(reply, service->is_draining ? 503 : 200,
-                    service->is_draining ? "draining\n" : "ready\n");
+        bool is_ready = service->drain == DRAIN_NOT;
+        answer_text(reply, is_ready ? 200 : 503, is_ready ? "ready\n" : "draining\n");
     } else if (strcmp(path, "/metrics") == 0) {
         answer_metrics(service, reply);
     } else if (strcmp(path, "/status") == 0) {

@@ -1,4 +1,4 @@
-/* What service.c and service_http.c share. */
+/* What the files of service.h share. */
 #ifndef DETECTOR_SERVICE_INT_H
 #define DETECTOR_SERVICE_INT_H
 
@@ -9,6 +9,9 @@
 #include "detector/usage.h"
 
 enum { SERVICE_STREAMS_MAX = 16 };
+
+/* See service_drain(). */
+enum drain_phase { DRAIN_NOT, DRAIN_DELIVERS, DRAIN_GOODBYE };
 
 /* Somebody who looks at a camera. */
 struct viewer {
@@ -29,8 +32,10 @@ struct service {
     struct gpu_meter *gpus; /* NULL: none */
     struct usage usage;
     uv_timer_t heartbeat;
-    bool has_heartbeat; /* the timer's handle is open */
-    bool is_draining;
+    uv_timer_t drainer;
+    bool has_timers; /* their handles are open */
+    enum drain_phase drain;
+    instant drain_until; /* of this phase */
     uint64_t images_served, parts_served;
     struct viewer viewers[SERVICE_STREAMS_MAX];
     instant started_at;

@@ -1,6 +1,7 @@
 #include "detector/worker.h"
 
 #include "base/error.h"
+#include "detector/outbox.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -25,8 +26,7 @@ struct worker {
     struct display displays[WORKER_DISPLAYS_MAX];
     size_t display_count;
 
-    struct detection *queue; /* a ring */
-    size_t queue_max, queue_first, queue_count;
+    struct outbox outbox;
 
     char *unknown[WORKER_UNKNOWN_MAX];
     size_t unknown_count;
@@ -53,19 +53,11 @@ struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max)
         return NULL;
     }
     worker->hooks = *hooks;
-    worker->queue_max = queue_max;
-    worker->queue = calloc(queue_max, sizeof(*worker->queue));
-    if (worker->queue == NULL) {
+    if (outbox_init(&worker->outbox, queue_max) != 0) {
         worker_free(worker);
         return NULL;
     }
     return worker;
-}
-
-static struct detection *queue_at(const struct worker *worker, size_t index)
-{
-    assert(worker->queue_max > 0);
-    return &worker->queue[(worker->queue_first + index) % worker->queue_max];
 }
 
 static void subscriptions_free(struct subscription *subscriptions, size_t count)
@@ -86,10 +78,7 @@ void worker_free(struct worker *worker)
     for (size_t i = 0; i < worker->display_count; i++) {
         free(worker->displays[i].name);
     }
-    for (size_t i = 0; i < worker->queue_count; i++) {
-        detection_fini(queue_at(worker, i));
-    }
-    free(worker->queue);
+    outbox_fini(&worker->outbox);
     for (size_t i = 0; i < worker->unknown_count; i++) {
         free(worker->unknown[i]);
     }
@@ -104,10 +93,10 @@ static void emit(struct worker *worker, struct worker_event event)
 /* ---- sending ---- */
 
 /* Sends and releases `text`; NULL (out of memory) counts as not sent. */
-static bool send_text(struct worker *worker, uint64_t backend, char *text)
+static bool send_text(struct worker *worker, uint64_t backend, char *text, bool with_receipt)
 {
-    bool is_sent =
-        text != NULL && worker->hooks.send(worker->hooks.userdata, backend, text, strlen(text));
+    bool is_sent = text != NULL && worker->hooks.send(worker->hooks.userdata, backend, text,
+                                                      strlen(text), with_receipt);
     free(text);
     return is_sent;
 }
@@ -129,56 +118,57 @@ static void send_report(struct worker *worker, uint64_t backend)
                                                 .crop = subscription->crop};
     }
     /* A report that is not taken is no loss: the next heartbeat tells the same, only newer. */
-    (void)send_text(worker, backend, format_state_report(&worker->usage, reports, count));
+    (void)send_text(worker, backend, format_state_report(&worker->usage, reports, count), false);
     free(reports);
 }
 
-/* A queued detection is late: it patches its session, where it has one and anything to say. */
-static bool send_late(struct worker *worker, const struct detection *detection)
+/* Hands over the oldest detection that waits, as one that was seen just now. */
+static bool send_live(struct worker *worker)
 {
-    json_t *patch = detection->session.is_set ? patch_of_detection(detection) : NULL;
-    bool is_sent;
+    const struct detection *detection = outbox_next(&worker->outbox);
 
-    if (patch == NULL) {
-        is_sent = send_text(worker, worker->owner, format_image_detection(detection));
-        worker->counters.detections_sent += is_sent;
-        return is_sent;
+    if (detection == NULL ||
+        !send_text(worker, worker->owner, format_image_detection(detection), true)) {
+        return false;
     }
-    is_sent = send_text(worker, worker->owner, format_patch_session(detection->session.id, patch));
-    worker->counters.patches_sent += is_sent;
-    json_decref(patch);
-    return is_sent;
+    outbox_hand_over(&worker->outbox, false);
+    return true;
 }
 
-static void queue_pop(struct worker *worker)
+/* The same of one that is late: it patches its session, where it has one and anything to say. */
+static bool send_late(struct worker *worker)
 {
-    detection_fini(queue_at(worker, 0));
-    worker->queue_first = (worker->queue_first + 1) % worker->queue_max;
-    worker->queue_count--;
+    const struct detection *detection = outbox_next(&worker->outbox);
+    json_t *patch = NULL;
+    bool is_sent;
+
+    if (detection != NULL && detection->session.is_set) {
+        patch = patch_of_detection(detection);
+    }
+    if (patch == NULL) {
+        return send_live(worker);
+    }
+    is_sent =
+        send_text(worker, worker->owner, format_patch_session(detection->session.id, patch), true);
+    json_decref(patch);
+    if (is_sent) {
+        outbox_hand_over(&worker->outbox, true);
+    }
+    return is_sent;
 }
 
 static void queue_flush(struct worker *worker)
 {
-    while (worker->owner != 0 && worker->queue_count > 0 &&
-           send_late(worker, queue_at(worker, 0))) {
-        queue_pop(worker);
+    while (worker->owner != 0 && send_late(worker)) {
     }
-}
-
-static void queue_push(struct worker *worker, struct detection *detection)
-{
-    if (worker->queue_count == worker->queue_max) {
-        queue_pop(worker);
-        worker->counters.detections_dropped++;
-    }
-    *queue_at(worker, worker->queue_count++) = *detection;
-    *detection = (struct detection){0};
 }
 
 /* ---- who the backend is ---- */
 
+/* What the older one was handed and has not got is for the new one. */
 static void set_owner(struct worker *worker, uint64_t backend)
 {
+    worker->counters.detections_dropped += outbox_recall(&worker->outbox);
     worker->owner = backend;
     emit(worker, (struct worker_event){.type = WORKER_OWNER_CHANGED, .backend = backend});
 }
@@ -570,9 +560,24 @@ void worker_writable(struct worker *worker)
     queue_flush(worker);
 }
 
+void worker_delivered(struct worker *worker, uint64_t backend)
+{
+    bool was_patch;
+
+    if (backend != worker->owner || !outbox_delivered(&worker->outbox, &was_patch)) {
+        return;
+    }
+    if (was_patch) {
+        worker->counters.patches_sent++;
+    } else {
+        worker->counters.detections_sent++;
+    }
+}
+
 int worker_detected(struct worker *worker, struct detection *detection, struct baton_error *reterr)
 {
     int rc = detection_check(detection, reterr);
+    bool is_first;
 
     if (rc == 0 && worker_find(worker, detection->identifier) == NULL) {
         rc = error_set(reterr, BATON_ENOENT, "detection for \"%s\": no such subscription",
@@ -584,13 +589,11 @@ int worker_detected(struct worker *worker, struct detection *detection, struct b
     }
     detection->session = worker_session(worker, detection->identifier);
     queue_flush(worker); /* none overtakes those that wait */
-    if (worker->owner == 0 || worker->queue_count > 0 ||
-        !send_text(worker, worker->owner, format_image_detection(detection))) {
-        queue_push(worker, detection);
-        return 0;
+    is_first = worker->outbox.waiting == 0;
+    worker->counters.detections_dropped += outbox_put(&worker->outbox, detection);
+    if (worker->owner != 0 && is_first) {
+        (void)send_live(worker);
     }
-    worker->counters.detections_sent++;
-    detection_fini(detection);
     return 0;
 }
 
@@ -627,7 +630,7 @@ const struct subscription *worker_find(const struct worker *worker, const char *
 
 size_t worker_queued(const struct worker *worker)
 {
-    return worker->queue_count;
+    return worker->outbox.handed + worker->outbox.waiting;
 }
 
 uint64_t worker_owner(const struct worker *worker)

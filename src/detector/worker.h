@@ -15,6 +15,8 @@
  * A detection that cannot be sent at once (no backend, or one that does not read) is queued, the
  * oldest dropped when the queue is full. What was queued is late: it goes out as patchSession to
  * the session it was seen in, or as imageDetection with its old timestamp if there was none.
+ * One that was sent is kept until the backend's connection has taken it, worker_delivered(); if
+ * that ends before, the detection is queued again, and counts as sent once another one has it.
  */
 #ifndef DETECTOR_WORKER_H
 #define DETECTOR_WORKER_H
@@ -65,8 +67,11 @@ struct worker_event {
 };
 
 struct worker_hooks {
-    /* Hands one message to a backend; false: it does not read fast enough, nothing was taken. */
-    bool (*send)(void *userdata, uint64_t backend, const char *text, size_t bytes);
+    /* Hands one message to a backend; false: it does not read fast enough, nothing was taken. With
+     * a receipt worker_delivered() must be called for it, later and in the order of sending, unless
+     * worker_disconnected() is. */
+    bool (*send)(void *userdata, uint64_t backend, const char *text, size_t bytes,
+                 bool with_receipt);
     /* The worker has forgotten this backend already; worker_disconnected() may still be called. */
     void (*close)(void *userdata, uint64_t backend, int code, const char *reason);
     void (*event)(void *userdata, const struct worker_event *event); /* must not call back in */
@@ -99,6 +104,9 @@ void worker_tick(struct worker *worker, const struct usage *usage);
 /* The owner reads again: what is queued goes out. */
 void worker_writable(struct worker *worker);
 
+/* The oldest message that was sent to this backend with a receipt is out of our hands. */
+void worker_delivered(struct worker *worker, uint64_t backend);
+
 /* Takes the detection (always: it is released by the worker, also on failure) and fills in the
  * display's session. 0; BATON_EINVAL if it is not flat; BATON_ENOENT without such a subscription.
  */
@@ -116,7 +124,7 @@ size_t worker_subscription_count(const struct worker *worker);
 const struct subscription *worker_subscription(const struct worker *worker, size_t index,
                                                bool *is_online);
 const struct subscription *worker_find(const struct worker *worker, const char *identifier);
-size_t worker_queued(const struct worker *worker);
+size_t worker_queued(const struct worker *worker);  /* detections that are not delivered */
 uint64_t worker_owner(const struct worker *worker); /* 0: none */
 const struct worker_counters *worker_counters(const struct worker *worker);
 

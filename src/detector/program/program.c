@@ -11,7 +11,6 @@
 
 enum {
     SIGNALS = 3,
-    LOOK_MS = 50,
     FILES_WANTED = SERVER_CONNECTIONS_MAX + 4096, /* each camera and model has a few */
 };
 
@@ -32,8 +31,6 @@ struct program {
     struct rates *rates;
     uv_timer_t alive;
     uv_timer_t look; /* at the cameras' counters */
-    uv_timer_t drain;
-    instant drain_end;
     bool has_handles;
     bool is_draining;
     bool is_closing;
@@ -65,6 +62,9 @@ static void on_frame(void *userdata, const char *identifier, const struct camera
     const struct image_loan loan = {frame, keep_frame, give_frame_back};
 
     service_frame(program->service, identifier, &frame->picture, &loan);
+    if (program->is_draining) {
+        return; /* what is seen from now on nobody would hear of */
+    }
     models_frame(program->models, identifier, frame,
                  worker_stage(service_worker(program->service), identifier));
 }
@@ -145,21 +145,12 @@ static void close_all(struct program *program)
         }
         uv_close((uv_handle_t *)&program->alive, NULL);
         uv_close((uv_handle_t *)&program->look, NULL);
-        uv_close((uv_handle_t *)&program->drain, NULL);
     }
 }
 
-static void on_drain(uv_timer_t *timer)
+static void on_drained(void *userdata)
 {
-    struct program *program = timer->data;
-    size_t queued = worker_queued(service_worker(program->service));
-
-    if (queued == 0 || !instant_before(clock_now(), program->drain_end)) {
-        if (queued > 0) {
-            log_warning(program->logger, "detections-lost", LOG_U64("count", queued));
-        }
-        close_all(program);
-    }
+    close_all(userdata);
 }
 
 static void drain(struct program *program)
@@ -169,12 +160,8 @@ static void drain(struct program *program)
         return;
     }
     program->is_draining = true;
-    program->drain_end = instant_add(clock_now(), program->settings.drain);
     notify_stopping();
-    log_notice(program->logger, "draining",
-               LOG_U64("queued", worker_queued(service_worker(program->service))));
-    service_drain(program->service);
-    (void)uv_timer_start(&program->drain, on_drain, 0, LOOK_MS);
+    service_drain(program->service, program->settings.drain);
 }
 
 /* ---- Signals and systemd --------------------------------------------------------------------- */
@@ -283,8 +270,6 @@ static void start_handles(struct program *program)
     program->look.data = program;
     (void)uv_timer_start(&program->look, on_look, RATES_LOOK_MS, RATES_LOOK_MS);
     (void)uv_timer_init(&program->loop, &program->alive);
-    (void)uv_timer_init(&program->loop, &program->drain);
-    program->drain.data = program;
     program->has_handles = true;
     if (alive_ms > 0) {
         (void)uv_timer_start(&program->alive, on_alive, alive_ms, alive_ms);
@@ -351,6 +336,7 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     settings->service.changed = on_changed;
     settings->service.describe = on_describe;
     settings->service.measure = on_measure;
+    settings->service.drained = on_drained;
     settings->service.userdata = program;
     program->rates = rates_new();
     if (!program->rates) {

@@ -22,10 +22,12 @@ struct scene {
     char *report; /* the newest stateReport */
 };
 
-static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes)
+static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
+                    bool with_receipt)
 {
     struct scene *scene = userdata;
 
+    (void)with_receipt;
     assert_int_equal(backend, BACKEND);
     if (strstr(text, "stateReport") != NULL) {
         free(scene->report);

@@ -1,10 +1,11 @@
 /* A worker with painted cameras, for the tests that speak to it from outside.
  *
- *   detector_stand [--token TOKEN] [--cert PEM --key PEM] [--scale N]
+ *   detector_stand [--token TOKEN] [--cert PEM --key PEM] [--scale N] [--drain MS]
  *
  * Prints its port. Every subscription is given a frame each 20 ms, a grey picture of N (1) times
  * 64x48 that gets brighter, and is online from the first on. SIGUSR1: every subscription detects a
- * car. SIGUSR2: not ready any more. SIGHUP: no new frames, until the next one. SIGTERM: ends.
+ * car. SIGUSR2: drains, for so long (0), and ends. SIGHUP: no new frames, until the next one.
+ * SIGTERM: ends.
  */
 #include "detector/service.h"
 
@@ -22,6 +23,7 @@ struct stand {
     uv_signal_t signals[SIGNALS];
     unsigned painted, detected;
     int width, height;
+    long drain_ms;
     uint8_t *luma, *chroma;
 };
 
@@ -64,6 +66,20 @@ static void detect(struct stand *stand)
     }
 }
 
+static void end(void *userdata)
+{
+    struct stand *stand = userdata;
+
+    if (uv_is_closing((uv_handle_t *)&stand->painter)) {
+        return;
+    }
+    service_close(stand->service);
+    uv_close((uv_handle_t *)&stand->painter, NULL);
+    for (int i = 0; i < SIGNALS; i++) {
+        uv_close((uv_handle_t *)&stand->signals[i], NULL);
+    }
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct stand *stand = handle->data;
@@ -71,17 +87,13 @@ static void on_signal(uv_signal_t *handle, int number)
     if (number == SIGUSR1) {
         detect(stand);
     } else if (number == SIGUSR2) {
-        service_drain(stand->service);
+        service_drain(stand->service, SPAN_MS(stand->drain_ms));
     } else if (number == SIGHUP && uv_is_active((uv_handle_t *)&stand->painter)) {
         (void)uv_timer_stop(&stand->painter);
     } else if (number == SIGHUP) {
         (void)uv_timer_start(&stand->painter, paint, FRAME_MS, FRAME_MS);
     } else {
-        service_close(stand->service);
-        uv_close((uv_handle_t *)&stand->painter, NULL);
-        for (int i = 0; i < SIGNALS; i++) {
-            uv_close((uv_handle_t *)&stand->signals[i], NULL);
-        }
+        end(stand);
     }
 }
 
@@ -127,6 +139,8 @@ int main(int count, char **arguments)
                                     .host = "127.0.0.1",
                                     .report_interval_ms = 100,
                                     .queue_max = 3,
+                                    .drained = end,
+                                    .userdata = &stand,
                                     .system_root = "",
                                     .logger = logger_new(2, LOG_FORMAT_HUMAN, LOG_DEBUG)};
 
@@ -141,6 +155,8 @@ int main(int count, char **arguments)
             config.tls_key = arguments[i + 1];
         } else if (strcmp(arguments[i], "--scale") == 0) {
             scale = strtol(arguments[i + 1], NULL, 10);
+        } else if (strcmp(arguments[i], "--drain") == 0) {
+            stand.drain_ms = strtol(arguments[i + 1], NULL, 10);
         }
     }
     if (!prepare(&stand, scale)) {

@@ -94,14 +94,15 @@ const tests = {
         }
     },
 
-    async 'draining says that it is not ready, and a second signal ends it at once'() {
+    async 'SIGTERM ends it when nothing waits, and its backend is told'() {
         const worker = await Worker.start('--drain-timeout', '600s');
         const backend = await Backend.connect(worker);
         backend.send(list(subscription('a;1')));
         backend.send(session('a', 1));
         await backend.report((all) => all.length === 1);
-        await backend.close();
-        worker.signal('SIGTERM'); // nothing waits: it ends by itself
+        worker.signal('SIGTERM');
+        assert.deepStrictEqual(await deadline(backend.closed, 'the close'),
+            { code: 1001, reason: 'this worker ends' });
         assert.strictEqual(await deadline(worker.ended, 'the end'), 0, worker.log);
     },
 

@@ -7,8 +7,8 @@ const { spawnSync } = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
-const { DEADLINE_MS, program, Backend, list, subscription, session, refuses, run_all } =
-    require('../detector/tools');
+const { DEADLINE_MS, deadline, program, Backend, list, subscription, session, refuses,
+    run_all } = require('../detector/tools');
 const { Camera, Worker } = require('../detector/life');
 const { metrics } = require('../detector/exposition');
 const { Shop } = require('./shop');
@@ -167,6 +167,36 @@ const tests = {
             await shop.close();
             await camera.end();
         }
+    },
+
+    async 'SIGTERM waits for a backend to take what was seen, a second one does not'() {
+        const camera = await Camera.start(0);
+        const ends = { 'a backend': async (worker) => {
+            const backend = await Backend.connect(worker);
+            await backend.next('a patch', (m) => m.type === 'patchSession' && m.sessionId === 5);
+            assert.strictEqual((await deadline(backend.closed, 'the close')).code, 1001);
+        }, 'a second signal': async (worker) => {
+            worker.signal('SIGINT');
+        } };
+        for (const [name, end] of Object.entries(ends)) {
+            const worker = await Worker.start('--model', archive, '--drain-timeout', '600s');
+            const backend = await Backend.connect(worker);
+            backend.send(session('hall', 5));
+            backend.send(list(subscription('hall;door', { rtspUrl: camera.url() })));
+            await backend.next('a detection', is_detection('hall;door'));
+            await backend.close();
+            const until = Date.now() + DEADLINE_MS;
+            while (metrics(worker).value('detections_queued') === 0) {
+                assert.ok(Date.now() < until, 'a detection that waits');
+            }
+            worker.signal('SIGTERM');
+            await worker.says(/draining queued=[1-9]/);
+            assert.strictEqual(worker.curl('/readyz').status, 503);
+            await end(worker);
+            assert.strictEqual(await deadline(worker.ended, 'the end by ' + name), 0, worker.log);
+            assert.ok(!worker.log.includes('detections-lost'), worker.log);
+        }
+        await camera.end();
     },
 
     async 'a clip is tried without a backend'() {

@@ -1,4 +1,5 @@
 #include "cmocka_all.h"
+#include "detector/outbox.h"
 #include "detector/worker.h"
 #include "unit/detector/examples.h"
 
@@ -12,6 +13,7 @@ struct record {
     char text[1 << 16];
     bool is_deaf; /* the backend takes nothing */
     int refusals; /* so many times it takes nothing */
+    int receipts; /* that are owed */
 };
 
 static void note(struct record *record, const char *format, ...)
@@ -23,13 +25,15 @@ static void note(struct record *record, const char *format, ...)
     va_end(arguments);
 }
 
-static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes)
+static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
+                    bool with_receipt)
 {
     struct record *record = userdata;
     assert_int_equal(strlen(text), bytes);
     if (record->is_deaf || (record->refusals > 0 && record->refusals-- > 0)) {
         return false;
     }
+    record->receipts += with_receipt;
     note(record, "%d< %s\n", (int)backend, text);
     return true;
 }
@@ -96,6 +100,15 @@ static void expect(struct fixture *fixture, const char *text)
 static void forget(struct fixture *fixture)
 {
     fixture->record.text[0] = '\0';
+}
+
+/* The backend has all that it was sent. */
+static void deliver(struct fixture *fixture, uint64_t backend)
+{
+    while (fixture->record.receipts > 0) {
+        fixture->record.receipts--;
+        worker_delivered(fixture->worker, backend);
+    }
 }
 
 static int receive(struct fixture *fixture, uint64_t backend, const char *text)
@@ -374,8 +387,65 @@ static void late_detections_patch_the_session_they_were_seen_in(void **state)
                          "2< {\"type\":\"imageDetection\",\"subscriptionIdentifier\":\"a;1\","
                          "\"timestamp\":\"1970-01-01T00:00:00.000Z\",\"sessionId\":7,\"data\":{"
                          "\"detection\":{\"people\":2},\"modelId\":1,\"modelName\":\"M\"}}\n");
+    assert_int_equal(worker_queued(fixture->worker), 2);
+    assert_int_equal(worker_counters(fixture->worker)->patches_sent, 0);
+    deliver(fixture, 2);
     assert_int_equal(worker_queued(fixture->worker), 0);
     assert_int_equal(worker_counters(fixture->worker)->patches_sent, 1);
+    assert_int_equal(worker_counters(fixture->worker)->detections_sent, 1);
+}
+
+static void what_a_lost_connection_had_not_taken_goes_to_the_next_backend(void **state)
+{
+    struct fixture *fixture = *state;
+
+    worker_connected(fixture->worker, 1);
+    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    assert_int_equal(receive(fixture, 1, SESSION("a", "7")), 0);
+    assert_int_equal(detect(fixture, "a;1", "{\"carBrand\":\"A\"}"), 0);
+    worker_delivered(fixture->worker, 1);
+    assert_int_equal(detect(fixture, "a;1", "{\"carBrand\":\"B\"}"), 0);
+    assert_int_equal(detect(fixture, "a;1", "{\"carBrand\":\"C\"}"), 0);
+    assert_int_equal(worker_counters(fixture->worker)->detections_sent, 1);
+    assert_int_equal(worker_queued(fixture->worker), 2);
+    worker_disconnected(fixture->worker, 1);
+    worker_delivered(fixture->worker, 1); /* too late to count */
+    assert_int_equal(worker_queued(fixture->worker), 2);
+    forget(fixture);
+    fixture->record.receipts = 0;
+    worker_connected(fixture->worker, 2);
+    assert_null(strstr(fixture->record.text, "\"A\""));
+    assert_non_null(strstr(fixture->record.text, "{\"type\":\"patchSession\",\"sessionId\":7,"));
+    assert_true(strstr(fixture->record.text, "\"B\"") < strstr(fixture->record.text, "\"C\""));
+    deliver(fixture, 2);
+    assert_int_equal(worker_queued(fixture->worker), 0);
+    assert_int_equal(worker_counters(fixture->worker)->detections_sent, 1);
+    assert_int_equal(worker_counters(fixture->worker)->patches_sent, 2);
+}
+
+static void what_comes_back_keeps_to_the_bound_and_a_successor_gets_the_rest(void **state)
+{
+    struct fixture *fixture = *state;
+    char attributes[32];
+
+    worker_connected(fixture->worker, 1);
+    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    for (int i = 0; i < OUTBOX_HANDED_MAX + 5; i++) {
+        (void)snprintf(attributes, sizeof(attributes), "{\"n\":%d}", 10000 + i);
+        forget(fixture);
+        assert_int_equal(detect(fixture, "a;1", attributes), 0);
+    }
+    assert_int_equal(fixture->record.receipts, OUTBOX_HANDED_MAX);
+    assert_int_equal(worker_queued(fixture->worker), OUTBOX_HANDED_MAX + 3);
+    assert_int_equal(worker_counters(fixture->worker)->detections_dropped, 2);
+    worker_connected(fixture->worker, 2);
+    forget(fixture);
+    assert_int_equal(receive(fixture, 2, STAGE("a", "\"welcome\"")), 0);
+    assert_int_equal(worker_queued(fixture->worker), 3);
+    assert_int_equal(worker_counters(fixture->worker)->detections_dropped, OUTBOX_HANDED_MAX + 2);
+    assert_non_null(strstr(fixture->record.text, "2< {\"type\":\"imageDetection\""));
+    assert_null(strstr(fixture->record.text, "\"n\":11023"));
+    assert_non_null(strstr(fixture->record.text, "\"n\":11028"));
 }
 
 static void a_full_queue_drops_its_oldest_and_counts_it(void **state)
@@ -398,6 +468,7 @@ static void a_full_queue_drops_its_oldest_and_counts_it(void **state)
     assert_non_null(strstr(fixture->record.text, "\"n\":2"));
     assert_true(strstr(fixture->record.text, "\"n\":2") < strstr(fixture->record.text, "\"n\":4"));
     assert_null(strstr(fixture->record.text, "\"n\":1"));
+    deliver(fixture, 1);
     assert_int_equal(worker_queued(fixture->worker), 0);
 }
 
@@ -413,6 +484,7 @@ static void no_detection_overtakes_one_that_waits(void **state)
     assert_int_equal(worker_queued(fixture->worker), 2);
     forget(fixture);
     assert_int_equal(detect(fixture, "a;1", "{\"n\":2}"), 0);
+    deliver(fixture, 1);
     assert_int_equal(worker_queued(fixture->worker), 0);
     assert_true(strstr(fixture->record.text, "\"n\":0") < strstr(fixture->record.text, "\"n\":1"));
     assert_true(strstr(fixture->record.text, "\"n\":1") < strstr(fixture->record.text, "\"n\":2"));
@@ -501,6 +573,8 @@ int main(void)
         TEST(late_detections_patch_the_session_they_were_seen_in),
         TEST(a_full_queue_drops_its_oldest_and_counts_it),
         TEST(no_detection_overtakes_one_that_waits),
+        TEST(what_a_lost_connection_had_not_taken_goes_to_the_next_backend),
+        TEST(what_comes_back_keeps_to_the_bound_and_a_successor_gets_the_rest),
         TEST(the_log_of_the_specification_plays_message_by_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

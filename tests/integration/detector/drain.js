@@ -1,0 +1,119 @@
+// What a backend that does not read has not had is not lost: the next one gets it, and SIGTERM waits
+// for it. Plays against detector_stand, which drains on SIGUSR2.   node drain.js STAND CURL
+'use strict';
+const assert = require('assert');
+const http = require('http');
+const { DEADLINE_MS, deadline, Stand, Backend, subscription, list, session, run_all } =
+    require('./tools');
+
+const WAITING = 3; // the stand's bound
+
+const is_patch = (message) => message.type === 'patchSession';
+
+// Status and body of a page. What the stand says is read meanwhile: it says much here, and would wait
+// for us.
+const get = (stand, page) => deadline(new Promise((resolve, reject) => {
+    http.get({ host: '127.0.0.1', port: stand.port, path: page, agent: false }, (answer) => {
+        const parts = [];
+        answer.on('data', (part) => parts.push(part));
+        answer.on('end', () => resolve({ status: answer.statusCode,
+            body: String(Buffer.concat(parts)) }));
+    }).on('error', reject);
+}), page);
+const status = async (stand) => JSON.parse((await get(stand, '/status')).body);
+const counters = async (stand) => (await status(stand)).counters;
+
+async function until(what, holds) {
+    for (const end = Date.now() + DEADLINE_MS; !await holds();) assert.ok(Date.now() < end, what);
+}
+const draining = (stand) => until('not ready', async () =>
+    (await get(stand, '/readyz')).status === 503);
+const alone = (stand) => until('it to be gone', async () => !(await status(stand)).hasBackend);
+
+// An owner that says much and reads nothing: its connection is full, and WAITING detections wait.
+async function deaf(stand) {
+    const backend = await Backend.connect(stand);
+    const many = Array.from({ length: 600 }, (_, i) => subscription('f;' + 'x'.repeat(150) + i));
+    backend.socket._socket.pause();
+    backend.send(list(...many));
+    for (let i = 0; i < 300; i++) backend.send({ type: 'requestState' });
+    backend.send(list(subscription('a;1')));
+    backend.send(session('a', 9));
+    await until('its messages', async () => (await counters(stand)).messages >= 303);
+    for (let i = 1; i <= WAITING; i++) {
+        stand.signal('SIGUSR1');
+        await until('detection ' + i, async () => (await counters(stand)).detectionsQueued === i);
+    }
+    const { detectionsSent, patchesSent } = await counters(stand);
+    assert.strictEqual(detectionsSent + patchesSent, 0);
+    return backend;
+}
+
+const tests = {
+    async 'what a backend that does not read has not had goes to the next one'() {
+        const stand = await Stand.start();
+        const first = await deaf(stand);
+        first.socket.terminate();
+        await alone(stand);
+        const next = await Backend.connect(stand);
+        for (let i = 0; i < WAITING; i++) {
+            assert.strictEqual((await next.next('a patch', is_patch)).sessionId, 9);
+        }
+        await until('the count', async () => (await counters(stand)).patchesSent === WAITING);
+        const { detectionsQueued, detectionsDropped } = await counters(stand);
+        assert.strictEqual(detectionsQueued + detectionsDropped, 0);
+        await next.close();
+        await stand.stop();
+    },
+
+    async 'who drains waits for its backend to read, and says goodbye'() {
+        const stand = await Stand.start('--drain', String(DEADLINE_MS));
+        const backend = await deaf(stand);
+        stand.signal('SIGUSR2');
+        await draining(stand);
+        assert.strictEqual((await get(stand, '/healthz')).status, 200);
+        assert.strictEqual((await status(stand)).ready, false);
+        backend.socket._socket.resume();
+        for (let i = 0; i < WAITING; i++) await backend.next('a patch', is_patch);
+        assert.deepStrictEqual(await deadline(backend.closed, 'the close'),
+            { code: 1001, reason: 'this worker ends' });
+        assert.strictEqual(await deadline(stand.ended, 'the end'), 0, stand.log);
+        assert.ok(!stand.log.includes('detections-lost'), stand.log);
+    },
+
+    async 'who comes while it drains gets what waits, and the goodbye'() {
+        const stand = await Stand.start('--drain', String(DEADLINE_MS));
+        (await deaf(stand)).socket.terminate();
+        await alone(stand);
+        stand.signal('SIGUSR2');
+        await draining(stand);
+        const next = await Backend.connect(stand);
+        for (let i = 0; i < WAITING; i++) await next.next('a patch', is_patch);
+        assert.strictEqual((await deadline(next.closed, 'the close')).code, 1001);
+        assert.strictEqual(await deadline(stand.ended, 'the end'), 0, stand.log);
+    },
+
+    async 'it does not wait for ever, and says what is lost'() {
+        const stand = await Stand.start('--drain', '200');
+        const backend = await deaf(stand);
+        stand.signal('SIGUSR2');
+        assert.strictEqual(await deadline(stand.ended, 'the end'), 0, stand.log);
+        assert.match(stand.log, new RegExp(`detections-lost .*count=${WAITING}`));
+        backend.socket.terminate();
+    },
+
+    async 'with nothing to deliver it says goodbye at once'() {
+        const stand = await Stand.start('--drain', String(DEADLINE_MS));
+        const owner = await Backend.connect(stand);
+        const waits = await Backend.connect(stand);
+        owner.send(list(subscription('a;1')));
+        await owner.report((all) => all.length === 1);
+        stand.signal('SIGUSR2');
+        for (const one of [owner, waits]) {
+            assert.strictEqual((await deadline(one.closed, 'the close')).code, 1001);
+        }
+        assert.strictEqual(await deadline(stand.ended, 'the end'), 0, stand.log);
+    },
+};
+
+run_all(tests);
