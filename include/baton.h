@@ -229,8 +229,13 @@ BATON_API int baton_set_metadata(struct baton_election *election, const char *me
                                  struct baton_error *reterr);
 
 /* Changes the group itself: of `member` count name, address, kind, weight and priority. Waits until
- * the leader has taken the change. BATON_ENOTSUP, BATON_EINVAL, BATON_ENOENT, BATON_EBUSY (another
- * change is under way), BATON_EUNAVAILABLE (no leader), BATON_ETIMEDOUT, BATON_ECLOSED. */
+ * the change is complete, whoever leads meanwhile, and for one before it to end. A member that is
+ * there already is changed, but for its address (BATON_EEXIST): remove it first.
+ *
+ * BATON_ENOTSUP, BATON_EINVAL, BATON_ENOENT (remove: no such member), BATON_ECLOSED. When time is
+ * up: BATON_EBUSY (another change was under way all the while) and BATON_EUNAVAILABLE (no leader):
+ * nothing has begun; BATON_ETIMEDOUT: it may go on, as it does where the group needs the vote of a
+ * member that does not run yet. */
 BATON_API int baton_member_add(struct baton_election *election, const struct baton_member *member,
                                int64_t timeout_ms, struct baton_error *reterr);
 BATON_API int baton_member_remove(struct baton_election *election, const char *id,

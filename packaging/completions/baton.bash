@@ -12,7 +12,7 @@ _baton() {
         *:pass) words=" --to --data --timeout --json --help --config --log-level --log-json" ;;
         *:cordon) words=" --data --timeout --json --help --config --log-level --log-json" ;;
         *:uncordon) words=" --data --timeout --json --help --config --log-level --log-json" ;;
-        *:join) words=" --data --timeout --json --help --config --log-level --log-json" ;;
+        *:join) words=" --replace --data --timeout --json --help --config --log-level --log-json" ;;
         *:leave) words=" --data --timeout --json --help --config --log-level --log-json" ;;
         *:explain) words=" --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --json --help --config --log-level --log-json" ;;
         *:demo) words=" --nodes --keep --plain --help --config --log-level --log-json" ;;

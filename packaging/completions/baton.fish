@@ -157,6 +157,7 @@ complete -c baton -n '__fish_seen_subcommand_from uncordon' -l config -r -d "rea
 complete -c baton -n '__fish_seen_subcommand_from uncordon' -l log-level -r -d "how much to write to standard error"
 complete -c baton -n '__fish_seen_subcommand_from uncordon' -l log-json -d "write the log as lines of JSON"
 complete -c baton -n __fish_use_subcommand -a join -d "add a member to the cluster"
+complete -c baton -n '__fish_seen_subcommand_from join' -l replace -d "give a member of this name, if there is one, the new address"
 complete -c baton -n '__fish_seen_subcommand_from join' -l data -r -d "data directory of a node on this machine; $STATE_DIRECTORY if not given"
 complete -c baton -n '__fish_seen_subcommand_from join' -l timeout -r -d "how long to wait for the answer"
 complete -c baton -n '__fish_seen_subcommand_from join' -l json -d "print JSON for programs"

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEFAULT_TIMEOUT_MS = 30000 };
+enum { DEFAULT_TIMEOUT_MS = 30000, LOOP_TURN_MS = 1000 };
 
 bool on_loop(const struct baton *baton)
 {
@@ -131,6 +131,13 @@ instant call_deadline(int64_t timeout_ms)
     int64_t ms = timeout_ms < 0 ? DEFAULT_TIMEOUT_MS : timeout_ms;
 
     return instant_add(clock_now(), SPAN_MS(ms < INT64_MAX / 1000000 ? ms : INT64_MAX / 1000000));
+}
+
+int64_t call_and_a_turn(int64_t timeout_ms)
+{
+    int64_t ms = timeout_ms < 0 ? DEFAULT_TIMEOUT_MS : timeout_ms;
+
+    return ms < INT64_MAX - LOOP_TURN_MS ? ms + LOOP_TURN_MS : ms;
 }
 
 /* The condition waits by CLOCK_MONOTONIC, which stands still while the machine sleeps: so a wait

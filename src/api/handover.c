@@ -10,10 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The provider ends what it was asked for by the deadline; then its event comes through the loop.
- */
-enum { LOOP_TURN_MS = 1000 };
-
 /* How the draining ends. */
 enum hand_over {
     HAND_OVER_RESIGN,
@@ -233,12 +229,6 @@ void handover_event(struct baton_election *election, const struct baton_event *e
 
 /* ---- What the program asks ------------------------------------------------------------------- */
 
-static int64_t at_most(int64_t timeout_ms)
-{
-    return timeout_ms < 0 || timeout_ms > INT64_MAX - LOOP_TURN_MS ? timeout_ms
-                                                                   : timeout_ms + LOOP_TURN_MS;
-}
-
 static int perform(struct baton_election *election, enum hand_over how, const char *to,
                    int64_t timeout_ms, struct baton_error *reterr)
 {
@@ -254,7 +244,7 @@ static int perform(struct baton_election *election, enum hand_over how, const ch
     }
     (void)snprintf(resignation->to, sizeof(resignation->to), "%s", to);
     resignation->base.dispatches = true;
-    code = call_perform(&resignation->base, at_most(timeout_ms), BATON_OK, reterr);
+    code = call_perform(&resignation->base, call_and_a_turn(timeout_ms), BATON_OK, reterr);
     call_unref(&resignation->base);
     return code;
 }

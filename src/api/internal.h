@@ -56,6 +56,8 @@ void call_run_queued(struct baton *baton);
 /* Under the lock: waits for `changed`, until the deadline. False: it has come. */
 bool call_wait_locked(struct baton *baton, instant deadline);
 instant call_deadline(int64_t timeout_ms);
+/* For a call whose deadline the provider keeps: its answer then comes through the loop. */
+int64_t call_and_a_turn(int64_t timeout_ms);
 
 /* ---- Notices --------------------------------------------------------------------------------- */
 

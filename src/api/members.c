@@ -187,6 +187,7 @@ struct change_call {
     struct call base;
     struct baton_election *election;
     struct baton_member member;
+    instant deadline;
     bool is_add;
 };
 
@@ -199,9 +200,10 @@ static void run_change(struct call *base)
 
     if (provider) {
         const struct provider_ops *ops = provider->ops;
-        code = call->is_add
-                   ? ops->member_add(provider, &call->member, call_done, call, &error)
-                   : ops->member_remove(provider, call->member.id, call_done, call, &error);
+        code = call->is_add ? ops->member_add(provider, &call->member, false, call->deadline,
+                                              call_done, call, &error)
+                            : ops->member_remove(provider, call->member.id, call->deadline,
+                                                 call_done, call, &error);
     }
     if (code != BATON_OK) {
         call_finish(base, code, &error);
@@ -229,7 +231,8 @@ static int change(struct baton_election *election, const struct baton_member *me
     call->member = *member;
     call->member.metadata = NULL;
     call->is_add = is_add;
-    code = call_perform(&call->base, timeout_ms, BATON_EBUSY, reterr);
+    call->deadline = call_deadline(timeout_ms);
+    code = call_perform(&call->base, call_and_a_turn(timeout_ms), BATON_EBUSY, reterr);
     call_unref(&call->base);
     return code;
 }

@@ -102,9 +102,12 @@ const struct command commands[] = {
     {.name = "join",
      .arguments = "NAME=HOST:PORT",
      .summary = "add a member to the cluster",
-     .text = "Any node may be asked: the leading one does it. Start the new member afterwards.",
+     .text = "Any node may be asked: the leading one does it. Start the new member first, with "
+             "--join: where the group needs its vote, the change is complete only with it. Ends "
+             "when it is. A member that is there already keeps its vote and its priority; its "
+             "address changes only with --replace.",
      .example = "baton join -d /var/lib/baton d=10.0.0.4:7400",
-     .groups = GROUPS(&group_client, &group_answer, &group_output),
+     .groups = GROUPS(&group_join, &group_client, &group_answer, &group_output),
      .words = 1,
      .arguments_min = 1,
      .arguments_max = 1,
@@ -112,7 +115,9 @@ const struct command commands[] = {
     {.name = "leave",
      .arguments = "NAME",
      .summary = "remove a member from the cluster",
-     .text = "Any node may be asked: the leading one does it. Stop the removed member afterwards.",
+     .text =
+         "Any node may be asked: the leading one does it, and hands over first if it is the one "
+         "that leaves. Ends when the change is complete. Stop the removed member afterwards.",
      .example = "baton leave -d /var/lib/baton d",
      .groups = GROUPS(&group_client, &group_answer, &group_output),
      .words = 1,

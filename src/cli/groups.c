@@ -173,6 +173,12 @@ const struct option_group group_pass = {
         END,
     }};
 
+const struct option_group group_join = {
+    "Joining", (const struct option_spec[]){
+                   FLAG("replace", "give a member of this name, if there is one, the new address"),
+                   END,
+               }};
+
 const struct option_group group_watch = {
     "Watching",
     (const struct option_spec[]){

@@ -16,6 +16,7 @@ extern const struct option_group group_output;   /* json */
 extern const struct option_group group_run;
 extern const struct option_group group_once;
 extern const struct option_group group_pass;
+extern const struct option_group group_join;
 extern const struct option_group group_watch;
 extern const struct option_group group_demo;
 extern const struct option_group group_bench;

@@ -272,6 +272,26 @@ static void on_operated(void *userdata, int code, const struct baton_error *erro
     free(call);
 }
 
+static instant deadline_of(const json_t *request)
+{
+    json_int_t timeout_ms = json_integer_value(json_object_get(request, "timeout_ms"));
+    timeout_ms = timeout_ms < 1 || timeout_ms > 3600000 ? 30000 : timeout_ms;
+    return instant_add(clock_now(), SPAN_MS(timeout_ms));
+}
+
+/* What the group has of it already, but the address. */
+static void keep_vote(void *userdata, int code, const struct baton_member *members, size_t count)
+{
+    struct baton_member *added = userdata;
+    for (size_t i = 0; !code && i < count; i++) {
+        if (strcmp(members[i].name, added->name) == 0) {
+            added->kind = members[i].kind;
+            added->weight = members[i].weight;
+            added->priority = members[i].priority;
+        }
+    }
+}
+
 /* NAME=HOST:PORT */
 static int parse_member(const char *text, struct baton_member *ret, struct baton_error *reterr)
 {
@@ -309,7 +329,11 @@ static int do_join(struct member *member, uint64_t client, const json_t *request
     if (!call) {
         return code ? code : error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    code = member->provider->ops->member_add(member->election, &added, on_operated, call, reterr);
+    /* This provider tells its members at once. */
+    (void)member->provider->ops->members(member->election, keep_vote, &added, NULL);
+    code = member->provider->ops->member_add(member->election, &added,
+                                             json_is_true(json_object_get(request, "replace")),
+                                             deadline_of(request), on_operated, call, reterr);
     if (code) {
         free(call);
     }
@@ -330,8 +354,8 @@ static int do_leave(struct member *member, uint64_t client, const json_t *reques
     if (!call) {
         return error_set(reterr, BATON_EINVAL, "the member's name is missing");
     }
-    int code =
-        member->provider->ops->member_remove(member->election, text, on_operated, call, reterr);
+    int code = member->provider->ops->member_remove(member->election, text, deadline_of(request),
+                                                    on_operated, call, reterr);
     if (code) {
         free(call);
     }

@@ -16,6 +16,9 @@ static json_t *request_of(const struct invocation *invocation)
     if (to) {
         (void)json_object_set_new(request, "to", json_string(to));
     }
+    if (options_find(options, "replace") && options_flag(options, "replace")) {
+        (void)json_object_set_new(request, "replace", json_true());
+    }
     if (invocation->argc > 0) {
         (void)json_object_set_new(request, "member", json_string(invocation->argv[0]));
     }

@@ -138,11 +138,15 @@ struct provider_ops {
     int (*set_metadata)(struct provider_election *election, const char *metadata,
                         struct baton_error *reterr);
 
-    /* OPERATE: changes the group itself. */
+    /* OPERATE: changes the group itself. `done` comes when the change is complete. At the deadline
+     * BATON_ETIMEDOUT: it goes on; BATON_EBUSY, BATON_EUNAVAILABLE: it could not begin. A member
+     * that there is already is changed; with another address only if it `replaces`, else
+     * BATON_EEXIST. */
     int (*member_add)(struct provider_election *election, const struct baton_member *member,
-                      provider_done_cb done, void *userdata, struct baton_error *reterr);
-    int (*member_remove)(struct provider_election *election, const char *id, provider_done_cb done,
-                         void *userdata, struct baton_error *reterr);
+                      bool replaces, instant deadline, provider_done_cb done, void *userdata,
+                      struct baton_error *reterr);
+    int (*member_remove)(struct provider_election *election, const char *id, instant deadline,
+                         provider_done_cb done, void *userdata, struct baton_error *reterr);
 
     /* CHANNELS: at most once, unordered between publishers. */
     int (*publish)(struct provider *provider, const char *channel, const void *data, size_t bytes,

@@ -169,6 +169,7 @@ void raft_get_status(const struct raft *raft, struct raft_status *ret)
         .pledged_term = raft->hard.pledged_term,
         .pledged_to = raft->hard.pledged_to,
         .eligible = raft->eligible,
+        .is_changing = raft->configuration.is_joint || raft->configuration_index > raft->commit,
         .storage_failed = raft->storage_failed,
         .elections_last_hour = election_last_hour(raft),
     };

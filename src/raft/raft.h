@@ -461,6 +461,7 @@ struct raft_status {
     raft_term pledged_term; /* no vote below it, and in it for `pledged_to` alone */
     raft_id pledged_to;
     bool eligible;
+    bool is_changing; /* the last configuration is joint, or not known to be committed */
     bool storage_failed;
     uint32_t elections_last_hour;
 };

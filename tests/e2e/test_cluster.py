@@ -119,6 +119,29 @@ class Operating(ClusterTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         until(lambda: names() == ["a", "b", "c"], "it has left")
 
+    def addresses(self):
+        members = json.loads(baton("members", "--data", self.three.data(self.leader),
+                                   "--json").stdout)
+        return {member["name"]: member["address"] for member in members}
+
+    def test_a_member_that_is_there_is_replaced_only_where_asked(self):
+        before = self.addresses()
+        other = self.others[0]
+        elsewhere = "%s=127.0.0.1:1" % other
+        def join(*words):
+            return baton("join", "--data", self.three.data(self.leader), *words)
+        done = join(elsewhere)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn('"%s"' % other, done.stderr)
+        self.assertIn(before[other], done.stderr)
+        self.assertEqual(self.addresses(), before)
+        done = join("%s=%s" % (other, before[other]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.addresses(), before)
+        done = join("--replace", elsewhere)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.addresses()[other], "127.0.0.1:1")
+
     def test_a_wrong_member_is_refused(self):
         for text in ("d", "d=nowhere", "=127.0.0.1:1", "d=127.0.0.1:0"):
             done = baton("join", "--data", self.three.data(self.leader), text)

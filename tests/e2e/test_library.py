@@ -1,4 +1,5 @@
 """libbaton as a stranger gets it: installed, found by pkg-config or CMake, and what it exports."""
+import json
 import os
 import re
 import shutil
@@ -6,6 +7,8 @@ import signal
 import subprocess
 import tempfile
 import unittest
+
+from harness import ClusterTest, baton, until
 
 BUILD = os.environ["BATON_BUILD"]
 SOURCE = os.environ["BATON_SOURCE"]
@@ -165,6 +168,78 @@ class Example(unittest.TestCase):
             self.assertEqual(service.wait(60), 0)
         self.assertIn("leading example", seen)
         self.assertIn("no longer leading: shutdown", seen)
+
+
+MEMBER = r"""
+#include <stdlib.h>
+/* MEMBER URL OLD: a member of the group, which replaces another one, or itself. */
+int main(int argc, char **argv)
+{
+    struct baton *baton;
+    struct baton_election *election;
+    struct baton_error error = {0};
+    int code;
+    if (argc != 3 || baton_open(&baton, argv[1], NULL, &error) ||
+        baton_campaign(&election, baton, "default", NULL, &error)) {
+        return fprintf(stderr, "%s\n", error.message), 2;
+    }
+    code = baton_wait(election, BATON_TIMEOUT_DEFAULT, &error);
+    code = code ? code : replace(election, argv[2], &error);
+    if (code) {
+        fprintf(stderr, "%d %s\n", code, error.message);
+    }
+    print_members(election, &error);
+    baton_close(baton);
+    return code ? 1 : 0;
+}
+"""
+
+
+class Guide(ClusterTest):
+    """What docs/api.md shows, on real nodes."""
+
+    def build(self, four):
+        block = next(block for block in re.findall(r"```c\n(.*?)```", text_of("docs", "api.md"),
+                                                   re.S) if "int replace(" in block)
+        self.assertIn('"10.0.0.4:7001"', block)
+        source = os.path.join(four.dir, "member.c")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(block.replace("10.0.0.4:7001", four.address("d")) + MEMBER)
+        run(CC, "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-o", source[:-2], source,
+            "-I", os.path.join(SOURCE, "include"), "-L", os.path.join(BUILD, "lib"), "-lbaton",
+            "-Wl,-rpath," + os.path.join(BUILD, "lib"))
+        return source[:-2]
+
+    def check_replaced(self, old, preferred):
+        four = self.cluster(4)
+        four.names.remove("d")
+        four.suffixes[preferred] = "^9"
+        program = self.build(four)
+        for name in ("b", "c"):
+            four.start(name, "--priority", four.suffixes.get(name, "^0")[1:])
+        joins = list(four.names)
+        four.names = ["d"]
+        four.start("d", "--join")
+        four.names = joins
+        peers = ",".join("%s=%s%s" % (name, four.address(name), four.suffixes.get(name, ""))
+                         for name in joins)
+        os.mkdir(four.data("a"))
+        url = "raft://%s?node=a&peers=%s&data=%s&preset=fast&heartbeat-timeout=1500ms&" \
+              "lease=1500ms" % (four.address("a"), peers.replace("^", "%5E"), four.data("a"))
+        done = subprocess.run([program, url, old], stdout=subprocess.PIPE, check=False,
+                              stderr=subprocess.PIPE, universal_newlines=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        staying = sorted({"a", "b", "c", "d"} - {old})
+        until(lambda: sorted(member["name"] for member in json.loads(
+            baton("members", "--data", four.data("b"), "--json").stdout or "[]")) == staying,
+              "the group is " + str(staying))
+        if old != "a":
+            self.assertEqual(sorted(line.split()[0] for line in done.stdout.splitlines()), staying)
+
+    def test_a_member_is_replaced(self):
+        for old, preferred in (("c", "a"), ("c", "b"), ("c", "c"), ("a", "a"), ("a", "b")):
+            with self.subTest(old=old, preferred=preferred):
+                self.check_replaced(old, preferred)
 
 
 class Documents(unittest.TestCase):

@@ -115,8 +115,25 @@ struct link {
     struct link *next;
 };
 
+struct node_change {
+    bool is_add;
+    bool replaces;             /* a member with another address */
+    struct raft_member member; /* to remove one: its name and id */
+};
+
+struct node_asker {
+    provider_done_cb done;
+    void *userdata;
+};
+
+/* Of an operator of this node; asked again and again. */
 struct node_request {
     uint64_t id;
+    struct node_change change;
+    instant deadline;
+    uint64_t round;
+    bool has_begun;           /* a leader has it */
+    struct baton_error error; /* why it could not begin yet */
     provider_done_cb done;
     void *userdata;
     struct node_request *next;
@@ -177,6 +194,8 @@ struct node {
 
     struct node_election *election;
     struct node_request *requests;
+    uv_timer_t request_timer; /* runs while there are any */
+    uint64_t request_round;
     uint64_t next_request;
     struct queued_event *events_first, *events_last;
     int depth; /* of steps within steps: events are told when it is 0 */
@@ -283,8 +302,11 @@ int state_watch(struct provider *provider, const char *prefix, provider_values_c
 void state_unwatch(struct provider *provider, const char *prefix, void *userdata);
 
 /* request.c */
-int request_operate(struct node *node, const char *what, const struct baton_member *member,
-                    provider_done_cb done, void *userdata, struct baton_error *reterr);
+/* `done` comes when the change is complete, and else at the deadline. */
+int request_add(struct node *node, const struct baton_member *member, bool replaces,
+                instant deadline, const struct node_asker *asker, struct baton_error *reterr);
+int request_remove(struct node *node, const char *name, instant deadline,
+                   const struct node_asker *asker, struct baton_error *reterr);
 void request_receive(struct node *node, raft_id from, const struct frame *frame);
 void request_reply(struct node *node, const struct frame *frame);
 void request_fail_all(struct node *node, int code);

@@ -112,6 +112,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     close_handle(node, (uv_handle_t *)&node->listener);
     close_handle(node, (uv_handle_t *)&node->timer);
     close_handle(node, (uv_handle_t *)&node->door);
+    close_handle(node, (uv_handle_t *)&node->request_timer);
     close_handle(node, (uv_handle_t *)&node->checkpoint); /* there is always this one */
 }
 
@@ -270,7 +271,9 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     node->checkpoint.data = node;
     (void)uv_timer_init(node->loop, &node->door);
     node->door.data = node;
-    node->open_handles += 2;
+    (void)uv_timer_init(node->loop, &node->request_timer);
+    node->request_timer.data = node;
+    node->open_handles += 3;
     *ret = &node->base;
     return BATON_OK;
 }
@@ -442,20 +445,21 @@ static int raft_members(struct provider_election *election, provider_members_cb 
 }
 
 static int raft_member_add(struct provider_election *election, const struct baton_member *member,
-                           provider_done_cb done, void *userdata, struct baton_error *reterr)
+                           bool replaces, instant deadline, provider_done_cb done, void *userdata,
+                           struct baton_error *reterr)
 {
-    return request_operate(((struct node_election *)election)->node, "add", member, done, userdata,
-                           reterr);
+    const struct node_asker asker = {done, userdata};
+
+    return request_add(((struct node_election *)election)->node, member, replaces, deadline, &asker,
+                       reterr);
 }
 
-static int raft_member_remove(struct provider_election *election, const char *id,
+static int raft_member_remove(struct provider_election *election, const char *id, instant deadline,
                               provider_done_cb done, void *userdata, struct baton_error *reterr)
 {
-    struct baton_member member = {0};
+    const struct node_asker asker = {done, userdata};
 
-    (void)snprintf(member.name, sizeof(member.name), "%s", id);
-    return request_operate(((struct node_election *)election)->node, "remove", &member, done,
-                           userdata, reterr);
+    return request_remove(((struct node_election *)election)->node, id, deadline, &asker, reterr);
 }
 
 const struct provider_ops raft_provider_ops = {

@@ -1,14 +1,20 @@
 /* What an operator asks of the group: changes of membership. Done by the leader; any other node
- * hands the request on and passes the answer back.
+ * asks it. Who asked goes on asking until the change is complete: a leader that is new takes none
+ * yet, one that falls may take the change with it, and asking twice does no harm.
  *
- *   REQUEST  {"do":"add","name":…,"address":…,"kind":…,"weight":…,"priority":…}
- *            {"do":"remove","name":…}
- *   REPLY    {"code":0} or {"code":-13,"error":"…"}
+ *   REQUEST  {"do":"add","peer":"NAME@HOST:PORT*WEIGHT^PRIORITY/KIND","replaces":…}
+ *            {"do":"remove","peer":"NAME"}
+ *   REPLY    {"code":0}, {"code":1}: under way, or {"code":-13,"error":"…"}
  */
 #include "provider/raft/node.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { UNDER_WAY = 1, ASKED = 2 }; /* beside BATON_OK and the errors */
+enum { ASK_AGAIN_MS = 20 };
+
+/* ---- At the leader --------------------------------------------------------------------------- */
 
 static int copy_without(struct raft_configuration *ret, const struct raft_configuration *now,
                         raft_id without, size_t room)
@@ -29,84 +35,145 @@ static int copy_without(struct raft_configuration *ret, const struct raft_config
     return BATON_OK;
 }
 
-static int propose(struct node *node, struct raft_configuration *wanted, struct baton_error *reterr)
+static int when_settled(const struct node *node)
 {
-    struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = wanted};
-    int r = raft_configuration_normalise(wanted, reterr);
+    struct raft_status status;
 
-    if (r == BATON_OK && (r = node_step(node, &input)) != BATON_OK) {
-        (void)error_set(reterr, r, "change of members: %s",
-                        r == BATON_EBUSY ? "another one is under way; try again in a moment"
-                                         : baton_strerror(r));
-    }
-    raft_configuration_fini(wanted);
-    return r;
+    raft_get_status(node->raft, &status);
+    return status.is_changing ? UNDER_WAY : BATON_OK;
 }
 
-static int add(struct node *node, const json_t *request, struct baton_error *reterr)
+/* The group as it is, without `without` and with `with` (or NULL). */
+static int propose(struct node *node, raft_id without, const struct raft_member *with,
+                   struct baton_error *reterr)
 {
-    const char *name = "";
-    const char *address = "";
-    const char *kind = "voter";
-    int weight = 1;
-    int priority = 0;
-    char text[RAFT_NAME_MAX + RAFT_ADDRESS_MAX + 64];
     struct raft_configuration wanted;
-    struct raft_member member;
-    int r;
+    struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
+    int r = copy_without(&wanted, raft_get_configuration(node->raft), without, 1);
 
-    if (json_unpack((json_t *)request, "{s:s,s:s,s?s,s?i,s?i}", "name", &name, "address", &address,
-                    "kind", &kind, "weight", &weight, "priority", &priority) != 0) {
-        return error_set(reterr, BATON_EINVAL, "a member needs a name and an address");
-    }
-    if ((size_t)snprintf(text, sizeof(text), "%s@%s*%d^%d/%s", name, address, weight, priority,
-                         kind) >= sizeof(text)) {
-        return error_set(reterr, BATON_ETOOBIG, "member \"%.40s…\": too long", name);
-    }
-    r = raft_options_parse_peer(&member, text, reterr);
-    if (r != BATON_OK) {
-        return r;
-    }
-    r = copy_without(&wanted, raft_get_configuration(node->raft), member.id, 1);
     if (r != BATON_OK) {
         return error_set(reterr, r, "out of memory for the members");
     }
-    wanted.members[wanted.count++] = member;
-    return propose(node, &wanted, reterr);
+    if (with) {
+        wanted.members[wanted.count++] = *with;
+    }
+    r = raft_configuration_normalise(&wanted, reterr);
+    if (r == BATON_OK && (r = node_step(node, &input)) != BATON_OK) {
+        (void)error_set(reterr, r, "change of members: %s",
+                        r == BATON_EBUSY ? "another one is under way, or the leader is new"
+                                         : baton_strerror(r));
+    }
+    raft_configuration_fini(&wanted);
+    return r == BATON_OK ? when_settled(node) : r;
 }
 
-static int take_out(struct node *node, const json_t *request, struct baton_error *reterr)
+static bool is_same(const struct raft_member *a, const struct raft_member *b)
 {
-    const char *name = json_string_value(json_object_get(request, "name"));
-    const struct raft_configuration *now = raft_get_configuration(node->raft);
-    struct raft_configuration wanted;
-    int r;
-
-    if (!name || !raft_configuration_find(now, raft_id_of(name))) {
-        return error_set(reterr, BATON_ENOENT, "member \"%s\": not in the group", name ? name : "");
-    }
-    r = copy_without(&wanted, now, raft_id_of(name), 1);
-    return r == BATON_OK ? propose(node, &wanted, reterr)
-                         : error_set(reterr, r, "out of memory for the members");
+    return strcmp(a->address, b->address) == 0 && a->kind == b->kind && a->weight == b->weight &&
+           a->priority == b->priority;
 }
 
-static int carry_out(struct node *node, const json_t *request, struct baton_error *reterr)
+static int add(struct node *node, const struct node_change *change, struct baton_error *reterr)
 {
-    const char *what = json_string_value(json_object_get(request, "do"));
+    const struct raft_member *member = &change->member;
+    const struct raft_member *now =
+        raft_configuration_find(raft_get_configuration(node->raft), member->id);
 
-    if (what && strcmp(what, "add") == 0) {
-        return add(node, request, reterr);
+    if (now && !now->is_leaving && is_same(now, member)) {
+        return when_settled(node);
     }
-    if (what && strcmp(what, "remove") == 0) {
-        return take_out(node, request, reterr);
+    if (now && !now->is_leaving && !change->replaces &&
+        strcmp(now->address, member->address) != 0) {
+        return error_set(reterr, BATON_EEXIST,
+                         "member \"%s\": is in the group already, at %s: replace it, or choose "
+                         "another name",
+                         member->name, now->address);
     }
-    return error_set(reterr, BATON_EINVAL, "request \"%.32s\": not known", what ? what : "");
+    return propose(node, member->id, member, reterr);
 }
 
-/* ---- On its way to the leader ---------------------------------------------------------------- */
-
-static void finish(struct node_request *request, int code, const struct baton_error *error)
+static int take_out(struct node *node, const struct node_change *change, struct baton_error *reterr)
 {
+    const struct raft_member *now =
+        raft_configuration_find(raft_get_configuration(node->raft), change->member.id);
+
+    if (now) {
+        return now->is_leaving ? UNDER_WAY : propose(node, now->id, NULL, reterr);
+    }
+    return when_settled(node) == BATON_OK
+               ? error_set(reterr, BATON_ENOENT, "member \"%s\": not in the group",
+                           change->member.name)
+               : error_set(reterr, BATON_EBUSY, "change of members: another one is under way");
+}
+
+static int carry_out(struct node *node, const struct node_change *change,
+                     struct baton_error *reterr)
+{
+    return change->is_add ? add(node, change, reterr) : take_out(node, change, reterr);
+}
+
+/* ---- What is asked --------------------------------------------------------------------------- */
+
+static int parse(struct node_change *ret, bool is_add, const char *peer, struct baton_error *reterr)
+{
+    *ret = (struct node_change){.is_add = is_add};
+    if (is_add) {
+        return raft_options_parse_peer(&ret->member, peer, reterr);
+    }
+    (void)snprintf(ret->member.name, sizeof(ret->member.name), "%s", peer);
+    ret->member.id = raft_id_of(ret->member.name);
+    return BATON_OK;
+}
+
+static void write_peer(const struct node_change *change, char *ret, size_t bytes)
+{
+    static const char *const kinds[] = {
+        [RAFT_VOTER] = "voter", [RAFT_WITNESS] = "witness", [RAFT_LEARNER] = "learner"};
+    const struct raft_member *member = &change->member;
+
+    if (change->is_add) {
+        (void)snprintf(ret, bytes, "%s@%s*%u^%d/%s", member->name, member->address, member->weight,
+                       (int)member->priority, kinds[member->kind]);
+    } else {
+        (void)snprintf(ret, bytes, "%s", member->name);
+    }
+}
+
+static int hand_on(struct node *node, raft_id leader, const struct node_request *request,
+                   struct baton_error *reterr)
+{
+    const struct node_change *change = &request->change;
+    char peer[RAFT_NAME_MAX + RAFT_ADDRESS_MAX + 64];
+    json_t *question;
+    char *text;
+
+    if (leader == RAFT_NOBODY || !connection_is_up(node, leader)) {
+        return error_set(reterr, BATON_EUNAVAILABLE,
+                         "the group has no leader at the moment; try again when it has");
+    }
+    write_peer(change, peer, sizeof(peer));
+    question = json_pack("{s:s,s:s,s:b}", "do", change->is_add ? "add" : "remove", "peer", peer,
+                         "replaces", (int)change->replaces);
+    text = question ? json_dumps(question, JSON_COMPACT) : NULL;
+    if (text) {
+        connection_send_text(node, leader, FRAME_REQUEST, request->id, text);
+    }
+    free(text);
+    json_decref(question);
+    return ASKED; /* or asked again in a moment */
+}
+
+/* ---- Until it is complete -------------------------------------------------------------------- */
+
+static void finish(struct node *node, struct node_request *request, int code,
+                   const struct baton_error *error)
+{
+    struct node_request **at = &node->requests;
+
+    while (*at != request) {
+        at = &(*at)->next;
+    }
+    *at = request->next;
     request->done(request->userdata, code, error);
     free(request);
 }
@@ -117,14 +184,102 @@ void request_fail_all(struct node *node, int code)
 
     (void)error_set(&error, code, "request: %s", baton_strerror(code));
     while (node->requests) {
-        struct node_request *request = node->requests;
-        node->requests = request->next;
-        finish(request, code, &error);
+        finish(node, node->requests, code, &error);
     }
 }
 
-static int hand_on(struct node *node, raft_id leader, const char *text, provider_done_cb done,
-                   void *userdata, struct baton_error *reterr)
+/* Whether it is the last word. */
+static bool is_final(struct node_request *request, int *code, const struct baton_error *error)
+{
+    switch (*code) {
+    case BATON_ENOENT:
+        *code = request->has_begun ? BATON_OK : BATON_ENOENT; /* what has begun is complete */
+        return true;
+    case UNDER_WAY:
+        request->has_begun = true;
+        return false;
+    case BATON_EBUSY:
+    case BATON_ENOTLEADER:
+    case BATON_EUNAVAILABLE:
+        request->error = *error;
+        return false;
+    default:
+        return *code != ASKED;
+    }
+}
+
+static void take_answer(struct node *node, struct node_request *request, int code,
+                        const struct baton_error *error)
+{
+    if (is_final(request, &code, error)) {
+        finish(node, request, code, error);
+    }
+}
+
+static void give_up(struct node *node, struct node_request *request)
+{
+    struct baton_error error = request->error;
+
+    if (request->has_begun || error.code == BATON_OK) {
+        (void)error_set(&error, BATON_ETIMEDOUT, "change of members: %s",
+                        request->has_begun ? "not complete in time; it goes on"
+                                           : "no answer of the leader in time");
+    }
+    finish(node, request, error.code, &error);
+}
+
+/* A leader that is removed knows itself, and alone, that this is done. */
+static bool is_ours_to_say(const struct node *node, const struct node_request *request,
+                           const struct raft_status *status)
+{
+    return status->role == RAFT_LEADER ||
+           (request->has_begun &&
+            !raft_configuration_find(raft_get_configuration(node->raft), node->id));
+}
+
+static void ask(struct node *node, struct node_request *request)
+{
+    struct baton_error error = {0};
+    struct raft_status status;
+    int code;
+
+    raft_get_status(node->raft, &status);
+    code = is_ours_to_say(node, request, &status) ? carry_out(node, &request->change, &error)
+                                                  : hand_on(node, status.leader, request, &error);
+    take_answer(node, request, code, &error);
+}
+
+static struct node_request *next_of_round(const struct node *node)
+{
+    struct node_request *request = node->requests;
+
+    while (request && request->round == node->request_round) {
+        request = request->next;
+    }
+    return request;
+}
+
+static void ask_again(uv_timer_t *timer)
+{
+    struct node *node = timer->data;
+    struct node_request *request;
+
+    node->request_round++;
+    while ((request = next_of_round(node))) { /* an answer may lead to another question */
+        request->round = node->request_round;
+        if (instant_before(clock_now(), request->deadline)) {
+            ask(node, request);
+        } else {
+            give_up(node, request);
+        }
+    }
+    if (!node->requests) {
+        (void)uv_timer_stop(timer);
+    }
+}
+
+static int begin(struct node *node, const struct node_change *change, instant deadline,
+                 const struct node_asker *asker, struct baton_error *reterr)
 {
     struct node_request *request;
     size_t waiting = 0;
@@ -132,56 +287,69 @@ static int hand_on(struct node *node, raft_id leader, const char *text, provider
     for (request = node->requests; request; request = request->next) {
         waiting++;
     }
-    if (leader == RAFT_NOBODY || !connection_is_up(node, leader)) {
-        return error_set(reterr, BATON_EUNAVAILABLE,
-                         "the group has no leader at the moment; try again when it has");
-    }
     request = waiting < NODE_REQUESTS_MAX ? calloc(1, sizeof(*request)) : NULL;
     if (!request) {
         return error_set(reterr, BATON_EBUSY, "too many requests wait for the leader");
     }
-    *request = (struct node_request){
-        .id = ++node->next_request, .done = done, .userdata = userdata, .next = node->requests};
+    *request = (struct node_request){.id = ++node->next_request,
+                                     .change = *change,
+                                     .deadline = deadline,
+                                     .round = node->request_round,
+                                     .done = asker->done,
+                                     .userdata = asker->userdata,
+                                     .next = node->requests};
     node->requests = request;
-    connection_send_text(node, leader, FRAME_REQUEST, request->id, text);
+    (void)uv_timer_start(&node->request_timer, ask_again, ASK_AGAIN_MS, ASK_AGAIN_MS);
+    ask(node, request);
     return BATON_OK;
 }
 
-int request_operate(struct node *node, const char *what, const struct baton_member *member,
-                    provider_done_cb done, void *userdata, struct baton_error *reterr)
+int request_add(struct node *node, const struct baton_member *member, bool replaces,
+                instant deadline, const struct node_asker *asker, struct baton_error *reterr)
 {
-    struct raft_status status;
-    json_t *request =
-        json_pack("{s:s,s:s,s:s,s:s,s:i,s:i}", "do", what, "name", member->name, "address",
-                  member->address, "kind", baton_member_kind_name(member->kind), "weight",
-                  (int)member->weight, "priority", (int)member->priority);
-    char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
-    int r = BATON_ENOMEM;
+    char peer[BATON_NAME_MAX + BATON_ADDRESS_MAX + 64];
+    struct node_change change;
+    int r;
 
-    if (!text) {
-        (void)error_set(reterr, r, "out of memory for a request");
-    } else {
-        raft_get_status(node->raft, &status);
-        if (status.role == RAFT_LEADER) {
-            struct baton_error error = {0};
-            done(userdata, carry_out(node, request, &error), &error);
-            r = BATON_OK;
-        } else {
-            r = hand_on(node, status.leader, text, done, userdata, reterr);
-        }
-    }
-    free(text);
-    json_decref(request);
-    return r;
+    (void)snprintf(peer, sizeof(peer), "%s@%s*%u^%d/%s", member->name, member->address,
+                   member->weight, (int)member->priority, baton_member_kind_name(member->kind));
+    r = parse(&change, true, peer, reterr);
+    change.replaces = replaces;
+    return r == BATON_OK ? begin(node, &change, deadline, asker, reterr) : r;
 }
 
-/* ---- At the leader, and back ----------------------------------------------------------------- */
+int request_remove(struct node *node, const char *name, instant deadline,
+                   const struct node_asker *asker, struct baton_error *reterr)
+{
+    struct node_change change;
+    int r = parse(&change, false, name, reterr);
+
+    return r == BATON_OK ? begin(node, &change, deadline, asker, reterr) : r;
+}
+
+/* ---- From node to node ----------------------------------------------------------------------- */
+
+static int carry_out_text(struct node *node, const json_t *request, struct baton_error *reterr)
+{
+    const char *what = json_string_value(json_object_get(request, "do"));
+    const char *peer = json_string_value(json_object_get(request, "peer"));
+    bool is_add = what && strcmp(what, "add") == 0;
+    struct node_change change;
+    int r;
+
+    if (!what || !peer || (!is_add && strcmp(what, "remove") != 0)) {
+        return error_set(reterr, BATON_EINVAL, "request \"%.32s\": not known", what ? what : "");
+    }
+    r = parse(&change, is_add, peer, reterr);
+    change.replaces = json_is_true(json_object_get(request, "replaces"));
+    return r == BATON_OK ? carry_out(node, &change, reterr) : r;
+}
 
 void request_receive(struct node *node, raft_id from, const struct frame *frame)
 {
     json_t *request = json_loadb(frame->text, frame->text_bytes, JSON_REJECT_DUPLICATES, NULL);
     struct baton_error error = {0};
-    int code = carry_out(node, request, &error);
+    int code = carry_out_text(node, request, &error);
     json_t *reply = json_pack("{s:i,s:s}", "code", code, "error", error.message);
     char *text = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
 
@@ -198,17 +366,21 @@ void request_reply(struct node *node, const struct frame *frame)
     json_t *reply = json_loadb(frame->text, frame->text_bytes, JSON_REJECT_DUPLICATES, NULL);
     const char *text = json_string_value(json_object_get(reply, "error"));
     int code = (int)json_integer_value(json_object_get(reply, "code"));
+    struct node_request *request = node->requests;
     struct baton_error error = {0};
 
-    for (struct node_request **at = &node->requests; *at; at = &(*at)->next) {
-        if ((*at)->id == frame->request_id) {
-            struct node_request *request = *at;
-            *at = request->next;
-            (void)error_set(&error, reply ? code : BATON_EPROTO, "%s",
-                            text ? text : "the leader's answer makes no sense");
-            finish(request, error.code, &error);
-            break;
+    while (request && request->id != frame->request_id) {
+        request = request->next;
+    }
+    if (!reply || code > UNDER_WAY) {
+        code = BATON_EPROTO;
+        text = "the leader's answer makes no sense";
+    }
+    if (request) {
+        if (code < 0) {
+            (void)error_set(&error, code, "%s", text ? text : "");
         }
+        take_answer(node, request, code, &error);
     }
     json_decref(reply);
 }
