@@ -8,8 +8,9 @@
  *
  * A camera that stalls, errors or crashes is reopened after a pause that doubles, with spread, and
  * is offline meanwhile; it never gives up. Frames are where the decoder put them, in memory that
- * is shared with the child: nothing is copied, and a frame that is held is not overwritten. Newest
- * wins: who holds frames for long misses some, and holds nobody else up.
+ * is shared with the child, and a frame that is held is not overwritten; nothing is copied unless
+ * more than CAMERA_HELD_MAX are held. Newest wins: who holds frames for long misses some, and holds
+ * nobody else up.
  *
  * All of it on the loop's thread, callbacks included.
  */
@@ -25,8 +26,9 @@
 
 enum {
     CAMERA_FEEDS_MAX = 1024, /* distinct URLs */
-    CAMERA_HELD_MAX = 5,     /* frames of one feed that may be held at a time, */
-    CAMERA_KEPT_MAX = 2,     /* of these for an unknown time */
+    CAMERA_HELD_MAX = 5,     /* frames of one feed that may be held where they were decoded; */
+    CAMERA_COPIED_MAX = 32,  /* further ones are copies, of which there may be so many */
+    CAMERA_KEPT_MAX = 2,     /* of all these for an unknown time */
     CAMERA_STALL_MS = 10000,
     CAMERA_OPEN_MS = 10000,
     CAMERA_BACKOFF_MIN_MS = 1000,
@@ -101,7 +103,7 @@ void camera_close(struct camera *camera);
 void camera_set_interval(struct camera *camera, int interval_ms);
 
 /* Keeps the frame until as many unrefs; for a model that runs elsewhere meanwhile. Held frames of
- * a feed above CAMERA_HELD_MAX make it skip newer ones. */
+ * a feed above CAMERA_HELD_MAX and CAMERA_COPIED_MAX make it skip newer ones. */
 const struct camera_frame *camera_frame_ref(const struct camera_frame *frame);
 void camera_frame_unref(const struct camera_frame *frame); /* NULL allowed */
 /* The same for who keeps it until another one comes, such as the newest picture to be looked at. No
@@ -121,8 +123,8 @@ struct camera_stats {
     int pid;                             /* of the child; 0: none */
     uint64_t received, decoded, dropped; /* packets in; frames; of these not shown: cap, damage */
     uint64_t shown;                      /* handed to subscribers */
-    uint64_t skipped;                    /* told of, but overtaken by a newer one or held up */
-    uint64_t still;                      /* of this subscription: kept back because nothing moved */
+    uint64_t skipped; /* told of, but overtaken by a newer one, or too many are held */
+    uint64_t still;   /* of this subscription: kept back because nothing moved */
     uint64_t restarts;
     char last_error[BATON_ERROR_MESSAGE_MAX]; /* "": none yet */
 };

@@ -1,8 +1,7 @@
 #include "detector/camera/child.h"
 
 #include "base/error.h"
-#include "base/invariant.h"
-#include "detector/camera/ring.h"
+#include "detector/camera/frames.h"
 #include "detector/helper/helper.h"
 
 #include <errno.h>
@@ -16,137 +15,35 @@
 #include <unistd.h>
 
 enum {
-    READS_MAX = 1024,        /* datagrams in one go; the loop has others to serve */
-    FAREWELL_MS = 1000,      /* to say goodbye to its camera */
-    CAPTURED_MAX_MS = 60000, /* a frame is at most so old */
-    FDS_MAX = 4,             /* more in one datagram are cut off by the kernel */
-    BATCH = 8,               /* datagrams that are read at once */
-};
-
-_Static_assert((int)CAMERA_HELD_MAX == (int)RING_HELD_MAX, "one limit");
-
-/* A frame that is shown; in its ring, at its slot. */
-struct held {
-    struct camera_frame shown; /* first: the public pointer is this one's */
-    struct view *view;
-    int slot;
-    uint64_t sequence; /* the child's */
-    unsigned refs;
-    unsigned keeps; /* of these */
-};
-
-/* A ring as mapped here; lives as long as it is the newest or a frame of it is held. */
-struct view {
-    struct ring_reader reader;
-    struct child *child;
-    unsigned refs;
-    struct held frames[RING_SLOTS];
+    READS_MAX = 1024,   /* datagrams in one go; the loop has others to serve */
+    FAREWELL_MS = 1000, /* to say goodbye to its camera */
+    FDS_MAX = 4,        /* more in one datagram are cut off by the kernel */
+    BATCH = 8,          /* datagrams that are read at once */
 };
 
 struct child {
+    struct frames frames; /* its references: also each handle that is not closed */
     struct child_hooks hooks;
-    unsigned refs; /* each handle that is not closed, and each view */
-    bool is_stopped, has_ended, is_closing, is_lossless;
+    bool is_stopped, has_ended, is_closing;
     uv_process_t process;
     bool is_running;
     uv_poll_t poll;
     uv_timer_t farewell;
     int socket;
-    struct ring_control *control;
-    struct view *view;   /* of the newest ring; NULL: none yet */
-    unsigned held, kept; /* frames */
     /* Its last words, told when it is gone. */
     bool has_error, is_at_end;
     struct baton_error error;
 };
 
+static void free_child(struct frames *frames)
+{
+    (void)munmap(frames->control, sizeof(*frames->control));
+    free(frames); /* the child's first member */
+}
+
 static void child_unref(struct child *child)
 {
-    INVARIANT(child->refs > 0);
-    if (--child->refs == 0) {
-        (void)munmap(child->control, sizeof(*child->control));
-        free(child);
-    }
-}
-
-static void view_unref(struct view *view)
-{
-    struct child *child = view->child;
-
-    INVARIANT(view->refs > 0);
-    if (--view->refs == 0) {
-        ring_reader_close(&view->reader);
-        free(view);
-        child_unref(child);
-    }
-}
-
-static void set_view(struct child *child, struct view *view)
-{
-    if (child->view != NULL) {
-        view_unref(child->view);
-    }
-    child->view = view;
-}
-
-const struct camera_frame *camera_frame_ref(const struct camera_frame *frame)
-{
-    struct held *held = (struct held *)frame;
-
-    INVARIANT(held->refs > 0);
-    held->refs++;
-    return frame;
-}
-
-/* Only a child that shall lose nothing sleeps until then. */
-static void give_back(struct child *child, uint64_t sequence)
-{
-    atomic_store(&child->control->returned, sequence);
-    if (child->is_lossless) {
-        ring_control_ring(child->control);
-    }
-}
-
-void camera_frame_unref(const struct camera_frame *frame)
-{
-    struct held *held = (struct held *)frame;
-    struct child *child;
-
-    if (frame == NULL) {
-        return;
-    }
-    INVARIANT(held->refs > 0);
-    if (--held->refs == 0) {
-        child = held->view->child;
-        ring_release(child->control, held->slot);
-        give_back(child, held->sequence);
-        child->held--;
-        view_unref(held->view);
-    }
-}
-
-bool camera_frame_keep(const struct camera_frame *frame)
-{
-    struct held *held = (struct held *)frame;
-    struct child *child = held->view->child;
-
-    if (held->keeps == 0 && child->kept == CAMERA_KEPT_MAX) {
-        return false;
-    }
-    child->kept += held->keeps == 0;
-    held->keeps++;
-    (void)camera_frame_ref(frame);
-    return true;
-}
-
-void camera_frame_unkeep(const struct camera_frame *frame)
-{
-    struct held *held = (struct held *)frame;
-
-    INVARIANT(held->keeps > 0);
-    held->keeps--;
-    held->view->child->kept -= held->keeps == 0;
-    camera_frame_unref(frame);
+    frames_unref(&child->frames);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -165,7 +62,7 @@ static void close_handles(struct child *child)
     uv_close((uv_handle_t *)&child->farewell, on_closed);
     uv_close((uv_handle_t *)&child->process, on_closed);
     (void)close(child->socket);
-    set_view(child, NULL);
+    frames_forget(&child->frames);
 }
 
 static void end(struct child *child, const struct baton_error *error)
@@ -178,92 +75,20 @@ static void end(struct child *child, const struct baton_error *error)
 
 /* ---- what it says ---- */
 
-static int adopt_ring(struct child *child, const struct camera_message *message, int fd,
-                      struct baton_error *reterr)
-{
-    struct view *view;
-    int rc;
-
-    if (fd < 0) {
-        return error_set(reterr, BATON_EPROTO, "ring: its descriptor is missing");
-    }
-    view = calloc(1, sizeof(*view));
-    if (view == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a ring");
-    }
-    rc = ring_reader_open(&view->reader, fd, message->width, message->height, reterr);
-    if (rc != 0) {
-        free(view);
-        return rc;
-    }
-    view->child = child;
-    view->refs = 1;
-    child->refs++;
-    set_view(child, view);
-    return 0;
-}
-
-/* Both clocks are read here; the child's word is only how long ago. */
-static void set_times(struct camera_frame *frame, const struct camera_message *message)
-{
-    struct timespec wall;
-    instant now = clock_now();
-    instant captured = {message->captured_ns};
-    span age = instant_since(now, captured);
-
-    if (age.ns < 0 || age.ns > SPAN_MS(CAPTURED_MAX_MS).ns) {
-        captured = now;
-        age.ns = 0;
-    }
-    (void)clock_gettime(CLOCK_REALTIME, &wall);
-    frame->captured = captured;
-    frame->captured_unix_ms =
-        (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - age.ns / 1000000;
-    frame->pts_us = message->pts_us;
-}
-
-/* The frame, held once; NULL: overtaken, or too many are held. */
-static struct held *claim(struct child *child, const struct camera_message *message)
-{
-    struct view *view = child->view;
-    struct held *held = &view->frames[message->slot];
-    const struct ring_layout *layout = &view->reader.layout;
-
-    if (child->held >= RING_HELD_MAX || held->refs != 0 ||
-        !ring_reader_claim(&view->reader, child->control, message->slot, message->sequence)) {
-        return NULL;
-    }
-    *held = (struct held){
-        .view = view, .slot = message->slot, .sequence = message->sequence, .refs = 1};
-    held->shown.picture.width = layout->width;
-    held->shown.picture.height = layout->height;
-    for (int plane = 0; plane < 3; plane++) {
-        held->shown.picture.stride[plane] = layout->stride[plane];
-        held->shown.picture.plane[plane] = ring_reader_plane(&view->reader, message->slot, plane);
-    }
-    held->shown.is_full_range = (message->flags & FRAME_FULL_RANGE) != 0;
-    held->shown.is_bt709 = (message->flags & FRAME_BT709) != 0;
-    held->shown.number = message->sequence;
-    set_times(&held->shown, message);
-    view->refs++;
-    child->held++;
-    return held;
-}
-
 static void show(struct child *child, const struct camera_message *message, unsigned skipped)
 {
-    struct held *held = claim(child, message);
+    struct camera_frame *frame = frames_claim(&child->frames, message);
 
-    if (held == NULL) {
-        give_back(child, message->sequence);
+    if (frame == NULL) {
+        frames_give_back(&child->frames, message->sequence);
         child->hooks.word(child->hooks.userdata, message, skipped + 1);
         return;
     }
     child->hooks.word(child->hooks.userdata, message, skipped);
     if (!child->is_stopped) {
-        child->hooks.frame(child->hooks.userdata, &held->shown);
+        child->hooks.frame(child->hooks.userdata, frame);
     }
-    camera_frame_unref(&held->shown);
+    camera_frame_unref(frame);
 }
 
 struct inbox {
@@ -276,10 +101,10 @@ static int take(struct child *child, const struct camera_message *message, int f
 {
     switch (message->type) {
     case MESSAGE_FRAME:
-        if (child->view == NULL) {
+        if (frames_slots(&child->frames) == 0) {
             return error_set(reterr, BATON_EPROTO, "frame: there is no ring yet");
         }
-        if (message->slot >= child->view->reader.layout.slots) {
+        if (message->slot >= frames_slots(&child->frames)) {
             return error_set(reterr, BATON_EPROTO, "frame: its ring has no slot %u", message->slot);
         }
         inbox->skipped += inbox->frame.type == MESSAGE_FRAME;
@@ -288,7 +113,7 @@ static int take(struct child *child, const struct camera_message *message, int f
     case MESSAGE_RING:
         inbox->skipped += inbox->frame.type == MESSAGE_FRAME; /* it lies in the last one */
         inbox->frame = (struct camera_message){0};
-        return adopt_ring(child, message, fd, reterr);
+        return frames_adopt(&child->frames, fd, message->width, message->height, reterr);
     case MESSAGE_ERROR:
         child->has_error = true;
         (void)error_set(&child->error, message->code, "%s", message->text);
@@ -418,7 +243,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
     (void)status;
     (void)events;
-    child->refs++; /* a hook may stop it */
+    frames_ref(&child->frames); /* a hook may stop it */
     drain(child);
     child_unref(child);
 }
@@ -429,7 +254,7 @@ static void on_process_end(uv_process_t *process, int64_t status, int signal)
     struct baton_error error;
 
     child->is_running = false;
-    child->refs++;
+    frames_ref(&child->frames);
     if (!child->is_stopped) {
         drain(child); /* its last words */
     }
@@ -475,8 +300,8 @@ void child_stop(struct child *child, bool is_killed)
         close_handles(child);
         return;
     }
-    atomic_store(&child->control->is_stopping, 1);
-    ring_control_ring(child->control);
+    atomic_store(&child->frames.control->is_stopping, 1);
+    ring_control_ring(child->frames.control);
     if (is_killed) {
         kill_it(child);
     } else {
@@ -488,7 +313,7 @@ void child_set_interval(struct child *child, span interval)
 {
     int64_t us = interval.ns / 1000;
 
-    atomic_store(&child->control->interval_us, us > UINT32_MAX ? UINT32_MAX : (uint32_t)us);
+    atomic_store(&child->frames.control->interval_us, us > UINT32_MAX ? UINT32_MAX : (uint32_t)us);
 }
 
 int child_pid(const struct child *child)
@@ -498,7 +323,7 @@ int child_pid(const struct child *child)
 
 bool child_is_held(const struct child *child)
 {
-    return child->held != 0;
+    return frames_are_held(&child->frames);
 }
 
 static int spawn(struct child *child, uv_loop_t *loop, const char *program, int socket, int control)
@@ -570,7 +395,8 @@ static void init_handles(struct child *child, uv_loop_t *loop)
     child->farewell.data = child;
     child->poll.data = child;
     child->process.data = child;
-    child->refs = 3;
+    child->frames.refs = 3;
+    child->frames.free = free_child;
 }
 
 int child_start(struct child **ret, uv_loop_t *loop, const char *program,
@@ -585,17 +411,17 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
     if (child == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
     }
-    control = make_control(&child->control);
+    control = make_control(&child->frames.control);
     if (control < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
         if (control >= 0) {
             (void)close(control);
-            (void)munmap(child->control, sizeof(*child->control));
+            (void)munmap(child->frames.control, sizeof(*child->frames.control));
         }
         free(child);
         return error_set(reterr, BATON_EIO, "%s: %s", program, strerror(errno));
     }
     child->hooks = *hooks;
-    child->is_lossless = config->is_lossless;
+    child->frames.is_lossless = config->is_lossless;
     child->socket = sockets[0];
     init_handles(child, loop);
     rc = spawn(child, loop, program, sockets[1], control);

@@ -8,7 +8,8 @@
  * looks whether it is held; the parent marks it as held and *then* looks whether it still has the
  * frame it was told of. In one total order of these four steps, one of the two sees the other and
  * steps back. The parent holds at most RING_HELD_MAX slots and the child's decoder has a bounded
- * number of others, so the child always finds one that is neither held nor lent nor the newest.
+ * number of others, so the child always finds one that is neither held nor lent nor the newest; but
+ * for the moment in which the parent holds one more, to copy it: a frame may be dropped then.
  *
  * A ring is of one size of picture; another size is another ring. Both sides compute the layout
  * from width and height, so that no offset ever comes from the child. The memory is sealed: it

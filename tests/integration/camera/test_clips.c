@@ -46,14 +46,14 @@ static bool has_skipped(const void *userdata)
     struct camera_stats stats;
 
     camera_stats(((const struct viewer *)userdata)->camera, &stats);
-    return stats.skipped >= 5;
+    return stats.skipped >= 3;
 }
 
 static void frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on(void **state)
 {
     const struct camera_options options = {.is_paced = true};
     struct gallery gallery;
-    struct viewer viewer = {.holds = true}, witness = {0};
+    struct viewer viewer = {.holds = VIEWER_HELD_MAX}, witness = {0};
     struct camera_stats stats;
     unsigned held;
 
@@ -62,13 +62,36 @@ static void frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on(void *
     viewer_open(&viewer, &gallery, clip("rects.mp4"), &options);
     gallery_run_until(&gallery, has_skipped, &viewer);
     held = viewer.frames;
-    assert_int_equal(held, CAMERA_HELD_MAX);
+    assert_int_equal(held, VIEWER_HELD_MAX);
     viewer_let_go(&viewer, 0);
-    viewer_run_frames(&viewer, 5);
+    viewer_run_frames(&viewer, 1);
     camera_stats(viewer.camera, &stats);
-    assert_true(stats.decoded >= held + 5 + 5);
+    assert_true(stats.decoded >= held + 1);
     viewer_open(&witness, &gallery, clip("rects265.mp4"), &options); /* all is well after it */
     viewer_run_frames(&witness, 5);
+    gallery_fini(&gallery);
+}
+
+/* As slow models do, each with a frame at work and one that waits. */
+static void who_holds_frames_for_long_holds_nobody_else_up(void **state)
+{
+    const struct camera_options options = {.is_paced = true};
+    struct gallery gallery;
+    struct viewer slow = {.holds = 16}, fast = {.check = CHECK_TIME};
+    struct camera_stats stats;
+
+    (void)state;
+    gallery_init(&gallery);
+    viewer_open(&slow, &gallery, clip("rects.mp4"), &options);
+    viewer_open(&fast, &gallery, clip("rects.mp4"), &options);
+    gallery_run_until(&gallery, viewer_has_ended, &fast);
+    camera_stats(fast.camera, &stats);
+    assert_int_equal(slow.kept_count, 16);
+    assert_int_equal(fast.wrong, 0);
+    /* What the machine was too busy for is overtaken; nothing is kept back. */
+    assert_int_equal(fast.frames + stats.skipped, 45);
+    assert_true(fast.frames > 10);
+    viewer_let_go(&slow, 0);
     gallery_fini(&gallery);
 }
 
@@ -82,7 +105,7 @@ static void no_more_than_a_few_frames_are_kept(void **state)
 {
     const struct camera_options options = {.is_paced = true};
     struct gallery gallery;
-    struct viewer viewer = {.holds = true};
+    struct viewer viewer = {.holds = CAMERA_HELD_MAX};
     const struct camera_frame *last;
 
     (void)state;
@@ -110,7 +133,7 @@ static void no_more_than_a_few_frames_are_kept(void **state)
 static void a_frame_outlives_its_camera_and_the_pool(void **state)
 {
     struct gallery gallery;
-    struct viewer viewer = {.holds = true};
+    struct viewer viewer = {.holds = CAMERA_HELD_MAX};
 
     (void)state;
     gallery_init(&gallery);
@@ -206,6 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_frame_of_each_codec_arrives_and_shows_what_it_should),
         cmocka_unit_test(frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on),
+        cmocka_unit_test(who_holds_frames_for_long_holds_nobody_else_up),
         cmocka_unit_test(no_more_than_a_few_frames_are_kept),
         cmocka_unit_test(a_frame_outlives_its_camera_and_the_pool),
         cmocka_unit_test(each_subscription_has_a_rate_of_its_own),

@@ -250,7 +250,7 @@ static void a_change_of_resolution_goes_through_without_a_break(void **state)
 {
     struct gallery gallery;
     struct server server;
-    struct viewer viewer = {.check = CHECK_SHAPE, .holds = true};
+    struct viewer viewer = {.check = CHECK_SHAPE, .holds = CAMERA_HELD_MAX};
 
     (void)state;
     start_cameras(&server, 0, NULL);

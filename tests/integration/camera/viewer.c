@@ -137,7 +137,7 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     viewer->height = frame->picture.height;
     viewer->pts_us = frame->pts_us;
     viewer->wrong += !is_right(viewer, frame);
-    if (viewer->holds && viewer->kept_count < CAMERA_HELD_MAX) {
+    if (viewer->kept_count < viewer->holds) {
         viewer->kept[viewer->kept_count] = camera_frame_ref(frame);
         viewer->kept_sum[viewer->kept_count++] = frame_sum(frame);
     }
@@ -207,7 +207,7 @@ bool viewer_has_ended(const void *userdata)
 
 void viewer_let_go(struct viewer *viewer, unsigned count)
 {
-    viewer->holds = false;
+    viewer->holds = 0;
     for (unsigned i = 0; i < viewer->kept_count; i++) {
         assert_int_equal(frame_sum(viewer->kept[i]), viewer->kept_sum[i]);
     }

@@ -4,7 +4,7 @@
 
 #include "detector/camera/camera.h"
 
-enum { VIEWER_PATIENCE_MS = 30000 };
+enum { VIEWER_PATIENCE_MS = 30000, VIEWER_HELD_MAX = CAMERA_HELD_MAX + CAMERA_COPIED_MAX };
 
 struct gallery {
     uv_loop_t loop;
@@ -34,9 +34,9 @@ struct viewer {
     unsigned wrong;  /* frames that fail the check */
     unsigned wanted; /* for viewer_has_frames */
     unsigned sizes;  /* how many times it was another one than before */
-    bool holds;      /* keeps the first frames that it gets, at most CAMERA_HELD_MAX */
-    const struct camera_frame *kept[CAMERA_HELD_MAX];
-    uint32_t kept_sum[CAMERA_HELD_MAX]; /* as it was */
+    unsigned holds;  /* keeps so many of the first frames that it gets, at most VIEWER_HELD_MAX */
+    const struct camera_frame *kept[VIEWER_HELD_MAX];
+    uint32_t kept_sum[VIEWER_HELD_MAX]; /* as it was */
     unsigned kept_count;
 };
 

@@ -1,0 +1,300 @@
+#include "detector/camera/frames.h"
+
+#include "base/error.h"
+#include "base/invariant.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { CAPTURED_MAX_MS = 60000 /* a frame is at most so old */ };
+
+_Static_assert((int)CAMERA_HELD_MAX == (int)RING_HELD_MAX, "one limit");
+
+/* A frame that is shown; in its ring, at its slot, or a copy. */
+struct held {
+    struct camera_frame shown; /* first: the public pointer is this one's */
+    struct frames *frames;
+    struct view *view; /* NULL: a copy */
+    uint8_t *copy;     /* NULL: in its ring */
+    size_t copy_bytes;
+    int slot;
+    uint64_t sequence; /* the child's */
+    unsigned refs;
+    unsigned keeps; /* of these */
+};
+
+/* A ring as mapped here; lives as long as it is the newest or a frame of it is held. */
+struct view {
+    struct ring_reader reader;
+    struct frames *frames;
+    unsigned refs;
+    struct held held[RING_SLOTS];
+};
+
+void frames_ref(struct frames *frames)
+{
+    frames->refs++;
+}
+
+void frames_unref(struct frames *frames)
+{
+    INVARIANT(frames->refs > 0);
+    if (--frames->refs == 0) {
+        free(frames->spare);
+        frames->free(frames);
+    }
+}
+
+static void view_unref(struct view *view)
+{
+    struct frames *frames = view->frames;
+
+    INVARIANT(view->refs > 0);
+    if (--view->refs == 0) {
+        ring_reader_close(&view->reader);
+        free(view);
+        frames_unref(frames);
+    }
+}
+
+static void set_view(struct frames *frames, struct view *view)
+{
+    if (frames->view != NULL) {
+        view_unref(frames->view);
+    }
+    frames->view = view;
+}
+
+int frames_adopt(struct frames *frames, int fd, uint32_t width, uint32_t height,
+                 struct baton_error *reterr)
+{
+    struct view *view;
+    int rc;
+
+    if (fd < 0) {
+        return error_set(reterr, BATON_EPROTO, "ring: its descriptor is missing");
+    }
+    view = calloc(1, sizeof(*view));
+    if (view == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a ring");
+    }
+    rc = ring_reader_open(&view->reader, fd, width, height, reterr);
+    if (rc != 0) {
+        free(view);
+        return rc;
+    }
+    view->frames = frames;
+    view->refs = 1;
+    frames_ref(frames);
+    set_view(frames, view);
+    return 0;
+}
+
+void frames_forget(struct frames *frames)
+{
+    set_view(frames, NULL);
+}
+
+int frames_slots(const struct frames *frames)
+{
+    return frames->view != NULL ? frames->view->reader.layout.slots : 0;
+}
+
+bool frames_are_held(const struct frames *frames)
+{
+    return frames->held + frames->copied != 0;
+}
+
+/* Only a child that shall lose nothing sleeps until then. */
+void frames_give_back(struct frames *frames, uint64_t sequence)
+{
+    atomic_store(&frames->control->returned, sequence);
+    if (frames->is_lossless) {
+        ring_control_ring(frames->control);
+    }
+}
+
+/* ---- one frame ---- */
+
+/* Both clocks are read here; the child's word is only how long ago. */
+static void set_times(struct camera_frame *frame, const struct camera_message *message)
+{
+    struct timespec wall;
+    instant now = clock_now();
+    instant captured = {message->captured_ns};
+    span age = instant_since(now, captured);
+
+    if (age.ns < 0 || age.ns > SPAN_MS(CAPTURED_MAX_MS).ns) {
+        captured = now;
+        age.ns = 0;
+    }
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    frame->captured = captured;
+    frame->captured_unix_ms =
+        (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - age.ns / 1000000;
+    frame->pts_us = message->pts_us;
+}
+
+/* With its planes at `slot`, which is laid out as those of the ring. */
+static void describe(struct held *held, const struct ring_layout *layout, const uint8_t *slot,
+                     const struct camera_message *message)
+{
+    struct camera_frame *shown = &held->shown;
+
+    shown->picture.width = layout->width;
+    shown->picture.height = layout->height;
+    for (int plane = 0; plane < 3; plane++) {
+        shown->picture.stride[plane] = layout->stride[plane];
+        shown->picture.plane[plane] = slot + layout->offset[plane];
+    }
+    shown->is_full_range = (message->flags & FRAME_FULL_RANGE) != 0;
+    shown->is_bt709 = (message->flags & FRAME_BT709) != 0;
+    shown->number = message->sequence;
+    set_times(shown, message);
+}
+
+static uint8_t *take_spare(struct frames *frames, size_t bytes)
+{
+    uint8_t *memory = frames->spare;
+
+    frames->spare = NULL;
+    if (memory != NULL && frames->spare_bytes == bytes) {
+        return memory;
+    }
+    free(memory);
+    return aligned_alloc(RING_ALIGNMENT, bytes); /* a slot is of whole pages */
+}
+
+/* Of a slot that is claimed, and is let go here. */
+static struct held *copy_out(struct frames *frames, const uint8_t *slot,
+                             const struct camera_message *message)
+{
+    const struct ring_layout *layout = &frames->view->reader.layout;
+    struct held *held = calloc(1, sizeof(*held));
+    uint8_t *memory = held != NULL ? take_spare(frames, layout->slot_bytes) : NULL;
+
+    if (memory != NULL) {
+        memcpy(memory, slot, layout->slot_bytes);
+        *held = (struct held){.frames = frames,
+                              .copy = memory,
+                              .copy_bytes = layout->slot_bytes,
+                              .sequence = message->sequence,
+                              .refs = 1};
+        describe(held, layout, memory, message);
+        frames->copied++;
+        frames_ref(frames);
+    }
+    ring_release(frames->control, message->slot);
+    if (memory == NULL) {
+        free(held);
+        return NULL;
+    }
+    return held;
+}
+
+struct camera_frame *frames_claim(struct frames *frames, const struct camera_message *message)
+{
+    struct view *view = frames->view;
+    struct held *held = &view->held[message->slot];
+    bool is_copied = frames->held >= RING_HELD_MAX;
+    const uint8_t *slot;
+
+    if (held->refs != 0 || (is_copied && frames->copied >= CAMERA_COPIED_MAX) ||
+        !ring_reader_claim(&view->reader, frames->control, message->slot, message->sequence)) {
+        return NULL;
+    }
+    slot = ring_reader_plane(&view->reader, message->slot, 0);
+    if (is_copied) {
+        held = copy_out(frames, slot, message);
+        return held != NULL ? &held->shown : NULL;
+    }
+    *held = (struct held){.frames = frames,
+                          .view = view,
+                          .slot = message->slot,
+                          .sequence = message->sequence,
+                          .refs = 1};
+    describe(held, &view->reader.layout, slot, message);
+    view->refs++;
+    frames->held++;
+    return &held->shown;
+}
+
+/* One more is likely to follow as long as there are others. */
+static void free_copy(struct held *held)
+{
+    struct frames *frames = held->frames;
+
+    frames->copied--;
+    if (frames->copied > 0 && frames->spare == NULL) {
+        frames->spare = held->copy;
+        frames->spare_bytes = held->copy_bytes;
+    } else {
+        free(held->copy);
+    }
+    if (frames->copied == 0) {
+        free(frames->spare);
+        frames->spare = NULL;
+    }
+    free(held);
+    frames_unref(frames);
+}
+
+static void let_go(struct held *held)
+{
+    struct frames *frames = held->frames;
+
+    frames_give_back(frames, held->sequence);
+    if (held->copy != NULL) {
+        free_copy(held);
+        return;
+    }
+    ring_release(frames->control, held->slot);
+    frames->held--;
+    view_unref(held->view);
+}
+
+const struct camera_frame *camera_frame_ref(const struct camera_frame *frame)
+{
+    struct held *held = (struct held *)frame;
+
+    INVARIANT(held->refs > 0);
+    held->refs++;
+    return frame;
+}
+
+void camera_frame_unref(const struct camera_frame *frame)
+{
+    struct held *held = (struct held *)frame;
+
+    if (frame == NULL) {
+        return;
+    }
+    INVARIANT(held->refs > 0);
+    if (--held->refs == 0) {
+        let_go(held);
+    }
+}
+
+bool camera_frame_keep(const struct camera_frame *frame)
+{
+    struct held *held = (struct held *)frame;
+
+    if (held->keeps == 0 && held->frames->kept == CAMERA_KEPT_MAX) {
+        return false;
+    }
+    held->frames->kept += held->keeps == 0;
+    held->keeps++;
+    (void)camera_frame_ref(frame);
+    return true;
+}
+
+void camera_frame_unkeep(const struct camera_frame *frame)
+{
+    struct held *held = (struct held *)frame;
+
+    INVARIANT(held->keeps > 0);
+    held->keeps--;
+    held->frames->kept -= held->keeps == 0;
+    camera_frame_unref(frame);
+}
