@@ -1,9 +1,9 @@
 /* `baton demo`: five real nodes, four accidents, and how long nobody led. */
+#include "base/value.h"
 #include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/screen.h"
-#include "options/value.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* `baton explain`: what the settings promise, before anybody relies on them. */
+#include "base/value.h"
 #include "cli/command.h"
 #include "cli/print.h"
-#include "options/value.h"
 #include "raft/raft.h"
 
 #include <jansson.h>

@@ -1,9 +1,9 @@
 #include "cli/member_internal.h"
 
+#include "base/value.h"
 #include "cli/footprint.h"
 #include "guardian/fatal.h"
 #include "options/notify.h"
-#include "options/value.h"
 
 #include <stdio.h>
 #include <stdlib.h>

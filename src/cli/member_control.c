@@ -1,7 +1,7 @@
 /* What a member does for those who call on its control socket. */
 #include "cli/member_internal.h"
 
-#include "options/value.h"
+#include "base/value.h"
 #ifdef BATON_PROVIDER_RAFT
 #include "provider/raft/raft_provider.h"
 #endif

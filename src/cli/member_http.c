@@ -1,7 +1,7 @@
 /* The status server of a member. */
 #include "cli/member_internal.h"
 
-#include "options/value.h"
+#include "base/value.h"
 
 #include <errno.h>
 #include <fcntl.h>

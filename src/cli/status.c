@@ -1,8 +1,8 @@
 /* `baton status`, `baton members`, `baton watch`: questions to one node. */
+#include "base/value.h"
 #include "cli/ask.h"
 #include "cli/print.h"
 #include "net/control.h"
-#include "options/value.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #include "net/http_server.h"
 
+#include "base/host.h"
 #include "net/web_listen.h"
 
-#include <arpa/inet.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,19 +24,6 @@ struct exchange {
     struct http_answer answer;
     bool has_answer;
 };
-
-bool http_is_loopback(const char *host)
-{
-    struct in_addr v4;
-    struct in6_addr v6;
-    if (inet_pton(AF_INET, host, &v4) == 1) {
-        return (ntohl(v4.s_addr) >> 24) == 127;
-    }
-    if (inet_pton(AF_INET6, host, &v6) == 1) {
-        return IN6_IS_ADDR_LOOPBACK(&v6);
-    }
-    return strcmp(host, "localhost") == 0;
-}
 
 /* The name in "name", "name:port", "[v6]:port" into `ret`. */
 static bool host_name(const char *text, char *ret, size_t bytes)
@@ -62,7 +49,7 @@ bool http_host_is_allowed(const struct http_config *config, const char *host)
         return false;
     }
     if (strcasecmp(name, config->host) == 0 ||
-        (http_is_loopback(config->host) && http_is_loopback(name))) {
+        (host_is_loopback(config->host) && host_is_loopback(name))) {
         return true;
     }
     for (size_t i = 0; config->hosts && config->hosts[i]; i++) {
@@ -269,7 +256,7 @@ static int start(struct http_server *server, struct baton_error *reterr)
 int http_server_open(struct http_server **ret, const struct http_config *config,
                      struct baton_error *reterr)
 {
-    if (!config->token && !http_is_loopback(config->host)) {
+    if (!config->token && !host_is_loopback(config->host)) {
         return error_set(reterr, BATON_EAUTH,
                          "--http %s: off the loopback interface a token is needed; give "
                          "--http-token-file",

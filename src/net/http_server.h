@@ -48,6 +48,5 @@ void http_server_free(struct http_server *server);  /* NULL allowed */
 
 /* Whether a Host or Origin names `host` or a name of the list: for tests. */
 bool http_host_is_allowed(const struct http_config *config, const char *host);
-bool http_is_loopback(const char *host);
 
 #endif

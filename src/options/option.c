@@ -1,7 +1,7 @@
 #include "options/option.h"
 
 #include "base/invariant.h"
-#include "options/value.h"
+#include "base/value.h"
 
 #include <ctype.h>
 #include <getopt.h>

@@ -1,39 +1,9 @@
 /* Options from a URL's query or a list, and URLs that may be shown. */
+#include "base/url.h"
 #include "provider/provider.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* "%2F" and "+" as in a query; what is no valid escape stands for itself. False: no room. */
-static bool decode(const char *text, size_t length, char *space, size_t space_bytes)
-{
-    size_t used = 0;
-
-    for (size_t i = 0; i < length; i++) {
-        char c = text[i];
-        if (used + 1 >= space_bytes) {
-            return false;
-        }
-        if (c == '%' && i + 2 < length && hex_digit(text[i + 1]) >= 0 &&
-            hex_digit(text[i + 2]) >= 0) {
-            c = (char)(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
-            i += 2;
-        }
-        space[used++] = c;
-    }
-    space[used] = '\0';
-    return true;
-}
 
 const char *provider_option(const struct provider_config *config, const char *key, char *space,
                             size_t space_bytes)
@@ -53,8 +23,9 @@ const char *provider_option(const struct provider_config *config, const char *ke
         if (length >= key_length && strncmp(start, key, key_length) == 0 &&
             (length == key_length || start[key_length] == '=')) {
             const char *value = start + key_length + (length > key_length);
-            return decode(value, length - (size_t)(value - start), space, space_bytes) ? space
-                                                                                       : NULL;
+            return url_decode(space, space_bytes, value, length - (size_t)(value - start)) == 0
+                       ? space
+                       : NULL;
         }
         at = start[length] == '&' ? start + length : NULL;
     }

@@ -1,5 +1,6 @@
 #include "detector/program/program.h"
 
+#include "base/host.h"
 #include "detector/program/local_model.h"
 #include "options/notify.h"
 
@@ -362,19 +363,13 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     return code;
 }
 
-static bool is_loopback(const char *host)
-{
-    return host && (strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
-                    strcmp(host, "localhost") == 0);
-}
-
 static void announce(const struct program *program)
 {
     const struct service_config *service = &program->settings.service;
     const bool is_v6 = service->host && strchr(service->host, ':');
     char text[128];
 
-    if (!service->token && !is_loopback(service->host)) {
+    if (!service->token && !host_is_loopback(service->host)) {
         log_warning(program->logger, "open-to-all",
                     LOG_STR("advice", "whoever reaches this port drives the worker and sees its "
                                       "cameras; --token-file or --host 127.0.0.1 closes it"));

@@ -1,38 +1,18 @@
 /* Addresses as users give them. */
 #include "net/redis/redis.h"
 
+#include "base/url.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { REDIS_VALUE_MAX = 1024 }; /* of the query: a path, mostly */
 
-static int hex_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
 /* Percent-decodes; false: no room, or a NUL within. */
 static bool take(char *ret, size_t ret_bytes, const char *text, size_t length)
 {
-    size_t used = 0;
-
-    for (size_t i = 0; i < length; i++) {
-        char c = text[i];
-        if (c == '%' && i + 2 < length && hex_digit(text[i + 1]) >= 0 &&
-            hex_digit(text[i + 2]) >= 0) {
-            c = (char)(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
-            i += 2;
-        }
-        if (used + 1 >= ret_bytes || c == '\0') {
-            return false;
-        }
-        ret[used++] = c;
-    }
-    ret[used] = '\0';
-    return true;
+    return url_decode(ret, ret_bytes, text, length) == BATON_OK;
 }
 
 static int take_user(struct redis_address *ret, const char *text, size_t length,
@@ -212,20 +192,17 @@ int redis_address_set(struct redis_address *address, const char *key, const char
     return set_tls(address, key, value, reterr);
 }
 
-/* One "KEY=VALUE"; what is too long to be ours is not ours. */
-static int take_pair(struct redis_address *ret, const char *text, size_t length,
+/* What is too long to be ours is not ours. */
+static int take_pair(struct redis_address *ret, const struct url_pair *pair,
                      struct baton_error *reterr)
 {
-    const char *equals = memchr(text, '=', length);
-    size_t key_bytes = equals ? (size_t)(equals - text) : length;
-    size_t skip = key_bytes + (equals != NULL);
     char key[32];
     char value[REDIS_VALUE_MAX];
 
-    if (!take(key, sizeof(key), text, key_bytes)) {
+    if (!take(key, sizeof(key), pair->key, pair->key_bytes)) {
         return BATON_OK;
     }
-    if (!take(value, sizeof(value), text + skip, length - skip)) {
+    if (!take(value, sizeof(value), pair->value, pair->value_bytes)) {
         value[0] = '\0'; /* of others it may be as long as it likes */
     }
     int r = redis_address_set(ret, key, value, reterr);
@@ -235,14 +212,12 @@ static int take_pair(struct redis_address *ret, const char *text, size_t length,
 
 static int take_query(struct redis_address *ret, const char *text, struct baton_error *reterr)
 {
+    const char *query = url_query(text);
+    struct url_pair pair;
     int r = BATON_OK;
 
-    if (*text == '?') {
-        do {
-            size_t length = strcspn(text + 1, "&#");
-            r = take_pair(ret, text + 1, length, reterr);
-            text += 1 + length;
-        } while (r == BATON_OK && *text == '&');
+    while (r == BATON_OK && url_next(&query, &pair)) {
+        r = take_pair(ret, &pair, reterr);
     }
     return r;
 }

@@ -1,6 +1,7 @@
 #include "provider/raft/options.h"
 
-#include <arpa/inet.h>
+#include "base/host.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <openssl/evp.h>
@@ -422,23 +423,9 @@ static int take_address(struct raft_options *options, const char *url, struct ba
                                       reterr);
 }
 
-static bool is_loopback(const char *host)
-{
-    struct in_addr v4;
-    struct in6_addr v6;
-
-    if (strcmp(host, "localhost") == 0) {
-        return true;
-    }
-    if (inet_pton(AF_INET, host, &v4) == 1) {
-        return ntohl(v4.s_addr) >> 24 == 127;
-    }
-    return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
-
 static int check_exposure(const struct raft_options *options, struct baton_error *reterr)
 {
-    if (options->is_insecure || is_loopback(options->host) || options->cluster_key[0] ||
+    if (options->is_insecure || host_is_loopback(options->host) || options->cluster_key[0] ||
         options->tls_certificate[0]) {
         return BATON_OK;
     }

@@ -1,8 +1,7 @@
-#include "options/value.h"
+#include "base/value.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +53,23 @@ static size_t number_bytes(const char *text, size_t bytes)
     return points <= 1 && used > points ? used : 0;
 }
 
+/* By hand, since strtod() asks the program's locale what a point is. */
+static double decimal(const char *text, size_t bytes)
+{
+    double number = 0;
+    double scale = 1;
+    bool is_behind_point = false;
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] == '.') {
+            is_behind_point = true;
+            continue;
+        }
+        number = number * 10 + (text[i] - '0');
+        scale *= is_behind_point ? 10 : 1;
+    }
+    return number / scale;
+}
+
 static int duration_of(const char *text, size_t bytes, span *ret, struct baton_error *reterr)
 {
     size_t digits = number_bytes(text, bytes);
@@ -67,12 +83,12 @@ static int duration_of(const char *text, size_t bytes, span *ret, struct baton_e
                          "'%.*s': must be a duration with its unit, like 250us, 15ms, 5s, 2m, 1h",
                          (int)bytes, text);
     }
-    double ns = strtod(text, NULL) * unit->ns;
+    double ns = decimal(text, digits) * unit->ns;
     if (ns > DURATION_DAYS_MAX * 864e11) {
         return error_set(reterr, BATON_EINVAL, "'%.*s': must be at most %d days", (int)bytes, text,
                          DURATION_DAYS_MAX);
     }
-    *ret = (span){llround(ns)};
+    *ret = SPAN_NS(ns + 0.5);
     return 0;
 }
 
@@ -166,10 +182,10 @@ int value_address(const char *text, bool allows_port_0, char *ret_host, size_t h
 const char *value_format_span(span length, char ret[static VALUE_TEXT_MAX])
 {
     double ns = (double)length.ns;
-    double size = fabs(ns);
+    double size = ns < 0 ? -ns : ns;
     const char *unit = size < 1e9 ? "ms" : "s";
     double number = size < 1e9 ? ns / 1e6 : ns / 1e9;
-    double digits = fabs(number);
+    double digits = number < 0 ? -number : number;
     int places = digits == 0 || digits >= 100 ? 0 : digits >= 10 ? 1 : digits >= 1 ? 2 : 3;
     (void)snprintf(ret, VALUE_TEXT_MAX, "%.*f %s", places, number, unit);
     return ret;

@@ -1,4 +1,4 @@
-#include "options/value.h"
+#include "base/value.h"
 
 #include "cmocka_all.h"
 

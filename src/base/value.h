@@ -2,8 +2,8 @@
  *
  * Every parser takes the whole word or nothing, and its error names the word and what would do.
  */
-#ifndef OPTIONS_VALUE_H
-#define OPTIONS_VALUE_H
+#ifndef BASE_VALUE_H
+#define BASE_VALUE_H
 
 #include "base/clock.h"
 #include "base/error.h"
