@@ -185,11 +185,10 @@ static int campaign(struct member *member, struct baton_error *reterr)
 
 static int open_control(struct member *member, struct baton_error *reterr)
 {
-    const char *data = member_data(member->config.options);
-    if (!data) {
+    if (!member->data) {
         return 0; /* a provider without a data directory: no control socket */
     }
-    if (asprintf(&member->control_path, "%s/control.sock", data) < 0) {
+    if (asprintf(&member->control_path, "%s/control.sock", member->data) < 0) {
         member->control_path = NULL;
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
@@ -307,6 +306,7 @@ void member_free(struct member *member)
     http_server_free(member->http);
     lease_cell_free(member->cell);
     json_decref(member->members);
+    free(member->data);
     free(member->control_path);
     free(member);
 }

@@ -35,6 +35,7 @@ struct member {
     bool is_closing;
     instant started;
     char node[BATON_NAME_MAX];
+    char *data; /* directory; NULL: none */
     char *control_path;
     json_t *members; /* as last told */
     char obstacle[BATON_ERROR_MESSAGE_MAX];

@@ -3,10 +3,8 @@
 
 #include "base/buffer.h"
 #include "base/invariant.h"
+#include "base/url.h"
 #include "cli/groups.h"
-#ifdef BATON_PROVIDER_RAFT
-#include "provider/raft/raft_provider.h"
-#endif
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +14,7 @@
 
 struct gathering {
     const struct options *options;
+    const char *url; /* of the provider they are for */
     struct provider_option found[MEMBER_OPTIONS_MAX];
     char *owned[MEMBER_OPTIONS_MAX]; /* joined lists */
     size_t count;
@@ -42,12 +41,30 @@ static void add_option(struct gathering *gathering, const char *key, const char 
     gathering->found[gathering->count++] = (struct provider_option){key, value};
 }
 
-static void gather(struct gathering *gathering, const struct option_group *group)
+/* Of the provider's own, but for the data directory: the control socket is there, too. */
+static bool is_for_provider(const struct gathering *gathering, const struct option_spec *spec)
+{
+    bool is_given = spec->provider_key && options_find(gathering->options, spec->name) &&
+                    options_is_set(gathering->options, spec->name);
+    return is_given && (strcmp(spec->name, "data") != 0 ||
+                        provider_has_setting(gathering->url, spec->provider_key));
+}
+
+static int refuse(const struct gathering *gathering, const char *name, struct baton_error *reterr)
+{
+    return error_set(reterr, BATON_EINVAL, "--%s: means nothing to the provider %.*s:", name,
+                     (int)strcspn(gathering->url, ":"), gathering->url);
+}
+
+static int gather(struct gathering *gathering, const struct option_group *group,
+                  struct baton_error *reterr)
 {
     for (const struct option_spec *spec = group->specs; spec->name; spec++) {
-        if (!spec->provider_key || !options_find(gathering->options, spec->name) ||
-            !options_is_set(gathering->options, spec->name)) {
+        if (!is_for_provider(gathering, spec)) {
             continue;
+        }
+        if (!provider_has_setting(gathering->url, spec->provider_key)) {
+            return refuse(gathering, spec->name, reterr);
         }
         if (spec->type == OPTION_LIST) {
             char *joined = join_list(gathering->options, spec->name);
@@ -61,6 +78,32 @@ static void gather(struct gathering *gathering, const struct option_group *group
             add_option(gathering, spec->provider_key, options_text(gathering->options, spec->name));
         }
     }
+    return 0;
+}
+
+/* What the command wants, where the provider has it. */
+static void add_own(struct gathering *gathering, const struct member *member)
+{
+    if (member->config.proofs && !options_is_set(gathering->options, "proofs") &&
+        provider_has_setting(gathering->url, "proofs")) {
+        add_option(gathering, "proofs", member->config.proofs);
+    }
+    if (member->config.kills_outliving && provider_has_setting(gathering->url, "kill-outliving")) {
+        add_option(gathering, "kill-outliving", "yes");
+    }
+}
+
+static int gather_all(struct gathering *gathering, const struct member *member,
+                      struct baton_error *reterr)
+{
+    const struct options *options = gathering->options;
+    if (options_text(options, "provider") && options_is_set(options, "listen")) {
+        return error_set(reterr, BATON_EINVAL, "--listen: --provider says where, already");
+    }
+    int code = gather(gathering, &group_peers, reterr);
+    code = code ? code : gather(gathering, &group_timing, reterr);
+    add_own(gathering, member);
+    return code;
 }
 
 const char *member_data(const struct options *options)
@@ -70,61 +113,80 @@ const char *member_data(const struct options *options)
     return data ? data : state && *state ? state : NULL;
 }
 
+/* The directory that the URL names; NULL: none. */
+static char *data_in_url(const char *url)
+{
+    const char *query = url_query(url);
+    struct url_pair pair;
+    char path[OPTION_TEXT_MAX + 1];
+    while (url_next(&query, &pair)) {
+        if (pair.key_bytes == 4 && strncmp(pair.key, "data", 4) == 0 && pair.value_bytes > 0 &&
+            url_decode(path, sizeof(path), pair.value, pair.value_bytes) == 0) {
+            return strdup(path);
+        }
+    }
+    return NULL;
+}
+
+/* Of --data, the URL and $STATE_DIRECTORY the first that there is. */
+static int find_data(struct member *member, const char *url, struct baton_error *reterr)
+{
+    const char *given = member_data(member->config.options);
+    bool is_flag = options_is_set(member->config.options, "data");
+    member->data = is_flag || !provider_has_setting(url, "data") ? NULL : data_in_url(url);
+    if (!member->data && given && !(member->data = strdup(given))) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
 static int make_data(const char *data, struct baton_error *reterr)
 {
-    if (!data) {
-        return error_set(reterr, BATON_EINVAL,
-                         "--data: is needed, a directory for the state of this node");
-    }
     if (mkdir(data, 0700) != 0 && errno != EEXIST) {
         return error_set(reterr, BATON_EIO, "--data %s: %s", data, strerror(errno));
     }
     return 0;
 }
 
-static bool is_raft(const char *url)
+static int open_provider(struct member *member, const char *url, struct baton_error *reterr)
 {
-    return !url || strncmp(url, "raft:", 5) == 0;
-}
-
-int member_provider_open(struct member *member, struct baton_error *reterr)
-{
-
-    const struct options *options = member->config.options;
-    const char *url = options_text(options, "provider");
-    struct gathering gathering = {.options = options};
-    char own_url[BATON_ADDRESS_MAX + 16];
-    bool wants_data = is_raft(url) || member_data(options); /* or for the control socket alone */
-    int code = wants_data ? make_data(member_data(options), reterr) : 0;
-    if (code) {
-        return code;
+    struct gathering gathering = {.options = member->config.options, .url = url};
+    int code = gather_all(&gathering, member, reterr);
+    if (!code && member->data && !options_is_set(gathering.options, "data") &&
+        provider_has_setting(url, "data")) {
+        add_option(&gathering, "data", member->data);
     }
-    (void)snprintf(own_url, sizeof(own_url), "raft://%s", options_text(options, "listen"));
-    if (is_raft(url)) {
-        gather(&gathering, &group_peers);
-        gather(&gathering, &group_timing);
-        if (!options_is_set(options, "data")) {
-            add_option(&gathering, "data", member_data(options));
-        }
-    }
-    if (member->config.proofs && !options_is_set(options, "proofs")) {
-        add_option(&gathering, "proofs", member->config.proofs);
-    }
-    if (member->config.kills_outliving) {
-        add_option(&gathering, "kill-outliving", "yes");
+    if (!code && gathering.failed) {
+        code = error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     struct provider_config config = {.loop = member->config.loop,
                                      .logger = member->config.logger,
-                                     .url = url ? url : own_url,
+                                     .url = url,
                                      .node = member->node,
                                      .options = gathering.found,
                                      .option_count = gathering.count};
-    code = gathering.failed ? error_set(reterr, BATON_ENOMEM, "out of memory")
-                            : provider_open(&member->provider, &config, reterr);
+    code = code ? code : provider_open(&member->provider, &config, reterr);
     for (size_t i = 0; i < gathering.count; i++) {
         free(gathering.owned[i]);
     }
     return code;
+}
+
+int member_provider_open(struct member *member, struct baton_error *reterr)
+{
+    const struct options *options = member->config.options;
+    const char *url = options_text(options, "provider");
+    char own_url[BATON_ADDRESS_MAX + 16];
+    (void)snprintf(own_url, sizeof(own_url), "raft://%s", options_text(options, "listen"));
+    int code = find_data(member, url ? url : own_url, reterr);
+    if (!code && !url && !member->data) {
+        code = error_set(reterr, BATON_EINVAL,
+                         "--data: is needed, a directory for the state of this node");
+    }
+    if (!code && member->data) {
+        code = make_data(member->data, reterr);
+    }
+    return code ? code : open_provider(member, url ? url : own_url, reterr);
 }
 
 void member_set_victims(struct member *member, const struct victims *victims)

@@ -86,13 +86,15 @@ enum {
     PROVIDER_VALUE_MAX = 1024 * 1024 /* bytes of a value or message; more is BATON_ETOOBIG */
 };
 
-struct victims; /* guardian/victims.h */
+struct victims;          /* guardian/victims.h */
+struct provider_setting; /* provider/setting.h */
 
 struct provider_ops {
     const char *scheme;  /* of the URL, without ":" */
     const char *others;  /* schemes that are this provider's too, a blank between two; or NULL */
     const char *summary; /* one line for --help */
     unsigned features;   /* of enum provider_feature; the functions of the others are NULL */
+    const struct provider_setting *settings; /* what it may be told: provider/setting.h */
 
     int (*open)(struct provider **ret, const struct provider_config *config,
                 struct baton_error *reterr);
@@ -181,17 +183,8 @@ const struct provider_ops *const *provider_table(void);
 int provider_open(struct provider **ret, const struct provider_config *config,
                   struct baton_error *reterr);
 
-/* The value of an option: from config->options, else from the URL's query, percent-decoded into
- * `space`. NULL: not given. BATON_ETOOBIG as NULL with *reterr set. */
-const char *provider_option(const struct provider_config *config, const char *key, char *space,
-                            size_t space_bytes);
-
-/* The same as on or off (yes, no, true, false, 1, 0; a name alone is on). Not given: *ret stays.
- * False: it is neither; *reterr (BATON_EINVAL) says so. */
-bool provider_option_flag(const struct provider_config *config, const char *key, bool *ret,
-                          struct baton_error *reterr);
-
-/* A URL with user info and secret options masked, for people and logs. */
-void provider_mask_url(const char *url, char *ret, size_t ret_bytes);
+/* Whether the provider that the URL names has a setting of that key; what no provider is named by
+ * has any, and is refused when it is opened. */
+bool provider_has_setting(const char *url, const char *key);
 
 #endif

@@ -3,6 +3,7 @@
 #include "provider/provider.h"
 #include "provider/raft/raft_provider.h"
 #include "provider/redis/redis_provider.h"
+#include "provider/setting.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,17 +54,35 @@ static void list_schemes(char *ret, size_t ret_bytes)
     }
 }
 
+/* NULL: it is none's. */
+static const struct provider_ops *find(const char *url)
+{
+    size_t length = strcspn(url, ":");
+
+    for (size_t i = 0; url[length] == ':' && table[i]; i++) {
+        if (has_word(table[i]->scheme, url, length) || has_word(table[i]->others, url, length)) {
+            return table[i];
+        }
+    }
+    return NULL;
+}
+
+bool provider_has_setting(const char *url, const char *key)
+{
+    const struct provider_ops *ops = find(url);
+
+    return !ops || provider_setting_find(ops->settings, key);
+}
+
 int provider_open(struct provider **ret, const struct provider_config *config,
                   struct baton_error *reterr)
 {
+    const struct provider_ops *ops = find(config->url);
     size_t length = strcspn(config->url, ":");
     char known[128];
 
-    for (size_t i = 0; table[i]; i++) {
-        if (config->url[length] == ':' && (has_word(table[i]->scheme, config->url, length) ||
-                                           has_word(table[i]->others, config->url, length))) {
-            return table[i]->open(ret, config, reterr);
-        }
+    if (ops) {
+        return ops->open(ret, config, reterr);
     }
     list_schemes(known, sizeof(known));
     return error_set(reterr, BATON_EINVAL, "URL \"%.*s…\": no such provider; there are %s",

@@ -79,6 +79,25 @@ class Errors(unittest.TestCase):
         self.expect(64, "--data", "status")
         self.expect(64, "BATON_LEASE", "explain", env={"BATON_LEASE": "5"})
 
+    def test_the_guides_list_the_settings_of_each_provider(self):
+        for url, guide in (("raft://127.0.0.1:1", "api.md"), ("redis://127.0.0.1:1", "redis.md"),
+                           ("memory:", "api.md")):
+            done = baton("node", "--provider", url + "?brilliance=1")
+            self.assertEqual(done.returncode, 64, done.stderr)
+            keys = re.search(r"has no such setting; it has (.*)", done.stderr).group(1).split(", ")
+            with open(os.path.join(SOURCE, "docs", guide), encoding="utf-8") as file:
+                told = set(re.findall(r"`([a-z-]+)(?:=[A-Za-z]+)?`", file.read()))
+            self.assertEqual(set(keys) - told, set(), guide)
+
+    def test_flags_that_the_provider_does_not_have_are_refused_by_name(self):
+        redis = ("node", "--provider", "redis://127.0.0.1:1")
+        for flag, value in (("--heartbeat-timeout", "5s"), ("--peer", "b=127.0.0.1:2"),
+                            ("--preset", "lan"), ("--key-file", "/k"), ("--proofs", "none"),
+                            ("--listen", "127.0.0.1:1")):
+            self.expect(64, flag + ": ", *redis, flag, value)
+        self.expect(64, "--insecure: means nothing to the provider redis:", *redis, "--insecure")
+        self.expect(64, "--lease: ", "node", "--provider", "memory:", "--lease", "5s")
+
     def test_unsafe_settings_end_with_78_and_the_inequality(self):
         self.expect(78, "lease <= heartbeat timeout fails", "explain", "--lease", "9s")
 

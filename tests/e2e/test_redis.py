@@ -75,6 +75,13 @@ class OnRedis(ProgramTest):
         shown = baton("status", "--data", one.data(leader)).stdout
         self.assertIn("redis at 127.0.0.1:%d" % self.port, shown)
 
+    def test_flags_reach_the_provider(self):
+        one = self.cluster(1)
+        one.start("a", "--lease", "77s", "--guardian", "off")
+        status = one.status(one.wait_leader())["redis"]
+        self.assertEqual(status["lease_ms"], 77e3)
+        self.assertEqual(status["guardian_pid"], 0)
+
     def test_status_tells_how_many_replicas_are_waited_for(self):
         self.start_server(free_ports(1)[0], "--replicaof", "127.0.0.1", str(self.port),
                           "--masterauth", "pa ss", "--repl-diskless-sync-delay", "0")

@@ -221,8 +221,8 @@ static void what_cannot_hold_is_refused(void **state)
 {
     static const struct {
         const char *query, *says;
-    } rows[] = {{"wait-replicas=x", "wait-replicas \"x\""},
-                {"wait-replicas=-1", "must be 0 to"},
+    } rows[] = {{"wait-replicas=x", "wait-replicas: 'x'"},
+                {"wait-replicas=-1", "from 0 to 16"},
                 {"wait-replicas=1&wait-timeout=0", "wait-timeout"},
                 {"wait-replicas=1&wait-timeout=2s", "answer-timeout >= 3 x wait-timeout"},
                 {"quorum=majority&wait-replicas=1", "not with quorum=majority"}};

@@ -3,7 +3,9 @@
 
 #include "provider/heirs.h"
 #include "provider/memory/hub.h"
+#include "provider/setting.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,15 +214,25 @@ static const char *name_in(const char *url)
     return strncmp(name, "//", 2) == 0 ? name + 2 : name;
 }
 
+static const struct provider_setting memory_settings[] = {
+    {.key = "node",
+     .kind = SETTING_TEXT,
+     .offset = offsetof(struct memory, node),
+     .bytes = sizeof(((struct memory *)0)->node)},
+    {.key = NULL},
+};
+
 static int take_names(struct memory *memory, const struct provider_config *config, char *ret_hub,
                       struct baton_error *reterr)
 {
-    char space[BATON_NAME_MAX];
     const char *name = name_in(config->url);
-    size_t length = strcspn(name, "?#");
-    const char *node =
-        config->node ? config->node : provider_option(config, "node", space, sizeof(space));
+    size_t length = strcspn(name, "?");
+    const char *node = config->node;
+    int code = provider_settings_take(memory, memory_settings, config, reterr);
 
+    if (code != BATON_OK) {
+        return code;
+    }
     if (length >= BATON_NAME_MAX) {
         return error_set(reterr, BATON_EINVAL, "URL \"memory:%.30s…\": a name has at most %d bytes",
                          name, BATON_NAME_MAX - 1);
@@ -230,7 +242,9 @@ static int take_names(struct memory *memory, const struct provider_config *confi
                          BATON_NAME_MAX - 1);
     }
     (void)snprintf(ret_hub, BATON_NAME_MAX, "%.*s", (int)length, name);
-    (void)snprintf(memory->node, sizeof(memory->node), "%s", node ? node : "");
+    if (node) {
+        memcpy(memory->node, node, strlen(node) + 1);
+    }
     return BATON_OK;
 }
 
@@ -572,6 +586,7 @@ const struct provider_ops memory_provider_ops = {
     .scheme = "memory",
     .summary = "within one process, for tests and for programs that run alone",
     .features = PROVIDER_MEMBERS | PROVIDER_CHANNELS | PROVIDER_STATE | PROVIDER_MANY_ELECTIONS,
+    .settings = memory_settings,
     .open = memory_open,
     .close = memory_close,
     .campaign = memory_campaign,

@@ -1,14 +1,20 @@
 #include "provider/raft/options.h"
 
 #include "base/host.h"
+#include "base/value.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <openssl/evp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define WAY_OUT                                                                                    \
+    "give tls-cert, tls-key and tls-ca, or a key-file, or insecure=on if the network itself is "   \
+    "trusted"
 
 enum { PEERS_TEXT_MAX = 64 * 1024 };
 
@@ -27,42 +33,12 @@ raft_id raft_id_of(const char *name)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-static int parse_number(const char *what, const char *text, long long min, long long max,
-                        long long *ret, struct baton_error *reterr)
+static int parse_number(const char *what, const char *text, int64_t min, int64_t max, int64_t *ret,
+                        struct baton_error *reterr)
 {
-    char *end;
-    long long value;
+    int r = value_number(text, min, max, ret, reterr);
 
-    errno = 0;
-    value = strtoll(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value < min || value > max) {
-        return error_set(reterr, BATON_EINVAL, "%s \"%s\": must be a number from %lld to %lld",
-                         what, text, min, max);
-    }
-    *ret = value;
-    return BATON_OK;
-}
-
-/* "250ms", "1.5s", "2m", "75" (milliseconds). */
-static int parse_span(const char *what, const char *text, span *ret, struct baton_error *reterr)
-{
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"", 1e6}, {"ms", 1e6}, {"us", 1e3}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
-    char *end;
-    double value = strtod(text, &end);
-
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (end != text && strcmp(end, units[i].unit) == 0 && value >= 0 &&
-            value * units[i].ns < 1e15) {
-            ret->ns = (int64_t)(value * units[i].ns);
-            return BATON_OK;
-        }
-    }
-    return error_set(reterr, BATON_EINVAL,
-                     "%s \"%s\": must be a time such as 75ms, 1.5s or 2m (no unit: ms)", what,
-                     text);
+    return r == BATON_OK ? r : error_wrap(reterr, "%s", what);
 }
 
 static int check_name(const char *what, const char *name, struct baton_error *reterr)
@@ -88,7 +64,7 @@ int raft_options_parse_address(const char *text, char *ret_host, size_t host_byt
 {
     const char *colon = strrchr(text, ':');
     size_t length = colon ? (size_t)(colon - text) : 0;
-    long long port = 0;
+    int64_t port = 0;
 
     if (!colon || length == 0) {
         return error_set(reterr, BATON_EINVAL, "address \"%s\": must be HOST:PORT", text);
@@ -145,7 +121,7 @@ int raft_options_parse_peer(struct raft_member *ret, const char *text, struct ba
     char copy[RAFT_NAME_MAX + RAFT_ADDRESS_MAX + 64];
     char host[RAFT_ADDRESS_MAX];
     char *kind, *priority, *weight, *address;
-    long long number = 0;
+    int64_t number = 0;
     int port = 0;
     int r = BATON_OK;
 
@@ -252,164 +228,174 @@ static int read_peers_file(char *text, size_t size, const char *path, struct bat
     return BATON_OK;
 }
 
-static int take_peers(struct raft_options *options, const struct provider_config *config,
-                      struct baton_error *reterr)
+static int take_peers(struct raft_options *options, char *text, struct baton_error *reterr)
 {
-    char *text = calloc(1, PEERS_TEXT_MAX);
-    const char *given;
+    char path[OPTIONS_PATH_MAX];
     int r = BATON_OK;
 
-    if (!text) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for the peers");
+    if (!text[0]) {
+        return BATON_OK;
     }
-    given = provider_option(config, "peers", text, PEERS_TEXT_MAX);
-    if (given && given[0] == '@') {
-        char path[OPTIONS_PATH_MAX];
-        (void)snprintf(path, sizeof(path), "%s", given + 1);
+    if (text[0] == '@') {
+        if ((size_t)snprintf(path, sizeof(path), "%s", text + 1) >= sizeof(path)) {
+            return error_set(reterr, BATON_EINVAL, "peers: the file's name is too long");
+        }
         r = read_peers_file(text, PEERS_TEXT_MAX, path, reterr);
-    } else if (given && given != text) {
-        (void)snprintf(text, PEERS_TEXT_MAX, "%s", given);
     }
-    if (r == BATON_OK && given) {
+    if (r == BATON_OK) {
         r = parse_peers(&options->members, text, reterr);
     }
-    free(text);
+    if (r == BATON_OK && options->members.count == 0) {
+        r = error_set(reterr, BATON_EINVAL,
+                      "peers: names nobody; leave it out for a node that stands alone");
+    }
     return r;
+}
+
+/* ---- The settings ---------------------------------------------------------------------------- */
+
+/* What is given, some of it on its way to be options. */
+struct given {
+    struct raft_options options;
+    struct raft_member self; /* kind, weight and priority, if the peers do not say */
+    char peers[PEERS_TEXT_MAX];
+};
+
+static int take_preset(void *target, const char *key, const char *value, struct baton_error *reterr)
+{
+    struct raft_settings *settings = &((struct given *)target)->options.settings;
+    int r = raft_settings_preset(settings, value, reterr);
+
+    (void)key;
+    settings->lease = SPAN_NS(0); /* unless it is given: as long as the heartbeat timeout */
+    return r;
+}
+
+static int take_election_timeout(void *target, const char *key, const char *value,
+                                 struct baton_error *reterr)
+{
+    struct raft_settings *settings = &((struct given *)target)->options.settings;
+    int r = value_range(value, &settings->election_timeout_min, &settings->election_timeout_max,
+                        reterr);
+
+    return r == BATON_OK ? r : error_wrap(reterr, "%s", key);
+}
+
+static int take_proofs(void *target, const char *key, const char *value, struct baton_error *reterr)
+{
+    struct raft_options *options = &((struct given *)target)->options;
+    int r = value_choice(value, "all|guardian|none", reterr);
+
+    options->is_guardian_only = strcmp(value, "all") != 0;
+    if (strcmp(value, "none") == 0) {
+        options->trusts_loopback = options->believes_pidfd = options->wants_guardian = false;
+    }
+    return r == BATON_OK ? r : error_wrap(reterr, "%s", key);
+}
+
+static int take_kind(void *target, const char *key, const char *value, struct baton_error *reterr)
+{
+    (void)key;
+    return parse_kind(value, &((struct given *)target)->self.kind, reterr);
+}
+
+#define AT(member) .offset = offsetof(struct given, member)
+#define TEXT(name, member)                                                                         \
+    {                                                                                              \
+        .key = (name), .kind = SETTING_TEXT, AT(member),                                           \
+        .bytes = sizeof(((struct given *)0)->member)                                               \
+    }
+#define FLAG(name, member)                                                                         \
+    {                                                                                              \
+        .key = (name), .kind = SETTING_FLAG, AT(member)                                            \
+    }
+#define SPAN(name, member)                                                                         \
+    {                                                                                              \
+        .key = (name), .kind = SETTING_SPAN, AT(member)                                            \
+    }
+#define NUMBER(name, member, lo, hi)                                                               \
+    {                                                                                              \
+        .key = (name), .kind = SETTING_NUMBER, AT(member), .min = (lo), .max = (hi)                \
+    }
+#define OWN(name, function)                                                                        \
+    {                                                                                              \
+        .key = (name), .kind = SETTING_OWN, .take = (function)                                     \
+    }
+
+/* In this order: a preset before what differs from it, `proofs` before its exceptions. */
+const struct provider_setting raft_provider_settings[] = {
+    TEXT("node", options.node),
+    TEXT("cluster", options.cluster),
+    TEXT("data", options.data),
+    {.key = "peers",
+     .alias = "peer",
+     .kind = SETTING_LIST,
+     AT(peers),
+     .bytes = sizeof(((struct given *)0)->peers)},
+    OWN("kind", take_kind),
+    NUMBER("weight", self.weight, 0, 1000000),
+    NUMBER("priority", self.priority, -1000000, 1000000),
+    TEXT("key-file", options.cluster_key),
+    TEXT("tls-cert", options.tls_certificate),
+    TEXT("tls-key", options.tls_key),
+    TEXT("tls-ca", options.tls_ca),
+    FLAG("insecure", options.is_insecure),
+    FLAG("join", options.is_joining),
+    OWN("preset", take_preset),
+    SPAN("heartbeat-interval", options.settings.heartbeat_interval),
+    SPAN("heartbeat-timeout", options.settings.heartbeat_timeout),
+    SPAN("lease", options.settings.lease),
+    OWN("election-timeout", take_election_timeout),
+    NUMBER("clock-drift-ppm", options.settings.clock_drift_ppm, 0, 999999),
+    SPAN("preferred-stable", options.settings.preferred_stable),
+    NUMBER("elections-per-hour-max", options.settings.elections_per_hour_max, 0, 1000000),
+    SPAN("checkpoint", options.checkpoint),
+    OWN("proofs", take_proofs),
+    FLAG("trusted", options.trusts_loopback),
+    FLAG("pidfd", options.believes_pidfd),
+    FLAG("guardian", options.wants_guardian),
+    FLAG("kill-outliving", options.kills_outliving),
+    {.key = NULL},
+};
+
+static int set_defaults(struct given *given, struct baton_error *reterr)
+{
+    struct raft_options *options = &given->options;
+
+    options->checkpoint = SPAN_S(60);
+    options->trusts_loopback = options->believes_pidfd = options->wants_guardian = true;
+    given->self.weight = 1;
+    if (gethostname(options->node, sizeof(options->node) - 1) != 0) {
+        (void)snprintf(options->node, sizeof(options->node), "node");
+    }
+    return take_preset(given, "preset", "default", reterr);
 }
 
 /* ---- All together ---------------------------------------------------------------------------- */
 
-static int take_text(const struct provider_config *config, const char *key, char *ret, size_t size,
-                     struct baton_error *reterr)
+static int check_settings(struct raft_settings *settings, struct baton_error *reterr)
 {
-    char space[OPTIONS_URL_MAX];
-    const char *given = provider_option(config, key, space, sizeof(space));
+    int r;
 
-    if (given && (size_t)snprintf(ret, size, "%s", given) >= size) {
-        return error_set(reterr, BATON_ETOOBIG, "%s \"%.40s…\": longer than %zu bytes", key, given,
-                         size - 1);
+    if (settings->lease.ns == 0) {
+        settings->lease = settings->heartbeat_timeout;
     }
-    return BATON_OK;
-}
-
-static int take_span(const struct provider_config *config, const char *key, span *ret,
-                     struct baton_error *reterr)
-{
-    char space[64];
-    const char *given = provider_option(config, key, space, sizeof(space));
-    return given ? parse_span(key, given, ret, reterr) : BATON_OK;
-}
-
-static int take_u32(const struct provider_config *config, const char *key, uint32_t max,
-                    uint32_t *ret, struct baton_error *reterr)
-{
-    char space[64];
-    const char *given = provider_option(config, key, space, sizeof(space));
-    long long number = 0;
-    int r = BATON_OK;
-
-    if (given && (r = parse_number(key, given, 0, max, &number, reterr)) == BATON_OK) {
-        *ret = (uint32_t)number;
-    }
-    return r;
-}
-
-static int take_bool(const struct provider_config *config, const char *key, bool *ret,
-                     struct baton_error *reterr)
-{
-    return provider_option_flag(config, key, ret, reterr) ? BATON_OK : BATON_EINVAL;
-}
-
-static int take_settings(struct raft_options *options, const struct provider_config *config,
-                         struct baton_error *reterr)
-{
-    struct raft_settings *settings = &options->settings;
-    char preset[32] = "default";
-    char election[64] = "";
-    char *max;
-    bool has_lease;
-    span given = {0};
-    int r = take_text(config, "preset", preset, sizeof(preset), reterr);
-
-    if (r == BATON_OK) {
-        r = raft_settings_preset(settings, preset, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_span(config, "heartbeat-interval", &settings->heartbeat_interval, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_span(config, "heartbeat-timeout", &settings->heartbeat_timeout, reterr);
-    }
-    settings->lease = settings->heartbeat_timeout;
-    has_lease = r == BATON_OK && (r = take_span(config, "lease", &given, reterr)) == BATON_OK &&
-                given.ns > 0;
-    if (has_lease) {
-        settings->lease = given;
-    }
-    if (r == BATON_OK) {
-        r = take_text(config, "election-timeout", election, sizeof(election), reterr);
-    }
-    if (r == BATON_OK && election[0]) {
-        max = cut(election, "-");
-        r = parse_span("election-timeout", election, &settings->election_timeout_min, reterr);
-        if (r == BATON_OK) {
-            r = parse_span("election-timeout", max ? max : election,
-                           &settings->election_timeout_max, reterr);
-        }
-    }
-    if (r == BATON_OK) {
-        r = take_u32(config, "clock-drift-ppm", 999999, &settings->clock_drift_ppm, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_span(config, "preferred-stable", &settings->preferred_stable, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_u32(config, "elections-per-hour-max", 1000000, &settings->elections_per_hour_max,
-                     reterr);
-    }
-    if (r == BATON_OK) {
-        r = raft_settings_check(settings, reterr);
-    }
+    r = raft_settings_check(settings, reterr);
     return r == BATON_OK ? raft_settings_check_spread(settings, reterr) : r;
-}
-
-static int take_proofs(struct raft_options *options, const struct provider_config *config,
-                       struct baton_error *reterr)
-{
-    char proofs[32] = "all";
-    int r = take_text(config, "proofs", proofs, sizeof(proofs), reterr);
-
-    options->trusts_loopback = options->believes_pidfd = true;
-    options->wants_guardian = true;
-    if (r != BATON_OK) {
-        return r;
-    }
-    if (strcmp(proofs, "guardian") == 0) {
-        options->is_guardian_only = true;
-    } else if (strcmp(proofs, "none") == 0) {
-        options->trusts_loopback = options->believes_pidfd = options->wants_guardian = false;
-        options->is_guardian_only = true;
-    } else if (strcmp(proofs, "all") != 0) {
-        return error_set(reterr, BATON_EINVAL, "proofs \"%s\": must be all, guardian or none",
-                         proofs);
-    }
-    if ((r = take_bool(config, "trusted", &options->trusts_loopback, reterr)) == BATON_OK &&
-        (r = take_bool(config, "pidfd", &options->believes_pidfd, reterr)) == BATON_OK) {
-        r = take_bool(config, "guardian", &options->wants_guardian, reterr);
-    }
-    return r == BATON_OK ? take_bool(config, "kill-outliving", &options->kills_outliving, reterr)
-                         : r;
 }
 
 /* raft://HOST:PORT/?… : the part between the slashes and the query. */
 static int take_address(struct raft_options *options, const char *url, struct baton_error *reterr)
 {
     char address[RAFT_ADDRESS_MAX + 16];
-    const char *start = strstr(url, "://");
-    size_t length;
+    bool has_slashes = strncmp(url, "raft://", 7) == 0;
+    const char *start = url + (has_slashes ? 7 : 0);
+    size_t length = strcspn(start, "/?");
+    const char *rest = start + length + (start[length] == '/');
 
-    start = start ? start + 3 : url + strlen(url);
-    length = strcspn(start, "/?#");
+    if (!has_slashes || (*rest && *rest != '?')) {
+        return error_set(reterr, BATON_EINVAL, "URL: must be raft://HOST:PORT?KEY=VALUE&…");
+    }
     if (length == 0) {
         (void)snprintf(options->host, sizeof(options->host), "127.0.0.1");
         return BATON_OK;
@@ -423,53 +409,56 @@ static int take_address(struct raft_options *options, const char *url, struct ba
                                       reterr);
 }
 
-static int check_exposure(const struct raft_options *options, struct baton_error *reterr)
+static bool is_protected(const struct raft_options *options)
 {
-    if (options->is_insecure || host_is_loopback(options->host) || options->cluster_key[0] ||
-        options->tls_certificate[0]) {
+    return options->is_insecure || options->cluster_key[0] || options->tls_certificate[0];
+}
+
+int raft_options_check_peer(const struct raft_options *options, const struct raft_member *peer,
+                            struct baton_error *reterr)
+{
+    char host[RAFT_ADDRESS_MAX];
+    int port;
+
+    if (is_protected(options) ||
+        (raft_options_parse_address(peer->address, host, sizeof(host), &port, NULL) == BATON_OK &&
+         host_is_loopback(host))) {
         return BATON_OK;
     }
-    return error_set(reterr, BATON_EAUTH,
-                     "listening on %s without protection would let anybody vote; give tls-cert, "
-                     "tls-key and tls-ca, or a key-file, or insecure=on if the network itself "
-                     "is trusted",
-                     options->host);
+    return error_set(
+        reterr, BATON_EAUTH,
+        "peer %s@%s: without protection anybody on the way could vote for it; " WAY_OUT, peer->name,
+        peer->address);
+}
+
+static int check_exposure(const struct raft_options *options, struct baton_error *reterr)
+{
+    int r = BATON_OK;
+
+    if (!is_protected(options) && !host_is_loopback(options->host)) {
+        return error_set(reterr, BATON_EAUTH,
+                         "listening on %s without protection would let anybody vote; " WAY_OUT,
+                         options->host);
+    }
+    for (size_t i = 0; r == BATON_OK && i < options->members.count; i++) {
+        r = raft_options_check_peer(options, &options->members.members[i], reterr);
+    }
+    return r;
 }
 
 /* This node's own line among the peers; made up if it is not there. */
-static int add_self(struct raft_options *options, const struct provider_config *config,
-                    struct baton_error *reterr)
+static int add_self(struct given *given, struct baton_error *reterr)
 {
-    const struct raft_member *known =
-        raft_configuration_find(&options->members, raft_id_of(options->node));
-    struct raft_member self = {.id = raft_id_of(options->node), .weight = 1};
-    uint32_t weight = 1;
-    char priority[16] = "0";
-    char kind[16] = "voter";
-    long long number = 0;
-    int r;
+    struct raft_options *options = &given->options;
+    struct raft_member self = given->self;
 
-    if (known || options->is_joining) {
+    self.id = raft_id_of(options->node);
+    if (raft_configuration_find(&options->members, self.id) || options->is_joining) {
         return BATON_OK;
     }
-    r = take_u32(config, "weight", 1000000, &weight, reterr);
-    if (r == BATON_OK) {
-        r = take_text(config, "priority", priority, sizeof(priority), reterr);
+    if (self.kind == RAFT_LEARNER) {
+        self.weight = 0;
     }
-    if (r == BATON_OK) {
-        r = parse_number("priority", priority, -1000000, 1000000, &number, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_text(config, "kind", kind, sizeof(kind), reterr);
-    }
-    if (r == BATON_OK) {
-        r = parse_kind(kind, &self.kind, reterr);
-    }
-    if (r != BATON_OK) {
-        return r;
-    }
-    self.weight = self.kind == RAFT_LEARNER ? 0 : weight;
-    self.priority = (int32_t)number;
     (void)snprintf(self.name, sizeof(self.name), "%s", options->node);
     (void)snprintf(self.address, sizeof(self.address),
                    strchr(options->host, ':') ? "[%.100s]:%d" : "%.100s:%d", options->host,
@@ -480,47 +469,16 @@ static int add_self(struct raft_options *options, const struct provider_config *
     return BATON_OK;
 }
 
-static int take_identity(struct raft_options *options, const struct provider_config *config,
-                         struct baton_error *reterr)
+static int check_identity(struct raft_options *options, const char *node,
+                          struct baton_error *reterr)
 {
-    int r;
+    int r = check_name("node", node ? node : options->node, reterr);
 
-    if (gethostname(options->node, sizeof(options->node) - 1) != 0) {
-        (void)snprintf(options->node, sizeof(options->node), "node");
-    }
-    r = take_text(config, "node", options->node, sizeof(options->node), reterr);
-    if (r == BATON_OK && config->node) {
-        (void)snprintf(options->node, sizeof(options->node), "%s", config->node);
-    }
-    if (r == BATON_OK) {
-        r = check_name("node", options->node, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_text(config, "cluster", options->cluster, sizeof(options->cluster), reterr);
+    if (r == BATON_OK && node) {
+        memcpy(options->node, node, strlen(node) + 1); /* check_name has bounded it */
     }
     if (r == BATON_OK && options->cluster[0]) {
         r = check_name("cluster", options->cluster, reterr);
-    }
-    return r;
-}
-
-static int take_files(struct raft_options *options, const struct provider_config *config,
-                      struct baton_error *reterr)
-{
-    const struct {
-        const char *key;
-        char *ret;
-    } files[] = {
-        {"data", options->data},
-        {"tls-cert", options->tls_certificate},
-        {"tls-key", options->tls_key},
-        {"tls-ca", options->tls_ca},
-        {"key-file", options->cluster_key},
-    };
-    int r = BATON_OK;
-
-    for (size_t i = 0; r == BATON_OK && i < sizeof(files) / sizeof(files[0]); i++) {
-        r = take_text(config, files[i].key, files[i].ret, OPTIONS_PATH_MAX, reterr);
     }
     if (r == BATON_OK && !options->data[0]) {
         r = error_set(reterr, BATON_EINVAL,
@@ -531,51 +489,54 @@ static int take_files(struct raft_options *options, const struct provider_config
     return r;
 }
 
+static int take_group(struct given *given, struct baton_error *reterr)
+{
+    struct raft_options *options = &given->options;
+    int r = take_peers(options, given->peers, reterr);
+
+    if (r == BATON_OK) {
+        r = add_self(given, reterr);
+    }
+    if (r == BATON_OK && !options->is_joining) {
+        r = raft_configuration_normalise(&options->members, reterr);
+    }
+    return r == BATON_OK ? check_exposure(options, reterr) : r;
+}
+
+static int take_all(struct given *given, const struct provider_config *config,
+                    struct baton_error *reterr)
+{
+    int r = set_defaults(given, reterr);
+
+    if (r == BATON_OK) {
+        r = provider_settings_take(given, raft_provider_settings, config, reterr);
+    }
+    if (r == BATON_OK) {
+        r = take_address(&given->options, config->url, reterr);
+    }
+    if (r == BATON_OK) {
+        r = check_identity(&given->options, config->node, reterr);
+    }
+    if (r == BATON_OK) {
+        r = check_settings(&given->options.settings, reterr);
+    }
+    return r == BATON_OK ? take_group(given, reterr) : r;
+}
+
 int raft_options_parse(struct raft_options *ret, const struct provider_config *config,
                        struct baton_error *reterr)
 {
-    struct raft_options options = {.checkpoint = SPAN_S(60)};
-    int r = take_identity(&options, config, reterr);
+    struct given *given = calloc(1, sizeof(*given));
+    int r = given ? take_all(given, config, reterr)
+                  : error_set(reterr, BATON_ENOMEM, "out of memory for the options");
 
     if (r == BATON_OK) {
-        r = take_address(&options, config->url, reterr);
+        *ret = given->options;
+    } else if (given) {
+        raft_options_fini(&given->options);
     }
-    if (r == BATON_OK) {
-        r = take_files(&options, config, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_settings(&options, config, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_span(config, "checkpoint", &options.checkpoint, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_bool(config, "insecure", &options.is_insecure, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_bool(config, "join", &options.is_joining, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_proofs(&options, config, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_peers(&options, config, reterr);
-    }
-    if (r == BATON_OK) {
-        r = add_self(&options, config, reterr);
-    }
-    if (r == BATON_OK && !options.is_joining) {
-        r = raft_configuration_normalise(&options.members, reterr);
-    }
-    if (r == BATON_OK) {
-        r = check_exposure(&options, reterr);
-    }
-    if (r != BATON_OK) {
-        raft_options_fini(&options);
-        return r;
-    }
-    *ret = options;
-    return BATON_OK;
+    free(given);
+    return r;
 }
 
 void raft_options_fini(struct raft_options *options)

@@ -2,10 +2,10 @@
 #ifndef PROVIDER_RAFT_OPTIONS_H
 #define PROVIDER_RAFT_OPTIONS_H
 
-#include "provider/provider.h"
+#include "provider/setting.h"
 #include "raft/raft.h"
 
-enum { OPTIONS_PATH_MAX = 1024, OPTIONS_URL_MAX = 4096 };
+enum { OPTIONS_PATH_MAX = 1024 };
 
 struct raft_options {
     char node[RAFT_NAME_MAX];
@@ -29,12 +29,19 @@ struct raft_options {
     bool kills_outliving; /* the guardian ends a process that outlives its lease */
 };
 
-/* The URL is raft://HOST:PORT?key=value&…; docs/raft.md lists the keys. Errors name the value.
- * BATON_EINVAL, BATON_EUNSAFE, BATON_EAUTH (would listen to the world unprotected), BATON_ENOMEM.
- */
+/* All its keys, for provider_settings_take(). */
+extern const struct provider_setting raft_provider_settings[];
+
+/* The URL is raft://HOST:PORT?key=value&…; docs/api.md lists the keys. Errors name the value.
+ * BATON_EINVAL, BATON_EUNSAFE, BATON_EAUTH (would listen to the world, or speak to it,
+ * unprotected), BATON_ENOMEM. */
 int raft_options_parse(struct raft_options *ret, const struct provider_config *config,
                        struct baton_error *reterr);
 void raft_options_fini(struct raft_options *options);
+
+/* BATON_EAUTH: it is beyond loopback, and nothing protects what is said to it. */
+int raft_options_check_peer(const struct raft_options *options, const struct raft_member *peer,
+                            struct baton_error *reterr);
 
 /* One peer: NAME@HOST:PORT[*WEIGHT][^PRIORITY][/voter|/witness|/learner]. */
 int raft_options_parse_peer(struct raft_member *ret, const char *text, struct baton_error *reterr);

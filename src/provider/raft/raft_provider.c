@@ -179,6 +179,18 @@ static int begin_timers(struct node *node, struct baton_error *reterr)
     return BATON_OK;
 }
 
+/* Those on disk are others than those in the options, once the group has changed. */
+static int check_members(const struct node *node, struct baton_error *reterr)
+{
+    const struct raft_configuration *members = raft_get_configuration(node->raft);
+    int r = BATON_OK;
+
+    for (size_t i = 0; r == BATON_OK && i < members->count; i++) {
+        r = raft_options_check_peer(&node->options, &members->members[i], reterr);
+    }
+    return r;
+}
+
 static int begin_core(struct node *node, struct baton_error *reterr)
 {
     struct storage_identity identity = {.directory = node->options.data,
@@ -206,6 +218,9 @@ static int begin_core(struct node *node, struct baton_error *reterr)
         (void)error_wrap(reterr, "data directory %s", node->options.data);
     }
     node->applied = loaded.snapshot.index;
+    if (r == BATON_OK) {
+        r = check_members(node, reterr);
+    }
     if (r == BATON_OK) {
         r = state_begin(node, &loaded.snapshot, reterr);
     }
@@ -466,6 +481,7 @@ const struct provider_ops raft_provider_ops = {
     .scheme = "raft",
     .summary = "peers elect among themselves, with no outside service",
     .features = PROVIDER_MEMBERS | PROVIDER_OPERATE | PROVIDER_STATE,
+    .settings = raft_provider_settings,
     .open = raft_open,
     .close = raft_close,
     .campaign = raft_campaign,

@@ -78,6 +78,7 @@ static int add(struct node *node, const struct node_change *change, struct baton
     const struct raft_member *member = &change->member;
     const struct raft_member *now =
         raft_configuration_find(raft_get_configuration(node->raft), member->id);
+    int r;
 
     if (now && !now->is_leaving && is_same(now, member)) {
         return when_settled(node);
@@ -89,7 +90,8 @@ static int add(struct node *node, const struct node_change *change, struct baton
                          "another name",
                          member->name, now->address);
     }
-    return propose(node, member->id, member, reterr);
+    r = raft_options_check_peer(&node->options, member, reterr);
+    return r == BATON_OK ? propose(node, member->id, member, reterr) : r;
 }
 
 static int take_out(struct node *node, const struct node_change *change, struct baton_error *reterr)

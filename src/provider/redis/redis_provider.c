@@ -1,13 +1,18 @@
 /* Opening and closing, and whom news from the server are for. */
 #include "provider/redis/client.h"
 
+#include "provider/setting.h"
+
 #include <openssl/rand.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { REPLICAS_MAX = 16, WAIT_TIMEOUT_MS = 500 };
+#define NOT_GIVEN SPAN_NS(-1)
+
+enum { REPLICAS_MAX = 16, WAIT_TIMEOUT_MS = 500, STATE_PREFIX_MAX = 95 };
 
 uint64_t client_random(void)
 {
@@ -126,42 +131,90 @@ const struct redis *client_server_of(const struct client *client, const char *ke
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-static int take_span(const struct provider_config *config, const char *key, span *ret,
-                     struct baton_error *reterr)
+static int take_layout(void *target, const char *key, const char *value, struct baton_error *reterr)
 {
-    char space[32];
-    const char *text = provider_option(config, key, space, sizeof(space));
-    char *end;
-    double number;
-    double scale;
+    struct client *client = target;
+    int r = layout_find(&client->layout, value, reterr);
 
-    if (!text) {
-        return BATON_OK;
+    (void)key;
+    if (r == BATON_OK) {
+        client->settings.check_interval = layout_check_interval(client->layout);
     }
-    number = strtod(text, &end);
-    scale = strcmp(end, "s") == 0 ? 1e9 : strcmp(end, "ms") == 0 || !*end ? 1e6 : 0;
-    if (end == text || scale == 0 || !(number >= 0) || number * scale > 9e15) {
-        return error_set(reterr, BATON_EINVAL, "%s \"%s\": is no time such as 30s or 500ms", key,
-                         text);
+    return r;
+}
+
+static int take_prefix(void *target, const char *key, const char *value, struct baton_error *reterr)
+{
+    struct client *client = target;
+
+    if (strlen(value) > STATE_PREFIX_MAX) {
+        return error_set(reterr, BATON_EINVAL, "%s: is longer than %d bytes", key,
+                         STATE_PREFIX_MAX);
     }
-    *ret = SPAN_NS(number * scale);
+    (void)snprintf(client->prefix, sizeof(client->prefix), "%s:", value);
+    client->has_own_prefix = true;
     return BATON_OK;
 }
 
-static int take_wait_replicas(struct client *client, const struct provider_config *config,
-                              struct baton_error *reterr)
+static int take_address(void *target, const char *key, const char *value,
+                        struct baton_error *reterr)
 {
-    char space[32];
-    const char *text = provider_option(config, "wait-replicas", space, sizeof(space));
-    char *end = NULL;
-    long number = text ? strtol(text, &end, 10) : 0;
+    return redis_address_set(&((struct client *)target)->address, key, value, reterr);
+}
 
-    if (text && (end == text || *end || number < 0 || number > REPLICAS_MAX)) {
-        return error_set(reterr, BATON_EINVAL, "wait-replicas \"%s\": must be 0 to %d", text,
-                         REPLICAS_MAX);
+#define AT(member) .offset = offsetof(struct client, member)
+#define FLAG(name, member)                                                                         \
+    {                                                                                              \
+        .key = (name), .kind = SETTING_FLAG, AT(member)                                            \
     }
-    client->waits.replicas = (int)number;
-    return waits_check(client, reterr);
+#define SPAN(name, member)                                                                         \
+    {                                                                                              \
+        .key = (name), .kind = SETTING_SPAN, AT(member)                                            \
+    }
+#define OWN(name, function)                                                                        \
+    {                                                                                              \
+        .key = (name), .kind = SETTING_OWN, .take = (function)                                     \
+    }
+
+/* In this order: a layout before what differs from it. */
+static const struct provider_setting redis_settings[] = {
+    {.key = "node", .kind = SETTING_TEXT, AT(node), .bytes = sizeof(((struct client *)0)->node)},
+    OWN("layout", take_layout),
+    SPAN("lease", settings.lease),
+    SPAN("heartbeat-interval", settings.renew_interval),
+    SPAN("check-interval", settings.check_interval),
+    SPAN("answer-timeout", settings.answer_timeout),
+    SPAN("spread", settings.spread_max),
+    SPAN("process-lifetime", process_lifetime),
+    SPAN("start-delay", start_delay),
+    {.key = "wait-replicas", .kind = SETTING_NUMBER, AT(waits.replicas), .max = REPLICAS_MAX},
+    SPAN("wait-timeout", waits.timeout),
+    OWN("state-prefix", take_prefix),
+    FLAG("guardian", wants_guardian),
+    FLAG("kill-outliving", kills_outliving),
+    OWN("db", take_address),
+    OWN("quorum", take_address),
+    OWN("ca", take_address),
+    OWN("cert", take_address),
+    OWN("key", take_address),
+    OWN("sni", take_address),
+    OWN("verify", take_address),
+    OWN("sentinel-user", take_address),
+    OWN("sentinel-password", take_address),
+    {.key = NULL},
+};
+
+static void set_defaults(struct client *client)
+{
+    lease_settings_default(&client->settings);
+    (void)layout_find(&client->layout, NULL, NULL);
+    client->settings.check_interval = layout_check_interval(client->layout);
+    client->settings.renew_interval = NOT_GIVEN;
+    client->process_lifetime = SPAN_S(45);
+    client->waits.timeout = SPAN_MS(WAIT_TIMEOUT_MS);
+    client->wants_guardian = true;
+    (void)gethostname(client->node, sizeof(client->node) - 1);
+    (void)snprintf(client->prefix, sizeof(client->prefix), "baton:state:");
 }
 
 static void write_lifetimes(struct client *client)
@@ -175,48 +228,12 @@ static void write_lifetimes(struct client *client)
                    (long long)(beat.ns / 1000000));
 }
 
-static int take_settings(struct client *client, const struct provider_config *config,
-                         struct baton_error *reterr)
+static int check_settings(struct client *client, struct baton_error *reterr)
 {
     struct lease_settings *settings = &client->settings;
-    const struct {
-        const char *key;
-        span *ret;
-    } spans[] = {
-        {"lease", &settings->lease},
-        {"heartbeat-interval", &settings->renew_interval},
-        {"check-interval", &settings->check_interval},
-        {"answer-timeout", &settings->answer_timeout},
-        {"spread", &settings->spread_max},
-        {"process-lifetime", &client->process_lifetime},
-        {"start-delay", &client->start_delay},
-        {"wait-timeout", &client->waits.timeout},
-    };
-    char space[32];
-    bool has_interval = provider_option(config, "heartbeat-interval", space, sizeof(space));
-    char layout[32];
-    int found = layout_find(&client->layout,
-                            provider_option(config, "layout", layout, sizeof(layout)), reterr);
+    int r;
 
-    if (found != BATON_OK) {
-        return found;
-    }
-    lease_settings_default(settings);
-    settings->check_interval = layout_check_interval(client->layout);
-    client->process_lifetime = SPAN_S(45);
-    client->waits.timeout = SPAN_MS(WAIT_TIMEOUT_MS);
-    client->wants_guardian = true;
-    if (!provider_option_flag(config, "guardian", &client->wants_guardian, reterr) ||
-        !provider_option_flag(config, "kill-outliving", &client->kills_outliving, reterr)) {
-        return BATON_EINVAL;
-    }
-    for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
-        int r = take_span(config, spans[i].key, spans[i].ret, reterr);
-        if (r != BATON_OK) {
-            return r;
-        }
-    }
-    if (!has_interval) {
+    if (settings->renew_interval.ns == NOT_GIVEN.ns) {
         settings->renew_interval = SPAN_NS(settings->lease.ns / 3);
     }
     if (client->process_lifetime.ns < 2 * settings->renew_interval.ns) {
@@ -226,8 +243,8 @@ static int take_settings(struct client *client, const struct provider_config *co
                          (double)settings->renew_interval.ns / 1e9);
     }
     write_lifetimes(client);
-    found = take_wait_replicas(client, config, reterr);
-    return found == BATON_OK ? lease_settings_check(settings, reterr) : found;
+    r = waits_check(client, reterr);
+    return r == BATON_OK ? lease_settings_check(settings, reterr) : r;
 }
 
 static void make_id(char *ret, size_t ret_bytes)
@@ -243,27 +260,37 @@ static void make_id(char *ret, size_t ret_bytes)
                    b[14], b[15]);
 }
 
-static int take_names(struct client *client, const struct provider_config *config,
-                      struct baton_error *reterr)
+static int take_node(struct client *client, const char *node, struct baton_error *reterr)
 {
-    char space[BATON_NAME_MAX];
-    char host[BATON_NAME_MAX] = "node";
-    const char *node =
-        config->node ? config->node : provider_option(config, "node", space, sizeof(space));
-    char prefix[96];
-    const char *given = provider_option(config, "state-prefix", prefix, sizeof(prefix));
-
-    (void)gethostname(host, sizeof(host) - 1);
-    node = node ? node : host;
-    if (!node[0] || strlen(node) >= sizeof(client->node)) {
+    if (node && (!node[0] || strlen(node) >= sizeof(client->node))) {
         return error_set(reterr, BATON_EINVAL, "node \"%.40s\": must have 1 to %d bytes", node,
                          BATON_NAME_MAX - 1);
     }
-    (void)snprintf(client->node, sizeof(client->node), "%s", node);
-    (void)snprintf(client->prefix, sizeof(client->prefix), "%s:", given ? given : "baton:state");
-    client->has_own_prefix = given != NULL;
+    if (node) {
+        memcpy(client->node, node, strlen(node) + 1);
+    } else if (!client->node[0]) {
+        (void)snprintf(client->node, sizeof(client->node), "node");
+    }
     make_id(client->id, sizeof(client->id));
     return BATON_OK;
+}
+
+static int take_config(struct client *client, const struct provider_config *config,
+                       struct baton_error *reterr)
+{
+    int r = redis_address_parse(&client->address, config->url, reterr);
+
+    if (r == BATON_OK) {
+        set_defaults(client);
+        r = provider_settings_take(client, redis_settings, config, reterr);
+    }
+    if (r == BATON_OK) {
+        r = redis_address_check(&client->address, reterr);
+    }
+    if (r == BATON_OK) {
+        r = take_node(client, config->node, reterr);
+    }
+    return r == BATON_OK ? check_settings(client, reterr) : r;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -287,21 +314,7 @@ static int redis_provider_open(struct provider **ret, const struct provider_conf
     client->logger = config->logger;
     client->chance = client_random();
     scripts_fill(client->scripts);
-    r = redis_address_parse(&client->address, config->url, reterr);
-    for (size_t i = 0; r == BATON_OK && i < config->option_count; i++) {
-        const struct provider_option *option = &config->options[i];
-        r = redis_address_set(&client->address, option->key, option->value ? option->value : "",
-                              reterr);
-    }
-    if (r == BATON_OK) {
-        r = redis_address_check(&client->address, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_names(client, config, reterr);
-    }
-    if (r == BATON_OK) {
-        r = take_settings(client, config, reterr);
-    }
+    r = take_config(client, config, reterr);
     if (r == BATON_OK && !(client->self = text_get(client, client->id, strlen(client->id)))) {
         r = error_set(reterr, BATON_ENOMEM, "Redis: out of memory");
     }
@@ -406,6 +419,7 @@ const struct provider_ops redis_provider_ops = {
     .others = "rediss unix redis+unix redis+sentinel",
     .summary = "leases, registry, channels and state in Redis or Valkey",
     .features = PROVIDER_MEMBERS | PROVIDER_CHANNELS | PROVIDER_STATE | PROVIDER_MANY_ELECTIONS,
+    .settings = redis_settings,
     .open = redis_provider_open,
     .close = redis_provider_close,
     .campaign = seat_campaign,

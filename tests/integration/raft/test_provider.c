@@ -96,11 +96,10 @@ static void on_event(void *userdata, const struct baton_event *event)
 
 static void url_of(char *ret, size_t bytes, int number, const char *more)
 {
-    int used = snprintf(ret, bytes,
-                        "raft://"
-                        "127.0.0.1:%d?node=n%d&cluster=test&preset=fast&heartbeat-timeout=1s&lease="
-                        "1s&data=%s/n%d&peers=",
-                        ports[number - 1], number, directory, number);
+    const char *times = strstr(more, "lease=") ? "" : "&heartbeat-timeout=1s&lease=1s";
+    int used = snprintf(
+        ret, bytes, "raft://127.0.0.1:%d?node=n%d&cluster=test&preset=fast%s&data=%s/n%d&peers=",
+        ports[number - 1], number, times, directory, number);
     for (int i = 1; i <= NODES; i++) {
         used += snprintf(ret + used, bytes - (size_t)used, "%sn%d@127.0.0.1:%d", i > 1 ? "," : "",
                          i, ports[i - 1]);

@@ -93,6 +93,38 @@ static void settings_beat_the_url(void **state)
     baton_close(baton);
 }
 
+/* Passed over, each of these would elect by other rules than were asked for. */
+static void a_setting_that_the_provider_does_not_have_is_refused(void **state)
+{
+    static const struct {
+        const char *url, *says;
+    } rows[] = {
+        {"memory:?peers=b@127.0.0.1:2", "\"peers\": memory: has no such setting; it has node"},
+        {"redis://127.0.0.1:1?wait-replica=1", "is \"wait-replicas\" meant?"},
+        {"redis://127.0.0.1:1?lease=1s&lease=9s", "lease: is given twice"},
+        {"redis://127.0.0.1:1?lease=30", "lease: '30': must be a duration with its unit"},
+        {"redis://127.0.0.1:1?state-prefix", "state-prefix: is empty"},
+        {"redis+sentinel://127.0.0.1:1/s?data=d", "redis+sentinel: has no such setting"},
+    };
+    const struct baton_setting settings[] = {{"quorum", NULL}, {NULL, NULL}};
+    struct baton_options options = {.settings = settings, .setting_count = 1};
+    struct baton_error error = {0};
+    struct baton *baton = NULL;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(baton_open(&baton, rows[i].url, NULL, &error), BATON_EINVAL);
+        if (!strstr(error.message, rows[i].says)) {
+            fail_msg("%s: %s", rows[i].url, error.message);
+        }
+    }
+    assert_int_equal(baton_open(&baton, "redis://127.0.0.1:1", &options, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "quorum: is empty"));
+    options.settings++; /* without a name */
+    assert_int_equal(baton_open(&baton, "memory:", &options, &error), BATON_EINVAL);
+    assert_null(baton);
+}
+
 static void a_memory_without_a_name_is_its_own(void **state)
 {
     struct baton *one = NULL;
@@ -446,6 +478,7 @@ int main(void)
         cmocka_unit_test(an_unknown_provider_is_named_with_those_there_are),
         cmocka_unit_test(a_password_in_a_url_is_in_no_error),
         cmocka_unit_test(settings_beat_the_url),
+        cmocka_unit_test(a_setting_that_the_provider_does_not_have_is_refused),
         cmocka_unit_test(a_memory_without_a_name_is_its_own),
         cmocka_unit_test(two_of_one_name_cannot_run_in_one_election),
         cmocka_unit_test(a_slow_listener_is_told_what_it_missed_and_the_end),

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define FAR_PEER "raft://127.0.0.1:1?node=a&data=d&peers=c@localhost:2,b@10.0.0.2:1"
+
 static struct baton_error error;
 
 static int parse(const char *url, struct raft_options *ret)
@@ -66,7 +68,7 @@ static void every_wrong_value_is_named(void **state)
         {"raft://127.0.0.1:1?node=a&data=d&proofs=some", BATON_EINVAL, "some"},
         {"raft://127.0.0.1:1?node=a&data=d&guardian=perhaps", BATON_EINVAL, "perhaps"},
         {"raft://127.0.0.1:1?node=a&data=d&peers=b", BATON_EINVAL, "NAME@HOST:PORT"},
-        {"raft://127.0.0.1:1?node=a&data=d&peers=b@h:1*x", BATON_EINVAL, "\"x\""},
+        {"raft://127.0.0.1:1?node=a&data=d&peers=b@h:1*x", BATON_EINVAL, "'x'"},
         {"raft://127.0.0.1:1?node=a&data=d&peers=b@h:1/boss", BATON_EINVAL, "boss"},
         {"raft://127.0.0.1:1?node=a&data=d&peers=b@h:1,b@h:2", BATON_EINVAL, "\"b\""},
         {"raft://127.0.0.1:1?node=a&data=d&peers=@/nowhere", BATON_ENOENT, "/nowhere"},
@@ -93,18 +95,109 @@ static void beyond_loopback_something_must_protect(void **state)
     raft_options_fini(&options);
     assert_int_equal(parse("raft://[::1]:1?node=a&data=d", &options), 0);
     raft_options_fini(&options);
+    assert_int_equal(parse(FAR_PEER, &options), BATON_EAUTH);
+    assert_non_null(strstr(error.message, "b@10.0.0.2:1"));
+    assert_int_equal(parse(FAR_PEER "&insecure=on", &options), 0);
+    raft_options_fini(&options);
+    assert_int_equal(parse(FAR_PEER "&key-file=/k", &options), 0);
+    raft_options_fini(&options);
 }
 
-static void a_url_is_shown_without_its_secrets(void **state)
+static void a_setting_that_is_none_is_refused_with_what_is_meant(void **state)
 {
-    char shown[256];
+    static const char *const rows[][2] = {
+        {"peerz=b@127.0.0.1:2", "\"peerz\": raft: has no such setting; is \"peers\" meant?"},
+        {"Peers=b@127.0.0.1:2", "is \"peers\" meant?"},
+        {"heartbeat=1s", "is \"heartbeat-interval\" meant?"},
+        {"quorum=majority", "it has node, cluster, data, peers"},
+        {"lease=1s&lease=2s", "lease: is given twice"},
+        {"lease=30", "lease: '30': must be a duration with its unit"},
+        {"lease=1s#&peers=b@127.0.0.1:2", "%23"},
+        {"peers=", "peers: is empty"},
+        {"peers=,%20", "peers: names nobody"},
+        {"data=", "data: is "},
+        {"tls-cert=a%00b", "tls-cert: "},
+        {"heartbeat-interval=1s&election-timeout=75", "election-timeout: '75'"},
+    };
     (void)state;
-    provider_mask_url("redis://user:hunter2@h:1/0?password=hunter2&x=1", shown, sizeof(shown));
-    assert_null(strstr(shown, "hunter2"));
-    assert_non_null(strstr(shown, "user:***@h:1/0"));
-    assert_non_null(strstr(shown, "x=1"));
-    provider_mask_url("redis://hunter2@h:1", shown, sizeof(shown));
-    assert_non_null(strstr(shown, "@h:1"));
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct raft_options options;
+        char url[256];
+        snprintf(url, sizeof(url), "raft://127.0.0.1:1?node=a&%s%s",
+                 strstr(rows[i][0], "data=") ? "" : "data=d&", rows[i][0]);
+        int code = parse(url, &options);
+        if (code != BATON_EINVAL || !strstr(error.message, rows[i][1])) {
+            fail_msg("%s: %d %s", rows[i][0], code, error.message);
+        }
+    }
+}
+
+static void an_address_that_is_none_is_refused(void **state)
+{
+    static const char *const urls[] = {"raft:127.0.0.1:1?node=a&data=d",
+                                       "raft://127.0.0.1:1/0?node=a&data=d"};
+    struct raft_options options;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        assert_int_equal(parse(urls[i], &options), BATON_EINVAL);
+        assert_non_null(strstr(error.message, "raft://HOST:PORT"));
+    }
+}
+
+/* It would count as not given, and the node lead alone. */
+static void a_value_without_room_is_refused(void **state)
+{
+    static char peers[70 * 1024];
+    static char name[100];
+    const struct provider_option rows[][2] = {{{"data", "d"}, {"peers", peers}},
+                                              {{"data", "d"}, {"cluster", name}}};
+    struct raft_options options;
+    (void)state;
+
+    memset(name, 'x', sizeof(name) - 1);
+    for (size_t used = 0; used + 20 < sizeof(peers);) {
+        used += (size_t)snprintf(peers + used, sizeof(peers) - used, "n%zu@127.0.0.1:1,", used);
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct provider_config config = {
+            .url = "raft://127.0.0.1:1?node=a", .options = rows[i], .option_count = 2};
+        assert_int_equal(raft_options_parse(&options, &config, &error), BATON_EINVAL);
+        assert_non_null(strstr(error.message, rows[i][1].key));
+        assert_non_null(strstr(error.message, "longer than"));
+    }
+}
+
+/* The flag is --peer: under that name the setting may be given again and again. */
+static void peers_may_be_given_one_by_one(void **state)
+{
+    struct raft_options options;
+    (void)state;
+
+    assert_int_equal(parse("raft://127.0.0.1:1?node=a&data=d&peer=b=127.0.0.1:2&"
+                           "peer=c@127.0.0.1:3,d@127.0.0.1:4&peers=e@127.0.0.1:5",
+                           &options),
+                     0);
+    assert_int_equal(options.members.count, 5);
+    raft_options_fini(&options);
+}
+
+static void settings_given_as_such_beat_the_url(void **state)
+{
+    const struct provider_option given[] = {{"data", "here"}, {"peers", "b@127.0.0.1:2"}};
+    struct provider_config config = {
+        .url = "raft://127.0.0.1:1?node=a&data=there&peer=c@127.0.0.1:3&peer=d@127.0.0.1:4",
+        .options = given,
+        .option_count = 2};
+    struct raft_options options;
+    (void)state;
+
+    assert_int_equal(raft_options_parse(&options, &config, &error), 0);
+    assert_string_equal(options.data, "here");
+    assert_int_equal(options.members.count, 2);
+    assert_non_null(raft_configuration_find(&options.members, raft_id_of("b")));
+    raft_options_fini(&options);
 }
 
 int main(void)
@@ -114,7 +207,11 @@ int main(void)
         cmocka_unit_test(a_node_that_lists_no_peers_stands_alone),
         cmocka_unit_test(every_wrong_value_is_named),
         cmocka_unit_test(beyond_loopback_something_must_protect),
-        cmocka_unit_test(a_url_is_shown_without_its_secrets),
+        cmocka_unit_test(a_setting_that_is_none_is_refused_with_what_is_meant),
+        cmocka_unit_test(an_address_that_is_none_is_refused),
+        cmocka_unit_test(a_value_without_room_is_refused),
+        cmocka_unit_test(peers_may_be_given_one_by_one),
+        cmocka_unit_test(settings_given_as_such_beat_the_url),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
