@@ -32,7 +32,8 @@ const struct command commands[] = {
              "Signals are forwarded to CMD. When CMD ends by itself, baton hands leadership over "
              "and ends with CMD's exit code.\n\n"
              "Only the guardian's word ends this node's lease early, since CMD must be dead too.",
-     .example = "baton run -n a -d /var/lib/baton -p b=10.0.0.2:7400 -- ./cron-job",
+     .example = "baton run -n a -d /var/lib/baton --key-file /etc/baton/key --listen 10.0.0.1:7400 "
+                "-p b=10.0.0.2:7400 -p c=10.0.0.3:7400 -- ./cron-job",
      .groups = GROUPS(&group_run, &group_election, &group_peers, &group_timing, &group_serve),
      .arguments_min = 1,
      .arguments_max = -1,
@@ -47,7 +48,8 @@ const struct command commands[] = {
          "one takes over and runs CMD again: CMD must bear to be begun twice.\n\n"
          "The result is kept in the provider's state. With the embedded provider the nodes that "
          "call it are the group, so a majority of them must run at the same time.",
-     .example = "baton once schema-42 --node a --peer b=db2:7400 --data /var/lib/app -- ./migrate",
+     .example = "baton once schema-42 -n a -d /var/lib/app --key-file /etc/app/key --listen "
+                "10.0.0.1:7400 -p b=10.0.0.2:7400 -p c=10.0.0.3:7400 -- ./migrate",
      .groups = GROUPS(&group_once, &group_election, &group_peers, &group_timing),
      .words = 1,
      .arguments_min = 2,

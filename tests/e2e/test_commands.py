@@ -54,6 +54,17 @@ class Help(unittest.TestCase):
             self.assertEqual(done.returncode, 64, done.stderr)
             self.assertIn("--http", done.stderr)
 
+    def test_examples_form_a_group(self):
+        """A node on loopback is reached by nobody else, and off it nothing works without a key."""
+        for command in ("node", "run", "once"):
+            example = baton("help", command).stdout.split("Example")[1].split("\n\n")[0]
+            peers = re.findall(r"(?:-p|--peer)\s+\w+=(\S+):", example)
+            listens = re.search(r"--listen\s+(\S+):", example)
+            self.assertTrue(peers and listens, example)
+            hosts = peers + [listens.group(1)]
+            self.assertEqual(len({host.startswith("127.") for host in hosts}), 1, example)
+            self.assertTrue(hosts[0].startswith("127.") or "--key-file" in example, example)
+
     def test_hidden_options_stay_hidden(self):
         self.assertNotIn("act-file", baton("node", "--help").stdout)
 
