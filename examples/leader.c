@@ -4,7 +4,7 @@
  *   leader 'raft://127.0.0.1:7001?node=a&peers=…&data=DIR'    one of a group
  *   leader memory:                                            alone
  *
- * Interrupt it (SIGINT, SIGTERM) and it drains, resigns and ends.
+ * Interrupt it (SIGINT, SIGTERM) and it drains, hands over and ends.
  */
 #include <baton.h>
 
@@ -86,6 +86,9 @@ int main(int argc, char **argv)
         return 1;
     }
     serve(baton, election, signalfd(-1, &ends, SFD_CLOEXEC));
+    if (baton_cordon(election, &error) != 0) { /* drains, hands over, and wins nothing back */
+        fprintf(stderr, "%s\n", error.message);
+    }
     baton_stop(baton);
     (void)baton_dispatch(baton); /* what the end had to say */
     baton_close(baton);

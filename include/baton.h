@@ -322,7 +322,13 @@ BATON_API void baton_unsubscribe(struct baton *baton, const char *channel, baton
  *       baton_values_free(now, 1);
  *   }
  *
- * The revision grows with each change of a key; 0 means "not there". */
+ * The revision grows with each change of a key; 0 means "not there".
+ *
+ * How much a provider vouches for: memory: and raft: are linearizable; what was answered stays, in
+ * raft: as long as a quorum of the disks. redis: is so as long as its server keeps its data. One
+ * that fails over to a replica, or starts without its data, may have lost writes that were
+ * answered, and then gives their revisions once more, to other values: what must not be lost
+ * carries the epoch, and is checked by whatever it is for. */
 struct baton_value {
     char *key;
     void *data; /* `bytes` bytes and a NUL behind them; NULL: not there, or deleted */
@@ -332,9 +338,10 @@ struct baton_value {
 
 #define BATON_ANY_REVISION UINT64_MAX
 
-/* Linearizable. BATON_ENOENT: no such key. Free the value with baton_values_free(value, 1). Waits.
- * BATON_ENOTSUP, BATON_EUNAVAILABLE, BATON_ETIMEDOUT, BATON_ETOOBIG, BATON_ENOMEM, BATON_EBUSY (on
- * the loop's thread, or too many questions wait), BATON_ECLOSED. */
+/* What was answered before is seen. BATON_ENOENT: no such key. Free the value with
+ * baton_values_free(value, 1). Waits. BATON_ENOTSUP, BATON_EUNAVAILABLE, BATON_ETIMEDOUT,
+ * BATON_ETOOBIG, BATON_ENOMEM, BATON_EBUSY (on the loop's thread, or too many questions wait),
+ * BATON_ECLOSED. */
 BATON_API int baton_get(struct baton *baton, const char *key, struct baton_value **ret,
                         struct baton_error *reterr);
 
@@ -355,7 +362,11 @@ BATON_API int baton_put(struct baton *baton, const char *key, const void *data, 
 typedef void (*baton_change_fn)(struct baton *baton, const struct baton_value *value,
                                 void *userdata);
 
-/* First what is there, then each change once and in order. Errors and end as baton_subscribe(). */
+/* First what is there, then the changes, those of a key in their order and none twice. Each of
+ * them, as long as this process keeps up; else the last one alone of several: redis: after a
+ * connection that was lost or a server that failed over (which takes changes back without a word),
+ * raft: on a node that was so far behind that it got the state as a whole. Errors and end as
+ * baton_subscribe(). */
 BATON_API int baton_watch(struct baton *baton, const char *prefix, baton_change_fn fn,
                           void *userdata, struct baton_error *reterr);
 BATON_API void baton_unwatch(struct baton *baton, const char *prefix, baton_change_fn fn,

@@ -157,7 +157,7 @@ struct provider_ops {
                      void *userdata, struct baton_error *reterr);
     void (*unsubscribe)(struct provider *provider, const char *channel, void *userdata);
 
-    /* STATE: linearizable. `lifetime` 0: for ever. */
+    /* STATE: linearizable, as long as the servers keep their data. `lifetime` 0: for ever. */
     int (*get)(struct provider *provider, const char *key, provider_values_cb done, void *userdata,
                struct baton_error *reterr);
     int (*list)(struct provider *provider, const char *prefix, provider_values_cb done,
@@ -166,7 +166,8 @@ struct provider_ops {
     int (*put)(struct provider *provider, const char *key, const void *data, size_t bytes,
                uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
                struct baton_error *reterr);
-    /* First what there is, then each change once, in order; until unwatch. */
+    /* First what there is, then the changes, in order for a key; of several that it could not hear
+     * of in time, the last; until unwatch. */
     int (*watch)(struct provider *provider, const char *prefix, provider_values_cb on_change,
                  void *userdata, struct baton_error *reterr);
     void (*unwatch)(struct provider *provider, const char *prefix, void *userdata);

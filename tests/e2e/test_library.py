@@ -166,8 +166,10 @@ class Example(unittest.TestCase):
                     break
             seen += service.stdout.read().split("\n")
             self.assertEqual(service.wait(60), 0)
-        self.assertIn("leading example", seen)
-        self.assertIn("no longer leading: shutdown", seen)
+        told = [line for line in seen if not line.startswith(("working", "leader:")) and line]
+        self.assertEqual(told, ["leading example", "draining", "no longer leading: resigned"])
+        self.assertFalse([line for line in seen[seen.index("draining"):]
+                          if line.startswith("working")])
 
 
 MEMBER = r"""
@@ -281,6 +283,23 @@ class Documents(unittest.TestCase):
             self.assertTrue([line for line in lines if "baton run " in line], unit)
             for line in ("Type=notify", "NotifyAccess=main", "KillMode=mixed", "Delegate=yes"):
                 self.assertIn(line, lines, unit)
+
+    def test_the_manual_page_s_example_survives_a_provider_that_does_not_open(self):
+        page = text_of("docs", "man", "libbaton.3")
+        example = re.search(r"\.Bd -literal\n(.*?)\.Ed", page, re.S).group(1)
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "example")
+            with open(program + ".c", "w", encoding="utf-8") as file:
+                file.write("#include <baton.h>\n"
+                           "static void work_a_little(uint64_t epoch) { (void)epoch; }\n"
+                           "int main(void) { const char *url = \"nothing:\";\n%s return 0; }\n"
+                           % example)
+            # What was not set is nothing that could pass for a pointer.
+            run(CC, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-ftrivial-auto-var-init=pattern",
+                "-o", program, program + ".c", "-I", os.path.join(SOURCE, "include"),
+                "-L", os.path.join(BUILD, "lib"), "-lbaton",
+                "-Wl,-rpath," + os.path.join(BUILD, "lib"))
+            run(program)
 
     def test_the_version_is_one(self):
         version = re.search(r"project\(baton VERSION (\S+)", text_of("CMakeLists.txt")).group(1)
