@@ -1,5 +1,6 @@
 #include "lease/lease.h"
 
+#include "base/invariant.h"
 #include "lease/mutants.h"
 
 #include <string.h>
@@ -82,18 +83,21 @@ struct step {
 
 static struct lease_event *tell(struct step *step, enum lease_event_type type)
 {
-    struct lease_update *update = step->update;
-    uint32_t at =
-        update->event_count < LEASE_EVENTS_MAX ? update->event_count++ : LEASE_EVENTS_MAX - 1;
-    update->events[at] = (struct lease_event){.type = type, .epoch = step->lease->epoch};
-    return &update->events[at];
+    struct lease_event *event = &step->update->events[step->update->event_count];
+
+    INVARIANT(step->update->event_count < LEASE_EVENTS_MAX);
+    step->update->event_count++;
+    *event = (struct lease_event){.type = type, .epoch = step->lease->epoch};
+    return event;
 }
 
 static void send(struct step *step, enum lease_command_type type, uint64_t epoch)
 {
     struct lease *lease = step->lease;
-    struct lease_command *command = &step->update->commands[step->update->command_count++];
+    struct lease_command *command = &step->update->commands[step->update->command_count];
 
+    INVARIANT(step->update->command_count < LEASE_COMMANDS_MAX);
+    step->update->command_count++;
     *command = (struct lease_command){.type = type, .request = ++lease->request, .epoch = epoch};
     if (type == LEASE_RELEASE) {
         /* It may arrive after what is asked later: what it gives back is never taken again. */

@@ -119,7 +119,10 @@ struct lease_event {
     span left;
 };
 
-enum { LEASE_COMMANDS_MAX = 2, LEASE_EVENTS_MAX = 4 };
+/* One command that an input causes, and one that is due. Of events an answer causes most: the lock
+ * was lost and taken anew, of which everybody hears, and that was so long ago that the end is near;
+ * with a planted bug the end is over, and nobody leads. */
+enum { LEASE_COMMANDS_MAX = 2, LEASE_EVENTS_MAX = 5 };
 
 struct lease_update {
     bool held; /* is_leader() is true at an instant t if held && t < end */

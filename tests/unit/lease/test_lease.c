@@ -152,6 +152,26 @@ static void a_renewal_that_is_refused_demotes_at_once(void **state)
     assert_int_equal(told(LEASE_EV_HOLDER)->epoch, 9);
 }
 
+/* The most that one step has to tell. */
+static void a_late_answer_of_a_new_lock_tells_all_that_happened(void **state)
+{
+    static const enum lease_event_type expected[] = {LEASE_EV_LOST, LEASE_EV_ACQUIRED,
+                                                     LEASE_EV_HOLDER, LEASE_EV_JEOPARDY};
+    (void)state;
+
+    settings.answer_timeout = SPAN_S(60);
+    lead(7);
+    tick_after(SPAN_S(10));
+    sends(LEASE_RENEW);
+    pass(SPAN_MS(19700)); /* into the last third */
+    reply(LEASE_GRANTED, 8, SPAN_NS(0));
+    assert_true(update.held);
+    assert_int_equal(update.event_count, 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(update.events[i].type, expected[i]);
+    }
+}
+
 static void a_follower_asks_in_the_moment_the_lock_ends(void **state)
 {
     (void)state;
@@ -564,6 +584,7 @@ int main(void)
         cmocka_unit_test_setup(errors_never_demote_but_the_clock_does, set_up),
         cmocka_unit_test_setup(jeopardy_is_told_before_the_end, set_up),
         cmocka_unit_test_setup(a_renewal_that_is_refused_demotes_at_once, set_up),
+        cmocka_unit_test_setup(a_late_answer_of_a_new_lock_tells_all_that_happened, set_up),
         cmocka_unit_test_setup(a_follower_asks_in_the_moment_the_lock_ends, set_up),
         cmocka_unit_test_setup(a_lock_without_a_lifetime_is_asked_for_ever_more_seldom, set_up),
         cmocka_unit_test_setup(a_release_wakes_a_follower_at_once, set_up),
