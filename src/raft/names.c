@@ -31,28 +31,6 @@ const char *raft_message_name(enum raft_message_type type)
     return NAME_OR_UNKNOWN(names, type);
 }
 
-const char *raft_event_name(enum raft_event_type type)
-{
-    static const char *const names[] = {
-        [RAFT_EV_ROLE] = "role-changed",
-        [RAFT_EV_LEADER] = "leader-changed",
-        [RAFT_EV_ACQUIRED] = "leadership-acquired",
-        [RAFT_EV_LOST] = "leadership-lost",
-        [RAFT_EV_ELECTION_STARTED] = "election-started",
-        [RAFT_EV_ELECTION_COMPLETED] = "election-completed",
-        [RAFT_EV_ELECTION_FAILED] = "election-failed",
-        [RAFT_EV_JEOPARDY] = "jeopardy",
-        [RAFT_EV_TOO_MANY_ELECTIONS] = "too-many-elections",
-        [RAFT_EV_PROOF_ACCEPTED] = "proof-accepted",
-        [RAFT_EV_PROOF_IGNORED] = "proof-ignored",
-        [RAFT_EV_MEMBERSHIP] = "membership-changed",
-        [RAFT_EV_PEER] = "peer-changed",
-        [RAFT_EV_DRAIN] = "drain",
-        [RAFT_EV_TRANSFER_FAILED] = "transfer-failed",
-    };
-    return NAME_OR_UNKNOWN(names, type);
-}
-
 const char *raft_loss_name(enum raft_loss loss)
 {
     static const char *const names[] = {"expired",     "superseded", "resigned",

@@ -197,12 +197,3 @@ const struct raft_configuration *raft_get_configuration(const struct raft *raft)
 {
     return &raft->configuration;
 }
-
-bool raft_get_entry(const struct raft *raft, raft_index index, struct raft_entry *ret)
-{
-    const struct raft_entry *entry = log_at(&raft->log, index);
-    if (entry) {
-        *ret = *entry;
-    }
-    return entry != NULL;
-}

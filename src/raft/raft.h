@@ -479,9 +479,6 @@ bool raft_get_progress(const struct raft *raft, raft_id id, struct raft_progress
 /* The configuration in force; borrowed until the next step. */
 const struct raft_configuration *raft_get_configuration(const struct raft *raft);
 
-/* An entry of the log in memory, by index: false if it is compacted away or not there yet. */
-bool raft_get_entry(const struct raft *raft, raft_index index, struct raft_entry *ret);
-
 /* ---- Configurations, for drivers and tests --------------------------------------------------- */
 
 /* Deep copy; BATON_ENOMEM. */
@@ -501,7 +498,6 @@ int raft_configuration_decode(struct raft_configuration *ret, const void *data, 
 /* Names for logs and traces: "leader", "vote-reply", "lost-quorum" … */
 const char *raft_role_name(enum raft_role role);
 const char *raft_message_name(enum raft_message_type type);
-const char *raft_event_name(enum raft_event_type type);
 const char *raft_loss_name(enum raft_loss loss);
 const char *raft_proof_name(enum raft_proof_kind kind);
 

@@ -89,11 +89,6 @@ void tracker_free(struct tracker *tracker)
     free(tracker);
 }
 
-void tracker_clear(struct tracker *tracker)
-{
-    tracker->count = 0;
-}
-
 int tracker_count(const struct tracker *tracker)
 {
     int count = 0;

@@ -70,6 +70,5 @@ void tracker_step(struct tracker *tracker, instant now, const struct box *boxes,
 bool tracker_report(struct tracker *tracker, uint64_t id, instant now, const char *text);
 
 int tracker_count(const struct tracker *tracker); /* confirmed ones, lost ones too */
-void tracker_clear(struct tracker *tracker);      /* another scene; names go on */
 
 #endif

@@ -271,56 +271,53 @@ static void take_message(struct connection *connection, struct raft_message *mes
     (void)node_step(connection->node, &input);
 }
 
-static int take_frame(struct connection *connection, struct frame *frame)
+/* From one that has greeted. */
+static void take_known_frame(struct connection *connection, struct frame *frame)
 {
     struct node *node = connection->node;
-    bool is_known = connection->id != RAFT_NOBODY;
 
     switch (frame->type) {
-    case FRAME_GREETING:
-        return take_greeting(connection, &frame->greeting);
-    case FRAME_CERTIFICATE:
-        if (!is_known) {
-            proof_on_certificate(node, frame->whole);
-        }
-        return BATON_OK;
     case FRAME_PIN:
-        if (is_known) {
-            connection_send_bare(connection, FRAME_PINNED);
-        }
+        connection_send_bare(connection, FRAME_PINNED);
         break;
     case FRAME_PINNED:
-        if (is_known) {
-            proof_on_pinned(connection);
-        }
+        proof_on_pinned(connection);
         break;
     case FRAME_REQUEST:
-        if (is_known) {
-            request_receive(node, connection->id, frame);
-        }
+        request_receive(node, connection->id, frame);
         break;
     case FRAME_REPLY:
-        if (is_known) {
-            request_reply(node, frame);
-        }
+        request_reply(node, frame);
         break;
     case FRAME_ORDER:
-        if (is_known) {
-            state_receive_order(node, connection->id, frame);
-        }
+        state_receive_order(node, connection->id, frame);
         break;
     case FRAME_REFUSED:
-        if (is_known) {
-            state_receive_refusal(node, frame);
-        }
+        state_receive_refusal(node, frame);
         break;
     case FRAME_MESSAGE:
-        if (is_known) {
-            take_message(connection, &frame->message);
-        }
+        take_message(connection, &frame->message);
+        break;
+    case FRAME_GREETING:
+    case FRAME_CERTIFICATE: /* a stranger brings those */
         break;
     }
-    return is_known ? BATON_OK : BATON_EEXIST;
+}
+
+static int take_frame(struct connection *connection, struct frame *frame)
+{
+    if (frame->type == FRAME_GREETING) {
+        return take_greeting(connection, &frame->greeting);
+    }
+    if (connection->id != RAFT_NOBODY) {
+        take_known_frame(connection, frame);
+        return BATON_OK;
+    }
+    if (frame->type == FRAME_CERTIFICATE) {
+        proof_on_certificate(connection->node, frame->whole);
+        return BATON_OK;
+    }
+    return BATON_EEXIST;
 }
 
 /* In the clear where TLS is wanted: nothing but a certificate is taken. */
@@ -532,7 +529,6 @@ int connection_listen(struct node *node, struct baton_error *reterr)
     struct sockaddr_storage address;
     const char *host =
         strcmp(node->options.host, "localhost") == 0 ? "127.0.0.1" : node->options.host;
-    int length = sizeof(address);
     int result;
 
     if (uv_ip4_addr(host, node->options.port, (struct sockaddr_in *)&address) != 0 &&
@@ -553,10 +549,6 @@ int connection_listen(struct node *node, struct baton_error *reterr)
                          "listening on %s:%d: %s", node->options.host, node->options.port,
                          uv_strerror(result));
     }
-    (void)uv_tcp_getsockname(&node->listener, (struct sockaddr *)&address, &length);
-    node->port =
-        ntohs(address.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&address)->sin6_port
-                                            : ((const struct sockaddr_in *)&address)->sin_port);
     return BATON_OK;
 }
 

@@ -169,7 +169,6 @@ struct node {
     uint8_t secret[32];
 
     uv_tcp_t listener;
-    int port;
     int timer_fd; /* CLOCK_BOOTTIME, in nanoseconds: libuv's timers count milliseconds awake */
     uv_poll_t timer;
     instant armed; /* what the timer is set to */

@@ -16,7 +16,4 @@ json_t *raft_provider_status(struct provider *provider);
  * is sent or heard on them. */
 void raft_provider_isolate(struct provider *provider, bool on);
 
-/* The port it listens on, when the URL said 0. */
-int raft_provider_port(struct provider *provider);
-
 #endif

@@ -75,8 +75,3 @@ void raft_provider_isolate(struct provider *provider, bool on)
 {
     ((struct node *)provider)->is_isolated = on;
 }
-
-int raft_provider_port(struct provider *provider)
-{
-    return ((struct node *)provider)->port;
-}

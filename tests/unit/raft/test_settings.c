@@ -138,11 +138,9 @@ static void everything_has_a_name(void **state)
     assert_string_equal(raft_role_name((enum raft_role)99), "unknown");
     assert_string_equal(raft_message_name(RAFT_MSG_TIMEOUT_NOW), "timeout-now");
     assert_string_equal(raft_message_name((enum raft_message_type)0), "unknown");
-    assert_string_equal(raft_event_name(RAFT_EV_TRANSFER_FAILED), "transfer-failed");
     assert_string_equal(raft_loss_name(RAFT_LOSS_REMOVED), "removed");
     assert_string_equal(raft_proof_name(RAFT_PROOF_VOTE), "vote");
     assert_string_equal(raft_proof_name((enum raft_proof_kind)77), "unknown");
-    assert_string_equal(raft_event_name((enum raft_event_type)77), "unknown");
     assert_string_equal(raft_loss_name((enum raft_loss)77), "unknown");
 }
 
