@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/netlink.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -101,13 +102,11 @@ static const int allowed[] = {
     SCMP_SYS(sendmmsg),
     SCMP_SYS(recvmmsg),
     SCMP_SYS(shutdown),
-    SCMP_SYS(fcntl),
     /* the process itself */
     SCMP_SYS(rt_sigaction),
     SCMP_SYS(rt_sigprocmask),
     SCMP_SYS(rt_sigreturn),
     SCMP_SYS(sigaltstack),
-    SCMP_SYS(tgkill),
     SCMP_SYS(getpid),
     SCMP_SYS(gettid),
     SCMP_SYS(getppid),
@@ -179,9 +178,46 @@ static int add_masked(scmp_filter_ctx filter, uint32_t action, int call, unsigne
                             SCMP_CMP(index, SCMP_CMP_MASKED_EQ, mask, value));
 }
 
+/* What of fcntl() sets no owner: the kernel sends the owner of a descriptor a signal of one's
+ * choice, whoever that is. */
+static const int file_commands[] = {
+    F_DUPFD,     F_DUPFD_CLOEXEC, F_GETFD,      F_SETFD,      F_GETFL,     F_SETFL,
+    F_GETLK,     F_SETLK,         F_SETLKW,     F_OFD_GETLK,  F_OFD_SETLK, F_OFD_SETLKW,
+    F_ADD_SEALS, F_GET_SEALS,     F_SETPIPE_SZ, F_GETPIPE_SZ,
+};
+
+/* No sockets of other programs on this machine, which have no port: names are then looked up in
+ * /etc/hosts and by DNS, not by asking a daemon. Netlink is how the C library learns which
+ * addresses the machine has. */
+static int allow_sockets(scmp_filter_ctx filter)
+{
+    static const int families[] = {AF_INET, AF_INET6};
+    int rc =
+        seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+                         SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE));
+
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]) && rc == 0; i++) {
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+                              SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+    }
+    return rc;
+}
+
+/* Signals to this process alone, as abort() needs them. */
+static int allow_signals(scmp_filter_ctx filter)
+{
+    int rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+                              SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+
+    for (size_t i = 0; i < sizeof(file_commands) / sizeof(file_commands[0]) && rc == 0; i++) {
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+                              SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)file_commands[i]));
+    }
+    return rc;
+}
+
 static int allow_by_argument(scmp_filter_ctx filter, const struct confinement *confinement)
 {
-    static const int families[] = {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK};
     static const int controls[] = {FIONBIO, FIONREAD, TCGETS};
     uint64_t writing = O_ACCMODE | O_CREAT | O_TRUNC;
     int rc = add_masked(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2,
@@ -190,10 +226,8 @@ static int allow_by_argument(scmp_filter_ctx filter, const struct confinement *c
     rc = rc ? rc
             : add_masked(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
                          confinement->uses_hardware ? 0 : writing, O_RDONLY);
-    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]) && rc == 0; i++) {
-        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-                              SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
-    }
+    rc = rc ? rc : allow_sockets(filter);
+    rc = rc ? rc : allow_signals(filter);
     for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]) && rc == 0; i++) {
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
                               SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)controls[i]));
@@ -309,7 +343,7 @@ int confine_process(const struct confinement *confinement, struct baton_error *r
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return refuse(reterr, errno);
     }
-    landlock_restrict(confinement->port, confinement->uses_hardware);
+    landlock_restrict(confinement);
     return filter_process(confinement, reterr);
 }
 

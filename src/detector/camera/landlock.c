@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,9 +37,24 @@ struct net_port {
     uint64_t access, port;
 };
 
-/* What the lookup of names, TLS and drivers read. */
+/* What the lookup of names, TLS and drivers read. Not all of /etc: the worker may have a user of
+ * its own there, who can read a token or a key that is nobody else's business. */
 static const char *const readable[] = {
-    "/etc",
+    "/etc/hosts",
+    "/etc/host.conf",
+    "/etc/resolv.conf",
+    "/etc/nsswitch.conf",
+    "/etc/gai.conf",
+    "/etc/services",
+    "/etc/ld.so.cache",
+    "/etc/ssl/certs",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/openssl.cnf",
+    "/etc/ca-certificates",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/certs",
+    "/etc/crypto-policies",
+    "/etc/gnutls",
     "/lib",
     "/lib64",
     "/usr/lib",
@@ -47,10 +63,10 @@ static const char *const readable[] = {
     "/usr/local/share",
     "/run/systemd/resolve",
     "/run/resolvconf",
-    "/run/nscd",
     "/dev/urandom",
     "/dev/null",
 };
+static const char *const variables[] = {"SSL_CERT_FILE", "SSL_CERT_DIR"};
 static const char *const devices[] = {"/dev/dri",     "/sys",           "/proc",
                                       "/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"};
 
@@ -87,9 +103,26 @@ static size_t ruleset_bytes(long abi)
                             : offsetof(struct ruleset, net);
 }
 
-void landlock_restrict(uint16_t port, bool uses_hardware)
+static void allow_files(int ruleset, bool uses_hardware)
 {
     const uint64_t reads = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+
+    for (size_t i = 0; i < sizeof(readable) / sizeof(readable[0]); i++) {
+        allow_path(ruleset, readable[i], reads);
+    }
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *path = getenv(variables[i]);
+        if (path != NULL) {
+            allow_path(ruleset, path, reads);
+        }
+    }
+    for (size_t i = 0; uses_hardware && i < sizeof(devices) / sizeof(devices[0]); i++) {
+        allow_path(ruleset, devices[i], reads | LANDLOCK_ACCESS_FS_WRITE_FILE);
+    }
+}
+
+void landlock_restrict(const struct confinement *confinement)
+{
     struct ruleset rules = {.files = FS_RIGHTS_1,
                             .net = ACCESS_NET_BIND_TCP | ACCESS_NET_CONNECT_TCP,
                             .scopes = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL};
@@ -105,14 +138,9 @@ void landlock_restrict(uint16_t port, bool uses_hardware)
     if (ruleset < 0) {
         return;
     }
-    for (size_t i = 0; i < sizeof(readable) / sizeof(readable[0]); i++) {
-        allow_path(ruleset, readable[i], reads);
-    }
-    for (size_t i = 0; uses_hardware && i < sizeof(devices) / sizeof(devices[0]); i++) {
-        allow_path(ruleset, devices[i], reads | LANDLOCK_ACCESS_FS_WRITE_FILE);
-    }
-    if (abi >= ABI_NET && port != 0) {
-        allow_port(ruleset, port);
+    allow_files(ruleset, confinement->uses_hardware);
+    if (abi >= ABI_NET && confinement->port != 0) {
+        allow_port(ruleset, confinement->port);
         allow_port(ruleset, DNS_PORT);
     }
     (void)syscall(SYS_landlock_restrict_self, ruleset, 0);

@@ -2,11 +2,10 @@
 #ifndef DETECTOR_CAMERA_LANDLOCK_H
 #define DETECTOR_CAMERA_LANDLOCK_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "detector/camera/confine.h"
 
 /* As much of it as the kernel knows: from 5.13 files, from 6.7 TCP ports, from 6.12 signals and
- * abstract sockets. `port` 0: none. Needs no_new_privs. */
-void landlock_restrict(uint16_t port, bool uses_hardware);
+ * abstract sockets. Needs no_new_privs. */
+void landlock_restrict(const struct confinement *confinement);
 
 #endif

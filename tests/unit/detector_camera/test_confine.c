@@ -7,6 +7,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
@@ -64,6 +66,24 @@ static int read_etc(void)
     return 0;
 }
 
+/* Of a service with a user of its own, /etc may hold what that user alone can read. */
+static int read_more_of_etc(void)
+{
+    CHECK(open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES);
+    CHECK(open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) < 0);
+    return 0;
+}
+
+static int look_a_name_up(void)
+{
+    const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    CHECK(getaddrinfo("localhost", "554", &hints, &found) == 0);
+    CHECK(((struct sockaddr_in *)found->ai_addr)->sin_addr.s_addr == htonl(INADDR_LOOPBACK));
+    freeaddrinfo(found);
+    return 0;
+}
+
 static int read_proc(void)
 {
     CHECK(open("/proc/self/environ", O_RDONLY | O_CLOEXEC) < 0);
@@ -98,6 +118,8 @@ static int make_odd_socket(void)
 {
     CHECK(socket(AF_PACKET, SOCK_RAW, 0) < 0 && errno == EPERM);
     CHECK(socket(AF_VSOCK, SOCK_STREAM, 0) < 0 && errno == EPERM);
+    CHECK(socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EPERM);
+    CHECK(socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT) < 0 && errno == EPERM);
     return 0;
 }
 
@@ -136,12 +158,14 @@ static void nothing_can_be_written(void **state)
     assert_int_equal(run_confined(STEP_PROCESS, write_files), 0);
 }
 
-static void what_names_need_can_be_read_and_nothing_of_proc(void **state)
+static void what_names_need_can_be_read_and_nothing_else_of_etc_or_proc(void **state)
 {
     (void)state;
     assert_int_equal(run_confined(STEP_PROCESS, read_etc), 0);
+    assert_int_equal(run_confined(STEP_PROCESS, look_a_name_up), 0);
     if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 1) {
         assert_int_equal(run_confined(STEP_PROCESS, read_proc), 0);
+        assert_int_equal(run_confined(STEP_PROCESS, read_more_of_etc), 0);
     }
 }
 
@@ -152,10 +176,16 @@ static void another_program_is_the_end_and_another_process_refused(void **state)
     assert_int_equal(run_confined(STEP_PROCESS, make_process), 0);
 }
 
-static void once_connected_there_is_no_further_connection_file_or_code(void **state)
+/* Those of other programs on the machine are reached by the kernel's files, whatever their port. */
+static void there_are_sockets_of_the_internet_only(void **state)
 {
     (void)state;
     assert_int_equal(run_confined(STEP_PROCESS, make_odd_socket), 0);
+}
+
+static void once_connected_there_is_no_further_connection_file_or_code(void **state)
+{
+    (void)state;
     assert_int_equal(run_confined(STEP_STREAM, make_socket), 0);
     assert_int_equal(run_confined(STEP_STREAM, make_process), 0);
     assert_int_equal(run_confined(STEP_STREAM, run_program), -SIGSYS);
@@ -180,8 +210,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_can_be_written),
-        cmocka_unit_test(what_names_need_can_be_read_and_nothing_of_proc),
+        cmocka_unit_test(what_names_need_can_be_read_and_nothing_else_of_etc_or_proc),
         cmocka_unit_test(another_program_is_the_end_and_another_process_refused),
+        cmocka_unit_test(there_are_sockets_of_the_internet_only),
         cmocka_unit_test(once_connected_there_is_no_further_connection_file_or_code),
         cmocka_unit_test(only_the_port_of_the_camera_can_be_dialled),
         cmocka_unit_test(rings_can_be_made_within_the_fences),
