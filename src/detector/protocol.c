@@ -390,10 +390,29 @@ static int read_progression_stage(const json_t *payload, struct command *command
                      name);
 }
 
+/* It is for people, and the backend may say what it likes: cut between two characters, and without
+ * line breaks and the like. */
+static void copy_message(const json_t *message, char text[PROTOCOL_TEXT_MAX + 1])
+{
+    const char *from = json_string_value(message);
+    size_t bytes = json_string_length(message);
+
+    if (bytes > PROTOCOL_TEXT_MAX) {
+        bytes = PROTOCOL_TEXT_MAX;
+        while (bytes > 0 && ((unsigned char)from[bytes] & 0xc0) == 0x80) {
+            bytes--;
+        }
+    }
+    for (size_t i = 0; i < bytes; i++) {
+        text[i] = (unsigned char)from[i] < 0x20 || from[i] == 0x7f ? ' ' : from[i];
+    }
+    text[bytes] = '\0';
+}
+
 static int read_patch_result(const json_t *payload, struct command *command,
                              struct baton_error *reterr)
 {
-    const char *text;
+    json_t *message = NULL;
     int rc = json_read_integer(payload, "payload.", "sessionId", 0, PROTOCOL_INTEGER_MAX, NULL,
                                &command->session.id, reterr);
 
@@ -402,11 +421,10 @@ static int read_patch_result(const json_t *payload, struct command *command,
         rc = json_read_boolean(payload, "payload.", "success", &command->is_success, reterr);
     }
     if (rc == 0) {
-        rc =
-            json_read_text(payload, "payload.", "message", false, PROTOCOL_TEXT_MAX, &text, reterr);
+        rc = json_read_field(payload, "payload.", "message", false, JSON_STRING, &message, reterr);
     }
-    if (rc == 0 && text != NULL) {
-        (void)snprintf(command->text, sizeof(command->text), "%s", text);
+    if (rc == 0 && message != NULL) {
+        copy_message(message, command->text);
     }
     return rc;
 }

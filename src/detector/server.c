@@ -91,6 +91,14 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
     struct server *server = server_of(wsi);
 
     switch (reason) {
+    case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED:
+        return server_head_new(server, wsi);
+    case LWS_CALLBACK_HTTP_BIND_PROTOCOL: /* before each request is given to us, and after it */
+        server_head_begins(wsi);
+        return 0;
+    case LWS_CALLBACK_WSI_DESTROY:
+        server_head_free(wsi);
+        return 0;
     case LWS_CALLBACK_RAW_ADOPT: /* after CONNECT: a tunnel, which nothing would ever end */
         (void)server_refuse(wsi, HTTP_STATUS_METHOD_NOT_ALLOWED, ONLY_GET_AND_HEAD);
         return -1;
@@ -100,6 +108,7 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
         if (lws_get_network_wsi(wsi) != wsi) {
             return -1; /* a WebSocket within HTTP/2 */
         }
+        server_head_ends(wsi);
         server_ws_established(server, wsi, peer);
         return 0;
     case LWS_CALLBACK_RECEIVE:
@@ -110,6 +119,7 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
         server_ws_closed(server, peer);
         return 0;
     case LWS_CALLBACK_HTTP:
+        server_head_ends(wsi);
         return server_on_request(server, wsi, peer);
     case LWS_CALLBACK_HTTP_WRITEABLE:
         return server_on_http_writable(server, wsi, peer);
@@ -178,9 +188,9 @@ static int start(struct server *server, struct baton_error *reterr)
         .options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS |
                    LWS_SERVER_OPTION_UV_NO_SIGSEGV_SIGFPE_SPIN,
         .foreign_loops = loops,
-        .fd_limit_per_thread = SERVER_CONNECTIONS_MAX + 64,
+        .fd_limit_per_thread = SOCKETS_MAX,
         .max_http_header_data = HEADERS_MAX,
-        .max_http_header_pool = HEADER_POOL,
+        .max_http_header_pool = SOCKETS_MAX, /* nobody waits for one */
         .gid = -1,
         .uid = -1,
     };

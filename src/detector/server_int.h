@@ -10,13 +10,15 @@ enum {
     HEADER_MAX = 512,
     KEY_MAX = 128,       /* of a handshake, with its NUL */
     HEADERS_MAX = 65535, /* all of a request, as libwebsockets keeps it */
-    HEADER_POOL = 256,   /* requests that are read or answered at a time; more wait */
+    HEADS_MAX = 1024,    /* connections that have yet to say what they want */
+    SOCKETS_MAX = SERVER_CONNECTIONS_MAX + HEADS_MAX + 512, /* the others are answered */
     ANSWER_WITHIN_S = 30,
     READ_WITHIN_S = 30,
     PING_AFTER_S = 20,
     HANG_UP_AFTER_S = 30,
     CLOSE_WITHIN_S = 5,
     REASON_MAX = 123,
+    CLOSE_TOO_LARGE = 1009,
     CLOSE_TRY_AGAIN_LATER = 1013,
     LINGER_MAX = 64, /* connections at a time, see server_linger() */
     LINGER_MS = 2000,
@@ -75,6 +77,8 @@ struct server {
     unsigned connections;
     uint64_t refused; /* above SERVER_CONNECTIONS_MAX */
     size_t answers;   /* bytes of replies that wait */
+    struct head *oldest_head, *newest_head;
+    unsigned heads;
     uv_timer_t sweeper;
     bool has_sweeper; /* its handle is open */
     int end_code;     /* of server_end(); 0: not called */
@@ -82,6 +86,19 @@ struct server {
     struct straggler *stragglers;
     unsigned lingering;
 };
+
+/* A connection is new, 0 or -1; has yet to say what it wants, for the first time or again; has said
+ * it; is gone. */
+int server_head_new(struct server *server, struct lws *wsi);
+void server_head_begins(struct lws *wsi);
+void server_head_ends(struct lws *wsi);
+void server_head_free(struct lws *wsi);
+/* Hangs up on the oldest above HEADS_MAX, but for those who have said something that is not read
+ * yet; call it from outside lws's callbacks. */
+void server_heads_sweep(struct server *server);
+
+/* Soon, and from outside lws's callbacks, connections are closed that have to be. */
+void server_sweep_soon(struct server *server);
 
 /* Into one of the server's lists, and out of it. */
 void server_link(struct peer **list, struct peer *peer);

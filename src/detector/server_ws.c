@@ -75,37 +75,42 @@ void server_ws_closed(struct server *server, struct peer *peer)
     server->config.hooks.disconnected(server->config.hooks.userdata, number);
 }
 
-static int hang_up(struct lws *wsi, enum lws_close_status code, const char *reason)
+static void spoil(struct server *server, const struct peer *peer, const char *reason)
 {
-    char text[REASON_MAX + 1]; /* lws copies it, but does not promise to leave it alone */
-
-    (void)snprintf(text, sizeof(text), "%s", reason);
-    lws_close_reason(wsi, code, (unsigned char *)text, strlen(text));
-    return -1;
+    server->config.hooks.spoiled(server->config.hooks.userdata, peer->number, reason);
 }
 
 int server_ws_received(struct server *server, struct lws *wsi, struct peer *peer, const void *in,
                        size_t bytes)
 {
     struct buffer *received = &peer->received;
+    bool is_whole = lws_is_final_fragment(wsi) && lws_remaining_packet_payload(wsi) == 0;
 
     if (peer->close_code != 0) {
         return 0;
     }
     if (lws_frame_is_binary(wsi)) {
-        return hang_up(wsi, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, "messages are text");
+        if (is_whole) {
+            spoil(server, peer, "a binary message: only text is read");
+        }
+        return 0;
     }
     buffer_put(received, in, bytes);
     if (received->failed) {
-        return hang_up(wsi, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "message too large");
-    }
-    if (!lws_is_final_fragment(wsi) || lws_remaining_packet_payload(wsi) > 0) {
+        char reason[REASON_MAX + 1];
+        (void)snprintf(reason, sizeof(reason), "message too large: at most %zu bytes are read",
+                       server->config.message_max);
+        buffer_fini(received);
+        spoil(server, peer, reason);
+        server_drop(server, peer->number, CLOSE_TOO_LARGE, reason);
         return 0;
     }
-    server->config.hooks.received(server->config.hooks.userdata, peer->number,
-                                  received->data != NULL ? (const char *)received->data : "",
-                                  received->bytes);
-    buffer_clear(received);
+    if (is_whole) {
+        server->config.hooks.received(server->config.hooks.userdata, peer->number,
+                                      received->data != NULL ? (const char *)received->data : "",
+                                      received->bytes);
+        buffer_clear(received);
+    }
     return 0;
 }
 
@@ -117,6 +122,7 @@ static void sweep(uv_timer_t *timer)
     struct server *server = timer->data;
     struct peer *peer = server->peers;
 
+    server_heads_sweep(server);
     while (peer != NULL) {
         if (peer->close_code == 0 || peer->is_close_sent || lws_partial_buffered(peer->wsi)) {
             peer = peer->next;
@@ -128,6 +134,11 @@ static void sweep(uv_timer_t *timer)
         lws_set_timeout(peer->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_SYNC);
         peer = server->peers; /* that one may be gone */
     }
+}
+
+void server_sweep_soon(struct server *server)
+{
+    (void)uv_timer_start(&server->sweeper, sweep, 0, 0);
 }
 
 /* The system has all of the message that was written last. */
@@ -167,7 +178,7 @@ int server_ws_writable(struct server *server, struct lws *wsi, struct peer *peer
         return -1;
     }
     if (peer->close_code != 0) {
-        (void)uv_timer_start(&server->sweeper, sweep, 0, 0);
+        server_sweep_soon(server);
     } else if (peer->first != NULL || peer->is_choked) {
         lws_callback_on_writable(wsi);
     } else {
@@ -213,7 +224,7 @@ void server_drop(struct server *server, uint64_t number, int code, const char *r
          * cut off. */
         lws_set_timeout(peer->wsi, PENDING_TIMEOUT_USER_OK, CLOSE_WITHIN_S);
         lws_callback_on_writable(peer->wsi);
-        (void)uv_timer_start(&server->sweeper, sweep, 0, 0);
+        server_sweep_soon(server);
     }
 }
 

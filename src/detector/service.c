@@ -29,6 +29,7 @@ static enum log_level level_of(enum worker_event_type type)
     case WORKER_MESSAGE_REFUSED:
     case WORKER_SUBSCRIPTION_REFUSED:
     case WORKER_MESSAGE_UNKNOWN:
+    case WORKER_PATCH_REFUSED:
         return LOG_WARNING;
     case WORKER_SESSION_CHANGED:
     case WORKER_STAGE_CHANGED:
@@ -43,10 +44,15 @@ static void on_event(void *userdata, const struct worker_event *event)
 {
     struct service *service = userdata;
     enum log_level level = level_of(event->type);
+    char session[24] = "";
 
+    if (event->session.is_set) {
+        (void)snprintf(session, sizeof(session), "%lld", (long long)event->session.id);
+    }
     if (log_wants(service->config.logger, level)) {
         LOG_EVENT(service->config.logger, level, worker_event_name(event->type),
                   LOG_U64("backend", event->backend), LOG_STR("identifier", event->identifier),
+                  LOG_STR("session", session[0] != '\0' ? session : NULL),
                   LOG_STR("text", event->text),
                   LOG_STR("error", event->error != NULL ? event->error->message : NULL));
     }
@@ -95,6 +101,12 @@ static void on_received(void *userdata, uint64_t peer, const char *bytes, size_t
 {
     struct service *service = userdata;
     (void)worker_receive(service->worker, peer, bytes, count); /* told as an event already */
+}
+
+static void on_spoiled(void *userdata, uint64_t peer, const char *reason)
+{
+    struct service *service = userdata;
+    worker_refuse(service->worker, peer, reason);
 }
 
 static void on_drained(void *userdata, uint64_t peer)
@@ -155,8 +167,8 @@ static int start_server(struct service *service, struct baton_error *reterr)
         .tls_cert = config->tls_cert,
         .tls_key = config->tls_key,
         .message_max = PROTOCOL_MESSAGE_MAX,
-        .hooks = {on_connected, on_refused, on_disconnected, on_received, on_drained, on_delivered,
-                  on_asked, on_wanted, on_left, service},
+        .hooks = {on_connected, on_refused, on_disconnected, on_received, on_spoiled, on_drained,
+                  on_delivered, on_asked, on_wanted, on_left, service},
     };
     return server_open(&service->server, &server, reterr);
 }

@@ -159,7 +159,7 @@ static void answer_status(struct service *service, struct http_reply *reply)
     const struct worker_counters *counters = worker_counters(service->worker);
     json_t *status = json_pack(
         "{s:b, s:b, s:I, s:{s:f, s:f, s:f, s:f, s:s, s:f, s:I, s:I},"
-        " s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}",
+        " s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}",
         "ready", (int)(service->drain == DRAIN_NOT), "hasBackend",
         (int)(worker_owner(service->worker) != 0), "connections",
         (json_int_t)server_connections(service->server), "usage", "cpu", service->usage.cpu,
@@ -173,7 +173,8 @@ static void answer_status(struct service *service, struct http_reply *reply)
         (json_int_t)counters->detections_sent, "detectionsQueued",
         (json_int_t)worker_queued(service->worker), "detectionsDropped",
         (json_int_t)counters->detections_dropped, "patchesSent", (json_int_t)counters->patches_sent,
-        "takeovers", (json_int_t)counters->takeovers, "cameras", cameras_json(service));
+        "patchesRefused", (json_int_t)counters->patches_refused, "takeovers",
+        (json_int_t)counters->takeovers, "cameras", cameras_json(service));
     char *text =
         status != NULL ? json_dumps(status, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
 
@@ -234,6 +235,9 @@ static void answer_metrics(struct service *service, struct http_reply *reply)
                       (double)counters->detections_sent);
     exposition_single(body, "patches_sent_total", "counter", "patchSession messages.",
                       (double)counters->patches_sent);
+    exposition_single(body, "patches_refused_total", "counter",
+                      "patchSession messages that the backend did not accept.",
+                      (double)counters->patches_refused);
     exposition_single(body, "detections_queued", "gauge", "Detections that wait for a backend.",
                       (double)worker_queued(worker));
     exposition_single(body, "detections_dropped_total", "counter",

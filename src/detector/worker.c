@@ -510,10 +510,11 @@ static int apply(struct worker *worker, uint64_t backend, struct command *comman
         send_report(worker, backend);
         return 0;
     case COMMAND_PATCH_SESSION_RESULT:
-        emit(worker, (struct worker_event){.type = WORKER_PATCH_ANSWERED,
+        worker->counters.patches_refused += !command->is_success;
+        emit(worker, (struct worker_event){.type = command->is_success ? WORKER_PATCH_ANSWERED
+                                                                       : WORKER_PATCH_REFUSED,
                                            .backend = backend,
                                            .session = command->session,
-                                           .is_success = command->is_success,
                                            .text = command->text});
         return 0;
     case COMMAND_UNKNOWN:
@@ -521,6 +522,13 @@ static int apply(struct worker *worker, uint64_t backend, struct command *comman
         return 0;
     }
     return 0;
+}
+
+static void emit_refusal(struct worker *worker, uint64_t backend, const struct baton_error *error)
+{
+    worker->counters.messages_refused++;
+    emit(worker,
+         (struct worker_event){.type = WORKER_MESSAGE_REFUSED, .backend = backend, .error = error});
 }
 
 int worker_receive(struct worker *worker, uint64_t backend, const char *bytes, size_t count)
@@ -539,11 +547,20 @@ int worker_receive(struct worker *worker, uint64_t backend, const char *bytes, s
     }
     command_fini(&command);
     if (rc != 0) {
-        worker->counters.messages_refused++;
-        emit(worker, (struct worker_event){
-                         .type = WORKER_MESSAGE_REFUSED, .backend = backend, .error = &error});
+        emit_refusal(worker, backend, &error);
     }
     return rc;
+}
+
+void worker_refuse(struct worker *worker, uint64_t backend, const char *reason)
+{
+    struct baton_error error = {0};
+
+    if (is_backend(worker, backend)) {
+        worker->counters.messages++;
+        (void)error_set(&error, BATON_EPROTO, "%s", reason);
+        emit_refusal(worker, backend, &error);
+    }
 }
 
 void worker_tick(struct worker *worker, const struct usage *usage)

@@ -44,7 +44,8 @@ enum { WORKER_CLOSE_SUPERSEDED = 4001, WORKER_CLOSE_CROWDED = 1013 };
     X(WORKER_SUBSCRIPTION_ADDED, "subscription-added")     /* identifier, subscription */          \
     X(WORKER_SESSION_CHANGED, "session-changed")           /* identifier: display; session */      \
     X(WORKER_STAGE_CHANGED, "stage-changed")               /* identifier: display; text */         \
-    X(WORKER_PATCH_ANSWERED, "patch-answered")             /* session, is_success, text */         \
+    X(WORKER_PATCH_ANSWERED, "patch-answered")             /* session, text */                     \
+    X(WORKER_PATCH_REFUSED, "patch-refused")               /* session, text */                     \
     X(WORKER_OWNER_CHANGED, "owner-changed")               /* backend: the new one, or 0 */
 
 #define WORKER_EVENT_ENUM(symbol, name) symbol,
@@ -61,7 +62,6 @@ struct worker_event {
     const struct subscription *subscription; /* holds secrets: its URLs */
     unsigned changes;
     struct session_id session;
-    bool is_success;
     const char *text;
     const struct baton_error *error;
 };
@@ -80,7 +80,7 @@ struct worker_hooks {
 
 struct worker_counters {
     uint64_t messages, messages_refused, subscriptions_refused;
-    uint64_t detections_sent, detections_dropped, patches_sent, takeovers;
+    uint64_t detections_sent, detections_dropped, patches_sent, patches_refused, takeovers;
 };
 
 struct worker; /* opaque; one thread */
@@ -97,6 +97,9 @@ void worker_disconnected(struct worker *worker, uint64_t backend); /* unknown on
 /* One whole message of a backend. 0, or the error that was also given as an event: then nothing
  * has changed. */
 int worker_receive(struct worker *worker, uint64_t backend, const char *bytes, size_t count);
+
+/* A message of a backend came that cannot be given to worker_receive(): counts and tells it. */
+void worker_refuse(struct worker *worker, uint64_t backend, const char *reason);
 
 /* The heartbeat is due: a stateReport to every backend, and what is queued to the owner. */
 void worker_tick(struct worker *worker, const struct usage *usage);

@@ -32,6 +32,13 @@ function ask_at_once(stand, paths) {
 
 const metric = (stand, name) => metrics(stand).value(name);
 
+// Its log comes when it comes.
+const said = (stand, pattern) => deadline(new Promise((resolve) => {
+    const look = () => { if (pattern.test(stand.log)) resolve(); };
+    stand.child.stderr.on('data', look);
+    look();
+}), String(pattern));
+
 // ---- the tests ----
 
 const tests = {
@@ -114,15 +121,42 @@ const tests = {
         await backend.close();
     },
 
-    async 'binary and oversized messages close the connection with a code'(stand) {
-        let backend = await Backend.connect(stand);
-        backend.socket.send(Buffer.from('{}'));
-        assert.strictEqual((await deadline(backend.closed, 'the close')).code, 1003);
-        backend = await Backend.connect(stand);
-        backend.socket.on('error', () => {});
+    async 'a binary message is told, counted, and changes nothing'(stand) {
+        const backend = await Backend.connect(stand);
+        backend.send(list(subscription('a;1')));
+        await backend.report(online(1));
+        backend.socket.send(Buffer.from(JSON.stringify(list())));
+        for (const [part, fin] of [['{"type":', false], ['"requestState"}', true]]) {
+            backend.socket.send(Buffer.from(part), { fin, binary: true });
+        }
+        backend.send({ type: 'requestState' });
+        await backend.report((c) => c.length === 1);
+        assert.strictEqual(metric(stand, 'messages_refused_total'), 2);
+        await said(stand, /message-refused .*binary/);
+        await backend.close();
+    },
+
+    async 'an oversized message is told, counted, and closes with the reason'(stand) {
+        const backend = await Backend.connect(stand);
         backend.send(' '.repeat(5 << 20));
-        const { code } = await deadline(backend.closed, 'the close');
-        assert.ok(code === 1009 || code === 1006, String(code));
+        const { code, reason } = await deadline(backend.closed, 'the close');
+        assert.strictEqual(code, 1009);
+        assert.match(reason, /4194304 bytes/);
+        assert.strictEqual(metric(stand, 'messages_refused_total'), 1);
+        await said(stand, /message-refused .*too large/);
+    },
+
+    async 'a patch that the backend refuses is told with its session'(stand) {
+        const backend = await Backend.connect(stand);
+        backend.send({ type: 'patchSessionResult', payload: { sessionId: 77, success: false,
+            message: 'no such session\nforged=1' + 'x'.repeat(3000) } });
+        backend.send({ type: 'requestState' });
+        await backend.report();
+        const until = Date.now() + DEADLINE_MS;
+        while (metric(stand, 'patches_refused_total') !== 1) assert.ok(Date.now() < until);
+        assert.strictEqual(metric(stand, 'messages_refused_total'), 0);
+        await said(stand, /patch-refused .*session=77 .*no such session forged/);
+        await backend.close();
     },
 
     async 'a successor takes over and the older one is told why'(stand) {

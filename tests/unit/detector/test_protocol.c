@@ -72,6 +72,10 @@ static void a_list_is_read_field_by_field(void **state)
     command_fini(&command);
 }
 
+#define SESSION(fields) "{\"type\":\"setSessionId\",\"payload\":{" fields "}}"
+#define STAGE(fields)   "{\"type\":\"setProgressionStage\",\"payload\":{" fields "}}"
+#define RESULT(fields)  "{\"type\":\"patchSessionResult\",\"payload\":{" fields "}}"
+
 static void session_stage_and_result_are_read(void **state)
 {
     struct command command = {0};
@@ -88,6 +92,34 @@ static void session_stage_and_result_are_read(void **state)
     assert_int_equal(parse(example_of("§7.3")->text, &command, NULL), 0);
     assert_true(command.is_success);
     assert_string_equal(command.text, "Session updated successfully.");
+    command_fini(&command);
+}
+
+static void a_patch_result_may_say_what_it_likes(void **state)
+{
+    struct command command = {0};
+    char text[4 * PROTOCOL_TEXT_MAX];
+    char said[2 * PROTOCOL_TEXT_MAX] = "";
+    (void)state;
+
+    assert_int_equal(
+        parse(RESULT("\"sessionId\":1,\"success\":false,\"message\":\"\""), &command, NULL), 0);
+    assert_string_equal(command.text, "");
+    command_fini(&command);
+    assert_int_equal(parse(RESULT("\"sessionId\":1,\"success\":false,"
+                                  "\"message\":\"no\\nsuch\\u001b[1msession\\u007f\""),
+                           &command, NULL),
+                     0);
+    assert_string_equal(command.text, "no such [1msession ");
+    command_fini(&command);
+    for (int i = 0; i < PROTOCOL_TEXT_MAX; i += 2) { /* behind the x the cut is within one */
+        memcpy(said + i, "\xc3\xa9", 2);
+    }
+    (void)snprintf(text, sizeof(text),
+                   RESULT("\"sessionId\":1,\"success\":true,\"message\":\"x%s\""), said);
+    assert_int_equal(parse(text, &command, NULL), 0);
+    assert_int_equal(strlen(command.text), PROTOCOL_TEXT_MAX - 1);
+    assert_memory_equal(command.text + 1, said, PROTOCOL_TEXT_MAX - 2);
     command_fini(&command);
 }
 
@@ -109,10 +141,6 @@ static void null_clears_session_and_stage(void **state)
     assert_int_equal(command.stage, STAGE_NONE);
     command_fini(&command);
 }
-
-#define SESSION(fields) "{\"type\":\"setSessionId\",\"payload\":{" fields "}}"
-#define STAGE(fields)   "{\"type\":\"setProgressionStage\",\"payload\":{" fields "}}"
-#define RESULT(fields)  "{\"type\":\"patchSessionResult\",\"payload\":{" fields "}}"
 
 static const struct {
     const char *text;
@@ -340,6 +368,7 @@ int main(void)
         cmocka_unit_test(every_command_of_the_specification_is_read),
         cmocka_unit_test(a_list_is_read_field_by_field),
         cmocka_unit_test(session_stage_and_result_are_read),
+        cmocka_unit_test(a_patch_result_may_say_what_it_likes),
         cmocka_unit_test(null_clears_session_and_stage),
         cmocka_unit_test(a_bad_message_is_refused_with_the_path_of_its_fault),
         cmocka_unit_test(a_bad_subscription_is_told_apart_and_the_others_are_read),

@@ -277,7 +277,28 @@ static void a_request_and_a_patch_result_are_answered_and_told(void **state)
                              "{\"type\":\"patchSessionResult\",\"payload\":{\"sessionId\":5,"
                              "\"success\":false,\"message\":\"gone\"}}"),
                      0);
-    expect(fixture, "! patch-answered 5 gone\n");
+    expect(fixture, "! patch-refused 5 gone\n");
+    assert_int_equal(worker_counters(fixture->worker)->patches_refused, 1);
+    assert_int_equal(receive(fixture, 1,
+                             "{\"type\":\"patchSessionResult\",\"payload\":{\"sessionId\":5,"
+                             "\"success\":true}}"),
+                     0);
+    expect(fixture, "! patch-answered 5 \n");
+    assert_int_equal(worker_counters(fixture->worker)->patches_refused, 1);
+}
+
+static void a_message_that_was_not_read_is_told_and_counted(void **state)
+{
+    struct fixture *fixture = *state;
+
+    worker_connected(fixture->worker, 1);
+    forget(fixture);
+    worker_refuse(fixture->worker, 1, "binary");
+    worker_refuse(fixture->worker, 2, "nobody's");
+    expect(fixture, "! message-refused\n");
+    assert_int_equal(worker_counters(fixture->worker)->messages, 1);
+    assert_int_equal(worker_counters(fixture->worker)->messages_refused, 1);
+    assert_int_equal(worker_owner(fixture->worker), 1);
 }
 
 static void a_silent_newcomer_deposes_nobody(void **state)
@@ -564,6 +585,7 @@ int main(void)
         TEST(session_and_stage_hold_for_a_display_now_and_later),
         TEST(an_unknown_type_is_reported_once),
         TEST(a_request_and_a_patch_result_are_answered_and_told),
+        TEST(a_message_that_was_not_read_is_told_and_counted),
         TEST(a_silent_newcomer_deposes_nobody),
         TEST(a_successor_takes_over_and_the_older_is_closed_with_a_reason),
         TEST(the_newest_that_waits_follows_an_owner_that_goes),
