@@ -168,7 +168,9 @@ static void on_lost(struct run *run)
 static void on_stay(struct run *run)
 {
     uint64_t epoch = 0;
-    if (run->member && !member_hands_over(run->member) && member_is_leader(run->member, &epoch)) {
+    if (run->state == WAITING && run->member && !member_hands_over(run->member) &&
+        member_is_leader(run->member, &epoch)) {
+        log_notice(run->logger, "leads-on", LOG_U64("epoch", epoch));
         on_acquired(run, epoch);
     }
 }

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import threading
 
-from harness import BATON, ProgramTest, clean_environment, free_ports, main, until
+from harness import BATON, ProgramTest, baton, clean_environment, free_ports, main, until
 
 BUILD = os.environ["BATON_BUILD"]
 EXAMPLES = os.path.join(os.environ["BATON_SOURCE"], "examples")
@@ -85,6 +85,31 @@ class Examples(ProgramTest):
         services[0].end(signal.SIGTERM)
         self.assertEqual(services[0].process.returncode, 0)
         until(lambda: sorted(services[1].watched()) == sorted(cameras), "one watches all")
+
+    def lead_a_group(self):
+        """The example leads nodes b and c: it is preferred."""
+        three = self.cluster(3, "--election", "example", "--preferred-stable", "100ms")
+        three.suffixes["a"] = "^5"
+        for name in ("b", "c"):
+            three.start(name)
+        os.mkdir(three.data("a"))
+        peers = ",".join("%s=%s%s" % (name, three.address(name), "%5E5" if name == "a" else "")
+                         for name in three.names)
+        service = Service(os.path.join(BUILD, "bin", "example_leader"),
+                          "raft://%s?node=a&peers=%s&data=%s&preset=fast&heartbeat-interval=50ms&"
+                          "heartbeat-timeout=1500ms&lease=1500ms&preferred-stable=100ms" % (
+                              three.address("a"), peers, three.data("a")))
+        self.addCleanup(service.end, signal.SIGKILL)
+        until(service.leads, "the example leads")
+        return three, service
+
+    def test_the_group_removes_a_leader_whose_work_has_stopped(self):
+        three, service = self.lead_a_group()
+        done = baton("leave", "--data", three.data("b"), "a")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        until(lambda: not service.leads(), "the example leads no more")
+        told = [line for line in service.lines if not line.startswith(("working", "leader:"))]
+        self.assertEqual(told[-3:], ["leading example", "draining", "no longer leading: resigned"])
 
     def test_a_migration_runs_once(self):
         database = os.path.join(self.folder(), "shop.db")

@@ -1,4 +1,5 @@
 """`baton run` and `baton once`: a program that lives only where a node leads."""
+import json
 import os
 import signal
 import subprocess
@@ -96,6 +97,26 @@ class Running(ProgramTest):
             self.assertEqual(listed, set(three.names) - {leader})
         self.assertEqual(self.pids(three), {leader: pid})
         self.assertNotIn("command-ended", three.log(leader))
+
+    def test_a_program_that_stopped_for_nothing_begins_again_when_that_is_known(self):
+        three = self.cluster(3)
+        for name in three.names:
+            self.start(three, name, [], "sh", "-c", self.script(three))
+        leader, pid = list(until(lambda: self.pids(three), "one program runs").items())[0]
+        to = next(name for name in three.names if name != leader)
+        three.signal(to, signal.SIGSTOP)
+        def is_silent():
+            members = json.loads(baton("members", "--data", three.data(leader), "--json").stdout)
+            return [one for one in members if one["name"] == to and not one["alive"]]
+        until(is_silent, "the other one is not heard of")
+        done = baton("pass", "--data", three.data(leader), "--to", to, "--timeout", "500ms")
+        self.assertEqual(done.returncode, 124, done.stderr)
+        def begun_again():
+            return self.pids(three).get(leader, pid) != pid
+        until(begun_again, "the program runs again")
+        told = [line.split()[2] for line in three.log(leader).splitlines()]
+        told = [word for word in told if word in ("command-started", "command-ended", "leads-on")]
+        self.assertEqual(told, ["command-started", "command-ended", "leads-on", "command-started"])
 
     def start_with_a_program_that_ends_cleanly(self, cluster, *names):
         """Nodes whose program, told to end, writes a file and ends with 7."""
