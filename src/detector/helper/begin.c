@@ -11,22 +11,27 @@
 
 enum { EXIT_USAGE = 2 };
 
+static pid_t parent; /* when we began */
+
+bool helper_is_bound(void)
+{
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && prctl(PR_SET_DUMPABLE, 0) == 0 &&
+           getppid() == parent; /* else it died before we asked to be told */
+}
+
 void helper_begin(int argc, char **argv, const char *usage, int count)
 {
-    pid_t parent = getppid();
-
+    parent = getppid();
     if (argc != 2 || strcmp(argv[1], "--inherited") != 0) {
         bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
         (void)fputs(usage, is_help ? stdout : stderr);
         exit(is_help ? EXIT_SUCCESS : EXIT_USAGE);
     }
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)prctl(PR_SET_DUMPABLE, 0);
+    if (!helper_is_bound()) {
+        exit(EXIT_USAGE);
+    }
     /* Decoders and models free a large piece for each frame, and each time the C library would
      * clear up all of its small ones. */
     (void)mallopt(M_MXFAST, 0);
     (void)close_range((unsigned)(HELPER_FD + count), ~0U, 0);
-    if (getppid() != parent) {
-        exit(EXIT_USAGE); /* it died before we asked to be told */
-    }
 }

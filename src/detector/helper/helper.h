@@ -38,4 +38,9 @@ int helper_spawn(pid_t *ret, const char *program, const char *name, const int *d
  * descriptors. Where it was started by hand it prints `usage` and ends. */
 void helper_begin(int argc, char **argv, const char *usage, int count);
 
+/* Asks once more for what a change of user has undone: to die with who started it, and not to be
+ * looked into. To be called between the fences of confine.h, as the later one forbids it. False: it
+ * cannot be had, or who started it has died. */
+bool helper_is_bound(void);
+
 #endif

@@ -1,14 +1,13 @@
 #include "detector/infer/serve.h"
 
 #include "detector/camera/confine.h"
+#include "detector/helper/helper.h"
 #include "detector/infer/wire.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -48,12 +47,12 @@ static int start(struct server *server, int memory, struct baton_error *reterr)
         confinement.uses_hardware = server->engine->uses_hardware;
         code = confine_process(&confinement, reterr);
     }
+    if (!code && !helper_is_bound()) {
+        code = error_set(reterr, BATON_EUNAVAILABLE, "prctl: this process would be left behind");
+    }
     if (!code && request->threads <= 1 && !confinement.uses_hardware) {
         code = confine_stream(&confinement, reterr);
     }
-    /* A change of user has undone them. */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)prctl(PR_SET_DUMPABLE, 0);
     if (!code) {
         server->outputs = outputs;
         server->answer.kind = server->engine->kind;

@@ -12,11 +12,9 @@
 #include "detector/model/archive_int.h"
 #include "detector/model/unpack_wire.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -69,7 +67,9 @@ static int confine(struct baton_error *reterr)
     static const struct confinement nothing = {0};
     int rc = confine_process(&nothing, reterr);
 
-    /* A change of user has undone them. */
+    if (rc == 0 && !helper_is_bound()) {
+        rc = error_set(reterr, BATON_EUNAVAILABLE, "prctl: this process would be left behind");
+    }
     return rc ? rc : confine_stream(&nothing, reterr);
 }
 
@@ -101,8 +101,6 @@ int main(int argc, char **argv)
     struct baton_error error = {0};
     size_t count = 0;
 
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)prctl(PR_SET_DUMPABLE, 0);
     helper_begin(argc, argv, usage, UNPACK_ARCHIVE + 1 - HELPER_FD);
     message.code = serve(&message, &error);
     message.type = message.code != 0 ? UNPACK_ERROR : UNPACK_DONE;
