@@ -34,6 +34,7 @@ struct fetch {
     uint64_t bytes_best; /* the furthest that a try came */
     int asked, fruitless, redirects;
     bool is_running, is_over, is_paused, is_stopped, is_address_refused;
+    bool is_renewed; /* the address, since this try began */
     CURLcode result;
     struct baton_error error; /* why a callback gave up; code 0: it did not */
     fetch_end on_end;
@@ -41,6 +42,7 @@ struct fetch {
 };
 
 static void begin(struct fetch *fetch);
+static void on_retry(uv_timer_t *timer);
 static void judge(struct fetch *fetch);
 
 struct fetch_rules fetch_rules_default(void)
@@ -291,7 +293,7 @@ static void begin(struct fetch *fetch)
     reply_init(&fetch->reply);
     fetch->other_bytes = 0;
     fetch->is_judged = fetch->is_file = false;
-    fetch->is_over = fetch->is_paused = false;
+    fetch->is_over = fetch->is_paused = fetch->is_renewed = false;
     fetch->asked++;
     if (set_up_try(fetch, have, (long)left_ms) != CURLE_OK ||
         transfer_start(fetch->transfers, &fetch->transfer, NULL) != 0) {
@@ -321,6 +323,25 @@ static void retry(struct fetch *fetch, int code, const char *why)
     wait_ms <<= fetch->fruitless < RETRY_DOUBLINGS ? fetch->fruitless : RETRY_DOUBLINGS;
     if (uv_timer_start(&fetch->timer, on_retry, wait_ms, 0) != 0) {
         fail(fetch, BATON_EIO, why);
+    }
+}
+
+void fetch_renew(struct fetch *fetch, const char *url)
+{
+    struct address address;
+    char *copy = NULL;
+
+    if (address_parse(&address, url, fetch->rules->hosts, NULL) != 0 ||
+        (copy = strdup(url)) == NULL) {
+        return;
+    }
+    free(fetch->url);
+    fetch->url = copy;
+    fetch->address = address;
+    fetch->is_renewed = true;
+    fetch->redirects = fetch->fruitless = 0;
+    if (uv_is_active((uv_handle_t *)&fetch->timer)) { /* it waits for its next try */
+        (void)uv_timer_start(&fetch->timer, on_retry, 0, 0);
     }
 }
 
@@ -375,6 +396,8 @@ static void judge_status(struct fetch *fetch, long status)
         succeed(fetch, FETCH_SAME);
     } else if (status == 301 || status == 302 || status == 303 || status == 307 || status == 308) {
         redirect(fetch);
+    } else if (fetch->is_renewed && status >= 400) {
+        begin(fetch); /* that was the old address, and its signature */
     } else if (status == 401 || status == 403) {
         fail(fetch, BATON_EAUTH, "the server refuses: its signature may be too old, or wrong");
     } else if (status == 404 || status == 410) {

@@ -61,6 +61,10 @@ int fetch_start(struct fetch **ret, struct transfers *transfers, uv_loop_t *loop
                 const struct fetch_rules *rules, const char *url, const char *etag, int file_fd,
                 fetch_end on_end, void *userdata, struct baton_error *reterr);
 
+/* The same archive by a fresh address, signed later: every further try asks there, the next one now
+ * if one is waited for. What came already is kept. One that is not allowed changes nothing. */
+void fetch_renew(struct fetch *fetch, const char *url);
+
 /* Gives it up; nothing is told. */
 void fetch_stop(struct fetch *fetch);
 

@@ -232,6 +232,21 @@ static struct job *job_of(const struct supply *supply, const char *key)
     return NULL;
 }
 
+/* The fresh address is the one that will be valid for longest. */
+static void renew(struct job *job, const char *url)
+{
+    char *copy = strcmp(job->url, url) != 0 ? strdup(url) : NULL;
+
+    if (copy == NULL) {
+        return; /* nothing new, or no memory for it: the old one may do */
+    }
+    free(job->url);
+    job->url = copy;
+    if (job->step == STEP_FETCH) {
+        fetch_renew(job->fetch, url);
+    }
+}
+
 static struct job *job_new(struct supply *supply, const char *key, const char *url)
 {
     struct job *job = calloc(1, sizeof(*job));
@@ -267,7 +282,11 @@ int supply_order(struct order **ret, struct supply *supply, int64_t model_id, co
     order = calloc(1, sizeof(*order));
     if (order != NULL) {
         order->job = job_of(supply, key);
-        order->job = order->job != NULL ? order->job : job_new(supply, key, url);
+        if (order->job != NULL) {
+            renew(order->job, url);
+        } else {
+            order->job = job_new(supply, key, url);
+        }
     }
     if (order == NULL || order->job == NULL) {
         free(order);

@@ -7,7 +7,8 @@
  *
  * A pre-signed address is another one in every list; what counts is the model's number and the
  * address without its signature. Orders of one and the same that come while it is fetched share
- * one job. The loop's thread only; the disk is left to libuv's threads.
+ * one job, which goes on with the newest address. The loop's thread only; the disk is left to
+ * libuv's threads.
  */
 #ifndef DETECTOR_MODEL_SUPPLY_H
 #define DETECTOR_MODEL_SUPPLY_H

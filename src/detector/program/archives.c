@@ -142,7 +142,7 @@ static void on_end(void *userdata, struct model *model, const struct baton_error
         log_warning(ticket->archives->logger, "model-from-before",
                     LOG_I64("model-id", ticket->model_id), LOG_STR("error", error->message));
     }
-    models_arrived(ticket->asker, model->path, &model->pipeline, NULL);
+    models_arrived(ticket->asker, model->path, &model->pipeline, error);
 }
 
 static int want(void *userdata, void **ret, const char *url, int64_t model_id, void *asker,

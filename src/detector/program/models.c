@@ -1,176 +1,15 @@
-#include "detector/program/models.h"
+#include "detector/program/models_int.h"
 
-#include "detector/infer/latency.h"
-#include "detector/program/figures.h"
+#include "detector/camera/pace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
+#include <sys/random.h>
 
-enum { RATE_WINDOW_S = 5 };
-
-/* The inference of one folder, shared. */
-struct shared {
-    struct models *models;
-    struct shared *next;
-    char *folder;
-    struct inference *inference;
-    unsigned users;
-    bool is_open; /* its models are */
-};
-
-/* A model of a subscription, on its way or at work. */
-struct work {
-    int64_t model_id;
-    char *model_name;
-    void *ticket;          /* NULL: none */
-    struct shared *shared; /* NULL: has not arrived */
-    struct inference_feed *feed;
-    struct bound *bound;
-};
-
-/* Frames a second, over the last RATE_WINDOW_S or so. */
-struct rate {
-    instant begin;
-    unsigned count;
-    double last;
-};
-
-struct bound {
-    struct models *models;
-    char *identifier;
-    struct crop crop;
-    struct work *coming, *running, *leaving; /* NULL: none */
-    char last_error[BATON_ERROR_MESSAGE_MAX];
-    struct latency latency;    /* from a frame's arrival to its results */
-    struct rate rate, dropped; /* frames that were run; that a newer one overtook */
-    UT_hash_handle hh;
-};
-
-struct models {
-    struct models_config config;
-    struct bound *bounds;   /* by identifier */
-    struct shared *shareds; /* those that are closing, too */
-    struct figures figures;
-    bool is_closed;
-};
-
-/* ---- Inferences, shared --------------------------------------------------------------------- */
-
-static void forget_shared(struct shared *shared)
-{
-    struct shared **at = &shared->models->shareds;
-
-    while (*at != shared) {
-        at = &(*at)->next;
-    }
-    *at = shared->next;
-    free(shared->folder);
-    free(shared);
-}
-
-static void on_closed(void *userdata)
-{
-    forget_shared(userdata);
-}
-
-static struct figure *figure_of(const struct work *work);
-
-/* To one model, if several have this archive. */
-static void count_failure(const struct shared *shared)
-{
-    for (const struct bound *bound = shared->models->bounds; bound; bound = bound->hh.next) {
-        if (bound->running && bound->running->shared == shared) {
-            figure_of(bound->running)->failures++;
-            return;
-        }
-    }
-}
-
-static void on_failed(void *userdata, const struct baton_error *error)
-{
-    struct shared *shared = userdata;
-    const struct models_config *config = &shared->models->config;
-
-    count_failure(shared);
-    log_warning(config->logger, "model-failed", LOG_STR("folder", shared->folder),
-                LOG_STR("error", error->message));
-    if (config->failed) {
-        config->failed(config->userdata, error);
-    }
-}
-
-static void on_opened(void *userdata, const char *engine, const struct baton_error *error);
-
-static struct shared *find_shared(struct models *models, const char *folder)
-{
-    for (struct shared *shared = models->shareds; shared; shared = shared->next) {
-        if (shared->users > 0 && strcmp(shared->folder, folder) == 0) {
-            return shared;
-        }
-    }
-    return NULL;
-}
-
-/* With one more user. */
-static int share_begin(struct shared **ret, struct models *models, const char *folder,
-                       struct pipeline *pipeline, struct baton_error *reterr)
-{
-    struct shared *shared = find_shared(models, folder);
-    struct inference_config config = {.loop = models->config.loop,
-                                      .engine = models->config.engine,
-                                      .batch = models->config.batch,
-                                      .folder = folder,
-                                      .uses_stream_time = models->config.uses_stream_time,
-                                      .hooks = {on_opened, on_failed, on_closed, NULL}};
-    int code;
-
-    if (!shared) {
-        shared = calloc(1, sizeof(*shared));
-        if (!shared || !(shared->folder = strdup(folder))) {
-            free(shared);
-            return error_set(reterr, BATON_ENOMEM, "out of memory");
-        }
-        shared->models = models;
-        config.hooks.userdata = shared;
-        code = inference_open(&shared->inference, pipeline, &config, reterr);
-        if (code) {
-            free(shared->folder);
-            free(shared);
-            return code;
-        }
-        shared->next = models->shareds;
-        models->shareds = shared;
-    }
-    shared->users++;
-    *ret = shared;
-    return 0;
-}
-
-static void share_end(struct shared *shared)
-{
-    if (shared && --shared->users == 0) {
-        inference_close(shared->inference);
-    }
-}
+enum { RETRY_MIN_MS = 5000, RETRY_MAX_MS = 300000 };
 
 /* ---- One model of one subscription ---------------------------------------------------------- */
-
-static struct figure *figure_of(const struct work *work)
-{
-    return figures_find(&work->bound->models->figures, work->model_id);
-}
-
-static uint64_t dropped_of(const struct work *work)
-{
-    uint64_t frames = 0;
-    uint64_t dropped = 0;
-
-    if (work && work->feed) {
-        inference_feed_stats(work->feed, &frames, &dropped);
-    }
-    return dropped;
-}
 
 static void work_free(struct work *work)
 {
@@ -179,10 +18,10 @@ static void work_free(struct work *work)
     if (work) {
         source = &work->bound->models->config.source;
         if (work->feed) {
-            figure_of(work)->dropped += dropped_of(work);
+            work_figure(work)->dropped += work_dropped(work);
         }
         inference_feed_free(work->feed);
-        share_end(work->shared);
+        shared_end(work->shared);
         if (work->ticket) {
             source->drop(source->userdata, work->ticket);
         }
@@ -215,12 +54,71 @@ static void remember(struct bound *bound, const struct baton_error *error)
                    BATON_ERROR_MESSAGE_MAX - 1 - bytes, error->message, rest);
 }
 
+/* ---- Asking again --------------------------------------------------------------------------- */
+
+static void ask(struct bound *bound);
+static void await_retries(struct models *models);
+
+static void on_retry(uv_timer_t *timer)
+{
+    struct models *models = timer->data;
+    instant now = clock_now();
+
+    for (struct bound *bound = models->bounds; bound; bound = bound->hh.next) {
+        if (!instant_before(now, bound->retry_at)) {
+            ask(bound);
+        }
+    }
+    await_retries(models);
+}
+
+/* Until the first of those that shall be asked again. */
+static void await_retries(struct models *models)
+{
+    instant first = INSTANT_NEVER;
+    int64_t left_ms;
+
+    for (const struct bound *bound = models->bounds; bound; bound = bound->hh.next) {
+        first = instant_min(first, bound->retry_at);
+    }
+    if (first.ns == INSTANT_NEVER.ns) {
+        return;
+    }
+    if (!models->retry) {
+        models->retry = calloc(1, sizeof(*models->retry));
+        if (!models->retry) {
+            return; /* the next list asks */
+        }
+        (void)uv_timer_init(models->config.loop, models->retry); /* it never fails */
+        models->retry->data = models;
+    }
+    left_ms = instant_since(first, clock_now()).ns / 1000000 + 1;
+    (void)uv_timer_start(models->retry, on_retry, left_ms > 0 ? (uint64_t)left_ms : 0, 0);
+}
+
+/* What is wrong may be mended where the archive comes from, and nobody tells when. */
+static void plan_retry(struct bound *bound)
+{
+    const struct models_config *config = &bound->models->config;
+    int min_ms = config->retry_min_ms ? config->retry_min_ms : RETRY_MIN_MS;
+    uint32_t random = 0;
+
+    (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* else without spread */
+    bound->refusals++;
+    bound->retry_at = instant_add(clock_now(), backoff_after(bound->refusals, SPAN_MS(min_ms),
+                                                             SPAN_MS(RETRY_MAX_MS), random));
+    await_retries(bound->models);
+}
+
+/* ---- Refused, or at work -------------------------------------------------------------------- */
+
 static void refuse(struct bound *bound, const struct baton_error *error)
 {
     struct work *work = bound->coming;
 
     bound->coming = NULL;
-    figure_of(work)->refused++;
+    plan_retry(bound);
+    work_figure(work)->refused++;
     log_warning(bound->models->config.logger, "model-refused",
                 LOG_STR("identifier", bound->identifier), LOG_I64("model-id", work->model_id),
                 LOG_STR("model-name", work->model_name), LOG_STR("error", error->message),
@@ -247,33 +145,12 @@ static void refuse_unrunnable(struct bound *bound, const struct baton_error *err
     refuse(bound, &told);
 }
 
-static double rate_of(const struct rate *rate, instant now)
-{
-    double seconds = (double)instant_since(now, rate->begin).ns / 1e9;
-
-    bool is_known = rate->last > 0 && seconds <= 2 * RATE_WINDOW_S;
-
-    return is_known ? rate->last : seconds > 0 ? rate->count / seconds : 0;
-}
-
-static void rate_add(struct rate *rate, instant now)
-{
-    double seconds = (double)instant_since(now, rate->begin).ns / 1e9;
-
-    if (seconds > RATE_WINDOW_S) {
-        rate->last = seconds > 2 * RATE_WINDOW_S ? 0 : rate->count / seconds;
-        rate->begin = now;
-        rate->count = 0;
-    }
-    rate->count++;
-}
-
 static void on_seen(void *userdata, const struct inference_result *result)
 {
     struct work *work = userdata;
     struct bound *bound = work->bound;
     const struct models_config *config = &bound->models->config;
-    struct figure *figure = figure_of(work);
+    struct figure *figure = work_figure(work);
     instant now = clock_now();
 
     figure->frames++;
@@ -308,13 +185,26 @@ static void on_seen(void *userdata, const struct inference_result *result)
 
 static void count_opening(const struct work *work)
 {
-    struct figure *figure = figure_of(work);
+    struct figure *figure = work_figure(work);
     struct inference_stats stats;
 
     inference_stats(work->shared->inference, &stats);
     figure->opened++;
     figure_rename(figure, work->model_name);
     (void)snprintf(figure->engine, sizeof(figure->engine), "%s", stats.engine);
+}
+
+/* What is wanted runs. If it is what was there before, its newest archive is still to be had. */
+static void meet(struct bound *bound, const struct work *work)
+{
+    bound->is_met = work->doubt.code == 0;
+    if (bound->is_met) {
+        bound->refusals = 0;
+        bound->last_error[0] = '\0';
+    } else {
+        remember(bound, &work->doubt);
+        plan_retry(bound);
+    }
 }
 
 /* The one that comes takes over; what the old one has under way is still reported. */
@@ -334,7 +224,7 @@ static void take_over(struct bound *bound)
     bound->leaving = bound->running;
     bound->running = work;
     bound->coming = NULL;
-    bound->last_error[0] = '\0';
+    meet(bound, work);
     if (bound->leaving && inference_feed_is_idle(bound->leaving->feed)) {
         work_free(bound->leaving);
         bound->leaving = NULL;
@@ -345,7 +235,7 @@ static void take_over(struct bound *bound)
     tell(bound, NULL);
 }
 
-static void on_opened(void *userdata, const char *engine, const struct baton_error *error)
+void models_opened(void *userdata, const char *engine, const struct baton_error *error)
 {
     struct shared *shared = userdata;
     struct models *models = shared->models;
@@ -367,33 +257,65 @@ static void on_opened(void *userdata, const char *engine, const struct baton_err
             }
         }
     }
-    share_end(shared);
+    shared_end(shared);
 }
 
-static void want(struct bound *bound, const struct subscription *subscription)
+static struct work *work_new(struct bound *bound)
 {
-    const struct models_source *source = &bound->models->config.source;
     struct work *work = calloc(1, sizeof(*work));
-    struct baton_error error = {0};
 
-    work_free(bound->coming);
-    bound->coming = NULL;
-    if (work) {
-        work->model_name = strdup(subscription->model_name);
-    }
-    if (!work || !work->model_name) {
+    if (!work || !(work->model_name = strdup(bound->wanted.name))) {
         free(work);
-        log_error(bound->models->config.logger, "model-refused",
-                  LOG_STR("identifier", bound->identifier), LOG_STR("error", "out of memory"));
-        return;
+        return NULL;
     }
     work->bound = bound;
-    work->model_id = subscription->model_id;
+    work->model_id = bound->wanted.model_id;
+    return work;
+}
+
+/* For what is wanted; it takes the place of what is on its way. That is dropped afterwards, so that
+ * a fetch under way is gone on with, if it is of the same archive. */
+static void ask(struct bound *bound)
+{
+    const struct models_source *source = &bound->models->config.source;
+    struct work *before = bound->coming;
+    struct work *work = work_new(bound);
+    struct baton_error error = {0};
+
+    bound->is_met = false;
+    bound->retry_at = INSTANT_NEVER;
+    if (!work) {
+        log_error(bound->models->config.logger, "model-refused",
+                  LOG_STR("identifier", bound->identifier), LOG_STR("error", "out of memory"));
+        if (!before) {
+            plan_retry(bound);
+        }
+        return;
+    }
     bound->coming = work;
-    if (source->want(source->userdata, &work->ticket, subscription->model_url, work->model_id, work,
+    if (source->want(source->userdata, &work->ticket, bound->wanted.url, work->model_id, work,
                      &error) != 0) {
         refuse(bound, &error);
     }
+    work_free(before);
+}
+
+/* Asked again, and nothing has changed since: what was found out about objects stays. */
+static bool runs_already(const struct bound *bound, const struct work *work)
+{
+    const struct work *running = bound->running;
+
+    return running && running->shared == work->shared && running->model_id == work->model_id &&
+           strcmp(running->model_name, work->model_name) == 0;
+}
+
+static void keep_running(struct bound *bound)
+{
+    struct work *work = bound->coming;
+
+    bound->coming = NULL;
+    meet(bound, work);
+    work_free(work);
 }
 
 void models_arrived(void *asker, const char *folder, struct pipeline *pipeline,
@@ -403,7 +325,11 @@ void models_arrived(void *asker, const char *folder, struct pipeline *pipeline,
     struct bound *bound = work->bound;
     struct baton_error own = {0};
 
-    if (!error && share_begin(&work->shared, bound->models, folder, pipeline, &own) != 0) {
+    if (folder && error) {
+        work->doubt = *error;
+        error = NULL;
+    }
+    if (!error && shared_begin(&work->shared, bound->models, folder, pipeline, &own) != 0) {
         error = &own;
     }
     if (pipeline) {
@@ -411,6 +337,8 @@ void models_arrived(void *asker, const char *folder, struct pipeline *pipeline,
     }
     if (error) {
         refuse(bound, error);
+    } else if (runs_already(bound, work)) {
+        keep_running(bound);
     } else if (work->shared->is_open) {
         take_over(bound);
     }
@@ -418,7 +346,7 @@ void models_arrived(void *asker, const char *folder, struct pipeline *pipeline,
 
 /* ---- Subscriptions -------------------------------------------------------------------------- */
 
-static struct bound *find(const struct models *models, const char *identifier)
+struct bound *models_find(const struct models *models, const char *identifier)
 {
     struct bound *bound = NULL;
 
@@ -432,59 +360,82 @@ static void bound_free(struct bound *bound)
     work_free(bound->coming);
     work_free(bound->running);
     work_free(bound->leaving);
+    wanted_fini(&bound->wanted);
     free(bound->identifier);
     free(bound);
 }
 
-static void bound_new(struct models *models, const struct subscription *subscription)
+static struct bound *bound_new(struct models *models, const struct subscription *subscription)
 {
     struct bound *bound = calloc(1, sizeof(*bound));
 
     if (!bound || !(bound->identifier = strdup(subscription->identifier))) {
         free(bound);
-        log_error(models->config.logger, "model-refused",
-                  LOG_STR("identifier", subscription->identifier),
-                  LOG_STR("error", "out of memory"));
-        return;
+        return NULL;
     }
     bound->models = models;
-    bound->crop = subscription->crop;
+    bound->retry_at = INSTANT_NEVER;
     HASH_ADD_KEYPTR(hh, models->bounds, bound->identifier, strlen(bound->identifier), bound);
-    want(bound, subscription);
+    return bound;
+}
+
+/* A fresh signature alone is of use only to what has not come yet. */
+static bool is_asked(const struct bound *bound, enum wanted_change change)
+{
+    bool has_come = bound->is_met || (bound->coming && bound->coming->shared);
+
+    return change == WANTED_OTHER || (change == WANTED_SIGNATURE && !has_come);
+}
+
+static void bound_set(struct bound *bound, const struct subscription *subscription)
+{
+    enum wanted_change change;
+
+    bound->crop = subscription->crop;
+    if (wanted_set(&bound->wanted, subscription, &change) != 0) {
+        log_error(bound->models->config.logger, "model-refused",
+                  LOG_STR("identifier", bound->identifier), LOG_STR("error", "out of memory"));
+        return;
+    }
+    if (change == WANTED_OTHER) {
+        bound->refusals = 0;
+    }
+    if (is_asked(bound, change)) {
+        ask(bound);
+    }
 }
 
 void models_event(struct models *models, const struct worker_event *event)
 {
-    struct bound *bound = event->identifier ? find(models, event->identifier) : NULL;
-    unsigned asks = CHANGE_MODEL;
+    struct bound *bound = event->identifier ? models_find(models, event->identifier) : NULL;
 
     if (event->type == WORKER_SUBSCRIPTION_ADDED && !bound) {
-        bound_new(models, event->subscription);
+        bound = bound_new(models, event->subscription);
+        if (!bound) {
+            log_error(models->config.logger, "model-refused",
+                      LOG_STR("identifier", event->identifier), LOG_STR("error", "out of memory"));
+            return;
+        }
+        bound_set(bound, event->subscription);
     } else if (event->type == WORKER_SUBSCRIPTION_REMOVED && bound) {
         bound_free(bound);
     } else if (event->type == WORKER_SUBSCRIPTION_UPDATED && bound) {
-        bound->crop = event->subscription->crop;
-        if (!bound->running && !bound->coming) {
-            asks |= CHANGE_MODEL_URL; /* a fresh URL may mend what the last one could not */
-        }
-        if (event->changes & asks) {
-            want(bound, event->subscription);
-        }
+        bound_set(bound, event->subscription);
     }
 }
 
 void models_frame(struct models *models, const char *identifier, const struct camera_frame *frame,
                   enum stage progression)
 {
-    struct bound *bound = find(models, identifier);
+    struct bound *bound = models_find(models, identifier);
     uint64_t before;
     int rect[4];
 
     if (bound && bound->running) {
         image_crop_rect(&bound->crop, frame->picture.width, frame->picture.height, rect);
-        before = dropped_of(bound->running);
+        before = work_dropped(bound->running);
         inference_feed_frame(bound->running->feed, frame, rect, progression);
-        if (dropped_of(bound->running) > before) {
+        if (work_dropped(bound->running) > before) {
             rate_add(&bound->dropped, clock_now());
         }
     }
@@ -502,6 +453,11 @@ struct models *models_new(const struct models_config *config)
     return models;
 }
 
+static void free_timer(uv_handle_t *handle)
+{
+    free(handle);
+}
+
 void models_close(struct models *models)
 {
     struct bound *bound = NULL;
@@ -510,6 +466,10 @@ void models_close(struct models *models)
     HASH_ITER (hh, models->bounds, bound, next) {
         bound_free(bound);
     }
+    if (models->retry) {
+        uv_close((uv_handle_t *)models->retry, free_timer);
+        models->retry = NULL;
+    }
 }
 
 void models_free(struct models *models)
@@ -517,61 +477,5 @@ void models_free(struct models *models)
     if (models) {
         figures_fini(&models->figures);
         free(models);
-    }
-}
-
-void models_measure(struct models *models, struct buffer *body)
-{
-    for (unsigned i = 0; i <= FIGURES_MODELS_MAX; i++) {
-        models->figures.of[i].subscriptions = 0;
-        models->figures.of[i].dropped_now = 0;
-    }
-    for (const struct bound *bound = models->bounds; bound; bound = bound->hh.next) {
-        if (bound->running) {
-            figure_of(bound->running)->subscriptions++;
-            figure_of(bound->running)->dropped_now += dropped_of(bound->running);
-        }
-        if (bound->leaving) {
-            figure_of(bound->leaving)->dropped_now += dropped_of(bound->leaving);
-        }
-    }
-    figures_write(&models->figures, body);
-}
-
-void models_describe(const struct models *models, const char *identifier, json_t *ret)
-{
-    const struct bound *bound = find(models, identifier);
-    const struct work *work = bound ? bound->running : NULL;
-    struct inference_stats stats = {0};
-    uint64_t frames = 0;
-    uint64_t dropped = 0;
-    json_t *model;
-
-    if (!bound) {
-        return;
-    }
-    if (work) {
-        inference_stats(work->shared->inference, &stats);
-        inference_feed_stats(work->feed, &frames, &dropped);
-    }
-    model = json_pack(
-        "{s:s, s:b, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:s*}",
-        "state",
-        work && !bound->coming ? "running"
-        : work                 ? "exchanging"
-        : bound->coming        ? "opening"
-                               : "failed",
-        "shared", stats.feeds > 1, "engine", stats.engine[0] ? stats.engine : NULL, "running",
-        work ? work->model_name : NULL, "running_id", (json_int_t)(work ? work->model_id : 0),
-        "pid", stats.pid, "subscriptions", stats.feeds, "inferred", (json_int_t)frames, "dropped",
-        (json_int_t)dropped, "failures", (json_int_t)stats.failures, "restarts",
-        (json_int_t)stats.restarts, "milliseconds_a_run",
-        stats.runs > 0 ? (double)stats.busy.ns / 1e6 / (double)stats.runs : 0.0, "fps",
-        rate_of(&bound->rate, clock_now()), "dropped_fps", rate_of(&bound->dropped, clock_now()),
-        "latency_p50_ms", latency_ms(&bound->latency, 50), "latency_p99_ms",
-        latency_ms(&bound->latency, 99), "last_error",
-        bound->last_error[0] ? bound->last_error : NULL);
-    if (model) {
-        (void)json_object_set_new(ret, "model_state", model);
     }
 }

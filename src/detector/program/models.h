@@ -8,7 +8,8 @@
  * Subscriptions whose archives are the same folder share one inference, so one child and one copy
  * of the models. What is new runs beside what is old until its models are open; then the frames go
  * there, and what the old one has under way is still reported. What is bad is told, and the old
- * one goes on.
+ * one goes on; what could not be had is asked for again, after pauses that grow, and at once when
+ * another URL is named.
  */
 #ifndef DETECTOR_PROGRAM_MODELS_H
 #define DETECTOR_PROGRAM_MODELS_H
@@ -32,7 +33,8 @@ struct models_source {
 };
 
 /* The answer to want(). `folder` is there until the ticket is dropped; what `pipeline` owns is
- * taken. `error` NULL: all is well. */
+ * taken. `error` NULL: all is well; with a folder: it is the one from before, for that reason, and
+ * will be asked for again. */
 void models_arrived(void *asker, const char *folder, struct pipeline *pipeline,
                     const struct baton_error *error);
 
@@ -43,6 +45,7 @@ struct models_config {
     struct remote_options engine; /* texts are borrowed */
     int batch;                    /* see inference_config */
     bool uses_stream_time;        /* see inference_config */
+    int retry_min_ms;             /* until what was refused is asked for again; 0: 5 s */
     /* Takes the detection. */
     void (*detected)(void *userdata, struct detection *detection);
     /* May be NULL, all of them. A model is at work, or was refused; what is seen in each frame; an

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASKED_MAX = 8, ANSWER_MS = 5 };
+enum { ASKED_MAX = 256, ANSWER_MS = 5, RETRY_MS = 20 };
+
+static const char first_url[] = "https://models/archive?signature=1";
 
 /* ---- A source whose archives are there already ---------------------------------------------- */
 
@@ -17,6 +19,7 @@ struct asked {
     struct stand *stand;
     void *asker;
     int64_t model_id;
+    char url[64];
     bool is_answered;
     uv_timer_t timer;
 };
@@ -29,7 +32,10 @@ struct stand {
     size_t asked_count, held;
     const char *identifiers[2];
     unsigned frames, detections, of_model[4], wanted;
+    const char *url;
     bool has_ended;
+    bool is_mended;  /* 3 is right, too */
+    bool is_offline; /* all are those from before */
     bool is_rewound; /* the clip begins anew when it ends */
 };
 
@@ -41,7 +47,7 @@ static void on_answer(uv_timer_t *timer)
     struct pipeline pipeline = {0};
 
     asked->is_answered = true;
-    if (asked->model_id == 3) {
+    if (asked->model_id == 3 && !asked->stand->is_mended) {
         (void)error_set(&error, BATON_EPROTO, "pipeline.json: is missing");
         models_arrived(asked->asker, NULL, NULL, &error);
         return;
@@ -49,7 +55,11 @@ static void on_answer(uv_timer_t *timer)
     pipeline = made_pipeline(asked->model_id == 4 ? "colours.onnx" : "rectangles.onnx");
     pipeline.track.is_on = false;
     /* Folders of the same content that are told apart. */
-    models_arrived(asked->asker, asked->model_id == 1 ? MODELS : MODELS "/.", &pipeline, NULL);
+    if (asked->stand->is_offline) {
+        (void)error_set(&error, BATON_EUNAVAILABLE, "the server is silent");
+    }
+    models_arrived(asked->asker, asked->model_id == 1 ? MODELS : MODELS "/.", &pipeline,
+                   error.code ? &error : NULL);
     assert_null(pipeline.models);
 }
 
@@ -64,8 +74,8 @@ static int want(void *userdata, void **ret, const char *url, int64_t model_id, v
     }
     asked = &stand->asked[stand->asked_count++];
     assert_true(stand->asked_count <= ASKED_MAX);
-    assert_string_equal(url, "https://models/archive");
     *asked = (struct asked){.stand = stand, .asker = asker, .model_id = model_id};
+    (void)snprintf(asked->url, sizeof(asked->url), "%s", url);
     assert_int_equal(uv_timer_init(&stand->gallery.loop, &asked->timer), 0);
     asked->timer.data = asked;
     assert_int_equal(uv_timer_start(&asked->timer, on_answer, ANSWER_MS, 0), 0);
@@ -132,19 +142,27 @@ static void show_clip(struct stand *stand)
                      0);
 }
 
-static struct stand *stand_new(void)
+static struct stand *stand_new_with(int retry_min_ms)
 {
     struct stand *stand = calloc(1, sizeof(*stand));
-    struct models_config config = {
-        .source = {want, drop, stand}, .detected = on_detected, .userdata = stand};
+    struct models_config config = {.source = {want, drop, stand},
+                                   .retry_min_ms = retry_min_ms,
+                                   .detected = on_detected,
+                                   .userdata = stand};
 
     assert_non_null(stand);
+    stand->url = first_url;
     gallery_init(&stand->gallery);
     config.loop = &stand->gallery.loop;
     config.logger = stand->gallery.logger;
     stand->models = models_new(&config);
     assert_non_null(stand->models);
     return stand;
+}
+
+static struct stand *stand_new(void)
+{
+    return stand_new_with(0);
 }
 
 static void stand_free(struct stand *stand)
@@ -161,7 +179,7 @@ static void subscribe(struct stand *stand, enum worker_event_type type, unsigned
                       const char *identifier, int64_t model_id)
 {
     const struct subscription subscription = {.identifier = (char *)(uintptr_t)identifier,
-                                              .model_url = (char *)"https://models/archive",
+                                              .model_url = (char *)(uintptr_t)stand->url,
                                               .model_name = (char *)"plates",
                                               .model_id = model_id};
     const struct worker_event event = {
@@ -246,6 +264,11 @@ static bool is_second_running(const void *userdata)
            ((const struct stand *)userdata)->of_model[2] >= 30;
 }
 
+static bool is_third_running(const void *userdata)
+{
+    return described(userdata, "a;1", "running_id") == 3;
+}
+
 /* ---- The tests ------------------------------------------------------------------------------ */
 
 static void subscriptions_of_one_archive_share_a_child(void **state)
@@ -323,21 +346,91 @@ static void what_is_bad_is_told_and_the_old_one_goes_on(void **state)
     }
 }
 
-static void a_first_model_that_is_bad_is_asked_for_again_with_a_fresh_url(void **state)
+/* The same list, but for what is told. */
+static void list_again(struct stand *stand, const char *url, int64_t model_id)
 {
-    struct stand *stand = stand_new();
+    stand->url = url;
+    subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_MODEL_URL, "a;1", model_id);
+}
+
+static void what_was_refused_is_asked_for_again(void **state)
+{
+    struct stand *stand = stand_new_with(RETRY_MS);
 
     (void)state;
     subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, "a;1", 3);
     gallery_run_until(&stand->gallery, has_failed, stand);
     assert_int_equal(stand->held, 0);
-    subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_CROP, "a;1", 3);
-    assert_int_equal(stand->asked_count, 1);
-    subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_MODEL_URL, "a;1", 1);
-    assert_int_equal(stand->asked_count, 2);
+    stand->is_mended = true;
     gallery_run_until(&stand->gallery, all_run, stand);
-    subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_MODEL_URL, "a;1", 1);
-    assert_int_equal(stand->asked_count, 2); /* what runs is not asked for again */
+    assert_true(stand->asked_count >= 2);
+    assert_string_equal(stand->asked[1].url, first_url);
+    stand_free(stand);
+}
+
+static void until_the_wanted_model_runs_each_fresh_url_is_asked(void **state)
+{
+    struct stand *stand = stand_new();
+    size_t count;
+
+    (void)state;
+    subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, "a;1", 1);
+    gallery_run_until(&stand->gallery, all_run, stand);
+    list_again(stand, "https://models/archive?signature=2", 1);
+    assert_int_equal(stand->asked_count, 1); /* what runs is not asked for again */
+    list_again(stand, "https://models/other?signature=2", 3);
+    gallery_run_until(&stand->gallery, was_refused, stand);
+    stand->is_mended = true;
+    subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_CROP, "a;1", 3);
+    assert_int_equal(stand->asked_count, 2);
+    list_again(stand, "https://models/other?signature=3", 3);
+    assert_int_equal(stand->asked_count, 3);
+    gallery_run_until(&stand->gallery, is_third_running, stand);
+    /* The same number at another place. */
+    list_again(stand, "https://models/moved?signature=4", 3);
+    count = stand->asked_count;
+    assert_string_equal(stand->asked[count - 1].url, "https://models/moved?signature=4");
+    stand_free(stand);
+}
+
+static void a_fresh_url_takes_the_place_of_the_one_under_way(void **state)
+{
+    struct stand *stand = stand_new();
+
+    (void)state;
+    subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, "a;1", 1);
+    list_again(stand, "https://models/archive?signature=2", 1);
+    assert_int_equal(stand->asked_count, 2);
+    assert_int_equal(stand->held, 1);
+    gallery_run_until(&stand->gallery, all_run, stand);
+    assert_true(!stand->asked[0].is_answered && stand->asked[1].is_answered);
+    stand_free(stand);
+}
+
+static bool is_newest(const void *userdata)
+{
+    return !was_refused(userdata) && all_run(userdata);
+}
+
+static void what_is_from_before_runs_and_the_newest_is_asked_for_again(void **state)
+{
+    struct stand *stand = stand_new_with(RETRY_MS);
+    char *log;
+
+    (void)state;
+    stand->is_offline = true;
+    subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, "a;1", 1);
+    gallery_run_until(&stand->gallery, all_run, stand);
+    log = described_text(stand, "a;1", "last_error");
+    assert_non_null(strstr(log, "the server is silent; model 1 ("));
+    free(log);
+    stand->is_offline = false;
+    gallery_run_until(&stand->gallery, is_newest, stand);
+    assert_true(stand->asked_count >= 2);
+    log = gallery_log(&stand->gallery); /* nothing was exchanged, as nothing is another */
+    assert_non_null(strstr(log, "model-running"));
+    assert_null(strstr(strstr(log, "model-running") + 1, "model-running"));
+    free(log);
     stand_free(stand);
 }
 
@@ -372,7 +465,10 @@ int main(void)
         cmocka_unit_test(subscriptions_of_one_archive_share_a_child),
         cmocka_unit_test(models_are_exchanged_without_losing_a_frame),
         cmocka_unit_test(what_is_bad_is_told_and_the_old_one_goes_on),
-        cmocka_unit_test(a_first_model_that_is_bad_is_asked_for_again_with_a_fresh_url),
+        cmocka_unit_test(what_was_refused_is_asked_for_again),
+        cmocka_unit_test(until_the_wanted_model_runs_each_fresh_url_is_asked),
+        cmocka_unit_test(a_fresh_url_takes_the_place_of_the_one_under_way),
+        cmocka_unit_test(what_is_from_before_runs_and_the_newest_is_asked_for_again),
         cmocka_unit_test(what_is_removed_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,7 @@ class Server(Answers):
     archives = {}
     asked = collections.Counter()
     lock = threading.Lock()
+    released = threading.Event()
 
     def do_GET(self):
         parts = urllib.parse.urlsplit(self.path)
@@ -148,6 +149,21 @@ class Server(Answers):
 
     def get_busy(self):
         self.answer(503) if self.count < 3 else self.get_good()
+
+    def get_signed(self):
+        """For a fresh signature; else out of order, or refused once another asks for `release`."""
+        query = urllib.parse.urlsplit(self.path).query
+        if query == "fresh=1":
+            self.get_good()
+        elif query == "busy=1":
+            self.answer(503)
+        else:
+            self.released.wait()
+            self.answer(403)
+
+    def get_release(self):
+        self.released.set()
+        self.answer(404)
 
     def get_down(self):
         self.answer(503, b"maintenance")

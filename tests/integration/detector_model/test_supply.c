@@ -235,6 +235,37 @@ static void orders_of_one_model_share_one_fetch(void **state)
     }
 }
 
+/* Its first address waits for its next try, or is refused while the fresh one is known. */
+static void a_fresh_address_is_asked_in_place_of_an_old_one(void **state)
+{
+    static const char *const old[] = {"busy=1", "held=1"};
+    struct place *place = *state;
+    struct answer one, two, three;
+
+    place->config.fetch.retry_ms = 600000;
+    close_supply(place);
+    assert_int_equal(store_open(&place->store, place->folder, 1 << 30, NULL), 0);
+    place->config.store = place->store;
+    assert_int_equal(supply_new(&place->supply, &place->config, NULL), 0);
+    place->closed = 0;
+    for (int i = 0; i < 2; i++) {
+        unsigned before = gets(place, "get signed");
+        (void)place_order(place, 7 + i, "signed", old[i], &one);
+        while (gets(place, "get signed") == before) {
+            (void)uv_run(&place->loop, UV_RUN_NOWAIT);
+        }
+        (void)place_order(place, 7 + i, "signed", "fresh=1", &two);
+        (void)place_order(place, 9 + i, "release", "", &three);
+        wait_told(place, &three);
+        wait_told(place, &one);
+        assert_int_equal(one.error.code, 0);
+        wait_told(place, &two);
+        assert_int_equal(gets(place, "get signed"), before + 2);
+        model_release(one.model);
+        model_release(two.model);
+    }
+}
+
 static void what_cannot_be_asked_for_is_the_one_from_before(void **state)
 {
     struct place *place = *state;
@@ -396,6 +427,7 @@ int main(void)
         TEST(without_an_etag_the_digest_tells_that_it_is_the_same),
         TEST(the_next_process_knows_what_is_there),
         TEST(orders_of_one_model_share_one_fetch),
+        TEST(a_fresh_address_is_asked_in_place_of_an_old_one),
         TEST(what_cannot_be_asked_for_is_the_one_from_before),
         TEST(a_bad_archive_is_told_and_the_one_from_before_given),
         TEST(an_order_can_be_canceled_at_any_moment),

@@ -1,0 +1,96 @@
+#include "detector/program/models_int.h"
+
+enum { RATE_WINDOW_S = 5 };
+
+struct figure *work_figure(const struct work *work)
+{
+    return figures_find(&work->bound->models->figures, work->model_id);
+}
+
+uint64_t work_dropped(const struct work *work)
+{
+    uint64_t frames = 0;
+    uint64_t dropped = 0;
+
+    if (work && work->feed) {
+        inference_feed_stats(work->feed, &frames, &dropped);
+    }
+    return dropped;
+}
+
+static double rate_of(const struct rate *rate, instant now)
+{
+    double seconds = (double)instant_since(now, rate->begin).ns / 1e9;
+
+    bool is_known = rate->last > 0 && seconds <= 2 * RATE_WINDOW_S;
+
+    return is_known ? rate->last : seconds > 0 ? rate->count / seconds : 0;
+}
+
+void rate_add(struct rate *rate, instant now)
+{
+    double seconds = (double)instant_since(now, rate->begin).ns / 1e9;
+
+    if (seconds > RATE_WINDOW_S) {
+        rate->last = seconds > 2 * RATE_WINDOW_S ? 0 : rate->count / seconds;
+        rate->begin = now;
+        rate->count = 0;
+    }
+    rate->count++;
+}
+
+void models_measure(struct models *models, struct buffer *body)
+{
+    for (unsigned i = 0; i <= FIGURES_MODELS_MAX; i++) {
+        models->figures.of[i].subscriptions = 0;
+        models->figures.of[i].dropped_now = 0;
+    }
+    for (const struct bound *bound = models->bounds; bound; bound = bound->hh.next) {
+        if (bound->running) {
+            work_figure(bound->running)->subscriptions++;
+            work_figure(bound->running)->dropped_now += work_dropped(bound->running);
+        }
+        if (bound->leaving) {
+            work_figure(bound->leaving)->dropped_now += work_dropped(bound->leaving);
+        }
+    }
+    figures_write(&models->figures, body);
+}
+
+void models_describe(const struct models *models, const char *identifier, json_t *ret)
+{
+    const struct bound *bound = models_find(models, identifier);
+    const struct work *work = bound ? bound->running : NULL;
+    struct inference_stats stats = {0};
+    uint64_t frames = 0;
+    uint64_t dropped = 0;
+    json_t *model;
+
+    if (!bound) {
+        return;
+    }
+    if (work) {
+        inference_stats(work->shared->inference, &stats);
+        inference_feed_stats(work->feed, &frames, &dropped);
+    }
+    model = json_pack(
+        "{s:s, s:b, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:s*}",
+        "state",
+        work && !bound->coming ? "running"
+        : work                 ? "exchanging"
+        : bound->coming        ? "opening"
+                               : "failed",
+        "shared", stats.feeds > 1, "engine", stats.engine[0] ? stats.engine : NULL, "running",
+        work ? work->model_name : NULL, "running_id", (json_int_t)(work ? work->model_id : 0),
+        "pid", stats.pid, "subscriptions", stats.feeds, "inferred", (json_int_t)frames, "dropped",
+        (json_int_t)dropped, "failures", (json_int_t)stats.failures, "restarts",
+        (json_int_t)stats.restarts, "milliseconds_a_run",
+        stats.runs > 0 ? (double)stats.busy.ns / 1e6 / (double)stats.runs : 0.0, "fps",
+        rate_of(&bound->rate, clock_now()), "dropped_fps", rate_of(&bound->dropped, clock_now()),
+        "latency_p50_ms", latency_ms(&bound->latency, 50), "latency_p99_ms",
+        latency_ms(&bound->latency, 99), "last_error",
+        bound->last_error[0] ? bound->last_error : NULL);
+    if (model) {
+        (void)json_object_set_new(ret, "model_state", model);
+    }
+}

@@ -1,0 +1,100 @@
+#include "detector/program/models_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void forget_shared(struct shared *shared)
+{
+    struct shared **at = &shared->models->shareds;
+
+    while (*at != shared) {
+        at = &(*at)->next;
+    }
+    *at = shared->next;
+    free(shared->folder);
+    free(shared);
+}
+
+static void on_closed(void *userdata)
+{
+    forget_shared(userdata);
+}
+
+/* Counted for one model, if several have this archive; told to all. */
+static void note_failure(const struct shared *shared, const struct baton_error *error)
+{
+    bool is_counted = false;
+
+    for (struct bound *bound = shared->models->bounds; bound; bound = bound->hh.next) {
+        if (bound->running && bound->running->shared == shared) {
+            work_figure(bound->running)->failures += !is_counted;
+            is_counted = true;
+            (void)snprintf(bound->last_error, sizeof(bound->last_error), "%s", error->message);
+        }
+    }
+}
+
+static void on_failed(void *userdata, const struct baton_error *error)
+{
+    struct shared *shared = userdata;
+    const struct models_config *config = &shared->models->config;
+
+    note_failure(shared, error);
+    log_warning(config->logger, "model-failed", LOG_STR("folder", shared->folder),
+                LOG_STR("error", error->message));
+    if (config->failed) {
+        config->failed(config->userdata, error);
+    }
+}
+
+static struct shared *find_shared(struct models *models, const char *folder)
+{
+    for (struct shared *shared = models->shareds; shared; shared = shared->next) {
+        if (shared->users > 0 && strcmp(shared->folder, folder) == 0) {
+            return shared;
+        }
+    }
+    return NULL;
+}
+
+int shared_begin(struct shared **ret, struct models *models, const char *folder,
+                 struct pipeline *pipeline, struct baton_error *reterr)
+{
+    struct shared *shared = find_shared(models, folder);
+    struct inference_config config = {.loop = models->config.loop,
+                                      .engine = models->config.engine,
+                                      .batch = models->config.batch,
+                                      .folder = folder,
+                                      .uses_stream_time = models->config.uses_stream_time,
+                                      .hooks = {models_opened, on_failed, on_closed, NULL}};
+    int code;
+
+    if (!shared) {
+        shared = calloc(1, sizeof(*shared));
+        if (!shared || !(shared->folder = strdup(folder))) {
+            free(shared);
+            return error_set(reterr, BATON_ENOMEM, "out of memory");
+        }
+        shared->models = models;
+        config.hooks.userdata = shared;
+        code = inference_open(&shared->inference, pipeline, &config, reterr);
+        if (code) {
+            free(shared->folder);
+            free(shared);
+            return code;
+        }
+        shared->next = models->shareds;
+        models->shareds = shared;
+    }
+    shared->users++;
+    *ret = shared;
+    return 0;
+}
+
+void shared_end(struct shared *shared)
+{
+    if (shared && --shared->users == 0) {
+        inference_close(shared->inference);
+    }
+}
