@@ -7,6 +7,8 @@
   colours.onnx     classifier; [N, 3, 32, 32] ─▶ [N, 3]: logits of red, green, blue
   stripes.onnx     reader; [1, 3, 16, 64] ─▶ [1, 8, 4]: in each of eight columns a score each for
                    nothing, red, green, blue; a text for who takes the colours for letters
+  nothing.onnx     as rectangles.onnx, but that it keeps no box: [1, 7, 0]
+  endless.onnx     as rectangles.onnx, but that it never comes to an end
   product.onnx     an operator that OpenCV does not know, for errors
   rectangles.mpta  archive of the first three and of pipeline.json, which lies beside this script
   renamed.mpta     the same, where red cars are of another brand
@@ -147,6 +149,34 @@ def product(path):
     graph.save(path, [1, 3, 32, 32], [1, 3])
 
 
+def nothing(path):
+    graph = Graph()
+    mean = graph.add("ReduceMean", "images", axes=[1, 2, 3], keepdims=1)
+    flat = graph.add("Reshape", mean, graph.constant([1, 1, 1], numpy.int64))
+    boxes = graph.add("Expand", flat, graph.constant([1, 7, 2], numpy.int64))
+    graph.add("Slice", boxes, graph.constant([0], numpy.int64), graph.constant([0], numpy.int64),
+              graph.constant([2], numpy.int64), to="output")
+    graph.save(path, [1, 3, HEIGHT, WIDTH], [1, 7, "kept"])
+
+
+def endless(path):
+    """It counts to 2^60 first, which OpenCV cannot."""
+    def info(name, kind, sides):
+        return helper.make_tensor_value_info(name, kind, sides)
+    graph, flag, sides = Graph(), TensorProto.BOOL, [1, 7, 2]
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["goes"]),
+         helper.make_node("Add", ["x", "x"], ["y"])],
+        "body", [info("i", TensorProto.INT64, []), info("go", flag, []), info("x", FLOAT, sides)],
+        [info("goes", flag, []), info("y", FLOAT, sides)])
+    mean = graph.add("ReduceMean", "images", axes=[1, 2, 3], keepdims=1)
+    flat = graph.add("Reshape", mean, graph.constant([1, 1, 1], numpy.int64))
+    start = graph.add("Expand", flat, graph.constant(sides, numpy.int64))
+    graph.add("Loop", graph.constant(2 ** 60, numpy.int64), graph.constant(True, numpy.bool_),
+              start, to="output", body=body)
+    graph.save(path, [1, 3, HEIGHT, WIDTH], sides)
+
+
 def archive(folder, name, change):
     here = os.path.dirname(os.path.abspath(__file__))
     with open(f"{here}/pipeline.json", encoding="utf-8") as file:
@@ -170,7 +200,7 @@ def archive_of_product(folder):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for make in (rectangles, many_rectangles, colours, stripes, product):
+    for make in (rectangles, many_rectangles, colours, stripes, nothing, endless, product):
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
     archive(sys.argv[1], "rectangles", lambda text: text)
     archive_of_product(sys.argv[1])

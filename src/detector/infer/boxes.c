@@ -64,7 +64,7 @@ int box_layout(struct box_layout *ret, const struct shape *shape, const struct b
     int usual, fits;
 
     if (rules->classes < 1 || (shape->rank != 2 && shape->rank != 3) ||
-        !shape_count(shape, &count)) {
+        !shape_numbers(shape, &count) || (shape->rank == 3 && shape->sides[0] < 1)) {
         return misfit(shape, rules, reterr);
     }
     if (head == BOX_HEAD_ANY) {

@@ -1,10 +1,19 @@
 #include "detector/infer/classes.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 /* Half-precision exports sum to 1 only roughly. */
 static const double SUM_TOLERANCE = 0.02;
+
+bool classes_are_numbers(const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (isnan(values[i])) {
+            return false;
+        }
+    }
+    return true;
+}
 
 static bool are_probabilities(const float *values, size_t count)
 {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum class_scores {
@@ -16,6 +17,10 @@ struct class_score {
     int label; /* from 0 */
     float score;
 };
+
+/* False: one of them is NaN, so what the model computed is lost, and a softmax over the rest would
+ * make it look sure. */
+bool classes_are_numbers(const float *values, size_t count);
 
 /* The best `max` of `count` classes, best first; of equals the first. Returns how many. NaN is no
  * score. BATON_EINVAL: there is none at all. */

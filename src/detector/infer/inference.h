@@ -5,7 +5,7 @@
  *   feed_frame ─▶ the feed's newest ─▶ least recently served first ─▶ models
  *        seen  ◀──────── outcome ◀──── runner: stages, tracker, fields ◀──┘
  *
- *   OPENING ──all models open──▶ READY ──child crashed or hung──▶ waits, opens again ──▶ READY
+ *   OPENING ──all have run once─▶ READY ──child crashed or hung──▶ waits, opens again ──▶ READY
  *      └──a model cannot be run──▶ failed: told once, for good
  *
  * A slow model drops frames: each feed keeps its newest one only, and nothing is ever queued. Where
@@ -31,8 +31,9 @@ struct inference_feed; /* opaque: the frames of one subscription */
 
 /* The texts are borrowed during the call. `closed` may be NULL. */
 struct inference_hooks {
-    /* Once, unless it is closed before: NULL: it is ready, and `engine` is what runs it. Else no
-     * frame will ever be run, and the inference is to be closed. */
+    /* Once, unless it is closed before: NULL: each of its models has run on an empty picture and
+     * given what is expected of it, and `engine` is what runs them. Else no frame will ever be run,
+     * and the inference is to be closed. */
     void (*opened)(void *userdata, const char *engine, const struct baton_error *error);
     /* Its child was lost, or a frame could not be run; it goes on. Not more than once a second. */
     void (*failed)(void *userdata, const struct baton_error *error);

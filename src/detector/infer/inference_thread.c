@@ -45,6 +45,7 @@ static int open_engine(struct inference *inference, struct baton_error *reterr)
     code = code ? code
                 : runner_new(&inference->runner, &inference->pipeline, inference->folder,
                              inference->engine, inference->config.batch, reterr);
+    code = code ? code : runner_prove(inference->runner, reterr);
     if (code) {
         close_engine(inference);
         return code;

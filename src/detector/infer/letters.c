@@ -34,7 +34,7 @@ static bool lay_out(const struct shape *shape, size_t classes, size_t *steps, si
     int rank = shape->rank;
     size_t count;
 
-    if (rank < 1 || !shape_count(shape, &count)) {
+    if (rank < 1 || !shape_numbers(shape, &count)) {
         return false;
     }
     if ((size_t)shape->sides[rank - 1] == classes) {
@@ -53,6 +53,25 @@ static bool lay_out(const struct shape *shape, size_t classes, size_t *steps, si
     return false;
 }
 
+static int misfit(const struct letters *letters, const struct shape *shape,
+                  struct baton_error *reterr)
+{
+    char text[SHAPE_TEXT_MAX];
+
+    return error_set(reterr, BATON_EINVAL, "an output of %s: no side of %zu classes",
+                     shape_text(shape, text), letters->class_count);
+}
+
+int letters_check(const struct letters *letters, const struct shape *shape,
+                  struct baton_error *reterr)
+{
+    size_t steps, step_step, class_step;
+
+    return lay_out(shape, letters->class_count, &steps, &step_step, &class_step)
+               ? 0
+               : misfit(letters, shape, reterr);
+}
+
 int letters_read(struct reading *ret, const struct letters *letters, const float *values,
                  const struct shape *shape, struct baton_error *reterr)
 {
@@ -63,9 +82,7 @@ int letters_read(struct reading *ret, const struct letters *letters, const float
     float *scores;
 
     if (!lay_out(shape, letters->class_count, &steps, &step_step, &class_step)) {
-        char text[SHAPE_TEXT_MAX];
-        return error_set(reterr, BATON_EINVAL, "an output of %s: no side of %zu classes",
-                         shape_text(shape, text), letters->class_count);
+        return misfit(letters, shape, reterr);
     }
     scores = malloc(letters->class_count * sizeof(*scores));
     if (!scores) {
@@ -75,8 +92,9 @@ int letters_read(struct reading *ret, const struct letters *letters, const float
         for (size_t i = 0; i < letters->class_count; i++) {
             scores[i] = values[step * step_step + i * class_step];
         }
-        if (classes_decode(&best, 1, scores, letters->class_count, CLASS_SCORES_ANY, NULL) != 1) {
-            continue; /* no number at all: no letter */
+        if (!classes_are_numbers(scores, letters->class_count) ||
+            classes_decode(&best, 1, scores, letters->class_count, CLASS_SCORES_ANY, NULL) != 1) {
+            continue; /* nobody knows which letter */
         }
         if (best.label != letters->blank && (letters->blank < 0 || best.label != last)) {
             add(ret, &sum, letters->classes[best.label], best.score);

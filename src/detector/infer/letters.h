@@ -30,6 +30,10 @@ struct reading {
 int letters_read(struct reading *ret, const struct letters *letters, const float *values,
                  const struct shape *shape, struct baton_error *reterr);
 
+/* Whether such an output could be read. BATON_EINVAL, as above. */
+int letters_check(const struct letters *letters, const struct shape *shape,
+                  struct baton_error *reterr);
+
 void letters_of_boxes(struct reading *ret, const struct letters *letters, const struct box *boxes,
                       int count);
 

@@ -231,7 +231,7 @@ static int read_output(const struct onnx_engine *engine, struct onnx_value *valu
 
     code = code ? code : read_sides(engine, type, &ret->shape, reterr);
     code = code ? code : check(engine, engine->calls.tensor_data(value, &data), "output", reterr);
-    if (!code && !shape_count(&ret->shape, &count)) {
+    if (!code && !shape_numbers(&ret->shape, &count)) {
         char text[SHAPE_TEXT_MAX];
         code = error_set(reterr, BATON_EINVAL, "%s: an output of %s", engine->base.name,
                          shape_text(&ret->shape, text));

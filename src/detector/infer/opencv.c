@@ -68,7 +68,7 @@ static int opencv_run(struct session *base, const struct shape *shape, struct te
         for (int k = 0; k < outputs[i].rank; k++) {
             ret[i].shape.sides[k] = outputs[i].sides[k];
         }
-        if (!shape_count(&ret[i].shape, &numbers)) {
+        if (!shape_numbers(&ret[i].shape, &numbers)) {
             return fail(base->engine, "run the model", "an output without numbers", reterr);
         }
         (void)snprintf(port->name, sizeof(port->name), "%s", outputs[i].name);

@@ -275,7 +275,7 @@ static int remote_run(struct session *base, const struct shape *shape, struct te
     }
     for (int i = 0; i < answer->output_count; i++) {
         size_t count;
-        if (!shape_count(&answer->shapes[i], &count) ||
+        if (!shape_numbers(&answer->shapes[i], &count) ||
             count > WIRE_OUTPUT_BYTES / sizeof(float) - used) {
             return lost(engine, "talks nonsense and was ended", reterr);
         }

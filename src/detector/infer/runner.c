@@ -122,6 +122,34 @@ int runner_new(struct runner **ret, const struct pipeline *pipeline, const char 
     return 0;
 }
 
+static int prove_model(struct runner *runner, size_t index, struct baton_error *reterr)
+{
+    const struct pipeline_model *model = &runner->pipeline->models[index];
+    struct session *session = runner->sessions[index];
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    int count;
+
+    for (size_t i = 0; i < session->value_count / (size_t)session->batch_max; i++) {
+        session->values[i] = 0.5F;
+    }
+    count = session_run(session, 1, outputs, reterr);
+    return count < 0 ? count : answer_prove(model, outputs, count, reterr);
+}
+
+int runner_prove(struct runner *runner, struct baton_error *reterr)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < runner->pipeline->model_count && !code; i++) {
+        code = prove_model(runner, i, reterr);
+        if (code) {
+            error_wrap(reterr, "model '%s' (%s)", runner->pipeline->models[i].name,
+                       runner->pipeline->models[i].file);
+        }
+    }
+    return code;
+}
+
 void runner_free(struct runner *runner)
 {
     if (runner) {

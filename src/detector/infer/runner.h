@@ -36,6 +36,10 @@ int runner_new(struct runner **ret, const struct pipeline *pipeline, const char 
                struct engine *engine, int batch, struct baton_error *reterr);
 void runner_free(struct runner *runner); /* after its views; NULL allowed */
 
+/* Shows every model one grey picture: whether it runs at all, in time, and gives what its decoder
+ * reads. The error names the model. */
+int runner_prove(struct runner *runner, struct baton_error *reterr);
+
 struct runner_view *runner_view_new(const struct runner *runner); /* NULL: out of memory */
 void runner_view_free(struct runner_view *view);                  /* NULL allowed */
 

@@ -75,4 +75,8 @@ int answer_read(struct answer *ret, const struct pipeline_model *model,
                 const struct tensor *outputs, int output_count, int64_t pictures, int64_t picture,
                 const struct fit *fit, float score_min, struct baton_error *reterr);
 
+/* Whether the outputs of one picture have the form that such a model's have, whatever they say. */
+int answer_prove(const struct pipeline_model *model, const struct tensor *outputs, int output_count,
+                 struct baton_error *reterr);
+
 #endif

@@ -110,13 +110,16 @@ static int run_model(struct server *server, struct session *session, struct bato
 
     for (int i = 0; i < count; i++) {
         size_t numbers = 0;
-        (void)shape_count(&outputs[i].shape, &numbers);
+        (void)shape_numbers(&outputs[i].shape, &numbers);
+        server->answer.shapes[i] = outputs[i].shape;
+        if (numbers == 0) {
+            continue;
+        }
         if (numbers > WIRE_OUTPUT_BYTES / sizeof(float) - used) {
             return error_set(reterr, BATON_ETOOBIG, "outputs of more than %d bytes",
                              WIRE_OUTPUT_BYTES);
         }
         memcpy(server->outputs + used, outputs[i].values, numbers * sizeof(float));
-        server->answer.shapes[i] = outputs[i].shape;
         used += numbers;
     }
     server->answer.output_count = count < 0 ? 0 : count;

@@ -20,6 +20,23 @@ bool shape_count(const struct shape *shape, size_t *ret)
     return true;
 }
 
+bool shape_numbers(const struct shape *shape, size_t *ret)
+{
+    struct shape others = *shape;
+    bool is_empty = false;
+    size_t count;
+
+    for (int i = 0; i < others.rank && i < SHAPE_RANK_MAX; i++) {
+        is_empty = is_empty || others.sides[i] == 0;
+        others.sides[i] += others.sides[i] == 0;
+    }
+    if (!shape_count(&others, &count)) {
+        return false;
+    }
+    *ret = is_empty ? 0 : count;
+    return true;
+}
+
 bool shape_fits(const struct shape *declared, const struct shape *given)
 {
     if (declared->rank != given->rank) {

@@ -21,6 +21,9 @@ struct shape {
  * SHAPE_COUNT_MAX. */
 bool shape_count(const struct shape *shape, size_t *ret);
 
+/* The same of what a model says, where a side may be 0: it has nothing to say. */
+bool shape_numbers(const struct shape *shape, size_t *ret);
+
 /* Whether `given` fits what was `declared`, where sides below 1 fit every size. */
 bool shape_fits(const struct shape *declared, const struct shape *given);
 

@@ -21,7 +21,10 @@ const bad = {
     'a web page': ['models/rectangles.onnx', 'b"<html>403 Forbidden</html>"', /pars/],
     empty: ['models/stripes.onnx', 'b""', /0 bytes/],
     'an operator that nobody has': ['models/rectangles.onnx', 'old.replace(b"Conv", b"Cnov")', /Cnov/],
+    'a model of other classes': ['pipeline.json', 'old.replace(b\'"green", "blue"]\', b\'"green"]\', 1)',
+        /output \[1, 7, 3840\] does not fit 2 classes/, 'models/rectangles.onnx'],
 };
+const file_of = (name) => bad[name][3] || bad[name][0];
 const advice = /onnx\.checker\.check_model.*baton-detector --try CLIP --model ARCHIVE.*--engine/;
 
 const make = `
@@ -67,7 +70,7 @@ const tests = {
                 assert.match(done.stderr, bad[name][2], told);
                 assert.match(done.stderr, advice, told);
                 assert.ok(done.stderr.includes(path.basename(file)), told);
-                assert.ok(done.stderr.includes(`(${bad[name][0]})`), told);
+                assert.ok(done.stderr.includes(`(${file_of(name)})`), told);
                 assert.strictEqual(done.stdout, '');
             }
         }
@@ -102,7 +105,7 @@ const tests = {
             const model = worker.camera('hall;door').model_state;
             assert.strictEqual(model.running_id, 1, told);
             assert.strictEqual(model.pid, pid, told);
-            assert.ok(model.last_error.includes(`(${bad[told][0]})`), told);
+            assert.ok(model.last_error.includes(`(${file_of(told)})`), told);
             assert.match(model.last_error, bad[told][2], told);
             assert.match(model.last_error, advice, told);
             assert.match(model.last_error, /; model 1 \(Cars\) goes on$/, told);

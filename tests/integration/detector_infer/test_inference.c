@@ -19,7 +19,7 @@ struct show {
     struct inference *inference;
     struct inference_feed *feed;
     struct camera *camera;
-    int batch;
+    int batch, run_ms;
     bool is_opened, is_failed, has_closed, has_ended;
     struct baton_error error;
     unsigned results, wanted, found, drawn, boxes, reports;
@@ -123,10 +123,10 @@ static bool has_dropped(const void *userdata)
 
 /* Of a clip that comes as fast as it is looked at, the clip's time counts: by ours, what moves
  * would jump wherever this process did not get to run. */
-static void open_inference(struct show *show, const char *file, bool is_clip_time)
+static void open_pipeline(struct show *show, struct pipeline pipeline, bool is_clip_time)
 {
-    struct pipeline pipeline = made_pipeline(file);
     struct inference_config config = {.loop = &show->gallery.loop,
+                                      .engine = {.run_ms = show->run_ms},
                                       .batch = show->batch,
                                       .folder = MODELS,
                                       .uses_stream_time = is_clip_time,
@@ -139,6 +139,11 @@ static void open_inference(struct show *show, const char *file, bool is_clip_tim
     assert_null(pipeline.models);
     show->feed = inference_feed_new(show->inference, on_seen, show);
     assert_non_null(show->feed);
+}
+
+static void open_inference(struct show *show, const char *file, bool is_clip_time)
+{
+    open_pipeline(show, made_pipeline(file), is_clip_time);
 }
 
 static void open_camera(struct show *show, const struct camera_options *options)
@@ -258,6 +263,59 @@ static void a_model_that_cannot_be_run_is_told_once(void **state)
     gallery_run_until(&show->gallery, is_opened, show);
     assert_int_equal(show->error.code, BATON_EINVAL);
     assert_non_null(strstr(show->error.message, "model 'rectangles' (colours.onnx)"));
+    show_free(show);
+}
+
+/* What such a model says of a frame shows before the first one, while the old one still runs. */
+static void a_model_whose_answer_does_not_fit_is_refused(void **state)
+{
+    struct show *show = calloc(1, sizeof(*show));
+    struct pipeline pipeline = made_pipeline("rectangles.onnx");
+
+    (void)state;
+    assert_non_null(show);
+    free(pipeline.models->classes[--pipeline.models->class_count]);
+    gallery_init(&show->gallery);
+    open_pipeline(show, pipeline, false);
+    gallery_run_until(&show->gallery, is_opened, show);
+    assert_int_equal(show->error.code, BATON_EINVAL);
+    assert_non_null(strstr(show->error.message, "model 'rectangles' (rectangles.onnx)"));
+    assert_non_null(strstr(show->error.message, "does not fit 2 classes"));
+    show_free(show);
+}
+
+static void a_model_that_finds_nothing_runs(void **state)
+{
+    struct show *show = calloc(1, sizeof(*show));
+
+    (void)state;
+    assert_non_null(show);
+    gallery_init(&show->gallery);
+    open_inference(show, "nothing.onnx", false);
+    gallery_run_until(&show->gallery, is_opened, show);
+    if (show->error.code) { /* OpenCV has no empty output */
+        assert_non_null(strstr(show->error.message, "opencv"));
+    } else {
+        open_camera(show, &(struct camera_options){.is_paced = true});
+        run_results(show, 3);
+        assert_int_equal(show->boxes, 0);
+        assert_false(show->is_failed);
+    }
+    show_free(show);
+}
+
+static void a_model_that_never_ends_is_refused(void **state)
+{
+    struct show *show = calloc(1, sizeof(*show));
+
+    (void)state;
+    assert_non_null(show);
+    show->run_ms = 200;
+    gallery_init(&show->gallery);
+    open_inference(show, "endless.onnx", false);
+    gallery_run_until(&show->gallery, is_opened, show);
+    assert_true(show->error.code == BATON_ECLOSED || show->error.code == BATON_EINVAL);
+    assert_non_null(strstr(show->error.message, "model 'rectangles' (endless.onnx)"));
     show_free(show);
 }
 
@@ -383,6 +441,9 @@ int main(void)
         cmocka_unit_test(a_slow_model_drops_frames_and_goes_on_with_the_newest),
         cmocka_unit_test(a_lost_child_is_told_and_replaced),
         cmocka_unit_test(a_model_that_cannot_be_run_is_told_once),
+        cmocka_unit_test(a_model_whose_answer_does_not_fit_is_refused),
+        cmocka_unit_test(a_model_that_finds_nothing_runs),
+        cmocka_unit_test(a_model_that_never_ends_is_refused),
         cmocka_unit_test(closing_does_not_wait_for_a_model_that_hangs),
         cmocka_unit_test(closing_at_once_leaves_nothing_behind),
         cmocka_unit_test(several_subscriptions_share_the_models),
