@@ -86,19 +86,21 @@ static json_t *text_json(const struct pipeline_field *field, const char *text)
     return errno || end == text || *end ? NULL : json_integer(number);
 }
 
+/* NULL: an integer is asked for, and it is too large for one. */
 static json_t *number_json(const struct pipeline_field *field, double number)
 {
     char text[NUMBER_TEXT];
+    bool is_integer = field->type == TYPE_INTEGER;
 
     if (field->type == TYPE_STRING) {
         (void)snprintf(text, sizeof(text), "%.15g", number);
         return json_string(text);
     }
-    if (field->type == TYPE_INTEGER) {
-        number = round(number);
+    number = is_integer ? round(number) : number;
+    if (is_whole(number) && (is_integer || field->value != VALUE_CONFIDENCE)) {
+        return json_integer((json_int_t)number);
     }
-    return is_whole(number) && field->value != VALUE_CONFIDENCE ? json_integer((json_int_t)number)
-                                                                : json_real(number);
+    return is_integer ? NULL : json_real(number);
 }
 
 int fields_fill(json_t *attributes, const struct pipeline_stage *stage,
@@ -118,7 +120,7 @@ int fields_fill(json_t *attributes, const struct pipeline_stage *stage,
         } else {
             value = number_json(field, raw.number);
         }
-        /* What cannot be said (a text that is no integer) is left out, as if nothing was found. */
+        /* What cannot be said (what is no integer) is left out, as if nothing was found. */
         if (value && json_object_set_new(attributes, field->name, value) != 0) {
             return BATON_ENOMEM;
         }

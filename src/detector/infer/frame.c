@@ -337,6 +337,12 @@ static bool waits(const struct run *run, const struct object *object)
     return false;
 }
 
+/* NULL if there is nothing to say: what was found is in no map. */
+static json_t *said(json_t *attributes)
+{
+    return json_object_size(attributes) > 0 ? attributes : NULL;
+}
+
 static void tell(const struct run *run, const struct object *object)
 {
     bool is_reported = object->is_due;
@@ -350,7 +356,7 @@ static void tell(const struct run *run, const struct object *object)
     } else if (is_reported && reports(run, REPORT_ONCE)) {
         is_reported = !waits(run, object);
     }
-    sighting.attributes = is_reported ? object->attributes : NULL;
+    sighting.attributes = is_reported ? said(object->attributes) : NULL;
     run->turn->seen(run->turn->userdata, &sighting);
 }
 
@@ -366,7 +372,7 @@ static void tell_lost(const struct run *run)
             .box = &lost->box,
             .class_name = class_of(model_of(run->runner, lost->stage), lost->box.label),
             .track = lost->track,
-            .attributes = lost->attributes,
+            .attributes = said(lost->attributes),
             .is_lost = true};
         run->turn->seen(run->turn->userdata, &sighting);
         patience_forget(patience, lost);

@@ -394,6 +394,47 @@ static void a_report_does_not_wait_for_ever(void **state)
     bench_free(bench);
 }
 
+static void brands_alone(struct plan *plan)
+{
+    plan->pipeline.stage_count = 1;
+    plan->stages[OBJECTS].fields = brand_fields;
+    plan->stages[OBJECTS].field_count = 1;
+}
+
+static void untracked_brands_alone(struct plan *plan)
+{
+    brands_alone(plan);
+    untracked(plan);
+}
+
+static void tracked_brands_alone(struct plan *plan)
+{
+    brands_alone(plan);
+    track(plan);
+}
+
+/* Green is in no map, and there is nothing else to say of it. */
+static void an_object_of_which_nothing_is_to_be_said_is_not_reported(void **state)
+{
+    static void (*const plans[])(struct plan *) = {untracked_brands_alone, tracked_brands_alone};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct bench *bench = bench_new(plans[i]);
+        size_t total = 0;
+        for (int step = 0; step < 5; step++) {
+            const struct drawn drawn[] = {{GREEN, 100, 100, 160, 80}, {RED, 800, 400, 160, 80}};
+            show(bench, step, drawn, 2);
+            for (size_t k = 0; k < reports(bench); k++) {
+                assert_text(bench, k, "carBrand", "Ferrari");
+            }
+            total += reports(bench);
+        }
+        assert_int_equal(total, i == 0 ? 5 : 1);
+        bench_free(bench);
+    }
+}
+
 static void on_change(struct plan *plan)
 {
     track(plan);
@@ -714,6 +755,7 @@ int main(void)
         cmocka_unit_test(an_object_is_reported_once),
         cmocka_unit_test(a_report_waits_until_all_is_known),
         cmocka_unit_test(a_report_does_not_wait_for_ever),
+        cmocka_unit_test(an_object_of_which_nothing_is_to_be_said_is_not_reported),
         cmocka_unit_test(an_object_that_changes_is_reported_again),
         cmocka_unit_test(an_object_is_reported_as_often_as_asked),
         cmocka_unit_test(stages_run_when_their_condition_holds),

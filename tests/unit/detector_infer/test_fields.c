@@ -86,6 +86,22 @@ static void types_are_changed_as_asked(void **state)
                 "{\"asText\":\"1.5\",\"carYear\":2023,\"rounded\":2,\"trackText\":\"12\"}");
 }
 
+static void a_number_too_large_for_an_integer_is_left_out(void **state)
+{
+    const float large[] = {1e30F};
+    const struct pipeline_field fields[] = {
+        FIELD("integer", VALUE_NUMBER, .index = 0, .type = TYPE_INTEGER),
+        FIELD("number", VALUE_NUMBER, .index = 0),
+    };
+    const struct finding finding = {.numbers = large, .number_count = 1};
+    json_t *attributes = filled(fields, 2, &finding);
+
+    (void)state;
+    assert_null(json_object_get(attributes, "integer"));
+    assert_true(json_is_real(json_object_get(attributes, "number")));
+    json_decref(attributes);
+}
+
 static void the_first_who_fills_a_field_wins(void **state)
 {
     struct pipeline_field field = FIELD("carBrand", VALUE_CLASS);
@@ -123,6 +139,7 @@ int main(void)
         cmocka_unit_test(every_value_has_its_type),
         cmocka_unit_test(what_was_not_found_is_left_out),
         cmocka_unit_test(types_are_changed_as_asked),
+        cmocka_unit_test(a_number_too_large_for_an_integer_is_left_out),
         cmocka_unit_test(the_first_who_fills_a_field_wins),
         cmocka_unit_test(only_names_make_a_change),
     };
