@@ -39,6 +39,14 @@ static const char *reason(void)
     return text ? text : "TLS failed";
 }
 
+/* Why a file could not be used: OpenSSL's last word on one that is not there is "system lib". */
+static const char *file_reason(void)
+{
+    unsigned long code = ERR_peek_error();
+
+    return ERR_SYSTEM_ERROR(code) ? strerror((int)ERR_GET_REASON(code)) : reason();
+}
+
 /* ---- The shared key -------------------------------------------------------------------------- */
 
 static SSL_SESSION *psk_session(SSL *ssl)
@@ -120,10 +128,10 @@ static int load_own(struct tls *tls, const char *certificate_file, const char *k
 {
     if (SSL_CTX_use_certificate_chain_file(tls->context, certificate_file) != 1) {
         return error_set(reterr, BATON_EINVAL, "TLS certificate %s: %s", certificate_file,
-                         reason());
+                         file_reason());
     }
     if (SSL_CTX_use_PrivateKey_file(tls->context, key_file, SSL_FILETYPE_PEM) != 1) {
-        return error_set(reterr, BATON_EINVAL, "TLS key %s: %s", key_file, reason());
+        return error_set(reterr, BATON_EINVAL, "TLS key %s: %s", key_file, file_reason());
     }
     return BATON_OK;
 }
@@ -131,7 +139,7 @@ static int load_own(struct tls *tls, const char *certificate_file, const char *k
 static int load_ca(struct tls *tls, const char *ca_file, struct baton_error *reterr)
 {
     if (SSL_CTX_load_verify_file(tls->context, ca_file) != 1) {
-        return error_set(reterr, BATON_EINVAL, "TLS CA %s: %s", ca_file, reason());
+        return error_set(reterr, BATON_EINVAL, "TLS CA %s: %s", ca_file, file_reason());
     }
     return BATON_OK;
 }

@@ -1,5 +1,7 @@
 /* Options to settings. */
 #include "detector/program/program.h"
+
+#include "detector/camera/hardware.h"
 #include "options/config.h"
 
 #include <errno.h>
@@ -76,6 +78,34 @@ int program_interval_ms(const struct options *options)
     return fps > 0 ? (int)(1000 / fps) : 0;
 }
 
+/* Of what is opened only later, and by other processes. An engine's library may also be the name of
+ * one that the loader finds. */
+static int check_files(const struct options *options, struct baton_error *reterr)
+{
+    static const char *const names[] = {"engine-library", "model-ca"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *path = options_text(options, names[i]);
+        bool is_searched = i == 0 && path && !strchr(path, '/');
+        if (path && !is_searched && access(path, R_OK) != 0) {
+            return error_set(reterr, BATON_EINVAL, "--%s %s: %s", names[i], path, strerror(errno));
+        }
+    }
+    return 0;
+}
+
+static int check_hardware(const struct options *options, struct baton_error *reterr)
+{
+    const char *name = options_text(options, "hardware");
+    char known[CAMERA_HARDWARE_MAX];
+
+    if (name && name[0] && !camera_hardware_is_known(name, known)) {
+        return error_set(reterr, BATON_EINVAL,
+                         "--hardware %s: FFmpeg knows no such decoder, but: %s", name, known);
+    }
+    return 0;
+}
+
 static int check(const struct options *options, struct baton_error *reterr)
 {
     static const char *const positive[] = {"open-timeout", "stall-timeout", "backoff-min",
@@ -109,7 +139,8 @@ static int check(const struct options *options, struct baton_error *reterr)
         return error_set(reterr, BATON_EINVAL, "--backoff-min %d ms is above --backoff-max %d ms",
                          ms(options, "backoff-min"), ms(options, "backoff-max"));
     }
-    return 0;
+    int code = check_files(options, reterr);
+    return code ? code : check_hardware(options, reterr);
 }
 
 int program_settings(struct program_settings *ret, const struct options *options,

@@ -154,6 +154,10 @@ const tests = {
             [['--token-file', '/nonexistent'], /nonexistent/], [['clip.mp4'], /clip\.mp4/],
             [['--backoff-min', '9s', '--backoff-max', '8s'], /backoff-max/]];
         refuses(cases);
+        refuses([[['--engine-library', '/nonexistent.so'],
+            /--engine-library \/nonexistent\.so: No such file/],
+        [['--model-ca', '/nonexistent'], /--model-ca \/nonexistent: No such file/],
+        [['--hardware', 'foo'], /--hardware foo: FFmpeg knows no such.*: .*vaapi/]], [64]);
     },
 };
 

@@ -135,8 +135,9 @@ static void a_server_that_wants_a_certificate_gets_ours(void **state)
 static void files_that_are_wrong_are_named(void **state)
 {
     static const char *const queries[][2] = {
-        {"ca=/no/such/ca.crt", "/no/such/ca.crt"},
-        {"cert=/no/such/client.crt&key=/x", "/no/such/client.crt"},
+        {"ca=/no/such/ca.crt", "/no/such/ca.crt: No such file or directory"},
+        {"ca=/dev/null", "/dev/null: no certificate"},
+        {"cert=/no/such/client.crt&key=/x", "/no/such/client.crt: No such file or directory"},
         {"cert=/x", "the key is missing"},
         {"key=/x", "the certificate is missing"},
     };
