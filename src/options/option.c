@@ -98,8 +98,8 @@ static int check_text(const char *text, struct baton_error *reterr)
     }
     for (const char *at = text; *at; at++) {
         if (iscntrl((unsigned char)*at)) {
-            return error_set(reterr, BATON_EINVAL, "'%s': control characters are not allowed",
-                             text);
+            return error_set(reterr, BATON_EINVAL, "has a control character (0x%02x at byte %td)",
+                             (unsigned char)*at, at - text + 1); /* of a URL with a password, too */
         }
     }
     return 0;

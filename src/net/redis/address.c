@@ -4,7 +4,6 @@
 #include "base/url.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { REDIS_VALUE_MAX = 1024 }; /* of the query: a path, mostly */
@@ -33,22 +32,19 @@ static int take_user(struct redis_address *ret, const char *text, size_t length,
 static int take_number(int *ret, const char *text, size_t length, int most, const char *what,
                        struct baton_error *reterr)
 {
-    char digits[8];
-    char *end;
-    long number;
+    int number = 0;
+    bool is_number = length > 0;
 
-    if (length == 0 || length >= sizeof(digits)) {
-        return error_set(reterr, BATON_EINVAL, "Redis URL: %s \"%.*s\" is no number up to %d", what,
-                         (int)(length < 20 ? length : 20), text, most);
+    for (size_t i = 0; is_number && i < length; i++) {
+        is_number = text[i] >= '0' && text[i] <= '9';
+        number = number * 10 + (text[i] - '0');
+        is_number = is_number && number <= most;
     }
-    memcpy(digits, text, length);
-    digits[length] = '\0';
-    number = strtol(digits, &end, 10);
-    if (*end || digits[0] < '0' || digits[0] > '9' || number > most) {
-        return error_set(reterr, BATON_EINVAL, "Redis URL: %s \"%s\" is no number up to %d", what,
-                         digits, most);
+    if (!is_number) { /* never quoted: in USER:PASSWORD without its @ this is the password */
+        return error_set(reterr, BATON_EINVAL, "Redis URL: the %s is no number up to %d", what,
+                         most);
     }
-    *ret = (int)number;
+    *ret = number;
     return BATON_OK;
 }
 
@@ -67,11 +63,15 @@ static int take_host(struct redis_address *ret, const char *text, size_t length,
                          REDIS_HOST_MAX - 1);
     }
     if (!ret->host[0]) {
-        (void)snprintf(ret->host, sizeof(ret->host), "127.0.0.1");
+        return error_set(
+            reterr, BATON_EINVAL,
+            "Redis URL: the host is missing; this machine's server is localhost, as in "
+            "redis://localhost");
     }
     if (rest < text + length) {
         if (*rest != ':') {
-            return error_set(reterr, BATON_EINVAL, "Redis URL: \"%.20s\" after the host", rest);
+            return error_set(reterr, BATON_EINVAL,
+                             "Redis URL: behind the host comes :PORT or nothing");
         }
         return take_number(&ret->port, rest + 1, (size_t)(text + length - rest - 1), 65535, "port",
                            reterr);
@@ -174,7 +174,10 @@ int redis_address_set(struct redis_address *address, const char *key, const char
                       struct baton_error *reterr)
 {
     if (strcmp(key, "db") == 0) {
-        return take_number(&address->database, value, strlen(value), 65535, "db", reterr);
+        return take_number(&address->database, value, strlen(value), 65535, "db", reterr) == 0
+                   ? BATON_OK
+                   : error_set(reterr, BATON_EINVAL, "Redis: db \"%.20s\" is no number up to 65535",
+                               value);
     }
     if (strcmp(key, "quorum") == 0) {
         address->wants_majority = strcmp(value, "majority") == 0;
@@ -309,8 +312,8 @@ static int take_socket(struct redis_address *ret, const char **text, struct bato
     int r = take_authority(ret, text, &length, reterr);
 
     if (r == BATON_OK && length > 0) {
-        r = error_set(reterr, BATON_EINVAL, "Redis URL: \"%.*s\" is no whole path: unix:///…",
-                      (int)(length < 40 ? length : 40), *text);
+        r = error_set(reterr, BATON_EINVAL,
+                      "Redis URL: what follows unix:// is no whole path: unix:///…");
     }
     if (r == BATON_OK) {
         length = strcspn(*text, "?#");
@@ -320,11 +323,29 @@ static int take_socket(struct redis_address *ret, const char **text, struct bato
     return r;
 }
 
+/* redis://me:s3/cret@host is the host "me" with a port of "s3" to whoever does not look further. */
+static int check_authority(const char *url, struct baton_error *reterr)
+{
+    const char *authority = strstr(url, "://");
+    size_t length = authority ? strcspn(authority + 3, "/?#") : 0;
+
+    if (length > 0 && strchr(authority + 3 + length, '@')) {
+        return error_set(
+            reterr, BATON_EINVAL,
+            "Redis URL: an @ stands behind a /, ? or #; in a password they are written "
+            "%%2F, %%3F and %%23, and an @ behind the host %%40");
+    }
+    return BATON_OK;
+}
+
 int redis_address_parse(struct redis_address *ret, const char *url, struct baton_error *reterr)
 {
     struct redis_address address = {.port = 6379};
-    int r;
+    int r = check_authority(url, reterr);
 
+    if (r != BATON_OK) {
+        return r;
+    }
     address.is_tls = begins(&url, "rediss://");
     if (address.is_tls || begins(&url, "redis://")) {
         r = take_server(&address, &url, reterr);

@@ -76,6 +76,18 @@ static void two_agree_on_a_value_whichever_way_it_was_given(void **state)
     options_free(right);
 }
 
+/* A line's end behind the URL in a file of secrets is the likeliest. */
+static void a_control_character_is_told_without_the_value(void **state)
+{
+    struct options *options = options_new(groups);
+    struct baton_error error;
+    (void)state;
+    assert_int_equal(options_take(options, OPTION_FLAGS, "node", "geheim\n", &error), BATON_EINVAL);
+    assert_null(strstr(error.message, "geheim"));
+    assert_non_null(strstr(error.message, "0x0a at byte 7"));
+    options_free(options);
+}
+
 static void a_flag_beats_the_environment_and_that_the_file(void **state)
 {
     struct options *options = options_new(groups);
@@ -154,6 +166,7 @@ int main(void)
         cmocka_unit_test(flags_end_where_the_command_begins),
         cmocka_unit_test(a_wrong_flag_is_named),
         cmocka_unit_test(two_agree_on_a_value_whichever_way_it_was_given),
+        cmocka_unit_test(a_control_character_is_told_without_the_value),
         cmocka_unit_test(a_flag_beats_the_environment_and_that_the_file),
         cmocka_unit_test(a_list_is_replaced_whole_by_a_higher_source),
         cmocka_unit_test(a_wrong_value_in_the_environment_names_the_variable),
