@@ -11,13 +11,14 @@
 #define EXIT_CODES(X)                                                                              \
     X(EXIT_OK, 0, "done; under run and once: the exit code of CMD itself, whatever it is")         \
     X(EXIT_REFUSED, 1, "the cluster refused or failed what was asked for")                         \
-    X(EXIT_USAGE_WRONG, 64, "usage: an unknown flag, a wrong value, a key missing")                \
+    X(EXIT_USAGE_WRONG, 64,                                                                        \
+      "usage: an unknown flag, a wrong value, a key missing, or a configuration file refused")     \
     X(EXIT_UNAVAILABLE, 69, "the provider, or the node that was asked, cannot be reached")         \
     X(EXIT_STORAGE, 74,                                                                            \
       "the disk failed, is full, or holds damaged data; a port cannot be listened at")             \
     X(EXIT_LOST, 75, "leadership was lost while CMD ran; it has been stopped")                     \
     X(EXIT_DENIED, 77, "not authenticated, or not allowed")                                        \
-    X(EXIT_UNSAFE, 78, "settings that could elect two leaders, or a configuration file refused")   \
+    X(EXIT_UNSAFE, 78, "settings that could elect two leaders")                                    \
     X(EXIT_TIMED_OUT, 124, "the time that was allowed is over")                                    \
     X(EXIT_CANNOT_RUN, 126, "CMD was found and could not be run")                                  \
     X(EXIT_NOT_FOUND, 127, "CMD was not found")                                                    \

@@ -78,10 +78,6 @@ static int call(const struct command *command, int argc, char **argv)
         result = EXIT_OK;
     } else if (code || check_arguments(command, argc - used, argv + used, &error)) {
         result = command_fail(&invocation, &error);
-        if (options_is_set(options, "config") && options_source(options, "config") &&
-            result == EXIT_REFUSED) {
-            result = EXIT_USAGE_WRONG;
-        }
     } else {
         invocation.argc = argc - used;
         invocation.argv = argv + used;

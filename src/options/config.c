@@ -212,7 +212,7 @@ int config_take_text(struct options *options, const char *name, const char *text
     struct loading loading = {
         .options = options, .is_known = is_known, .file = name, .reterr = reterr};
     if (bytes > CONFIG_BYTES_MAX) {
-        return error_set(reterr, BATON_ETOOBIG, "%s: larger than %d KiB", name,
+        return error_set(reterr, BATON_EINVAL, "%s: larger than %d KiB", name,
                          CONFIG_BYTES_MAX / 1024);
     }
     int code = check_text(name, text, bytes, reterr);
@@ -247,8 +247,7 @@ int config_take_file(struct options *options, const char *path, config_is_known 
 {
     FILE *file = fopen(path, "re");
     if (!file) {
-        return error_set(reterr, errno == ENOENT ? BATON_ENOENT : BATON_EIO, "%s: %s", path,
-                         strerror(errno));
+        return error_set(reterr, BATON_EINVAL, "--config %s: %s", path, strerror(errno));
     }
     char *text = malloc(CONFIG_BYTES_MAX + 1);
     if (!text) {
@@ -256,7 +255,7 @@ int config_take_file(struct options *options, const char *path, config_is_known 
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     size_t bytes = fread(text, 1, CONFIG_BYTES_MAX + 1, file);
-    int code = ferror(file) ? error_set(reterr, BATON_EIO, "%s: cannot be read", path)
+    int code = ferror(file) ? error_set(reterr, BATON_EINVAL, "--config %s: cannot be read", path)
                             : config_take_text(options, path, text, bytes, is_known, reterr);
     free(text);
     fclose(file);

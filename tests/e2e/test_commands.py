@@ -122,6 +122,17 @@ class Errors(unittest.TestCase):
             file.flush()
             self.expect(64, "prest", "explain", "--config", file.name)
 
+    def test_a_configuration_file_that_cannot_be_read_ends_every_program_with_64(self):
+        detector = os.path.join(os.path.dirname(BATON), "baton-detector")
+        for path in ("/nonexistent/baton.yaml", "/"):
+            self.expect(64, path, "explain", "--config", path)
+            if os.path.exists(detector):
+                done = subprocess.run([detector, "--config", path], stdin=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE, universal_newlines=True, timeout=60,
+                                      check=False)
+                self.assertEqual(done.returncode, 64, done.stderr)
+                self.assertIn(path, done.stderr)
+
 
 class Agreement(unittest.TestCase):
     """The same option gives the same result wherever it stands."""

@@ -103,9 +103,11 @@ static void a_file_too_large_or_absent_is_refused(void **state)
     char *text = calloc(1, CONFIG_BYTES_MAX + 1);
     (void)state;
     assert_int_equal(config_take_text(options, "big", text, CONFIG_BYTES_MAX + 1, is_known, &error),
-                     BATON_ETOOBIG);
+                     BATON_EINVAL);
     assert_int_equal(config_take_file(options, "/nonexistent/baton.yaml", is_known, &error),
-                     BATON_ENOENT);
+                     BATON_EINVAL);
+    assert_non_null(strstr(error.message, "/nonexistent/baton.yaml"));
+    assert_int_equal(config_take_file(options, "/", is_known, &error), BATON_EINVAL);
     free(text);
     options_free(options);
 }
