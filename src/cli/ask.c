@@ -1,8 +1,10 @@
 #include "cli/ask.h"
 
+#include "base/bearer.h"
 #include "base/buffer.h"
 #include "cli/member.h"
 #include "net/control.h"
+#include "net/http_server.h"
 
 #define CURL_DISABLE_TYPECHECK /* its macros name the functions, which are not linked */
 #include <curl/curl.h>
@@ -68,18 +70,18 @@ static size_t on_body(char *data, size_t size, size_t count, void *userdata)
 static struct curl_slist *token_header(const struct curl *api, const char *path,
                                        struct baton_error *reterr)
 {
-    char line[512] = "Authorization: Bearer ";
-    size_t used = strlen(line);
-    FILE *file = fopen(path, "re");
-    if (!file || !fgets(line + used, (int)(sizeof(line) - used), file)) {
-        error_set(reterr, BATON_EIO, "--http-token-file %s: cannot be read", path);
-        used = 0;
+    char token[HTTP_TOKEN_MAX];
+    char line[HTTP_TOKEN_MAX + 32];
+    if (bearer_read(token, sizeof(token), path, reterr)) {
+        (void)error_wrap(reterr, "--http-token-file");
+        return NULL;
     }
-    if (file) {
-        fclose(file);
+    (void)snprintf(line, sizeof(line), "Authorization: Bearer %s", token);
+    struct curl_slist *header = api->append(NULL, line);
+    if (!header) {
+        error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    line[strcspn(line, "\r\n")] = '\0';
-    return used ? api->append(NULL, line) : NULL;
+    return header;
 }
 
 static int fetch(const struct options *options, const char *url, struct buffer *body,

@@ -1,14 +1,11 @@
 /* The status server of a member. */
 #include "cli/member_internal.h"
 
+#include "base/bearer.h"
 #include "base/value.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static void put_json(struct http_answer *answer, unsigned status, json_t *json)
 {
@@ -57,32 +54,6 @@ static void on_request(void *userdata, const char *path, struct http_answer *ans
     }
 }
 
-static int read_token(const char *path, char ret[static HTTP_TOKEN_MAX], struct baton_error *reterr)
-{
-    struct stat about;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t bytes = -1;
-    if (fd >= 0 && fstat(fd, &about) == 0 && (about.st_mode & 077) != 0) {
-        close(fd);
-        return error_set(reterr, BATON_EAUTH,
-                         "--http-token-file %s: others may read it; chmod 600 it first", path);
-    }
-    if (fd >= 0) {
-        bytes = read(fd, ret, HTTP_TOKEN_MAX - 1);
-        close(fd);
-    }
-    if (bytes < 0) {
-        return error_set(reterr, BATON_EIO, "--http-token-file %s: %s", path, strerror(errno));
-    }
-    ret[bytes] = '\0';
-    ret[strcspn(ret, "\r\n")] = '\0';
-    return strlen(ret) >= 16 ? 0
-                             : error_set(reterr, BATON_EINVAL,
-                                         "--http-token-file %s: the token is shorter than 16 "
-                                         "characters",
-                                         path);
-}
-
 int member_http_open(struct member *member, struct baton_error *reterr)
 {
     const struct options *options = member->config.options;
@@ -97,7 +68,8 @@ int member_http_open(struct member *member, struct baton_error *reterr)
     }
     int code = value_address(address, true, host, sizeof(host), &port, reterr);
     if (!code && token_file) {
-        code = read_token(token_file, token, reterr);
+        code = bearer_read(token, sizeof(token), token_file, reterr);
+        code = code ? error_wrap(reterr, "--http-token-file") : 0;
     }
     if (code) {
         return code;

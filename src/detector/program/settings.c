@@ -1,13 +1,11 @@
 /* Options to settings. */
+#include "base/bearer.h"
 #include "detector/program/program.h"
 
 #include "detector/camera/hardware.h"
 #include "options/config.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 int program_options(struct options **ret, int argc, char **argv, struct baton_error *reterr)
 {
@@ -34,29 +32,6 @@ int program_options(struct options **ret, int argc, char **argv, struct baton_er
     }
     *ret = options;
     return 0;
-}
-
-/* One line; what stands around it is no part of the token. */
-static int read_token(char *ret, size_t ret_bytes, const char *path, struct baton_error *reterr)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t bytes = fd >= 0 ? read(fd, ret, ret_bytes) : -1;
-    int errnum = errno;
-
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (bytes < 0) {
-        return error_set(reterr, error_from_errno(errnum), "--token-file %s: %s", path,
-                         strerror(errnum));
-    }
-    if ((size_t)bytes >= ret_bytes) {
-        return error_set(reterr, BATON_EINVAL, "--token-file %s: a token has at most %zu bytes",
-                         path, ret_bytes - 1);
-    }
-    ret[bytes] = '\0';
-    ret[strcspn(ret, "\r\n")] = '\0';
-    return ret[0] ? 0 : error_set(reterr, BATON_EINVAL, "--token-file %s: is empty", path);
 }
 
 static int ms(const struct options *options, const char *name)
@@ -189,7 +164,8 @@ int program_settings(struct program_settings *ret, const struct options *options
         .drain = options_duration(options, "drain-timeout"),
     };
     if (token_file) {
-        code = read_token(ret->token, sizeof(ret->token), token_file, reterr);
+        code = bearer_read(ret->token, sizeof(ret->token), token_file, reterr);
+        code = code ? error_wrap(reterr, "--token-file") : 0;
         ret->service.token = ret->token;
     }
     return code;

@@ -1,0 +1,93 @@
+#include "base/bearer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_private(const struct stat *about)
+{
+    mode_t allowed = about->st_uid == 0 ? 0740 : 0700;
+
+    return (about->st_mode & 0777 & ~allowed) == 0;
+}
+
+/* Up to `bytes`, from whatever it is: a pipe gives them in pieces. -1: errno says why. */
+static ssize_t read_all(int fd, char *ret, size_t bytes)
+{
+    size_t used = 0;
+
+    while (used < bytes) {
+        ssize_t more = read(fd, ret + used, bytes - used);
+        if (more < 0 && errno == EINTR) {
+            continue;
+        }
+        if (more <= 0) {
+            return more < 0 ? -1 : (ssize_t)used;
+        }
+        used += (size_t)more;
+    }
+    return (ssize_t)used;
+}
+
+/* How many bytes the line has that is all of the text; 0: there is more, or what is no token. */
+static size_t token_bytes(const char *text, size_t bytes)
+{
+    size_t length = bytes;
+
+    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r')) {
+        length--;
+    }
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] <= ' ' || text[i] > '~') {
+            return 0;
+        }
+    }
+    return length;
+}
+
+static int take_line(char *text, size_t bytes, size_t room, const char *path,
+                     struct baton_error *reterr)
+{
+    size_t length = token_bytes(text, bytes);
+
+    if (bytes == room) {
+        return error_set(reterr, BATON_EINVAL, "%s: the token is longer than %zu characters", path,
+                         room - 2);
+    }
+    if (bytes > 0 && length == 0) {
+        return error_set(reterr, BATON_EINVAL,
+                         "%s: must hold one line of visible ASCII characters, without blanks",
+                         path);
+    }
+    if (length < BEARER_MIN) {
+        return error_set(reterr, BATON_EINVAL, "%s: the token is shorter than %d characters", path,
+                         BEARER_MIN);
+    }
+    text[length] = '\0';
+    return BATON_OK;
+}
+
+int bearer_read(char *ret, size_t ret_bytes, const char *path, struct baton_error *reterr)
+{
+    struct stat about;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t bytes = -1;
+    int r;
+
+    if (fd >= 0 && fstat(fd, &about) == 0 && !is_private(&about)) {
+        close(fd);
+        return error_set(reterr, BATON_EAUTH, "%s: others may read it; chmod 600 it first", path);
+    }
+    if (fd >= 0) {
+        bytes = read_all(fd, ret, ret_bytes);
+    }
+    r = bytes >= 0 ? take_line(ret, (size_t)bytes, ret_bytes, path, reterr)
+                   : error_set(reterr, BATON_EIO, "%s: %s", path, strerror(errno));
+    if (fd >= 0) {
+        close(fd);
+    }
+    return r;
+}
