@@ -342,6 +342,41 @@ static void who_dies_while_the_work_stops_leaves_the_leader_in_office(void **sta
     cluster_free(cluster);
 }
 
+static void who_is_removed_while_the_work_stops_leaves_the_leader_in_office(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    (void)state;
+
+    leader = lead_till_the_preferred_is_back(cluster);
+    assert_int_equal(reconfigure(cluster, leader, cluster->first.members, 2), 0);
+    cluster_deliver(cluster);
+    drained(cluster, leader);
+    assert_int_equal(node_last(cluster, leader, RAFT_EV_TRANSFER_FAILED)->node, 3);
+    cluster_run(cluster, 300);
+    assert_int_equal(cluster_leader(cluster), leader);
+    cluster_free(cluster);
+}
+
+static void a_leader_that_becomes_a_witness_has_its_work_stopped_too(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    (void)state;
+
+    leader = cluster_settle(cluster);
+    cluster->first.members[leader - 1].kind = RAFT_WITNESS;
+    assert_int_equal(reconfigure(cluster, leader, cluster->first.members, 3), 0);
+    cluster_deliver(cluster);
+    assert_true(node_saw(cluster, leader, RAFT_EV_DRAIN));
+    assert_int_equal(cluster_leader(cluster), leader);
+    drained(cluster, leader);
+    cluster_deliver(cluster);
+    assert_int_equal(node_last(cluster, leader, RAFT_EV_LOST)->loss, RAFT_LOSS_REMOVED);
+    assert_int_not_equal(cluster_elect(cluster), leader);
+    cluster_free(cluster);
+}
+
 static void a_word_that_nobody_waits_for_changes_nothing(void **state)
 {
     struct cluster *cluster = cluster_new(3);
@@ -474,6 +509,8 @@ int main(void)
         cmocka_unit_test(the_preferred_node_waits_for_the_word_and_no_longer),
         cmocka_unit_test(a_word_that_does_not_come_is_waited_for_as_long_as_was_said),
         cmocka_unit_test(who_dies_while_the_work_stops_leaves_the_leader_in_office),
+        cmocka_unit_test(who_is_removed_while_the_work_stops_leaves_the_leader_in_office),
+        cmocka_unit_test(a_leader_that_becomes_a_witness_has_its_work_stopped_too),
         cmocka_unit_test(a_word_that_nobody_waits_for_changes_nothing),
         cmocka_unit_test(a_read_by_lease_is_answered_at_once),
         cmocka_unit_test(a_read_by_quorum_waits_for_a_round),
