@@ -10,6 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* For the round trips, after the draining, however much time there is: until then nothing can be
+ * written, in providers that wait for the heir. */
+enum { HAND_OVER_MS = 5000 };
+
 /* How the draining ends. */
 enum hand_over {
     HAND_OVER_RESIGN,
@@ -48,11 +52,12 @@ static void end(struct resignation *resignation, int code, const struct baton_er
 static int ask_provider(struct resignation *resignation, struct baton_error *reterr)
 {
     struct provider_election *provider = resignation->election->provider;
+    instant limit = instant_add(clock_now(), SPAN_MS(HAND_OVER_MS));
 
     switch (resignation->how) {
     case HAND_OVER_RESIGN:
         return provider->ops->resign(provider, resignation->to[0] ? resignation->to : NULL,
-                                     resignation->deadline, reterr);
+                                     instant_min(resignation->deadline, limit), reterr);
     case HAND_OVER_CORDON:
         return provider->ops->set_eligible(provider, false, reterr);
     case HAND_OVER_WANTED:
