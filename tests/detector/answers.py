@@ -1,5 +1,8 @@
 """What the tests' HTTP servers have in common: each request is a method get_NAME of a class."""
 import http.server
+import os
+import ssl
+import subprocess
 import sys
 import threading
 
@@ -42,6 +45,19 @@ class Listener(http.server.ThreadingHTTPServer):
 
     def handle_error(self, *_):
         pass  # a client that went away
+
+
+def certified(folder, subject="IP:127.0.0.1"):
+    """Signed by itself and kept in folder/ca.pem; what a server needs to show it."""
+    key, certificate = folder + "/key.pem", folder + "/ca.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", certificate,
+                    "-days", "2", "-subj", "/CN=tests", "-addext", "subjectAltName=" + subject],
+                   check=True, stderr=subprocess.DEVNULL)
+    os.chmod(certificate, 0o644)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
 
 
 def serve(handler, tls=None):

@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 """Cameras that lie, for tests: an RTSP server whose paths are its faults.
 
-usage: rtsp_faults.py [CLIP.h264]
+usage: rtsp_faults.py [CLIP.h264 [FOLDER SUBJECT]]
+
+With a FOLDER it speaks rtsps, with a certificate of its own for SUBJECT (IP:127.0.0.1) that it
+puts there as ca.pem, and says "asked" for each request.
 
 It says "ready PORT" and ends with its standard input. The faults:
   garbage    any request is answered with random bytes
@@ -14,14 +17,19 @@ It says "ready PORT" and ends with its standard input. The faults:
   midstall   plays, and falls silent in the middle of a packet
   noise      plays, and every packet's payload is random
   lengths    plays, and frames its packets with random lengths
+  source     over UDP: media come from 127.0.0.2, it says; and "astray" if anything is sent there
   hush       plays twenty pictures of the clip whole, and falls silent between two
 """
 import base64
 import random
+import socket
 import socketserver
 import struct
 import sys
 import threading
+
+sys.dont_write_bytecode = True
+from answers import certified  # noqa: E402
 
 # What a decoder of H.264 wants to know beforehand: 320x240, baseline.
 SPS = bytes.fromhex("6742c00ddb0283f420000003002000000303c1e2855c")
@@ -38,6 +46,7 @@ def description(kind):
            f"a=fmtp:96 packetization-mode=1;sprop-parameter-sets={sets}\r\n"
 
 PICTURES = 20
+TLS_GREETING = b"\x16"
 PART = 1200
 
 
@@ -60,13 +69,30 @@ def payloads(unit):
             for i, part in enumerate(parts)]
 
 
+def listen_astray():
+    """Ports of 127.0.0.2, as a camera gives them; who sends there is told."""
+    astray = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    astray.bind(("127.0.0.2", 0))
+
+    def listen():
+        astray.recv(2048)
+        print("astray", flush=True)
+
+    threading.Thread(target=listen, daemon=True).start()
+    port = astray.getsockname()[1]
+    return f"{port}-{port}"
+
+
 class Liar(socketserver.StreamRequestHandler):
     def handle(self):
         try:
+            if self.rfile.peek(1)[:1] == TLS_GREETING:
+                self.send(b"RTSP/1.0 400 Bad Request\r\n\r\n")
+                return
             while self.answer():
                 pass
-        except OSError:
-            pass
+        except (OSError, ValueError):
+            pass  # it went away, or speaks something else
 
     def send(self, data):
         self.request.sendall(data)
@@ -80,6 +106,8 @@ class Liar(socketserver.StreamRequestHandler):
             headers[key.lower()] = value.strip()
         if len(line) < 3:
             return False
+        if len(sys.argv) > 2:
+            print("asked", flush=True)
         method = line[0].decode()
         kind = line[1].decode().split("/")[3]
         fault = getattr(self, "fault_" + kind, None)
@@ -98,6 +126,10 @@ class Liar(socketserver.StreamRequestHandler):
             more = f"Content-Type: application/sdp\r\nContent-Length: {len(body)}\r\n"
         if method == "SETUP":
             more = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n"
+            if kind == "source":
+                ports = headers[b"transport"].decode().split("client_port=")[1].split(";")[0]
+                more = (f"Transport: RTP/AVP/UDP;unicast;client_port={ports};"
+                        f"server_port={listen_astray()};source=127.0.0.2\r\n")
         self.send(f"RTSP/1.0 200 OK\r\nCSeq: {headers.get(b'cseq', b'0').decode()}\r\n"
                   f"Session: 1;timeout=60\r\n{more}\r\n{body}".encode())
 
@@ -166,9 +198,16 @@ class Liar(socketserver.StreamRequestHandler):
                       dice.randbytes(500))
 
 
+TLS = certified(sys.argv[2], sys.argv[3]) if len(sys.argv) > 2 else None
+
+
 class Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 64
+
+    def get_request(self):
+        connection, address = super().get_request()
+        return (TLS.wrap_socket(connection, server_side=True) if TLS else connection), address
 
 
 def main():

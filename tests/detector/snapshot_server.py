@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """A camera that gives single pictures over HTTP, for tests, and some that lie.
 
-usage: snapshot_server.py STILL.jpg
+usage: snapshot_server.py STILL.jpg [FOLDER]
+
+With a FOLDER it speaks https, with a certificate of its own that it puts there as ca.pem.
 
 It says "ready PORT", then "get NAME" for each request, and ends with its standard input.
   still      the picture
@@ -15,7 +17,7 @@ import base64
 import sys
 
 sys.dont_write_bytecode = True
-from answers import Answers, serve  # noqa: E402
+from answers import Answers, certified, serve  # noqa: E402
 
 
 class Camera(Answers):
@@ -63,4 +65,4 @@ class Camera(Answers):
 
 with open(sys.argv[1], "rb") as file:
     Camera.still = file.read()
-serve(Camera)
+serve(Camera, certified(sys.argv[2]) if len(sys.argv) > 2 else None)

@@ -503,7 +503,15 @@ static int feed_new(struct feed **ret, struct camera_pool *pool, const char *url
         free(feed);
         return rc;
     }
+    if (options->ca_file != NULL && strlen(options->ca_file) > MESSAGE_PATH_MAX) {
+        free(feed);
+        return error_set(reterr, BATON_EINVAL, "file of certificates: its path is above %d bytes",
+                         MESSAGE_PATH_MAX);
+    }
     feed->config.uses_udp = options->uses_udp;
+    feed->config.trusts_any = options->trusts_any;
+    (void)snprintf(feed->config.ca_file, sizeof(feed->config.ca_file), "%s",
+                   options->ca_file != NULL ? options->ca_file : "");
     feed->config.is_paced = options->is_paced;
     feed->config.is_lossless = options->is_lossless;
     feed->config.stall_ms = or_default(options->stall_ms, CAMERA_STALL_MS);

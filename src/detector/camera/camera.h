@@ -69,6 +69,9 @@ struct camera_options {
     int open_ms;          /* 0: CAMERA_OPEN_MS */
     bool uses_udp;        /* RTSP media over UDP; else over the connection */
     const char *hardware; /* of FFmpeg: "vaapi", "cuda"; NULL: software. Software if not there */
+    const char *ca_file;  /* certificates that rtsps and https are checked against; NULL: the
+                             system's. Longer than MESSAGE_PATH_MAX: BATON_EINVAL */
+    bool trusts_any;      /* rtsps, https: whatever certificate is shown */
     bool is_paced;        /* clip: at its own speed. Else as fast as it decodes */
     bool is_lossless;     /* clip: every frame, the next when this one was given back */
     const char *label;    /* whose camera it is, for the log; NULL: nobody's */

@@ -5,8 +5,14 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* False for link-local addresses (where clouds keep their secrets), multicast and "any". What is
- * no internet address is none of our business. */
+/* False for link-local addresses (where clouds keep their secrets), multicast and "any", also as an
+ * address of IPv6 that stands for one of IPv4. What is no internet address is none of our business.
+ */
 bool dial_is_allowed(const struct sockaddr *address, socklen_t bytes);
+
+/* The hosts that this process has dialled, whatever their ports; the last few of them. */
+void dial_remember(const struct sockaddr *address, socklen_t bytes);
+bool dial_was_dialled(const struct sockaddr *address, socklen_t bytes);
+bool dial_has_dialled(void); /* any at all */
 
 #endif

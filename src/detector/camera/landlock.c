@@ -103,7 +103,7 @@ static size_t ruleset_bytes(long abi)
                             : offsetof(struct ruleset, net);
 }
 
-static void allow_files(int ruleset, bool uses_hardware)
+static void allow_files(int ruleset, const struct confinement *confinement)
 {
     const uint64_t reads = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 
@@ -116,7 +116,11 @@ static void allow_files(int ruleset, bool uses_hardware)
             allow_path(ruleset, path, reads);
         }
     }
-    for (size_t i = 0; uses_hardware && i < sizeof(devices) / sizeof(devices[0]); i++) {
+    if (confinement->readable != NULL) {
+        allow_path(ruleset, confinement->readable, reads);
+    }
+    for (size_t i = 0; confinement->uses_hardware && i < sizeof(devices) / sizeof(devices[0]);
+         i++) {
         allow_path(ruleset, devices[i], reads | LANDLOCK_ACCESS_FS_WRITE_FILE);
     }
 }
@@ -138,7 +142,7 @@ void landlock_restrict(const struct confinement *confinement)
     if (ruleset < 0) {
         return;
     }
-    allow_files(ruleset, confinement->uses_hardware);
+    allow_files(ruleset, confinement);
     if (abi >= ABI_NET && confinement->port != 0) {
         allow_port(ruleset, confinement->port);
         allow_port(ruleset, DNS_PORT);

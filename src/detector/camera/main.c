@@ -53,7 +53,23 @@ int connect(int fd, const struct sockaddr *address, socklen_t bytes)
         errno = EACCES;
         return -1;
     }
+    dial_remember(address, bytes);
     return (int)syscall(SYS_connect, fd, address, bytes);
+}
+
+/* Media over UDP need no connection, and a camera may name any host that they come from: to another
+ * one than the camera's own nothing is sent. */
+ssize_t sendto(int fd, const void *data, size_t count, int flags, const struct sockaddr *address,
+               socklen_t bytes) __attribute__((visibility("default")));
+
+ssize_t sendto(int fd, const void *data, size_t count, int flags, const struct sockaddr *address,
+               socklen_t bytes)
+{
+    if (address != NULL && !dial_was_dialled(address, bytes)) {
+        errno = EACCES;
+        return -1;
+    }
+    return (ssize_t)syscall(SYS_sendto, fd, data, count, flags, address, bytes);
 }
 
 /* FFmpeg's own log would name the URL. */
@@ -82,8 +98,10 @@ static int confine(const struct camera_config *config, struct confinement *confi
     struct url url;
     int rc = 0;
 
-    *confinement = (struct confinement){.uses_hardware = config->hardware[0] != '\0',
-                                        .uses_udp = config->uses_udp};
+    *confinement =
+        (struct confinement){.uses_hardware = config->hardware[0] != '\0',
+                             .readable = config->ca_file[0] != '\0' ? config->ca_file : NULL,
+                             .uses_udp = config->uses_udp};
     if (config->kind != SOURCE_FILE) {
         rc = url_parse(&url, config->url, reterr);
         confinement->port = rc == 0 ? url.port : 0;

@@ -190,11 +190,12 @@ void config_encode(struct buffer *buffer, const struct camera_config *config)
 {
     buffer_put_u8(buffer, MESSAGE_VERSION);
     buffer_put_u8(buffer, (uint8_t)config->kind);
-    buffer_put_u8(buffer,
-                  (uint8_t)(config->uses_udp | config->is_paced << 1 | config->is_lossless << 2));
+    buffer_put_u8(buffer, (uint8_t)(config->uses_udp | config->is_paced << 1 |
+                                    config->is_lossless << 2 | config->trusts_any << 3));
     buffer_put_u32(buffer, config->open_ms);
     buffer_put_u32(buffer, config->stall_ms);
     put_text(buffer, config->hardware, MESSAGE_NAME_MAX);
+    put_text(buffer, config->ca_file, MESSAGE_PATH_MAX);
     put_text(buffer, config->url, MESSAGE_URL_MAX);
 }
 
@@ -211,9 +212,11 @@ int config_decode(struct camera_config *ret, const void *data, size_t bytes,
     config.uses_udp = (flags & 1) != 0;
     config.is_paced = (flags & 2) != 0;
     config.is_lossless = (flags & 4) != 0;
+    config.trusts_any = (flags & 8) != 0;
     config.open_ms = reader_u32(&reader);
     config.stall_ms = reader_u32(&reader);
     take_text(&reader, config.hardware, MESSAGE_NAME_MAX);
+    take_text(&reader, config.ca_file, MESSAGE_PATH_MAX);
     take_text(&reader, config.url, MESSAGE_URL_MAX);
     if (!is_ours || reader.failed || reader.bytes != 0 || config.kind >= SOURCE_KINDS ||
         config.url[0] == '\0') {

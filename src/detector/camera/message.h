@@ -22,7 +22,8 @@ enum {
     MESSAGE_NAME_MAX = 31,
     MESSAGE_TEXT_MAX = 300,
     MESSAGE_URL_MAX = 4096,
-    MESSAGE_CONFIG_MAX = MESSAGE_URL_MAX + 256,
+    MESSAGE_PATH_MAX = 1024,
+    MESSAGE_CONFIG_MAX = MESSAGE_URL_MAX + MESSAGE_PATH_MAX + 256,
 };
 
 /* Where the child finds what it inherits. */
@@ -37,7 +38,9 @@ struct camera_config {
     bool is_lossless;  /* a file: the next frame waits until the last was given back */
     uint32_t open_ms;  /* until the first packet */
     uint32_t stall_ms; /* between two packets */
+    bool trusts_any;   /* rtsps, https: whatever certificate */
     char hardware[MESSAGE_NAME_MAX + 1]; /* "vaapi", "cuda" …; "": software */
+    char ca_file[MESSAGE_PATH_MAX + 1];  /* certificates it is checked against; "": the system's */
     char url[MESSAGE_URL_MAX + 1];       /* or the path of a file */
 };
 

@@ -33,6 +33,21 @@ static int look_up(void *userdata, curl_off_t down_total, curl_off_t down, curl_
     return publisher_is_stopping(poller->publisher);
 }
 
+static CURLcode set_up_trust(CURL *curl, const struct camera_config *config)
+{
+    CURLcode rc = CURLE_OK;
+
+    if (config->trusts_any) {
+        rc = curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        return rc ? rc : curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    if (config->ca_file[0] != '\0') {
+        rc = curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* it alone */
+        rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CAINFO, config->ca_file);
+    }
+    return rc;
+}
+
 static int set_up(struct poller *poller, const struct camera_config *config)
 {
     CURL *curl = poller->curl;
@@ -46,6 +61,7 @@ static int set_up(struct poller *poller, const struct camera_config *config)
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)config->open_ms);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)config->stall_ms);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_MAXFILESIZE, (long)SNAPSHOT_BYTES_MAX);
+    rc = rc ? rc : set_up_trust(curl, config);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_FAILONERROR, 0L);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
@@ -68,6 +84,11 @@ static int fetch(struct poller *poller, struct baton_error *reterr)
     }
     if (rc == CURLE_ABORTED_BY_CALLBACK) {
         return error_set(reterr, BATON_ECANCELED, "snapshot: stopped");
+    }
+    if (rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CACERT_BADFILE) {
+        return error_set(reterr, BATON_EAUTH,
+                         "snapshot: the camera's certificate is not trusted; --camera-ca FILE "
+                         "names whom to trust, --camera-tls-verify no trusts any");
     }
     if (rc != CURLE_OK) {
         return error_set(reterr, rc == CURLE_OPERATION_TIMEDOUT ? BATON_ETIMEDOUT : BATON_EIO,

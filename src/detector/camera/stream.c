@@ -1,6 +1,8 @@
 #include "detector/camera/stream.h"
 
 #include "base/error.h"
+#include "detector/camera/dial.h"
+#include "detector/camera/tls.h"
 
 #include <errno.h>
 #include <libavcodec/avcodec.h>
@@ -48,6 +50,21 @@ static int interrupted(void *userdata)
            instant_before(stream->deadline, clock_now());
 }
 
+/* FFmpeg says "input/output error" of whatever went wrong below it. */
+static int failed_inside(const struct stream *stream, const char *what, struct baton_error *reterr)
+{
+    if (stream->config->kind == SOURCE_RTSP && stream->decoder == NULL) {
+        if (!dial_has_dialled()) {
+            return error_set(reterr, BATON_ENOENT, "%s: the host's name is not known", what);
+        }
+        if (strncmp(stream->config->url, "rtsps:", 6) == 0) {
+            return error_set(reterr, BATON_EIO,
+                             "%s: TLS failed; is that the camera's port for rtsps?", what);
+        }
+    }
+    return error_set(reterr, BATON_EIO, "%s: the connection broke", what);
+}
+
 /* FFmpeg's codes mislead (a dead server is an end of file), so what we know goes first. */
 static int failed(const struct stream *stream, int error, const char *what,
                   struct baton_error *reterr)
@@ -59,7 +76,15 @@ static int failed(const struct stream *stream, int error, const char *what,
                          stream->decoder == NULL ? stream->config->open_ms
                                                  : stream->config->stall_ms);
     }
+    if (tls_fault() != NULL) {
+        return error_set(reterr, BATON_EAUTH,
+                         "%s: the camera's certificate is %s; --camera-ca FILE names whom to "
+                         "trust, --camera-tls-verify no trusts any",
+                         what, tls_fault());
+    }
     switch (error) {
+    case AVERROR(EIO):
+        return failed_inside(stream, what, reterr);
     case AVERROR_EXIT:
         return error_set(reterr, BATON_ECANCELED, "%s: stopped", what);
     case AVERROR_HTTP_UNAUTHORIZED:
@@ -151,6 +176,10 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
     }
     stream->input->interrupt_callback =
         (AVIOInterruptCB){.callback = interrupted, .opaque = stream};
+    rc = is_file ? 0 : tls_prepare(config, &options, reterr);
+    if (rc != 0) {
+        return rc;
+    }
     rc = is_file ? use_file(stream) : 0;
     rc = rc < 0 ? rc : set_options(stream, &options);
     if (rc >= 0) {
@@ -168,6 +197,10 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
     av_dict_free(&options);
     if (rc < 0) {
         return failed(stream, rc, "open", reterr);
+    }
+    rc = tls_check(config, reterr);
+    if (rc != 0) {
+        return rc;
     }
     /* A camera's description names the codec, and the rest comes with the first key picture. To
      * look at half a second of the stream beforehand would show everything so much later. */

@@ -103,6 +103,18 @@ void url_lower_scheme(char *url)
     }
 }
 
+static bool copy_host(struct url *url, const char *host)
+{
+    size_t bytes = strlen(host);
+
+    if (host[0] == '[') {
+        host++;
+        bytes -= 2;
+    }
+    return snprintf(url->host, sizeof(url->host), "%.*s", (int)bytes, host) <
+           (int)sizeof(url->host);
+}
+
 static int fill(struct url *url, const char *scheme, const char *host, const char *port)
 {
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
@@ -116,7 +128,8 @@ static int fill(struct url *url, const char *scheme, const char *host, const cha
             (void)snprintf(url->scheme, sizeof(url->scheme), "%s", schemes[i].name);
             length = snprintf(url->masked, sizeof(url->masked), "%s://%s:%u/…", schemes[i].name,
                               host, (unsigned)url->port);
-            return length > 0 && (size_t)length < sizeof(url->masked) ? 0 : -1;
+            return length > 0 && (size_t)length < sizeof(url->masked) && copy_host(url, host) ? 0
+                                                                                              : -1;
         }
     }
     return -1;

@@ -7,14 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { URL_MASKED_MAX = 320 };
+enum { URL_MASKED_MAX = 320, URL_HOST_MAX = 256 };
 
 struct url {
     /* "rtsp://camera.example:554/…": never user, password, path or query, for cameras take
      * passwords in each of them. */
     char masked[URL_MASKED_MAX];
     char scheme[8];
-    uint16_t port; /* the scheme's own if none is given */
+    char host[URL_HOST_MAX]; /* of IPv6 without brackets */
+    uint16_t port;           /* the scheme's own if none is given */
 };
 
 /* Of rtsp, rtsps, http, https. BATON_EINVAL, which says what is wrong without a word of the URL. */

@@ -1,8 +1,6 @@
 #include "detector/model/address.h"
 
-#include <arpa/inet.h>
 #include <curl/curl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,38 +66,6 @@ int address_parse(struct address *ret, const char *text, const char *const *host
         *ret = address;
     }
     return rc;
-}
-
-static bool may_dial_4(uint32_t address)
-{
-    return address >> 24 != 0 && address >> 16 != 0xa9fe && address >> 28 < 0xe;
-}
-
-bool address_may_dial(const struct sockaddr *address)
-{
-    if (address->sa_family == AF_INET) {
-        struct sockaddr_in four;
-        memcpy(&four, address, sizeof(four));
-        return may_dial_4(ntohl(four.sin_addr.s_addr));
-    }
-    if (address->sa_family == AF_INET6) {
-        /* Where a cloud answers with its secrets over IPv6. */
-        static const uint8_t cloud[16] = {0xfd, 0, 0x0e, 0xc2, [14] = 2, [15] = 0x54};
-        static const uint8_t translated[12] = {0, 0x64, 0xff, 0x9b}; /* 64:ff9b::/96 */
-        struct sockaddr_in6 six;
-        const uint8_t *at = six.sin6_addr.s6_addr;
-        uint32_t four;
-
-        memcpy(&six, address, sizeof(six));
-        memcpy(&four, at + 12, sizeof(four));
-        if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr) ||
-            memcmp(at, translated, sizeof(translated)) == 0) {
-            return may_dial_4(ntohl(four));
-        }
-        return !IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr) && !IN6_IS_ADDR_MULTICAST(&six.sin6_addr) &&
-               !IN6_IS_ADDR_UNSPECIFIED(&six.sin6_addr) && memcmp(at, cloud, sizeof(cloud)) != 0;
-    }
-    return false;
 }
 
 int address_identity(char **ret, int64_t model_id, const char *text, struct baton_error *reterr)

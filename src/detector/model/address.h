@@ -5,7 +5,6 @@
 #include "detector/camera/url.h"
 
 #include <stdbool.h>
-#include <sys/socket.h>
 
 struct address {
     struct url url; /* url.masked is for messages */
@@ -15,10 +14,6 @@ struct address {
 /* http or https, of one of the hosts (see fetch.h; NULL: any). BATON_EINVAL, BATON_EAUTH. */
 int address_parse(struct address *ret, const char *text, const char *const *hosts,
                   struct baton_error *reterr);
-
-/* Whether such an address may be dialled: not link-local, not multicast, not "this network", also
- * as an IPv6 address that stands for one of IPv4. */
-bool address_may_dial(const struct sockaddr *address);
 
 /* "7 https://host:443/path": a model's number and its address without what changes with each
  * signature. `ret` is the caller's to free. */

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "detector/camera/dial.h"
 #include "detector/model/address.h"
 #include "detector/model/fetch_file.h"
 #include "detector/model/reply.h"
@@ -204,7 +205,8 @@ static curl_socket_t on_open_socket(void *userdata, curlsocktype purpose,
     struct fetch *fetch = userdata;
 
     (void)purpose;
-    if (!address_may_dial(&address->addr)) {
+    if ((address->family != AF_INET && address->family != AF_INET6) ||
+        !dial_is_allowed(&address->addr, address->addrlen)) {
         fetch->is_address_refused = true;
         return CURL_SOCKET_BAD;
     }

@@ -48,6 +48,11 @@ static const struct option_group group_cameras = {
         NUMBER("camera-fps", 0, 240, "0", NULL,
                "frames a second of a camera at most; 0: all; read anew on SIGHUP"),
         CHOICE("rtsp-transport", "tcp|udp", "tcp", NULL, "how media of a stream travels"),
+        TEXT("camera-ca", "FILE", NULL, NULL,
+             "certificates that cameras are checked against by rtsps and https; else the system's"),
+        CHOICE("camera-tls-verify", "yes|no", "yes", NULL,
+               "no: whoever answers by rtsps or https is taken for the camera, and is given its "
+               "password"),
         TEXT("hardware", "NAME", NULL, NULL,
              "decoder of the machine, such as vaapi or cuda; software where it is not there"),
         DURATION("open-timeout", "10s", NULL, "a camera that is not open by then is tried anew"),

@@ -57,7 +57,7 @@ int program_interval_ms(const struct options *options)
  * one that the loader finds. */
 static int check_files(const struct options *options, struct baton_error *reterr)
 {
-    static const char *const names[] = {"engine-library", "model-ca"};
+    static const char *const names[] = {"engine-library", "model-ca", "camera-ca"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *path = options_text(options, names[i]);
@@ -65,6 +65,11 @@ static int check_files(const struct options *options, struct baton_error *reterr
         if (path && !is_searched && access(path, R_OK) != 0) {
             return error_set(reterr, BATON_EINVAL, "--%s %s: %s", names[i], path, strerror(errno));
         }
+    }
+    if (options_text(options, "camera-ca") && options_text(options, "camera-ca")[0] != '/') {
+        return error_set(reterr, BATON_EINVAL,
+                         "--camera-ca %s: must begin with /, as cameras' processes start elsewhere",
+                         options_text(options, "camera-ca"));
     }
     return 0;
 }
@@ -141,6 +146,8 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .stall_ms = ms(options, "stall-timeout"),
                    .open_ms = ms(options, "open-timeout"),
                    .uses_udp = strcmp(options_text(options, "rtsp-transport"), "udp") == 0,
+                   .ca_file = options_text(options, "camera-ca"),
+                   .trusts_any = strcmp(options_text(options, "camera-tls-verify"), "no") == 0,
                    .hardware = options_text(options, "hardware"),
                    .motion_permille = (int)options_number(options, "motion")},
         .engine = {.kind = (enum engine_kind)engine_kind_parse(options_text(options, "engine")),

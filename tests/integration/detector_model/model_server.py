@@ -13,8 +13,6 @@ import io
 import json
 import os
 import random
-import ssl
-import subprocess
 import sys
 import threading
 import time
@@ -23,7 +21,7 @@ import zipfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)) + "/../../detector")
-from answers import Answers, serve  # noqa: E402
+from answers import Answers, certified, serve  # noqa: E402
 
 PIPELINE = {
     "version": 1,
@@ -226,17 +224,6 @@ class Server(Answers):
 
     def get_odd(self):
         self.answer(204)
-
-
-def certified(folder):
-    key, certificate = folder + "/key.pem", folder + "/ca.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", certificate,
-                    "-days", "2", "-subj", "/CN=models", "-addext", "subjectAltName=IP:127.0.0.1"],
-                   check=True, stderr=subprocess.DEVNULL)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    return context
 
 
 serve(Server, certified(sys.argv[1]) if len(sys.argv) > 1 else None)

@@ -2,6 +2,7 @@
  * address holds a password and a signature, and no message may. */
 #include "cmocka_all.h"
 
+#include "detector/camera/dial.h"
 #include "detector/model/address.h"
 #include "detector/model/fetch.h"
 #include "detector/model/folder.h"
@@ -511,10 +512,10 @@ static bool may_dial(const char *text)
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
 
     if (inet_pton(AF_INET, text, &four.sin_addr) == 1) {
-        return address_may_dial((const struct sockaddr *)&four);
+        return dial_is_allowed((const struct sockaddr *)&four, sizeof(four));
     }
     assert_int_equal(inet_pton(AF_INET6, text, &six.sin6_addr), 1);
-    return address_may_dial((const struct sockaddr *)&six);
+    return dial_is_allowed((const struct sockaddr *)&six, sizeof(six));
 }
 
 static void what_is_dialled_is_looked_at(void **state)

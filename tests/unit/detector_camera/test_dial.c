@@ -40,6 +40,9 @@ static void the_secrets_of_clouds_and_groups_of_hosts_may_not(void **state)
     (void)state;
     assert_false(allowed("169.254.169.254"));
     assert_false(allowed("::ffff:169.254.169.254"));
+    assert_false(allowed("64:ff9b::a9fe:a9fe")); /* a gateway makes 169.254.169.254 of it */
+    assert_false(allowed("64:ff9b::"));
+    assert_true(allowed("64:ff9b::808:808"));
     assert_false(allowed("fe80::1"));
     assert_false(allowed("fd00:ec2::254"));
     assert_false(allowed("0.0.0.0"));
@@ -50,11 +53,43 @@ static void the_secrets_of_clouds_and_groups_of_hosts_may_not(void **state)
     assert_false(dial_is_allowed((struct sockaddr *)&cut, 4));
 }
 
+static bool was_dialled(const char *text, uint16_t port)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+
+    if (inet_pton(AF_INET, text, &v4.sin_addr) == 1) {
+        return dial_was_dialled((struct sockaddr *)&v4, sizeof(v4));
+    }
+    assert_int_equal(inet_pton(AF_INET6, text, &v6.sin6_addr), 1);
+    return dial_was_dialled((struct sockaddr *)&v6, sizeof(v6));
+}
+
+static void a_host_that_was_dialled_is_known_whatever_the_port(void **state)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(554)};
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
+
+    (void)state;
+    assert_false(dial_has_dialled());
+    dial_remember((struct sockaddr *)&local, sizeof(local));
+    assert_false(dial_has_dialled());
+    assert_int_equal(inet_pton(AF_INET, "192.0.2.7", &v4.sin_addr), 1);
+    dial_remember((struct sockaddr *)&v4, sizeof(v4));
+    assert_true(dial_has_dialled());
+    assert_true(was_dialled("192.0.2.7", 6970));
+    assert_true(was_dialled("::ffff:192.0.2.7", 6970));
+    assert_false(was_dialled("192.0.2.8", 554));
+    assert_false(was_dialled("fd00::7", 554));
+    assert_false(dial_was_dialled((struct sockaddr *)&local, sizeof(local)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cameras_in_any_ordinary_network_may_be_dialled),
         cmocka_unit_test(the_secrets_of_clouds_and_groups_of_hosts_may_not),
+        cmocka_unit_test(a_host_that_was_dialled_is_known_whatever_the_port),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_dial", tests, NULL, NULL);
 }
