@@ -228,6 +228,19 @@ class Starting(ClusterTest):
         self.assertIn(one.data("a"), done.stderr)
         self.assertTrue(one.status("a")["is_leader"])
 
+    def test_peers_off_loopback_need_a_key(self):
+        """Nothing is sent to them: the address is nobody's."""
+        one = self.cluster(1)
+        done = baton("node", *one.arguments("a"), "--peer", "b=192.0.2.1:7400")
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("b@192.0.2.1:7400", done.stderr)
+        one.start("a")
+        one.wait_leader()
+        done = baton("join", "--data", one.data("a"), "b=192.0.2.1:7400")
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("key-file", done.stderr)
+        self.assertEqual(len(one.status("a")["members"]), 1)
+
     def test_http_off_loopback_needs_a_token(self):
         one = self.cluster(1, "--http", "0.0.0.0:0")
         done = baton("node", *one.arguments("a"))
