@@ -16,6 +16,9 @@
     "give tls-cert, tls-key and tls-ca, or a key-file, or insecure=on if the network itself is "   \
     "trusted"
 
+#define NO_WEIGHT   UINT32_MAX /* what nobody can give */
+#define NO_PRIORITY INT32_MIN
+
 enum { PEERS_TEXT_MAX = 64 * 1024 };
 
 raft_id raft_id_of(const char *name)
@@ -258,6 +261,7 @@ static int take_peers(struct raft_options *options, char *text, struct baton_err
 struct given {
     struct raft_options options;
     struct raft_member self; /* kind, weight and priority, if the peers do not say */
+    bool has_kind;           /* it is given */
     char peers[PEERS_TEXT_MAX];
 };
 
@@ -296,6 +300,7 @@ static int take_proofs(void *target, const char *key, const char *value, struct 
 static int take_kind(void *target, const char *key, const char *value, struct baton_error *reterr)
 {
     (void)key;
+    ((struct given *)target)->has_kind = true;
     return parse_kind(value, &((struct given *)target)->self.kind, reterr);
 }
 
@@ -364,7 +369,8 @@ static int set_defaults(struct given *given, struct baton_error *reterr)
 
     options->checkpoint = SPAN_S(60);
     options->trusts_loopback = options->believes_pidfd = options->wants_guardian = true;
-    given->self.weight = 1;
+    given->self.weight = NO_WEIGHT;
+    given->self.priority = NO_PRIORITY;
     if (gethostname(options->node, sizeof(options->node) - 1) != 0) {
         (void)snprintf(options->node, sizeof(options->node), "node");
     }
@@ -451,14 +457,23 @@ static int add_self(struct given *given, struct baton_error *reterr)
 {
     struct raft_options *options = &given->options;
     struct raft_member self = given->self;
+    bool has_weight = self.weight != NO_WEIGHT;
+    bool has_priority = self.priority != NO_PRIORITY;
 
     self.id = raft_id_of(options->node);
-    if (raft_configuration_find(&options->members, self.id) || options->is_joining) {
+    if (raft_configuration_find(&options->members, self.id)) {
+        return given->has_kind || has_weight || has_priority
+                   ? error_set(reterr, BATON_EINVAL,
+                               "kind, weight and priority: \"%s\" is among the peers, and what is "
+                               "said there counts: NAME@HOST:PORT[*WEIGHT][^PRIORITY][/KIND]",
+                               options->node)
+                   : BATON_OK;
+    }
+    if (options->is_joining) {
         return BATON_OK;
     }
-    if (self.kind == RAFT_LEARNER) {
-        self.weight = 0;
-    }
+    self.priority = has_priority ? self.priority : 0;
+    self.weight = self.kind == RAFT_LEARNER ? 0 : has_weight ? self.weight : 1;
     (void)snprintf(self.name, sizeof(self.name), "%s", options->node);
     (void)snprintf(self.address, sizeof(self.address),
                    strchr(options->host, ':') ? "[%.100s]:%d" : "%.100s:%d", options->host,

@@ -116,6 +116,9 @@ static void a_setting_that_is_none_is_refused_with_what_is_meant(void **state)
         {"peers=", "peers: is empty"},
         {"peers=,%20", "peers: names nobody"},
         {"data=", "data: is "},
+        {"kind=learner&peers=a@127.0.0.1:1,b@127.0.0.1:2", "kind, weight and priority"},
+        {"weight=2&peers=a@127.0.0.1:1,b@127.0.0.1:2", "kind, weight and priority"},
+        {"priority=0&peers=a@127.0.0.1:1,b@127.0.0.1:2", "kind, weight and priority"},
         {"tls-cert=a%00b", "tls-cert: "},
         {"heartbeat-interval=1s&election-timeout=75", "election-timeout: '75'"},
     };
