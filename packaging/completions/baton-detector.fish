@@ -15,6 +15,8 @@ complete -c baton-detector -l queue -r -d "how many detections wait for a backen
 complete -c baton-detector -l drain-timeout -r -d "on SIGTERM, how long to wait until all detections are delivered; read anew on SIGHUP"
 complete -c baton-detector -l camera-fps -r -d "frames a second of a camera at most; 0: all; read anew on SIGHUP"
 complete -c baton-detector -l rtsp-transport -r -d "how media of a stream travels"
+complete -c baton-detector -l camera-ca -r -d "certificates that cameras are checked against by rtsps and https; else the system's"
+complete -c baton-detector -l camera-tls-verify -r -d "no: whoever answers by rtsps or https is taken for the camera, and is given its password"
 complete -c baton-detector -l hardware -r -d "decoder of the machine, such as vaapi or cuda; software where it is not there"
 complete -c baton-detector -l open-timeout -r -d "a camera that is not open by then is tried anew"
 complete -c baton-detector -l stall-timeout -r -d "a camera without a frame for so long is, too"
