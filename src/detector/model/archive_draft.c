@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,17 +33,11 @@ static int put(int fd, const unsigned char *at, size_t count, struct baton_error
     return 0;
 }
 
-/* The one that is open, if any, is whole and on the disk. */
-static int finish_file(struct archive_draft *to, struct baton_error *reterr)
+/* What was written is on the disk, and closed. */
+static int sync_file(struct archive_draft *to, struct baton_error *reterr)
 {
     int rc = 0;
 
-    if (to->fd < 0) {
-        return 0;
-    }
-    if (to->left > 0) {
-        return nonsense(reterr);
-    }
     if (fsync(to->fd) != 0) {
         int errnum = errno;
         rc = error_set(reterr, error_from_errno(errnum), "unpacking an archive: %s",
@@ -52,6 +47,38 @@ static int finish_file(struct archive_draft *to, struct baton_error *reterr)
         rc = error_set(reterr, BATON_EIO, "unpacking an archive: a file cannot be closed");
     }
     to->fd = -1;
+    return rc;
+}
+
+static int no_memory(struct baton_error *reterr)
+{
+    return error_set(reterr, BATON_ENOMEM, "out of memory");
+}
+
+static int note_sum(struct archive_draft *to, struct baton_error *reterr)
+{
+    char digest[DIGEST_BYTES];
+
+    if (digest_end(&to->digest, digest) != 0) {
+        return no_memory(reterr);
+    }
+    sums_add(&to->sums, to->name, digest);
+    return to->sums.failed ? no_memory(reterr) : 0;
+}
+
+/* The one that is open, if any, is whole and on the disk. */
+static int finish_file(struct archive_draft *to, struct baton_error *reterr)
+{
+    int rc;
+
+    if (to->fd < 0) {
+        return 0;
+    }
+    if (to->left > 0) {
+        return nonsense(reterr);
+    }
+    rc = sync_file(to, reterr);
+    rc = rc ? rc : note_sum(to, reterr);
     if (rc == 0 && !to->has_pipeline) {
         rc = pipeline_parse(&to->pipeline, (const char *)to->text.data, to->text.bytes, reterr);
         to->has_pipeline = rc == 0;
@@ -106,7 +133,8 @@ int archive_draft_begin(void *userdata, const char *name, uint64_t bytes,
     }
     to->left = bytes;
     to->total += bytes;
-    return 0;
+    (void)snprintf(to->name, sizeof(to->name), "%s", name);
+    return digest_begin(&to->digest) == 0 ? 0 : no_memory(reterr);
 }
 
 int archive_draft_take(void *userdata, const void *bytes, size_t count, struct baton_error *reterr)
@@ -120,8 +148,11 @@ int archive_draft_take(void *userdata, const void *bytes, size_t count, struct b
     if (!to->has_pipeline) {
         buffer_put(&to->text, bytes, count);
         if (to->text.failed) {
-            return error_set(reterr, BATON_ENOMEM, "out of memory");
+            return no_memory(reterr);
         }
+    }
+    if (digest_add(&to->digest, bytes, count) != 0) {
+        return no_memory(reterr);
     }
     return put(to->fd, bytes, count, reterr);
 }
@@ -133,7 +164,22 @@ int archive_draft_open(struct archive_draft *to, int parent_fd, const struct arc
 {
     *to = (struct archive_draft){.rules = rules, .fd = -1};
     buffer_init(&to->text, PIPELINE_BYTES_MAX);
+    buffer_init(&to->sums, SUMS_BYTES_MAX);
     return draft_new(&to->draft, parent_fd, reterr);
+}
+
+static int write_sums(struct archive_draft *to, struct baton_error *reterr)
+{
+    int rc;
+
+    to->fd = draft_file(&to->draft, SUMS_FILE, reterr);
+    if (to->fd < 0) {
+        rc = to->fd;
+        to->fd = -1;
+        return rc;
+    }
+    rc = put(to->fd, to->sums.data, to->sums.bytes, reterr);
+    return rc ? rc : sync_file(to, reterr);
 }
 
 int archive_draft_end(struct archive_draft *to, const char *name, struct baton_error *reterr)
@@ -148,7 +194,11 @@ int archive_draft_end(struct archive_draft *to, const char *name, struct baton_e
             return nonsense(reterr);
         }
     }
-    return to->has_pipeline ? draft_take(&to->draft, name, reterr) : nonsense(reterr);
+    if (!to->has_pipeline) {
+        return nonsense(reterr);
+    }
+    rc = write_sums(to, reterr);
+    return rc ? rc : draft_take(&to->draft, name, reterr);
 }
 
 void archive_draft_close(struct archive_draft *to)
@@ -160,6 +210,8 @@ void archive_draft_close(struct archive_draft *to)
     if (to->has_pipeline) {
         pipeline_fini(&to->pipeline);
     }
+    digest_fini(&to->digest);
+    buffer_fini(&to->sums);
     buffer_fini(&to->text);
 }
 

@@ -6,6 +6,7 @@
 #include "detector/model/archive.h"
 #include "detector/model/folder.h"
 #include "detector/model/name.h"
+#include "detector/model/sums.h"
 #include "detector/model/unpack_wire.h"
 
 #include <stdbool.h>
@@ -15,9 +16,12 @@
 struct archive_draft {
     const struct archive_rules *rules; /* borrowed */
     struct draft draft;
-    int fd;               /* of the file that is written; -1: none */
-    uint64_t left, total; /* bytes: of that file, still; of all, announced */
-    struct buffer text;   /* of pipeline.json */
+    int fd;                        /* of the file that is written; -1: none */
+    uint64_t left, total;          /* bytes: of that file, still; of all, announced */
+    char name[NAME_BYTES_MAX + 1]; /* of that file */
+    struct digest digest;          /* of what it has by now */
+    struct buffer sums;            /* of those that are whole */
+    struct buffer text;            /* of pipeline.json */
     struct pipeline pipeline;
     bool has_pipeline;
     bool is_there[PIPELINE_MODELS_MAX]; /* the file of that model has come */

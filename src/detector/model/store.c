@@ -3,8 +3,7 @@
 #include "base/error.h"
 #include "detector/model/folder.h"
 #include "detector/model/name.h"
-
-#include <openssl/evp.h>
+#include "detector/model/sums.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,10 +15,10 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
-    CHUNK_BYTES = 256 << 10,
     ADD_TRIES = 8, /* another process may remove what was just added */
     MODELS_MAX = 4096,
     ORIGIN_TEXT_MAX = 1024,
@@ -130,56 +129,6 @@ int store_file(const struct store *store, struct baton_error *reterr)
     return fd >= 0 ? fd : failed(reterr, "make", "a file to fetch into");
 }
 
-/* ---- Digests -------------------------------------------------------------------------------- */
-
-static void write_hex(const unsigned char *digest, char ret[DIGEST_BYTES])
-{
-    for (size_t i = 0; i < (DIGEST_BYTES - 1) / 2; i++) {
-        (void)snprintf(ret + 2 * i, 3, "%02x", digest[i]);
-    }
-}
-
-int digest_of(const void *bytes, size_t count, char ret[DIGEST_BYTES])
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-
-    if (EVP_Digest(bytes, count, digest, NULL, EVP_sha256(), NULL) != 1) {
-        return BATON_ENOMEM;
-    }
-    write_hex(digest, ret);
-    return 0;
-}
-
-static int digest_file(int fd, char ret[DIGEST_BYTES], struct baton_error *reterr)
-{
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    unsigned char *chunk = malloc(CHUNK_BYTES), digest[EVP_MAX_MD_SIZE];
-    bool is_right =
-        context != NULL && chunk != NULL && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
-    ssize_t got = 1;
-    int rc = 0;
-
-    for (off_t at = 0; is_right && got > 0; at += got) {
-        got = pread(fd, chunk, CHUNK_BYTES, at);
-        is_right = got <= 0 || EVP_DigestUpdate(context, chunk, (size_t)got) == 1;
-    }
-    if (got < 0) {
-        rc = failed(reterr, "read", "an archive");
-    } else if (!is_right || EVP_DigestFinal_ex(context, digest, NULL) != 1) {
-        rc = error_set(reterr, BATON_ENOMEM, "out of memory");
-    } else {
-        write_hex(digest, ret);
-    }
-    EVP_MD_CTX_free(context);
-    free(chunk);
-    return rc;
-}
-
-static bool is_digest(const char *text)
-{
-    return strspn(text, "0123456789abcdef") == DIGEST_BYTES - 1 && strlen(text) == DIGEST_BYTES - 1;
-}
-
 /* ---- Holding -------------------------------------------------------------------------------- */
 
 struct model *model_share(struct model *model)
@@ -230,16 +179,12 @@ static int check_whole(struct model *model, const struct store *store, struct ba
 {
     int rc = archive_pipeline(&model->pipeline, store->models_fd, model->digest, reterr);
 
-    for (size_t i = 0; rc == 0 && i < model->pipeline.model_count; i++) {
-        struct stat status;
-        if (fstatat(model->fd, model->pipeline.models[i].file, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-            rc = failed(reterr, "look at", model->pipeline.models[i].file);
-        }
-    }
-    return rc == 0 || rc == BATON_ENOMEM
-               ? rc
-               : error_set(reterr, BATON_ECORRUPT, "model cache: %s is damaged; remove its folder",
-                           model->digest);
+    rc = rc ? rc : sums_check(model->fd, &model->pipeline);
+    return rc == 0 ? 0
+           : rc == BATON_ENOMEM
+               ? error_set(reterr, rc, "out of memory")
+               : error_set(reterr, BATON_ECORRUPT,
+                           "model cache: %s is damaged; it is fetched again", model->digest);
 }
 
 int store_find(struct store *store, const char *digest, struct model **ret,
@@ -324,15 +269,17 @@ static int list_cached(const struct store *store, struct cached *ret, size_t *co
     return rc;
 }
 
-/* 0 if it is held and stays. If this process is killed while it removes it, the next one goes on.
- * Under the folder's lock. */
-static int evict_one(const struct store *store, const char *digest, struct baton_error *reterr)
+/* 0 if it is held and stays; unless it is damaged, as then whoever holds it needs another one in
+ * its place, too. If this process is killed while it removes it, the next one goes on. Under the
+ * folder's lock. */
+static int evict_one(const struct store *store, const char *digest, bool is_damaged,
+                     struct baton_error *reterr)
 {
     struct draft draft;
     int fd = open_folder(store->models_fd, digest);
     int rc;
 
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) != 0 && !is_damaged)) {
         if (fd >= 0) {
             close(fd);
         }
@@ -398,7 +345,7 @@ static int make_room_locked(const struct store *store, struct cached *cached,
         total += cached[i].bytes;
     }
     for (size_t i = 0; rc >= 0 && total > store->bytes_max && i < count; i++) {
-        rc = evict_one(store, cached[i].digest, reterr);
+        rc = evict_one(store, cached[i].digest, false, reterr);
         total -= rc > 0 ? cached[i].bytes : 0;
     }
     return rc < 0 ? rc : total <= store->bytes_max;
@@ -419,11 +366,11 @@ static int make_room(struct store *store, struct baton_error *reterr)
     return rc;
 }
 
-/* A model of which someone took parts away is unpacked again. */
+/* A model that is not what was unpacked is unpacked again. */
 static int remove_damaged(const struct store *store, const char *digest, struct baton_error *reterr)
 {
     int lock = folder_lock(store->models_fd, reterr);
-    int rc = lock >= 0 ? evict_one(store, digest, reterr) : lock;
+    int rc = lock >= 0 ? evict_one(store, digest, true, reterr) : lock;
 
     if (lock >= 0) {
         close(lock);
@@ -458,10 +405,12 @@ int store_add(struct store *store, int archive_fd, const struct archive_rules *r
 {
     char digest[DIGEST_BYTES];
     struct model *model = NULL;
-    int rc = digest_file(archive_fd, digest, reterr);
+    int rc = digest_file(archive_fd, digest);
 
     if (rc != 0) {
-        return rc;
+        return error_set(reterr, rc,
+                         rc == BATON_ENOMEM ? "out of memory"
+                                            : "model cache: an archive cannot be read");
     }
     rc = BATON_ENOENT;
     for (int i = 0; rc == BATON_ENOENT && i < ADD_TRIES; i++) {

@@ -1,6 +1,6 @@
 /* Models on the disk: archives that were unpacked, by the SHA-256 digest of their bytes.
  *
- *   FOLDER/models/<digest>/     a model; its time is that of its last use
+ *   FOLDER/models/<digest>/     a model, with sums.h; its time is that of its last use
  *   FOLDER/models/.draft-…/     one that is being unpacked, or removed
  *   FOLDER/origins/<key>        the digest and the ETag that an address had when it was last
  * fetched
@@ -17,8 +17,9 @@
 #define DETECTOR_MODEL_STORE_H
 
 #include "detector/model/archive.h"
+#include "detector/model/digest.h"
 
-enum { DIGEST_BYTES = 65, ETAG_BYTES = 257 }; /* with their NULs */
+enum { ETAG_BYTES = 257 }; /* with its NUL */
 
 struct store; /* opaque */
 
@@ -52,7 +53,8 @@ struct model {
 int store_add(struct store *store, int archive_fd, const struct archive_rules *rules,
               struct model **ret, struct baton_error *reterr);
 
-/* BATON_ENOENT: it is not there; BATON_ECORRUPT: someone took parts of it away. */
+/* BATON_ENOENT: it is not there; BATON_ECORRUPT: it is not what was unpacked (sums.h), and the next
+ * store_add() unpacks it again. Reads all of it. */
 int store_find(struct store *store, const char *digest, struct model **ret,
                struct baton_error *reterr);
 
@@ -66,9 +68,6 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
                  struct baton_error *reterr); /* BATON_ENOENT: nothing */
 int store_origin_set(struct store *store, const char *key, const struct origin *origin,
                      struct baton_error *reterr);
-
-/* 64 letters and their NUL: the digest of these bytes, as for a key. */
-int digest_of(const void *bytes, size_t count, char ret[DIGEST_BYTES]);
 
 struct model *model_share(struct model *model); /* to be released once more */
 void model_release(struct model *model);        /* NULL allowed */

@@ -216,6 +216,21 @@ static void the_next_process_knows_what_is_there(void **state)
     assert_int_equal(gets(place, "get good if \"v1\""), 1);
 }
 
+static void what_the_disk_has_damaged_is_fetched_whole(void **state)
+{
+    struct place *place = *state;
+    char first[DIGEST_BYTES], second[DIGEST_BYTES], path[512];
+
+    get(place, 7, "good", "", first);
+    (void)snprintf(path, sizeof(path), "%s/models/%s/models/cars.onnx", place->folder, first);
+    assert_int_equal(truncate(path, 1000), 0);
+    get(place, 7, "good", "", second);
+    assert_string_equal(first, second);
+    assert_int_equal(gets(place, "get good"), 2);
+    get(place, 7, "good", "", second);
+    assert_int_equal(gets(place, "get good if \"v1\""), 1);
+}
+
 static void orders_of_one_model_share_one_fetch(void **state)
 {
     struct place *place = *state;
@@ -426,6 +441,7 @@ int main(void)
         TEST(a_new_etag_brings_the_new_model),
         TEST(without_an_etag_the_digest_tells_that_it_is_the_same),
         TEST(the_next_process_knows_what_is_there),
+        TEST(what_the_disk_has_damaged_is_fetched_whole),
         TEST(orders_of_one_model_share_one_fetch),
         TEST(a_fresh_address_is_asked_in_place_of_an_old_one),
         TEST(what_cannot_be_asked_for_is_the_one_from_before),

@@ -3,6 +3,7 @@
 
 #include "detector/model/archive.h"
 #include "detector/model/folder.h"
+#include "detector/model/sums.h"
 #include "lib/process.h"
 #include "unit/detector_model/sample.h"
 #include "unit/detector_model/unpack_here.h"
@@ -122,12 +123,16 @@ static void assert_unpacked(const struct place *place)
 {
     struct pipeline pipeline;
     struct baton_error error = {0};
+    const char *sums = content(place, "model/" SUMS_FILE);
+    size_t sums_bytes = 2 * (DIGEST_BYTES + 1) + strlen("pipeline.json") + strlen(SAMPLE_MODEL);
     uint64_t bytes = 0;
 
+    assert_int_equal(strlen(sums), sums_bytes);
+    assert_string_equal(strchr(sums, '\n') + DIGEST_BYTES, " " SAMPLE_MODEL "\n");
     assert_string_equal(content(place, "model/pipeline.json"), SAMPLE_PIPELINE);
     assert_string_equal(content(place, "model/models/cars.onnx"), "a model");
     assert_int_equal(folder_bytes(place->fd, "model", &bytes, NULL), 0);
-    assert_int_equal(bytes, strlen(SAMPLE_PIPELINE) + strlen("a model"));
+    assert_int_equal(bytes, strlen(SAMPLE_PIPELINE) + strlen("a model") + sums_bytes);
     if (archive_pipeline(&pipeline, place->fd, "model", &error) != 0) {
         fail_msg("%s", error.message);
     }

@@ -260,6 +260,49 @@ static void a_model_that_lost_a_file_is_unpacked_again(void **state)
     model_release(model);
 }
 
+/* One byte of the file becomes another, or its end is cut off. */
+static void damage(const char *path, bool is_cut)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    char byte = 0;
+
+    assert_true(fd >= 0);
+    if (is_cut) {
+        assert_int_equal(ftruncate(fd, 7), 0);
+    } else {
+        assert_int_equal(pread(fd, &byte, 1, 5), 1);
+        byte ^= 1;
+        assert_int_equal(pwrite(fd, &byte, 1, 5), 1);
+    }
+    close(fd);
+}
+
+static void a_model_that_was_damaged_is_unpacked_again_also_while_it_is_held(void **state)
+{
+    static const char *const files[] = {"models/cars.onnx", "pipeline.json", ".sums"};
+    struct place *place = *state;
+    struct baton_error error = {0};
+
+    for (int i = 0; i < 12; i++) {
+        struct model *model = added(place, 'a'), *held = NULL;
+        char path[PATH_MAX], digest[DIGEST_BYTES];
+
+        (void)snprintf(digest, sizeof(digest), "%s", model->digest);
+        (void)snprintf(path, sizeof(path), "%s/%s", model->path, files[i % 3]);
+        damage(path, i / 3 % 2 == 0);
+        if (i < 6) {
+            model_release(model);
+            model = NULL;
+        }
+        assert_int_equal(store_find(place->store, digest, &held, &error), BATON_ECORRUPT);
+        assert_non_null(strstr(error.message, "is damaged"));
+        held = added(place, 'a');
+        assert_int_equal(letter_of(held), 'a');
+        model_release(held);
+        model_release(model);
+    }
+}
+
 static void an_origin_is_remembered_as_long_as_its_model(void **state)
 {
     struct place *place = *state;
@@ -409,6 +452,7 @@ int main(void)
         TEST(what_is_held_stays_and_a_cache_full_of_it_says_so),
         TEST(a_bad_archive_leaves_the_cache_as_it_is),
         TEST(a_model_that_lost_a_file_is_unpacked_again),
+        TEST(a_model_that_was_damaged_is_unpacked_again_also_while_it_is_held),
         TEST(an_origin_is_remembered_as_long_as_its_model),
         TEST(what_a_dead_writer_left_of_an_origin_is_removed),
         TEST(a_file_to_fetch_into_has_no_name),

@@ -1,0 +1,29 @@
+/* SHA-256 of bytes, as text. Any thread. */
+#ifndef DETECTOR_MODEL_DIGEST_H
+#define DETECTOR_MODEL_DIGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { DIGEST_BYTES = 65 }; /* with its NUL */
+
+/* All of them return BATON_ENOMEM, or 0. */
+int digest_of(const void *bytes, size_t count, char ret[DIGEST_BYTES]);
+
+/* In parts, as they come. */
+struct digest {
+    void *context; /* NULL: not begun */
+};
+
+int digest_begin(struct digest *digest);
+int digest_add(struct digest *digest, const void *bytes, size_t count);
+int digest_end(struct digest *digest, char ret[DIGEST_BYTES]);
+void digest_fini(struct digest *digest); /* at any time */
+
+/* Of a whole file, from its start. Also BATON_EIO. May block on the disk. */
+int digest_file(int fd, char ret[DIGEST_BYTES]);
+
+/* Whether it is the text of one. */
+bool is_digest(const char *text);
+
+#endif
