@@ -8,7 +8,12 @@
 /* A measured velocity counts so much beside what was known; the first counts whole. */
 static const float VELOCITY_SHARE = 0.4F;
 static const double NS_PER_S = 1e9;
-enum { STEP_NS_MIN = 1000000 }; /* frames closer together say nothing about velocity */
+static const int64_t RARE_NS_MAX = 600000000000; /* further apart, they are of different scenes */
+
+enum {
+    STEP_NS_MIN = 1000000, /* frames closer together say nothing about velocity */
+    GAPS_MAX = 5,
+};
 
 struct object {
     struct track track;
@@ -32,6 +37,9 @@ struct tracker {
     struct tracker_rules rules;
     uint64_t newest_id;
     instant now;
+    int64_t gaps_ns[GAPS_MAX]; /* between the last frames */
+    int gap_count, gap_next;
+    span age; /* that of the rules, or more where frames are rare */
     int count;
     struct object objects[TRACKS_MAX];
     struct pair pairs[TRACKS_MAX * TRACK_BOXES_MAX];
@@ -227,8 +235,7 @@ static void forget(struct tracker *tracker, bool is_after_match)
 
     for (int i = 0; i < tracker->count; i++) {
         const struct object *object = &tracker->objects[i];
-        bool is_old =
-            instant_since(tracker->now, object->track.last_seen).ns > tracker->rules.age_max.ns;
+        bool is_old = instant_since(tracker->now, object->track.last_seen).ns > tracker->age.ns;
         bool is_gone = is_after_match ? !object->track.is_confirmed && !object->is_matched
                                       : object->track.is_confirmed && is_old;
         if (!is_gone) {
@@ -238,6 +245,43 @@ static void forget(struct tracker *tracker, bool is_after_match)
     tracker->count = kept;
 }
 
+static int by_length(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+/* How far apart frames usually are; one long pause among them does not count. */
+static int64_t rhythm_ns(const struct tracker *tracker)
+{
+    int64_t sorted[GAPS_MAX];
+
+    if (tracker->gap_count == 0) {
+        return 0;
+    }
+    memcpy(sorted, tracker->gaps_ns, sizeof(sorted));
+    qsort(sorted, (size_t)tracker->gap_count, sizeof(sorted[0]), by_length);
+    return sorted[(tracker->gap_count - 1) / 2];
+}
+
+/* Between two pictures of a camera that gives one every few seconds, nothing is forgotten. */
+static void pass_time(struct tracker *tracker, instant now)
+{
+    int64_t gap_ns = instant_since(now, tracker->now).ns;
+    int64_t least_ns;
+
+    if (tracker->now.ns != INSTANT_PAST.ns && gap_ns > 0) {
+        tracker->gaps_ns[tracker->gap_next] = gap_ns;
+        tracker->gap_next = (tracker->gap_next + 1) % GAPS_MAX;
+        tracker->gap_count += tracker->gap_count < GAPS_MAX;
+    }
+    tracker->now = instant_max(tracker->now, now);
+    least_ns = rhythm_ns(tracker);
+    least_ns = least_ns < RARE_NS_MAX ? least_ns * TRACK_AGE_FRAMES : 0;
+    tracker->age.ns = least_ns > tracker->rules.age_max.ns ? least_ns : tracker->rules.age_max.ns;
+}
+
 void tracker_step(struct tracker *tracker, instant now, const struct box *boxes, int count,
                   struct track *ret)
 {
@@ -245,7 +289,7 @@ void tracker_step(struct tracker *tracker, instant now, const struct box *boxes,
     int object_of[TRACK_BOXES_MAX];
     bool is_sure[TRACK_BOXES_MAX], is_unsure[TRACK_BOXES_MAX];
 
-    tracker->now = instant_max(tracker->now, now);
+    pass_time(tracker, now);
     forget(tracker, false);
     expect(tracker);
     for (int i = 0; i < looked_at; i++) {

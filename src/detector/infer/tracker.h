@@ -6,7 +6,8 @@
  *              gone with the first miss                                after age_max: gone ◀─┘
  *
  * As in ByteTrack, boxes that the model is sure of choose first, and the unsure ones may go on with
- * a track (something stands half before it) but never begin one. Where a track should be by now
+ * a track (something stands half before it) but never begin one. Where frames are rare, age_max is
+ * as long as some of them take. Where a track should be by now
  * follows from its velocity, so objects that cross keep their names, and frames may be missing. A
  * box of another class needs more overlap; the track takes the new class once it was seen hits_min
  * times in a row.
@@ -20,6 +21,7 @@
 enum {
     TRACKS_MAX = 256,
     TRACK_BOXES_MAX = 256, /* of one frame; the further ones are no object */
+    TRACK_AGE_FRAMES = 3,  /* what is lost is not forgotten within so many frames' time */
 };
 
 enum track_report {
@@ -33,7 +35,7 @@ struct tracker_rules {
     float score_low, score_high; /* low <= high */
     float overlap_min;           /* above 0 */
     float overlap_relabel;       /* with a box of another class; above 1: never */
-    span age_max;                /* lost for longer: forgotten */
+    span age_max;                /* lost for longer: forgotten, but see TRACK_AGE_FRAMES */
     int hits_min;                /* at least 1 */
     enum track_report report;
     span report_interval;

@@ -67,6 +67,45 @@ static void a_moving_object_keeps_its_name_also_over_missing_frames(void **state
     assert_int_equal(tracker_count(tracker), 1);
 }
 
+/* A still picture every so often: what is in all of them is one object, though each comes later
+ * than the age that is allowed. */
+static void where_pictures_are_rare_an_object_lives_for_several_of_them(void **state)
+{
+    enum { RARE_MS = 5000 };
+    struct tracker_rules rules = tracker_rules_default();
+    struct box still = box(100, 100, 0.9F, 0);
+
+    (void)state;
+    begin(&rules);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(step(i * RARE_MS, still), 1);
+    }
+    assert_int_equal(step(6 * RARE_MS, NOTHING), 0);
+    assert_int_equal(step(7 * RARE_MS, NOTHING), 0);
+    assert_int_equal(step(8 * RARE_MS, still), 1);
+    for (int i = 9; i < 13; i++) {
+        assert_int_equal(step(i * RARE_MS, NOTHING), 0);
+    }
+    assert_int_equal(step(13 * RARE_MS, still), 2);
+}
+
+/* One long pause is no rhythm. */
+static void what_a_camera_showed_before_it_was_away_is_forgotten(void **state)
+{
+    struct tracker_rules rules = tracker_rules_default();
+    struct box still = box(100, 100, 0.9F, 0);
+
+    (void)state;
+    for (int frames = 3; frames < 12; frames++) {
+        begin(&rules);
+        for (int i = 0; i < frames; i++) {
+            assert_int_equal(step(i * FRAME_MS, still), 1);
+        }
+        assert_int_equal(step(60000, still), 2);
+        assert_int_equal(step(60000 + FRAME_MS, still), 2);
+    }
+}
+
 static void objects_that_cross_keep_their_names(void **state)
 {
     struct tracker_rules rules = tracker_rules_default();
@@ -267,6 +306,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_moving_object_keeps_its_name_also_over_missing_frames, end),
+        cmocka_unit_test_teardown(where_pictures_are_rare_an_object_lives_for_several_of_them, end),
+        cmocka_unit_test_teardown(what_a_camera_showed_before_it_was_away_is_forgotten, end),
         cmocka_unit_test_teardown(objects_that_cross_keep_their_names, end),
         cmocka_unit_test_teardown(a_vanished_object_is_forgotten_after_its_age, end),
         cmocka_unit_test_teardown(what_flickers_is_no_object, end),
