@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "detector/model/archive.h"
-#include "detector/model/folder.h"
+#include "detector/program/own_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +16,8 @@ static const char unpacked[] = "model"; /* in the folder of our own */
 
 struct local_model {
     uv_loop_t *loop;
-    char folder[PATH_MAX];
+    struct own_folder folder;
     char whole[PATH_MAX + sizeof(unpacked) + 1]; /* folder and the unpacked one in it */
-    int fd;                                      /* of the folder */
 };
 
 struct ticket {
@@ -33,7 +32,6 @@ struct ticket {
 int local_model_new(struct local_model **ret, uv_loop_t *loop, const char *path,
                     struct baton_error *reterr)
 {
-    const char *parent = getenv("TMPDIR");
     struct archive_rules rules = archive_rules_default();
     struct local_model *model = calloc(1, sizeof(*model));
     int archive = open(path, O_RDONLY | O_CLOEXEC);
@@ -44,14 +42,7 @@ int local_model_new(struct local_model **ret, uv_loop_t *loop, const char *path,
     } else if (archive < 0) {
         code = error_set(reterr, error_from_errno(errno), "%s: %s", path, strerror(errno));
     }
-    if (!code) {
-        (void)snprintf(model->folder, sizeof(model->folder), "%s/baton-model-XXXXXX",
-                       parent && parent[0] ? parent : "/tmp");
-        if (!mkdtemp(model->folder)) {
-            code = error_set(reterr, error_from_errno(errno), "%s: %s", model->folder,
-                             strerror(errno));
-        }
-    }
+    code = code ? code : own_folder_new(&model->folder, reterr);
     if (code) {
         if (archive >= 0) {
             (void)close(archive);
@@ -60,9 +51,8 @@ int local_model_new(struct local_model **ret, uv_loop_t *loop, const char *path,
         return code;
     }
     model->loop = loop;
-    (void)snprintf(model->whole, sizeof(model->whole), "%s/%s", model->folder, unpacked);
-    model->fd = open(model->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    code = archive_unpack(archive, model->fd, unpacked, &rules, reterr);
+    (void)snprintf(model->whole, sizeof(model->whole), "%s/%s", model->folder.path, unpacked);
+    code = archive_unpack(archive, model->folder.fd, unpacked, &rules, reterr);
     (void)close(archive);
     if (code) {
         error_wrap(reterr, "%s", path);
@@ -76,9 +66,7 @@ int local_model_new(struct local_model **ret, uv_loop_t *loop, const char *path,
 void local_model_free(struct local_model *model)
 {
     if (model) {
-        (void)folder_remove(model->fd, unpacked, NULL);
-        (void)close(model->fd);
-        (void)rmdir(model->folder);
+        own_folder_remove(&model->folder);
         free(model);
     }
 }
@@ -89,7 +77,7 @@ static void read_pipeline(uv_work_t *work)
 {
     struct ticket *ticket = work->data;
 
-    (void)archive_pipeline(&ticket->pipeline, ticket->model->fd, unpacked, &ticket->error);
+    (void)archive_pipeline(&ticket->pipeline, ticket->model->folder.fd, unpacked, &ticket->error);
 }
 
 static void answer(uv_work_t *work, int status)
