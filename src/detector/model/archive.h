@@ -4,11 +4,13 @@
  *   - it is larger than the rules allow, has more entries, or would unpack to more, by what it says
  *     and, as what it says may be a lie, by what comes out; or to 100 times its own size;
  *   - it needs zip64, several disks, a password or a compression other than deflate;
- *   - an entry's name is not one of name.h, is there twice (case aside), or is a folder's as well;
+ *   - an entry's name leads elsewhere (name.h), is there twice (case aside), or is a folder's as
+ * well;
  *   - an entry is a link, a device or anything else but a file or folder;
  *   - a checksum or a length is wrong, or its parts contradict each other;
  *   - pipeline.json is not there or wrong, or names a file that is not there.
  * Entries that pipeline.json does not name are looked at by all of these rules and never unpacked.
+ * Those that it cannot name, as other systems leave them in archives (.DS_Store), are no error.
  *
  * The archive is read by a child, baton-unpack, which can open and make nothing; what it hands over
  * is checked once more and written here (unpack_wire.h). A hostile archive costs a child.

@@ -195,6 +195,9 @@ static int list_one(struct archive *archive, zip_uint64_t index, struct baton_er
     }
     (void)snprintf(entry->name, sizeof(entry->name), "%.*s", (int)(bytes - entry->is_folder), name);
     rc = name_check(entry->name, reterr);
+    if (rc != 0 && name_is_harmless(entry->name)) {
+        return 0; /* nothing can name it, so it stays where it is */
+    }
     if (rc != 0) {
         char text[ENTRY_SHOWN_BYTES];
         (void)error_wrap(reterr, "archive: entry \"%s\"", shown(name, text));

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 static bool is_plain(char c)
@@ -35,6 +34,30 @@ static int check_part(const char *part, size_t bytes, struct baton_error *reterr
         }
     }
     return 0;
+}
+
+static bool leads_elsewhere(const char *part, size_t bytes)
+{
+    return bytes == 0 || (bytes <= 2 && strncmp(part, "..", bytes) == 0);
+}
+
+bool name_is_harmless(const char *name)
+{
+    for (const char *at = name; *at != '\0'; at++) {
+        if ((unsigned char)*at < 0x20 || *at == 0x7f || *at == '\\' || *at == ':') {
+            return false;
+        }
+    }
+    for (;;) {
+        size_t part = strcspn(name, "/");
+        if (leads_elsewhere(name, part)) {
+            return false;
+        }
+        if (name[part] == '\0') {
+            return true;
+        }
+        name += part + 1;
+    }
 }
 
 int name_check(const char *name, struct baton_error *reterr)

@@ -4,6 +4,8 @@
 
 #include <baton/error.h>
 
+#include <stdbool.h>
+
 enum {
     NAME_BYTES_MAX = 255,
     NAME_PART_BYTES_MAX = 100,
@@ -13,5 +15,10 @@ enum {
 /* Letters, digits, "._-+@ " and "/" between parts; no part begins with a dot or a space or ends
  * with one; so no "..", nothing absolute, nothing hidden. BATON_EPROTO with the rule broken. */
 int name_check(const char *name, struct baton_error *reterr);
+
+/* Whether a name that breaks the rules leads nowhere all the same, on any system: a file of it may
+ * lie in an archive, and stay there. Not absolute, no part "." or "..", no backslash, colon or
+ * control character. */
+bool name_is_harmless(const char *name);
 
 #endif

@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <zip.h>
 
-enum { ARCHIVE_BYTES = 1 << 20, TEXT_BYTES = 4096, PARTS_MAX = 8 };
+enum { ARCHIVE_BYTES = 1 << 20, TEXT_BYTES = 4096, PARTS_MAX = 16 };
 
 static const struct zip_part pipeline_part = {.name = "pipeline.json", .text = SAMPLE_PIPELINE};
 static const struct zip_part model_part = {.name = SAMPLE_MODEL, .text = "a model"};
@@ -168,6 +168,30 @@ static void what_the_pipeline_does_not_name_stays_inside(void **state)
     assert_unpacked(place);
 }
 
+/* Which other systems and programs put into archives by themselves. */
+static void what_no_pipeline_could_name_stays_inside_too(void **state)
+{
+    struct place *place = *state;
+    static const struct zip_part more[] = {
+        {.name = ".DS_Store", .text = "x"},
+        {.name = "__MACOSX/", .mode = S_IFDIR | 0755},
+        {.name = "__MACOSX/models/._cars.onnx", .text = "x"},
+        {.name = "models/Thumbs.db ", .text = "x"},
+        {.name = "Pr\xc3\xbc"
+                 "fung.txt",
+         .text = "x"},
+        {.name = "Gr\x81n.txt", .text = "x"},
+        {.name = "a/b/c/d/e/f", .text = "x"},
+        {.name = "read me (1).txt~", .text = "x"},
+    };
+    struct baton_error error = {0};
+
+    if (unpack_with(place, more, sizeof(more) / sizeof(more[0]), NULL, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    assert_unpacked(place);
+}
+
 static void a_folder_that_is_there_is_kept(void **state)
 {
     struct place *place = *state;
@@ -190,10 +214,17 @@ static const struct hostile {
     {{.name = "C:evil", .text = "x"}, BATON_EPROTO, "byte 0x3a is not allowed"},
     {{.name = "a//b", .text = "x"}, BATON_EPROTO, "empty part"},
     {{.name = "a\n\x1b[2J", .text = "x"}, BATON_EPROTO, "entry \"a??[2J\": byte 0x0a"},
-    {{.name = "caf\xe9", .text = "x"}, BATON_EPROTO, "entry \"caf?\": byte 0xe9"},
+    {{.name = "caf\xe9\\x", .text = "x"}, BATON_EPROTO, "entry \"caf?\\x\": byte 0xe9"},
     {{.name = "/", .mode = S_IFDIR | 0755}, BATON_EPROTO, "empty part"},
     {{.name = "../", .mode = S_IFDIR | 0755}, BATON_EPROTO, "dot"},
-    {{.name = "a/b/c/d/e", .text = "x"}, BATON_EPROTO, "more than 4 parts"},
+    {{.name = "a/b/c/d/..", .text = "x"}, BATON_EPROTO, "a part begins"},
+    {{.name = ".hidden", .text = "/etc/passwd", .mode = S_IFLNK | 0777},
+     BATON_EPROTO,
+     "entry \".hidden\" is a link"},
+    {{.name = ".secret", .text = "x", .flags = 1}, BATON_EPROTO, "is encrypted: make the archive"},
+    {{.name = ".a", .text = "x", .extra_bytes = UINT32_MAX - 2},
+     BATON_ETOOBIG,
+     "is larger than all"},
     {{.name = "link", .text = "/etc/passwd", .mode = S_IFLNK | 0777},
      BATON_EPROTO,
      "entry \"link\" is a link: put the file itself"},
@@ -524,6 +555,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_archive_becomes_a_folder),
         TEST(what_the_pipeline_does_not_name_stays_inside),
+        TEST(what_no_pipeline_could_name_stays_inside_too),
         TEST(a_folder_that_is_there_is_kept),
         TEST(each_hostile_entry_is_refused_by_name_and_leaves_nothing),
         TEST(a_wrong_length_or_checksum_is_found),

@@ -54,6 +54,28 @@ static void all_else_is_refused_with_the_rule(void **state)
     }
 }
 
+static void only_names_that_lead_nowhere_are_harmless(void **state)
+{
+    static const char *const harmless[] = {
+        ".DS_Store",   "__MACOSX/._a.onnx", "caf\xc3\xa9", "caf\xe9",
+        "a/b/c/d/e/f", "a*b (1)~",          "...",         "a ",
+        "..a"};
+    static const char *const others[] = {"",      "/a",   "a//b", "a/",   "..",    "../a", "a/..",
+                                         "a/./b", "a\\b", "C:a",  "a\nb", "a\x7f", ".",    "/"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
+        if (!name_is_harmless(harmless[i])) {
+            fail_msg("%s", harmless[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (name_is_harmless(others[i])) {
+            fail_msg("%s", others[i]);
+        }
+    }
+}
+
 static void lengths_are_bounded(void **state)
 {
     char name[NAME_BYTES_MAX + 2];
@@ -80,6 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_names_are_taken),
         cmocka_unit_test(all_else_is_refused_with_the_rule),
+        cmocka_unit_test(only_names_that_lead_nowhere_are_harmless),
         cmocka_unit_test(lengths_are_bounded),
     };
 
