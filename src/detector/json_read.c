@@ -31,6 +31,21 @@ static bool is_too_deep(const char *bytes, size_t count, size_t depth_max)
     return false;
 }
 
+/* What is known of it; "" if no more than its place. */
+static const char *reason(const json_error_t *why, size_t count)
+{
+    switch (json_error_code(why)) {
+    case json_error_duplicate_key:
+        return ": a key is there twice";
+    case json_error_invalid_utf8:
+        return ": it is not UTF-8";
+    case json_error_end_of_input_expected:
+        return ": something follows its end";
+    default:
+        return count == 0 ? ": it is empty" : "";
+    }
+}
+
 int json_read_object(const char *bytes, size_t count, size_t bytes_max, size_t depth_max,
                      json_t **object, struct baton_error *reterr)
 {
@@ -38,24 +53,23 @@ int json_read_object(const char *bytes, size_t count, size_t bytes_max, size_t d
     json_t *root;
 
     if (count > bytes_max) {
-        return error_set(reterr, BATON_ETOOBIG, "message of %zu bytes: at most %zu are read", count,
+        return error_set(reterr, BATON_ETOOBIG, "%zu bytes: at most %zu are read", count,
                          bytes_max);
     }
     if (is_too_deep(bytes, count, depth_max)) {
-        return error_set(reterr, BATON_EPROTO, "message nested more than %zu levels deep",
-                         depth_max);
+        return error_set(reterr, BATON_EPROTO, "nested more than %zu levels deep", depth_max);
     }
-    root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &why);
+    root = json_loadb(count > 0 ? bytes : "", count, JSON_REJECT_DUPLICATES, &why);
     if (root == NULL) {
         if (json_error_code(&why) == json_error_out_of_memory) {
             return error_set(reterr, BATON_ENOMEM, "out of memory while reading a message");
         }
         /* jansson quotes the input, which may hold a URL with its password: only its place. */
-        return error_set(reterr, BATON_EPROTO, "not valid JSON at line %d, column %d", why.line,
-                         why.column);
+        return error_set(reterr, BATON_EPROTO, "not valid JSON at line %d, column %d%s", why.line,
+                         why.column, reason(&why, count));
     }
     if (!json_is_object(root)) {
-        int rc = error_set(reterr, BATON_EPROTO, "message is %s: must be an object",
+        int rc = error_set(reterr, BATON_EPROTO, "it is %s: must be an object",
                            json_type_name(json_typeof(root)));
         json_decref(root);
         return rc;

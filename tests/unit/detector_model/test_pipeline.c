@@ -426,24 +426,33 @@ static void more_fields_than_are_reported_are_refused(void **state)
     json_decref(root);
 }
 
-static void what_is_no_json_is_refused(void **state)
+static void what_is_no_json_is_refused_with_the_reason(void **state)
 {
-    static const char *const texts[] = {
-        "",
-        "{",
-        "[]",
-        "1",
-        "{\"version\": 1, \"version\": 1}",
-        "[[[[[[[[[[",
-        "{\"a\": \"\\u0000\"}",
-        "{\"a\": \"\xff\"}",
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        {"", "pipeline.json: not valid JSON at line 1, column 0: it is empty"},
+        {"{", "pipeline.json: not valid JSON at line 1, column 1"},
+        {"[]", "pipeline.json: it is an array: must be an object"},
+        {"1", "pipeline.json: not valid JSON at line 1, column 1"},
+        {"{\"version\": 1, \"version\": 1}", "at line 1, column 24: a key is there twice"},
+        {"{} {}", "something follows its end"},
+        {"[[[[[[[[[[", "pipeline.json: nested more than 8 levels deep"},
+        {"{\"a\": \"\\u0000\"}", "not valid JSON"},
+        {"{\"a\": \"\xff\"}", "it is not UTF-8"},
     };
     struct pipeline pipeline = {.model_count = 7};
     char *large = calloc(1, PIPELINE_BYTES_MAX + 1);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        assert_int_equal(pipeline_parse(&pipeline, texts[i], strlen(texts[i]), NULL), BATON_EPROTO);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *text = rows[i].text[0] != '\0' ? rows[i].text : NULL;
+        struct baton_error error = {0};
+        assert_int_equal(pipeline_parse(&pipeline, text, strlen(rows[i].text), &error),
+                         BATON_EPROTO);
+        if (strstr(error.message, rows[i].says) == NULL) {
+            fail_msg("%s: %s", rows[i].text, error.message);
+        }
     }
     assert_non_null(large);
     assert_int_equal(pipeline_parse(&pipeline, large, PIPELINE_BYTES_MAX + 1, NULL), BATON_ETOOBIG);
@@ -508,7 +517,7 @@ int main(void)
         cmocka_unit_test(what_is_right_is_taken),
         cmocka_unit_test(each_slip_is_named_with_its_path),
         cmocka_unit_test(more_fields_than_are_reported_are_refused),
-        cmocka_unit_test(what_is_no_json_is_refused),
+        cmocka_unit_test(what_is_no_json_is_refused_with_the_reason),
         cmocka_unit_test(every_allocation_may_fail),
     };
 
