@@ -228,18 +228,44 @@ class Starting(ClusterTest):
         self.assertIn(one.data("a"), done.stderr)
         self.assertTrue(one.status("a")["is_leader"])
 
-    def test_peers_off_loopback_need_a_key(self):
-        """Nothing is sent to them: the address is nobody's."""
+    def test_the_data_directory_may_stand_in_the_url(self):
         one = self.cluster(1)
-        done = baton("node", *one.arguments("a"), "--peer", "b=192.0.2.1:7400")
+        folder = os.path.join(one.dir, "in url")
+        url = "raft://%s?data=%s" % (one.address("a"), folder.replace(" ", "%20"))
+        one.arguments = lambda name: ["--node", name, "--provider", url, *one.flags]
+        one.data = lambda name: folder
+        one.start("a")
+        self.assertEqual(one.wait_leader(), "a")
+        done = baton("node", "--provider", "raft://127.0.0.1:0?data=")
+        self.assertEqual(done.returncode, 64, done.stderr)
+        self.assertIn("data: is empty", done.stderr)
+        self.assertNotIn("--data", done.stderr)
+
+    def test_peers_off_loopback_need_a_key(self):
+        """0.0.0.0 is this machine to whoever connects, and no loopback address."""
+        one = self.cluster(1)
+        done = baton("node", *one.arguments("a"), "--peer", "b=0.0.0.0:1")
         self.assertEqual(done.returncode, 77, done.stderr)
-        self.assertIn("b@192.0.2.1:7400", done.stderr)
+        self.assertIn("b@0.0.0.0:1", done.stderr)
         one.start("a")
         one.wait_leader()
-        done = baton("join", "--data", one.data("a"), "b=192.0.2.1:7400")
+        done = baton("join", "--data", one.data("a"), "b=0.0.0.0:1")
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn("key-file", done.stderr)
         self.assertEqual(len(one.status("a")["members"]), 1)
+
+    def test_peers_on_disk_need_a_key_too(self):
+        one = self.cluster(2)
+        alone = ["--node", "a", "--data", one.data("a"), "--listen", one.address("a"), *one.flags]
+        one.arguments = lambda name: alone
+        one.start("a", "--insecure")
+        one.wait_leader()
+        baton("join", "--data", one.data("a"), "b=0.0.0.0:%d" % one.ports["b"],
+              "--timeout", "1s")
+        one.kill("a")
+        done = baton("node", *alone)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("b@0.0.0.0", done.stderr)
 
     def test_http_off_loopback_needs_a_token(self):
         one = self.cluster(1, "--http", "0.0.0.0:0")
