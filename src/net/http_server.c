@@ -1,6 +1,7 @@
 #include "net/http_server.h"
 
 #include "base/host.h"
+#include "net/web_host.h"
 #include "net/web_listen.h"
 
 #include <openssl/crypto.h>
@@ -25,39 +26,11 @@ struct exchange {
     bool has_answer;
 };
 
-/* The name in "name", "name:port", "[v6]:port" into `ret`. */
-static bool host_name(const char *text, char *ret, size_t bytes)
-{
-    const char *begin = text;
-    size_t length = strcspn(text, ":");
-    if (*text == '[') {
-        begin = text + 1;
-        length = strcspn(begin, "]");
-    }
-    if (length == 0 || length >= bytes) {
-        return false;
-    }
-    memcpy(ret, begin, length);
-    ret[length] = '\0';
-    return true;
-}
-
 bool http_host_is_allowed(const struct http_config *config, const char *host)
 {
     char name[HEADER_MAX];
-    if (!host_name(host, name, sizeof(name))) {
-        return false;
-    }
-    if (strcasecmp(name, config->host) == 0 ||
-        (host_is_loopback(config->host) && host_is_loopback(name))) {
-        return true;
-    }
-    for (size_t i = 0; config->hosts && config->hosts[i]; i++) {
-        if (strcasecmp(name, config->hosts[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return web_host_name(host, name, sizeof(name)) &&
+           web_name_is_ours(config->host, config->hosts, name);
 }
 
 static bool header(struct lws *wsi, enum lws_token_indexes which, char ret[static HEADER_MAX])

@@ -1,0 +1,19 @@
+/* Which names a request may give a server of ours, in Host or Origin: a page in a browser that was
+ * rebound to our address names its own host, not ours. */
+#ifndef NET_WEB_HOST_H
+#define NET_WEB_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* An IPv4 or IPv6 address: no name, so nothing that could be rebound. */
+bool web_is_address(const char *host);
+
+/* The name in "name", "name:port" or "[v6]:port". False: there is none, or it is too long. */
+bool web_host_name(const char *text, char *ret, size_t bytes);
+
+/* Whether `name` is `host`, where we listen, or, if that is loopback, another name of it, or one of
+ * `hosts`, which ends with NULL, or is NULL. */
+bool web_name_is_ours(const char *host, const char *const *hosts, const char *name);
+
+#endif
