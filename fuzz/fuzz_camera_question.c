@@ -1,4 +1,4 @@
-/* A path and a query of GET /camera/…, with a NUL between them. */
+/* A path and a query of GET /camera/…, with a NUL between them; the query as an If-None-Match, too. */
 #include "detector/service_question.h"
 
 #include <stdlib.h>
@@ -33,6 +33,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     }
     if (camera_question_parse(&question, text, query, &error) == 0) {
         check(&question);
+    }
+    if (question_has_tag(query, "\"1-2\"") && strpbrk(query, "*1") == NULL) {
+        abort();
     }
     free(text);
     return 0;

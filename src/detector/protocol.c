@@ -20,6 +20,25 @@ const char *stage_name(enum stage stage)
     return stage_names[stage];
 }
 
+/* Servers and clients walk through paths: "a//b", "a/./b" and "a/x/../b" are all "a/b" to them. */
+static bool is_walking(const char *identifier)
+{
+    const char *part = identifier;
+
+    if (identifier[0] == '/' || strstr(identifier, "//") != NULL ||
+        identifier[strlen(identifier) - 1] == '/') {
+        return true;
+    }
+    while (*part != '\0') { /* either side of the semicolon may be used alone */
+        size_t bytes = strcspn(part, "/\\;");
+        if ((bytes == 1 && part[0] == '.') || (bytes == 2 && part[0] == '.' && part[1] == '.')) {
+            return true;
+        }
+        part += bytes + (part[bytes] != '\0');
+    }
+    return false;
+}
+
 bool identifier_is_valid(const char *identifier)
 {
     const char *semicolon = strchr(identifier, ';');
@@ -33,7 +52,7 @@ bool identifier_is_valid(const char *identifier)
             return false;
         }
     }
-    return strlen(identifier) <= PROTOCOL_IDENTIFIER_MAX;
+    return strlen(identifier) <= PROTOCOL_IDENTIFIER_MAX && !is_walking(identifier);
 }
 
 bool identifier_has_display(const char *identifier, const char *display)
@@ -222,7 +241,8 @@ static int read_identifier(const json_t *object, const char *path,
     if (!identifier_is_valid(identifier)) {
         return error_set(reterr, BATON_EPROTO,
                          "%ssubscriptionIdentifier is \"%s\": must be "
-                         "\"displayIdentifier;cameraIdentifier\"",
+                         "\"displayIdentifier;cameraIdentifier\", and between slashes nothing "
+                         "empty, . or ..",
                          path, identifier);
     }
     subscription->identifier = strdup(identifier);

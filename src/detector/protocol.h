@@ -116,7 +116,8 @@ void subscription_fini(struct subscription *subscription);
 int subscription_copy(const struct subscription *from, struct subscription *to);
 
 /* Whether `identifier` is of the form "display;camera", both non-empty, one semicolon, no control
- * characters, at most PROTOCOL_IDENTIFIER_MAX bytes. */
+ * characters, at most PROTOCOL_IDENTIFIER_MAX bytes; and one that the path of a URL can tell from
+ * every other: none of its parts between slashes is empty, "." or "..". */
 bool identifier_is_valid(const char *identifier);
 
 /* Whether `identifier` begins with `display` and a semicolon. */

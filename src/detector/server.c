@@ -243,8 +243,9 @@ int server_open(struct server **ret, const struct server_config *config, struct 
     server->tls_cert = copy(config->tls_cert);
     server->tls_key = copy(config->tls_key);
     rc = uv_timer_init(config->loop, &server->sweeper);
-    server->sweeper.data = server;
-    server->has_sweeper = rc == 0;
+    rc = rc == 0 ? uv_timer_init(config->loop, &server->looker) : rc;
+    server->sweeper.data = server->looker.data = server;
+    server->has_timers = rc == 0;
     rc = rc == 0 ? 0 : error_set(reterr, BATON_EIO, "cannot start a timer");
     if (rc == 0 && server->tls_cert != NULL) {
         rc = check_certificate(server, reterr);
@@ -256,6 +257,7 @@ int server_open(struct server **ret, const struct server_config *config, struct 
         server_free(server);
         return rc;
     }
+    server_flood_watch(server);
     *ret = server;
     return 0;
 }
@@ -274,9 +276,10 @@ void server_close(struct server *server)
         lws_context_destroy(server->context);
     }
     server_linger_end(server);
-    if (server->has_sweeper) {
-        server->has_sweeper = false;
+    if (server->has_timers) {
+        server->has_timers = false;
         uv_close((uv_handle_t *)&server->sweeper, NULL);
+        uv_close((uv_handle_t *)&server->looker, NULL);
     }
 }
 

@@ -3,8 +3,10 @@
  * A WebSocket connection is a number: its messages arrive whole, and what is sent to it waits in a
  * bounded queue of its own until the peer reads. HTTP answers GET and HEAD. With a token, both must
  * show it (Authorization: Bearer …), except /healthz and /readyz. A page in a browser cannot drive
- * the worker: an upgrade with an Origin is refused. Nobody can hold a place for ever: silent peers
- * are pinged and cut off, headers have a time limit, connections a number.
+ * the worker: an upgrade with an Origin is refused. Nor can one see anything that was rebound to
+ * our address: without a token, HTTP answers only who asks for a host that could not be foreign.
+ * Nobody can hold a place for ever: silent peers are pinged and cut off, headers have a time limit,
+ * connections a number.
  *
  * One thread: the loop's. Hooks are called on it and may call server_send and server_drop, but
  * not close the server.
@@ -31,7 +33,7 @@ enum {
 struct http_question {
     const char *path;  /* decoded, always begins with a slash */
     const char *query; /* "crop=1&…", or "" */
-    const char *etag;  /* of If-None-Match, or "" */
+    const char *etag;  /* If-None-Match, or "" */
     uint64_t ticket;   /* names this question in what follows it; never used again */
 };
 
@@ -69,9 +71,11 @@ struct server_hooks {
 
 struct server_config {
     uv_loop_t *loop;
-    const char *host;     /* NULL: every address of this machine */
-    int port;             /* 0: the kernel chooses */
-    const char *token;    /* NULL: none */
+    const char *host;  /* NULL: every address of this machine */
+    int port;          /* 0: the kernel chooses */
+    const char *token; /* NULL: none */
+    const char *const
+        *hosts;           /* further names that HTTP may ask for; NULL-ended and stay, or NULL */
     const char *tls_cert; /* PEM files: wss and https; both NULL: ws and http */
     const char *tls_key;
     size_t message_max; /* bytes of a WebSocket message */

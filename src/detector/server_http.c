@@ -2,8 +2,12 @@
  * wanted. */
 #include "detector/server_int.h"
 
+#include "net/web_host.h"
+
+#include <limits.h>
 #include <openssl/crypto.h>
 #include <string.h>
+#include <unistd.h>
 
 bool server_header(struct lws *wsi, enum lws_token_indexes which, char text[static HEADER_MAX])
 {
@@ -27,6 +31,21 @@ bool server_has_token(const struct server *server, struct lws *wsi)
     return server_header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, shown) &&
            strncasecmp(shown, "Bearer ", 7) == 0 && strlen(shown + 7) == bytes &&
            CRYPTO_memcmp(shown + 7, server->token, bytes) == 0;
+}
+
+/* A name that a stranger can have has a dot, and so a page cannot be rebound to one without. */
+bool server_knows_host(const struct server *server, struct lws *wsi)
+{
+    char host[HEADER_MAX], name[HEADER_MAX], own[HOST_NAME_MAX + 1] = "";
+
+    if (server->token != NULL || !server_header(wsi, WSI_TOKEN_HOST, host)) {
+        return true;
+    }
+    (void)gethostname(own, sizeof(own) - 1);
+    return web_host_name(host, name, sizeof(name)) &&
+           (strchr(name, '.') == NULL || web_is_address(name) || strcasecmp(name, own) == 0 ||
+            web_name_is_ours(server->host != NULL ? server->host : "localhost",
+                             server->config.hosts, name));
 }
 
 /* lws takes paths apart at semicolons, which camera names contain, and arguments at ampersands:
@@ -98,6 +117,7 @@ static void ask(struct server *server, struct lws *wsi, enum lws_token_indexes t
     char etag[HEADER_MAX] = "";
     struct http_question question = {path, query, etag, peer->ticket};
     const char *fault = version_fault(wsi);
+    bool is_probe;
 
     if (fault != NULL) {
         refuse(reply, HTTP_STATUS_BAD_REQUEST, fault);
@@ -107,9 +127,15 @@ static void ask(struct server *server, struct lws *wsi, enum lws_token_indexes t
         refuse(reply, HTTP_STATUS_BAD_REQUEST, "the path is too long, or has a zero in it");
         return;
     }
-    if (strcmp(path, "/healthz") != 0 && strcmp(path, "/readyz") != 0 &&
-        !server_has_token(server, wsi)) {
+    is_probe = strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0;
+    if (!is_probe && !server_has_token(server, wsi)) {
         refuse(reply, HTTP_STATUS_UNAUTHORIZED, "a bearer token is needed");
+        return;
+    }
+    if (!is_probe && !server_knows_host(server, wsi)) {
+        refuse(reply, HTTP_STATUS_FORBIDDEN,
+               "this worker does not know that it is that host: ask for its address, or name the "
+               "host by --http-host, or use a token");
         return;
     }
     if (server->answers > SERVER_ANSWERS_MAX) {
@@ -132,24 +158,37 @@ static int add_header(struct lws *wsi, const char *name, const char *value, unsi
                                        (const unsigned char *)value, (int)strlen(value), at, end);
 }
 
+/* Status, type and length. The length of a 304 would be that of the picture, which is not known. */
+static int add_first_headers(struct lws *wsi, const struct http_reply *reply, unsigned char **at,
+                             unsigned char *end)
+{
+    lws_filepos_t bytes =
+        reply->kind == REPLY_PARTS ? LWS_ILLEGAL_HTTP_CONTENT_LEN : reply->body.bytes;
+
+    if (reply->status == HTTP_STATUS_NOT_MODIFIED) {
+        return lws_add_http_header_status(wsi, reply->status, at, end);
+    }
+    return lws_add_http_common_headers(wsi, reply->status, reply->type, bytes, at, end);
+}
+
 static int send_headers(struct lws *wsi, const struct http_reply *reply)
 {
     unsigned char room[LWS_PRE + 1024];
     unsigned char *start = room + LWS_PRE;
     unsigned char *at = start;
     unsigned char *end = room + sizeof(room) - 1;
-    lws_filepos_t bytes =
-        reply->kind == REPLY_PARTS ? LWS_ILLEGAL_HTTP_CONTENT_LEN : reply->body.bytes;
+    bool has_tag = reply->etag[0] != '\0';
     char seconds[16];
 
     (void)snprintf(seconds, sizeof(seconds), "%u", reply->retry_after_s);
-    if (lws_add_http_common_headers(wsi, reply->status, reply->type, bytes, &at, end) ||
+    if (add_first_headers(wsi, reply, &at, end) ||
         add_header(wsi, "x-content-type-options:", "nosniff", &at, end) ||
         /* A picture may be kept, but each time be asked for: the camera has newer ones. */
-        add_header(wsi, "cache-control:", reply->etag[0] != '\0' ? "no-cache" : "no-store", &at,
-                   end) ||
+        add_header(wsi, "cache-control:", has_tag ? "no-cache" : "no-store", &at, end) ||
+        (reply->status == HTTP_STATUS_UNAUTHORIZED &&
+         add_header(wsi, "www-authenticate:", "Bearer", &at, end)) ||
         (reply->retry_after_s > 0 && add_header(wsi, "retry-after:", seconds, &at, end)) ||
-        (reply->etag[0] != '\0' && add_header(wsi, "etag:", reply->etag, &at, end))) {
+        (has_tag && add_header(wsi, "etag:", reply->etag, &at, end))) {
         return -1;
     }
     return lws_finalize_write_http_header(wsi, start, &at, end) ? -1 : 0;

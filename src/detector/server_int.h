@@ -18,6 +18,8 @@ enum {
     HANG_UP_AFTER_S = 30,
     CLOSE_WITHIN_S = 5,
     REASON_MAX = 123,
+    CLOSE_PROTOCOL_ERROR = 1002,
+    CLOSE_POLICY = 1008,
     CLOSE_TOO_LARGE = 1009,
     CLOSE_TRY_AGAIN_LATER = 1013,
     LINGER_MAX = 64, /* connections at a time, see server_linger() */
@@ -47,12 +49,24 @@ enum http_phase {
     HTTP_END,     /* of the parts */
 };
 
+/* Bytes of a WebSocket connection, see server_flood.c. */
+struct traffic {
+    bool is_counted;
+    uint64_t before;    /* it was a WebSocket */
+    uint64_t framed;    /* of whole data frames, at least, if they are masked */
+    uint64_t frames;    /* of data */
+    uint64_t payload;   /* of the frame that is not whole */
+    uint64_t other;     /* of control frames, when it was looked at last */
+    unsigned fragments; /* of the message that is not whole */
+};
+
 /* One connection; lws keeps the pointer to it. */
 struct peer {
     struct peer *next, **link; /* in `peers` while a WebSocket, in `askers` while it has a ticket */
     struct lws *wsi;
     uint64_t number; /* 0: HTTP */
     struct buffer received;
+    struct traffic traffic;
     struct message *first, **last;
     size_t waiting;    /* bytes of the messages */
     bool is_choked;    /* its socket has no room */
@@ -79,9 +93,9 @@ struct server {
     size_t answers;   /* bytes of replies that wait */
     struct head *oldest_head, *newest_head;
     unsigned heads;
-    uv_timer_t sweeper;
-    bool has_sweeper; /* its handle is open */
-    int end_code;     /* of server_end(); 0: not called */
+    uv_timer_t sweeper, looker;
+    bool has_timers; /* their handles are open */
+    int end_code;    /* of server_end(); 0: not called */
     char end_reason[REASON_MAX + 1];
     struct straggler *stragglers;
     unsigned lingering;
@@ -109,12 +123,21 @@ void server_unlink(struct peer *peer);
 bool server_header(struct lws *wsi, enum lws_token_indexes which, char text[static HEADER_MAX]);
 bool server_has_token(const struct server *server, struct lws *wsi);
 
+/* What is asked of an HTTP request besides; an upgrade is refused by its Origin. */
+bool server_knows_host(const struct server *server, struct lws *wsi);
+
 /* What libwebsockets tells of a WebSocket connection; its result is theirs: -1 hangs up. */
 void server_ws_established(struct server *server, struct lws *wsi, struct peer *peer);
 int server_ws_received(struct server *server, struct lws *wsi, struct peer *peer, const void *in,
                        size_t bytes);
 int server_ws_writable(struct server *server, struct lws *wsi, struct peer *peer);
 void server_ws_closed(struct server *server, struct peer *peer);
+
+/* A WebSocket begins; so many bytes of a data frame came: 0, or a code to close it with and the
+ * reason; from now on those who send too much else are closed. */
+void server_flood_begin(struct peer *peer);
+int server_flood_receive(struct peer *peer, size_t bytes, const char **reason);
+void server_flood_watch(struct server *server);
 
 /* What libwebsockets tells of an HTTP connection; its result is theirs: -1 hangs up. */
 int server_on_request(struct server *server, struct lws *wsi, struct peer *peer);

@@ -79,7 +79,7 @@ void server_linger(struct server *server, int fd)
     if (fd < 0) {
         return;
     }
-    if (server->lingering < LINGER_MAX && server->has_sweeper) {
+    if (server->lingering < LINGER_MAX && server->has_timers) {
         straggler = calloc(1, sizeof(*straggler));
     }
     if (straggler == NULL || uv_poll_init(loop, &straggler->socket, fd) != 0) {

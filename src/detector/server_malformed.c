@@ -29,6 +29,13 @@ static const char *phrase(unsigned status)
     }
 }
 
+static const char *way_out(unsigned status)
+{
+    return status == HTTP_STATUS_METHOD_NOT_ALLOWED ? "allow: GET, HEAD\r\n"
+           : status == HTTP_STATUS_UNAUTHORIZED     ? "www-authenticate: Bearer\r\n"
+                                                    : "";
+}
+
 int server_refuse(struct lws *wsi, unsigned status, const char *reason)
 {
     unsigned char room[LWS_PRE + REFUSAL_MAX];
@@ -42,8 +49,7 @@ int server_refuse(struct lws *wsi, unsigned status, const char *reason)
                      "HTTP/1.1 %u %s\r\n%scontent-type: application/json\r\ncontent-length: %zu\r\n"
                      "x-content-type-options: nosniff\r\ncache-control: no-store\r\n"
                      "connection: close\r\n\r\n{\"error\":\"%s\"}\n",
-                     status, phrase(status),
-                     status == HTTP_STATUS_METHOD_NOT_ALLOWED ? "allow: GET, HEAD\r\n" : "",
+                     status, phrase(status), way_out(status),
                      strlen(reason) + strlen("{\"error\":\"\"}\n"), reason);
     if (bytes < 0 || bytes >= REFUSAL_MAX) {
         return -1;

@@ -19,6 +19,7 @@ void server_ws_established(struct server *server, struct lws *wsi, struct peer *
     peer->last = &peer->first;
     buffer_init(&peer->received, server->config.message_max);
     server_link(&server->peers, peer);
+    server_flood_begin(peer);
     server->connections++;
     if (server->connections > SERVER_CONNECTIONS_MAX) {
         char reason[REASON_MAX + 1];
@@ -85,8 +86,15 @@ int server_ws_received(struct server *server, struct lws *wsi, struct peer *peer
 {
     struct buffer *received = &peer->received;
     bool is_whole = lws_is_final_fragment(wsi) && lws_remaining_packet_payload(wsi) == 0;
+    const char *fault;
+    int code = server_flood_receive(peer, bytes, &fault);
 
     if (peer->close_code != 0) {
+        return 0;
+    }
+    if (code != 0) {
+        spoil(server, peer, fault);
+        server_drop(server, peer->number, code, fault);
         return 0;
     }
     if (lws_frame_is_binary(wsi)) {

@@ -164,6 +164,7 @@ static int start_server(struct service *service, struct baton_error *reterr)
         .host = config->host,
         .port = config->port,
         .token = config->token,
+        .hosts = config->hosts,
         .tls_cert = config->tls_cert,
         .tls_key = config->tls_key,
         .message_max = PROTOCOL_MESSAGE_MAX,

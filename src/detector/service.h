@@ -24,9 +24,10 @@ struct service_config {
     const char *host;      /* NULL: every address */
     int port;              /* 0: the kernel chooses */
     const char *token, *tls_cert, *tls_key;
-    int report_interval_ms;  /* 100 to 60000; the specification's is 2000 */
-    size_t queue_max;        /* detections that wait for a backend */
-    const char *system_root; /* where /proc and /sys are found; "" but in tests */
+    const char *const *hosts; /* see server.h */
+    int report_interval_ms;   /* 100 to 60000; the specification's is 2000 */
+    size_t queue_max;         /* detections that wait for a backend */
+    const char *system_root;  /* where /proc and /sys are found; "" but in tests */
     /* A subscription was added, updated or removed, or a session or stage changed; may be NULL. */
     void (*changed)(void *userdata, const struct worker_event *event);
     /* Adds to what /status says of a camera; may be NULL. */

@@ -84,7 +84,7 @@ static void answer_jpeg(struct service *service, const struct http_question *que
     image_shape(&shape, &still->frame, wanted->is_cropped ? &subscription->crop : NULL,
                 wanted->width);
     tag(service, still, &shape, boxes, reply);
-    if (strcmp(question->etag, reply->etag) == 0) {
+    if (question_has_tag(question->etag, reply->etag)) {
         reply->status = 304;
         reply->type = "image/jpeg";
         return;

@@ -15,29 +15,6 @@ static bool is_utf8(const char *text)
     return string != NULL;
 }
 
-/* Camera names may have slashes; a segment that walks through folders is no name. */
-static bool has_dot_segment(const char *text)
-{
-    while (*text != '\0') {
-        size_t bytes = strcspn(text, "/\\");
-        if ((bytes == 1 && text[0] == '.') || (bytes == 2 && text[0] == '.' && text[1] == '.')) {
-            return true;
-        }
-        text += bytes + (text[bytes] != '\0');
-    }
-    return false;
-}
-
-/* Both sides of the semicolon are looked at, for either may be used alone. */
-static bool is_walking(const char *identifier)
-{
-    const char *semicolon = strchr(identifier, ';');
-    char display[PROTOCOL_IDENTIFIER_MAX + 1];
-
-    (void)snprintf(display, sizeof(display), "%.*s", (int)(semicolon - identifier), identifier);
-    return has_dot_segment(display) || has_dot_segment(semicolon + 1);
-}
-
 static bool ends_with(const char *text, const char *end)
 {
     size_t bytes = strlen(text);
@@ -70,8 +47,7 @@ static int read_path(struct camera_question *ret, const char *path, struct baton
     }
     memcpy(ret->identifier, path + prefix, bytes);
     ret->identifier[bytes] = '\0';
-    if (!is_utf8(ret->identifier) || !identifier_is_valid(ret->identifier) ||
-        is_walking(ret->identifier)) {
+    if (!is_utf8(ret->identifier) || !identifier_is_valid(ret->identifier)) {
         return error_set(reterr, BATON_EINVAL,
                          "a camera is named displayIdentifier;cameraIdentifier");
     }
@@ -157,4 +133,30 @@ int camera_question_parse(struct camera_question *ret, const char *path, const c
         *ret = question;
     }
     return rc;
+}
+
+/* Quoted tags have no escapes, and a comma between quotes is a part of the tag. */
+bool question_has_tag(const char *if_none_match, const char *tag)
+{
+    const char *at = if_none_match + strspn(if_none_match, " \t");
+    size_t tag_bytes = strlen(tag);
+
+    if (*at == '*') {
+        return at[1 + strspn(at + 1, " \t")] == '\0';
+    }
+    while (*at != '\0') {
+        const char *end;
+
+        at += strncmp(at, "W/", 2) == 0 ? 2 : 0;
+        end = *at == '"' ? strchr(at + 1, '"') : NULL;
+        if (end == NULL) {
+            return false; /* no list of tags */
+        }
+        end++;
+        if ((size_t)(end - at) == tag_bytes && memcmp(at, tag, tag_bytes) == 0) {
+            return true;
+        }
+        at = end + strspn(end, " \t,");
+    }
+    return false;
 }

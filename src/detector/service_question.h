@@ -31,4 +31,9 @@ bool camera_question_is_one(const char *path);
 int camera_question_parse(struct camera_question *ret, const char *path, const char *query,
                           struct baton_error *reterr);
 
+/* Whether an If-None-Match names the tag, which is quoted: among others, as a weak one, or by a
+ * star.
+ */
+bool question_has_tag(const char *if_none_match, const char *tag);
+
 #endif

@@ -31,6 +31,11 @@ static const struct option_group group_server = {
              "every one"),
         TEXT("token-file", "FILE", NULL, NULL,
              "file of the bearer token that backends and browsers must show"),
+        {.name = "http-host",
+         .type = OPTION_LIST,
+         .value = "NAME",
+         .help = "host name that HTTP may ask for without a token, besides addresses, this "
+                 "machine's name and names without a dot"},
         TEXT("tls-cert", "FILE", NULL, NULL, "certificate, PEM: wss and https only"),
         TEXT("tls-key", "FILE", NULL, NULL, "private key of the certificate"),
         DURATION("report-interval", "2s", NULL, "how often a stateReport is sent"),

@@ -25,6 +25,8 @@ bool program_option_is_known(const char *name);
  * main(). */
 int program_options(struct options **ret, int argc, char **argv, struct baton_error *reterr);
 
+enum { PROGRAM_HOSTS_MAX = 32 };
+
 /* What the options say, as the parts below want it. Texts are borrowed from the options. */
 struct program_settings {
     struct service_config service;
@@ -41,6 +43,7 @@ struct program_settings {
     bool log_json;
     span drain;
     char token[SERVER_TOKEN_MAX];
+    const char *hosts[PROGRAM_HOSTS_MAX + 1]; /* ends with NULL */
 };
 
 /* BATON_EINVAL; BATON_ENOENT, BATON_EIO: the token's file. */

@@ -170,6 +170,10 @@ int program_settings(struct program_settings *ret, const struct options *options
         .log_json = options_flag(options, "log-json"),
         .drain = options_duration(options, "drain-timeout"),
     };
+    for (size_t i = 0; i < options_count(options, "http-host") && i < PROGRAM_HOSTS_MAX; i++) {
+        ret->hosts[i] = options_item(options, "http-host", i);
+    }
+    ret->service.hosts = ret->hosts;
     if (token_file) {
         code = bearer_read(ret->token, sizeof(ret->token), token_file, reterr);
         code = code ? error_wrap(reterr, "--token-file") : 0;

@@ -55,7 +55,7 @@ const cases = {
     '/camera/a;1/image?width=': 400, '/camera/a;1/image?width=%31e3': 400,
     // what is not there
     '/camera/nobody;1/image': 404, '/camera/a;1/video': 404, '/camera/a;1': 404, '/nothing': 404,
-    '/camera/a;1/../image': 404, '/camera/': 404, '/': 404,
+    '/camera/a;1/../image': 400, '/camera/': 404, '/': 404,
     // what is there
     '/camera/a;1/image': 200, '/camera/%61%3b1/image': 200, '/camera/%61%3B%31/%69mage': 200,
     '//camera/./a;1/image?crop=1': 200,
@@ -97,10 +97,33 @@ async function check(stand, secure) {
     await backend.close();
 }
 
+// Each name that a subscription may have brings its own camera's picture, told by its width.
+async function check_each(stand) {
+    const names = ['a;front door', 'a;100%', 'a;%41', 'a;A', 'a;x/y', 'a;q?x', 'a;h#x', 'a;p+q', 'a;p q',
+        'a;b&c', 'a;b=c', 'a;é☃', 'a;b/image', 'a;b/stream', 'a;x\\y', 'a;"q"', 'a;x/.hidden', 'a;..x',
+        'a;[1]', 'a;{x}|^`', 'a;,', 'a/b;c/d', 'a;/b', 'a;~:@'];
+    const refused = ['a;x//y', 'a;./x', 'a;x/', '/a;b', 'a;..', 'a;x/../y'];
+    const backend = await Backend.connect(stand);
+    backend.send(list(...refused.map((name) => subscription(name)), ...names.map((name, i) =>
+        subscription(name, { cropX1: 0, cropX2: 16 + 2 * i }))));
+    await backend.report(online(names.length));
+    for (let i = 0; i < names.length; i++) {
+        const path = `/camera/${encodeURIComponent(names[i])}/image?crop=1`;
+        const { status, body } = stand.curl(path);
+        assert.strictEqual(status, 200, path);
+        const at = body.indexOf(Buffer.from([0xff, 0xc0]));
+        assert.strictEqual(body.readUInt16BE(at + 7), 16 + 2 * i, path);
+    }
+    const status = JSON.parse(stand.curl('/status').body);
+    assert.strictEqual(status.counters.subscriptionsRefused, refused.length);
+    await backend.close();
+}
+
 (async () => {
     let stand = await Stand.start();
     await check(stand, false);
     assert.strictEqual(stand.curl('/status', '-X', 'POST', '-d', 'x').status, 405);
+    await check_each(stand);
     await stand.stop();
     console.log('ok malformed names are 400, unknown ones 404, both with a JSON error');
 

@@ -133,6 +133,19 @@ const tests = {
         [1]);
     },
 
+    async 'it answers to names that it knows'() {
+        const worker = await Worker.start('--http-host', 'a.example', '--http-host', 'cams.example');
+        const as = (host) => worker.curl('/status', '-H', 'Host: ' + host).status;
+        for (const host of ['127.0.0.1', 'localhost:80', 'worker', 'a.example', 'CAMS.example:8000']) {
+            assert.strictEqual(as(host), 200, host);
+        }
+        assert.strictEqual(as('evil.example'), 403);
+        const backend = await Backend.connect(worker, { headers: { Host: 'evil.example' } });
+        await backend.report(); // no page can do that: it would have an Origin
+        await backend.close();
+        await worker.stop();
+    },
+
     async 'a certificate or key that is none is named'() {
         const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-tls-'));
         try {

@@ -30,6 +30,18 @@ const cases = {
     'a body, which is dropped': [get('/healthz', 'Content-Length: 3\r\n') + 'abc', [200]],
     'slashes and dots': [get('//x/.././healthz'), [200]],
     'many headers': [get('/healthz', 'X-A: y\r\n'.repeat(400)), [200]],
+    // hosts
+    'our address': [AGAIN.replace('healthz', 'status').replace(': x', ': 127.0.0.1:8000\r\n' +
+        'Connection: close'), [200]],
+    'another address': [AGAIN.replace('healthz', 'status').replace(': x', ': [::1]\r\n' +
+        'Connection: close'), [200]],
+    'a name without a dot': [get('/status'), [200]],
+    'no host': ['GET /status HTTP/1.0\r\n\r\n', [200]],
+    'a foreign host': [AGAIN.replace('healthz', 'status').replace(': x', ': evil.example\r\n' +
+        'Connection: close'), [403]],
+    'a foreign host and its port': [AGAIN.replace('healthz', 'metrics').replace(': x',
+        ': 127.0.0.1.evil.example:80\r\nConnection: close'), [403]],
+    'a probe of a foreign host': [AGAIN.replace(': x', ': evil.example\r\nConnection: close'), [200]],
     // methods
     'POST': [get('/healthz', '', 'POST'), [405]],
     'POST with a body': [get('/healthz', 'Content-Length: 3\r\n', 'POST') + 'abc', [405]],

@@ -299,7 +299,7 @@ const tests = {
                 const parts = [];
                 answer.on('data', (data) => parts.push(data));
                 answer.on('end', () => resolve({ status: answer.statusCode,
-                    tag: answer.headers.etag, body: Buffer.concat(parts) }));
+                    tag: answer.headers.etag, length: answer.headers['content-length'], body: Buffer.concat(parts) }));
             }).on('error', reject);
         }), 'an image');
         const first = await ask({});
@@ -312,6 +312,11 @@ const tests = {
             const again = await ask({ 'If-None-Match': tag });
             if (again.status === 304) {
                 assert.strictEqual(again.body.length, 0);
+                assert.strictEqual(again.length, undefined, 'that of the picture is not known');
+                for (const names of [`W/${tag}`, '*', `"x", ${tag}`]) {
+                    assert.strictEqual((await ask({ 'If-None-Match': names })).status, 304, names);
+                }
+                assert.strictEqual((await ask({ 'If-None-Match': '"x"' })).status, 200);
                 break;
             }
             assert.strictEqual(again.status, 200);
@@ -450,7 +455,11 @@ async function with_token() {
     const backend = await Backend.connect(stand,
         { headers: { Authorization: 'Bearer open-sesame' } });
     await backend.report();
-    assert.strictEqual(stand.curl('/status').status, 401);
+    const refused = stand.curl('/status');
+    assert.strictEqual(refused.status, 401);
+    assert.match(refused.head, /\r\nwww-authenticate: bearer(\r|$)/);
+    assert.strictEqual(stand.curl('/status', '-H', 'Authorization: Bearer open-sesame', '-H',
+        'Host: worker.example').status, 200, 'the token is enough');
     assert.strictEqual(stand.curl('/healthz').status, 200);
     assert.strictEqual(stand.curl('/status', '-H', 'Authorization: Bearer open-sesame').status, 200);
     await backend.close();

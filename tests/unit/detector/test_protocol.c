@@ -113,7 +113,8 @@ static void a_patch_result_may_say_what_it_likes(void **state)
     assert_string_equal(command.text, "no such [1msession ");
     command_fini(&command);
     for (int i = 0; i < PROTOCOL_TEXT_MAX; i += 2) { /* behind the x the cut is within one */
-        memcpy(said + i, "\xc3\xa9", 2);
+        said[i] = '\xc3';
+        said[i + 1] = '\xa9';
     }
     (void)snprintf(text, sizeof(text),
                    RESULT("\"sessionId\":1,\"success\":true,\"message\":\"x%s\""), said);
@@ -278,6 +279,28 @@ static void a_bad_subscription_is_told_apart_and_the_others_are_read(void **stat
     }
 }
 
+static void a_name_is_one_that_a_path_can_tell(void **state)
+{
+    static const char *const good[] = {"a;b",     "a;x/y",   "a/b;c",      "a;x/.hidden", "a;..x",
+                                       "a;x..",   "a;.../y", "a;/b",       "a/;b",        "a;b c",
+                                       "a;p+q&r", "a;100%",  "a;\xc3\xa9", "a;b/image"};
+    static const char *const bad[] = {"",       "a",     ";",     "a;",       ";b",         "a;b;c",
+                                      "a;x//y", "/a;b",  "a;x/",  "a;.",      "a;..",       "..;a",
+                                      ".;a",    "a;./x", "a;x/.", "a;x/../y", "a;x\\..\\y", "a;\n"};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        if (!identifier_is_valid(good[i])) {
+            fail_msg("refused: %s", good[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        if (identifier_is_valid(bad[i])) {
+            fail_msg("accepted: %s", bad[i]);
+        }
+    }
+}
+
 static void no_error_repeats_a_url(void **state)
 {
     struct command command = {0};
@@ -372,6 +395,7 @@ int main(void)
         cmocka_unit_test(null_clears_session_and_stage),
         cmocka_unit_test(a_bad_message_is_refused_with_the_path_of_its_fault),
         cmocka_unit_test(a_bad_subscription_is_told_apart_and_the_others_are_read),
+        cmocka_unit_test(a_name_is_one_that_a_path_can_tell),
         cmocka_unit_test(no_error_repeats_a_url),
         cmocka_unit_test(unknown_types_and_fields_are_no_error),
         cmocka_unit_test(depth_size_and_length_are_bounded),

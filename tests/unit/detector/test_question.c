@@ -153,6 +153,39 @@ static void a_width_is_a_number_of_pixels(void **state)
     }
 }
 
+static void a_tag_is_found_as_caches_name_it(void **state)
+{
+    static const struct {
+        const char *names;
+        bool is_found;
+    } cases[] = {
+        {"\"a-1\"", true},
+        {"W/\"a-1\"", true},
+        {"*", true},
+        {" * ", true},
+        {"\"x\", \"a-1\"", true},
+        {"\"x\",W/\"a-1\" , \"y\"", true},
+        {"\"x,y\",\t\"a-1\"", true},
+        {"", false},
+        {"\"x\"", false},
+        {"a-1", false},
+        {"\"a-1", false},
+        {"\"x, \"a-1\"", false}, /* "x, " and then none */
+        {"\"a-1\"x", true},
+        {"x\"a-1\"", false},
+        {"*, \"a-1\"", false},
+        {"w/\"a-1\"", false},
+        {"(too long)", false},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (question_has_tag(cases[i].names, "\"a-1\"") != cases[i].is_found) {
+            fail_msg("%s", cases[i].names);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +194,7 @@ int main(void)
         cmocka_unit_test(a_name_has_a_longest),
         cmocka_unit_test(a_query_is_strict_where_it_is_known),
         cmocka_unit_test(a_width_is_a_number_of_pixels),
+        cmocka_unit_test(a_tag_is_found_as_caches_name_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

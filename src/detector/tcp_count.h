@@ -1,0 +1,15 @@
+/* How many bytes came over a TCP connection, as the system counts them. A room of its own: the
+ * kernel's header, which knows the count, does not go with the C library's. */
+#ifndef DETECTOR_TCP_COUNT_H
+#define DETECTOR_TCP_COUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* All that came. False: this system does not count. */
+bool tcp_count_come(int fd, uint64_t *ret);
+
+/* Those that were read, or fewer. */
+bool tcp_count_read(int fd, uint64_t *ret);
+
+#endif

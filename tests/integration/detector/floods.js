@@ -1,0 +1,180 @@
+// WebSocket frames that no client sends: unmasked ones, fragments and pings without an end. Each is
+// closed with a reason, and the owner does not notice.   node floods.js STAND CURL
+'use strict';
+const assert = require('assert');
+const fs = require('fs');
+const os = require('os');
+const path = require('path');
+const tls = require('tls');
+const net = require('net');
+const { DEADLINE_MS, deadline, Stand, Backend, subscription, list, session, online, certificate } =
+    require('./tools');
+const { metrics } = require('./exposition');
+
+const TEXT = 0x81, FIRST = 0x01, MORE = 0x00, PING = 0x89, PONG = 0x8a;
+
+function frame(first, payload, is_masked = true) {
+    const bytes = Buffer.from(payload);
+    const mask = is_masked ? 0x80 : 0;
+    const length = bytes.length < 126 ? [mask | bytes.length]
+        : [mask | 126, bytes.length >> 8, bytes.length & 255];
+    return Buffer.concat([Buffer.from([first, ...length]), Buffer.alloc(is_masked ? 4 : 0), bytes]);
+}
+
+// The frames of the server, each {opcode, payload}.
+function frames(bytes) {
+    const found = [];
+    for (let at = 0; at + 2 <= bytes.length;) {
+        const short = bytes[at + 1];
+        const head = short < 126 ? 2 : short === 126 ? 4 : 10;
+        const length = short < 126 ? short : short === 126 ? bytes.readUInt16BE(at + 2)
+            : Number(bytes.readBigUInt64BE(at + 2));
+        found.push({ opcode: bytes[at] & 15, payload: bytes.slice(at + head, at + head + length) });
+        at += head + length;
+    }
+    return found;
+}
+
+class Raw {
+    static async connect(stand) {
+        const raw = new Raw();
+        raw.heard = Buffer.alloc(0);
+        raw.wake = () => {};
+        const dial = stand.scheme === 'wss'
+            ? (done) => tls.connect({ port: stand.port, rejectUnauthorized: false }, done)
+            : (done) => net.connect(stand.port, '127.0.0.1', done);
+        raw.socket = dial(() => raw.socket.write('GET / HTTP/1.1\r\nHost: x\r\n' +
+            'Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n' +
+            'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'));
+        raw.socket.on('error', () => {});
+        raw.gone = new Promise((resolve) => raw.socket.on('close', resolve));
+        raw.socket.on('close', () => { raw.is_gone = true; });
+        await deadline(new Promise((resolve) => raw.socket.on('data', (data) => {
+            raw.heard = Buffer.concat([raw.heard, data]);
+            const head = raw.heard.indexOf('\r\n\r\n');
+            if (!raw.is_open && head >= 0) {
+                raw.is_open = true;
+                raw.heard = raw.heard.slice(head + 4);
+                resolve();
+            }
+        })), 'the upgrade');
+        return raw;
+    }
+    send(...parts) { this.socket.write(Buffer.concat(parts)); }
+    // Again and again until it is closed, or hears of it.
+    async flood(bytes) {
+        const until = Date.now() + DEADLINE_MS;
+        while (!this.is_gone && !this.closing()) {
+            assert.ok(Date.now() < until, 'the end of a flood');
+            if (!this.socket.write(bytes)) {
+                await Promise.race([this.gone, new Promise((r) => this.socket.once('drain', r))]);
+            }
+            await new Promise((resolve) => setImmediate(resolve));
+        }
+    }
+    closing() {
+        const close = frames(this.heard).find((one) => one.opcode === 8);
+        return close && { code: close.payload.readUInt16BE(0),
+            reason: String(close.payload.slice(2)) };
+    }
+    // What it is closed with; the answer to that ends it.
+    async closed() {
+        const until = Date.now() + DEADLINE_MS;
+        while (!this.is_gone && !this.closing()) {
+            assert.ok(Date.now() < until, 'the close');
+            await new Promise((resolve) => setImmediate(resolve));
+        }
+        this.send(frame(0x88, ''));
+        await deadline(this.gone, 'the end');
+        return this.closing() || {};
+    }
+}
+
+const unmasked = async (stand) => {
+    for (const text of [JSON.stringify(session('unmasked', 1)), JSON.stringify(list()), '',
+        JSON.stringify({ type: 'requestState', more: 'x'.repeat(300) })]) {
+        const raw = await Raw.connect(stand);
+        raw.send(frame(TEXT, '{"type":"requestState"}'), frame(PING, 'x'));
+        raw.send(frame(TEXT, '{"type":"requestState"}'));
+        await new Promise((resolve) => raw.socket.once('data', resolve));
+        const calm = await Raw.connect(stand);
+        calm.send(frame(TEXT, text, false));
+        const { code, reason } = await calm.closed();
+        assert.strictEqual(code, 1002, text);
+        assert.match(reason, /masked/);
+        assert.ok(!raw.is_gone, 'who masks is left alone');
+        raw.socket.destroy();
+    }
+};
+
+const floods = async (stand) => {
+    const empty = Buffer.concat(Array(5000).fill(frame(MORE, '')));
+    for (const [name, first, bytes, pattern] of [
+        ['empty fragments', frame(FIRST, 'x'), empty, /fragments/],
+        ['pings', Buffer.alloc(0), Buffer.concat(Array(500).fill(frame(PING, 'y'.repeat(100)))),
+            /control frames/],
+        ['empty pongs', Buffer.alloc(0), Buffer.concat(Array(20000).fill(frame(PONG, ''))),
+            /control frames/],
+        ['pings in a message', frame(FIRST, 'x'),
+            Buffer.concat(Array(500).fill(frame(PING, 'y'.repeat(100)))), /control frames/]]) {
+        const raw = await Raw.connect(stand);
+        raw.send(first);
+        await raw.flood(bytes);
+        const { code, reason } = raw.closing() || {};
+        if (code !== undefined) { // a reset may come before it is read
+            assert.strictEqual(code, 1008, name);
+            assert.match(reason, pattern, name);
+        }
+        raw.socket.destroy();
+    }
+};
+
+// What a lively backend sends is no flood.
+const lively = async (stand) => {
+    const raw = await Raw.connect(stand);
+    const big = JSON.stringify({ type: 'requestState', more: 'x'.repeat(60000) });
+    for (let i = 0; i < 100; i++) {
+        const parts = [];
+        for (let at = 0; at < big.length; at += 100) {
+            parts.push(frame((at === 0 ? 1 : 0) | (at + 100 >= big.length ? 0x80 : 0),
+                big.slice(at, at + 100)));
+        }
+        raw.send(frame(PING, 'x'), ...parts);
+    }
+    const until = Date.now() + DEADLINE_MS;
+    while (metrics(stand).value('messages_total') < 101) assert.ok(Date.now() < until);
+    const sent = Date.now();
+    while (Date.now() < sent + 1500) await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.ok(!raw.is_gone && !raw.closing());
+    assert.strictEqual(metrics(stand).value('messages_refused_total'), 0);
+    raw.socket.destroy();
+};
+
+async function check(tests, ...options) {
+    for (const test of tests) {
+        const stand = await Stand.start(...options);
+        const owner = await Backend.connect(stand, { rejectUnauthorized: false });
+        owner.send(list(subscription('a;1')));
+        await owner.report(online(1));
+        await test(stand);
+        owner.messages.length = 0;
+        await owner.report(online(1));
+        await owner.close();
+        await stand.stop();
+    }
+    console.log('ok', ...options.slice(0, 1));
+}
+
+(async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'baton-floods-'));
+    try {
+        const { cert, key } = certificate(folder);
+        await check([unmasked, floods, lively]);
+        await check([floods], '--cert', cert, '--key', key);
+    } finally {
+        fs.rmSync(folder, { recursive: true });
+    }
+})().catch((error) => {
+    console.log(error);
+    process.exit(1);
+});
