@@ -1,4 +1,5 @@
-/* A path and a query of GET /camera/…, with a NUL between them; the query as an If-None-Match, too. */
+/* A path and a query of GET /camera/…, with a NUL between them; the query is an If-None-Match, too.
+ */
 #include "detector/service_question.h"
 
 #include <stdlib.h>
