@@ -9,7 +9,8 @@
  *
  * on_acquired, stop, on_lost and on_command_end are the arrows. The lease is the hard limit:
  * SIGTERM comes at jeopardy, and SIGKILL at the latest KILL_MARGIN before the end, so that CMD is
- * dead by then.
+ * dead by then. Nobody tells of the same jeopardy twice: CMD does not begin again before it is
+ * over.
  */
 #include "cli/child.h"
 #include "cli/command.h"
@@ -28,12 +29,16 @@ enum { FORWARDED = 6 };
  * is left, and 50 ms at most. */
 #define KILL_MARGIN_MAX SPAN_MS(50)
 
+enum { RELIEF_MS = 20 }; /* how often it is looked whether a lease in jeopardy was renewed */
+
 enum run_state { WAITING, RUNNING, STOPPING, LEAVING };
 
 struct run {
     uv_loop_t loop;
     uv_signal_t signals[FORWARDED];
     uv_timer_t patience; /* of --wait-timeout */
+    uv_timer_t relief;   /* CMD has stopped in jeopardy, and this node still leads */
+    instant doubted_end; /* of the lease that was in jeopardy last; not before that */
     const struct invocation *invocation;
     struct logger *logger;
     struct member *member;
@@ -51,6 +56,7 @@ static void on_member_closed(void *userdata)
         uv_close((uv_handle_t *)&run->signals[i], NULL);
     }
     uv_close((uv_handle_t *)&run->patience, NULL);
+    uv_close((uv_handle_t *)&run->relief, NULL);
 }
 
 /* Ends baton itself with `result`; leadership is handed over on the way. */
@@ -72,11 +78,48 @@ static bool says(const struct run *run, const char *on_loss)
     return strcmp(options_text(run->invocation->options, "on-loss"), on_loss) == 0;
 }
 
+/* The lease as it was when it was in jeopardy, by an end that is never too early. */
+static void doubt(struct run *run)
+{
+    span left = member_lease_left(run->member);
+    run->doubted_end = instant_add(clock_now(), left);
+}
+
+static bool is_in_jeopardy(const struct run *run)
+{
+    instant now = clock_now(); /* first, so that the end is never too late */
+    return !instant_before(run->doubted_end, instant_add(now, member_lease_left(run->member)));
+}
+
+static void on_relief(uv_timer_t *timer);
+
+/* What CMD has stopped for may have come to nothing, or have passed with leadership kept. */
+static void lead_on(struct run *run)
+{
+    uint64_t epoch = 0;
+    bool leads = run->state == WAITING && run->member && !member_hands_over(run->member) &&
+                 member_is_leader(run->member, &epoch);
+    bool is_early = leads && is_in_jeopardy(run);
+    if (is_early && !uv_is_active((uv_handle_t *)&run->relief)) {
+        (void)uv_timer_start(&run->relief, on_relief, RELIEF_MS, RELIEF_MS);
+    } else if (!is_early) {
+        (void)uv_timer_stop(&run->relief);
+    }
+    if (leads && !is_early) {
+        log_notice(run->logger, "leads-on", LOG_U64("epoch", epoch));
+        start(run, epoch);
+    }
+}
+
+static void on_relief(uv_timer_t *timer)
+{
+    lead_on(timer->data);
+}
+
 static void on_command_end(void *userdata, int exit_code)
 {
     struct run *run = userdata;
     enum run_state was = run->state;
-    uint64_t epoch = 0;
     run->child = NULL;
     member_set_victims(run->member, &run->supervise.victims); /* its group is no more */
     log_notice(run->logger, "command-ended", LOG_I64("exit_code", exit_code));
@@ -87,11 +130,7 @@ static void on_command_end(void *userdata, int exit_code)
     } else if (was == STOPPING) {
         run->state = WAITING;
         member_drained(run->member);
-        /* The jeopardy may have passed with leadership kept. */
-        if (run->state == WAITING && !member_hands_over(run->member) &&
-            member_is_leader(run->member, &epoch)) {
-            start(run, epoch);
-        }
+        lead_on(run);
     }
 }
 
@@ -144,6 +183,7 @@ static void on_acquired(struct run *run, uint64_t epoch)
 
 static void on_jeopardy(struct run *run)
 {
+    doubt(run);
     if (run->state != RUNNING) {
         return;
     }
@@ -164,17 +204,6 @@ static void on_lost(struct run *run)
     }
 }
 
-/* A hand-over for which CMD has stopped may have come to nothing. */
-static void on_stay(struct run *run)
-{
-    uint64_t epoch = 0;
-    if (run->state == WAITING && run->member && !member_hands_over(run->member) &&
-        member_is_leader(run->member, &epoch)) {
-        log_notice(run->logger, "leads-on", LOG_U64("epoch", epoch));
-        on_acquired(run, epoch);
-    }
-}
-
 static void on_event(void *userdata, const struct baton_event *event)
 {
     struct run *run = userdata;
@@ -186,7 +215,7 @@ static void on_event(void *userdata, const struct baton_event *event)
         on_jeopardy(run);
         break;
     case BATON_EVENT_ERROR:
-        on_stay(run);
+        lead_on(run); /* of a hand-over that came to nothing, perhaps */
         break;
     case BATON_EVENT_LOST:
         on_lost(run);
@@ -249,6 +278,8 @@ static void prepare(struct run *run)
     }
     (void)uv_timer_init(&run->loop, &run->patience);
     run->patience.data = run;
+    (void)uv_timer_init(&run->loop, &run->relief);
+    run->relief.data = run;
     if (wait_ms > 0) {
         (void)uv_timer_start(&run->patience, on_patience, (uint64_t)wait_ms, 0);
     }

@@ -26,7 +26,7 @@ class RedisCluster(Cluster):
 class OnRedis(ProgramTest):
     def setUp(self):
         self.port = free_ports(1)[0]
-        self.start_server(self.port)
+        self.server = self.start_server(self.port)
         until(lambda: self.ask("PING") == "PONG", "an answer of redis-server")
         self.trust()
 
@@ -39,6 +39,7 @@ class OnRedis(ProgramTest):
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
+        return server
 
     def ask(self, *words):
         done = subprocess.run(["redis-cli", "-p", str(self.port), "-n", "3", "-a", "pa ss",
@@ -123,6 +124,35 @@ class OnRedis(ProgramTest):
         two.kill(first)
         until(lambda: [name for name in self.pids(two) if name != first], "it runs elsewhere")
         self.assertFalse(is_alive(pid))
+
+    def run_until_in_jeopardy(self):
+        """A node alone, on a server that has stopped; its program counts how often it begins."""
+        one = self.cluster(1)
+        one.url = one.url.replace(LEASE, "9s").replace(BEAT, "1s")
+        self.start(one, "a", [], "sh", "-c", self.script(
+            one, "while :; do sleep 0.02; done", first="trap 'exit 0' TERM"))
+        until(lambda: self.pids(one), "the program runs")
+        self.server.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.server.send_signal, signal.SIGCONT)
+        until(lambda: "command-ended" in one.log("a"), "the program has stopped in jeopardy")
+        return one
+
+    def told(self, cluster, *words):
+        told = [line.split()[2] for line in cluster.log("a").splitlines() if len(line.split()) > 2]
+        return [word for word in told if word in words]
+
+    def test_a_program_that_stopped_in_jeopardy_does_not_begin_again_within_it(self):
+        one = self.run_until_in_jeopardy()
+        words = ("command-started", "jeopardy", "command-ended", "leadership-lost")
+        until(lambda: "leadership-lost" in one.log("a"), "the lease ends")
+        self.assertEqual(self.told(one, *words), list(words), one.log("a"))
+
+    def test_a_program_that_stopped_in_jeopardy_begins_again_when_that_is_over(self):
+        one = self.run_until_in_jeopardy()
+        self.server.send_signal(signal.SIGCONT)
+        until(lambda: self.told(one, "command-started")[1:], "the program runs again")
+        if not self.told(one, "leadership-lost"):
+            self.assertEqual(len(set(re.findall("epoch=([1-9][0-9]*)", one.log("a")))), 1)
 
     def test_a_server_that_may_have_forgotten_is_waited_for_aloud(self):
         url = "redis://:pa%%20ss@127.0.0.1:%d/3?lease=600s&heartbeat-interval=5s" % self.port
