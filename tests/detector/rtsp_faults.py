@@ -18,15 +18,18 @@ It says "ready PORT" and ends with its standard input. The faults:
   noise      plays, and every packet's payload is random
   lengths    plays, and frames its packets with random lengths
   source     over UDP: media come from 127.0.0.2, it says; and "astray" if anything is sent there
+  healthy    no fault: plays the clip again and again, picture n at n / 15 s by its own clock
   hush       plays twenty pictures of the clip whole, and falls silent between two
 """
 import base64
+import itertools
 import random
 import socket
 import socketserver
 import struct
 import sys
 import threading
+import time
 
 sys.dont_write_bytecode = True
 from answers import certified  # noqa: E402
@@ -46,6 +49,7 @@ def description(kind):
            f"a=fmtp:96 packetization-mode=1;sprop-parameter-sets={sets}\r\n"
 
 PICTURES = 20
+FPS = 15
 TLS_GREETING = b"\x16"
 PART = 1200
 
@@ -84,6 +88,8 @@ def listen_astray():
 
 
 class Liar(socketserver.StreamRequestHandler):
+    sequence = 0
+
     def handle(self):
         try:
             if self.rfile.peek(1)[:1] == TLS_GREETING:
@@ -166,16 +172,23 @@ class Liar(socketserver.StreamRequestHandler):
         return struct.pack(">BBHII", 0x80, 96 | (number % 2 << 7), number & 0xffff,
                            number * 6000 & 0xffffffff, 1) + payload
 
+    def play_picture(self, number, picture):
+        parts = [part for unit in picture for part in payloads(unit)]
+        for i, part in enumerate(parts):
+            packet = struct.pack(">BBHII", 0x80, 96 | (i == len(parts) - 1) << 7,
+                                 self.sequence & 0xffff, number * 6000, 1) + part
+            self.send(struct.pack(">cBH", b"$", 0, len(packet)) + packet)
+            self.sequence += 1
+
     def play_hush(self):
-        sequence = 0
         for number, picture in enumerate(pictures(sys.argv[1])[:PICTURES]):
-            parts = [part for unit in picture for part in payloads(unit)]
-            for i, part in enumerate(parts):
-                packet = struct.pack(">BBHII", 0x80, 96 | (i == len(parts) - 1) << 7, sequence,
-                                     number * 6000, 1) + part
-                self.send(struct.pack(">cBH", b"$", 0, len(packet)) + packet)
-                sequence += 1
+            self.play_picture(number, picture)
         self.wait_for_end()
+
+    def play_healthy(self):
+        for number, picture in enumerate(itertools.cycle(pictures(sys.argv[1]))):
+            self.play_picture(number, picture)
+            time.sleep(1 / FPS)
 
     def play_midstall(self):
         packet = self.packet(0, bytes(1000))

@@ -158,11 +158,39 @@ static void a_password_is_given_and_shown_nowhere(void **state)
     server_end(&server);
 }
 
+enum { TRIES = 6 };
+
+static bool has_tried(const void *userdata)
+{
+    struct camera_stats stats;
+
+    camera_stats(((const struct viewer *)userdata)->camera, &stats);
+    return stats.restarts >= TRIES;
+}
+
+/* Each pause that was asked for: doubling from 50 to 500 ms, less up to a half of it. */
+static void assert_pauses(const struct gallery *gallery)
+{
+    char *log = gallery_log(gallery);
+    unsigned count = 0;
+
+    for (const char *at = log; (at = strstr(at, "camera-offline")) != NULL; at++) {
+        unsigned most = count < 4 ? 50U << count : 500;
+        const char *pause = strstr(at, "retry_ms=");
+        assert_non_null(pause);
+        assert_in_range(strtoul(pause + strlen("retry_ms="), NULL, 10), most / 2, most);
+        count++;
+    }
+    assert_in_range(count, TRIES, TRIES + 1);
+    free(log);
+}
+
 static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **state)
 {
     struct gallery gallery;
     struct server server;
     struct viewer viewer = {.check = CHECK_SHAPE};
+    struct camera_stats stats;
     int port;
 
     (void)state;
@@ -173,8 +201,12 @@ static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **sta
     viewer_run_frames(&viewer, 5);
     server_end(&server);
     gallery_run_until(&gallery, viewer_is_offline, &viewer);
+    gallery_run_until(&gallery, has_tried, &viewer);
+    assert_pauses(&gallery);
     start_cameras(&server, port, NULL);
     gallery_run_until(&gallery, viewer_is_online, &viewer);
+    camera_stats(viewer.camera, &stats);
+    assert_in_range(stats.restarts, TRIES, TRIES + 1); /* the first try that could succeed did */
     viewer_run_frames(&viewer, 5);
     assert_int_equal(viewer.wrong, 0);
     gallery_fini(&gallery);

@@ -25,7 +25,9 @@ static void open_path(struct viewer *viewer, struct gallery *gallery, const stru
     char url[160];
 
     (void)snprintf(url, sizeof(url), "http://%s127.0.0.1:%d/%s",
-                   strcmp(path, "secret") == 0 ? "viewer:canary7@" : "", server->port, path);
+                   strcmp(path, "secret") == 0 || strcmp(path, "digest") == 0 ? "viewer:canary7@"
+                                                                              : "",
+                   server->port, path);
     viewer_open(viewer, gallery, url, &options);
 }
 
@@ -96,6 +98,22 @@ static void a_password_is_given_and_shown_nowhere(void **state)
     gallery_fini(&gallery);
 }
 
+static void a_password_is_proven_by_digest(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewer = {.check = CHECK_SHAPE};
+
+    (void)state;
+    start(&server);
+    gallery_init(&gallery);
+    open_path(&viewer, &gallery, &server, "digest", 50, LONG_STALL_MS);
+    viewer_run_frames(&viewer, 3);
+    assert_int_equal(viewer.wrong, 0);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
 static bool has_error(const void *userdata)
 {
     struct camera_stats stats;
@@ -143,6 +161,7 @@ int main(void)
         cmocka_unit_test(pictures_are_asked_for_once_for_all_and_come_as_frames),
         cmocka_unit_test(a_long_interval_is_neither_a_stall_nor_hurried),
         cmocka_unit_test(a_password_is_given_and_shown_nowhere),
+        cmocka_unit_test(a_password_is_proven_by_digest),
         cmocka_unit_test(a_camera_that_lies_is_offline_with_the_reason),
     };
     return cmocka_run_group_tests_name("integration_camera_snapshot", tests, NULL, NULL);

@@ -5,13 +5,14 @@
 #include "base/crc32c.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { TICK_MS = 20, RED_ROW = 40, RED_WIDTH = 60, RED_SPEED = 60 };
+enum { TICK_MS = 20, RED_ROW = 40, RED_WIDTH = 60, RED_SPEED = 60, FPS = 15 };
 
 /* Wakes the loop up, so that conditions that are not its own are looked at, too. */
 static void on_tick(uv_timer_t *timer)
@@ -117,11 +118,23 @@ int frame_red(const struct camera_frame *frame)
     return abs(count - RED_WIDTH) <= 4 ? left : -1;
 }
 
+/* Whether nothing got lost since the last frame but what a newer one overtook here, which is
+ * numbered. FFmpeg gives the first two pictures of a stream the same time. */
+static bool is_next(const struct viewer *viewer, const struct camera_frame *frame)
+{
+    double pictures = (double)(frame->pts_us - viewer->pts_us) * FPS / 1e6;
+
+    return viewer->frames < 2 || llround(pictures) == (long long)(frame->number - viewer->number);
+}
+
 static bool is_right(const struct viewer *viewer, const struct camera_frame *frame)
 {
     int left = viewer->check == CHECK_NOTHING ? 0 : frame_red(frame);
     double wanted = 10 + (double)frame->pts_us / 1e6 * RED_SPEED;
 
+    if (viewer->check == CHECK_SEQUENCE && !is_next(viewer, frame)) {
+        return false;
+    }
     return left >= 0 && (viewer->check != CHECK_TIME || abs(left - (int)wanted) <= 2);
 }
 
@@ -130,13 +143,13 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     struct viewer *viewer = userdata;
 
     assert_true(frame->number > viewer->number);
+    viewer->wrong += !is_right(viewer, frame);
     viewer->frames++;
     viewer->number = frame->number;
     viewer->sizes += viewer->width != frame->picture.width;
     viewer->width = frame->picture.width;
     viewer->height = frame->picture.height;
     viewer->pts_us = frame->pts_us;
-    viewer->wrong += !is_right(viewer, frame);
     if (viewer->kept_count < viewer->holds) {
         viewer->kept[viewer->kept_count] = camera_frame_ref(frame);
         viewer->kept_sum[viewer->kept_count++] = frame_sum(frame);

@@ -18,8 +18,10 @@ struct gallery {
 
 enum viewer_check {
     CHECK_NOTHING,
-    CHECK_SHAPE, /* the red rectangle is there, whole */
-    CHECK_TIME,  /* and is where it is at the frame's time */
+    CHECK_SHAPE,    /* the red rectangle is there, whole */
+    CHECK_SEQUENCE, /* and as many pictures were taken (rtsp_faults.py, healthy) as frames counted
+                     */
+    CHECK_TIME,     /* and is where it is at the frame's time */
 };
 
 struct viewer {
