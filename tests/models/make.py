@@ -12,6 +12,7 @@
   product.onnx     an operator that OpenCV does not know, for errors
   rectangles.mpta  archive of the first three and of pipeline.json, which lies beside this script
   renamed.mpta     the same, where red cars are of another brand
+  boxes.mpta       archive that reports class and box of each rectangle in each frame
   product.mpta     archive of product.onnx
 
 How the detector measures: a mask for each colour says of each cell of 4 x 4 pixels how much of it
@@ -177,14 +178,21 @@ def endless(path):
     graph.save(path, [1, 3, HEIGHT, WIDTH], sides)
 
 
-def archive(folder, name, change):
+def archive(folder, name, change, models=("rectangles", "colours", "stripes")):
     here = os.path.dirname(os.path.abspath(__file__))
     with open(f"{here}/pipeline.json", encoding="utf-8") as file:
         pipeline = change(file.read())
     with zipfile.ZipFile(f"{folder}/{name}.mpta", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("pipeline.json", pipeline)
-        for model in ("rectangles", "colours", "stripes"):
+        for model in models:
             file.write(f"{folder}/{model}.onnx", f"models/{model}.onnx")
+
+
+def only_boxes(text):
+    pipeline = json.loads(text)
+    fields = {name: name for name in ("class", "x", "y", "width", "height")}
+    return json.dumps({"version": 1, "models": {"rectangles": pipeline["models"]["rectangles"]},
+                       "stages": [{"name": "objects", "model": "rectangles", "fields": fields}]})
 
 
 def archive_of_product(folder):
@@ -204,6 +212,7 @@ def main():
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
     archive(sys.argv[1], "rectangles", lambda text: text)
     archive_of_product(sys.argv[1])
+    archive(sys.argv[1], "boxes", only_boxes, ("rectangles",))
     archive(sys.argv[1], "renamed", lambda text: text.replace("Ferrari", "Fiat"))
 
 
