@@ -4,6 +4,7 @@
 #include "detector/program/local_model.h"
 #include "options/notify.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,8 @@ struct program {
     uv_signal_t signals[SIGNALS];
     struct rates *rates;
     uv_timer_t alive;
-    uv_timer_t look; /* at the cameras' counters */
+    uv_timer_t look;  /* at the cameras' counters */
+    bool has_changed; /* subscriptions, since the last look */
     bool has_handles;
     bool is_draining;
     bool is_closing;
@@ -43,6 +45,7 @@ static void on_changed(void *userdata, const struct worker_event *event)
 {
     struct program *program = userdata;
 
+    program->has_changed = true;
     watch_event(program->watch, event);
     models_event(program->models, event);
 }
@@ -239,9 +242,19 @@ static void on_alive(uv_timer_t *timer)
     notify_alive();
 }
 
+/* Cameras and models take pieces of many sizes, pictures among them, and what is between them when
+ * they go the C library would keep: some kilobytes for each change. */
+static void give_memory_back(struct program *program)
+{
+    if (program->has_changed) {
+        program->has_changed = false;
+        (void)malloc_trim(0);
+    }
+}
+
 static void on_look(uv_timer_t *timer)
 {
-    const struct program *program = timer->data;
+    struct program *program = timer->data;
     const struct worker *worker = service_worker(program->service);
     const struct subscription *subscription;
     instant now = clock_now();
@@ -255,6 +268,7 @@ static void on_look(uv_timer_t *timer)
         }
     }
     rates_sweep(program->rates);
+    give_memory_back(program);
 }
 
 static void start_handles(struct program *program)
