@@ -220,7 +220,10 @@ static void take_grant(struct step *step, uint64_t epoch)
     lease->epoch = epoch;
     lease->end = instant_max(end, lease->end);
     lease->jeopardy_told = false;
-    ask_at(step, instant_add(lease->sent, step->settings->renew_interval));
+    ask_at(step, lease->asks_again && !is_new
+                     ? step->now
+                     : instant_add(lease->sent, step->settings->renew_interval));
+    lease->asks_again = false;
     if (is_new) {
         tell(step, LEASE_EV_ACQUIRED);
         see_holder(step, epoch);
@@ -346,8 +349,10 @@ static void take_input(struct step *step, const struct lease_input *input)
         break;
     case LEASE_IN_TAKEN:
         /* Of what is known by now it may tell late, even after we gave that same one up. */
-        if (!lease->held && input->epoch > lease->highest && !lease->is_waiting) {
-            ask_at(step, step->now); /* who, and for how long */
+        if (input->epoch > lease->highest && !lease->is_waiting) {
+            ask_at(step, step->now); /* who, and for how long; or whether it is still ours */
+        } else if (input->epoch > lease->highest && lease->held) {
+            lease->asks_again = true;
         }
         break;
     case LEASE_IN_UP:

@@ -125,6 +125,19 @@ class OnRedis(ProgramTest):
         until(lambda: [name for name in self.pids(two) if name != first], "it runs elsewhere")
         self.assertFalse(is_alive(pid))
 
+    def test_whose_lock_was_deleted_hears_of_the_next_leader_before_it_renews(self):
+        two = self.cluster(2)
+        two.url = two.url.replace(BEAT, "250s") + "check-interval=100ms&process-lifetime=900s"
+        two.start_all()
+        first = two.wait_leader()
+        second = next(name for name in two.names if name != first)
+        until(lambda: (two.status(second) or {"leader": {"id": ""}})["leader"]["id"],
+              "the other one follows")
+        self.ask("DEL", "default:master")
+        two.wait_leader([second])
+        until(lambda: "superseded" in two.log(first), "the first one knows")
+        self.assertFalse(two.status(first)["is_leader"])
+
     def run_until_in_jeopardy(self):
         """A node alone, on a server that has stopped; its program counts how often it begins."""
         one = self.cluster(1)

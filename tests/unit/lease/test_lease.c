@@ -304,6 +304,38 @@ static void late_news_of_a_taking_is_none(void **state)
     sends(LEASE_TAKE);
 }
 
+/* The keys were deleted, or a server's clock jumped: the sooner that is known, the better. */
+static void a_leader_that_hears_of_anothers_taking_asks_at_once(void **state)
+{
+    (void)state;
+
+    lead(7);
+    step((struct lease_input){.type = LEASE_IN_TAKEN, .epoch = 7});
+    assert_int_equal(update.command_count, 0);
+    step((struct lease_input){.type = LEASE_IN_TAKEN, .epoch = 8});
+    assert_true(update.held); /* a notice proves nothing */
+    sends(LEASE_RENEW);
+    reply(LEASE_HELD, 8, SPAN_S(30));
+    assert_false(update.held);
+    assert_int_equal(told(LEASE_EV_LOST)->loss, LEASE_LOSS_SUPERSEDED);
+}
+
+static void a_taking_that_crosses_a_renewal_is_asked_about_after_it(void **state)
+{
+    (void)state;
+
+    lead(7);
+    tick_after(SPAN_S(10));
+    sends(LEASE_RENEW);
+    step((struct lease_input){.type = LEASE_IN_TAKEN, .epoch = 8});
+    assert_int_equal(update.command_count, 0);
+    reply(LEASE_GRANTED, 7, SPAN_NS(0));
+    sends(LEASE_RENEW);
+    reply(LEASE_GRANTED, 7, SPAN_NS(0)); /* it was nobody's word */
+    assert_true(update.held);
+    assert_int_equal(update.command_count, 0);
+}
+
 static void a_grant_to_one_who_has_left_is_given_back(void **state)
 {
     uint32_t request;
@@ -593,6 +625,8 @@ int main(void)
         cmocka_unit_test_setup(the_spread_grows_with_the_contenders_up_to_its_maximum, set_up),
         cmocka_unit_test_setup(resigning_voids_first_and_lets_others_go_first, set_up),
         cmocka_unit_test_setup(late_news_of_a_taking_is_none, set_up),
+        cmocka_unit_test_setup(a_leader_that_hears_of_anothers_taking_asks_at_once, set_up),
+        cmocka_unit_test_setup(a_taking_that_crosses_a_renewal_is_asked_about_after_it, set_up),
         cmocka_unit_test_setup(a_grant_to_one_who_has_left_is_given_back, set_up),
         cmocka_unit_test_setup(a_late_grant_is_not_pulled_from_under_the_next_answer, set_up),
         cmocka_unit_test_setup(an_epoch_that_is_not_above_all_others_is_given_back, set_up),
