@@ -54,7 +54,7 @@ void server_init_sentinel(struct server *server, int master_port, int quorum, co
     process_make_folder(server->folder, sizeof(server->folder));
     snprintf(server->socket, sizeof(server->socket), "%s/redis.sock", server->folder);
     server->port = process_free_port();
-    server->words[server->count++] = "redis-sentinel";
+    server->words[server->count++] = "redis-server"; /* redis-sentinel is a package of its own */
     snprintf(server->texts[server->count], sizeof(server->texts[0]), "%s/sentinel.conf",
              server->folder);
     file = fopen(server->texts[server->count], "w");
@@ -67,6 +67,7 @@ void server_init_sentinel(struct server *server, int master_port, int quorum, co
     assert_int_equal(fclose(file), 0);
     server->words[server->count] = server->texts[server->count];
     server->count++;
+    server->words[server->count++] = "--sentinel";
 }
 
 static int server_main(void *userdata)
