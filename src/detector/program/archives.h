@@ -13,6 +13,7 @@ struct archives_config {
     uint64_t cache_bytes_max;   /* of all models, unpacked */
     uint64_t archive_bytes_max; /* of one */
     const char *ca_file;        /* NULL: the system's; borrowed */
+    const char *const *hosts;   /* see fetch_rules; NULL: any; borrowed */
 };
 
 /* Where models are kept if nobody says: $CACHE_DIRECTORY (systemd), $XDG_CACHE_HOME/baton-detector,

@@ -82,6 +82,11 @@ static const struct option_group group_models = {
         NUMBER("model-max-mib", 1, 4096, "1024", NULL, "a larger archive is refused"),
         TEXT("model-ca", "FILE", NULL, NULL,
              "certificates that servers of models are checked against; else the system's"),
+        {.name = "model-host",
+         .type = OPTION_LIST,
+         .value = "HOST",
+         .help = "fetch models from this host only, or with .HOST from those below it, too; once "
+                 "for each; else from any"},
         CHOICE("engine", "any|onnxruntime|opencv", "any", NULL,
                "what runs models; any: ONNX Runtime if it is found, else OpenCV"),
         TEXT("engine-library", "FILE", NULL, NULL,

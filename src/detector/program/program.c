@@ -308,6 +308,7 @@ static int open_models(struct program *program, struct baton_error *reterr)
 
     archives.loop = &program->loop;
     archives.logger = program->logger;
+    archives.hosts = settings->model_hosts[0] ? settings->model_hosts : NULL;
     if (settings->model) {
         code = local_model_new(&program->local_model, &program->loop, settings->model, reterr);
         config.source = local_model_source(program->local_model);

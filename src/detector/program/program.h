@@ -35,8 +35,9 @@ struct program_settings {
     struct remote_options engine;
     int batch; /* frames of several cameras that a model is given at once */
     struct archives_config archives;
-    const char *clip;  /* NULL: no try */
-    const char *sheet; /* of a try; NULL: none */
+    const char *model_hosts[PROGRAM_HOSTS_MAX + 1]; /* NULL ends; none: any */
+    const char *clip;                               /* NULL: no try */
+    const char *sheet;                              /* of a try; NULL: none */
     const char *out;   /* of a try: folder of what it finds; NULL: standard output */
     const char *model; /* archive for every subscription; NULL: what the backend names */
     enum log_level log_level;

@@ -86,6 +86,25 @@ static int check_hardware(const struct options *options, struct baton_error *ret
     return 0;
 }
 
+static int check_hosts(const struct options *options, struct baton_error *reterr)
+{
+    size_t count = options_count(options, "model-host");
+
+    for (size_t i = 0; i < count; i++) {
+        const char *host = options_item(options, "model-host", i);
+        if (host[0] == '\0' || strpbrk(host, "/:@?#* ")) {
+            return error_set(reterr, BATON_EINVAL,
+                             "--model-host %s: must be a host, such as models.example, or "
+                             ".example with all below it",
+                             host);
+        }
+    }
+    return count <= PROGRAM_HOSTS_MAX
+               ? 0
+               : error_set(reterr, BATON_EINVAL, "--model-host: %zu hosts; at most %d are allowed",
+                           count, PROGRAM_HOSTS_MAX);
+}
+
 static int check(const struct options *options, struct baton_error *reterr)
 {
     static const char *const positive[] = {"open-timeout", "stall-timeout", "backoff-min",
@@ -120,6 +139,7 @@ static int check(const struct options *options, struct baton_error *reterr)
                          ms(options, "backoff-min"), ms(options, "backoff-max"));
     }
     int code = check_files(options, reterr);
+    code = code ? code : check_hosts(options, reterr);
     return code ? code : check_hardware(options, reterr);
 }
 
@@ -174,6 +194,9 @@ int program_settings(struct program_settings *ret, const struct options *options
         ret->hosts[i] = options_item(options, "http-host", i);
     }
     ret->service.hosts = ret->hosts;
+    for (size_t i = 0; i < options_count(options, "model-host"); i++) {
+        ret->model_hosts[i] = options_item(options, "model-host", i);
+    }
     if (token_file) {
         code = bearer_read(ret->token, sizeof(ret->token), token_file, reterr);
         code = code ? error_wrap(reterr, "--token-file") : 0;

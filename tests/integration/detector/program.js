@@ -165,7 +165,9 @@ const tests = {
     async 'a wrong option is named, and the way out'() {
         const cases = [[['--camera-fps', '1000'], /camera-fps/], [['--tls-cert', 'x'], /tls-key/],
             [['--token-file', '/nonexistent'], /nonexistent/], [['clip.mp4'], /clip\.mp4/],
-            [['--backoff-min', '9s', '--backoff-max', '8s'], /backoff-max/]];
+            [['--backoff-min', '9s', '--backoff-max', '8s'], /backoff-max/],
+            [['--model-host', 'https://models.example/'], /--model-host https:.*: must be a host/],
+            [['--model-host', ''], /--model-host/]];
         refuses(cases);
         refuses([[['--engine-library', '/nonexistent.so'],
             /--engine-library \/nonexistent\.so: No such file/],

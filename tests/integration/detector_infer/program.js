@@ -225,6 +225,33 @@ const tests = {
         }
     },
 
+    async 'models come from the hosts that are named, and from no other'() {
+        const camera = await Camera.start(0);
+        const shop = await Shop.start({ '/a.mpta': fs.readFileSync(archive) });
+        const starts = async (...hosts) => {
+            const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
+            const worker = await Worker.start('--model-cache', cache,
+                ...hosts.flatMap((host) => ['--model-host', host]));
+            const backend = await Backend.connect(worker);
+            backend.send(list(subscription('hall;door',
+                { rtspUrl: camera.url(), modelId: 1, modelUrl: shop.url('/a.mpta') })));
+            return { worker, backend, end: async () => {
+                await backend.close();
+                await worker.stop();
+                fs.rmSync(cache, { recursive: true });
+            } };
+        };
+        const refused = await starts('models.example', '.0.0.1.example');
+        await refused.worker.says(/model-refused .*the host is not among those/);
+        assert.deepStrictEqual(shop.asked, []);
+        await refused.end();
+        const taken = await starts('models.example', '127.0.0.1');
+        await taken.backend.next('a detection', is_detection('hall;door'));
+        await taken.end();
+        await shop.close();
+        await camera.end();
+    },
+
     async 'what a killed program left of its model is removed by the next, and nothing else'() {
         const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
         const TMPDIR = process.env.TMPDIR;
