@@ -270,8 +270,10 @@ static void a_fresh_address_is_asked_in_place_of_an_old_one(void **state)
             (void)uv_run(&place->loop, UV_RUN_NOWAIT);
         }
         (void)place_order(place, 7 + i, "signed", "fresh=1", &two);
-        (void)place_order(place, 9 + i, "release", "", &three);
-        wait_told(place, &three);
+        if (i == 1) {
+            (void)place_order(place, 9, "release", "", &three);
+            wait_told(place, &three);
+        }
         wait_told(place, &one);
         assert_int_equal(one.error.code, 0);
         wait_told(place, &two);
