@@ -11,9 +11,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -147,18 +149,14 @@ static void read_proc(pid_t pid, const char *name, char text[TEXT_BYTES])
     }
 }
 
-/* Nobody reads what it says, so it waits in the middle of its work. */
-static void the_child_is_confined_when_it_reads(void **state)
+/* One that is too large to be told at once. */
+static int large_archive(void)
 {
-    struct place *place = *state;
     char *large = malloc(LARGE_BYTES + 1);
     struct zip_part parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
                                {.name = SAMPLE_MODEL}};
-    struct unpack_child child;
     struct buffer archive;
-    struct pollfd fd;
-    char text[TEXT_BYTES];
-    int archive_fd;
+    int fd;
 
     assert_non_null(large);
     for (size_t i = 0; i < LARGE_BYTES; i++) {
@@ -168,10 +166,30 @@ static void the_child_is_confined_when_it_reads(void **state)
     parts[1].text = large;
     buffer_init(&archive, LARGE_BYTES * 2);
     zip_make(&archive, parts, 2, NULL);
-    archive_fd = zip_file_of(archive.data, archive.bytes);
-    assert_int_equal(unpack_child_start(&child, archive_fd, &place->rules, NULL), 0);
-    fd = (struct pollfd){.fd = child.socket, .events = POLLIN};
+    fd = zip_file_of(archive.data, archive.bytes);
+    buffer_fini(&archive);
+    free(large);
+    return fd;
+}
+
+/* Nobody reads what it says, so it waits in the middle of its work. */
+static void start_waiting(struct unpack_child *ret, const struct place *place, int archive_fd)
+{
+    struct pollfd fd;
+
+    assert_int_equal(unpack_child_start(ret, archive_fd, &place->rules, NULL), 0);
+    fd = (struct pollfd){.fd = ret->socket, .events = POLLIN};
     assert_int_equal(poll(&fd, 1, 20000), 1); /* it begins to tell: the fences stand */
+}
+
+static void the_child_is_confined_when_it_reads(void **state)
+{
+    struct place *place = *state;
+    struct unpack_child child;
+    char text[TEXT_BYTES];
+    int archive_fd = large_archive();
+
+    start_waiting(&child, place, archive_fd);
     read_proc(child.pid, "status", text);
     assert_non_null(strstr(text, "\nNoNewPrivs:\t1\n"));
     assert_non_null(strstr(text, "\nSeccomp:\t2\n"));
@@ -183,8 +201,44 @@ static void the_child_is_confined_when_it_reads(void **state)
     unpack_child_end(&child);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     close(archive_fd);
-    buffer_fini(&archive);
-    free(large);
+}
+
+struct starter {
+    const struct place *place;
+    int archive_fd, pipe[2];
+};
+
+static int start_and_wait(void *userdata)
+{
+    const struct starter *starter = userdata;
+    struct unpack_child child;
+
+    start_waiting(&child, starter->place, starter->archive_fd);
+    (void)!write(starter->pipe[1], &child.pid, sizeof(child.pid));
+    while (pause() < 0) {
+    }
+    return 0;
+}
+
+/* One that is stopped does not notice that nobody listens any more. */
+static void a_child_that_hangs_dies_with_who_started_it(void **state)
+{
+    struct starter starter = {.place = *state, .archive_fd = large_archive()};
+    pid_t parent, child = 0;
+
+    assert_int_equal(pipe(starter.pipe), 0);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* it is ours to bury */
+    parent = process_fork(start_and_wait, &starter);
+    process_read(starter.pipe[0], &child, sizeof(child));
+    assert_int_equal(kill(child, SIGSTOP), 0);
+    process_wait_stopped(child);
+    process_end(parent);
+    process_wait_gone(child);
+    (void)waitpid(child, NULL, 0);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+    (void)close(starter.pipe[0]);
+    (void)close(starter.pipe[1]);
+    (void)close(starter.archive_fd);
 }
 
 int main(void)
@@ -195,6 +249,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_child_that_is_missing_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_child_is_confined_when_it_reads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_child_that_hangs_dies_with_who_started_it, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
