@@ -56,7 +56,7 @@ struct server_hooks {
     void (*refused)(void *userdata);
     void (*disconnected)(void *userdata, uint64_t peer);
     void (*received)(void *userdata, uint64_t peer, const char *bytes, size_t count);
-    /* A message came that is not handed out, and why; if it was too large, the peer is closed. */
+    /* What came is not handed out, and why; but for a binary message the peer is closed, too. */
     void (*spoiled)(void *userdata, uint64_t peer, const char *reason);
     void (*drained)(void *userdata, uint64_t peer); /* all that waited for it was written */
     /* A message that was sent to it with a receipt was written; in the order of sending. */

@@ -76,14 +76,16 @@ static uint64_t other_bytes(const struct peer *peer)
 
 static void look(uv_timer_t *timer)
 {
+    static const char flood[] = "too many control frames";
     struct server *server = timer->data;
 
     for (struct peer *peer = server->peers; peer != NULL; peer = peer->next) {
         struct traffic *traffic = &peer->traffic;
         uint64_t other = traffic->is_counted ? other_bytes(peer) : 0;
 
-        if (other > traffic->other + OTHER_MAX) {
-            server_drop(server, peer->number, CLOSE_POLICY, "too many control frames");
+        if (peer->close_code == 0 && other > traffic->other + OTHER_MAX) {
+            server->config.hooks.spoiled(server->config.hooks.userdata, peer->number, flood);
+            server_drop(server, peer->number, CLOSE_POLICY, flood);
         }
         traffic->other = other > traffic->other ? other : traffic->other;
     }

@@ -126,6 +126,12 @@ const floods = async (stand) => {
             assert.match(reason, pattern, name);
         }
         raw.socket.destroy();
+        const until = Date.now() + DEADLINE_MS;
+        while (!new RegExp('message-refused .*' + pattern.source).test(stand.log)) {
+            assert.ok(Date.now() < until, 'the log of ' + name);
+            await new Promise((resolve) => setImmediate(resolve));
+        }
+        stand.log = '';
     }
 };
 
