@@ -138,6 +138,17 @@ class OnRedis(ProgramTest):
         until(lambda: "superseded" in two.log(first), "the first one knows")
         self.assertFalse(two.status(first)["is_leader"])
 
+    def test_what_is_refused_all_the_time_is_told_once_by_election_and_part(self):
+        self.ask("SET", "spoilt:epoch", "x")
+        done = baton("run", "--node", "a", "--election", "spoilt", "--wait-timeout", "3s",
+                     "--provider", self.cluster(1).url, "--", "true")
+        self.assertEqual(done.returncode, 124, done.stderr)
+        *told, last = done.stderr.splitlines()
+        wrong = 'election "spoilt", lock: Redis: .*WRONGTYPE'
+        self.assertRegex(last, wrong)
+        self.assertEqual(len(re.findall("WRONGTYPE", "".join(told))), 1, done.stderr)
+        self.assertRegex("".join(told).replace('\\"', '"'), wrong)
+
     def run_until_in_jeopardy(self):
         """A node alone, on a server that has stopped; its program counts how often it begins."""
         one = self.cluster(1)

@@ -37,6 +37,15 @@ struct entry {
     enum member_fault fault; /* that was told */
 };
 
+/* What is asked of the server for an election. */
+enum errand { ERRAND_LOCK, ERRAND_ENTRY, ERRAND_LIST, ERRANDS };
+
+/* What it refused last, as it was told; 0: nothing. */
+struct refusal {
+    uint32_t kind;
+    instant told;
+};
+
 /* This process in one election. */
 struct seat {
     struct provider_election base;
@@ -69,8 +78,9 @@ struct seat {
     uint64_t holder_epoch;
     instant beatless_since; /* the holder has no heartbeat; 0: it has one */
     enum { BEAT_FINE, BEAT_STALE, BEAT_AHEAD } told_beat; /* the holder's heartbeat, as told */
-    bool knows_odd;       /* it was told that the lock's value is no id */
-    bool knows_nameless;  /* the same of an id in the registry */
+    bool knows_odd;      /* it was told that the lock's value is no id */
+    bool knows_nameless; /* the same of an id in the registry */
+    struct refusal refusals[ERRANDS];
     uint64_t told_leader; /* epoch that was told with it */
     struct text *told;
     const struct text *heir; /* to whom it is being passed */
@@ -156,6 +166,7 @@ struct client {
     bool wants_guardian;
     bool kills_outliving;                  /* it ends a process that outlives its lease */
     char refusal[BATON_ERROR_MESSAGE_MAX]; /* the latest that was logged */
+    const struct baton_error *cause;       /* why the request that a step goes by failed, or NULL */
     uv_timer_t upkeep;           /* of watches: lifetimes that are over are told by nobody */
     redis_renewed_cb on_renewed; /* or NULL */
     void *renewed_userdata;
@@ -250,9 +261,14 @@ void seat_give_back(struct seat *seat, uint64_t epoch);
 /* tell.c: what listeners hear */
 void seat_tell(struct seat *seat, const struct baton_event *event);
 void seat_error(struct seat *seat, const struct baton_error *error);
-void seat_refused(struct seat *seat, const redisReply *reply); /* tells it if it is an error */
-/* Tells whatever it is, unless there is none. */
-void seat_misunderstood(struct seat *seat, const redisReply *reply);
+/* Tells it if it is an error: what lasts is told once, and again after a while. */
+void seat_refused(struct seat *seat, enum errand errand, const redisReply *reply);
+/* The same, whatever it is, unless there is none. */
+void seat_misunderstood(struct seat *seat, enum errand errand, const redisReply *reply);
+void seat_understood(struct seat *seat, enum errand errand); /* what was told is over */
+/* As it is told: by the election's name. */
+void seat_fault(const struct seat *seat, enum errand errand, const redisReply *reply,
+                struct baton_error *ret);
 /* What a step has brought about, at this instant; then who contends, and who leads by now. */
 void seat_tell_change(struct seat *seat, const struct lease_event *from, instant at);
 void seat_tell_contest(struct seat *seat, const struct lease_input *input,

@@ -100,7 +100,7 @@ static void on_swept(void *userdata, uint64_t tag, const redisReply *reply, inst
     (void)sent;
 
     client_enter(client);
-    seat_refused(seat, reply);
+    seat_refused(seat, ERRAND_LOCK, reply);
     if (reply && parse_cursor(cursor, reply) && seat->lease.held && !seat->is_leaving) {
         sweep_from(seat, cursor);
     }

@@ -101,9 +101,10 @@ static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, ins
     client_enter(client);
     if (reply && trip->order.type < MAJORITY_RELEASE) {
         if (parse_lock(&answer, reply)) {
+            seat_understood(seat, ERRAND_LOCK);
             lock_judge(seat, &answer);
         } else {
-            seat_misunderstood(seat, reply);
+            seat_misunderstood(seat, ERRAND_LOCK, reply);
         }
     }
     answer.reply.holder = number_of(answer.holder);

@@ -131,9 +131,12 @@ static void on_registered(void *userdata, uint64_t how, const redisReply *reply,
     (void)sent;
 
     if (!reply || !parse_registered(&count, seat->client->lifetimes, reply)) {
-        seat_misunderstood(seat, reply);
-    } else if (!seat->is_leaving) {
-        seat_contenders(seat, count);
+        seat_misunderstood(seat, ERRAND_ENTRY, reply);
+    } else {
+        seat_understood(seat, ERRAND_ENTRY);
+        if (!seat->is_leaving) {
+            seat_contenders(seat, count);
+        }
     }
     if (reply && reads && (seat->entries || count != 1)) { /* who is alone has nobody to read of */
         registry_read(seat);
@@ -245,7 +248,7 @@ static void on_left(void *userdata, uint64_t tag, const redisReply *reply, insta
 {
     (void)tag;
     (void)sent;
-    seat_refused(userdata, reply); /* lost or refused: the entry expires */
+    seat_refused(userdata, ERRAND_ENTRY, reply); /* lost or refused: the entry expires */
     done_with(userdata);
 }
 
@@ -448,8 +451,9 @@ static void on_members(void *userdata, uint64_t tag, const redisReply *reply, in
 
     seat->is_reading = false;
     if (!reply || !parse_members(reply)) {
-        seat_misunderstood(seat, reply);
+        seat_misunderstood(seat, ERRAND_LIST, reply);
     } else if (!seat->is_stopped) {
+        seat_understood(seat, ERRAND_LIST);
         take_list(seat, reply);
     }
     if (seat->reads_again) {

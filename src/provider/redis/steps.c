@@ -36,11 +36,15 @@ static void on_answer(void *userdata, uint64_t request, const redisReply *reply,
         .type = LEASE_IN_REPLY,
         .reply = {.request = (uint32_t)request, .outcome = LEASE_NO_ANSWER}};
     struct lock_answer answer;
+    struct baton_error cause;
     bool has_led = seat->lease.held; /* then it was a renewal; the core counts the lease itself */
 
     if (reply && !parse_lock(&answer, reply)) {
-        seat_misunderstood(seat, reply);
+        seat_misunderstood(seat, ERRAND_LOCK, reply);
+        seat_fault(seat, ERRAND_LOCK, reply, &cause);
+        client->cause = &cause;
     } else if (reply) {
+        seat_understood(seat, ERRAND_LOCK);
         input.reply.outcome = answer.reply.outcome;
         input.reply.epoch = answer.reply.epoch;
         input.reply.left = answer.reply.left;
@@ -57,6 +61,7 @@ static void on_answer(void *userdata, uint64_t request, const redisReply *reply,
         }
         step(seat, &input);
     }
+    client->cause = NULL;
     seat_unref(seat);
     client_exit(client);
 }
@@ -69,7 +74,8 @@ static void on_released(void *userdata, uint64_t tag, const redisReply *reply, i
     (void)sent;
 
     client_enter(client);
-    seat_refused(seat, reply); /* if it was lost or refused, the lock ends by its lifetime */
+    seat_refused(seat, ERRAND_LOCK,
+                 reply); /* if it was lost or refused, the lock ends by its lifetime */
     seat_unref(seat);
     client_exit(client);
 }

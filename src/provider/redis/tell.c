@@ -25,28 +25,70 @@ void seat_error(struct seat *seat, const struct baton_error *error)
     seat_tell(seat, &event);
 }
 
-void seat_refused(struct seat *seat, const redisReply *reply)
+/* ---- Refusals -------------------------------------------------------------------------------- */
+
+enum { REFUSAL_AGAIN_S = 10 };
+
+void seat_fault(const struct seat *seat, enum errand errand, const redisReply *reply,
+                struct baton_error *ret)
+{
+    struct baton_error fault;
+
+    (void)redis_fault_error(reply, &fault);
+    (void)error_set(ret, fault.code, "election \"%s\", %s: %s", seat->name,
+                    errand == ERRAND_LOCK ? "lock" : "registry", fault.message);
+}
+
+/* Not 0. The words behind a known fault name a script at times, and are not always the same. */
+static uint32_t kind_of(const redisReply *reply)
+{
+    enum redis_fault fault = redis_fault_of(reply);
+    uint32_t kind = 2166136261u; /* FNV-1a */
+
+    for (size_t i = 0; fault == REDIS_OTHER && i < reply->len; i++) {
+        kind = (kind ^ (unsigned char)reply->str[i]) * 16777619u;
+    }
+    return (kind + (uint32_t)fault) | 1u << 31;
+}
+
+static bool is_known(struct refusal *refusal, const redisReply *reply)
+{
+    struct refusal now = {.kind = kind_of(reply), .told = clock_now()};
+    bool is = refusal->kind == now.kind &&
+              instant_since(now.told, refusal->told).ns < SPAN_S(REFUSAL_AGAIN_S).ns;
+
+    *refusal = is ? *refusal : now;
+    return is;
+}
+
+void seat_refused(struct seat *seat, enum errand errand, const redisReply *reply)
 {
     if (reply && reply->type == REDIS_REPLY_ERROR) {
-        seat_misunderstood(seat, reply);
+        seat_misunderstood(seat, errand, reply);
     }
 }
 
-void seat_misunderstood(struct seat *seat, const redisReply *reply)
+void seat_understood(struct seat *seat, enum errand errand)
+{
+    seat->refusals[errand].kind = 0;
+}
+
+void seat_misunderstood(struct seat *seat, enum errand errand, const redisReply *reply)
 {
     struct baton_error error;
 
-    if (!reply) {
+    if (!reply || is_known(&seat->refusals[errand], reply)) {
         return;
     }
-    (void)redis_fault_error(reply, &error);
+    seat_fault(seat, errand, reply, &error);
     if (seat->is_stopped) { /* nobody listens any more */
-        log_warning(seat->client->logger, "redis-refused", LOG_STR("election", seat->name),
-                    LOG_STR("reason", error.message));
+        log_warning(seat->client->logger, "redis-refused", LOG_STR("reason", error.message));
     } else {
         seat_error(seat, &error);
     }
 }
+
+/* ---- Who leads, and who contends ------------------------------------------------------------- */
 
 static void tell_role(struct seat *seat, enum baton_role role)
 {
@@ -97,6 +139,8 @@ static void tell_failed(struct seat *seat, const struct lease_input *reply)
                         "election \"%s\": the server may have forgotten a lease; it grants none "
                         "for another %.0f s",
                         seat->name, (double)event.lease_left_ns / 1e9);
+    } else if (reply->reply.outcome == LEASE_NO_ANSWER && seat->client->cause) {
+        event.error = *seat->client->cause;
     } else if (reply->reply.outcome == LEASE_NO_ANSWER) {
         (void)error_set(&event.error, BATON_EUNAVAILABLE,
                         "election \"%s\": Redis did not answer, or not with what was asked for",

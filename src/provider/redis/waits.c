@@ -98,7 +98,7 @@ static void finish(struct waiting *waiting, const redisReply *reply)
         if (is_number) {
             tell_too_few(waiting, reply->integer);
         } else {
-            seat_refused(seat, reply);
+            seat_refused(seat, ERRAND_LOCK, reply);
         }
         if (waiting->is_take) {
             give_back(seat, &waiting->grant);
