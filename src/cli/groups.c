@@ -28,8 +28,12 @@ const struct option_group group_election = {
          .value = "NAME",
          .initial = "default",
          .help = "which election to take part in"},
-        TEXT("provider", "URL", NULL, NULL,
-             "where the election happens, as URL; the embedded raft:// at --listen if not given"),
+        {.name = "provider",
+         .type = OPTION_TEXT,
+         .value = "URL",
+         .is_secret = true,
+         .help = "where the election happens, as URL; the embedded raft:// at --listen if not "
+                 "given"},
         END,
     }};
 

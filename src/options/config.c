@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { KEYS_MAX = 256 };
 
@@ -242,6 +243,22 @@ int config_take_text(struct options *options, const char *name, const char *text
     return code;
 }
 
+/* A password that everybody on the machine can read is none. */
+static int check_readers(const struct options *options, const char *path, FILE *file,
+                         struct baton_error *reterr)
+{
+    const char *secret = options_secret_from(options, OPTION_CONFIG);
+    struct stat status;
+
+    if (!secret || fstat(fileno(file), &status) != 0 || !(status.st_mode & S_IROTH)) {
+        return 0;
+    }
+    return error_set(reterr, BATON_EINVAL,
+                     "--config %s: %s has a password in it, and everybody may read the file (mode "
+                     "%04o): chmod o-r",
+                     path, secret, (unsigned)status.st_mode & 07777);
+}
+
 int config_take_file(struct options *options, const char *path, config_is_known is_known,
                      struct baton_error *reterr)
 {
@@ -257,6 +274,7 @@ int config_take_file(struct options *options, const char *path, config_is_known 
     size_t bytes = fread(text, 1, CONFIG_BYTES_MAX + 1, file);
     int code = ferror(file) ? error_set(reterr, BATON_EINVAL, "--config %s: cannot be read", path)
                             : config_take_text(options, path, text, bytes, is_known, reterr);
+    code = code ? code : check_readers(options, path, file, reterr);
     free(text);
     fclose(file);
     return code;

@@ -2,6 +2,7 @@
 
 #include "base/invariant.h"
 #include "base/value.h"
+#include "options/secret.h"
 
 #include <ctype.h>
 #include <getopt.h>
@@ -221,6 +222,9 @@ static int take_flag(struct options *options, int found, struct baton_error *ret
         found >= 256 ? options->values[found - 256].spec : spec_of_letter(options, found);
     const char *text = spec->type == OPTION_FLAG ? "yes" : optarg;
     int code = options_take(options, OPTION_FLAGS, spec->name, text, reterr);
+    if (spec->is_secret) {
+        secret_hide(optarg);
+    }
     return code ? error_wrap(reterr, "--%s", spec->name) : 0;
 }
 
@@ -248,6 +252,18 @@ int options_take_flags(struct options *options, int argc, char **argv, int *ret_
     }
     *ret_used = optind;
     return 0;
+}
+
+const char *options_secret_from(const struct options *options, enum option_source source)
+{
+    for (size_t i = 0; i < options->count; i++) {
+        const struct value *value = &options->values[i];
+        if (value->spec->is_secret && value->count > 0 && value->source == source &&
+            secret_is_in(value->items[0])) {
+            return value->spec->name;
+        }
+    }
+    return NULL;
 }
 
 /* ---- Environment ----------------------------------------------------------------------------- */

@@ -43,6 +43,7 @@ struct option_spec {
     int64_t min, max;         /* of a number */
     const char *provider_key; /* of the provider option that it sets; NULL: not for the provider */
     const char *help;         /* one sentence, without the full stop */
+    bool is_secret;           /* a URL that may have a password in it */
     bool is_hidden;           /* for tests and measurements: not in --help and the man pages */
 };
 
@@ -67,12 +68,16 @@ int options_take(struct options *options, enum option_source source, const char 
                  const char *value, struct baton_error *reterr);
 
 /* Takes the flags in front of argv (argv[0] is skipped), up to the first word that is none or a
- * "--". *ret_used is the number of words used, argv[0] and the "--" included. */
+ * "--". *ret_used is the number of words used, argv[0] and the "--" included. Passwords are written
+ * over in argv, which all users of the machine can read. */
 int options_take_flags(struct options *options, int argc, char **argv, int *ret_used,
                        struct baton_error *reterr);
 
 /* Takes BATON_… variables that name options of the table. An empty variable counts as not set. */
 int options_take_environment(struct options *options, struct baton_error *reterr);
+
+/* The first option that has a password from this source; NULL: none has. */
+const char *options_secret_from(const struct options *options, enum option_source source);
 
 const struct option_spec *options_find(const struct options *options, const char *name);
 

@@ -1,5 +1,6 @@
 """Nodes on a real Redis server: a crash costs no lease, since a guardian gives it back."""
 import json
+import os
 import re
 import signal
 import subprocess
@@ -148,6 +149,30 @@ class OnRedis(ProgramTest):
         self.assertRegex(last, wrong)
         self.assertEqual(len(re.findall("WRONGTYPE", "".join(told))), 1, done.stderr)
         self.assertRegex("".join(told).replace('\\"', '"'), wrong)
+
+    def test_the_list_of_processes_shows_no_password(self):
+        one = self.cluster(1, "sentinel-password=canary")
+        one.start_all()
+        one.wait_leader()
+        with open("/proc/%d/cmdline" % one.processes["a"].pid, encoding="utf-8") as file:
+            words = file.read().split("\0")
+        provider = words[words.index("--provider") + 1]
+        self.assertNotIn("pa%20ss", " ".join(words))
+        self.assertNotIn("canary", " ".join(words))
+        self.assertTrue(provider.startswith("redis://***"), provider)
+        self.assertIn("lease=" + LEASE, provider)
+
+    def test_a_password_in_a_file_that_all_may_read_is_refused(self):
+        one = self.cluster(1)
+        path = os.path.join(one.dir, "baton.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("provider: '%s'\n" % one.url)
+        for mode, code in ((0o644, 64), (0o640, 0)):
+            os.chmod(path, mode)
+            done = baton("run", "--node", "a", "--config", path, "--", "true")
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertNotIn("pa%20ss", done.stderr)
+            self.assertEqual("everybody may read the file (mode 0644)" in done.stderr, code != 0)
 
     def run_until_in_jeopardy(self):
         """A node alone, on a server that has stopped; its program counts how often it begins."""

@@ -2,7 +2,9 @@
 
 #include "cli/groups.h"
 #include "cmocka_all.h"
+#include "options/secret.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +90,28 @@ static void a_control_character_is_told_without_the_value(void **state)
     options_free(options);
 }
 
+static void passwords_in_a_url_are_written_over_and_nothing_else(void **state)
+{
+    static const char *const rows[][2] = {
+        {"redis://me:it@h:1/0?lease=3s", "redis://*****@h:1/0?lease=3s"},
+        {"redis://:s3/c@r?et@h/0", "redis://**********@h/0"},
+        {"redis://h/0?sentinel-password=ab&x=y", "redis://h/0?sentinel-password=**&x=y"},
+        {"redis://a@h?password=&sentinel-password=b", "redis://*@h?password=&sentinel-password=*"},
+        {"redis://h:1/0?lease=3s", "redis://h:1/0?lease=3s"},
+        {"raft://127.0.0.1:1?peers=b%40h", "raft://127.0.0.1:1?peers=b%40h"},
+        {"redis://@h", "redis://@h"},
+        {"", ""},
+    };
+    char url[80];
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        (void)snprintf(url, sizeof(url), "%s", rows[i][0]);
+        assert_int_equal(secret_is_in(url), strcmp(rows[i][0], rows[i][1]) != 0);
+        secret_hide(url);
+        assert_string_equal(url, rows[i][1]);
+    }
+}
+
 static void a_flag_beats_the_environment_and_that_the_file(void **state)
 {
     struct options *options = options_new(groups);
@@ -167,6 +191,7 @@ int main(void)
         cmocka_unit_test(a_wrong_flag_is_named),
         cmocka_unit_test(two_agree_on_a_value_whichever_way_it_was_given),
         cmocka_unit_test(a_control_character_is_told_without_the_value),
+        cmocka_unit_test(passwords_in_a_url_are_written_over_and_nothing_else),
         cmocka_unit_test(a_flag_beats_the_environment_and_that_the_file),
         cmocka_unit_test(a_list_is_replaced_whole_by_a_higher_source),
         cmocka_unit_test(a_wrong_value_in_the_environment_names_the_variable),

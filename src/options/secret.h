@@ -1,0 +1,15 @@
+/* Passwords within a URL that a program was given: where they are, so that nobody else sees them.
+ *
+ *     redis://USER:PASSWORD@HOST/0?sentinel-password=PASSWORD&lease=30s
+ *             ^^^^^^^^^^^^^                          ^^^^^^^^
+ */
+#ifndef OPTIONS_SECRET_H
+#define OPTIONS_SECRET_H
+
+#include <stdbool.h>
+
+bool secret_is_in(const char *url);
+/* Writes stars over them, in place. */
+void secret_hide(char *url);
+
+#endif
