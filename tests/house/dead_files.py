@@ -1,4 +1,5 @@
-"""No dead file: each .c is built by a CMakeLists.txt at or above it, each .h is included."""
+"""No dead file: each .c is built by a CMakeLists.txt at or above it, that one is added by the next
+one above, and each .h is included."""
 import re
 
 from house import files, run, text_of
@@ -31,7 +32,23 @@ def names(text, name):
     return False
 
 
+def is_added(root, lists):
+    """By the nearest list above; in a loop the folder is named on its own."""
+    folder = lists.parent.parent
+    while folder != root and not (folder / "CMakeLists.txt").is_file():
+        folder = folder.parent
+    if not (folder / "CMakeLists.txt").is_file():
+        return True
+    text = re.sub(r"#[^\n]*", "", text_of(folder / "CMakeLists.txt"))
+    words = {lists.parent.relative_to(folder).as_posix(), lists.parent.name}
+    return not words.isdisjoint(re.findall(r"[\w./-]+", text))
+
+
 def check(root):
+    for folder in FOLDERS:
+        for lists in files(root / folder, "CMakeLists.txt"):
+            if not is_added(root, lists):
+                yield f"{lists.relative_to(root)}: no CMakeLists.txt above adds it"
     sources = [path for folder in FOLDERS for path in files(root / folder, ".c", ".h")]
     included = set()
     for path in sources:
@@ -49,6 +66,9 @@ def can_fail(plant):
     lists = "foreach(m one)\n baton_test(unit_${m} SOURCES test_${m}.c)\nendforeach() # dead.c"
     alive = {"src/CMakeLists.txt": lists, "src/test_one.c": '#include "one.h"', "src/one.h": ""}
     assert plant(alive) == []
+    below = {"src/a/CMakeLists.txt": "", "src/b/CMakeLists.txt": ""}
+    some = alive | below | {"src/CMakeLists.txt": lists.replace("# ", "\nadd_subdirectory(a) # b ")}
+    assert plant(some) == ["src/b/CMakeLists.txt: no CMakeLists.txt above adds it"]
     assert plant(alive | {"src/dead.c": ""}) == ["src/dead.c: no CMakeLists.txt builds it"]
     assert plant(alive | {"src/test_two.c": ""}) != []
     assert plant(alive | {"src/dead.h": ""}) == ["src/dead.h: nobody includes it"]
