@@ -150,6 +150,18 @@ class OnRedis(ProgramTest):
         self.assertEqual(len(re.findall("WRONGTYPE", "".join(told))), 1, done.stderr)
         self.assertRegex("".join(told).replace('\\"', '"'), wrong)
 
+    def test_a_replica_in_place_of_its_master_is_told_once_by_each_who_notices(self):
+        port = free_ports(1)[0]
+        self.start_server(port, "--replicaof", "127.0.0.1", str(self.port), "--masterauth", "pa ss")
+        until(lambda: "master_link_status:up" in self.ask("-p", str(port), "INFO", "replication"),
+              "the replica follows")
+        url = self.cluster(1).url.replace(":%d/" % self.port, ":%d/" % port)
+        done = baton("run", "--node", "a", "--provider", url, "--wait-timeout", "3s", "--", "true")
+        self.assertEqual(done.returncode, 124, done.stderr)
+        *told, last = done.stderr.splitlines()
+        self.assertIn("READONLY", last)
+        self.assertEqual(len([line for line in told if "READONLY" in line]), 2, done.stderr)
+
     def test_the_list_of_processes_shows_no_password(self):
         one = self.cluster(1, "sentinel-password=canary")
         one.start_all()

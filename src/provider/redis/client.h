@@ -128,8 +128,10 @@ struct server {
     struct redis *told;
     bool is_double;            /* another name of one that is there already: it does not count */
     char peer[REDIS_HOST_MAX]; /* "HOST:PORT" in numbers, or a path, as it was reached last */
-    char trouble[BATON_ERROR_MESSAGE_MAX]; /* told, and not over yet */
+    char trouble[BATON_ERROR_MESSAGE_MAX]; /* that there is now */
+    char said[BATON_ERROR_MESSAGE_MAX];    /* told, and over for a moment at most */
     instant trouble_told;
+    instant up_since;                           /* 0: it has not come up since then */
     char told_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
 };
 

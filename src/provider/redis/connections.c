@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TROUBLE_AGAIN_S = 10 };
+/* A connection that ends sooner than BRIEF_MS after it came up has not ended what was the trouble.
+ */
+enum { TROUBLE_AGAIN_S = 10, BRIEF_MS = 500 };
 
 /* ---- The connections ------------------------------------------------------------------------- */
 
@@ -89,6 +91,7 @@ static void on_up(void *userdata, const struct redis_identity *identity)
         sentinel_set_urgent(client->sentinel, false);
     }
     server->trouble[0] = '\0';
+    server->up_since = clock_now();
     client->refusal[0] = '\0';
     client_enter(client);
     if (identity->is_cluster && client->server_count == 1) {
@@ -144,8 +147,13 @@ static void tell_trouble(struct server *server, const struct baton_error *error)
 {
     struct client *client = server->client;
     instant now = clock_now();
-    bool is_new = is_new_trouble(server->trouble, error) ||
+    bool is_over =
+        server->up_since.ns > 0 && instant_since(now, server->up_since).ns > SPAN_MS(BRIEF_MS).ns;
+    bool is_new = is_new_trouble(server->said, error) || is_over ||
                   instant_since(now, server->trouble_told).ns > SPAN_S(TROUBLE_AGAIN_S).ns;
+
+    (void)snprintf(server->trouble, sizeof(server->trouble), "%s", error->message);
+    server->up_since = (instant){0};
 
     if (is_new) {
         server->trouble_told = now;
