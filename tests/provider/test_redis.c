@@ -474,6 +474,30 @@ static void the_registry_has_the_keys_and_fields_of_the_seed(void **state)
     freeReplyObject(reply);
 }
 
+/* Numbers may be longer when they are written out: what counts is what the others would read.
+ */
+static void metadata_that_the_others_would_not_read_is_refused(void **state)
+{
+    static char text[64 * 1024];
+    int used = snprintf(text, sizeof(text), "{\"load\":[0");
+    struct group *group = *state;
+    struct baton_campaign_options options = {.metadata = text};
+    struct baton_election *election = NULL;
+    struct baton_error error;
+
+    for (int i = 0; i < 5000; i++) {
+        used += snprintf(text + used, sizeof(text) - (size_t)used, ",1e15");
+    }
+    (void)snprintf(text + used, sizeof(text) - (size_t)used, "]}");
+    group_open_all(group);
+    assert_int_equal(baton_set_metadata(group->members[1].election, text, &error), BATON_ETOOBIG);
+    assert_non_null(strstr(error.message, "61440"));
+    assert_int_equal(baton_campaign(&election, group->members[1].baton, "other", &options, &error),
+                     BATON_ETOOBIG);
+    assert_null(election);
+    ASSERT_OK(baton_set_metadata(group->members[1].election, "{\"load\":80}", failure));
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -489,6 +513,7 @@ int main(void)
         CASE(members_come_and_go_once_each_also_over_a_change_of_leader),
         CASE(a_plain_peer_and_we_exclude_each_other),
         CASE(the_registry_has_the_keys_and_fields_of_the_seed),
+        CASE(metadata_that_the_others_would_not_read_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,12 @@
 #include "provider/heirs.h"
 #include "provider/redis/client.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* As it is written out. Of an entry above 64 KiB the others read nothing but the id. */
+enum { METADATA_MAX = 60 * 1024 };
 
 static struct seat *seat_of(struct provider_election *election)
 {
@@ -53,6 +57,19 @@ void seats_bury(struct client *client)
     }
 }
 
+static int check_metadata(const char *metadata, struct baton_error *reterr)
+{
+    json_t *object = metadata ? json_loads(metadata, 0, NULL) : NULL;
+    size_t bytes = object ? json_dumpb(object, NULL, 0, JSON_COMPACT) : 0;
+
+    json_decref(object);
+    return bytes <= METADATA_MAX
+               ? BATON_OK
+               : error_set(reterr, BATON_ETOOBIG,
+                           "metadata: %zu bytes as they are written out; the others read %d", bytes,
+                           METADATA_MAX);
+}
+
 static int check(const struct client *client, const struct provider_campaign *campaign,
                  struct baton_error *reterr)
 {
@@ -68,7 +85,7 @@ static int check(const struct client *client, const struct provider_campaign *ca
     return seat_find(client, campaign->election, bytes)
                ? error_set(reterr, BATON_EEXIST, "election \"%s\": taken part in already",
                            campaign->election)
-               : BATON_OK;
+               : check_metadata(campaign->metadata, reterr);
 }
 
 static struct seat *make(struct client *client, const struct provider_campaign *campaign)
@@ -204,8 +221,12 @@ int seat_set_metadata(struct provider_election *election, const char *metadata,
                       struct baton_error *reterr)
 {
     struct seat *seat = seat_of(election);
-    char *copy = metadata ? strdup(metadata) : NULL;
+    int r = check_metadata(metadata, reterr);
+    char *copy = r == BATON_OK && metadata ? strdup(metadata) : NULL;
 
+    if (r != BATON_OK) {
+        return r;
+    }
     if (metadata && !copy) {
         return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", seat->name);
     }
