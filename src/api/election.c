@@ -59,6 +59,9 @@ static void on_event(void *userdata, const struct baton_event *event)
     if (event->type != BATON_EVENT_DRAIN) {
         listeners_tell(election, event);
     }
+    if (event->type == BATON_EVENT_ACQUIRED) {
+        handover_acquired(election);
+    }
     if (event->type == BATON_EVENT_STOPPED) {
         election->provider = NULL;
         if (election->leaving) {

@@ -104,25 +104,53 @@ static bool has_failed(const struct resignation *resignation, const struct baton
            (resignation->how == HAND_OVER_WANTED || (resignation->has_begun && resignation->to[0]));
 }
 
+static span left_of(const struct resignation *resignation)
+{
+    span lease = {baton_lease_remaining(resignation->election)};
+    span wanted = instant_since(resignation->deadline, clock_now());
+
+    return wanted.ns < 0 ? (span){0} : wanted.ns < lease.ns ? wanted : lease;
+}
+
+static void tell_drain(struct resignation *resignation)
+{
+    struct baton_election *election = resignation->election;
+    const struct baton_event event = {.type = BATON_EVENT_DRAIN,
+                                      .epoch = baton_epoch(election),
+                                      .lease_left_ns = left_of(resignation).ns};
+
+    lock(resignation->base.baton);
+    resignation->is_draining = true;
+    unlock(resignation->base.baton);
+    listeners_tell(election, &event);
+}
+
+/* A leadership may have begun, and be asked to end, before its news has come through the loop:
+ * those who listen hear of it first. */
 static void drain(struct resignation *resignation)
 {
     struct baton_election *election = resignation->election;
-    int64_t left_ms = baton_lease_remaining(election) / 1000000;
-    int64_t wanted_ms = instant_since(resignation->deadline, clock_now()).ns / 1000000;
-    int64_t drain_ms = wanted_ms < 0 ? 0 : wanted_ms < left_ms ? wanted_ms : left_ms;
-    struct baton_event event = {.type = BATON_EVENT_DRAIN,
-                                .epoch = baton_epoch(election),
-                                .lease_left_ns = drain_ms * 1000000};
 
     (void)uv_timer_init(&resignation->base.baton->loop, &resignation->timer);
     resignation->timer.data = resignation;
-    (void)uv_timer_start(&resignation->timer, on_drain_timeout, (uint64_t)drain_ms, 0);
+    (void)uv_timer_start(&resignation->timer, on_drain_timeout,
+                         (uint64_t)(left_of(resignation).ns / 1000000), 0);
     lock(resignation->base.baton);
     resignation->base.references++; /* the timer's */
-    resignation->is_draining = true;
     election->resignation = resignation;
     unlock(resignation->base.baton);
-    listeners_tell(election, &event);
+    if (election->acquired_epoch == baton_epoch(election)) {
+        tell_drain(resignation);
+    }
+}
+
+void handover_acquired(struct baton_election *election)
+{
+    struct resignation *resignation = election->resignation;
+
+    if (resignation && !resignation->has_begun && !resignation->is_draining) {
+        tell_drain(resignation);
+    }
 }
 
 /* Nothing stops for a member that could not take over. */

@@ -182,6 +182,8 @@ void mailbox_init(struct mailbox *mailbox);
 
 /* handover.c. On the loop. It tells the listeners of BATON_EVENT_DRAIN itself. */
 void handover_event(struct baton_election *election, const struct baton_event *event);
+/* All have been told of a leadership. */
+void handover_acquired(struct baton_election *election);
 /* All listeners of BATON_EVENT_DRAIN have returned; under the lock. */
 void handover_drained_locked(struct baton_election *election);
 

@@ -5,6 +5,7 @@
 
 #include <baton.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -367,6 +368,49 @@ static void nobody_drains_for_a_member_that_there_is_not(void **state)
     baton_close(baton);
 }
 
+struct course {
+    char types[64]; /* 'A', 'D', 'L' */
+    size_t count;
+};
+
+static void note(struct baton_election *election, const struct baton_event *event, void *userdata)
+{
+    struct course *course = userdata;
+
+    (void)election;
+    if (course->count + 1 < sizeof(course->types)) {
+        course->types[course->count++] = event->type == BATON_EVENT_ACQUIRED ? 'A'
+                                         : event->type == BATON_EVENT_DRAIN  ? 'D'
+                                                                             : 'L';
+    }
+}
+
+/* The lease holds a moment before its news has come through the loop. */
+static void a_leadership_that_ends_at_once_is_heard_of_before_it_ends(void **state)
+{
+    uint32_t mask = BATON_EVENT_ACQUIRED | BATON_EVENT_DRAIN | BATON_EVENT_LOST;
+    struct baton *baton = open_memory("a");
+    (void)state;
+
+    for (int i = 0; i < 30; i++) {
+        struct course course = {.count = 0};
+        struct baton_election *election = campaign(baton, "e");
+        assert_int_equal(baton_on(NULL, election, mask, BATON_ON_DISPATCH, note, &course, NULL),
+                         BATON_OK);
+        (void)baton_dispatch(baton); /* so it goes on dispatching while it waits */
+        while (!baton_is_leader(election)) {
+            (void)sched_yield();
+        }
+        assert_int_equal(baton_cordon(election, NULL), BATON_OK);
+        while (course.count < 3) {
+            (void)baton_dispatch(baton);
+        }
+        assert_string_equal(course.types, "ADL");
+        baton_leave(election);
+    }
+    baton_close(baton);
+}
+
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 static atomic_bool churning;
@@ -488,6 +532,7 @@ int main(void)
         cmocka_unit_test(who_dispatches_hears_of_the_drain_while_it_resigns),
         cmocka_unit_test(a_listener_that_is_dispatched_may_resign_but_not_wait),
         cmocka_unit_test(nobody_drains_for_a_member_that_there_is_not),
+        cmocka_unit_test(a_leadership_that_ends_at_once_is_heard_of_before_it_ends),
         cmocka_unit_test(any_thread_may_call_anything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
