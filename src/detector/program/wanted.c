@@ -38,7 +38,8 @@ int wanted_set(struct wanted *wanted, const struct subscription *subscription,
         free(url);
         return BATON_ENOMEM;
     }
-    *wanted = (struct wanted){subscription->model_id, name, url, identity};
+    *wanted = (struct wanted){
+        .model_id = subscription->model_id, .name = name, .url = url, .identity = identity};
     *ret = compare(&before, wanted);
     wanted_fini(&before);
     return 0;

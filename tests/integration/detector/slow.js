@@ -9,8 +9,9 @@ const { program, curl, deadline, Stand, Backend, subscription, list, online, run
     require('./tools');
 
 const SLOW = 1500;
-const PAUSE_MS = 20;
-const ASKED = 40;
+const PAUSE_MS = 200;
+const AGAIN = 300; // so many have come once more by then
+const ASKED = 10;
 
 // The status of a page, asked for on a connection of its own.
 const ask = (stand, path) => deadline(new Promise((resolve, reject) => {
@@ -29,7 +30,7 @@ function be_the_crowd(port, words) {
             socket.write(words);
             came++;
             if (came === SLOW) process.send('gathered');
-            if (came === 2 * SLOW) process.send('again');
+            if (came === SLOW + AGAIN) process.send('again');
         });
         socket.on('data', () => {});
         socket.on('error', () => {});
