@@ -302,10 +302,10 @@ static void a_registry_of_another_type_is_told(void **state)
     }
     listener_close(&ours);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) { /* told to whoever registers */
-        server_tell(&server, "DEL race:%s", keys[i]);
-        server_tell(&server, "SET race:%s x", keys[i]);
         take_part(SHORT, "WRONGTYPE");
         GROUP_AWAIT(baton_is_leader(ours.election));
+        server_tell(&server, "DEL race:%s", keys[i]);
+        server_tell(&server, "SET race:%s x", keys[i]);
         ASSERT_OK(baton_cordon(ours.election, failure)); /* it follows, and says so there */
         listener_await(&ours);
         server_tell(&server, "DEL race:%s", keys[i]);
