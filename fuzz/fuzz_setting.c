@@ -1,7 +1,6 @@
 /* Settings in a provider's URL, by a table with each kind. */
-#include "provider/setting.h"
+#include "provider/setting_rows.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,16 +22,16 @@ static int take_own(void *target, const char *key, const char *value, struct bat
                : error_set(reterr, BATON_EBUSY, "%s: must never come", key);
 }
 
-#define AT(member) .offset = offsetof(struct target, member)
+#define TARGET struct target
 
 static const struct provider_setting table[] = {
-    {.key = "text", .kind = SETTING_TEXT, AT(text), .bytes = 8},
-    {.key = "lists", .alias = "list", .kind = SETTING_LIST, AT(list), .bytes = 16},
-    {.key = "flag", .kind = SETTING_FLAG, AT(flag)},
-    {.key = "length", .kind = SETTING_SPAN, AT(length)},
-    {.key = "number", .kind = SETTING_NUMBER, AT(number), .min = -3, .max = 3},
-    {.key = "own", .kind = SETTING_OWN, .take = take_own},
-    {.key = NULL},
+    TEXT("text", text),
+    LIST("lists", "list", list),
+    FLAG("flag", flag),
+    SPAN("length", length),
+    NUMBER("number", number, -3, 3),
+    OWN("own", take_own),
+    END,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

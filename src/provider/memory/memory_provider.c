@@ -3,9 +3,8 @@
 
 #include "provider/heirs.h"
 #include "provider/memory/hub.h"
-#include "provider/setting.h"
+#include "provider/setting_rows.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,12 +213,11 @@ static const char *name_in(const char *url)
     return strncmp(name, "//", 2) == 0 ? name + 2 : name;
 }
 
+#define TARGET struct memory
+
 static const struct provider_setting memory_settings[] = {
-    {.key = "node",
-     .kind = SETTING_TEXT,
-     .offset = offsetof(struct memory, node),
-     .bytes = sizeof(((struct memory *)0)->node)},
-    {.key = NULL},
+    TEXT("node", node),
+    END,
 };
 
 static int take_names(struct memory *memory, const struct provider_config *config, char *ret_hub,

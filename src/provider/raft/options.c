@@ -2,11 +2,11 @@
 
 #include "base/host.h"
 #include "base/value.h"
+#include "provider/setting_rows.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <openssl/evp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,39 +304,14 @@ static int take_kind(void *target, const char *key, const char *value, struct ba
     return parse_kind(value, &((struct given *)target)->self.kind, reterr);
 }
 
-#define AT(member) .offset = offsetof(struct given, member)
-#define TEXT(name, member)                                                                         \
-    {                                                                                              \
-        .key = (name), .kind = SETTING_TEXT, AT(member),                                           \
-        .bytes = sizeof(((struct given *)0)->member)                                               \
-    }
-#define FLAG(name, member)                                                                         \
-    {                                                                                              \
-        .key = (name), .kind = SETTING_FLAG, AT(member)                                            \
-    }
-#define SPAN(name, member)                                                                         \
-    {                                                                                              \
-        .key = (name), .kind = SETTING_SPAN, AT(member)                                            \
-    }
-#define NUMBER(name, member, lo, hi)                                                               \
-    {                                                                                              \
-        .key = (name), .kind = SETTING_NUMBER, AT(member), .min = (lo), .max = (hi)                \
-    }
-#define OWN(name, function)                                                                        \
-    {                                                                                              \
-        .key = (name), .kind = SETTING_OWN, .take = (function)                                     \
-    }
+#define TARGET struct given
 
 /* In this order: a preset before what differs from it, `proofs` before its exceptions. */
 const struct provider_setting raft_provider_settings[] = {
     TEXT("node", options.node),
     TEXT("cluster", options.cluster),
     TEXT("data", options.data),
-    {.key = "peers",
-     .alias = "peer",
-     .kind = SETTING_LIST,
-     AT(peers),
-     .bytes = sizeof(((struct given *)0)->peers)},
+    LIST("peers", "peer", peers),
     OWN("kind", take_kind),
     NUMBER("weight", self.weight, 0, 1000000),
     NUMBER("priority", self.priority, -1000000, 1000000),
@@ -360,7 +335,7 @@ const struct provider_setting raft_provider_settings[] = {
     FLAG("pidfd", options.believes_pidfd),
     FLAG("guardian", options.wants_guardian),
     FLAG("kill-outliving", options.kills_outliving),
-    {.key = NULL},
+    END,
 };
 
 static int set_defaults(struct given *given, struct baton_error *reterr)

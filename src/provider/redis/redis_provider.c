@@ -1,10 +1,9 @@
 /* Opening and closing, and whom news from the server are for. */
 #include "provider/redis/client.h"
 
-#include "provider/setting.h"
+#include "provider/setting_rows.h"
 
 #include <openssl/rand.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,23 +161,11 @@ static int take_address(void *target, const char *key, const char *value,
     return redis_address_set(&((struct client *)target)->address, key, value, reterr);
 }
 
-#define AT(member) .offset = offsetof(struct client, member)
-#define FLAG(name, member)                                                                         \
-    {                                                                                              \
-        .key = (name), .kind = SETTING_FLAG, AT(member)                                            \
-    }
-#define SPAN(name, member)                                                                         \
-    {                                                                                              \
-        .key = (name), .kind = SETTING_SPAN, AT(member)                                            \
-    }
-#define OWN(name, function)                                                                        \
-    {                                                                                              \
-        .key = (name), .kind = SETTING_OWN, .take = (function)                                     \
-    }
+#define TARGET struct client
 
 /* In this order: a layout before what differs from it. */
 static const struct provider_setting redis_settings[] = {
-    {.key = "node", .kind = SETTING_TEXT, AT(node), .bytes = sizeof(((struct client *)0)->node)},
+    TEXT("node", node),
     OWN("layout", take_layout),
     SPAN("lease", settings.lease),
     SPAN("heartbeat-interval", settings.renew_interval),
@@ -187,7 +174,7 @@ static const struct provider_setting redis_settings[] = {
     SPAN("spread", settings.spread_max),
     SPAN("process-lifetime", process_lifetime),
     SPAN("start-delay", start_delay),
-    {.key = "wait-replicas", .kind = SETTING_NUMBER, AT(waits.replicas), .max = REPLICAS_MAX},
+    NUMBER("wait-replicas", waits.replicas, 0, REPLICAS_MAX),
     SPAN("wait-timeout", waits.timeout),
     OWN("state-prefix", take_prefix),
     FLAG("guardian", wants_guardian),
@@ -201,7 +188,7 @@ static const struct provider_setting redis_settings[] = {
     OWN("verify", take_address),
     OWN("sentinel-user", take_address),
     OWN("sentinel-password", take_address),
-    {.key = NULL},
+    END,
 };
 
 static void set_defaults(struct client *client)

@@ -1,9 +1,8 @@
 /* What a provider may be told: read by one table, and nothing passed over. */
-#include "provider/setting.h"
+#include "provider/setting_rows.h"
 
 #include "cmocka_all.h"
 
-#include <stddef.h>
 #include <string.h>
 
 struct target {
@@ -23,17 +22,17 @@ static int take_own(void *target, const char *key, const char *value, struct bat
     return strcmp(value, "bad") == 0 ? error_set(reterr, BATON_ENOENT, "%s: is bad", key) : 0;
 }
 
-#define AT(member) .offset = offsetof(struct target, member)
+#define TARGET struct target
 
 static const struct provider_setting table[] = {
-    {.key = "last", .kind = SETTING_OWN, .take = take_own},
-    {.key = "first", .kind = SETTING_OWN, .take = take_own},
-    {.key = "name", .kind = SETTING_TEXT, AT(name), .bytes = 8},
-    {.key = "lists", .alias = "list", .kind = SETTING_LIST, AT(list), .bytes = 16},
-    {.key = "flag", .kind = SETTING_FLAG, AT(flag)},
-    {.key = "length", .kind = SETTING_SPAN, AT(length)},
-    {.key = "number", .kind = SETTING_NUMBER, AT(number), .min = -3, .max = 3},
-    {.key = NULL},
+    OWN("last", take_own),
+    OWN("first", take_own),
+    TEXT("name", name),
+    LIST("lists", "list", list),
+    FLAG("flag", flag),
+    SPAN("length", length),
+    NUMBER("number", number, -3, 3),
+    END,
 };
 
 static struct target target;
