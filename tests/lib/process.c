@@ -29,12 +29,17 @@ static instant patience(void)
     return instant_add(clock_now(), SPAN_MS(PROCESS_PATIENCE_MS));
 }
 
+static void pause_a_moment(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 static void pause_or_fail(instant limit, const char *what)
 {
     if (!instant_before(clock_now(), limit)) {
         fail_msg("waited in vain: %s", what);
     }
-    (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    pause_a_moment();
 }
 
 pid_t process_fork(int (*body)(void *userdata), void *userdata)
@@ -114,6 +119,54 @@ void process_wait_stopped(pid_t pid)
     while (state_of(pid) != 'T') {
         pause_or_fail(limit, "a process should be stopped");
     }
+}
+
+struct starter {
+    pid_t (*start)(void *userdata);
+    void *userdata;
+    int pipe[2];
+};
+
+static int start_and_wait(void *userdata)
+{
+    const struct starter *starter = userdata;
+    pid_t started = starter->start(starter->userdata);
+
+    (void)!write(starter->pipe[1], &started, sizeof(started));
+    while (pause() < 0) {
+    }
+    return EXIT_SUCCESS;
+}
+
+/* Never left behind: stopped as it is, nothing but this ends it. */
+static bool dies_by_itself(pid_t pid)
+{
+    instant limit = patience();
+    bool is_gone;
+
+    while (!(is_gone = !process_lives(pid)) && instant_before(clock_now(), limit)) {
+        pause_a_moment();
+    }
+    process_end(pid);
+    return is_gone;
+}
+
+void process_must_die_with_starter(pid_t (*start)(void *userdata), void *userdata)
+{
+    struct starter starter = {.start = start, .userdata = userdata};
+    pid_t parent, started = 0;
+
+    assert_int_equal(pipe(starter.pipe), 0);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* it is ours to bury */
+    parent = process_fork(start_and_wait, &starter);
+    process_read(starter.pipe[0], &started, sizeof(started));
+    assert_int_equal(kill(started, SIGSTOP), 0);
+    process_wait_stopped(started);
+    process_end(parent);
+    assert_true(dies_by_itself(started));
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+    (void)close(starter.pipe[0]);
+    (void)close(starter.pipe[1]);
 }
 
 void process_wait_readable(int fd)

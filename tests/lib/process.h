@@ -27,6 +27,9 @@ bool process_lives(pid_t pid);
 void process_wait_gone(pid_t pid);
 /* Waits until it is stopped by a signal. */
 void process_wait_stopped(pid_t pid);
+/* Kills who has started a process, and waits until that one is gone too. It is stopped, as one that
+ * hangs: it cannot notice. start() runs in a process of its own and returns the pid to look at. */
+void process_must_die_with_starter(pid_t (*start)(void *userdata), void *userdata);
 
 /* Waits until fd is readable or ended. */
 void process_wait_readable(int fd);

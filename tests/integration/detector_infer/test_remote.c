@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,38 +152,17 @@ static void a_child_that_hangs_is_ended(void **state)
     engine_free(engine);
 }
 
-static int load_and_wait(void *userdata)
+static pid_t load(void *userdata)
 {
-    const int *pipe = userdata;
-    struct engine *engine = started(&(struct remote_options){0});
-    int pid = remote_pid(engine);
-
-    (void)!write(pipe[1], &pid, sizeof(pid));
-    while (pause() < 0) {
-    }
-    return 0;
+    (void)userdata;
+    return remote_pid(started(&(struct remote_options){0}));
 }
 
 /* One that is stopped does not look at its socket, as one that is in a model without end. */
 static void a_child_that_hangs_dies_with_who_started_it(void **state)
 {
-    int pipe_fds[2];
-    int child = 0;
-    pid_t parent;
-
     (void)state;
-    assert_int_equal(pipe(pipe_fds), 0);
-    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* it is ours to bury */
-    parent = process_fork(load_and_wait, pipe_fds);
-    process_read(pipe_fds[0], &child, sizeof(child));
-    assert_int_equal(kill(child, SIGSTOP), 0);
-    process_wait_stopped(child);
-    process_end(parent);
-    process_wait_gone(child);
-    (void)waitpid(child, NULL, 0);
-    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
-    (void)close(pipe_fds[0]);
-    (void)close(pipe_fds[1]);
+    process_must_die_with_starter(load, NULL);
 }
 
 static void what_is_no_child_is_an_error(void **state)

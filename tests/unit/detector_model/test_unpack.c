@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -203,42 +202,18 @@ static void the_child_is_confined_when_it_reads(void **state)
     close(archive_fd);
 }
 
-struct starter {
-    const struct place *place;
-    int archive_fd, pipe[2];
-};
-
-static int start_and_wait(void *userdata)
+static pid_t start(void *userdata)
 {
-    const struct starter *starter = userdata;
     struct unpack_child child;
 
-    start_waiting(&child, starter->place, starter->archive_fd);
-    (void)!write(starter->pipe[1], &child.pid, sizeof(child.pid));
-    while (pause() < 0) {
-    }
-    return 0;
+    start_waiting(&child, userdata, large_archive());
+    return child.pid;
 }
 
 /* One that is stopped does not notice that nobody listens any more. */
 static void a_child_that_hangs_dies_with_who_started_it(void **state)
 {
-    struct starter starter = {.place = *state, .archive_fd = large_archive()};
-    pid_t parent, child = 0;
-
-    assert_int_equal(pipe(starter.pipe), 0);
-    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* it is ours to bury */
-    parent = process_fork(start_and_wait, &starter);
-    process_read(starter.pipe[0], &child, sizeof(child));
-    assert_int_equal(kill(child, SIGSTOP), 0);
-    process_wait_stopped(child);
-    process_end(parent);
-    process_wait_gone(child);
-    (void)waitpid(child, NULL, 0);
-    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
-    (void)close(starter.pipe[0]);
-    (void)close(starter.pipe[1]);
-    (void)close(starter.archive_fd);
+    process_must_die_with_starter(start, *state);
 }
 
 int main(void)
