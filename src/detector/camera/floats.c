@@ -35,7 +35,10 @@ static struct plane cut(const struct frame *frame, int index, const int rect[4])
                           .height = ((rect[1] + rect[3] - 1) >> shift) - y + 1};
 }
 
-/* Scaled into a piece of the scratch memory; false: out of memory. */
+/* Scaled into a piece of the scratch memory; false: out of memory. From the last row to the first,
+ * so upside down, which the result's stride undoes: of a frame that does not fit into the cache
+ * the decoder's last rows are still there, and from the top these would be lost before their turn.
+ */
 static bool scale_step(struct floats *floats, int piece, struct plane *plane, int width, int height)
 {
     size_t bytes = (size_t)width * (size_t)height;
@@ -50,9 +53,12 @@ static bool scale_step(struct floats *floats, int piece, struct plane *plane, in
         floats->pieces[piece].samples = larger;
         floats->pieces[piece].bytes = bytes;
     }
-    ScalePlane(plane->samples, plane->stride, plane->width, plane->height, samples, width, width,
+    ScalePlane(plane->samples, plane->stride, plane->width, -plane->height, samples, width, width,
                height, kFilterBox);
-    *plane = (struct plane){.samples = samples, .stride = width, .width = width, .height = height};
+    *plane = (struct plane){.samples = samples + (ptrdiff_t)width * (height - 1),
+                            .stride = -width,
+                            .width = width,
+                            .height = height};
     return true;
 }
 
