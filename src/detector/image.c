@@ -9,8 +9,9 @@
 
 struct slot {
     char identifier[PROTOCOL_IDENTIFIER_MAX + 1];
-    struct still *still;
-    struct image_boxes *boxes; /* NULL: none */
+    struct still *stills[IMAGE_SOURCES]; /* NULL: none yet */
+    enum image_source shown;
+    struct image_boxes *boxes; /* of what is shown; NULL: none */
 };
 
 struct image_store {
@@ -145,14 +146,21 @@ struct image_store *image_store_new(size_t count_max)
     return store;
 }
 
+static void empty(struct slot *slot)
+{
+    for (int source = 0; source < IMAGE_SOURCES; source++) {
+        still_release(slot->stills[source]);
+    }
+    image_boxes_release(slot->boxes);
+}
+
 void image_store_free(struct image_store *store)
 {
     if (store == NULL) {
         return;
     }
     for (size_t i = 0; i < store->count; i++) {
-        still_release(store->slots[i].still);
-        image_boxes_release(store->slots[i].boxes);
+        empty(&store->slots[i]);
     }
     free(store->slots);
     free(store);
@@ -173,69 +181,98 @@ static int refuse(struct baton_error *reterr, const char *identifier)
     return error_set(reterr, BATON_EFULL, "no room for a frame of \"%s\"", identifier);
 }
 
-static int put_first(struct image_store *store, const char *identifier, const struct frame *frame,
-                     const struct image_loan *loan, struct baton_error *reterr)
-{
-    struct still *still = store->count < store->count_max ? need_still(NULL) : NULL;
-    struct slot *slot;
-
-    if (still == NULL || !fill_still(still, frame, loan)) {
-        still_release(still);
-        return refuse(reterr, identifier);
-    }
-    still->number = ++store->puts;
-    slot = &store->slots[store->count++];
-    *slot = (struct slot){.still = still};
-    (void)snprintf(slot->identifier, sizeof(slot->identifier), "%s", identifier);
-    return 0;
-}
-
-int image_put(struct image_store *store, const char *identifier, const struct frame *frame,
-              const struct image_loan *loan, struct baton_error *reterr)
+/* NULL: there is no room. */
+static struct slot *need_slot(struct image_store *store, const char *identifier)
 {
     struct slot *slot = find_slot(store, identifier);
-    struct still *still;
+
+    if (slot == NULL && store->count < store->count_max) {
+        slot = &store->slots[store->count++];
+        *slot = (struct slot){.shown = IMAGE_STREAM};
+        (void)snprintf(slot->identifier, sizeof(slot->identifier), "%s", identifier);
+    }
+    return slot;
+}
+
+static void drop(struct still **still)
+{
+    still_release(*still);
+    *still = NULL;
+}
+
+int image_put(struct image_store *store, const char *identifier, enum image_source source,
+              const struct frame *frame, const struct image_loan *loan, struct baton_error *reterr)
+{
+    struct slot *slot;
+    struct still *still, **last;
 
     if (frame->width < 1 || frame->height < 1 || frame->width > IMAGE_PIXELS_MAX ||
         frame->height > IMAGE_PIXELS_MAX) {
         return error_set(reterr, BATON_EINVAL, "frame of %dx%d: sides must be 1 to %d",
                          frame->width, frame->height, IMAGE_PIXELS_MAX);
     }
+    slot = need_slot(store, identifier);
     if (slot == NULL) {
-        return put_first(store, identifier, frame, loan, reterr);
+        return refuse(reterr, identifier);
     }
-    still = need_still(slot->still);
+    last = &slot->stills[source];
+    still = need_still(*last);
     if (still == NULL || !fill_still(still, frame, loan)) {
-        if (still != slot->still) {
+        if (still != *last) {
             still_release(still);
         } else {
-            image_remove(store, identifier); /* what it showed is gone already */
+            drop(last); /* what it showed is gone already */
         }
         return refuse(reterr, identifier);
     }
-    if (still != slot->still) {
-        still_release(slot->still);
-        slot->still = still;
+    if (still != *last) {
+        still_release(*last);
+        *last = still;
     }
     still->number = ++store->puts;
     return 0;
 }
 
-void image_settle(struct image_store *store, const char *identifier)
+void image_show(struct image_store *store, const char *identifier, enum image_source source)
 {
     struct slot *slot = find_slot(store, identifier);
+
+    if (slot != NULL && slot->shown != source) {
+        slot->shown = source;
+        image_boxes_release(slot->boxes);
+        slot->boxes = NULL;
+    }
+}
+
+void image_settle(struct image_store *store, const char *identifier, enum image_source source)
+{
+    struct slot *slot = find_slot(store, identifier);
+    struct still *lent = slot != NULL ? slot->stills[source] : NULL;
     struct still *still;
 
-    if (slot == NULL || slot->still->loan.owner == NULL) {
+    if (lent == NULL || lent->loan.owner == NULL) {
         return;
     }
     still = need_still(NULL);
-    if (still != NULL && copy_into(still, &slot->still->frame)) {
-        still->number = slot->still->number;
-        still_release(slot->still);
-        slot->still = still;
+    if (still != NULL && copy_into(still, &lent->frame)) {
+        still->number = lent->number;
+        still_release(lent);
+        slot->stills[source] = still;
     } else {
         still_release(still); /* then it stays lent */
+    }
+}
+
+void image_drop(struct image_store *store, const char *identifier, enum image_source source)
+{
+    struct slot *slot = find_slot(store, identifier);
+
+    if (slot != NULL) {
+        drop(&slot->stills[source]);
+        if (slot->shown == source) {
+            image_boxes_release(slot->boxes);
+            slot->boxes = NULL;
+        }
     }
 }
 
@@ -247,18 +284,19 @@ void image_remove(struct image_store *store, const char *identifier)
     if (slot == NULL) {
         return;
     }
-    still_release(slot->still);
-    image_boxes_release(slot->boxes);
+    empty(slot);
     last = &store->slots[--store->count];
     if (slot != last) {
         *slot = *last;
     }
 }
 
-struct still *image_newest(const struct image_store *store, const char *identifier)
+struct still *image_newest(const struct image_store *store, const char *identifier,
+                           enum image_source source)
 {
     const struct slot *slot = find_slot(store, identifier);
-    return slot != NULL ? slot->still : NULL;
+
+    return slot != NULL ? slot->stills[source == IMAGE_SHOWN ? slot->shown : source] : NULL;
 }
 
 /* ---- what was found ---- */
@@ -270,7 +308,7 @@ void image_boxes_release(struct image_boxes *boxes)
     }
 }
 
-void image_set_boxes(struct image_store *store, const char *identifier,
+void image_set_boxes(struct image_store *store, const char *identifier, enum image_source source,
                      const struct image_box *boxes, size_t count)
 {
     struct slot *slot = find_slot(store, identifier);
@@ -278,7 +316,7 @@ void image_set_boxes(struct image_store *store, const char *identifier,
     size_t kept = count < IMAGE_BOXES_MAX ? count : IMAGE_BOXES_MAX;
     size_t bytes = kept * sizeof(*boxes);
 
-    if (slot == NULL) {
+    if (slot == NULL || slot->shown != source || slot->stills[source] == NULL) {
         return;
     }
     if (slot->boxes != NULL && slot->boxes->count == kept &&
@@ -296,8 +334,11 @@ void image_set_boxes(struct image_store *store, const char *identifier,
     slot->boxes = made;
 }
 
-struct image_boxes *image_boxes(const struct image_store *store, const char *identifier)
+struct image_boxes *image_boxes(const struct image_store *store, const char *identifier,
+                                enum image_source source)
 {
     const struct slot *slot = find_slot(store, identifier);
-    return slot != NULL ? slot->boxes : NULL;
+    bool is_shown = slot != NULL && (source == IMAGE_SHOWN || source == slot->shown);
+
+    return is_shown ? slot->boxes : NULL;
 }

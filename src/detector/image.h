@@ -1,7 +1,8 @@
-/* The newest frame of each subscription, and JPEGs of it.
+/* The newest frame of each subscription's stream and of its snapshots, and JPEGs of it.
  *
- * A frame is planar YUV 4:2:0, as decoders give it. The store keeps one still a subscription; the
- * next frame takes its place, and whoever holds the old still keeps it as it is. A still is the
+ * A frame is planar YUV 4:2:0, as decoders give it. The store keeps one still a source; the
+ * next frame takes its place, and whoever holds the old still keeps it as it is. One of the two is
+ * what the subscription shows. A still is the
  * frame itself where its owner lends it, else a copy. What is made of a still in other threads is
  * image_encoder.h's; all else here is one thread's.
  */
@@ -11,6 +12,9 @@
 #include "detector/protocol.h"
 
 enum { IMAGE_PIXELS_MAX = 8192, IMAGE_QUALITY = 75, IMAGE_BOXES_MAX = 64 };
+
+/* Where a subscription's frames come from. */
+enum image_source { IMAGE_STREAM, IMAGE_SNAPSHOT, IMAGE_SOURCES, IMAGE_SHOWN = IMAGE_SOURCES };
 
 struct frame {
     int width, height;
@@ -60,22 +64,32 @@ void image_store_free(struct image_store *store); /* NULL allowed */
 
 /* Keeps the frame by the loan, or copies it in where that is not to be had or is NULL. BATON_EINVAL
  * for a size of 0 or above IMAGE_PIXELS_MAX, BATON_EFULL. */
-int image_put(struct image_store *store, const char *identifier, const struct frame *frame,
-              const struct image_loan *loan, struct baton_error *reterr);
-/* No frame will come for a while: what is lent becomes a copy, and is given back once nobody else
- * looks at it. */
-void image_settle(struct image_store *store, const char *identifier);
+int image_put(struct image_store *store, const char *identifier, enum image_source source,
+              const struct frame *frame, const struct image_loan *loan, struct baton_error *reterr);
+/* The source that the subscription shows from now on; until then its stream. Boxes of the other one
+ * go. */
+void image_show(struct image_store *store, const char *identifier, enum image_source source);
+/* No frame of the source will come for a while: what is lent becomes a copy, and is given back once
+ * nobody else looks at it. */
+void image_settle(struct image_store *store, const char *identifier, enum image_source source);
+/* Its frames were another camera's. */
+void image_drop(struct image_store *store, const char *identifier, enum image_source source);
 void image_remove(struct image_store *store, const char *identifier); /* unknown: nothing */
 
-/* NULL: no frame yet. Borrowed until the next image_put() or image_remove(), unless held. */
-struct still *image_newest(const struct image_store *store, const char *identifier);
+/* Of a source, or of IMAGE_SHOWN. NULL: no frame yet. Borrowed until the next change of the store,
+ * unless held. */
+struct still *image_newest(const struct image_store *store, const char *identifier,
+                           enum image_source source);
 
-/* Takes the place of the last ones; at most IMAGE_BOXES_MAX are kept. No frame of that name, or out
- * of memory: there are none then. */
-void image_set_boxes(struct image_store *store, const char *identifier,
+/* Found in frames of that source: they take the place of the last ones if it is shown, and else are
+ * nothing. At most IMAGE_BOXES_MAX are kept. No frame of that name, or out of memory: there are
+ * none then. */
+void image_set_boxes(struct image_store *store, const char *identifier, enum image_source source,
                      const struct image_box *boxes, size_t count);
-/* NULL: none. Borrowed until the next image_set_boxes() or image_remove(), unless held. */
-struct image_boxes *image_boxes(const struct image_store *store, const char *identifier);
+/* NULL: none, as of a source that is not shown. Borrowed until the next change of the store, unless
+ * held. */
+struct image_boxes *image_boxes(const struct image_store *store, const char *identifier,
+                                enum image_source source);
 void image_boxes_release(struct image_boxes *boxes); /* NULL allowed */
 
 struct still *still_hold(struct still *still);

@@ -56,11 +56,11 @@ static void on_event(void *userdata, const struct worker_event *event)
                   LOG_STR("text", event->text),
                   LOG_STR("error", event->error != NULL ? event->error->message : NULL));
     }
-    if (event->type == WORKER_SUBSCRIPTION_REMOVED ||
-        (event->type == WORKER_SUBSCRIPTION_UPDATED && (event->changes & CHANGE_CAMERA) != 0)) {
-        image_remove(service->images, event->identifier);
+    if (event->type == WORKER_SUBSCRIPTION_UPDATED && (event->changes & CHANGE_CAMERA) != 0) {
+        image_drop(service->images, event->identifier, IMAGE_STREAM);
     }
     if (event->type == WORKER_SUBSCRIPTION_REMOVED) {
+        image_remove(service->images, event->identifier);
         service_stream_removed(service, event->identifier);
     }
     if (service->config.changed != NULL) {
@@ -238,33 +238,47 @@ const struct worker *service_worker(const struct service *service)
     return service->worker;
 }
 
-void service_frame(struct service *service, const char *identifier, const struct frame *frame,
-                   const struct image_loan *loan)
+void service_frame(struct service *service, const char *identifier, enum image_source source,
+                   bool is_shown, const struct frame *frame, const struct image_loan *loan)
 {
     struct baton_error error = {0};
 
     if (worker_find(service->worker, identifier) == NULL) {
         return; /* removed while its frame was on the way */
     }
-    if (image_put(service->images, identifier, frame, loan, &error) != 0) {
+    if (image_put(service->images, identifier, source, frame, loan, &error) != 0) {
         log_warning(service->config.logger, "frame-refused", LOG_STR("identifier", identifier),
                     LOG_STR("error", error.message));
         return;
     }
+    if (is_shown) {
+        image_show(service->images, identifier, source);
+    }
     service_stream_frame(service, identifier);
 }
 
-void service_boxes(struct service *service, const char *identifier, const struct image_box *boxes,
-                   size_t count)
+void service_away(struct service *service, const char *identifier, enum image_source source,
+                  bool is_gone)
 {
-    image_set_boxes(service->images, identifier, boxes, count);
+    if (is_gone) {
+        image_drop(service->images, identifier, source);
+    } else {
+        image_settle(service->images, identifier, source);
+    }
+}
+
+void service_boxes(struct service *service, const char *identifier, enum image_source source,
+                   const struct image_box *boxes, size_t count)
+{
+    image_set_boxes(service->images, identifier, source, boxes, count);
 }
 
 void service_online(struct service *service, const char *identifier, bool is_online)
 {
     if (!is_online) {
-        image_set_boxes(service->images, identifier, NULL, 0); /* nobody knows what is there now */
-        image_settle(service->images, identifier);
+        for (enum image_source source = 0; source < IMAGE_SOURCES; source++) {
+            image_set_boxes(service->images, identifier, source, NULL, 0); /* nobody knows now */
+        }
     }
     worker_set_online(service->worker, identifier, is_online);
 }

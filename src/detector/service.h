@@ -1,7 +1,8 @@
 /* The running worker: worker.h behind server.h, with a heartbeat, the images and the status pages.
  *
- *   GET /camera/{subscriptionIdentifier}/image[?crop=1&width=W&boxes=1]   newest frame as JPEG
- *   GET /camera/{subscriptionIdentifier}/stream                   the same, again and again: MJPEG
+ *   GET /camera/{subscriptionIdentifier}/image[?crop=1&width=W&boxes=1&source=S]
+ *                                              newest frame as JPEG
+ *   GET /camera/{subscriptionIdentifier}/stream     the same, again and again: MJPEG
  *   GET /healthz  /readyz  /metrics  /status
  *
  * Whatever opens cameras is told what is subscribed through `changed`, and tells back through
@@ -46,11 +47,16 @@ int service_open(struct service **ret, const struct service_config *config,
 int service_port(const struct service *service);
 const struct worker *service_worker(const struct service *service);
 
-void service_frame(struct service *service, const char *identifier, const struct frame *frame,
-                   const struct image_loan *loan);
+/* The newest frame of a source. `is_shown`: from now on it is what the subscription shows. */
+void service_frame(struct service *service, const char *identifier, enum image_source source,
+                   bool is_shown, const struct frame *frame, const struct image_loan *loan);
+/* No frame of the source will come for a while; `is_gone`: those there are were another camera's.
+ */
+void service_away(struct service *service, const char *identifier, enum image_source source,
+                  bool is_gone);
 /* What was found last in the frames of a subscription, for ?boxes=1; a count of 0: nothing. */
-void service_boxes(struct service *service, const char *identifier, const struct image_box *boxes,
-                   size_t count);
+void service_boxes(struct service *service, const char *identifier, enum image_source source,
+                   const struct image_box *boxes, size_t count);
 void service_online(struct service *service, const char *identifier, bool is_online);
 /* Takes the detection, as worker_detected() does. */
 int service_detected(struct service *service, struct detection *detection,

@@ -69,16 +69,20 @@ static void answer_jpeg(struct service *service, const struct http_question *que
                         const struct subscription *subscription,
                         const struct camera_question *wanted, struct http_reply *reply)
 {
-    struct still *still = image_newest(service->images, subscription->identifier);
+    struct still *still = image_newest(service->images, subscription->identifier, wanted->source);
     struct image_boxes *boxes =
-        wanted->has_boxes ? image_boxes(service->images, subscription->identifier) : NULL;
+        wanted->has_boxes ? image_boxes(service->images, subscription->identifier, wanted->source)
+                          : NULL;
     struct image_shape shape;
     struct image image;
     struct baton_error error = {0};
     int rc;
 
     if (still == NULL) {
-        service_http_error(reply, 404, "no frame of this camera has arrived yet");
+        service_http_error(reply, 404,
+                           wanted->source == IMAGE_SNAPSHOT
+                               ? "no snapshot of this camera has arrived yet"
+                               : "no frame of this camera has arrived yet");
         return;
     }
     image_shape(&shape, &still->frame, wanted->is_cropped ? &subscription->crop : NULL,
@@ -99,6 +103,18 @@ static void answer_jpeg(struct service *service, const struct http_question *que
     }
 }
 
+static bool has_source(const struct subscription *subscription, enum image_source source)
+{
+    switch (source) {
+    case IMAGE_STREAM:
+        return subscription->rtsp_url[0] != '\0';
+    case IMAGE_SNAPSHOT:
+        return subscription->snapshot_url != NULL;
+    default:
+        return true;
+    }
+}
+
 static void answer_camera(struct service *service, const struct http_question *question,
                           struct http_reply *reply)
 {
@@ -114,6 +130,13 @@ static void answer_camera(struct service *service, const struct http_question *q
     subscription = worker_find(service->worker, wanted.identifier);
     if (subscription == NULL) {
         service_http_error(reply, 404, "no such subscription");
+        return;
+    }
+    if (!has_source(subscription, wanted.source)) {
+        service_http_error(reply, 404,
+                           wanted.source == IMAGE_STREAM
+                               ? "this subscription has no stream: its rtspUrl is empty"
+                               : "this subscription has no snapshots: it names no snapshotUrl");
         return;
     }
     if (wanted.is_stream) {

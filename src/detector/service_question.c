@@ -94,6 +94,20 @@ static int read_width(const struct part *part, int *ret, struct baton_error *ret
     return 0;
 }
 
+static int read_source(const struct part *part, enum image_source *ret, struct baton_error *reterr)
+{
+    static const char *const names[IMAGE_SOURCES] = {"stream", "snapshot"};
+
+    for (enum image_source source = 0; source < IMAGE_SOURCES; source++) {
+        if (part->value_bytes == strlen(names[source]) &&
+            memcmp(part->value, names[source], part->value_bytes) == 0) {
+            *ret = source;
+            return 0;
+        }
+    }
+    return error_set(reterr, BATON_EINVAL, "source must be stream or snapshot");
+}
+
 static int read_part(struct camera_question *ret, const struct part *part,
                      struct baton_error *reterr)
 {
@@ -102,6 +116,9 @@ static int read_part(struct camera_question *ret, const struct part *part,
     }
     if (is_named(part, "boxes")) {
         return read_flag(part, &ret->has_boxes, reterr);
+    }
+    if (is_named(part, "source")) {
+        return read_source(part, &ret->source, reterr);
     }
     if (is_named(part, "width")) {
         return read_width(part, &ret->width, reterr);
@@ -118,7 +135,7 @@ bool camera_question_is_one(const char *path)
 int camera_question_parse(struct camera_question *ret, const char *path, const char *query,
                           struct baton_error *reterr)
 {
-    struct camera_question question = {0};
+    struct camera_question question = {.source = IMAGE_SHOWN};
     int rc = read_path(&question, path, reterr);
 
     while (rc == 0 && *query != '\0') {

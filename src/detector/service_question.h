@@ -1,7 +1,7 @@
 /* What a GET of /camera/… asks for. Pure: path and query are a stranger's bytes, taken apart here.
  *
- *   /camera/{display;camera}/image[?crop=1][&width=W][&boxes=1]
- *   /camera/{display;camera}/stream[?crop=1][&width=W][&boxes=1]
+ *   /camera/{display;camera}/image[?crop=1][&width=W][&boxes=1][&source=stream|snapshot]
+ *   /camera/{display;camera}/stream[?crop=1][&width=W][&boxes=1][&source=stream|snapshot]
  *
  * The path is decoded already. A value that makes no sense is an error and never a guess; a
  * parameter that is not known is left alone, because browsers and caches add some.
@@ -21,6 +21,7 @@ struct camera_question {
     bool is_stream;
     char identifier[PROTOCOL_IDENTIFIER_MAX + 1]; /* valid, UTF-8, without "." and ".." segments */
     bool is_cropped, has_boxes;
+    enum image_source source; /* IMAGE_SHOWN: what the subscription shows */
     int width; /* 0: as large as it is; else QUESTION_WIDTH_MIN to IMAGE_PIXELS_MAX */
 };
 

@@ -55,7 +55,8 @@ static void show(struct service *service, struct viewer *viewer)
 {
     const struct subscription *subscription =
         worker_find(service->worker, viewer->wanted.identifier);
-    struct still *still = image_newest(service->images, viewer->wanted.identifier);
+    struct still *still =
+        image_newest(service->images, viewer->wanted.identifier, viewer->wanted.source);
     struct image_boxes *boxes = NULL;
     struct image_shape shape;
     struct image image;
@@ -69,7 +70,7 @@ static void show(struct service *service, struct viewer *viewer)
     image_shape(&shape, &still->frame, viewer->wanted.is_cropped ? &subscription->crop : NULL,
                 viewer->wanted.width);
     if (viewer->wanted.has_boxes) {
-        boxes = image_boxes(service->images, viewer->wanted.identifier);
+        boxes = image_boxes(service->images, viewer->wanted.identifier, viewer->wanted.source);
     }
     rc = encoder_ask(service->encoder, still, &shape, boxes, viewer->ticket, &image, &error);
     viewer->number = still->number; /* one that is refused is missed: there will be another */

@@ -42,7 +42,9 @@ done
 ffmpeg -nostdin -v error -y -i rects265.mp4 -c copy \
     -bsf:v hevc_mp4toannexb,hevc_metadata=aud=insert -f hevc rects265.h265
 ffmpeg -nostdin -v error -y -i rects.mp4 -c:v mjpeg -q:v 4 -huffman default -pix_fmt yuvj420p -f mjpeg rects.mjpeg
-ffmpeg -nostdin -v error -y -i rects.mp4 -frames:v 1 -q:v 3 still.jpg
+for name in rects:still larger:larger; do
+    ffmpeg -nostdin -v error -y -i "${name%:*}.mp4" -frames:v 1 -q:v 3 "${name#*:}.jpg"
+done
 # The picture changes its size in the middle.
 cat rects.h264 larger.h264 > resized.h264
 touch complete

@@ -52,7 +52,8 @@ struct feed {
     unsigned failures;    /* in a row */
     uint64_t number_base; /* of the frames of earlier children */
     uint64_t last_number;
-    struct camera_counts before, now; /* of earlier children, of this one */
+    const struct camera_frame *newest; /* held; of snapshots that are online, else NULL */
+    struct camera_counts before, now;  /* of earlier children, of this one */
     struct camera_stats stats;
 };
 
@@ -80,6 +81,12 @@ static void on_feed_closed(uv_handle_t *handle)
     free(feed);
 }
 
+static void keep_newest(struct feed *feed, const struct camera_frame *frame)
+{
+    camera_frame_unref(feed->newest);
+    feed->newest = frame != NULL ? camera_frame_ref(frame) : NULL;
+}
+
 static void feed_close(struct feed *feed)
 {
     struct camera_pool *pool = feed->pool;
@@ -90,6 +97,7 @@ static void feed_close(struct feed *feed)
     }
     *at = feed->next;
     pool->count--;
+    keep_newest(feed, NULL);
     child_stop(feed->child, false);
     feed->child = NULL;
     uv_close((uv_handle_t *)&feed->timer, on_feed_closed);
@@ -249,6 +257,7 @@ static void feed_fail(struct feed *feed, const struct baton_error *error)
 
     child_stop(feed->child, true);
     feed->child = NULL;
+    keep_newest(feed, NULL);
     count_child(feed);
     (void)snprintf(feed->stats.last_error, sizeof(feed->stats.last_error), "%s", error->message);
     log_warning(feed->pool->logger, "camera-offline", LOG_STR("camera", feed->url.masked),
@@ -303,6 +312,10 @@ static void on_frame(void *userdata, struct camera_frame *frame)
 
     frame->number += feed->number_base;
     feed->last_number = frame->number;
+    if (feed->config.kind == SOURCE_SNAPSHOT) {
+        frame->source = IMAGE_SNAPSHOT;
+        keep_newest(feed, frame);
+    }
     feed->stats.width = frame->picture.width;
     feed->stats.height = frame->picture.height;
     if (feed->state == FEED_STARTING) {
@@ -585,6 +598,11 @@ void camera_set_interval(struct camera *camera, int interval_ms)
 {
     camera->interval = read_interval(camera->feed, interval_ms);
     update_interval(camera->feed);
+}
+
+const struct camera_frame *camera_newest(const struct camera *camera)
+{
+    return camera->feed->newest;
 }
 
 void camera_stats(const struct camera *camera, struct camera_stats *ret)

@@ -25,7 +25,7 @@
 #include <uv.h>
 
 enum {
-    CAMERA_FEEDS_MAX = 1024, /* distinct URLs */
+    CAMERA_FEEDS_MAX = 2048, /* distinct URLs: a subscription may have a stream and snapshots */
     CAMERA_HELD_MAX = 5,     /* frames of one feed that may be held where they were decoded; */
     CAMERA_COPIED_MAX = 32,  /* further ones are copies, of which there may be so many */
     CAMERA_KEPT_MAX = 2,     /* of all these for an unknown time */
@@ -47,6 +47,7 @@ struct camera_frame {
     int64_t pts_us;       /* of the stream's own clock; CAMERA_NO_PTS */
     instant captured;     /* when it had arrived */
     int64_t captured_unix_ms;
+    enum image_source source; /* IMAGE_STREAM: of a clip, too */
 };
 
 struct camera_pool; /* opaque */
@@ -104,6 +105,10 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
 /* No callback comes any more. Frames that are held stay valid. NULL allowed. */
 void camera_close(struct camera *camera);
 void camera_set_interval(struct camera *camera, int interval_ms);
+
+/* The newest frame of snapshots that are online, whoever of its subscriptions had it. Borrowed for
+ * the moment. NULL: there is none, or it is a stream. */
+const struct camera_frame *camera_newest(const struct camera *camera);
 
 /* Keeps the frame until as many unrefs; for a model that runs elsewhere meanwhile. Held frames of
  * a feed above CAMERA_HELD_MAX and CAMERA_COPIED_MAX make it skip newer ones. */

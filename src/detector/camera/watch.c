@@ -18,7 +18,8 @@ struct watched {
     char *snapshot_url; /* secret; NULL: none */
     int snapshot_ms;
     struct source stream, snapshots;
-    bool is_online; /* as it was told */
+    bool is_online;  /* as it was told */
+    instant seen_at; /* when the last frame that its model was shown was captured */
 };
 
 struct watch {
@@ -85,6 +86,18 @@ void watch_free(struct watch *watch)
 
 /* ---- what cameras say ---- */
 
+static void show(struct watched *watched, const struct camera_frame *frame)
+{
+    const struct watch_hooks *hooks = &watched->watch->hooks;
+    bool is_earlier = instant_before(frame->captured, watched->seen_at);
+
+    if (!is_earlier) {
+        watched->seen_at = frame->captured;
+    }
+    hooks->frame(hooks->userdata, watched->identifier, frame,
+                 is_earlier ? WATCH_STANDS_IN : WATCH_SHOWN);
+}
+
 static void on_frame(void *userdata, const struct camera_frame *frame)
 {
     struct source *source = userdata;
@@ -92,19 +105,24 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     const struct watch_hooks *hooks = &watched->watch->hooks;
 
     if (source == &watched->stream || !watched->stream.is_online) {
-        hooks->frame(hooks->userdata, watched->identifier, frame);
+        show(watched, frame);
+    } else {
+        hooks->frame(hooks->userdata, watched->identifier, frame, WATCH_ASIDE);
     }
 }
 
-static void source_open(struct source *source, const char *url, int interval_ms);
-
-/* Snapshots are asked for while the stream is offline, and only then. */
+/* The stream has gone: the newest snapshot, as long as the next one would not be late. */
 static void stand_in(struct watched *watched)
 {
-    if (watched->stream.is_online) {
-        source_close(&watched->snapshots);
-    } else if (watched->snapshots.camera == NULL && watched->snapshot_url != NULL) {
-        source_open(&watched->snapshots, watched->snapshot_url, watched->snapshot_ms);
+    const struct source *snapshots = &watched->snapshots;
+    const struct camera_options *options = &watched->watch->options;
+    int timeout_ms = options->stall_ms > 0 ? options->stall_ms : CAMERA_STALL_MS;
+    const struct camera_frame *frame =
+        snapshots->is_online ? camera_newest(snapshots->camera) : NULL;
+
+    if (frame != NULL && instant_since(clock_now(), frame->captured).ns <=
+                             SPAN_MS((int64_t)watched->snapshot_ms + timeout_ms).ns) {
+        show(watched, frame);
     }
 }
 
@@ -119,14 +137,30 @@ static void tell(struct watched *watched)
     }
 }
 
+static void tell_away(const struct source *source, bool is_gone)
+{
+    const struct watched *watched = source->watched;
+    const struct watch_hooks *hooks = &watched->watch->hooks;
+
+    if (hooks->away != NULL) {
+        hooks->away(hooks->userdata, watched->identifier,
+                    source == &watched->stream ? IMAGE_STREAM : IMAGE_SNAPSHOT, is_gone);
+    }
+}
+
 static void on_online(void *userdata, bool is_online)
 {
     struct source *source = userdata;
     struct watched *watched = source->watched;
 
     source->is_online = is_online;
-    stand_in(watched);
+    if (!is_online) {
+        tell_away(source, false);
+    }
     tell(watched);
+    if (!is_online && source == &watched->stream) {
+        stand_in(watched);
+    }
 }
 
 static void source_open(struct source *source, const char *url, int interval_ms)
@@ -163,7 +197,7 @@ static struct watched **find(struct watch *watch, const char *identifier)
     return at;
 }
 
-bool watch_stats(const struct watch *watch, const char *identifier, enum watch_part part,
+bool watch_stats(const struct watch *watch, const char *identifier, enum image_source from,
                  struct camera_stats *ret)
 {
     const struct watched *watched = watch->first;
@@ -175,7 +209,7 @@ bool watch_stats(const struct watch *watch, const char *identifier, enum watch_p
     if (watched == NULL) {
         return false;
     }
-    source = part == WATCH_STREAM ? &watched->stream : &watched->snapshots;
+    source = from == IMAGE_STREAM ? &watched->stream : &watched->snapshots;
     if (source->camera != NULL) {
         camera_stats(source->camera, ret);
         return true;
@@ -205,17 +239,22 @@ static bool same_url(const char *one, const char *other)
 
 static void use_snapshots(struct watched *watched, const struct subscription *subscription)
 {
+    struct source *source = &watched->snapshots;
+
     watched->snapshot_ms = subscription->snapshot_interval_ms > 0
                                ? (int)subscription->snapshot_interval_ms
                                : CAMERA_SNAPSHOT_MS;
     if (!same_url(watched->snapshot_url, subscription->snapshot_url)) {
         forget_snapshots(watched);
+        tell_away(source, true);
         watched->snapshot_url =
             subscription->snapshot_url != NULL ? strdup(subscription->snapshot_url) : NULL;
-    } else if (watched->snapshots.camera != NULL) {
-        camera_set_interval(watched->snapshots.camera, watched->snapshot_ms);
     }
-    stand_in(watched);
+    if (source->camera != NULL) {
+        camera_set_interval(source->camera, watched->snapshot_ms);
+    } else if (watched->snapshot_url != NULL) {
+        source_open(source, watched->snapshot_url, watched->snapshot_ms);
+    }
 }
 
 static void add(struct watch *watch, const struct subscription *subscription)
@@ -233,6 +272,7 @@ static void add(struct watch *watch, const struct subscription *subscription)
         return;
     }
     watched->watch = watch;
+    watched->seen_at = INSTANT_PAST;
     watched->stream.watched = watched;
     watched->snapshots.watched = watched;
     watched->next = watch->first;
@@ -250,6 +290,9 @@ static void update(struct watched *watched, const struct worker_event *event)
     if ((event->changes & (CHANGE_CAMERA | CHANGE_SNAPSHOT)) != 0) {
         use_snapshots(watched, event->subscription);
         tell(watched);
+    }
+    if ((event->changes & CHANGE_CAMERA) != 0) {
+        stand_in(watched);
     }
 }
 

@@ -3,9 +3,15 @@
  *   service's `changed` ─▶ watch_event ─▶ camera_open, camera_close
  *   service_frame, service_online, the models ◀─ hooks, by identifier
  *
- * A subscription's frames come from its stream. If it names a snapshotUrl, that stands in while the
- * stream is offline: asked every snapshotInterval, and left alone while the stream is online. One
- * without a stream (rtspUrl is "") has its snapshots alone.
+ *   snapshots   S · · · · S · · · · S · · · · S · · · · S     every snapshotInterval, always
+ *   stream      ssssssssssssss┤ offline           ├ssssssss
+ *   shown       ssssssssssssssS · · S · · · · S · · sssssss
+ *
+ * A subscription shows its stream. If it names a snapshotUrl, that is asked for all the time, and
+ * stands in while the stream is offline: the newest one at once, if it is not older than its
+ * interval and timeout, then those that follow. While the stream is shown, snapshots are
+ * WATCH_ASIDE and for no model: two sizes and two moments under one name would be two objects to a
+ * tracker. One without a stream (rtspUrl is "") has its snapshots alone.
  */
 #ifndef DETECTOR_CAMERA_WATCH_H
 #define DETECTOR_CAMERA_WATCH_H
@@ -15,8 +21,19 @@
 
 struct watch; /* opaque; on the loop's thread */
 
+/* What a frame is to its subscription. */
+enum watch_role {
+    WATCH_ASIDE,     /* the newest snapshot, while the stream is shown */
+    WATCH_SHOWN,     /* its picture from now on, and its model's */
+    WATCH_STANDS_IN, /* its picture from now on; from before what its model has seen already */
+};
+
 struct watch_hooks {
-    void (*frame)(void *userdata, const char *identifier, const struct camera_frame *frame);
+    void (*frame)(void *userdata, const char *identifier, const struct camera_frame *frame,
+                  enum watch_role role);
+    /* That source has no frames for a while; `is_gone`: it is another one or none from now on, and
+     * what was kept of it is not this subscription's any more. May be NULL. */
+    void (*away)(void *userdata, const char *identifier, enum image_source source, bool is_gone);
     void (*online)(void *userdata, const char *identifier, bool is_online); /* on change */
     void *userdata;
 };
@@ -27,7 +44,7 @@ struct watch *watch_new(struct camera_pool *pool, const struct camera_options *o
                         struct logger *logger, const struct watch_hooks *hooks);
 void watch_free(struct watch *watch); /* closes its cameras; before the pool. NULL allowed */
 
-/* Calls no hook but `online`, where what changed takes a camera offline or finds it online already.
+/* Calls hooks where what changed takes a camera offline, or finds snapshots that are there already.
  * A camera that cannot be opened (a URL that is none) is logged and stays offline.
  */
 void watch_event(struct watch *watch, const struct worker_event *event);
@@ -35,11 +52,9 @@ void watch_event(struct watch *watch, const struct worker_event *event);
 /* Of all streams, those that come later too: at least so long between two frames; 0: every one. */
 void watch_set_interval(struct watch *watch, int interval_ms);
 
-enum watch_part { WATCH_STREAM, WATCH_SNAPSHOTS };
-
-/* What is known of a subscription's stream, or of its snapshots while they stand in; of one that
- * was refused, why (last_error). False: there is no such subscription or it has none. */
-bool watch_stats(const struct watch *watch, const char *identifier, enum watch_part part,
+/* What is known of a subscription's stream or snapshots; of one that was refused, why (last_error).
+ * False: there is no such subscription or it has none. */
+bool watch_stats(const struct watch *watch, const char *identifier, enum image_source source,
                  struct camera_stats *ret);
 
 #endif

@@ -60,14 +60,16 @@ static void give_frame_back(const void *frame)
     camera_frame_unkeep(frame);
 }
 
-static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame)
+static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame,
+                     enum watch_role role)
 {
     struct program *program = userdata;
     const struct image_loan loan = {frame, keep_frame, give_frame_back};
 
-    service_frame(program->service, identifier, &frame->picture, &loan);
-    if (program->is_draining) {
-        return; /* what is seen from now on nobody would hear of */
+    service_frame(program->service, identifier, frame->source, role != WATCH_ASIDE, &frame->picture,
+                  &loan);
+    if (role != WATCH_SHOWN || program->is_draining) {
+        return; /* while it drains: what is seen from now on nobody would hear of */
     }
     models_frame(program->models, identifier, frame,
                  worker_stage(service_worker(program->service), identifier));
@@ -95,7 +97,14 @@ static void on_seen(void *userdata, const char *identifier, const struct inferen
         boxes[count++] = (struct image_box){(int)box->x, (int)box->y, (int)box->width,
                                             (int)box->height, box->label};
     }
-    service_boxes(program->service, identifier, boxes, count);
+    service_boxes(program->service, identifier, result->frame->source, boxes, count);
+}
+
+static void on_away(void *userdata, const char *identifier, enum image_source source, bool is_gone)
+{
+    struct program *program = userdata;
+
+    service_away(program->service, identifier, source, is_gone);
 }
 
 static void on_online(void *userdata, const char *identifier, bool is_online)
@@ -263,7 +272,7 @@ static void on_look(uv_timer_t *timer)
     for (size_t i = 0; (subscription = worker_subscription(worker, i, &is_online)) != NULL; i++) {
         struct camera_stats stats;
 
-        if (watch_stats(program->watch, subscription->identifier, WATCH_STREAM, &stats)) {
+        if (watch_stats(program->watch, subscription->identifier, IMAGE_STREAM, &stats)) {
             rates_count(program->rates, subscription->identifier, &stats, now);
         }
     }
@@ -343,7 +352,8 @@ static void raise_file_limit(struct logger *logger)
 
 static int open_parts(struct program *program, struct baton_error *reterr)
 {
-    const struct watch_hooks hooks = {.frame = on_frame, .online = on_online, .userdata = program};
+    const struct watch_hooks hooks = {
+        .frame = on_frame, .away = on_away, .online = on_online, .userdata = program};
     struct program_settings *settings = &program->settings;
     int code;
 

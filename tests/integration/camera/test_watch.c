@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BACKEND = 1, NAMES = 2 };
+enum { BACKEND = 1, NAMES = 2, SNAPSHOT_WIDTH = 480, LONG_MS = 600000 };
 
 static const char *const names[NAMES] = {"display-001;cam-001", "display-002;cam-001"};
 
@@ -19,6 +19,10 @@ struct scene {
     struct worker *worker;
     struct watch *watch;
     unsigned frames[NAMES], wanted[NAMES];
+    unsigned of_snapshots; /* of these frames */
+    unsigned aside;        /* snapshots that are not shown */
+    unsigned earlier;      /* stood in, from before what was shown last */
+    unsigned away[IMAGE_SOURCES], gone[IMAGE_SOURCES];
     char *report; /* the newest stateReport */
 };
 
@@ -50,14 +54,32 @@ static void on_event(void *userdata, const struct worker_event *event)
     watch_event(scene->watch, event);
 }
 
-static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame)
+static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame,
+                     enum watch_role role)
 {
     struct scene *scene = userdata;
 
     assert_true(frame_red(frame) >= 0);
+    assert_int_equal(frame->picture.width == SNAPSHOT_WIDTH, frame->source == IMAGE_SNAPSHOT);
+    if (role == WATCH_ASIDE) {
+        assert_int_equal(frame->source, IMAGE_SNAPSHOT);
+        scene->aside++;
+        return;
+    }
+    scene->of_snapshots += frame->source == IMAGE_SNAPSHOT;
+    scene->earlier += role == WATCH_STANDS_IN;
     for (int i = 0; i < NAMES; i++) {
         scene->frames[i] += strcmp(names[i], identifier) == 0;
     }
+}
+
+static void on_away(void *userdata, const char *identifier, enum image_source source, bool is_gone)
+{
+    struct scene *scene = userdata;
+
+    (void)identifier;
+    scene->away[source] += !is_gone;
+    scene->gone[source] += is_gone;
 }
 
 static void on_online(void *userdata, const char *identifier, bool is_online)
@@ -70,7 +92,7 @@ static void on_online(void *userdata, const char *identifier, bool is_online)
 static void scene_init(struct scene *scene)
 {
     const struct worker_hooks hooks = {on_send, on_close, on_event, scene};
-    const struct watch_hooks watch_hooks = {on_frame, on_online, scene};
+    const struct watch_hooks watch_hooks = {on_frame, on_away, on_online, scene};
     const struct camera_options options = {.stall_ms = 2000, .open_ms = 2000};
 
     memset(scene, 0, sizeof(*scene));
@@ -140,14 +162,21 @@ static bool is_reported_offline(const void *userdata)
     return !reports_online((struct scene *)(uintptr_t)userdata, names[0]);
 }
 
-static void start_stream(struct server *server)
+/* Of the port of one that has gone; 0: the kernel chooses. */
+static void start_stream_at(struct server *server, int port)
 {
-    char words[2][600];
-    const char *arguments[] = {"0", words[0], words[1], NULL};
+    char words[2][600], number[16];
+    const char *arguments[] = {number, words[0], words[1], NULL};
 
+    (void)snprintf(number, sizeof(number), "%d", port);
     (void)snprintf(words[0], sizeof(words[0]), "cam=%s", clip("rects.h264"));
     (void)snprintf(words[1], sizeof(words[1]), "other=%s", clip("rects265.h265"));
     server_start(server, "rtsp_server.py", arguments);
+}
+
+static void start_stream(struct server *server)
+{
+    start_stream_at(server, 0);
 }
 
 static void start_snapshots(struct server *server)
@@ -155,7 +184,7 @@ static void start_snapshots(struct server *server)
     char still[600];
     const char *arguments[] = {still, NULL};
 
-    (void)snprintf(still, sizeof(still), "%s", clip("still.jpg"));
+    (void)snprintf(still, sizeof(still), "%s", clip("larger.jpg"));
     server_start(server, "snapshot_server.py", arguments);
 }
 
@@ -212,46 +241,206 @@ static void another_url_is_another_stream_and_a_crop_is_none(void **state)
     server_end(&server);
 }
 
-static void snapshots_stand_in_while_the_stream_is_away(void **state)
+/* One subscription, or two, of the stream and of snapshots at the path. */
+static void send_both(struct scene *scene, const struct server *stream,
+                      const struct server *snapshots, const char *path, int interval_ms, int count)
+{
+    char texts[NAMES][1024] = {"", ""}, more[256];
+
+    (void)snprintf(more, sizeof(more),
+                   ",\"snapshotUrl\":\"http://127.0.0.1:%d/%s\",\"snapshotInterval\":%d",
+                   snapshots->port, path, interval_ms);
+    for (int i = 0; i < count; i++) {
+        describe(texts[i], sizeof(texts[i]), names[i], stream->port, "cam", more);
+    }
+    send_list(scene, texts[0], texts[1]);
+}
+
+static struct camera_stats stats_of(const struct scene *scene, enum image_source source)
+{
+    struct camera_stats stats;
+
+    assert_true(watch_stats(scene->watch, names[0], source, &stats));
+    return stats;
+}
+
+static bool are_both_online(const void *userdata)
+{
+    return stats_of(userdata, IMAGE_STREAM).is_online &&
+           stats_of(userdata, IMAGE_SNAPSHOT).is_online;
+}
+
+static bool is_stream_offline(const void *userdata)
+{
+    return !stats_of(userdata, IMAGE_STREAM).is_online;
+}
+
+static bool has_snapshots_aside(const void *userdata)
+{
+    return ((const struct scene *)userdata)->aside >= 3;
+}
+
+static void snapshots_are_asked_for_while_the_stream_is_shown(void **state)
 {
     struct scene scene;
     struct server stream, snapshots;
-    struct camera_stats stats;
-    char first[1024], more[256];
     unsigned asked;
 
     (void)state;
     start_stream(&stream);
     start_snapshots(&snapshots);
     scene_init(&scene);
-    (void)snprintf(more, sizeof(more),
-                   ",\"snapshotUrl\":\"http://127.0.0.1:%d/still\",\"snapshotInterval\":50",
-                   snapshots.port);
-    describe(first, sizeof(first), names[0], stream.port, "cam", more);
-    send_list(&scene, first, "");
-    do {
-        run_frames(&scene, 1, 0);
-        assert_true(watch_stats(scene.watch, names[0], WATCH_STREAM, &stats));
-    } while (!stats.is_online);
-    run_frames(&scene, 3, 0);
+    send_both(&scene, &stream, &snapshots, "still", 50, 1);
+    gallery_run_until(&scene.gallery, are_both_online, &scene);
+    run_frames(&scene, 1, 0);
     asked = server_count(&snapshots, "get still");
+    scene.of_snapshots = 0;
+    gallery_run_until(&scene.gallery, has_snapshots_aside, &scene);
     run_frames(&scene, 5, 0);
-    assert_int_equal(server_count(&snapshots, "get still"), asked); /* left alone */
-    assert_false(watch_stats(scene.watch, names[0], WATCH_SNAPSHOTS, &stats));
+    assert_true(server_count(&snapshots, "get still") > asked);
+    assert_int_equal(scene.of_snapshots, 0);
+    assert_int_equal(stats_of(&scene, IMAGE_SNAPSHOT).width, SNAPSHOT_WIDTH);
+    assert_string_equal(stats_of(&scene, IMAGE_SNAPSHOT).codec, "jpeg");
+    scene_fini(&scene);
+    server_end(&snapshots);
     server_end(&stream);
-    scene.frames[0] = 0;
+}
+
+static bool has_shown_a_snapshot(const void *userdata)
+{
+    return ((const struct scene *)userdata)->of_snapshots > 0;
+}
+
+static void the_newest_snapshot_stands_in_at_once(void **state)
+{
+    struct scene scene;
+    struct server stream, snapshots;
+    int port;
+
+    (void)state;
+    start_stream(&stream);
+    port = stream.port;
+    start_snapshots(&snapshots);
+    scene_init(&scene);
+    send_both(&scene, &stream, &snapshots, "still", LONG_MS, 1);
+    gallery_run_until(&scene.gallery, are_both_online, &scene);
+    run_frames(&scene, 2, 0);
+    scene.of_snapshots = 0;
+    server_end(&stream);
+    gallery_run_until(&scene.gallery, has_shown_a_snapshot, &scene);
+    assert_true(is_stream_offline(&scene));
+    assert_true(reports_online(&scene, names[0]));
+    assert_int_equal(server_count(&snapshots, "get still"), 1);
+    assert_true(scene.earlier > 0); /* the model has seen the stream since */
+    assert_true(scene.away[IMAGE_STREAM] > 0);
+    start_stream_at(&stream, port);
+    gallery_run_until(&scene.gallery, are_both_online, &scene);
+    run_frames(&scene, 1, 0);
+    scene.of_snapshots = 0;
+    run_frames(&scene, 3, 0);
+    assert_int_equal(scene.of_snapshots, 0);
+    assert_int_equal(server_count(&snapshots, "get still"), 1);
+    scene_fini(&scene);
+    server_end(&snapshots);
+    server_end(&stream);
+}
+
+static void snapshots_go_on_while_the_stream_is_away(void **state)
+{
+    struct scene scene;
+    struct server stream, snapshots;
+    unsigned asked;
+
+    (void)state;
+    start_stream(&stream);
+    start_snapshots(&snapshots);
+    scene_init(&scene);
+    send_both(&scene, &stream, &snapshots, "still", 50, 1);
+    gallery_run_until(&scene.gallery, are_both_online, &scene);
+    server_end(&stream);
+    gallery_run_until(&scene.gallery, is_stream_offline, &scene);
+    asked = server_count(&snapshots, "get still");
+    scene.of_snapshots = 0;
     do {
         run_frames(&scene, 1, 0);
     } while (server_count(&snapshots, "get still") < asked + 3);
+    assert_true(scene.of_snapshots >= 2);
     assert_true(reports_online(&scene, names[0]));
-    assert_true(watch_stats(scene.watch, names[0], WATCH_SNAPSHOTS, &stats));
-    assert_string_equal(stats.codec, "jpeg");
-    assert_true(stats.shown >= 2);
     server_end(&snapshots);
     gallery_run_until(&scene.gallery, is_reported_offline, &scene);
-    assert_true(watch_stats(scene.watch, names[0], WATCH_SNAPSHOTS, &stats));
-    assert_non_null(strstr(stats.last_error, "snapshot: "));
+    assert_non_null(strstr(stats_of(&scene, IMAGE_SNAPSHOT).last_error, "snapshot: "));
     scene_fini(&scene);
+}
+
+static bool is_told_missing(const void *userdata)
+{
+    struct camera_stats stats;
+
+    return watch_stats(((const struct scene *)userdata)->watch, names[0], IMAGE_SNAPSHOT, &stats) &&
+           strstr(stats.last_error, "404") != NULL;
+}
+
+static void snapshots_that_are_missing_are_told_while_the_stream_is_fine(void **state)
+{
+    struct scene scene;
+    struct server stream, snapshots;
+
+    (void)state;
+    start_stream(&stream);
+    start_snapshots(&snapshots);
+    scene_init(&scene);
+    send_both(&scene, &stream, &snapshots, "missing", 50, 1);
+    run_frames(&scene, 2, 0);
+    gallery_run_until(&scene.gallery, is_told_missing, &scene);
+    run_frames(&scene, 2, 0);
+    assert_true(reports_online(&scene, names[0]));
+    assert_int_equal(stats_of(&scene, IMAGE_STREAM).restarts, 0);
+    assert_false(stats_of(&scene, IMAGE_SNAPSHOT).is_online);
+    scene_fini(&scene);
+    server_end(&snapshots);
+    server_end(&stream);
+}
+
+static void two_subscriptions_share_stream_and_snapshots(void **state)
+{
+    struct scene scene;
+    struct server stream, snapshots;
+
+    (void)state;
+    start_stream(&stream);
+    start_snapshots(&snapshots);
+    scene_init(&scene);
+    send_both(&scene, &stream, &snapshots, "still", LONG_MS, NAMES);
+    gallery_run_until(&scene.gallery, are_both_online, &scene);
+    run_frames(&scene, 3, 3);
+    assert_int_equal(stats_of(&scene, IMAGE_SNAPSHOT).subscribers, NAMES);
+    assert_int_equal(stats_of(&scene, IMAGE_SNAPSHOT).shown, NAMES);
+    assert_int_equal(server_count(&snapshots, "get still"), 1);
+    assert_int_equal(server_count(&stream, "play cam"), 1);
+    scene_fini(&scene);
+    server_end(&snapshots);
+    server_end(&stream);
+}
+
+static void another_stream_leaves_the_snapshots_as_they_are(void **state)
+{
+    struct scene scene;
+    struct server stream, snapshots, nobody = {.port = 1};
+
+    (void)state;
+    start_stream(&stream);
+    start_snapshots(&snapshots);
+    scene_init(&scene);
+    send_both(&scene, &stream, &snapshots, "still", LONG_MS, 1);
+    gallery_run_until(&scene.gallery, are_both_online, &scene);
+    scene.of_snapshots = 0;
+    send_both(&scene, &nobody, &snapshots, "still", LONG_MS, 1);
+    assert_int_equal(scene.of_snapshots, 1);
+    assert_true(reports_online(&scene, names[0]));
+    assert_int_equal(server_count(&snapshots, "get still"), 1);
+    scene_fini(&scene);
+    server_end(&snapshots);
+    server_end(&stream);
 }
 
 /* A list of one subscription whose stream is dead: nobody listens at that port. */
@@ -282,8 +471,10 @@ static void snapshots_that_are_taken_away_leave_nothing_online(void **state)
     assert_true(reports_online(&scene, names[0]));
     send_snapshots(&scene, &server, "still", 60); /* the same camera: nothing is interrupted */
     assert_true(reports_online(&scene, names[0]));
+    scene.gone[IMAGE_SNAPSHOT] = 0;
     send_snapshots(&scene, &server, "missing", 60);
     assert_false(reports_online(&scene, names[0]));
+    assert_int_equal(scene.gone[IMAGE_SNAPSHOT], 1);
     send_snapshots(&scene, &server, "still", 60);
     run_frames(&scene, 2, 0);
     assert_true(reports_online(&scene, names[0]));
@@ -311,8 +502,8 @@ static void snapshots_may_be_all_there_is(void **state)
     send_list(&scene, first, "");
     run_frames(&scene, 3, 0);
     assert_true(reports_online(&scene, names[0]));
-    assert_false(watch_stats(scene.watch, names[0], WATCH_STREAM, &stats));
-    assert_true(watch_stats(scene.watch, names[0], WATCH_SNAPSHOTS, &stats));
+    assert_false(watch_stats(scene.watch, names[0], IMAGE_STREAM, &stats));
+    assert_true(watch_stats(scene.watch, names[0], IMAGE_SNAPSHOT, &stats));
     assert_true(stats.is_online);
     scene_fini(&scene);
     server_end(&server);
@@ -353,7 +544,7 @@ static void a_url_that_is_none_is_logged_without_being_named(void **state)
     assert_non_null(strstr(log, names[0]));
     assert_null(strstr(log, "canary"));
     free(log);
-    assert_true(watch_stats(scene.watch, names[0], WATCH_STREAM, &stats));
+    assert_true(watch_stats(scene.watch, names[0], IMAGE_STREAM, &stats));
     assert_non_null(strstr(stats.last_error, "its port is no number from 1 to 65535"));
     scene_fini(&scene);
 }
@@ -391,7 +582,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_subscriptions_share_a_stream_until_the_last_is_gone),
         cmocka_unit_test(another_url_is_another_stream_and_a_crop_is_none),
-        cmocka_unit_test(snapshots_stand_in_while_the_stream_is_away),
+        cmocka_unit_test(snapshots_are_asked_for_while_the_stream_is_shown),
+        cmocka_unit_test(the_newest_snapshot_stands_in_at_once),
+        cmocka_unit_test(snapshots_go_on_while_the_stream_is_away),
+        cmocka_unit_test(snapshots_that_are_missing_are_told_while_the_stream_is_fine),
+        cmocka_unit_test(two_subscriptions_share_stream_and_snapshots),
+        cmocka_unit_test(another_stream_leaves_the_snapshots_as_they_are),
         cmocka_unit_test(snapshots_that_are_taken_away_leave_nothing_online),
         cmocka_unit_test(snapshots_may_be_all_there_is),
         cmocka_unit_test(a_scheme_in_capitals_is_the_same_camera),

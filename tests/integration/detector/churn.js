@@ -104,7 +104,8 @@ async function churn(camera, shop, worker, backend, seconds) {
         backend.send(list(...wanted.values()));
         if (random(4) === 0) backend.send(session('d' + random(4), pick([null, random(1000)])));
         if (random(4) === 0) backend.send(stage('d' + random(4), pick([null, 'welcome'])));
-        if (random(4) === 0) worker.curl(`/camera/${pick(['d0;c0', 'd1;c1'])}/image?width=64`);
+        if (random(4) === 0) worker.curl(`/camera/${pick(['d0;c0', 'd1;c1'])}/image?` +
+            pick(['width=64', 'source=snapshot']));
         const names = [...wanted.keys()].sort().join();
         await backend.report((all) => all.map((one) => one.subscriptionIdentifier).sort()
             .join() === names);

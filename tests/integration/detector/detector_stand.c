@@ -44,7 +44,7 @@ static void paint(uv_timer_t *timer)
     memset(stand->luma, (int)(stand->painted++ % 200),
            (size_t)stand->width * (size_t)stand->height);
     for (size_t i = 0; (subscription = next_subscription(stand, i)) != NULL; i++) {
-        service_frame(stand->service, subscription->identifier, &frame, NULL);
+        service_frame(stand->service, subscription->identifier, IMAGE_STREAM, true, &frame, NULL);
         service_online(stand->service, subscription->identifier, true);
     }
 }
@@ -61,7 +61,7 @@ static void detect(struct stand *stand)
                                       .at_unix_ms = 1752573600000,
                                       .attributes = json_pack("{s:s, s:i}", "carBrand", "Honda",
                                                               "number", (int)++stand->detected)};
-        service_boxes(stand->service, subscription->identifier, &box, 1);
+        service_boxes(stand->service, subscription->identifier, IMAGE_STREAM, &box, 1);
         (void)service_detected(stand->service, &detection, NULL);
     }
 }

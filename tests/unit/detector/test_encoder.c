@@ -36,19 +36,19 @@ static void put(struct bench *bench)
                                 HEIGHT,
                                 {WIDTH, WIDTH / 2, WIDTH / 2},
                                 {bench->pixels, bench->pixels, bench->pixels}};
-    assert_int_equal(image_put(bench->store, "a;1", &frame, NULL, NULL), 0);
+    assert_int_equal(image_put(bench->store, "a;1", IMAGE_STREAM, &frame, NULL, NULL), 0);
 }
 
 static int ask(struct bench *bench, int width, uint64_t ticket)
 {
-    struct still *still = image_newest(bench->store, "a;1");
+    struct still *still = image_newest(bench->store, "a;1", IMAGE_SHOWN);
     struct image image;
     struct image_shape shape;
     struct baton_error error;
 
     image_shape(&shape, &still->frame, NULL, width);
-    return encoder_ask(bench->encoder, still, &shape, image_boxes(bench->store, "a;1"), ticket,
-                       &image, &error);
+    return encoder_ask(bench->encoder, still, &shape, image_boxes(bench->store, "a;1", IMAGE_SHOWN),
+                       ticket, &image, &error);
 }
 
 static void run(struct bench *bench)
@@ -108,13 +108,13 @@ static void other_boxes_are_another_picture(void **state)
     struct bench *bench = *state;
 
     assert_int_equal(ask(bench, 320, 1), BATON_EBUSY);
-    image_set_boxes(bench->store, "a;1", boxes, 2);
+    image_set_boxes(bench->store, "a;1", IMAGE_STREAM, boxes, 2);
     assert_int_equal(ask(bench, 320, 2), BATON_EBUSY);
-    image_set_boxes(bench->store, "a;1", boxes, 2);
+    image_set_boxes(bench->store, "a;1", IMAGE_STREAM, boxes, 2);
     assert_int_equal(ask(bench, 320, 3), BATON_EBUSY); /* the same */
-    image_set_boxes(bench->store, "a;1", boxes, 1);
+    image_set_boxes(bench->store, "a;1", IMAGE_STREAM, boxes, 1);
     assert_int_equal(ask(bench, 320, 4), BATON_EBUSY);
-    image_set_boxes(bench->store, "a;1", NULL, 0); /* those under way are held */
+    image_set_boxes(bench->store, "a;1", IMAGE_STREAM, NULL, 0); /* those under way are held */
     assert_int_equal(ask(bench, 320, 5), BATON_EBUSY);
     run(bench);
     assert_int_equal(bench->done, 5);

@@ -47,7 +47,7 @@ struct made {
 static struct made make(const struct image_store *store, const char *identifier,
                         const struct crop *crop, int width)
 {
-    struct still *still = image_newest(store, identifier);
+    struct still *still = image_newest(store, identifier, IMAGE_SHOWN);
     tjhandle decompressor = tjInitDecompress();
     struct image_shape shape;
     struct made made;
@@ -58,9 +58,10 @@ static struct made make(const struct image_store *store, const char *identifier,
 
     assert_non_null(still);
     image_shape(&shape, &still->frame, crop, width);
-    assert_int_equal(
-        image_compress(&still->frame, &shape, image_boxes(store, identifier), &jpeg, &bytes, NULL),
-        0);
+    assert_int_equal(image_compress(&still->frame, &shape,
+                                    image_boxes(store, identifier, IMAGE_SHOWN), &jpeg, &bytes,
+                                    NULL),
+                     0);
     assert_int_equal(tjDecompressHeader3(decompressor, jpeg, bytes, &made.width, &made.height,
                                          &sampling, &space),
                      0);
@@ -79,7 +80,7 @@ static void a_frame_comes_back_as_jpeg(void **state)
 {
     struct made made;
 
-    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL, NULL), 0);
+    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
     made = make(*state, "d;c", NULL, 0);
     assert_int_equal(made.width, WIDTH);
     assert_in_range(made.grey[10 * WIDTH + 5], 25, 35);
@@ -92,7 +93,7 @@ static void a_crop_is_cut_out_of_the_planes(void **state)
     struct crop crop = {.given = 0xf, .at = {32, 10, 64, 30}};
     struct made made;
 
-    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL, NULL), 0);
+    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
     made = make(*state, "d;c", &crop, 0);
     assert_int_equal(made.width, 32);
     assert_int_equal(made.height, 20);
@@ -106,7 +107,7 @@ static void a_width_scales_down_and_never_up(void **state)
     struct crop crop = {.given = 0xf, .at = {16, 0, 48, 48}};
     struct made made;
 
-    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL, NULL), 0);
+    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
     made = make(*state, "d;c", NULL, 32);
     assert_int_equal(made.width, 32);
     assert_int_equal(made.height, 24);
@@ -141,7 +142,7 @@ static void every_width_can_be_made(void **state)
                               {cases[i].width, cases[i].width, cases[i].width},
                               {pixels, pixels, pixels}};
         struct made made;
-        assert_int_equal(image_put(*state, "d;c", &frame, NULL, NULL), 0);
+        assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, &frame, NULL, NULL), 0);
         made = make(*state, "d;c", NULL, cases[i].wanted);
         assert_int_equal(made.width, cases[i].wanted);
         assert_int_equal(made.height, cases[i].made_height);
@@ -161,10 +162,10 @@ static void boxes_are_drawn_where_things_are(void **state)
     struct crop crop = {.given = 0xf, .at = {0, 8, 48, 40}};
     struct made made;
 
-    image_set_boxes(*state, "d;c", boxes, 4); /* no frame yet: nothing */
-    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL, NULL), 0);
-    assert_null(image_boxes(*state, "d;c"));
-    image_set_boxes(*state, "d;c", boxes, 4);
+    image_set_boxes(*state, "d;c", IMAGE_STREAM, boxes, 4); /* no frame yet: nothing */
+    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    assert_null(image_boxes(*state, "d;c", IMAGE_SHOWN));
+    image_set_boxes(*state, "d;c", IMAGE_STREAM, boxes, 4);
     made = make(*state, "d;c", NULL, 0);
     assert_in_range(made.grey[20 * WIDTH + 8], 180, 255);  /* its left side */
     assert_in_range(made.grey[12 * WIDTH + 16], 180, 255); /* its top */
@@ -176,7 +177,7 @@ static void boxes_are_drawn_where_things_are(void **state)
     assert_in_range(made.grey[6 * 24 + 4], 140, 255);
     assert_in_range(made.grey[6 * 24 + 10], 0, 70);
     free(made.grey);
-    image_set_boxes(*state, "d;c", NULL, 0);
+    image_set_boxes(*state, "d;c", IMAGE_STREAM, NULL, 0);
     made = make(*state, "d;c", NULL, 0);
     assert_in_range(made.grey[20 * WIDTH + 8], 25, 35);
     free(made.grey);
@@ -189,15 +190,15 @@ static void a_still_that_is_held_stays_as_it_is(void **state)
     struct still *held;
     uint64_t number;
 
-    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL, NULL), 0);
-    held = still_hold(image_newest(*state, "d;c"));
+    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    held = still_hold(image_newest(*state, "d;c", IMAGE_SHOWN));
     number = held->number;
     dark.plane[0] = luma;
-    assert_int_equal(image_put(*state, "d;c", &dark, NULL, NULL), 0);
-    assert_ptr_not_equal(image_newest(*state, "d;c"), held);
-    assert_true(image_newest(*state, "d;c")->number > number);
+    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, &dark, NULL, NULL), 0);
+    assert_ptr_not_equal(image_newest(*state, "d;c", IMAGE_SHOWN), held);
+    assert_true(image_newest(*state, "d;c", IMAGE_SHOWN)->number > number);
     assert_int_equal(held->frame.plane[0][0], 30);
-    assert_int_equal(image_newest(*state, "d;c")->frame.plane[0][0], 0);
+    assert_int_equal(image_newest(*state, "d;c", IMAGE_SHOWN)->frame.plane[0][0], 0);
     image_remove(*state, "d;c");
     assert_int_equal(held->frame.plane[0][WIDTH - 1], 220);
     still_release(held);
@@ -229,13 +230,13 @@ static void a_frame_that_is_lent_is_shown_where_it_is_and_given_back(void **stat
     const struct image_loan other = {&second, lend, take_back};
     struct made made;
 
-    assert_int_equal(image_put(*state, "d;c", a_frame(), &loan, NULL), 0);
-    assert_ptr_equal(image_newest(*state, "d;c")->frame.plane[0], a_frame()->plane[0]);
+    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), &loan, NULL), 0);
+    assert_ptr_equal(image_newest(*state, "d;c", IMAGE_SHOWN)->frame.plane[0], a_frame()->plane[0]);
     made = make(*state, "d;c", NULL, 0);
     assert_in_range(made.grey[10 * WIDTH + 60], 215, 225);
     free(made.grey);
     assert_int_equal(first.given_back, 0);
-    assert_int_equal(image_put(*state, "d;c", a_frame(), &other, NULL), 0);
+    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), &other, NULL), 0);
     assert_int_equal(first.lent, 1);
     assert_int_equal(first.given_back, 1);
     image_remove(*state, "d;c");
@@ -249,9 +250,9 @@ static void a_lent_frame_that_somebody_looks_at_is_given_back_after_that(void **
     const struct image_loan loan = {&lender, lend, take_back};
     struct still *held;
 
-    assert_int_equal(image_put(*state, "d;c", a_frame(), &loan, NULL), 0);
-    held = still_hold(image_newest(*state, "d;c"));
-    assert_int_equal(image_put(*state, "d;c", a_frame(), NULL, NULL), 0);
+    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), &loan, NULL), 0);
+    held = still_hold(image_newest(*state, "d;c", IMAGE_SHOWN));
+    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
     assert_int_equal(lender.given_back, 0);
     still_release(held);
     assert_int_equal(lender.given_back, 1);
@@ -265,12 +266,13 @@ static void a_frame_that_cannot_be_lent_is_copied(void **state)
 
     for (int i = 0; i < 3; i++) { /* copied, lent, copied */
         lender.is_refusing = i != 1;
-        assert_int_equal(image_put(*state, "d;c", a_frame(), &loan, NULL), 0);
+        assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), &loan, NULL), 0);
         made = make(*state, "d;c", NULL, 0);
         assert_in_range(made.grey[10 * WIDTH + 60], 215, 225);
         free(made.grey);
     }
-    assert_ptr_not_equal(image_newest(*state, "d;c")->frame.plane[0], a_frame()->plane[0]);
+    assert_ptr_not_equal(image_newest(*state, "d;c", IMAGE_SHOWN)->frame.plane[0],
+                         a_frame()->plane[0]);
     assert_int_equal(lender.lent, 1);
     assert_int_equal(lender.given_back, 1);
 }
@@ -284,20 +286,90 @@ static void what_is_lent_becomes_a_copy_when_nothing_follows(void **state)
     uint64_t number;
     struct still *still;
 
-    image_settle(*state, "d;c"); /* nothing is there */
+    image_settle(*state, "d;c", IMAGE_STREAM); /* nothing is there */
     memset(luma, 90, sizeof(luma));
     frame.plane[0] = luma;
-    assert_int_equal(image_put(*state, "d;c", &frame, &loan, NULL), 0);
-    number = image_newest(*state, "d;c")->number;
-    image_settle(*state, "d;c");
+    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, &frame, &loan, NULL), 0);
+    number = image_newest(*state, "d;c", IMAGE_SHOWN)->number;
+    image_settle(*state, "d;c", IMAGE_STREAM);
     assert_int_equal(lender.given_back, 1);
     memset(luma, 0, sizeof(luma));
-    still = image_newest(*state, "d;c");
+    still = image_newest(*state, "d;c", IMAGE_SHOWN);
     assert_int_equal(still->number, number);
     assert_int_equal(still->frame.plane[0][WIDTH * HEIGHT - 1], 90);
-    image_settle(*state, "d;c");
-    assert_ptr_equal(image_newest(*state, "d;c"), still);
+    image_settle(*state, "d;c", IMAGE_STREAM);
+    assert_ptr_equal(image_newest(*state, "d;c", IMAGE_SHOWN), still);
     assert_int_equal(lender.given_back, 1);
+}
+
+/* A stream of the usual size, and snapshots that are smaller. */
+static void put_both(struct image_store *store, const struct image_loan *loan)
+{
+    struct frame small = *a_frame();
+
+    small.width = 32;
+    assert_int_equal(image_put(store, "d;c", IMAGE_STREAM, a_frame(), loan, NULL), 0);
+    assert_int_equal(image_put(store, "d;c", IMAGE_SNAPSHOT, &small, loan, NULL), 0);
+}
+
+static int width_of(const struct image_store *store, enum image_source source)
+{
+    const struct still *still = image_newest(store, "d;c", source);
+
+    return still != NULL ? still->frame.width : 0;
+}
+
+static void the_newest_of_each_source_is_kept_and_one_is_shown(void **state)
+{
+    struct image_store *store = *state;
+    struct lender lender = {0};
+    const struct image_loan loan = {&lender, lend, take_back};
+
+    put_both(store, &loan);
+    assert_int_equal(width_of(store, IMAGE_SHOWN), WIDTH);
+    assert_int_equal(width_of(store, IMAGE_STREAM), WIDTH);
+    assert_int_equal(width_of(store, IMAGE_SNAPSHOT), 32);
+    assert_true(image_newest(store, "d;c", IMAGE_STREAM)->number !=
+                image_newest(store, "d;c", IMAGE_SNAPSHOT)->number);
+    image_show(store, "d;c", IMAGE_SNAPSHOT);
+    assert_int_equal(width_of(store, IMAGE_SHOWN), 32);
+    image_settle(store, "d;c", IMAGE_STREAM);
+    assert_int_equal(lender.given_back, 1);
+    assert_int_equal(width_of(store, IMAGE_STREAM), WIDTH);
+    image_drop(store, "d;c", IMAGE_SNAPSHOT);
+    assert_int_equal(lender.given_back, 2);
+    assert_int_equal(width_of(store, IMAGE_SHOWN), 0);
+    assert_int_equal(width_of(store, IMAGE_STREAM), WIDTH);
+    put_both(store, &loan);
+    image_remove(store, "d;c");
+    assert_int_equal(lender.lent, lender.given_back);
+    image_show(store, "d;c", IMAGE_STREAM); /* nothing is there */
+    image_drop(store, "d;c", IMAGE_STREAM);
+}
+
+static void boxes_are_those_of_the_source_that_is_shown(void **state)
+{
+    static const struct image_box box = {1, 2, 3, 4, 0};
+    struct image_store *store = *state;
+
+    put_both(store, NULL);
+    image_set_boxes(store, "d;c", IMAGE_SNAPSHOT, &box, 1); /* late: it is not shown any more */
+    assert_null(image_boxes(store, "d;c", IMAGE_SNAPSHOT));
+    image_set_boxes(store, "d;c", IMAGE_STREAM, &box, 1);
+    assert_non_null(image_boxes(store, "d;c", IMAGE_STREAM));
+    assert_ptr_equal(image_boxes(store, "d;c", IMAGE_SHOWN),
+                     image_boxes(store, "d;c", IMAGE_STREAM));
+    assert_null(image_boxes(store, "d;c", IMAGE_SNAPSHOT));
+    image_show(store, "d;c", IMAGE_STREAM); /* as before */
+    assert_non_null(image_boxes(store, "d;c", IMAGE_SHOWN));
+    image_show(store, "d;c", IMAGE_SNAPSHOT);
+    assert_null(image_boxes(store, "d;c", IMAGE_SHOWN));
+    assert_null(image_boxes(store, "d;c", IMAGE_STREAM));
+    image_set_boxes(store, "d;c", IMAGE_SNAPSHOT, &box, 1);
+    image_drop(store, "d;c", IMAGE_STREAM);
+    assert_non_null(image_boxes(store, "d;c", IMAGE_SHOWN));
+    image_drop(store, "d;c", IMAGE_SNAPSHOT);
+    assert_null(image_boxes(store, "d;c", IMAGE_SHOWN));
 }
 
 static void frames_are_kept_apart_bounded_and_forgotten(void **state)
@@ -307,24 +379,24 @@ static void frames_are_kept_apart_bounded_and_forgotten(void **state)
     struct frame huge = *a_frame();
     struct made made;
 
-    assert_null(image_newest(*state, "d;c"));
+    assert_null(image_newest(*state, "d;c", IMAGE_SHOWN));
     odd.width = 33;
     odd.height = 17;
-    assert_int_equal(image_put(*state, "a;1", a_frame(), NULL, NULL), 0);
-    assert_int_equal(image_put(*state, "a;2", &odd, NULL, NULL), 0);
-    assert_int_equal(image_put(*state, "a;3", a_frame(), NULL, &error), BATON_EFULL);
+    assert_int_equal(image_put(*state, "a;1", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    assert_int_equal(image_put(*state, "a;2", IMAGE_STREAM, &odd, NULL, NULL), 0);
+    assert_int_equal(image_put(*state, "a;3", IMAGE_STREAM, a_frame(), NULL, &error), BATON_EFULL);
     made = make(*state, "a;2", NULL, 0);
     assert_int_equal(made.width, 33);
     assert_int_equal(made.height, 17);
     free(made.grey);
     image_remove(*state, "a;1");
     image_remove(*state, "a;1");
-    assert_null(image_newest(*state, "a;1"));
-    assert_non_null(image_newest(*state, "a;2"));
+    assert_null(image_newest(*state, "a;1", IMAGE_SHOWN));
+    assert_non_null(image_newest(*state, "a;2", IMAGE_SHOWN));
     huge.width = IMAGE_PIXELS_MAX + 1;
-    assert_int_equal(image_put(*state, "a;1", &huge, NULL, &error), BATON_EINVAL);
+    assert_int_equal(image_put(*state, "a;1", IMAGE_STREAM, &huge, NULL, &error), BATON_EINVAL);
     huge.width = 0;
-    assert_int_equal(image_put(*state, "a;1", &huge, NULL, &error), BATON_EINVAL);
+    assert_int_equal(image_put(*state, "a;1", IMAGE_STREAM, &huge, NULL, &error), BATON_EINVAL);
 }
 
 static void a_crop_is_moved_into_the_frame_and_stays_even(void **state)
@@ -371,6 +443,8 @@ int main(void)
         TEST(a_lent_frame_that_somebody_looks_at_is_given_back_after_that),
         TEST(a_frame_that_cannot_be_lent_is_copied),
         TEST(what_is_lent_becomes_a_copy_when_nothing_follows),
+        TEST(the_newest_of_each_source_is_kept_and_one_is_shown),
+        TEST(boxes_are_those_of_the_source_that_is_shown),
         TEST(frames_are_kept_apart_bounded_and_forgotten),
         TEST(a_crop_is_moved_into_the_frame_and_stays_even),
     };

@@ -153,6 +153,27 @@ static void a_width_is_a_number_of_pixels(void **state)
     }
 }
 
+static void a_source_is_one_of_two_or_not_named(void **state)
+{
+    static const char *const nonsense[] = {"source",         "source=",        "source=1",
+                                           "source=streams", "source=Stream",  "source=shown",
+                                           "source=snap",    "source=stream,", "source= stream"};
+    struct camera_question question;
+
+    (void)state;
+    assert_int_equal(parse("/camera/a;1/image", "sources=7", &question), 0);
+    assert_int_equal(question.source, IMAGE_SHOWN);
+    assert_int_equal(parse("/camera/a;1/image", "width=64&source=snapshot", &question), 0);
+    assert_int_equal(question.source, IMAGE_SNAPSHOT);
+    assert_int_equal(parse("/camera/a;1/stream", "source=stream&crop=1", &question), 0);
+    assert_int_equal(question.source, IMAGE_STREAM);
+    for (size_t i = 0; i < sizeof(nonsense) / sizeof(*nonsense); i++) {
+        if (parse("/camera/a;1/image", nonsense[i], &question) != BATON_EINVAL) {
+            fail_msg("%s", nonsense[i]);
+        }
+    }
+}
+
 static void a_tag_is_found_as_caches_name_it(void **state)
 {
     static const struct {
@@ -194,6 +215,7 @@ int main(void)
         cmocka_unit_test(a_name_has_a_longest),
         cmocka_unit_test(a_query_is_strict_where_it_is_known),
         cmocka_unit_test(a_width_is_a_number_of_pixels),
+        cmocka_unit_test(a_source_is_one_of_two_or_not_named),
         cmocka_unit_test(a_tag_is_found_as_caches_name_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
