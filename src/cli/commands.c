@@ -46,6 +46,9 @@ const struct command commands[] = {
          "CMD, the others wait, and all end with CMD's exit code. A node that comes later "
          "finds the result as long as it is kept. If the node that runs CMD fails, another "
          "one takes over and runs CMD again: CMD must bear to be begun twice.\n\n"
+         "CMD's process group gets SIGTERM, and SIGKILL after --stop-timeout, where this process "
+         "is told to end (SIGTERM, SIGINT, SIGHUP) or a node of higher priority shall lead. What "
+         "CMD ends with then is not the result: another node runs it again.\n\n"
          "The result is kept in the provider's state. With the embedded provider the nodes that "
          "call it are the group, so a majority of them must run at the same time.",
      .example = "baton once schema-42 -n a -d /var/lib/app --key-file /etc/app/key --listen "

@@ -169,6 +169,8 @@ const struct option_group group_once = {
         DURATION("keep", "1h", NULL, "how long the result is kept for nodes that come later"),
         END,
     }};
+        DURATION("stop-timeout", "10s", NULL,
+                 "how long CMD may take from SIGTERM to its end; less where the lease ends first"),
 
 const struct option_group group_pass = {
     "Passing on",

@@ -8,6 +8,10 @@
  * Where the members are themselves the quorum that the state lives by (raft:), who goes first would
  * leave the others without it. So each writes "once/NAME/seen/NODE" before it ends, and who ran CMD
  * waits for those of all members that are alive.
+ *
+ * CMD is asked to stop, SIGTERM first, where leadership is given away on purpose, by a signal to
+ * this process or by the group; where it is lost or in doubt, CMD is killed at once. Either way its
+ * end is nobody's result: another one runs CMD again.
  */
 #include "cli/child.h"
 #include "cli/command.h"
@@ -19,11 +23,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_BYTES = 160, SEEN_MAX = 64, LINGER_MS = 10000, LOOK_MS = 100 };
+enum { KEY_BYTES = 160, SEEN_MAX = 64, LINGER_MS = 10000, LOOK_MS = 100, SIGNALS = 3 };
 
 struct once {
     uv_loop_t loop;
-    uv_signal_t signals[2];
+    uv_signal_t signals[SIGNALS];
     uv_timer_t patience;
     uv_timer_t linger;
     int64_t linger_ms; /* left */
@@ -33,10 +37,13 @@ struct once {
     struct child *child;
     char key[KEY_BYTES];
     bool is_leaving;
-    bool is_asking; /* a read is under way */
-    bool is_killed; /* CMD, by us, as leadership went or seemed to go */
-    bool has_run;   /* the result is this node's */
-    bool is_known;  /* the result, and others may still wait for it */
+    bool is_asking;  /* a read is under way */
+    bool is_killed;  /* CMD, by us, as leadership went or seemed to go */
+    bool is_stopped; /* CMD was asked to end */
+    bool is_storing; /* a result of this node's is being written */
+    int told;        /* the signal that ends this process, or 0 */
+    bool has_run;    /* the result is this node's */
+    bool is_known;   /* the result, and others may still wait for it */
     char seen[SEEN_MAX][BATON_NAME_MAX];
     size_t seen_count;
     struct supervise supervise;
@@ -47,8 +54,9 @@ struct once {
 static void on_closed(void *userdata)
 {
     struct once *once = userdata;
-    uv_close((uv_handle_t *)&once->signals[0], NULL);
-    uv_close((uv_handle_t *)&once->signals[1], NULL);
+    for (size_t i = 0; i < SIGNALS; i++) {
+        uv_close((uv_handle_t *)&once->signals[i], NULL);
+    }
     uv_close((uv_handle_t *)&once->patience, NULL);
     uv_close((uv_handle_t *)&once->linger, NULL);
 }
@@ -189,6 +197,8 @@ static void on_change(void *userdata, int code, const struct provider_value *val
 static void on_written(void *userdata, int code, const struct baton_error *error)
 {
     struct once *once = userdata;
+    once->is_storing = false;
+    member_drained(once->member);
     if (code == BATON_ECONFLICT) {
         return; /* there is another's result, which the watch tells */
     }
@@ -196,48 +206,67 @@ static void on_written(void *userdata, int code, const struct baton_error *error
         fail(once, code, error && error->code ? error->message : "the result was not stored");
         return;
     }
+    if (once->told) {
+        leave(once, EXIT_SIGNAL + once->told);
+        return;
+    }
     conclude(once, once->exit_code);
 }
 
-static void on_acquired(struct once *once);
+static void lead_on(struct once *once);
 
-static void on_command_end(void *userdata, int exit_code)
+static void store_result(struct once *once, uint64_t epoch)
 {
-    struct once *once = userdata;
     struct baton_error error = {0};
-    uint64_t epoch = 0;
-    bool is_killed = once->is_killed && exit_code == EXIT_SIGNAL + SIGKILL;
-    once->child = NULL;
-    once->is_killed = false;
-    member_set_victims(once->member, &once->supervise.victims); /* its group is no more */
-    if (once->is_leaving) {
-        return;
-    }
-    bool is_leader = member_is_leader(once->member, &epoch);
-    if (!is_leader || is_killed) {
-        /* Killed because leadership went: another one runs CMD, and its result is awaited. If it
-         * was only in jeopardy, CMD is run again: its end by our hand is nobody's result. */
-        log_warning(once->logger, "command-abandoned", LOG_I64("exit_code", exit_code));
-        if (is_leader) {
-            on_acquired(once);
-        }
-        return;
-    }
-    json_t *json = json_pack("{s:i,s:s,s:I}", "exit_code", exit_code, "node",
+    struct provider *provider = member_provider(once->member);
+    json_t *json = json_pack("{s:i,s:s,s:I}", "exit_code", once->exit_code, "node",
                              member_node(once->member), "epoch", (json_int_t)epoch);
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    struct provider *provider = member_provider(once->member);
-    once->exit_code = exit_code;
+    once->is_storing = true;
     once->has_run = true; /* before the watch tells of it */
     int code = text ? provider->ops->put(provider, once->key, text, strlen(text), 0,
                                          options_duration(once->invocation->options, "keep"),
                                          on_written, once, &error)
                     : BATON_ENOMEM;
     if (code) {
+        once->is_storing = false;
         fail(once, code, "the result was not stored");
     }
     free(text);
     json_decref(json);
+}
+
+/* CMD ended by our hand. Another one runs it, and its result is awaited; unless this node leads
+ * yet, as a jeopardy has passed or a hand-over came to nothing: then CMD is run again. */
+static void abandon(struct once *once, int exit_code)
+{
+    log_warning(once->logger, "command-abandoned", LOG_I64("exit_code", exit_code));
+    if (once->told) {
+        leave(once, EXIT_SIGNAL + once->told);
+        return;
+    }
+    member_drained(once->member);
+    lead_on(once);
+}
+
+static void on_command_end(void *userdata, int exit_code)
+{
+    struct once *once = userdata;
+    uint64_t epoch = 0;
+    bool is_ours = once->is_stopped || (once->is_killed && exit_code == EXIT_SIGNAL + SIGKILL);
+    once->child = NULL;
+    once->is_killed = false;
+    once->is_stopped = false;
+    member_set_victims(once->member, &once->supervise.victims); /* its group is no more */
+    if (once->is_leaving) {
+        return;
+    }
+    if (is_ours || !member_is_leader(once->member, &epoch)) {
+        abandon(once, exit_code);
+    } else {
+        once->exit_code = exit_code;
+        store_result(once, epoch);
+    }
 }
 
 /* ---- Running CMD ----------------------------------------------------------------------------- */
@@ -297,6 +326,34 @@ static void on_acquired(struct once *once)
     }
 }
 
+static void lead_on(struct once *once)
+{
+    if (once->member && !once->told && !member_hands_over(once->member) &&
+        member_is_leader(once->member, NULL)) {
+        on_acquired(once);
+    }
+}
+
+/* SIGTERM now, or what this process was told by; SIGKILL at the limit, or after --stop-timeout. */
+static void stop(struct once *once, int number, instant limit)
+{
+    span patience = options_duration(once->invocation->options, "stop-timeout");
+    once->is_stopped = true;
+    child_signal(once->child, number);
+    child_signal(once->child, SIGCONT); /* a stopped program hears nothing */
+    child_limit(once->child, instant_min(limit, instant_add(clock_now(), patience)));
+}
+
+/* The group wants another leader. A result that is on its way gets there first. */
+static bool drain(void *userdata, instant deadline)
+{
+    struct once *once = userdata;
+    if (once->child && !once->is_stopped) {
+        stop(once, SIGTERM, deadline);
+    }
+    return once->child || once->is_storing;
+}
+
 static void on_event(void *userdata, const struct baton_event *event)
 {
     struct once *once = userdata;
@@ -306,6 +363,8 @@ static void on_event(void *userdata, const struct baton_event *event)
     } else if (ends && once->child) {
         once->is_killed = true;
         child_kill(once->child);
+    } else if (event->type == BATON_EVENT_ERROR) {
+        lead_on(once); /* of a hand-over that came to nothing, perhaps */
     } else if (event->type == BATON_EVENT_LEADER && once->is_known && !once->has_run) {
         leave(once, once->result); /* who ran CMD has heard of all, and gone */
     }
@@ -315,7 +374,14 @@ static void on_event(void *userdata, const struct baton_event *event)
 
 static void on_signal(uv_signal_t *handle, int number)
 {
-    leave(handle->data, EXIT_SIGNAL + number);
+    struct once *once = handle->data;
+    bool is_waited_for = once->is_storing && !once->told; /* it is told twice: no longer */
+    once->told = number;
+    if (once->child) {
+        stop(once, number, INSTANT_NEVER);
+    } else if (!is_waited_for) {
+        leave(once, EXIT_SIGNAL + number);
+    }
 }
 
 static void on_patience(uv_timer_t *timer)
@@ -334,9 +400,9 @@ static void on_patience(uv_timer_t *timer)
 
 static void prepare(struct once *once)
 {
-    static const int numbers[] = {SIGTERM, SIGINT};
+    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
     int64_t wait_ms = options_duration(once->invocation->options, "wait-timeout").ns / 1000000;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < SIGNALS; i++) {
         (void)uv_signal_init(&once->loop, &once->signals[i]);
         once->signals[i].data = once;
         (void)uv_signal_start(&once->signals[i], on_signal, numbers[i]);
@@ -367,6 +433,7 @@ static int run_all(struct once *once, struct baton_error *reterr)
                                    .logger = once->logger,
                                    .proofs = "guardian",
                                    .on_event = on_event,
+                                   .drain = drain,
                                    .userdata = once};
     int code = member_open(&once->member, &config, reterr);
     if (code) {

@@ -177,10 +177,10 @@ class Once(ProgramTest):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("keeps no state", done.stderr)
 
-    def once(self, cluster, name, script):
+    def once(self, cluster, name, script, *flags):
         log = open(os.path.join(cluster.dir, name + ".log"), "ab")
         cluster.processes[name] = subprocess.Popen(
-            [BATON, "once", "schema", *cluster.arguments(name), "--", "sh", "-c", script],
+            [BATON, "once", "schema", *cluster.arguments(name), *flags, "--", "sh", "-c", script],
             stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=clean_environment(),
             start_new_session=True)
         log.close()
@@ -217,6 +217,51 @@ class Once(ProgramTest):
                  for name in three.names if name != first}
         self.assertEqual(set(codes.values()), {0}, "".join(map(three.log, three.names)))
         self.assertEqual(len(self.begun(three)), 2)
+
+    def script_that_ends_cleanly(self, cluster):
+        """The second to run it succeeds; the first, told to end, writes a file and ends with 0."""
+        return ("trap 'echo $BATON_NODE >>%s/clean; exit 0' TERM HUP; echo $BATON_NODE >>%s/begun; "
+                "test $(wc -l <%s/begun) -gt 1 && exit 5; while :; do sleep 0.05; done"
+                % (3 * (cluster.dir,)))
+
+    def clean(self, cluster):
+        with open(os.path.join(cluster.dir, "clean"), encoding="utf-8") as file:
+            return file.read().split()
+
+    def test_a_preferred_node_waits_until_the_program_has_stopped_and_runs_it_again(self):
+        three = self.cluster(3)
+        three.suffixes["c"] = "^9"
+        script = self.script_that_ends_cleanly(three)
+        for name in ("a", "b"):
+            self.once(three, name, script, "--preferred-stable", "1s")
+        first = until(lambda: self.begun(three), "somebody runs it")[0]
+        self.once(three, "c", script, "--preferred-stable", "1s", "--priority", "9")
+        codes = {name: three.processes[name].wait(timeout=60) for name in three.names}
+        self.assertEqual(set(codes.values()), {5}, "".join(map(three.log, three.names)))
+        self.assertEqual(self.begun(three), [first, "c"])
+        self.assertEqual(self.clean(three), [first], three.log(first))
+
+    def test_a_signal_stops_the_program_cleanly_and_another_node_runs_it_again(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            three = self.cluster(3)
+            for name in three.names:
+                self.once(three, name, self.script_that_ends_cleanly(three))
+            first = until(lambda: self.begun(three), "somebody runs it")[0]
+            three.signal(first, number)
+            self.assertEqual(three.processes[first].wait(timeout=60), 128 + number,
+                             three.log(first))
+            others = [name for name in three.names if name != first]
+            codes = {name: three.processes[name].wait(timeout=60) for name in others}
+            self.assertEqual(set(codes.values()), {5}, "".join(map(three.log, three.names)))
+            self.assertEqual(self.clean(three), [first])
+
+    def test_a_program_that_does_not_stop_is_killed_after_the_stop_timeout(self):
+        one = self.cluster(1)
+        self.once(one, "a", "trap : TERM; echo $BATON_NODE >>%s/begun; "
+                  "while :; do sleep 0.05; done" % one.dir, "--stop-timeout", "100ms")
+        until(lambda: self.begun(one), "it runs")
+        one.signal("a", signal.SIGTERM)
+        self.assertEqual(one.processes["a"].wait(timeout=60), 128 + signal.SIGTERM, one.log("a"))
 
     def test_what_was_killed_for_a_leadership_in_jeopardy_is_run_again(self):
         three, first = self.first_of_three()
