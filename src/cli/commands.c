@@ -105,12 +105,13 @@ const struct command commands[] = {
      .groups = GROUPS(&group_client, &group_answer, &group_output),
      .main = operate_main},
     {.name = "join",
-     .arguments = "NAME=HOST:PORT",
+     .arguments = "NAME=HOST:PORT[*WEIGHT][^PRIORITY][/KIND]",
      .summary = "add a member to the cluster",
      .text = "Any node may be asked: the leading one does it. Start the new member first, with "
              "--join: where the group needs its vote, the change is complete only with it. Ends "
-             "when it is. A member that is there already keeps its vote and its priority; its "
-             "address changes only with --replace.",
+             "when it is. Weight, priority and kind (voter, witness or learner) are those of "
+             "--peer: 1, 0 and voter if not given. A member that is there already keeps what is "
+             "not given; its address changes only with --replace.",
      .example = "baton join -d /var/lib/baton d=10.0.0.4:7400",
      .groups = GROUPS(&group_join, &group_client, &group_answer, &group_output),
      .words = 1,

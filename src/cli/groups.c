@@ -46,7 +46,8 @@ const struct option_group group_peers = {
          .type = OPTION_LIST,
          .value = "NAME=HOST:PORT",
          .provider_key = "peers",
-         .help = "another member of the cluster; once for each, none for a node that stands alone"},
+         .help = "another member of the cluster; once for each, none for a node that stands alone; "
+                 "*WEIGHT, ^PRIORITY and /KIND may follow"},
         {.name = "data",
          .letter = 'd',
          .type = OPTION_TEXT,
@@ -72,7 +73,9 @@ const struct option_group group_peers = {
         {.name = "join",
          .type = OPTION_FLAG,
          .provider_key = "join",
-         .help = "start without knowing the cluster; 'baton join' there adds this node"},
+         .help =
+             "start without knowing the cluster; 'baton join' there adds this node, and says its "
+             "kind, weight and priority"},
         CHOICE("guardian", "on|off", NULL, "guardian",
                "keep a guardian process, whose word proves this node's death at once"),
         CHOICE("proofs", "all|guardian|none", NULL, "proofs",
@@ -166,11 +169,11 @@ const struct option_group group_once = {
     (const struct option_spec[]){
         DURATION("wait-timeout", "5m", NULL,
                  "give up if there is no result, and no turn of this node's, in this time"),
+        DURATION("stop-timeout", "10s", NULL,
+                 "how long CMD may take from SIGTERM to its end; less where the lease ends first"),
         DURATION("keep", "1h", NULL, "how long the result is kept for nodes that come later"),
         END,
     }};
-        DURATION("stop-timeout", "10s", NULL,
-                 "how long CMD may take from SIGTERM to its end; less where the lease ends first"),
 
 const struct option_group group_pass = {
     "Passing on",

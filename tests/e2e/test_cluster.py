@@ -119,6 +119,25 @@ class Operating(ClusterTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         until(lambda: names() == ["a", "b", "c"], "it has left")
 
+    def joined(self, text):
+        """What the group has of the member that was added so."""
+        done = baton("join", "--data", self.three.data(self.leader), text)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        members = json.loads(baton("members", "--data", self.three.data(self.leader),
+                                   "--json").stdout)
+        return [(one["kind"], one["weight"], one["priority"]) for one in members
+                if one["name"] == text.split("=")[0]][0]
+
+    def test_who_adds_a_member_says_its_kind_weight_and_priority(self):
+        d = "d=127.0.0.1:1"
+        self.assertEqual(self.joined(d + "/learner"), ("learner", 0, 0))
+        self.assertEqual(self.joined(d + "^7"), ("learner", 0, 7))
+        other = "%s=%s" % (self.others[0], self.three.address(self.others[0]))
+        self.assertEqual(self.joined(other + "*2^-3"), ("voter", 2, -3))
+        self.assertEqual(self.joined(other), ("voter", 2, -3))
+        self.assertEqual(self.joined(other + "/learner"), ("learner", 0, -3))
+        self.assertEqual(self.joined(other + "/voter"), ("voter", 1, -3))
+
     def addresses(self):
         members = json.loads(baton("members", "--data", self.three.data(self.leader),
                                    "--json").stdout)
@@ -143,7 +162,9 @@ class Operating(ClusterTest):
         self.assertEqual(self.addresses()[other], "127.0.0.1:1")
 
     def test_a_wrong_member_is_refused(self):
-        for text in ("d", "d=nowhere", "=127.0.0.1:1", "d=127.0.0.1:0"):
+        for text in ("d", "d=nowhere", "=127.0.0.1:1", "d=127.0.0.1:0", "d=127.0.0.1:1*heavy",
+                     "d=127.0.0.1:1^", "d=127.0.0.1:1/boss", "d=127.0.0.1:1*1*2",
+                     "d=127.0.0.1:1*" + 40 * "0" + "/voter"):
             done = baton("join", "--data", self.three.data(self.leader), text)
             self.assertEqual(done.returncode, 64, (text, done.stderr))
 

@@ -445,7 +445,11 @@ static int add_self(struct given *given, struct baton_error *reterr)
                    : BATON_OK;
     }
     if (options->is_joining) {
-        return BATON_OK;
+        return given->has_kind || has_weight || has_priority
+                   ? error_set(reterr, BATON_EINVAL,
+                               "join: kind, weight and priority are said where this node is added: "
+                               "baton join NAME=HOST:PORT[*WEIGHT][^PRIORITY][/KIND]")
+                   : BATON_OK;
     }
     self.priority = has_priority ? self.priority : 0;
     self.weight = self.kind == RAFT_LEARNER ? 0 : has_weight ? self.weight : 1;

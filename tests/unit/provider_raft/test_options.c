@@ -119,6 +119,9 @@ static void a_setting_that_is_none_is_refused_with_what_is_meant(void **state)
         {"kind=learner&peers=a@127.0.0.1:1,b@127.0.0.1:2", "kind, weight and priority"},
         {"weight=2&peers=a@127.0.0.1:1,b@127.0.0.1:2", "kind, weight and priority"},
         {"priority=0&peers=a@127.0.0.1:1,b@127.0.0.1:2", "kind, weight and priority"},
+        {"join=yes&kind=learner", "join: kind, weight and priority"},
+        {"join=yes&weight=2", "join: kind, weight and priority"},
+        {"join=yes&priority=0", "join: kind, weight and priority"},
         {"tls-cert=a%00b", "tls-cert: "},
         {"heartbeat-interval=1s&election-timeout=75", "election-timeout: '75'"},
     };
