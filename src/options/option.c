@@ -173,6 +173,12 @@ int options_take(struct options *options, enum option_source source, const char 
     if (value->count > 0 && value->source > source) {
         return 0;
     }
+    if (value->spec->is_secret && secret_is_hidden(text)) {
+        return error_set(reterr, BATON_EINVAL,
+                         "'%s': its password was written over, as baton does once it has read it: "
+                         "give the whole URL, or unset it",
+                         text);
+    }
     bool adds = value->spec->type == OPTION_LIST && value->source == source;
     if (!adds) {
         clear_value(value);
@@ -300,13 +306,16 @@ int options_take_environment(struct options *options, struct baton_error *reterr
         const struct option_spec *spec = options->values[i].spec;
         char variable[OPTION_NAME_MAX + 8];
         option_variable(spec, variable);
-        const char *text = getenv(variable);
+        char *text = getenv(variable);
         if (!text || !*text) {
             continue;
         }
         int code = spec->type == OPTION_LIST
                        ? take_words(options, spec->name, text, reterr)
                        : options_take(options, OPTION_ENVIRONMENT, spec->name, text, reterr);
+        if (spec->is_secret) {
+            secret_hide(text); /* in what every child inherits */
+        }
         if (code) {
             return error_wrap(reterr, "%s", variable);
         }

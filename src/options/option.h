@@ -63,7 +63,8 @@ void options_free(struct options *options); /* NULL allowed */
 
 /* Takes one value in, for `name` as spelt in the table. A source replaces a lower one, is ignored
  * under a higher one, and adds to itself if the option is a list. BATON_EINVAL, BATON_ENOENT:
- * no such option, BATON_ENOMEM. */
+ * no such option, BATON_ENOMEM. A password that was written over is BATON_EINVAL where it counts.
+ */
 int options_take(struct options *options, enum option_source source, const char *name,
                  const char *value, struct baton_error *reterr);
 
@@ -73,7 +74,8 @@ int options_take(struct options *options, enum option_source source, const char 
 int options_take_flags(struct options *options, int argc, char **argv, int *ret_used,
                        struct baton_error *reterr);
 
-/* Takes BATON_… variables that name options of the table. An empty variable counts as not set. */
+/* Takes BATON_… variables that name options of the table. An empty variable counts as not set.
+ * Passwords are written over in the environment, which whatever this process starts inherits. */
 int options_take_environment(struct options *options, struct baton_error *reterr);
 
 /* The first option that has a password from this source; NULL: none has. */

@@ -33,6 +33,14 @@ bool secret_is_in(const char *url)
     return next_secret(url, url, &found) > 0;
 }
 
+bool secret_is_hidden(const char *url)
+{
+    const char *found;
+    size_t length = next_secret(url, url, &found);
+
+    return length > 0 && strspn(found, "*") >= length;
+}
+
 void secret_hide(char *url)
 {
     const char *found = url;

@@ -11,5 +11,7 @@
 bool secret_is_in(const char *url);
 /* Writes stars over them, in place. */
 void secret_hide(char *url);
+/* Whether that was done to it. */
+bool secret_is_hidden(const char *url);
 
 #endif

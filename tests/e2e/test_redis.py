@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 
-from harness import baton, Cluster, ProgramTest, free_ports, is_alive, main, until
+from harness import BATON, baton, Cluster, ProgramTest, free_ports, is_alive, main, until
 
 LEASE = "600s"  # nobody waits for that: a lease that moves was given back
 BEAT = "5s"
@@ -173,6 +173,18 @@ class OnRedis(ProgramTest):
         self.assertNotIn("canary", " ".join(words))
         self.assertTrue(provider.startswith("redis://***"), provider)
         self.assertIn("lease=" + LEASE, provider)
+
+    def test_the_program_is_not_given_the_password(self):
+        """Nor is a `baton` within it, which says so."""
+        one = self.cluster(1, "sentinel-password=canary")
+        script = "tr '\\0' '\\n' </proc/$PPID/environ; env; %s once inner -- true" % BATON
+        done = baton("run", "--node", "a", "--", "sh", "-c", script,
+                     env={"BATON_PROVIDER": one.url})
+        self.assertEqual(done.returncode, 64, done.stderr)
+        self.assertIn("BATON_PROVIDER: 'redis://***", done.stderr)
+        self.assertEqual(done.stdout.count("BATON_PROVIDER=redis://***"), 2, done.stdout)
+        self.assertNotIn("pa%20ss", done.stdout + done.stderr)
+        self.assertNotIn("canary", done.stdout + done.stderr)
 
     def test_a_password_in_a_file_that_all_may_read_is_refused(self):
         one = self.cluster(1)

@@ -107,8 +107,10 @@ static void passwords_in_a_url_are_written_over_and_nothing_else(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         (void)snprintf(url, sizeof(url), "%s", rows[i][0]);
         assert_int_equal(secret_is_in(url), strcmp(rows[i][0], rows[i][1]) != 0);
+        assert_false(secret_is_hidden(url));
         secret_hide(url);
         assert_string_equal(url, rows[i][1]);
+        assert_int_equal(secret_is_hidden(url), strcmp(rows[i][0], rows[i][1]) != 0);
     }
 }
 
@@ -148,6 +150,29 @@ static void a_list_is_replaced_whole_by_a_higher_source(void **state)
     assert_string_equal(options_item(options, "peer", 0), "z=h:3");
     assert_int_equal(unsetenv("BATON_PEER"), 0);
     options_free(options);
+}
+
+static void a_password_in_the_environment_is_taken_once(void **state)
+{
+    struct options *options = options_new(groups);
+    struct options *heir = options_new(groups);
+    struct baton_error error;
+    int used;
+    (void)state;
+    assert_int_equal(setenv("BATON_PROVIDER", "redis://:geheim@h/0", 1), 0);
+    assert_int_equal(options_take_environment(options, &error), 0);
+    assert_string_equal(options_text(options, "provider"), "redis://:geheim@h/0");
+    assert_string_equal(getenv("BATON_PROVIDER"), "redis://*******@h/0");
+    assert_int_equal(options_take_environment(heir, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "BATON_PROVIDER"));
+    assert_non_null(strstr(error.message, "written over"));
+    char flag[] = "--provider=redis://:a@h";
+    assert_int_equal(take(heir, 2, (const char *[]){"run", flag, NULL}, &used, &error), 0);
+    assert_int_equal(options_take_environment(heir, &error), 0);
+    assert_string_equal(options_text(heir, "provider"), "redis://:a@h");
+    assert_int_equal(unsetenv("BATON_PROVIDER"), 0);
+    options_free(options);
+    options_free(heir);
 }
 
 static void a_wrong_value_in_the_environment_names_the_variable(void **state)
@@ -192,6 +217,7 @@ int main(void)
         cmocka_unit_test(two_agree_on_a_value_whichever_way_it_was_given),
         cmocka_unit_test(a_control_character_is_told_without_the_value),
         cmocka_unit_test(passwords_in_a_url_are_written_over_and_nothing_else),
+        cmocka_unit_test(a_password_in_the_environment_is_taken_once),
         cmocka_unit_test(a_flag_beats_the_environment_and_that_the_file),
         cmocka_unit_test(a_list_is_replaced_whole_by_a_higher_source),
         cmocka_unit_test(a_wrong_value_in_the_environment_names_the_variable),
