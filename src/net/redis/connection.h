@@ -45,6 +45,7 @@ struct redis {
     uv_timer_t look;
     bool wants_master;
     bool has_heard; /* a subscriber's: something came since the last look */
+    bool is_mute;   /* the server's side of this connection: not a byte came */
     uv_prepare_t flush;
     struct outbox output;
     /* A ring of those who wait for an answer, oldest first. */

@@ -233,6 +233,7 @@ void redis_take_data(struct stream *stream, const void *data, size_t bytes, void
     redisReply *reply = NULL;
     (void)stream;
 
+    redis->is_mute = false;
     if (!redis_reader_feed(&redis->reader, data, bytes)) {
         redis_take_down(redis, BATON_EPROTO, "an answer larger than 64 MiB");
         return;

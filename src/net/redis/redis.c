@@ -27,12 +27,35 @@ static void on_retry(uv_timer_t *timer)
     connect_now(timer->data);
 }
 
+/* The likeliest cause where only one of the two sides speaks TLS; neither can tell it of the other.
+ */
+static const char *hint(const struct redis *redis, int code, const char *reason)
+{
+    const bool is_dialed = stream_peer_address(redis->stream)[0] != '\0';
+    const bool is_tls = code == BATON_EAUTH && !strstr(reason, "wrong version number");
+
+    if (redis->state == CONNECTING && redis->tls && is_dialed && !is_tls) {
+        return ": no TLS handshake; if it does not speak TLS there, the URL begins with redis://";
+    }
+    if (redis->state == GREETING && !redis->tls && !redis->address.path[0] && redis->is_mute) {
+        return ", before any answer; if it speaks TLS there, the URL begins with rediss://";
+    }
+    return "";
+}
+
+static void explain(struct redis *redis, int code, const char *reason)
+{
+    char where[REDIS_HOST_MAX];
+
+    redis_address_name(&redis->address, where, sizeof(where));
+    (void)error_set(&redis->error, code, "Redis at %s: %s%s", where, reason,
+                    hint(redis, code, reason));
+}
+
 void redis_take_down(struct redis *redis, int code, const char *reason)
 {
     if (redis->stream && redis->error.code == BATON_OK) {
-        char where[REDIS_HOST_MAX];
-        redis_address_name(&redis->address, where, sizeof(where));
-        (void)error_set(&redis->error, code, "Redis at %s: %s", where, reason);
+        explain(redis, code, reason);
         stream_close(redis->stream);
     }
 }
@@ -86,14 +109,11 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
     struct baton_error error;
     (void)stream;
 
-    redis->stream = NULL;
     if (redis->error.code == BATON_OK) {
-        char where[REDIS_HOST_MAX];
-        redis_address_name(&redis->address, where, sizeof(where));
-        (void)error_set(&redis->error, code != BATON_OK ? code : BATON_EUNAVAILABLE,
-                        "Redis at %s: %s", where,
-                        reason && reason[0] ? reason : "the server closed the connection");
+        explain(redis, code != BATON_OK ? code : BATON_EUNAVAILABLE,
+                reason && reason[0] ? reason : "the server closed the connection");
     }
+    redis->stream = NULL;
     error = redis->error;
     outbox_clear(&redis->output);
     (void)uv_prepare_stop(&redis->flush);
@@ -315,6 +335,7 @@ static void connect_now(struct redis *redis)
     }
     redis->error = (struct baton_error){.code = BATON_OK};
     redis->state = CONNECTING;
+    redis->is_mute = true;
     redis_reader_fini(&redis->reader);
     if (!redis_reader_init(&redis->reader) || dial(redis) != BATON_OK) {
         redis->stream = NULL;

@@ -70,6 +70,7 @@ static void is_refused(const char *host, const char *query, const char *why)
     if (!strstr(ours.error.message, why)) {
         fail_msg("\"%s\" does not say \"%s\"", ours.error.message, why);
     }
+    assert_null(strstr(ours.error.message, "no TLS handshake"));
     link_close(&ours);
 }
 
@@ -165,6 +166,22 @@ static void a_server_in_the_clear_is_told_apart(void **state)
     connect_to("127.0.0.1", "ca=FOLDER/ca.crt");
     LINK_AWAIT(&ours, ours.downs >= 2);
     assert_int_equal(ours.ups, 0);
+    assert_non_null(strstr(ours.error.message, "no TLS handshake"));
+    assert_non_null(strstr(ours.error.message, "redis://"));
+    link_close(&ours);
+}
+
+static void a_server_under_tls_is_told_apart_from_one_in_the_clear(void **state)
+{
+    char url[64];
+    (void)state;
+    start("right", "no");
+    snprintf(url, sizeof(url), "redis://:geheim@127.0.0.1:%d", port);
+    link_open(&ours, url, NULL);
+    LINK_AWAIT(&ours, ours.downs >= 2);
+    assert_int_equal(ours.ups, 0);
+    assert_non_null(strstr(ours.error.message, "before any answer"));
+    assert_non_null(strstr(ours.error.message, "rediss://"));
     link_close(&ours);
 }
 
@@ -209,6 +226,7 @@ int main(void)
         CASE(a_server_that_wants_a_certificate_gets_ours),
         CASE(files_that_are_wrong_are_named),
         CASE(a_server_in_the_clear_is_told_apart),
+        CASE(a_server_under_tls_is_told_apart_from_one_in_the_clear),
         CASE(a_large_value_and_a_password_travel_under_it),
     };
     return cmocka_run_group_tests(tests, make_all, forget_all);
