@@ -1,6 +1,8 @@
 /* Keys with revisions and lifetimes, channels, and who hears of them. */
 #include "provider/memory/hub.h"
 
+#include "provider/listing.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -346,66 +348,30 @@ int memory_put(struct provider *provider, const char *key, const void *data, siz
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-struct listing {
-    struct provider_value *values;
-    size_t count;
-};
-
-static void listing_free(struct listing *listing)
-{
-    for (size_t i = 0; i < listing->count; i++) {
-        free((char *)listing->values[i].key);
-        free((void *)listing->values[i].data);
-    }
-    free(listing->values);
-}
-
 static int compare(const void *a, const void *b)
 {
     return strcmp(((const struct provider_value *)a)->key, ((const struct provider_value *)b)->key);
 }
 
-static bool listing_add(struct listing *listing, const struct key *key)
-{
-    char *name = strdup(key->name);
-    void *data = malloc(key->bytes + 1);
-
-    if (!name || !data) {
-        free(name);
-        free(data);
-        return false;
-    }
-    if (key->bytes > 0) {
-        memcpy(data, key->data, key->bytes);
-    }
-    listing->values[listing->count++] = (struct provider_value){
-        .key = name, .data = data, .bytes = key->bytes, .revision = key->revision};
-    return true;
-}
-
 /* Copies, so that no callback runs under the lock. */
 static int take_listing(struct hub *hub, const char *prefix, bool exact, struct listing *ret)
 {
-    struct key *key;
-    bool is_whole = true;
-
+    *ret = (struct listing){0};
     hub_keys_expire(hub, clock_now());
     /* What a macro of uthash takes out is not reachable from the head: the analyzer cannot tell. */
-    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-    *ret = (struct listing){.values = calloc(HASH_COUNT(hub->keys) + 1, sizeof(*ret->values))};
-    if (!ret->values) {
-        return BATON_ENOMEM;
-    }
-    for (key = hub->keys; key && is_whole; key = key->hh.next) {
-        if (exact ? strcmp(key->name, prefix) == 0 : begins_with(key->name, prefix)) {
-            is_whole = listing_add(ret, key);
+    for (const struct key *key = hub->keys; key; key = key->hh.next) {
+        const char *name = key->name; /* NOLINT(clang-analyzer-unix.Malloc) */
+        const struct provider_value value = {
+            .key = name, .data = key->data, .bytes = key->bytes, .revision = key->revision};
+        if ((exact ? strcmp(name, prefix) == 0 : begins_with(name, prefix)) &&
+            listing_add(ret, &value) != BATON_OK) {
+            listing_fini(ret);
+            return BATON_ENOMEM;
         }
     }
-    if (!is_whole) {
-        listing_free(ret);
-        return BATON_ENOMEM;
+    if (ret->count > 1) {
+        qsort(ret->values, ret->count, sizeof(*ret->values), compare);
     }
-    qsort(ret->values, ret->count, sizeof(*ret->values), compare);
     return BATON_OK;
 }
 
@@ -423,7 +389,7 @@ static int read_keys(struct provider *provider, const char *name, bool exact,
         return error_set(reterr, code, "key \"%.60s\": out of memory", name);
     }
     done(userdata, BATON_OK, listing.values, listing.count);
-    listing_free(&listing);
+    listing_fini(&listing);
     return BATON_OK;
 }
 
@@ -470,7 +436,7 @@ int memory_watch(struct provider *provider, const char *prefix, provider_values_
     reader->next_own = memory->readers;
     memory->readers = reader;
     on_change(userdata, BATON_OK, listing.values, listing.count);
-    listing_free(&listing);
+    listing_fini(&listing);
     return BATON_OK;
 }
 
