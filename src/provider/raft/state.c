@@ -7,40 +7,20 @@
  * A leader that falls may take an order with it: then nobody answers, and the deadline does, with
  * "it may still be carried out".
  */
+#include "provider/listing.h"
 #include "provider/raft/node.h"
+#include "provider/raft/questions.h"
 #include "provider/raft/watches.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { TASKS_MAX = 4096, PATIENCE_MS = 10000, RETRY_MS = 20, EXPIRE_RETRY_MS = 200 };
-
-enum task_kind { TASK_READ, TASK_LIST, TASK_WRITE };
-
-/* One question of this node that has no answer yet. */
-struct state_task {
-    struct state_task *next;
-    uint64_t id;
-    enum task_kind kind;
-    instant deadline;
-    provider_values_cb on_values;
-    provider_done_cb on_done;
-    void *userdata;
-    raft_index index; /* of a read: serve it when this is applied; 0: not known yet */
-    bool is_answered;
-    int code;
-    struct baton_error error;
-    bool is_sent; /* a leader has the order, or had it */
-    size_t bytes; /* of the order */
-    char name[KEYS_NAME_MAX + 1];
-    uint8_t order[]; /* TASK_WRITE */
-};
+enum { QUESTIONS_MAX = 4096, PATIENCE_MS = 10000, RETRY_MS = 20, EXPIRE_RETRY_MS = 200 };
 
 struct node_state {
     struct node *node;
     struct keys *keys;
-    struct state_task *tasks;
-    size_t task_count;
+    struct questions questions;
     struct watches watches;
     uv_timer_t timer;
     bool is_telling;
@@ -85,20 +65,6 @@ static void on_timer_closed(uv_handle_t *handle)
     node_release(node);
 }
 
-static void finish(struct state_task *task, int code)
-{
-    struct baton_error error;
-
-    (void)error_set(&error, code, "%s",
-                    task->error.message[0] ? task->error.message : baton_strerror(code));
-    if (task->on_done) {
-        task->on_done(task->userdata, code, &error);
-    } else {
-        task->on_values(task->userdata, code, NULL, 0);
-    }
-    free(task);
-}
-
 void state_end(struct node *node)
 {
     struct node_state *state = node->state;
@@ -106,11 +72,7 @@ void state_end(struct node *node)
     if (!state) {
         return;
     }
-    while (state->tasks) {
-        struct state_task *task = state->tasks;
-        state->tasks = task->next;
-        finish(task, BATON_ECANCELED);
-    }
+    questions_end(&state->questions);
     watches_end(&state->watches); /* the end may have come from inside one of them */
     node->state = NULL;
     node->open_handles++;
@@ -118,29 +80,6 @@ void state_end(struct node *node)
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
-
-static struct state_task *find_task(struct node_state *state, uint64_t id)
-{
-    struct state_task *task = state->tasks;
-
-    while (task && task->id != id) {
-        task = task->next;
-    }
-    return task;
-}
-
-static void answer(struct state_task *task, int code)
-{
-    if (!task->is_answered) {
-        task->is_answered = true;
-        task->code = code;
-    }
-}
-
-struct listing {
-    struct provider_value *values; /* one block: the values, then their names and data */
-    size_t count;
-};
 
 static const struct keys_value *next_of(const struct node_state *state, bool is_list,
                                         const char *name, const struct keys_value *prev)
@@ -151,71 +90,46 @@ static const struct keys_value *next_of(const struct node_state *state, bool is_
     return prev ? NULL : keys_find(state->keys, name);
 }
 
-/* Copies: a callback may write, and the keys change under it. */
 static int collect(const struct node_state *state, bool is_list, const char *name,
                    struct listing *ret)
 {
     const struct keys_value *value = NULL;
-    size_t bytes = sizeof(*ret->values);
-    size_t count = 0;
-    char *space;
 
+    *ret = (struct listing){0};
     while ((value = next_of(state, is_list, name, value))) {
-        bytes += sizeof(*ret->values) + strlen(value->name) + value->bytes + 2;
-        count++;
-    }
-    *ret = (struct listing){.values = malloc(bytes)};
-    if (!ret->values) {
-        return BATON_ENOMEM;
-    }
-    space = (char *)(ret->values + count);
-    while ((value = next_of(state, is_list, name, value))) {
-        size_t name_bytes = strlen(value->name) + 1;
-        ret->values[ret->count++] = (struct provider_value){.key = space,
-                                                            .data = space + name_bytes,
-                                                            .bytes = value->bytes,
-                                                            .revision = value->revision};
-        memcpy(space, value->name, name_bytes);
-        memcpy(space + name_bytes, value->data, value->bytes + 1); /* with its NUL */
-        space += name_bytes + value->bytes + 1;
+        const struct provider_value found = {.key = value->name,
+                                             .data = value->data,
+                                             .bytes = value->bytes,
+                                             .revision = value->revision};
+        if (listing_add(ret, &found) != BATON_OK) {
+            listing_fini(ret);
+            return BATON_ENOMEM;
+        }
     }
     return BATON_OK;
 }
 
-static void tell_answer(struct node_state *state, struct state_task *task)
+static void tell_answer(struct node_state *state, struct question *question)
 {
     struct listing listing;
 
-    if (task->kind != TASK_WRITE && task->code == BATON_OK) {
-        task->code = collect(state, task->kind == TASK_LIST, task->name, &listing);
-        if (task->code == BATON_OK) {
-            task->on_values(task->userdata, BATON_OK, listing.values, listing.count);
-            free(listing.values);
-            free(task);
+    if (question->kind != QUESTION_WRITE && question->code == BATON_OK) {
+        question->code = collect(state, question->kind == QUESTION_LIST, question->name, &listing);
+        if (question->code == BATON_OK) {
+            question->on_values(question->userdata, BATON_OK, listing.values, listing.count);
+            listing_fini(&listing);
+            free(question);
             return;
         }
     }
-    finish(task, task->code);
-}
-
-static struct state_task *take_answered(struct node_state *state)
-{
-    for (struct state_task **at = &state->tasks; *at; at = &(*at)->next) {
-        struct state_task *task = *at;
-        if (task->is_answered) {
-            *at = task->next;
-            state->task_count--;
-            return task;
-        }
-    }
-    return NULL;
+    question_finish(question, question->code);
 }
 
 /* When no step is under way. */
 void state_tell(struct node *node)
 {
     struct node_state *state = node->state;
-    struct state_task *task;
+    struct question *question;
 
     if (!state || state->is_telling) {
         return;
@@ -223,8 +137,8 @@ void state_tell(struct node *node)
     state->is_telling = true;
     while (node->state && watches_tell(&state->watches)) {
     }
-    while (node->state && (task = take_answered(state))) {
-        tell_answer(state, task);
+    while (node->state && (question = questions_take_answered(&state->questions))) {
+        tell_answer(state, question);
     }
     state->is_telling = false;
     watches_sweep(&state->watches);
@@ -242,7 +156,7 @@ static void rearm(struct node_state *state)
         span left = instant_since(first->expires, clock_now());
         ms = left.ns > 0 ? (uint64_t)left.ns / 1000000 + 1 : EXPIRE_RETRY_MS;
     }
-    if (state->tasks && ms > RETRY_MS) {
+    if (state->questions.first && ms > RETRY_MS) {
         ms = RETRY_MS;
     }
     if (ms == UINT64_MAX) {
@@ -261,7 +175,7 @@ static void carry_out(struct node_state *state, const struct raft_entry *entry, 
     struct node *node = state->node;
     struct keys_order order;
     struct keys_value changed;
-    struct state_task *task;
+    struct question *question;
     char name[KEYS_NAME_MAX + 1];
     int code;
 
@@ -273,14 +187,14 @@ static void carry_out(struct node_state *state, const struct raft_entry *entry, 
     if (code == BATON_OK && changed.revision == index) {
         watches_note(&state->watches, name, &changed);
     }
-    task = order.node == node->id ? find_task(state, order.request) : NULL;
-    if (task && code == BATON_ECONFLICT) {
-        (void)error_set(&task->error, code,
+    question = order.node == node->id ? questions_find(&state->questions, order.request) : NULL;
+    if (question && code == BATON_ECONFLICT) {
+        (void)error_set(&question->error, code,
                         "key \"%.60s\": is at revision %llu, not at %llu; read it again", name,
                         (unsigned long long)changed.revision, (unsigned long long)order.revision);
     }
-    if (task) {
-        answer(task, code);
+    if (question) {
+        question_answer(question, code);
     }
     node->state_is_lost |= code == BATON_ENOMEM;
 }
@@ -331,19 +245,19 @@ void state_apply(struct node *node, const struct raft_update *update)
         rearm(state);
     }
     for (size_t i = 0; i < update->read_count; i++) {
-        struct state_task *task = find_task(state, update->reads[i].context);
-        if (task) {
-            task->index = update->reads[i].index; /* 0: refused; asked again by the timer */
+        struct question *question = questions_find(&state->questions, update->reads[i].context);
+        if (question) {
+            question->index = update->reads[i].index; /* 0: refused; asked again by the timer */
         }
     }
 }
 
 void state_applied(struct node *node, raft_index applied)
 {
-    for (struct state_task *task = node->state ? node->state->tasks : NULL; task;
-         task = task->next) {
-        if (task->kind != TASK_WRITE && task->index > 0 && task->index <= applied) {
-            answer(task, BATON_OK);
+    for (struct question *question = node->state ? node->state->questions.first : NULL; question;
+         question = question->next) {
+        if (question->kind != QUESTION_WRITE && question->index > 0 && question->index <= applied) {
+            question_answer(question, BATON_OK);
         }
     }
 }
@@ -365,24 +279,25 @@ static int propose(struct node *node, const void *order, size_t bytes)
 
 /* To the leader, which is this node or another. An order is handed over once: it may be carried out
  * even if no answer comes. */
-static void ask(struct node_state *state, struct state_task *task)
+static void ask(struct node_state *state, struct question *question)
 {
     struct node *node = state->node;
     struct raft_status status;
 
     raft_get_status(node->raft, &status);
-    if (task->kind != TASK_WRITE) {
-        if (task->index == 0) {
+    if (question->kind != QUESTION_WRITE) {
+        if (question->index == 0) {
             struct raft_input input = {.type = RAFT_IN_READ,
-                                       .read = {.context = task->id, .by_lease = true}};
+                                       .read = {.context = question->id, .by_lease = true}};
             (void)node_step(node, &input);
         }
-    } else if (!task->is_sent && status.role == RAFT_LEADER) {
-        task->is_sent = propose(node, task->order, task->bytes) == BATON_OK;
-    } else if (!task->is_sent && status.leader != RAFT_NOBODY &&
+    } else if (!question->is_sent && status.role == RAFT_LEADER) {
+        question->is_sent = propose(node, question->order, question->bytes) == BATON_OK;
+    } else if (!question->is_sent && status.leader != RAFT_NOBODY &&
                connection_is_up(node, status.leader)) {
-        task->is_sent = true;
-        connection_send_bytes(node, status.leader, FRAME_ORDER, task->id, task->order, task->bytes);
+        question->is_sent = true;
+        connection_send_bytes(node, status.leader, FRAME_ORDER, question->id, question->order,
+                              question->bytes);
     }
 }
 
@@ -399,10 +314,11 @@ void state_receive_order(struct node *node, raft_id from, const struct frame *fr
 /* It will certainly not be carried out, so it may be asked again. */
 void state_receive_refusal(struct node *node, const struct frame *frame)
 {
-    struct state_task *task = node->state ? find_task(node->state, frame->request_id) : NULL;
+    struct question *question =
+        node->state ? questions_find(&node->state->questions, frame->request_id) : NULL;
 
-    if (task) {
-        task->is_sent = false;
+    if (question) {
+        question->is_sent = false;
     }
 }
 
@@ -433,14 +349,15 @@ static void on_timer(uv_timer_t *timer)
     instant now = clock_now();
 
     node->depth++; /* answers come at the end, when no list is being walked */
-    for (struct state_task *task = state->tasks; task; task = task->next) {
-        if (instant_before(now, task->deadline)) {
-            ask(state, task);
+    for (struct question *question = state->questions.first; question; question = question->next) {
+        if (instant_before(now, question->deadline)) {
+            ask(state, question);
         } else {
-            (void)error_set(&task->error, BATON_ETIMEDOUT,
-                            "key \"%.60s\": the group did not answer in time%s", task->name,
-                            task->kind == TASK_WRITE ? "; it may still be carried out" : "");
-            answer(task, BATON_ETIMEDOUT);
+            (void)error_set(&question->error, BATON_ETIMEDOUT,
+                            "key \"%.60s\": the group did not answer in time%s", question->name,
+                            question->kind == QUESTION_WRITE ? "; it may still be carried out"
+                                                             : "");
+            question_answer(question, BATON_ETIMEDOUT);
         }
     }
     expire_keys(state);
@@ -453,33 +370,31 @@ static void on_timer(uv_timer_t *timer)
 }
 
 /* The first answer may come before this returns. */
-static int submit(struct node *node, struct state_task *task)
+static int submit(struct node *node, struct question *question)
 {
     struct node_state *state = node->state;
 
-    task->id = ++node->next_request;
-    task->deadline = instant_add(clock_now(), SPAN_MS(PATIENCE_MS));
-    if (task->kind == TASK_WRITE) {
+    question->id = ++node->next_request;
+    question->deadline = instant_add(clock_now(), SPAN_MS(PATIENCE_MS));
+    if (question->kind == QUESTION_WRITE) {
         struct keys_order order;
         struct buffer bytes;
-        (void)keys_decode(&order, task->order, task->bytes);
+        (void)keys_decode(&order, question->order, question->bytes);
         order.node = node->id;
-        order.request = task->id;
+        order.request = question->id;
         buffer_init(&bytes, KEYS_ORDER_MAX);
         keys_encode(&bytes, &order);
         if (bytes.failed) {
             buffer_fini(&bytes);
-            free(task);
+            free(question);
             return BATON_ENOMEM;
         }
-        memcpy(task->order, bytes.data, bytes.bytes);
+        memcpy(question->order, bytes.data, bytes.bytes);
         buffer_fini(&bytes);
     }
-    task->next = state->tasks;
-    state->tasks = task;
-    state->task_count++;
+    questions_add(&state->questions, question);
     node->depth++;
-    ask(state, task);
+    ask(state, question);
     state_applied(node, node->applied);
     node->depth--;
     event_tell(node);
@@ -498,10 +413,10 @@ static int check(const struct node *node, const char *key, size_t bytes, struct 
                          "election",
                          key);
     }
-    if (node->state->task_count >= TASKS_MAX) {
+    if (node->state->questions.count >= QUESTIONS_MAX) {
         return error_set(reterr, BATON_EBUSY,
                          "key \"%.60s\": %d questions wait for the group's answer already", key,
-                         TASKS_MAX);
+                         QUESTIONS_MAX);
     }
     if (strlen(key) > KEYS_NAME_MAX || bytes > KEYS_VALUE_MAX) {
         return error_set(reterr, BATON_ETOOBIG,
@@ -512,37 +427,37 @@ static int check(const struct node *node, const char *key, size_t bytes, struct 
     return BATON_OK;
 }
 
-static int read_state(struct provider *provider, enum task_kind kind, const char *name,
+static int read_state(struct provider *provider, enum question_kind kind, const char *name,
                       provider_values_cb done, void *userdata, struct baton_error *reterr)
 {
     struct node *node = (struct node *)provider;
-    struct state_task *task;
+    struct question *question;
     int code = check(node, name, 0, reterr);
 
     if (code != BATON_OK) {
         return code;
     }
-    task = calloc(1, sizeof(*task));
-    if (!task) {
+    question = calloc(1, sizeof(*question));
+    if (!question) {
         return error_set(reterr, BATON_ENOMEM, "key \"%.60s\": out of memory", name);
     }
-    task->kind = kind;
-    task->on_values = done;
-    task->userdata = userdata;
-    (void)snprintf(task->name, sizeof(task->name), "%s", name);
-    return submit(node, task);
+    question->kind = kind;
+    question->on_values = done;
+    question->userdata = userdata;
+    (void)snprintf(question->name, sizeof(question->name), "%s", name);
+    return submit(node, question);
 }
 
 int state_get(struct provider *provider, const char *key, provider_values_cb done, void *userdata,
               struct baton_error *reterr)
 {
-    return read_state(provider, TASK_READ, key, done, userdata, reterr);
+    return read_state(provider, QUESTION_READ, key, done, userdata, reterr);
 }
 
 int state_list(struct provider *provider, const char *prefix, provider_values_cb done,
                void *userdata, struct baton_error *reterr)
 {
-    return read_state(provider, TASK_LIST, prefix, done, userdata, reterr);
+    return read_state(provider, QUESTION_LIST, prefix, done, userdata, reterr);
 }
 
 int state_put(struct provider *provider, const char *key, const void *data, size_t bytes,
@@ -556,7 +471,7 @@ int state_put(struct provider *provider, const char *key, const void *data, size
                                .name_bytes = strlen(key),
                                .data = data,
                                .bytes = data ? bytes : 0};
-    struct state_task *task = NULL;
+    struct question *question = NULL;
     struct buffer encoded;
     int code = check(node, key, bytes, reterr);
 
@@ -566,18 +481,18 @@ int state_put(struct provider *provider, const char *key, const void *data, size
     buffer_init(&encoded, KEYS_ORDER_MAX);
     keys_encode(&encoded, &order);
     if (!encoded.failed) {
-        task = calloc(1, sizeof(*task) + encoded.bytes);
+        question = calloc(1, sizeof(*question) + encoded.bytes);
     }
-    if (task) {
-        task->kind = TASK_WRITE;
-        task->on_done = done;
-        task->userdata = userdata;
-        task->bytes = encoded.bytes;
-        (void)snprintf(task->name, sizeof(task->name), "%s", key);
-        memcpy(task->order, encoded.data, encoded.bytes);
+    if (question) {
+        question->kind = QUESTION_WRITE;
+        question->on_done = done;
+        question->userdata = userdata;
+        question->bytes = encoded.bytes;
+        (void)snprintf(question->name, sizeof(question->name), "%s", key);
+        memcpy(question->order, encoded.data, encoded.bytes);
     }
     buffer_fini(&encoded);
-    code = task ? submit(node, task) : BATON_ENOMEM;
+    code = question ? submit(node, question) : BATON_ENOMEM;
     return code == BATON_OK ? code : error_set(reterr, code, "key \"%.60s\": out of memory", key);
 }
 
@@ -599,7 +514,7 @@ int state_watch(struct provider *provider, const char *prefix, provider_values_c
     } else {
         code = error_set(reterr, BATON_ENOMEM, "keys \"%.60s\": out of memory", prefix);
     }
-    free(listing.values);
+    listing_fini(&listing);
     return code;
 }
 

@@ -1,0 +1,51 @@
+/* What this node has asked its group about keys, and nobody has answered yet.
+ *
+ * An answer is noted where it comes from, under way in a step, and told when no step is: a callback
+ * may ask again. One thread; inside of this folder only.
+ */
+#ifndef PROVIDER_RAFT_QUESTIONS_H
+#define PROVIDER_RAFT_QUESTIONS_H
+
+#include "provider/provider.h"
+#include "provider/raft/keys.h"
+#include "raft/raft.h"
+
+enum question_kind { QUESTION_READ, QUESTION_LIST, QUESTION_WRITE };
+
+struct question {
+    struct question *next;
+    uint64_t id;
+    enum question_kind kind;
+    instant deadline;
+    provider_values_cb on_values;
+    provider_done_cb on_done;
+    void *userdata;
+    raft_index index; /* of a read: serve it when this is applied; 0: not known yet */
+    bool is_answered;
+    int code;
+    struct baton_error error;
+    bool is_sent; /* a leader has the order, or had it */
+    size_t bytes; /* of the order */
+    char name[KEYS_NAME_MAX + 1];
+    uint8_t order[]; /* QUESTION_WRITE */
+};
+
+struct questions { /* {0}: none */
+    struct question *first;
+    size_t count;
+};
+
+/* Owned by them from now on. */
+void questions_add(struct questions *questions, struct question *question);
+struct question *questions_find(const struct questions *questions, uint64_t id); /* NULL: none */
+/* One that is answered, for question_finish(); NULL: none is. */
+struct question *questions_take_answered(struct questions *questions);
+/* Nobody will answer any more: all are told BATON_ECANCELED. */
+void questions_end(struct questions *questions);
+
+/* The first answer counts. */
+void question_answer(struct question *question, int code);
+/* Tells whoever asked, and frees it. */
+void question_finish(struct question *question, int code);
+
+#endif
