@@ -29,8 +29,10 @@ class Answers(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def answer_without_end(self, status):
+    def answer_without_end(self, status, **headers):
         self.send_response(status)
+        for key, value in headers.items():
+            self.send_header(key.replace("_", "-"), value)
         self.end_headers()
         self.close_connection = True
         while True:

@@ -31,6 +31,7 @@ struct fetch {
     struct reply reply;
     uint64_t other_bytes;    /* of a body that is not the file */
     bool is_judged, is_file; /* the body's first bytes came; they are the file's */
+    bool is_known;           /* and are those of the ETag that is known */
     instant deadline;
     uint64_t bytes_best; /* the furthest that a try came */
     int asked, fruitless, redirects;
@@ -93,10 +94,13 @@ static void end(struct fetch *fetch, const struct fetch_result *result,
 /* Ends it with an error that is not mended by trying again. */
 static void fail(struct fetch *fetch, int code, const char *why)
 {
+    struct fetch_result result = {.asked = fetch->asked};
+    bool is_large = code == BATON_ETOOBIG && fetch->reply.etag[0] != '\0';
     struct baton_error error;
 
+    (void)snprintf(result.etag, sizeof(result.etag), "%s", fetch->reply.etag);
     (void)error_set(&error, code, "model from %s: %s", fetch->address.url.masked, why);
-    end(fetch, NULL, &error);
+    end(fetch, is_large ? &result : NULL, &error);
 }
 
 void fetch_stop(struct fetch *fetch)
@@ -153,6 +157,8 @@ static int judge_answer(struct fetch *fetch)
             return error_set(&fetch->error, rc, "the file cannot be emptied");
         }
     }
+    fetch->is_known =
+        status == 200 && fetch->known[0] != '\0' && strcmp(reply->etag, fetch->known) == 0;
     if (fetch->is_file) { /* a weak one does not promise the same bytes */
         (void)snprintf(fetch->validator, sizeof(fetch->validator), "%s",
                        reply->etag[0] == '"' ? reply->etag : "");
@@ -166,6 +172,9 @@ static size_t on_body(char *bytes, size_t one, size_t count, void *userdata)
     size_t length = one * count;
 
     if (!fetch->is_judged && judge_answer(fetch) != 0) {
+        return CURL_WRITEFUNC_ERROR;
+    }
+    if (fetch->is_known) { /* the server looks at no condition, or not in this way */
         return CURL_WRITEFUNC_ERROR;
     }
     if (!fetch->is_file) {
@@ -294,7 +303,7 @@ static void begin(struct fetch *fetch)
     }
     reply_init(&fetch->reply);
     fetch->other_bytes = 0;
-    fetch->is_judged = fetch->is_file = false;
+    fetch->is_judged = fetch->is_file = fetch->is_known = false;
     fetch->is_over = fetch->is_paused = fetch->is_renewed = false;
     fetch->asked++;
     if (set_up_try(fetch, have, (long)left_ms) != CURLE_OK ||
@@ -480,6 +489,8 @@ static void judge(struct fetch *fetch)
         char why[BATON_ERROR_MESSAGE_MAX];
         (void)snprintf(why, sizeof(why), "%s", fetch->error.message);
         fail(fetch, fetch->error.code, why);
+    } else if (fetch->is_known) {
+        succeed(fetch, FETCH_SAME);
     } else if (fetch->file.code != 0) {
         fail(fetch, fetch->file.code, "it cannot be written to the disk");
     } else {

@@ -1,7 +1,7 @@
 /* One archive fetched by HTTP into a file, on the loop.
  *
  *   ask ──200, 206──▶ bytes to the file ──all there──▶ FETCH_NEW
- *    │  ├─304──────────────────────────────────────▶ FETCH_SAME
+ *    │  ├─304, or 200 with the ETag that is known──▶ FETCH_SAME
  *    │  ├─301, 302, 303, 307, 308─▶ checked as the first address was, asked
  *    │  ├─refused (401, 403, 404, …), too large ───▶ an error
  *    ▲  └─broken, silent, busy (5xx, 429)
@@ -50,8 +50,8 @@ struct fetch_result {
 
 struct fetch; /* opaque */
 
-/* Told once, when it is over; `result` after success only, `error` otherwise. The fetch is gone
- * afterwards. */
+/* Told once, when it is over: `result` after success, `error` otherwise. Both: it is too large, and
+ * the result is no more than the ETag by which that is known. The fetch is gone afterwards. */
 typedef void (*fetch_end)(void *userdata, const struct fetch_result *result,
                           const struct baton_error *error);
 

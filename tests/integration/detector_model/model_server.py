@@ -208,6 +208,17 @@ class Server(Answers):
         etag = f'W/"v{self.version}"'
         self.cut(len(self.body) // 2, etag) if self.count == 1 else self.get_good(etag)
 
+    def get_careless(self):
+        """Always all of it, with its ETag."""
+        self.answer(200, self.body, ETag=self.etag())
+
+    def get_vast(self):
+        self.answer_without_end(200, ETag=self.etag())
+
+    def get_replaced(self):
+        """Each time another one: a model, none, and the first again."""
+        self.answer(200, self.body if self.count % 2 else b"PK no archive", ETag=f'"r{self.count}"')
+
     def get_bad(self):
         self.answer(200, b"PK no archive", ETag=self.etag())
 

@@ -100,13 +100,11 @@ static void on_end(void *userdata, const struct fetch_result *result,
     struct outcome *outcome = userdata;
 
     assert_false(outcome->is_told);
-    assert_true((result == NULL) != (error == NULL));
+    assert_true(result != NULL || error != NULL);
+    assert_true(result == NULL || error == NULL || error->code == BATON_ETOOBIG);
     outcome->is_told = true;
-    if (result != NULL) {
-        outcome->result = *result;
-    } else {
-        outcome->error = *error;
-    }
+    outcome->result = result != NULL ? *result : (struct fetch_result){0};
+    outcome->error = error != NULL ? *error : (struct baton_error){0};
 }
 
 static void wait_for(struct place *place, const struct outcome *outcome)
@@ -174,23 +172,43 @@ static void an_archive_is_fetched_whole_with_its_etag(void **state)
     close(fd);
 }
 
+/* Also by a server that sends it all the same. */
 static void what_is_known_by_its_etag_is_not_fetched_again(void **state)
 {
+    static const char *const names[] = {"good", "careless"};
     struct place *place = *state;
     struct outcome outcome;
     struct stat status;
-    int fd = fetch_name(place, "good", "\"v1\"", &outcome);
 
-    assert_int_equal(outcome.error.code, 0);
-    assert_int_equal(outcome.result.outcome, FETCH_SAME);
-    assert_string_equal(outcome.result.etag, "\"v1\"");
-    assert_int_equal(fstat(fd, &status), 0);
-    assert_int_equal(status.st_size, 0);
+    for (int i = 0; i < 2; i++) {
+        int fd = fetch_name(place, names[i], "\"v1\"", &outcome);
+
+        assert_int_equal(outcome.error.code, 0);
+        assert_int_equal(outcome.result.outcome, FETCH_SAME);
+        assert_string_equal(outcome.result.etag, "\"v1\"");
+        assert_int_equal(outcome.result.bytes, 0);
+        assert_int_equal(fstat(fd, &status), 0);
+        assert_int_equal(status.st_size, 0);
+        close(fd);
+        fd = fetch_name(place, names[i], "\"v0\"", &outcome);
+        assert_archive(place, fd, &outcome);
+        close(fd);
+    }
     assert_int_equal(server_count(&place->server, "get good if \"v1\""), 1);
-    close(fd);
-    fd = fetch_name(place, "good", "\"v0\"", &outcome);
-    assert_archive(place, fd, &outcome);
-    close(fd);
+    assert_int_equal(server_count(&place->server, "get careless if \"v1\""), 1);
+}
+
+static void what_is_too_large_is_known_by_its_etag_if_it_has_one(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+
+    close(fetch_name(place, "vast", "", &outcome));
+    assert_int_equal(outcome.error.code, BATON_ETOOBIG);
+    assert_string_equal(outcome.result.etag, "\"v1\"");
+    close(fetch_name(place, "endless", "", &outcome));
+    assert_int_equal(outcome.error.code, BATON_ETOOBIG);
+    assert_string_equal(outcome.result.etag, "");
 }
 
 static void a_broken_fetch_goes_on_where_it_broke(void **state)
@@ -585,6 +603,7 @@ int main(void)
         cmocka_unit_test(a_signature_is_no_part_of_an_identity),
         TEST(an_archive_is_fetched_whole_with_its_etag),
         TEST(what_is_known_by_its_etag_is_not_fetched_again),
+        TEST(what_is_too_large_is_known_by_its_etag_if_it_has_one),
         TEST(a_broken_fetch_goes_on_where_it_broke),
         TEST(one_that_cannot_go_on_begins_anew),
         TEST(a_server_that_is_busy_is_asked_again),
