@@ -30,6 +30,7 @@ complete -c baton-detector -l model-cache-mib -r -d "what is used longest ago go
 complete -c baton-detector -l model-max-mib -r -d "a larger archive is refused"
 complete -c baton-detector -l model-ca -r -d "certificates that servers of models are checked against; else the system's"
 complete -c baton-detector -l model-host -r -d "fetch models from this host only, or with .HOST from those below it, too; once for each; else from any"
+complete -c baton-detector -l model-recheck -r -d "how often to ask whether the archive of a model that runs is another by now, by its ETag; 0: only when a list has a fresh URL; read anew on SIGHUP"
 complete -c baton-detector -l engine -r -d "what runs models; any: ONNX Runtime if it is found, else OpenCV"
 complete -c baton-detector -l engine-library -r -d "the engine's shared library; else it is searched"
 complete -c baton-detector -l provider -r -d "what ONNX Runtime runs models on; the CPU where it is not there"

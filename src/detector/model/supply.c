@@ -21,6 +21,7 @@ enum step { STEP_LOOK, STEP_FETCH, STEP_ADD, STEP_TELL };
 struct job {
     struct supply *supply;
     char key[DIGEST_BYTES]; /* of number and address */
+    struct origin at_work;  /* of who asks; no digest: nothing */
     char *url;
     struct order *orders;
     struct job *prev, *next;
@@ -33,7 +34,8 @@ struct job {
     /* While a thread is at work, its own. */
     struct archive_rules rules;
     struct model *before, *found; /* what was there, what is given */
-    struct origin origin;
+    struct origin origin;         /* known of the address, then what came */
+    bool is_bad;
     int fd, code;
     struct baton_error error;
 };
@@ -86,10 +88,18 @@ static void free_job(struct job *job)
     close_when_done(supply);
 }
 
+static bool is_recheck(const struct job *job)
+{
+    return job->at_work.digest[0] != '\0';
+}
+
 /* Tells every order. Whoever is told may order, cancel or close the supply. */
 static void finish(struct job *job)
 {
     struct model *model = job->found != NULL ? job->found : job->before;
+    struct supplied supplied = {.error = job->code != 0 ? &job->error : NULL,
+                                .etag = job->origin.etag,
+                                .is_bad = job->is_bad};
     struct order *order;
 
     job->step = STEP_TELL;
@@ -100,10 +110,19 @@ static void finish(struct job *job)
 
         DL_DELETE(job->orders, order);
         free(order);
-        on_end(userdata, model != NULL ? model_share(model) : NULL,
-               job->code != 0 ? &job->error : NULL);
+        supplied.model = model != NULL ? model_share(model) : NULL;
+        on_end(userdata, &supplied);
     }
     free_job(job);
+}
+
+static void finish_unfetched(struct job *job)
+{
+    uint64_t *fails =
+        is_recheck(job) ? &job->supply->counters.recheck_fails : &job->supply->counters.fetch_fails;
+
+    *fails += 1;
+    finish(job);
 }
 
 /* ---- Its steps ------------------------------------------------------------------------------ */
@@ -116,16 +135,29 @@ static void start_work(struct job *job, enum step step, uv_work_cb work, uv_afte
     (void)uv_queue_work(job->supply->config.loop, &job->work, work, after);
 }
 
+static bool is_at_work(const struct job *job)
+{
+    char digest[DIGEST_BYTES];
+
+    return is_recheck(job) && digest_file(job->fd, digest) == 0 &&
+           strcmp(digest, job->at_work.digest) == 0;
+}
+
 static void add(uv_work_t *work)
 {
     struct job *job = work->data;
+    struct store *store = job->supply->config.store;
+    const char *digest = job->at_work.digest;
 
-    job->code =
-        store_add(job->supply->config.store, job->fd, &job->rules, &job->found, &job->error);
-    if (job->code == 0) {
-        (void)memcpy(job->origin.digest, job->found->digest, sizeof(job->origin.digest));
+    if (!is_at_work(job)) {
+        job->code = store_add(store, job->fd, &job->rules, &job->found, &job->error);
+        job->is_bad = job->code == BATON_EPROTO || job->code == BATON_ETOOBIG;
+        digest = job->found != NULL ? job->found->digest : NULL;
+    }
+    if (digest != NULL) {
+        (void)memcpy(job->origin.digest, digest, sizeof(job->origin.digest));
         /* Without it the archive is fetched once more, another time. */
-        (void)store_origin_set(job->supply->config.store, job->key, &job->origin, NULL);
+        (void)store_origin_set(store, job->key, &job->origin, NULL);
     }
 }
 
@@ -150,17 +182,19 @@ static void on_fetched(void *userdata, const struct fetch_result *result,
     struct job *job = userdata;
 
     job->fetch = NULL;
+    if (result != NULL) {
+        memcpy(job->origin.etag, result->etag, sizeof(job->origin.etag));
+    }
     if (error != NULL) {
         job->code = error->code;
         job->error = *error;
-        job->supply->counters.fetch_fails++;
-        finish(job);
+        job->is_bad = result != NULL;
+        finish_unfetched(job);
     } else if (result->outcome == FETCH_SAME) {
         job->supply->counters.unchanged++;
         finish(job);
     } else {
         job->supply->counters.fetched++;
-        memcpy(job->origin.etag, result->etag, sizeof(job->origin.etag));
         start_work(job, STEP_ADD, add, on_added);
     }
 }
@@ -170,8 +204,10 @@ static void look(uv_work_t *work)
     struct job *job = work->data;
     struct store *store = job->supply->config.store;
 
-    if (store_origin(store, job->key, &job->origin, NULL) != 0 ||
-        store_find(store, job->origin.digest, &job->before, NULL) != 0) {
+    if (is_recheck(job)) {
+        job->origin = job->at_work;
+    } else if (store_origin(store, job->key, &job->origin, NULL) != 0 ||
+               store_find(store, job->origin.digest, &job->before, NULL) != 0) {
         job->origin = (struct origin){0};
     }
     job->fd = store_file(store, &job->error);
@@ -194,8 +230,7 @@ static void on_looked(uv_work_t *work, int status)
                                 job->url, job->origin.etag, job->fd, on_fetched, job, &job->error);
     }
     if (job->code != 0) {
-        job->supply->counters.fetch_fails++;
-        finish(job);
+        finish_unfetched(job);
     }
 }
 
@@ -221,11 +256,17 @@ static bool may_join(const struct job *job)
     return job->step != STEP_TELL && !atomic_load(&job->is_canceled);
 }
 
+static bool is_same_origin(const struct origin *a, const struct origin *b)
+{
+    return strcmp(a->digest, b->digest) == 0 && strcmp(a->etag, b->etag) == 0;
+}
+
 /* The job that fetches it already; NULL: none. */
-static struct job *job_of(const struct supply *supply, const char *key)
+static struct job *job_of(const struct supply *supply, const char *key,
+                          const struct origin *at_work)
 {
     for (struct job *job = supply->jobs; job != NULL; job = job->next) {
-        if (strcmp(job->key, key) == 0 && may_join(job)) {
+        if (strcmp(job->key, key) == 0 && is_same_origin(&job->at_work, at_work) && may_join(job)) {
             return job;
         }
     }
@@ -247,7 +288,8 @@ static void renew(struct job *job, const char *url)
     }
 }
 
-static struct job *job_new(struct supply *supply, const char *key, const char *url)
+static struct job *job_new(struct supply *supply, const char *key, const char *url,
+                           const struct origin *at_work)
 {
     struct job *job = calloc(1, sizeof(*job));
 
@@ -256,7 +298,9 @@ static struct job *job_new(struct supply *supply, const char *key, const char *u
         return NULL;
     }
     memcpy(job->key, key, sizeof(job->key));
+    job->at_work = *at_work;
     job->supply = supply;
+    supply->counters.rechecks += is_recheck(job);
     job->fd = -1;
     atomic_init(&job->is_canceled, false);
     job->rules = supply->config.archive;
@@ -267,8 +311,10 @@ static struct job *job_new(struct supply *supply, const char *key, const char *u
 }
 
 int supply_order(struct order **ret, struct supply *supply, int64_t model_id, const char *url,
-                 order_end on_end, void *userdata, struct baton_error *reterr)
+                 const struct origin *at_work, order_end on_end, void *userdata,
+                 struct baton_error *reterr)
 {
+    const struct origin nothing = {0};
     char key[DIGEST_BYTES];
     struct order *order;
     int rc = identify(key, supply, model_id, url, reterr);
@@ -279,13 +325,14 @@ int supply_order(struct order **ret, struct supply *supply, int64_t model_id, co
     if (supply->is_closing) {
         return error_set(reterr, BATON_ECLOSED, "models are not fetched any more");
     }
+    at_work = at_work != NULL ? at_work : &nothing;
     order = calloc(1, sizeof(*order));
     if (order != NULL) {
-        order->job = job_of(supply, key);
+        order->job = job_of(supply, key, at_work);
         if (order->job != NULL) {
             renew(order->job, url);
         } else {
-            order->job = job_new(supply, key, url);
+            order->job = job_new(supply, key, url, at_work);
         }
     }
     if (order == NULL || order->job == NULL) {

@@ -5,6 +5,9 @@
  *                         └─ cannot be asked, or what came is no model ▶ the one from before, with
  *                                                                        the error; or the error
  *
+ * An order of whoever has a model at work already asks only whether there is another by now: by
+ * ETag, and if that is new, by digest. Neither is it read from the disk nor unpacked.
+ *
  * A pre-signed address is another one in every list; what counts is the model's number and the
  * address without its signature. Orders of one and the same that come while it is fetched share
  * one job, which goes on with the newest address. The loop's thread only; the disk is left to
@@ -34,6 +37,8 @@ struct supply_counters {
     uint64_t fetch_fails; /* none came */
     uint64_t refused;     /* one came that is no archive of a model, or finds no room */
     uint64_t from_before; /* of the two: the one from before was given */
+    uint64_t rechecks;    /* orders of one that is at work: asked (its jobs count as the others) */
+    uint64_t recheck_fails; /* … and there was no answer, or a refusal; `fetch_fails` has none */
 };
 
 struct supply_counters supply_counters(const struct supply *supply);
@@ -42,13 +47,23 @@ struct supply_counters supply_counters(const struct supply *supply);
  * supply is gone then. NULL allowed, and told nothing. */
 void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void *userdata);
 
-/* Told once. `model` is the caller's to release; NULL: there is none, and `error` says why. Both:
- * it is the one from before, for the reason that `error` gives. */
-typedef void (*order_end)(void *userdata, struct model *model, const struct baton_error *error);
+struct supplied {
+    struct model *model;             /* to be released by who is told; NULL: none */
+    const struct baton_error *error; /* NULL: none. With a model: it is the one from before */
+    const char *etag;                /* of what the server has; "": none, or it has not said */
+    bool is_bad; /* the error: what the server has by that ETag is no model, however often it is
+                    asked for */
+};
 
-/* BATON_EINVAL, BATON_EAUTH: an address that is not allowed. Nothing is told before it returns. */
+/* Told once. Neither model nor error: what is at work is still right. */
+typedef void (*order_end)(void *userdata, const struct supplied *supplied);
+
+/* `at_work`: the digest that the one who asks has at work, and the ETag by which the server's was
+ * seen last, which must not be "" (of what was bad, if that came since); NULL: nothing. Copied.
+ * BATON_EINVAL, BATON_EAUTH: an address that is not allowed. Nothing is told before it returns. */
 int supply_order(struct order **ret, struct supply *supply, int64_t model_id, const char *url,
-                 order_end on_end, void *userdata, struct baton_error *reterr);
+                 const struct origin *at_work, order_end on_end, void *userdata,
+                 struct baton_error *reterr);
 
 /* Nothing is told. The last order of a job ends the job. */
 void supply_cancel(struct order *order);

@@ -21,8 +21,11 @@ struct ticket {
     struct archives *archives;
     void *asker;
     int64_t model_id;
-    struct order *order; /* NULL: it was answered */
-    struct model *model; /* NULL: none (yet) */
+    struct order *order;   /* NULL: it was answered */
+    struct model *model;   /* NULL: none (yet) */
+    struct ticket *held;   /* of look(): whose model is at work, until it is answered */
+    char etag[ETAG_BYTES]; /* by which the server's archive was seen last; "": none */
+    bool is_other;         /* and that one is bad, so `model` is another */
 };
 
 bool archives_folder(char *ret, size_t ret_bytes)
@@ -129,41 +132,137 @@ void archives_free(struct archives *archives)
 
 /* ---- Questions ------------------------------------------------------------------------------ */
 
-static void on_end(void *userdata, struct model *model, const struct baton_error *error)
+static void take(struct ticket *ticket, const struct supplied *supplied)
 {
-    struct ticket *ticket = userdata;
-
     ticket->order = NULL;
-    ticket->model = model;
-    if (!model) {
-        models_arrived(ticket->asker, NULL, NULL, error); /* drops the ticket */
-        return;
-    }
-    if (error) {
-        log_warning(ticket->archives->logger, "model-from-before",
-                    LOG_I64("model-id", ticket->model_id), LOG_STR("error", error->message));
-    }
-    models_arrived(ticket->asker, model->path, &model->pipeline, error);
+    ticket->model = supplied->model;
+    ticket->is_other = supplied->is_bad;
+    (void)snprintf(ticket->etag, sizeof(ticket->etag), "%s", supplied->etag);
 }
 
-static int want(void *userdata, void **ret, const char *url, int64_t model_id, void *asker,
-                struct baton_error *reterr)
+static void on_end(void *userdata, const struct supplied *supplied)
 {
-    struct archives *archives = userdata;
+    struct ticket *ticket = userdata;
+    struct model *model = supplied->model;
+
+    take(ticket, supplied);
+    if (!model) {
+        models_arrived(ticket->asker, NULL, NULL, supplied->error); /* drops the ticket */
+        return;
+    }
+    if (supplied->error) {
+        log_warning(ticket->archives->logger, "model-from-before",
+                    LOG_I64("model-id", ticket->model_id),
+                    LOG_STR("error", supplied->error->message));
+    }
+    models_arrived(ticket->asker, model->path, &model->pipeline, supplied->error);
+}
+
+/* What the server has is known by that ETag now, and it is what is at work, or of no use. */
+static void note_seen(struct ticket *held, const struct ticket *seen)
+{
+    held->is_other = seen->is_other;
+    (void)snprintf(held->etag, sizeof(held->etag), "%s", seen->etag);
+}
+
+static void answer_newer(struct ticket *ticket)
+{
+    struct model *model = ticket->model;
+
+    models_looked(ticket->asker, LOOK_NEWER, model->path, &model->pipeline, NULL);
+}
+
+/* The answer may drop the ticket. */
+static void on_looked(void *userdata, const struct supplied *supplied)
+{
+    struct ticket *ticket = userdata;
+    struct ticket *held = ticket->held;
+    bool was_other = held->is_other;
+
+    take(ticket, supplied);
+    ticket->held = NULL;
+    if (ticket->model) { /* of no use only if the asker says so */
+        answer_newer(ticket);
+    } else if (supplied->is_bad) {
+        note_seen(held, ticket);
+        models_looked(ticket->asker, LOOK_BAD, NULL, NULL, supplied->error);
+    } else if (supplied->error) {
+        models_looked(ticket->asker, LOOK_FAILED, NULL, NULL, supplied->error);
+    } else if (strcmp(ticket->etag, held->etag) == 0) {
+        models_looked(ticket->asker, LOOK_SAME, NULL, NULL, NULL);
+    } else { /* what is at work, by another ETag */
+        note_seen(held, ticket);
+        if (was_other) { /* and it was away meanwhile */
+            ticket->model = model_share(held->model);
+            answer_newer(ticket);
+        } else {
+            models_looked(ticket->asker, LOOK_SAME, NULL, NULL, NULL);
+        }
+    }
+}
+
+static struct ticket *ticket_new(struct archives *archives, void *asker, int64_t model_id,
+                                 struct baton_error *reterr)
+{
     struct ticket *ticket = calloc(1, sizeof(*ticket));
-    int code;
 
     if (!ticket) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
+        (void)error_set(reterr, BATON_ENOMEM, "out of memory");
+        return NULL;
     }
     *ticket = (struct ticket){.archives = archives, .asker = asker, .model_id = model_id};
-    code = supply_order(&ticket->order, archives->supply, model_id, url, on_end, ticket, reterr);
+    return ticket;
+}
+
+static int place(void **ret, struct ticket *ticket, const char *url, const struct origin *at_work,
+                 struct baton_error *reterr)
+{
+    int code = supply_order(&ticket->order, ticket->archives->supply, ticket->model_id, url,
+                            at_work, at_work ? on_looked : on_end, ticket, reterr);
+
     if (code) {
         free(ticket);
         return code;
     }
     *ret = ticket;
     return 0;
+}
+
+static int want(void *userdata, void **ret, const char *url, int64_t model_id, void *asker,
+                struct baton_error *reterr)
+{
+    struct ticket *ticket = ticket_new(userdata, asker, model_id, reterr);
+
+    return ticket ? place(ret, ticket, url, NULL, reterr) : BATON_ENOMEM;
+}
+
+static int look(void *userdata, void **ret, const char *url, void *opaque, void *asker,
+                struct baton_error *reterr)
+{
+    struct ticket *held = opaque;
+    struct origin at_work;
+    struct ticket *ticket;
+
+    if (!held->etag[0]) {
+        return error_set(reterr, BATON_ENOTSUP, "its server gives no ETag");
+    }
+    ticket = ticket_new(userdata, asker, held->model_id, reterr);
+    if (!ticket) {
+        return BATON_ENOMEM;
+    }
+    ticket->held = held;
+    (void)snprintf(at_work.digest, sizeof(at_work.digest), "%s", held->model->digest);
+    (void)snprintf(at_work.etag, sizeof(at_work.etag), "%s", held->etag);
+    return place(ret, ticket, url, &at_work, reterr);
+}
+
+static void reject(void *userdata, void *held, void *opaque)
+{
+    struct ticket *ticket = opaque;
+
+    (void)userdata;
+    ticket->is_other = true;
+    note_seen(held, ticket);
 }
 
 static void drop(void *userdata, void *opaque)
@@ -180,7 +279,8 @@ static void drop(void *userdata, void *opaque)
 
 struct models_source archives_source(struct archives *archives)
 {
-    return (struct models_source){.want = want, .drop = drop, .userdata = archives};
+    return (struct models_source){
+        .want = want, .look = look, .reject = reject, .drop = drop, .userdata = archives};
 }
 
 /* ---- Figures -------------------------------------------------------------------------------- */
@@ -211,4 +311,10 @@ void archives_measure(const struct archives *archives, struct buffer *body)
     exposition_single(body, "archives_from_before_total", "counter",
                       "Times that the archive from before was used, as no new one was to be had.",
                       (double)supply.from_before);
+    exposition_single(body, "archives_rechecks_total", "counter",
+                      "Times that a server was asked whether the archive at work is still right.",
+                      (double)supply.rechecks);
+    exposition_single(body, "archives_recheck_failures_total", "counter",
+                      "Of these, those without an answer, or refused: a signature was too old.",
+                      (double)supply.recheck_fails);
 }

@@ -87,6 +87,9 @@ static const struct option_group group_models = {
          .value = "HOST",
          .help = "fetch models from this host only, or with .HOST from those below it, too; once "
                  "for each; else from any"},
+        DURATION("model-recheck", "10m", NULL,
+                 "how often to ask whether the archive of a model that runs is another by now, by "
+                 "its ETag; 0: only when a list has a fresh URL; read anew on SIGHUP"),
         CHOICE("engine", "any|onnxruntime|opencv", "any", NULL,
                "what runs models; any: ONNX Runtime if it is found, else OpenCV"),
         TEXT("engine-library", "FILE", NULL, NULL,

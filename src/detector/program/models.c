@@ -1,17 +1,12 @@
 #include "detector/program/models_int.h"
 
-#include "detector/camera/pace.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-
-enum { RETRY_MIN_MS = 5000, RETRY_MAX_MS = 300000 };
 
 /* ---- One model of one subscription ---------------------------------------------------------- */
 
-static void work_free(struct work *work)
+void work_free(struct work *work)
 {
     const struct models_source *source;
 
@@ -54,70 +49,19 @@ static void remember(struct bound *bound, const struct baton_error *error)
                    BATON_ERROR_MESSAGE_MAX - 1 - bytes, error->message, rest);
 }
 
-/* ---- Asking again --------------------------------------------------------------------------- */
-
-static void ask(struct bound *bound);
-static void await_retries(struct models *models);
-
-static void on_retry(uv_timer_t *timer)
-{
-    struct models *models = timer->data;
-    instant now = clock_now();
-
-    for (struct bound *bound = models->bounds; bound; bound = bound->hh.next) {
-        if (!instant_before(now, bound->retry_at)) {
-            ask(bound);
-        }
-    }
-    await_retries(models);
-}
-
-/* Until the first of those that shall be asked again. */
-static void await_retries(struct models *models)
-{
-    instant first = INSTANT_NEVER;
-    int64_t left_ms;
-
-    for (const struct bound *bound = models->bounds; bound; bound = bound->hh.next) {
-        first = instant_min(first, bound->retry_at);
-    }
-    if (first.ns == INSTANT_NEVER.ns) {
-        return;
-    }
-    if (!models->retry) {
-        models->retry = calloc(1, sizeof(*models->retry));
-        if (!models->retry) {
-            return; /* the next list asks */
-        }
-        (void)uv_timer_init(models->config.loop, models->retry); /* it never fails */
-        models->retry->data = models;
-    }
-    left_ms = instant_since(first, clock_now()).ns / 1000000 + 1;
-    (void)uv_timer_start(models->retry, on_retry, left_ms > 0 ? (uint64_t)left_ms : 0, 0);
-}
-
-/* What is wrong may be mended where the archive comes from, and nobody tells when. */
-static void plan_retry(struct bound *bound)
-{
-    const struct models_config *config = &bound->models->config;
-    int min_ms = config->retry_min_ms ? config->retry_min_ms : RETRY_MIN_MS;
-    uint32_t random = 0;
-
-    (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* else without spread */
-    bound->refusals++;
-    bound->retry_at = instant_add(clock_now(), backoff_after(bound->refusals, SPAN_MS(min_ms),
-                                                             SPAN_MS(RETRY_MAX_MS), random));
-    await_retries(bound->models);
-}
-
 /* ---- Refused, or at work -------------------------------------------------------------------- */
 
-static void refuse(struct bound *bound, const struct baton_error *error)
+void models_refuse(struct bound *bound, const struct baton_error *error)
 {
     struct work *work = bound->coming;
 
     bound->coming = NULL;
-    plan_retry(bound);
+    if (work->is_look) {
+        bound->look_fails++;
+        models_plan_look(bound);
+    } else {
+        models_plan_retry(bound);
+    }
     work_figure(work)->refused++;
     log_warning(bound->models->config.logger, "model-refused",
                 LOG_STR("identifier", bound->identifier), LOG_I64("model-id", work->model_id),
@@ -126,6 +70,22 @@ static void refuse(struct bound *bound, const struct baton_error *error)
     remember(bound, error);
     tell(bound, error);
     work_free(work);
+}
+
+/* On the archive, and not on a machine that has no memory or process left. */
+static bool is_verdict(const struct baton_error *error)
+{
+    return error->code == BATON_EINVAL || error->code == BATON_EPROTO ||
+           error->code == BATON_ECLOSED;
+}
+
+static void reject(const struct bound *bound)
+{
+    const struct models_source *source = &bound->models->config.source;
+
+    if (bound->coming->is_look) {
+        source->reject(source->userdata, bound->running->ticket, bound->coming->ticket);
+    }
 }
 
 /* The archive was good, and a model in it cannot be run: whoever made it can find out why, without
@@ -137,12 +97,12 @@ static void refuse_unrunnable(struct bound *bound, const struct baton_error *err
         "archive with baton-detector --try CLIP --model ARCHIVE and each --engine";
     struct baton_error told = *error;
 
-    if (error->code == BATON_EINVAL || error->code == BATON_EPROTO ||
-        error->code == BATON_ECLOSED) {
+    if (is_verdict(error)) {
+        reject(bound);
         (void)error_set(&told, error->code, "%.*s; %s",
                         BATON_ERROR_MESSAGE_MAX - (int)sizeof(advice) - 80, error->message, advice);
     }
-    refuse(bound, &told);
+    models_refuse(bound, &told);
 }
 
 static void on_seen(void *userdata, const struct inference_result *result)
@@ -199,11 +159,12 @@ static void meet(struct bound *bound, const struct work *work)
 {
     bound->is_met = work->doubt.code == 0;
     if (bound->is_met) {
-        bound->refusals = 0;
+        bound->refusals = bound->look_fails = 0;
         bound->last_error[0] = '\0';
+        models_plan_look(bound);
     } else {
         remember(bound, &work->doubt);
-        plan_retry(bound);
+        models_plan_retry(bound);
     }
 }
 
@@ -216,7 +177,7 @@ static void take_over(struct bound *bound)
     if (!work->feed) {
         struct baton_error error = {0};
         (void)error_set(&error, BATON_EFULL, "no further subscription of that model");
-        refuse(bound, &error);
+        models_refuse(bound, &error);
         return;
     }
     count_opening(work);
@@ -260,7 +221,7 @@ void models_opened(void *userdata, const char *engine, const struct baton_error 
     shared_end(shared);
 }
 
-static struct work *work_new(struct bound *bound)
+struct work *work_new(struct bound *bound)
 {
     struct work *work = calloc(1, sizeof(*work));
 
@@ -275,7 +236,7 @@ static struct work *work_new(struct bound *bound)
 
 /* For what is wanted; it takes the place of what is on its way. That is dropped afterwards, so that
  * a fetch under way is gone on with, if it is of the same archive. */
-static void ask(struct bound *bound)
+void models_ask(struct bound *bound)
 {
     const struct models_source *source = &bound->models->config.source;
     struct work *before = bound->coming;
@@ -283,19 +244,19 @@ static void ask(struct bound *bound)
     struct baton_error error = {0};
 
     bound->is_met = false;
-    bound->retry_at = INSTANT_NEVER;
+    bound->retry_at = bound->look_at = INSTANT_NEVER;
     if (!work) {
         log_error(bound->models->config.logger, "model-refused",
                   LOG_STR("identifier", bound->identifier), LOG_STR("error", "out of memory"));
         if (!before) {
-            plan_retry(bound);
+            models_plan_retry(bound);
         }
         return;
     }
     bound->coming = work;
     if (source->want(source->userdata, &work->ticket, bound->wanted.url, work->model_id, work,
                      &error) != 0) {
-        refuse(bound, &error);
+        models_refuse(bound, &error);
     }
     work_free(before);
 }
@@ -312,8 +273,11 @@ static bool runs_already(const struct bound *bound, const struct work *work)
 static void keep_running(struct bound *bound)
 {
     struct work *work = bound->coming;
+    void *ticket = work->ticket;
 
     bound->coming = NULL;
+    work->ticket = bound->running->ticket; /* of the two of one folder, the newer one knows more */
+    bound->running->ticket = ticket;
     meet(bound, work);
     work_free(work);
 }
@@ -336,7 +300,7 @@ void models_arrived(void *asker, const char *folder, struct pipeline *pipeline,
         pipeline_fini(pipeline);
     }
     if (error) {
-        refuse(bound, error);
+        models_refuse(bound, error);
     } else if (runs_already(bound, work)) {
         keep_running(bound);
     } else if (work->shared->is_open) {
@@ -374,7 +338,7 @@ static struct bound *bound_new(struct models *models, const struct subscription 
         return NULL;
     }
     bound->models = models;
-    bound->retry_at = INSTANT_NEVER;
+    bound->retry_at = bound->look_at = INSTANT_NEVER;
     HASH_ADD_KEYPTR(hh, models->bounds, bound->identifier, strlen(bound->identifier), bound);
     return bound;
 }
@@ -401,7 +365,9 @@ static void bound_set(struct bound *bound, const struct subscription *subscripti
         bound->refusals = 0;
     }
     if (is_asked(bound, change)) {
-        ask(bound);
+        models_ask(bound);
+    } else if (change == WANTED_SIGNATURE) {
+        models_look(bound);
     }
 }
 
@@ -466,9 +432,9 @@ void models_close(struct models *models)
     HASH_ITER (hh, models->bounds, bound, next) {
         bound_free(bound);
     }
-    if (models->retry) {
-        uv_close((uv_handle_t *)models->retry, free_timer);
-        models->retry = NULL;
+    if (models->again) {
+        uv_close((uv_handle_t *)models->again, free_timer);
+        models->again = NULL;
     }
 }
 

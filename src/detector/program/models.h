@@ -9,7 +9,8 @@
  * of the models. What is new runs beside what is old until its models are open; then the frames go
  * there, and what the old one has under way is still reported. What is bad is told, and the old
  * one goes on; what could not be had is asked for again, after pauses that grow, and at once when
- * another URL is named.
+ * another URL is named. What runs is looked after where it came from, in the same way: what is new
+ * there is exchanged for it, and if that is bad, it goes on until there is something else.
  */
 #ifndef DETECTOR_PROGRAM_MODELS_H
 #define DETECTOR_PROGRAM_MODELS_H
@@ -26,6 +27,13 @@ struct models_source {
     /* Answers once through models_arrived(), never from within; or fails at once. */
     int (*want)(void *userdata, void **ret_ticket, const char *url, int64_t model_id, void *asker,
                 struct baton_error *reterr);
+    /* Whether there is something newer than what the answered ticket `held` has; that one is kept
+     * until this is answered, or dropped. Answers once through models_looked(), never from within.
+     * BATON_ENOTSUP: it cannot be told of this one. NULL: archives stay as they are. */
+    int (*look)(void *userdata, void **ret_ticket, const char *url, void *held, void *asker,
+                struct baton_error *reterr);
+    /* What a look() for `held` brought is bad: it is not brought again until it is another. */
+    void (*reject)(void *userdata, void *held, void *ticket);
     /* The folder is not needed any more, and no answer either. May be called from within the
      * answer. */
     void (*drop)(void *userdata, void *ticket);
@@ -38,6 +46,17 @@ struct models_source {
 void models_arrived(void *asker, const char *folder, struct pipeline *pipeline,
                     const struct baton_error *error);
 
+enum look_end {
+    LOOK_SAME,   /* nothing has changed since the last look */
+    LOOK_NEWER,  /* folder and pipeline, as models_arrived() has them */
+    LOOK_BAD,    /* something has, and it is no archive, for that reason */
+    LOOK_FAILED, /* it could not be asked */
+};
+
+/* The answer to look(). */
+void models_looked(void *asker, enum look_end end, const char *folder, struct pipeline *pipeline,
+                   const struct baton_error *error);
+
 struct models_config {
     uv_loop_t *loop;
     struct logger *logger; /* borrowed; NULL: silent */
@@ -46,6 +65,8 @@ struct models_config {
     int batch;                    /* see inference_config */
     bool uses_stream_time;        /* see inference_config */
     int retry_min_ms;             /* until what was refused is asked for again; 0: 5 s */
+    int recheck_ms; /* between two looks at what runs, or up to half as long; 0: by fresh URLs only
+                     */
     /* Takes the detection. */
     void (*detected)(void *userdata, struct detection *detection);
     /* May be NULL, all of them. A model is at work, or was refused; what is seen in each frame; an
@@ -60,6 +81,9 @@ struct models *models_new(const struct models_config *config); /* NULL: out of m
 /* No detection comes any more. Then run the loop, then free. */
 void models_close(struct models *models);
 void models_free(struct models *models); /* NULL allowed */
+
+/* From now on: see models_config. */
+void models_set_recheck(struct models *models, int recheck_ms);
 
 void models_event(struct models *models, const struct worker_event *event);
 void models_frame(struct models *models, const char *identifier, const struct camera_frame *frame,

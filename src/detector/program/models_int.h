@@ -1,5 +1,6 @@
-/* Inside of models: subscriptions and what they want (models.c), inferences that they share
- * (models_share.c), what is said of them (models_report.c). */
+/* Inside of models: subscriptions and what they want (models.c), what is asked for once more
+ * (models_again.c), inferences that they share (models_share.c), what is said of them
+ * (models_report.c). */
 #ifndef DETECTOR_PROGRAM_MODELS_INT_H
 #define DETECTOR_PROGRAM_MODELS_INT_H
 
@@ -29,6 +30,7 @@ struct work {
     struct inference_feed *feed;
     struct bound *bound;
     struct baton_error doubt; /* code not 0: why it is the archive from before */
+    bool is_look;             /* whether there is something newer than what runs */
 };
 
 /* Frames a second, over the last few. */
@@ -46,6 +48,8 @@ struct bound {
     bool is_met;                             /* what is wanted runs, and is the newest to be had */
     unsigned refusals;                       /* in a row */
     instant retry_at;                        /* INSTANT_NEVER: nothing is to be asked again */
+    instant look_at;                         /* INSTANT_NEVER: what runs is not looked after */
+    unsigned look_fails;                     /* in a row */
     struct work *coming, *running, *leaving; /* NULL: none */
     char last_error[BATON_ERROR_MESSAGE_MAX];
     struct latency latency;    /* from a frame's arrival to its results */
@@ -58,8 +62,23 @@ struct models {
     struct bound *bounds;   /* by identifier */
     struct shared *shareds; /* those that are closing, too */
     struct figures figures;
-    uv_timer_t *retry; /* NULL: not needed yet; freed when it is closed */
+    uv_timer_t *again; /* NULL: not needed yet; freed when it is closed */
 };
+
+struct work *work_new(struct bound *bound); /* for what is wanted; NULL: out of memory */
+void work_free(struct work *work);          /* NULL allowed */
+
+/* Asks for what is wanted; it takes the place of what is on its way. */
+void models_ask(struct bound *bound);
+/* What is on its way is none; what runs goes on. */
+void models_refuse(struct bound *bound, const struct baton_error *error);
+
+/* It was refused, or is from before. */
+void models_plan_retry(struct bound *bound);
+/* What is wanted runs, or a look at it is over. */
+void models_plan_look(struct bound *bound);
+/* Looks now, if what is wanted runs. */
+void models_look(struct bound *bound);
 
 /* With one more user. Its models may be open already. */
 int shared_begin(struct shared **ret, struct models *models, const char *folder,

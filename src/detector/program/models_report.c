@@ -57,6 +57,16 @@ void models_measure(struct models *models, struct buffer *body)
     figures_write(&models->figures, body);
 }
 
+static const char *state_of(const struct bound *bound)
+{
+    const struct work *coming = bound->coming;
+
+    if (!bound->running) {
+        return coming ? "opening" : "failed";
+    }
+    return !coming || (coming->is_look && !coming->shared) ? "running" : "exchanging";
+}
+
 void models_describe(const struct models *models, const char *identifier, json_t *ret)
 {
     const struct bound *bound = models_find(models, identifier);
@@ -75,16 +85,11 @@ void models_describe(const struct models *models, const char *identifier, json_t
     }
     model = json_pack(
         "{s:s, s:b, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:s*}",
-        "state",
-        work && !bound->coming ? "running"
-        : work                 ? "exchanging"
-        : bound->coming        ? "opening"
-                               : "failed",
-        "shared", stats.feeds > 1, "engine", stats.engine[0] ? stats.engine : NULL, "running",
-        work ? work->model_name : NULL, "running_id", (json_int_t)(work ? work->model_id : 0),
-        "pid", stats.pid, "subscriptions", stats.feeds, "inferred", (json_int_t)frames, "dropped",
-        (json_int_t)dropped, "failures", (json_int_t)stats.failures, "restarts",
-        (json_int_t)stats.restarts, "milliseconds_a_run",
+        "state", state_of(bound), "shared", stats.feeds > 1, "engine",
+        stats.engine[0] ? stats.engine : NULL, "running", work ? work->model_name : NULL,
+        "running_id", (json_int_t)(work ? work->model_id : 0), "pid", stats.pid, "subscriptions",
+        stats.feeds, "inferred", (json_int_t)frames, "dropped", (json_int_t)dropped, "failures",
+        (json_int_t)stats.failures, "restarts", (json_int_t)stats.restarts, "milliseconds_a_run",
         stats.runs > 0 ? (double)stats.busy.ns / 1e6 / (double)stats.runs : 0.0, "fps",
         rate_of(&bound->rate, clock_now()), "dropped_fps", rate_of(&bound->dropped, clock_now()),
         "latency_p50_ms", latency_ms(&bound->latency, 50), "latency_p99_ms",

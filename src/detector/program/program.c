@@ -180,7 +180,7 @@ static void drain(struct program *program)
 /* ---- Signals and systemd --------------------------------------------------------------------- */
 
 /* What is safe to change while all runs. */
-static const char *const reloaded[] = {"log-level", "camera-fps", "drain-timeout"};
+static const char *const reloaded[] = {"log-level", "camera-fps", "drain-timeout", "model-recheck"};
 
 struct others {
     const struct options *is, *was;
@@ -223,11 +223,13 @@ static void reload(struct program *program)
     explicit_bzero(settings.token, sizeof(settings.token));
     log_set_level(program->logger, settings.log_level);
     watch_set_interval(program->watch, settings.camera.interval_ms);
+    models_set_recheck(program->models, settings.recheck_ms);
     program->settings.drain = settings.drain;
     log_notice(program->logger, "reloaded",
                LOG_STR("log-level", options_text(options, "log-level")),
                LOG_I64("camera-fps", options_number(options, "camera-fps")),
-               LOG_STR("drain-timeout", options_text(options, "drain-timeout")));
+               LOG_STR("drain-timeout", options_text(options, "drain-timeout")),
+               LOG_STR("model-recheck", options_text(options, "model-recheck")));
     others.is = options;
     option_groups_visit(program_groups, note_other, &others);
     if (others.names[0]) {
@@ -309,6 +311,7 @@ static int open_models(struct program *program, struct baton_error *reterr)
                                    .logger = program->logger,
                                    .engine = settings->engine,
                                    .batch = settings->batch,
+                                   .recheck_ms = settings->recheck_ms,
                                    .detected = on_detected,
                                    .seen = on_seen,
                                    .userdata = program};

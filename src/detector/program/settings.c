@@ -178,6 +178,7 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .open_ms = ms(options, "model-open-timeout"),
                    .run_ms = ms(options, "model-run-timeout")},
         .batch = (int)options_number(options, "model-batch"),
+        .recheck_ms = ms(options, "model-recheck"),
         .archives = {.folder = options_text(options, "model-cache"),
                      .cache_bytes_max = mib(options, "model-cache-mib"),
                      .archive_bytes_max = mib(options, "model-max-mib"),

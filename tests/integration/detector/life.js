@@ -57,6 +57,7 @@ class Worker extends Stand {
     }
     // Waits until the log has it.
     async says(pattern) {
+        this.child.stderr.removeAllListeners('data'); // or what comes is there twice
         await deadline(new Promise((resolve) => {
             const look = () => { if (pattern.test(this.log)) resolve(); };
             this.child.stderr.on('data', (data) => { this.log += data; look(); });

@@ -3,13 +3,13 @@
 //   node bad_models.js BATON-DETECTOR CURL RTSP-SERVER CLIP.h264 ARCHIVE CLIP.mp4 ENGINE ...
 'use strict';
 const assert = require('assert');
-const { execFileSync, spawnSync } = require('child_process');
+const { spawnSync } = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
 const { program, Backend, list, subscription, run_all } = require('../detector/tools');
 const { Camera, Worker } = require('../detector/life');
-const { Shop } = require('./shop');
+const { Shop, alter } = require('./shop');
 
 const [archive, clip, ...engines] = process.argv.slice(6);
 
@@ -27,21 +27,12 @@ const bad = {
 const file_of = (name) => bad[name][3] || bad[name][0];
 const advice = /onnx\.checker\.check_model.*baton-detector --try CLIP --model ARCHIVE.*--engine/;
 
-const make = `
-import sys, zipfile
-source, file, target = sys.argv[1:4]
-with zipfile.ZipFile(source) as zip, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
-    for name in zip.namelist():
-        old = zip.read(name)
-        out.writestr(name, eval(sys.argv[4]) if name == file else old)
-`;
-
 // Paths of the archives, by name, in a folder that is removed by who asked.
 function make_all(folder) {
     const paths = {};
     for (const [name, [file, expression]] of Object.entries(bad)) {
         paths[name] = path.join(folder, name.replace(/ /g, '-') + '.mpta');
-        execFileSync('python3', ['-c', make, archive, file, paths[name], expression]);
+        alter(archive, paths[name], file, expression);
     }
     return paths;
 }

@@ -28,8 +28,11 @@ struct answer {
     int told;
     struct model *model;
     struct baton_error error; /* code 0: none */
-    struct order *cancels;    /* told to cancel this one as well */
-    bool closes;              /* told to close the supply */
+    char etag[ETAG_BYTES];
+    bool is_bad;
+    bool has_model;        /* who asks has one at work */
+    struct order *cancels; /* told to cancel this one as well */
+    bool closes;           /* told to close the supply */
 };
 
 static void on_closed(void *userdata)
@@ -90,14 +93,16 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void on_end(void *userdata, struct model *model, const struct baton_error *error)
+static void on_end(void *userdata, const struct supplied *supplied)
 {
     struct answer *answer = userdata;
 
-    assert_true(model != NULL || error != NULL);
+    assert_true(supplied->model != NULL || supplied->error != NULL || answer->has_model);
     answer->told++;
-    answer->model = model;
-    answer->error = error != NULL ? *error : (struct baton_error){0};
+    answer->model = supplied->model;
+    answer->error = supplied->error != NULL ? *supplied->error : (struct baton_error){0};
+    answer->is_bad = supplied->is_bad;
+    (void)snprintf(answer->etag, sizeof(answer->etag), "%s", supplied->etag);
     if (answer->cancels != NULL) {
         supply_cancel(answer->cancels);
     }
@@ -107,8 +112,9 @@ static void on_end(void *userdata, struct model *model, const struct baton_error
     }
 }
 
-static struct order *place_order(struct place *place, int64_t model_id, const char *name,
-                                 const char *query, struct answer *answer)
+static struct order *place_order_of(struct place *place, int64_t model_id, const char *name,
+                                    const char *query, const struct origin *at_work,
+                                    struct answer *answer)
 {
     struct baton_error error = {0};
     struct order *order = NULL;
@@ -116,13 +122,20 @@ static struct order *place_order(struct place *place, int64_t model_id, const ch
 
     memset(answer, 0, sizeof(*answer));
     answer->place = place;
+    answer->has_model = at_work != NULL;
     (void)snprintf(url, sizeof(url), "http://viewer:canary7@127.0.0.1:%d/%s.mpta?%s",
                    place->server.port, name, query);
-    if (supply_order(&order, place->supply, model_id, url, on_end, answer, &error) != 0) {
+    if (supply_order(&order, place->supply, model_id, url, at_work, on_end, answer, &error) != 0) {
         fail_msg("%s", error.message);
     }
     assert_int_equal(answer->told, 0);
     return order;
+}
+
+static struct order *place_order(struct place *place, int64_t model_id, const char *name,
+                                 const char *query, struct answer *answer)
+{
+    return place_order_of(place, model_id, name, query, NULL, answer);
 }
 
 static void wait_told(struct place *place, const struct answer *answer)
@@ -214,6 +227,110 @@ static void the_next_process_knows_what_is_there(void **state)
     get(place, 7, "good", "", second);
     assert_string_equal(first, second);
     assert_int_equal(gets(place, "get good if \"v1\""), 1);
+}
+
+/* What is at work, as the first order of it told. */
+static struct origin put_to_work(struct place *place, const char *name, const char *query)
+{
+    struct answer answer;
+    struct origin at_work;
+
+    (void)place_order(place, 7, name, query, &answer);
+    wait_told(place, &answer);
+    assert_non_null(answer.model);
+    (void)snprintf(at_work.digest, sizeof(at_work.digest), "%s", answer.model->digest);
+    (void)snprintf(at_work.etag, sizeof(at_work.etag), "%s", answer.etag);
+    model_release(answer.model);
+    return at_work;
+}
+
+static void recheck(struct place *place, const char *name, const char *query,
+                    const struct origin *at_work, struct answer *answer)
+{
+    (void)place_order_of(place, 7, name, query, at_work, answer);
+    wait_told(place, answer);
+}
+
+static void what_is_at_work_is_asked_for_by_its_etag_alone(void **state)
+{
+    struct place *place = *state;
+    struct answer answers[ORDERS];
+    struct origin at_work = put_to_work(place, "good", "");
+    char path[512];
+
+    /* It is not even read: the disk may have damaged it. */
+    (void)snprintf(path, sizeof(path), "%s/models/%s/models/cars.onnx", place->folder,
+                   at_work.digest);
+    assert_int_equal(truncate(path, 1000), 0);
+    for (int i = 0; i < ORDERS; i++) { /* all by one question */
+        (void)place_order_of(place, 7, "good", i % 2 == 0 ? "sig=one" : "sig=two", &at_work,
+                             &answers[i]);
+    }
+    for (int i = 0; i < ORDERS; i++) {
+        wait_told(place, &answers[i]);
+        assert_null(answers[i].model);
+        assert_int_equal(answers[i].error.code, 0);
+        assert_string_equal(answers[i].etag, "\"v1\"");
+    }
+    assert_int_equal(gets(place, "get good if \"v1\""), 1);
+    assert_int_equal(supply_counters(place->supply).unchanged, 1);
+    assert_int_equal(supply_counters(place->supply).rechecks, 1);
+}
+
+static void a_newer_one_is_told_to_who_has_the_old_at_work(void **state)
+{
+    struct place *place = *state;
+    struct origin at_work = put_to_work(place, "good", "v=1");
+    struct answer answer;
+
+    recheck(place, "good", "v=2", &at_work, &answer);
+    assert_non_null(answer.model);
+    assert_int_equal(answer.error.code, 0);
+    assert_string_not_equal(answer.model->digest, at_work.digest);
+    assert_string_equal(answer.etag, "\"v2\"");
+    model_release(answer.model);
+    /* And is what the next one gets. */
+    assert_string_equal(put_to_work(place, "good", "v=2").etag, "\"v2\"");
+    assert_int_equal(gets(place, "get good if \"v2\""), 1);
+}
+
+static void a_bad_one_is_told_with_the_etag_that_it_is_known_by(void **state)
+{
+    struct place *place = *state;
+    struct origin at_work = put_to_work(place, "replaced", "");
+    struct answer answer;
+
+    recheck(place, "replaced", "", &at_work, &answer);
+    assert_null(answer.model);
+    assert_int_equal(answer.error.code, BATON_EPROTO);
+    assert_true(answer.is_bad);
+    assert_string_equal(answer.etag, "\"r2\"");
+    (void)snprintf(at_work.etag, sizeof(at_work.etag), "%s", answer.etag);
+    recheck(place, "replaced", "", &at_work, &answer);
+    assert_int_equal(gets(place, "get replaced if \"r2\""), 1);
+    /* The digest tells that it is the one at work. */
+    assert_null(answer.model);
+    assert_int_equal(answer.error.code, 0);
+    assert_string_equal(answer.etag, "\"r3\"");
+    assert_int_equal(supply_counters(place->supply).refused, 1);
+    assert_int_equal(supply_counters(place->supply).recheck_fails, 0);
+}
+
+static void a_question_without_an_answer_is_counted_apart(void **state)
+{
+    static const char *const names[] = {"refused", "gone", "odd", "large"};
+    struct place *place = *state;
+    struct origin at_work = put_to_work(place, "good", "");
+    struct answer answer;
+
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        recheck(place, names[i], "", &at_work, &answer);
+        assert_null(answer.model);
+        assert_true(answer.error.code != 0 && !answer.is_bad);
+        assert_int_equal(supply_counters(place->supply).recheck_fails, i + 1);
+    }
+    assert_int_equal(supply_counters(place->supply).fetch_fails, 0);
+    assert_int_equal(supply_counters(place->supply).from_before, 0);
 }
 
 static void what_the_disk_has_damaged_is_fetched_whole(void **state)
@@ -426,7 +543,7 @@ static void an_address_that_is_not_allowed_is_refused_at_once(void **state)
     struct answer answer = {0};
 
     assert_int_equal(
-        supply_order(&order, place->supply, 7, "file:///etc/canary", on_end, &answer, &error),
+        supply_order(&order, place->supply, 7, "file:///etc/canary", NULL, on_end, &answer, &error),
         BATON_EINVAL);
     assert_null(strstr(error.message, "canary"));
     assert_null(order);
@@ -443,6 +560,10 @@ int main(void)
         TEST(a_new_etag_brings_the_new_model),
         TEST(without_an_etag_the_digest_tells_that_it_is_the_same),
         TEST(the_next_process_knows_what_is_there),
+        TEST(what_is_at_work_is_asked_for_by_its_etag_alone),
+        TEST(a_newer_one_is_told_to_who_has_the_old_at_work),
+        TEST(a_bad_one_is_told_with_the_etag_that_it_is_known_by),
+        TEST(a_question_without_an_answer_is_counted_apart),
         TEST(what_the_disk_has_damaged_is_fetched_whole),
         TEST(orders_of_one_model_share_one_fetch),
         TEST(a_fresh_address_is_asked_in_place_of_an_old_one),
