@@ -71,6 +71,16 @@ void hub_leave(struct hub *hub)
     }
 }
 
+void hub_lock(struct hub *hub)
+{
+    (void)pthread_mutex_lock(&hub->lock);
+}
+
+void hub_unlock(struct hub *hub)
+{
+    (void)pthread_mutex_unlock(&hub->lock);
+}
+
 /* The process that comes after this one has greater epochs all the same: it is later. */
 uint64_t hub_next_epoch(void)
 {

@@ -121,10 +121,32 @@ void hub_leave(struct hub *hub);
 /* Greater than every one before, in this process and in those that ended. */
 uint64_t hub_next_epoch(void);
 
-/* All of these under the hub's lock. */
+/* For a moment: no callback runs under it. */
+void hub_lock(struct hub *hub);
+void hub_unlock(struct hub *hub);
+/* Under it. */
 void hub_wake_all(struct hub *hub);
 /* Appends a letter and wakes its memory. */
 void hub_post(struct memory *memory, struct letter *letter);
+
+/* What the lock guards, as it is now. */
+struct standing {
+    uint64_t granted_epoch;
+    uint64_t lost_epoch;
+    enum baton_loss loss;
+    uint64_t leader_epoch; /* 0: nobody leads */
+    struct baton_member leader;
+};
+
+/* tell.c: on the loop of the memory, without the lock. */
+struct standing memory_look(struct seat *seat);
+void memory_tell(struct seat *seat, const struct baton_event *event);
+/* Whatever of its standing it has not been told. */
+void memory_tell_standing(struct seat *seat);
+/* All of that memory's seats and readers. */
+void memory_catch_up(struct memory *memory);
+/* Frees the seats that have left, unless a callback is under way. */
+void memory_sweep(struct memory *memory);
 
 /* contest.c: under the lock. */
 struct contest *contest_find(struct hub *hub, const char *name); /* made if need be */

@@ -1,4 +1,4 @@
-/* The provider's face, and what each loop does when it is woken. */
+/* The provider's face. */
 #include "provider/memory/memory_provider.h"
 
 #include "provider/heirs.h"
@@ -19,178 +19,14 @@ static struct seat *seat_of(struct provider_election *election)
     return (struct seat *)election;
 }
 
-static void enter(struct hub *hub)
-{
-    (void)pthread_mutex_lock(&hub->lock);
-}
-static void leave(struct hub *hub)
-{
-    (void)pthread_mutex_unlock(&hub->lock);
-}
-
-/* ---- Telling --------------------------------------------------------------------------------- */
-
-static void tell(struct seat *seat, const struct baton_event *event)
-{
-    seat->on_event(seat->userdata, event);
-}
-
-static void tell_role(struct seat *seat, enum baton_role role)
-{
-    struct baton_event event = {.type = BATON_EVENT_ROLE, .role = role};
-    tell(seat, &event);
-}
-
-/* What the lock guards, as it is now. */
-struct standing {
-    uint64_t granted_epoch;
-    uint64_t lost_epoch;
-    enum baton_loss loss;
-    uint64_t leader_epoch; /* 0: nobody leads */
-    struct baton_member leader;
-};
-
-static struct standing look(struct seat *seat)
-{
-    struct standing now = {0};
-
-    enter(seat->memory->hub);
-    now.granted_epoch = seat->granted_epoch;
-    now.lost_epoch = seat->lost_epoch;
-    now.loss = seat->loss;
-    if (seat->contest->leader) {
-        now.leader_epoch = seat->contest->epoch;
-        seat_describe(seat->contest->leader, seat->memory, &now.leader);
-        now.leader.metadata = NULL;
-    }
-    leave(seat->memory->hub);
-    return now;
-}
-
-static void tell_own(struct seat *seat, const struct standing *now)
-{
-    struct baton_event event;
-
-    if (now->granted_epoch != seat->told_acquired && seat->told_acquired != seat->told_lost) {
-        /* Led, lost and leads again, all before this loop woke. */
-        seat->told_lost = seat->told_acquired;
-        event = (struct baton_event){
-            .type = BATON_EVENT_LOST, .epoch = seat->told_lost, .loss = now->loss};
-        tell(seat, &event);
-    }
-    if (now->granted_epoch != seat->told_acquired) {
-        seat->told_acquired = now->granted_epoch;
-        tell_role(seat, BATON_ROLE_LEADER);
-        event = (struct baton_event){.type = BATON_EVENT_ACQUIRED,
-                                     .role = BATON_ROLE_LEADER,
-                                     .epoch = now->granted_epoch,
-                                     .lease_left_ns = INT64_MAX};
-        tell(seat, &event);
-    }
-    if (now->lost_epoch == seat->told_acquired && seat->told_lost != now->lost_epoch) {
-        seat->told_lost = now->lost_epoch;
-        event = (struct baton_event){
-            .type = BATON_EVENT_LOST, .epoch = now->lost_epoch, .loss = now->loss};
-        tell(seat, &event);
-        tell_role(seat, BATON_ROLE_FOLLOWER);
-    }
-}
-
-static void tell_standing(struct seat *seat)
-{
-    struct standing now = look(seat);
-    struct baton_event event;
-
-    if (seat->is_leaving) {
-        return;
-    }
-    tell_own(seat, &now);
-    if (now.leader_epoch != seat->told_leader && !seat->is_leaving) {
-        seat->told_leader = now.leader_epoch;
-        event = (struct baton_event){
-            .type = BATON_EVENT_LEADER, .epoch = now.leader_epoch, .member = now.leader};
-        tell(seat, &event);
-        if (now.leader_epoch != 0 && !seat->is_leaving) {
-            event.type = BATON_EVENT_ELECTION_COMPLETED;
-            tell(seat, &event);
-        }
-    }
-}
-
-static bool is_seated(const struct memory *memory, const struct seat *seat)
-{
-    const struct seat *at = memory->seats;
-
-    while (at && at != seat) {
-        at = at->next_own;
-    }
-    return at && !at->is_leaving;
-}
-
-static struct letter *take_letter(struct memory *memory)
-{
-    struct letter *letter;
-
-    enter(memory->hub);
-    letter = memory->letters;
-    if (letter) {
-        memory->letters = letter->next;
-        if (!memory->letters) {
-            memory->letters_last = &memory->letters;
-        }
-    }
-    leave(memory->hub);
-    return letter;
-}
-
-static void read_letters(struct memory *memory)
-{
-    struct letter *letter;
-
-    while (!memory->is_closing && (letter = take_letter(memory))) {
-        if (!letter->seat) {
-            readers_tell(memory, letter);
-        } else if (is_seated(memory, letter->seat)) {
-            letter->event.member.metadata = letter->data;
-            tell(letter->seat, &letter->event);
-        }
-        letter_free(letter);
-    }
-}
-
-static void sweep(struct memory *memory)
-{
-    struct seat **at = &memory->seats;
-
-    while (*at && memory->depth == 0) {
-        struct seat *seat = *at;
-        if (seat->is_leaving) {
-            *at = seat->next_own;
-            free(seat->metadata);
-            free(seat);
-        } else {
-            at = &seat->next_own;
-        }
-    }
-}
-
-static void catch_up(struct memory *memory)
-{
-    memory->depth++;
-    for (struct seat *seat = memory->seats; seat; seat = seat->next_own) {
-        tell_standing(seat);
-    }
-    read_letters(memory);
-    memory->depth--;
-    sweep(memory);
-}
+/* ---- Opening and closing --------------------------------------------------------------------- */
 
 static void on_wake(uv_async_t *wake)
 {
     struct memory *memory = wake->data;
 
     if (!memory->is_closing) {
-        catch_up(memory);
+        memory_catch_up(memory);
         expiry_rearm(memory);
     }
 }
@@ -199,13 +35,11 @@ static void on_expiry(uv_timer_t *timer)
 {
     struct memory *memory = timer->data;
 
-    enter(memory->hub);
+    hub_lock(memory->hub);
     hub_keys_expire(memory->hub, clock_now());
-    leave(memory->hub);
+    hub_unlock(memory->hub);
     expiry_rearm(memory);
 }
-
-/* ---- Opening and closing --------------------------------------------------------------------- */
 
 static const char *name_in(const char *url)
 {
@@ -250,14 +84,14 @@ static void join_hub(struct memory *memory)
 {
     struct hub *hub = memory->hub;
 
-    enter(hub);
+    hub_lock(hub);
     memory->next = hub->memories;
     hub->memories = memory;
     if (!memory->node[0]) {
         (void)snprintf(memory->node, sizeof(memory->node), "memory-%llu",
                        (unsigned long long)++hub->ids);
     }
-    leave(hub);
+    hub_unlock(hub);
 }
 
 static int memory_open(struct provider **ret, const struct provider_config *config,
@@ -302,7 +136,7 @@ static void on_handle_closed(uv_handle_t *handle)
     void *userdata = memory->closed_userdata;
 
     if (--memory->open_handles == 0) {
-        sweep(memory);
+        memory_sweep(memory);
         hub_leave(memory->hub);
         free(memory);
         if (closed) {
@@ -316,7 +150,7 @@ static void leave_hub(struct memory *memory)
     struct hub *hub = memory->hub;
     struct memory **at = &hub->memories;
 
-    enter(hub);
+    hub_lock(hub);
     while (*at != memory) {
         at = &(*at)->next;
     }
@@ -326,7 +160,7 @@ static void leave_hub(struct memory *memory)
         memory->letters = letter->next;
         letter_free(letter);
     }
-    leave(hub);
+    hub_unlock(hub);
 }
 
 static void stand(struct seat *seat, enum baton_loss loss)
@@ -335,14 +169,14 @@ static void stand(struct seat *seat, enum baton_loss loss)
     struct baton_event stopped = {.type = BATON_EVENT_STOPPED};
 
     memory->depth++;
-    enter(memory->hub);
+    hub_lock(memory->hub);
     contest_stand(seat->contest, seat, loss);
-    leave(memory->hub);
-    tell_standing(seat);
+    hub_unlock(memory->hub);
+    memory_tell_standing(seat);
     seat->is_leaving = true;
-    tell(seat, &stopped);
+    memory_tell(seat, &stopped);
     memory->depth--;
-    sweep(memory);
+    memory_sweep(memory);
 }
 
 static void memory_close(struct provider *provider, void (*closed)(void *userdata), void *userdata)
@@ -376,7 +210,7 @@ static int take_seat(struct seat *seat, const char *election, struct baton_error
     struct contest *contest;
     int code = BATON_OK;
 
-    enter(memory->hub);
+    hub_lock(memory->hub);
     contest = contest_find(memory->hub, election);
     if (!contest) {
         code = error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", election);
@@ -389,7 +223,7 @@ static int take_seat(struct seat *seat, const char *election, struct baton_error
         contest_sit(contest, seat);
         contest_appoint(memory->hub, contest, NULL);
     }
-    leave(memory->hub);
+    hub_unlock(memory->hub);
     return code;
 }
 
@@ -434,7 +268,7 @@ static int memory_campaign(struct provider_election **ret, struct provider *prov
 static void tell_before_it_ends(struct seat *seat)
 {
     seat->memory->depth++;
-    tell_standing(seat);
+    memory_tell_standing(seat);
     seat->memory->depth--;
 }
 
@@ -461,9 +295,9 @@ static int memory_check_heir(struct provider_election *election, const char *to,
     struct seat *seat = seat_of(election);
     int code;
 
-    enter(seat->memory->hub);
+    hub_lock(seat->memory->hub);
     code = check_heir(seat, to, reterr);
-    leave(seat->memory->hub);
+    hub_unlock(seat->memory->hub);
     return code;
 }
 
@@ -476,14 +310,14 @@ static int memory_resign(struct provider_election *election, const char *to, ins
     (void)deadline;
 
     tell_before_it_ends(seat);
-    enter(hub);
+    hub_lock(hub);
     if (seat->contest->leader != seat) {
         code = error_set(reterr, BATON_ENOTLEADER, "node \"%s\" does not lead", seat->memory->node);
     } else if ((code = to ? check_heir(seat, to, reterr) : BATON_OK) == BATON_OK) {
         contest_hand_over(hub, seat->contest, BATON_LOSS_RESIGNED,
                           to ? contest_seat_of(seat->contest, to) : NULL);
     }
-    leave(hub);
+    hub_unlock(hub);
     return code;
 }
 
@@ -495,14 +329,14 @@ static int memory_set_eligible(struct provider_election *election, bool eligible
     (void)reterr;
 
     tell_before_it_ends(seat);
-    enter(hub);
+    hub_lock(hub);
     seat->eligible = eligible;
     if (!eligible && seat->contest->leader == seat) {
         contest_hand_over(hub, seat->contest, BATON_LOSS_RESIGNED, NULL);
     } else {
         contest_appoint(hub, seat->contest, NULL);
     }
-    leave(hub);
+    hub_unlock(hub);
     return BATON_OK;
 }
 
@@ -516,10 +350,10 @@ static int memory_set_metadata(struct provider_election *election, const char *m
     if (metadata && !copy) {
         return error_set(reterr, BATON_ENOMEM, "election: no memory for the metadata");
     }
-    enter(hub);
+    hub_lock(hub);
     free(seat->metadata);
     seat->metadata = copy;
-    leave(hub);
+    hub_unlock(hub);
     return BATON_OK;
 }
 
@@ -535,7 +369,7 @@ static void memory_leave(struct provider_election *election)
 static void memory_leader(struct provider_election *election, struct baton_member *ret,
                           uint64_t *ret_epoch)
 {
-    struct standing now = look(seat_of(election));
+    struct standing now = memory_look(seat_of(election));
 
     *ret = now.leader;
     *ret_epoch = now.leader_epoch;
@@ -559,7 +393,7 @@ static int memory_members(struct provider_election *election, provider_members_c
     struct baton_member *members;
     size_t count = 0;
 
-    enter(hub);
+    hub_lock(hub);
     members = calloc(count_seats(seat->contest) + 1, sizeof(*members));
     for (struct seat *at = seat->contest->seats; members && at; at = at->next) {
         seat_describe(at, seat->memory, &members[count]);
@@ -568,7 +402,7 @@ static int memory_members(struct provider_election *election, provider_members_c
         }
         count++;
     }
-    leave(hub);
+    hub_unlock(hub);
     if (!members) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for the members");
     }

@@ -6,15 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void enter(struct hub *hub)
-{
-    (void)pthread_mutex_lock(&hub->lock);
-}
-static void leave(struct hub *hub)
-{
-    (void)pthread_mutex_unlock(&hub->lock);
-}
-
 static int check(const char *name, size_t bytes, struct baton_error *reterr)
 {
     if (strlen(name) > PROVIDER_KEY_MAX) {
@@ -96,11 +87,11 @@ static void reader_add(struct memory *memory, struct reader *reader)
         last = &(*last)->next_own;
     }
     *last = reader;
-    enter(memory->hub);
+    hub_lock(memory->hub);
     reader->id = ++memory->hub->ids;
     reader->next = memory->hub->readers;
     memory->hub->readers = reader;
-    leave(memory->hub);
+    hub_unlock(memory->hub);
 }
 
 static struct reader *reader_new(struct memory *memory, const char *name, void *userdata)
@@ -125,12 +116,12 @@ static void reader_remove(struct memory *memory, struct reader **own)
     struct reader **at = &memory->hub->readers;
 
     *own = reader->next_own;
-    enter(memory->hub);
+    hub_lock(memory->hub);
     while (*at != reader) {
         at = &(*at)->next;
     }
     *at = reader->next;
-    leave(memory->hub);
+    hub_unlock(memory->hub);
     free(reader->name);
     free(reader);
 }
@@ -164,13 +155,13 @@ int memory_publish(struct provider *provider, const char *channel, const void *d
     if (code != BATON_OK) {
         return code;
     }
-    enter(hub);
+    hub_lock(hub);
     for (struct reader *reader = hub->readers; reader; reader = reader->next) {
         if (!reader->is_watch && strcmp(reader->name, channel) == 0) {
             post(reader, channel, data ? data : "", bytes, 0);
         }
     }
-    leave(hub);
+    hub_unlock(hub);
     done(userdata, BATON_OK, NULL);
     return BATON_OK;
 }
@@ -241,9 +232,9 @@ void expiry_rearm(struct memory *memory)
 {
     instant next;
 
-    enter(memory->hub);
+    hub_lock(memory->hub);
     next = memory->hub->next_expiry;
-    leave(memory->hub);
+    hub_unlock(memory->hub);
     if (next.ns == INSTANT_NEVER.ns) {
         (void)uv_timer_stop(&memory->expiry);
     } else {
@@ -339,9 +330,9 @@ int memory_put(struct provider *provider, const char *key, const void *data, siz
     if (code != BATON_OK) {
         return code;
     }
-    enter(hub);
+    hub_lock(hub);
     code = put_locked(hub, key, data, bytes, revision, lifetime, &error);
-    leave(hub);
+    hub_unlock(hub);
     done(userdata, code, &error);
     return BATON_OK;
 }
@@ -382,9 +373,9 @@ static int read_keys(struct provider *provider, const char *name, bool exact,
     struct listing listing;
     int code;
 
-    enter(hub);
+    hub_lock(hub);
     code = take_listing(hub, name, exact, &listing);
-    leave(hub);
+    hub_unlock(hub);
     if (code != BATON_OK) {
         return error_set(reterr, code, "key \"%.60s\": out of memory", name);
     }
@@ -417,14 +408,14 @@ int memory_watch(struct provider *provider, const char *prefix, provider_values_
     if (reader) {
         reader->is_watch = true;
         reader->on_change = on_change;
-        enter(hub);
+        hub_lock(hub);
         code = take_listing(hub, prefix, false, &listing);
         if (code == BATON_OK) { /* at once, so that no change falls between */
             reader->id = ++hub->ids;
             reader->next = hub->readers;
             hub->readers = reader;
         }
-        leave(hub);
+        hub_unlock(hub);
     }
     if (code != BATON_OK) {
         if (reader) {
