@@ -1,17 +1,12 @@
 #include "detector/worker.h"
 
 #include "base/error.h"
+#include "detector/displays.h"
 #include "detector/outbox.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct display {
-    char *name;
-    struct session_id session;
-    enum stage stage;
-};
 
 struct worker {
     struct worker_hooks hooks;
@@ -23,9 +18,7 @@ struct worker {
     bool *is_online; /* beside it */
     size_t subscription_count;
 
-    struct display displays[WORKER_DISPLAYS_MAX];
-    size_t display_count;
-
+    struct displays displays;
     struct outbox outbox;
 
     char *unknown[WORKER_UNKNOWN_MAX];
@@ -75,9 +68,7 @@ void worker_free(struct worker *worker)
     }
     subscriptions_free(worker->subscriptions, worker->subscription_count);
     free(worker->is_online);
-    for (size_t i = 0; i < worker->display_count; i++) {
-        free(worker->displays[i].name);
-    }
+    displays_fini(&worker->displays);
     outbox_fini(&worker->outbox);
     for (size_t i = 0; i < worker->unknown_count; i++) {
         free(worker->unknown[i]);
@@ -246,109 +237,48 @@ static bool is_backend(const struct worker *worker, uint64_t backend)
 
 /* ---- displays ---- */
 
-static struct display *find_display(struct worker *worker, const char *name)
-{
-    for (size_t i = 0; i < worker->display_count; i++) {
-        if (strcmp(worker->displays[i].name, name) == 0) {
-            return &worker->displays[i];
-        }
-    }
-    return NULL;
-}
-
-/* The display, made if there is none. NULL with the error: no room. */
-static struct display *need_display(struct worker *worker, const char *name,
-                                    struct baton_error *reterr)
-{
-    struct display *display = find_display(worker, name);
-
-    if (display != NULL) {
-        return display;
-    }
-    if (worker->display_count == WORKER_DISPLAYS_MAX) {
-        (void)error_set(reterr, BATON_ETOOBIG,
-                        "display \"%s\": %d displays have a session or stage already; clear one",
-                        name, WORKER_DISPLAYS_MAX);
-        return NULL;
-    }
-    display = &worker->displays[worker->display_count];
-    *display = (struct display){.name = strdup(name)};
-    if (display->name == NULL) {
-        (void)error_set(reterr, BATON_ENOMEM, "out of memory for a display");
-        return NULL;
-    }
-    worker->display_count++;
-    return display;
-}
-
-/* A display without session and stage is as good as unknown. */
-static void release_display_if_empty(struct worker *worker, struct display *display)
-{
-    if (!display->session.is_set && display->stage == STAGE_NONE) {
-        free(display->name);
-        *display = worker->displays[--worker->display_count];
-    }
-}
-
-static const struct display *display_of(const struct worker *worker, const char *identifier)
-{
-    for (size_t i = 0; i < worker->display_count; i++) {
-        if (identifier_has_display(identifier, worker->displays[i].name)) {
-            return &worker->displays[i];
-        }
-    }
-    return NULL;
-}
-
 struct session_id worker_session(const struct worker *worker, const char *identifier)
 {
-    const struct display *display = display_of(worker, identifier);
+    const struct display *display = displays_of(&worker->displays, identifier);
     return display != NULL ? display->session : (struct session_id){0};
 }
 
 enum stage worker_stage(const struct worker *worker, const char *identifier)
 {
-    const struct display *display = display_of(worker, identifier);
+    const struct display *display = displays_of(&worker->displays, identifier);
     return display != NULL ? display->stage : STAGE_NONE;
 }
 
 static int set_session(struct worker *worker, uint64_t backend, const struct command *command,
                        struct baton_error *reterr)
 {
-    struct display *display = need_display(worker, command->display, reterr);
+    bool is_other = false;
+    int rc = displays_set_session(&worker->displays, command->display, command->session, &is_other,
+                                  reterr);
 
-    if (display == NULL) {
-        return reterr->code;
-    }
-    if (display->session.is_set != command->session.is_set ||
-        display->session.id != command->session.id) {
-        display->session = command->session;
+    if (is_other) {
         emit(worker, (struct worker_event){.type = WORKER_SESSION_CHANGED,
                                            .backend = backend,
                                            .identifier = command->display,
                                            .session = command->session});
     }
-    release_display_if_empty(worker, display);
-    return 0;
+    return rc;
 }
 
 static int set_stage(struct worker *worker, uint64_t backend, const struct command *command,
                      struct baton_error *reterr)
 {
-    struct display *display = need_display(worker, command->display, reterr);
+    bool is_other = false;
+    int rc =
+        displays_set_stage(&worker->displays, command->display, command->stage, &is_other, reterr);
 
-    if (display == NULL) {
-        return reterr->code;
-    }
-    if (display->stage != command->stage) {
-        display->stage = command->stage;
+    if (is_other) {
         emit(worker, (struct worker_event){.type = WORKER_STAGE_CHANGED,
                                            .backend = backend,
                                            .identifier = command->display,
                                            .text = stage_name(command->stage)});
     }
-    release_display_if_empty(worker, display);
-    return 0;
+    return rc;
 }
 
 /* ---- subscriptions ---- */

@@ -25,9 +25,8 @@
 #include "detector/reconcile.h"
 
 enum {
-    WORKER_BACKENDS_MAX = 8,    /* the owner and those that wait; then the oldest waiting goes */
-    WORKER_DISPLAYS_MAX = 4096, /* displays with a session or stage */
-    WORKER_UNKNOWN_MAX = 16,    /* unknown message types that are reported, each once */
+    WORKER_BACKENDS_MAX = 8, /* the owner and those that wait; then the oldest waiting goes */
+    WORKER_UNKNOWN_MAX = 16, /* unknown message types that are reported, each once */
     WORKER_QUEUE_DEFAULT = 1000,
 };
 
