@@ -81,15 +81,15 @@ static void print_status(const json_t *status)
     print_table(stdout, cells);
 }
 
-enum { MEMBER_COLUMNS = 7, NUMBERS_MAX = 24 };
+enum { MEMBER_COLUMNS = 8, NUMBERS_MAX = 24 };
 
 static void print_members(const json_t *members)
 {
     size_t count = json_array_size(members);
     const char **cells = calloc((count + 1) * (MEMBER_COLUMNS + 1) + 1, sizeof(*cells));
     char(*numbers)[NUMBERS_MAX] = calloc(count * 2 + 1, sizeof(*numbers));
-    static const char *const heads[] = {"NODE",   "ADDRESS",  "KIND",  "ROLE",
-                                        "WEIGHT", "PRIORITY", "ALIVE", NULL};
+    static const char *const heads[] = {"NODE",     "ADDRESS", "KIND",     "ROLE", "WEIGHT",
+                                        "PRIORITY", "ALIVE",   "CORDONED", NULL};
     size_t index;
     json_t *one;
     if (cells && numbers) {
@@ -106,6 +106,7 @@ static void print_members(const json_t *members)
             row[4] = numbers[2 * index];
             row[5] = numbers[2 * index + 1];
             row[6] = yes_no(one, "alive");
+            row[7] = yes_no(one, "cordoned");
         }
         print_table(stdout, cells);
     }

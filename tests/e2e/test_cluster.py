@@ -182,6 +182,24 @@ class Operating(ClusterTest):
                                self.three.data(self.leader)).returncode, 0)
         self.assertFalse(self.three.status(self.leader)["cordoned"])
 
+    def test_every_node_tells_who_is_cordoned(self):
+        one, asked = self.others
+        def cordoned():
+            members = json.loads(baton("members", "--data", self.three.data(asked),
+                                       "--json").stdout or "[]")
+            return [member["name"] for member in members if member["cordoned"]]
+        until(lambda: self.three.status(one)["leader"]["id"], "it follows")
+        self.assertEqual(cordoned(), [])
+        self.assertEqual(baton("cordon", "--data", self.three.data(one)).returncode, 0)
+        until(lambda: cordoned() == [one], "another follower knows")
+        self.three.kill(asked)
+        self.three.start(asked)
+        until(lambda: cordoned() == [one], "it is told anew")
+        self.assertRegex(baton("members", "--data", self.three.data(asked)).stdout,
+                         r"CORDONED(.*\n)*%s .* yes\n" % one)
+        self.assertEqual(baton("uncordon", "--data", self.three.data(one)).returncode, 0)
+        until(lambda: cordoned() == [], "it may lead again")
+
     def test_watch_prints_events_until_the_node_ends(self):
         follower = self.others[0]
         watch = subprocess.Popen([BATON, "watch", "--data", self.three.data(follower), "--json"],

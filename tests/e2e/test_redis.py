@@ -186,6 +186,20 @@ class OnRedis(ProgramTest):
         self.assertNotIn("pa%20ss", done.stdout + done.stderr)
         self.assertNotIn("canary", done.stdout + done.stderr)
 
+    def test_every_node_tells_who_is_cordoned(self):
+        two = self.cluster(2)
+        two.start_all()
+        leader = two.wait_leader()
+        other = next(name for name in two.names if name != leader)
+        def cordoned():
+            members = json.loads(baton("members", "--data", two.data(leader), "--json").stdout)
+            return {member["name"]: member["cordoned"] for member in members}
+        until(lambda: cordoned() == {leader: False, other: False}, "both are there")
+        self.assertEqual(baton("cordon", "--data", two.data(other)).returncode, 0)
+        until(lambda: cordoned() == {leader: False, other: True}, "the leader knows")
+        self.assertEqual(baton("uncordon", "--data", two.data(other)).returncode, 0)
+        until(lambda: cordoned() == {leader: False, other: False}, "it may lead again")
+
     def test_a_password_in_a_file_that_all_may_read_is_refused(self):
         one = self.cluster(1)
         path = os.path.join(one.dir, "baton.yaml")

@@ -68,6 +68,40 @@ void connection_send_bare(struct connection *connection, enum frame_type type)
     flush(connection);
 }
 
+static void tell_if_greeted(struct connection *connection, enum frame_type type)
+{
+    if (connection->is_open && connection->has_greeted) {
+        connection_send_bare(connection, type);
+    }
+}
+
+void connection_tell_cordon(struct node *node)
+{
+    enum frame_type type = node->eligible ? FRAME_UNCORDONED : FRAME_CORDONED;
+
+    for (struct connection *one = node->accepted; one; one = one->next) {
+        tell_if_greeted(one, type);
+    }
+    for (struct link *link = node->links; link; link = link->next) {
+        if (link->connection) {
+            tell_if_greeted(link->connection, type);
+        }
+        if (link->beside) {
+            tell_if_greeted(link->beside, type);
+        }
+    }
+}
+
+static void note_cordon(const struct connection *connection, bool is_cordoned)
+{
+    struct acquaintance *known = acquaintance_of(connection->node, connection->id);
+
+    if (known && known->incarnation == connection->incarnation) {
+        known->flags =
+            (uint8_t)((known->flags & ~GREETING_CORDONED) | (is_cordoned ? GREETING_CORDONED : 0));
+    }
+}
+
 static void greet(struct connection *connection)
 {
     struct greeting greeting = connection->node->greeting;
@@ -282,6 +316,10 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
         break;
     case FRAME_PINNED:
         proof_on_pinned(connection);
+        break;
+    case FRAME_CORDONED:
+    case FRAME_UNCORDONED:
+        note_cordon(connection, frame->type == FRAME_CORDONED);
         break;
     case FRAME_REQUEST:
         request_receive(node, connection->id, frame);

@@ -36,6 +36,7 @@ void event_member_of(const struct node *node, raft_id id, struct baton_member *r
 {
     const struct raft_member *member =
         raft_configuration_find(raft_get_configuration(node->raft), id);
+    const struct acquaintance *known = acquaintance_of(node, id);
     struct raft_status status;
     struct raft_progress progress;
 
@@ -61,6 +62,7 @@ void event_member_of(const struct node *node, raft_id id, struct baton_member *r
     } else {
         ret->is_alive = raft_get_progress(node->raft, id, &progress) ? progress.is_active
                                                                      : connection_is_up(node, id);
+        ret->is_cordoned = ret->is_alive && known && known->flags & GREETING_CORDONED;
     }
 }
 

@@ -160,6 +160,8 @@ static int take_payload(struct frame *ret, struct frame_scratch *scratch, unsign
         break;
     case FRAME_PIN:
     case FRAME_PINNED:
+    case FRAME_CORDONED:
+    case FRAME_UNCORDONED:
         break;
     case FRAME_REQUEST:
     case FRAME_REPLY:

@@ -35,13 +35,16 @@ enum frame_type {
     FRAME_PINNED = 4,
     FRAME_REQUEST = 5, /* of an operator, for the leader: JSON */
     FRAME_REPLY = 6,
-    FRAME_ORDER = 7,   /* for the leader's log, see keys.h */
-    FRAME_REFUSED = 8, /* that order was not taken */
+    FRAME_ORDER = 7,    /* for the leader's log, see keys.h */
+    FRAME_REFUSED = 8,  /* that order was not taken */
+    FRAME_CORDONED = 9, /* since the greeting; for those who are asked about the members */
+    FRAME_UNCORDONED = 10,
     FRAME_MESSAGE = 16,
 };
 
 enum greeting_flag {
     GREETING_GUARDIAN_ONLY = 1, /* of my death only my guardian is to be believed */
+    GREETING_CORDONED = 2,
 };
 
 struct greeting {

@@ -233,6 +233,8 @@ void connection_send_text(struct node *node, raft_id to, enum frame_type type, u
 void connection_send_bytes(struct node *node, raft_id to, enum frame_type type, uint64_t id,
                            const void *data, size_t bytes);
 void connection_send_bare(struct connection *connection, enum frame_type type);
+/* To all peers, on every connection: whichever is read last, it says how it is. */
+void connection_tell_cordon(struct node *node);
 bool connection_is_up(const struct node *node, raft_id id);
 /* At most one line a second. */
 void connection_log_refusal(struct connection *connection, const char *reason);
@@ -254,6 +256,7 @@ void stranger_begin(struct connection *connection);
 void stranger_end(struct connection *connection); /* it has greeted, or is closed */
 
 /* proof.c */
+struct acquaintance *acquaintance_of(const struct node *node, raft_id id); /* NULL: never met */
 void proof_make_greeting(struct node *node);
 /* A peer's process has greeted on `connection`; false: it is not to be heard. */
 bool proof_on_greeting(struct connection *connection, const struct greeting *greeting);

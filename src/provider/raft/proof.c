@@ -72,7 +72,8 @@ void proof_make_greeting(struct node *node)
     greeting->pid = (uint32_t)getpid();
     greeting->pid_namespace = stat("/proc/self/ns/pid", &info) == 0 ? (uint64_t)info.st_ino : 0;
     read_boot_id(greeting->boot_id);
-    greeting->flags = node->options.is_guardian_only ? GREETING_GUARDIAN_ONLY : 0;
+    greeting->flags = (uint8_t)((node->options.is_guardian_only ? GREETING_GUARDIAN_ONLY : 0) |
+                                (node->eligible ? 0 : GREETING_CORDONED));
 }
 
 static void tell(struct node *node, enum raft_proof_kind kind, raft_id id, uint64_t incarnation,
@@ -89,7 +90,7 @@ static void tell(struct node *node, enum raft_proof_kind kind, raft_id id, uint6
     (void)node_step(node, &input);
 }
 
-static struct acquaintance *acquaintance_of(struct node *node, raft_id id)
+struct acquaintance *acquaintance_of(const struct node *node, raft_id id)
 {
     struct acquaintance *found;
     HASH_FIND(hh, node->acquaintances, &id, sizeof(id), found);

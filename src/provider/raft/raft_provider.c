@@ -315,6 +315,17 @@ static int check_campaign(const struct node *node, const struct provider_campaig
     return BATON_OK;
 }
 
+static int set_eligible(struct node *node, bool eligible)
+{
+    struct raft_input input = {.type = RAFT_IN_ELIGIBLE, .eligible = eligible};
+    uint8_t others = node->greeting.flags & (uint8_t)~GREETING_CORDONED;
+
+    node->eligible = eligible;
+    node->greeting.flags = (uint8_t)(others | (eligible ? 0 : GREETING_CORDONED));
+    connection_tell_cordon(node);
+    return node_step(node, &input);
+}
+
 static int raft_campaign(struct provider_election **ret, struct provider *provider,
                          const struct provider_campaign *campaign, struct baton_error *reterr)
 {
@@ -342,8 +353,7 @@ static int raft_campaign(struct provider_election **ret, struct provider *provid
     node->eligible = campaign->eligible;
     *ret = &election->base;
     if (node->raft) {
-        struct raft_input eligible = {.type = RAFT_IN_ELIGIBLE, .eligible = campaign->eligible};
-        return node_step(node, &eligible);
+        return set_eligible(node, campaign->eligible);
     }
     node->depth++; /* the caller shall have its handle before the first event */
     r = begin(node, reterr);
@@ -410,12 +420,8 @@ static void raft_drained(struct provider_election *election)
 static int raft_set_eligible(struct provider_election *election, bool eligible,
                              struct baton_error *reterr)
 {
-    struct node *node = ((struct node_election *)election)->node;
-    struct raft_input input = {.type = RAFT_IN_ELIGIBLE, .eligible = eligible};
     (void)reterr;
-
-    node->eligible = eligible;
-    return node_step(node, &input);
+    return set_eligible(((struct node_election *)election)->node, eligible);
 }
 
 static void raft_leave(struct provider_election *election)

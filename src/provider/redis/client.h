@@ -32,8 +32,9 @@ struct entry {
     struct entry *next;
     struct text *id;
     struct text *name;
-    struct text *metadata;   /* JSON, or NULL */
-    bool is_there;           /* while the list is read anew */
+    struct text *metadata; /* JSON, or NULL */
+    bool is_there;         /* while the list is read anew */
+    bool is_cordoned;
     enum member_fault fault; /* that was told */
 };
 

@@ -92,6 +92,7 @@ struct parsed_member {
     char id[BATON_NAME_MAX];   /* as it may be shown */
     char name[BATON_NAME_MAX]; /* its identifier, or else its id */
     char *metadata;            /* a JSON object; parsed_member_fini() */
+    bool is_cordoned;          /* "observes", which the seed's peers do not have */
 };
 
 /* latest: times beyond this one, as the seed writes them, are in the future. Without memory an

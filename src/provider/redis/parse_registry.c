@@ -70,6 +70,7 @@ static void take_object(struct parsed_member *ret, const json_t *object, int64_t
     if (json_is_object(capabilities)) {
         ret->metadata = json_dumps(capabilities, JSON_COMPACT);
     }
+    ret->is_cordoned = json_is_true(json_object_get(object, "observes"));
     if ((name && !json_is_string(name)) || (capabilities && !json_is_object(capabilities)) ||
         (seen && !is_time(seen, &seen_ms))) {
         ret->fault = MEMBER_ODD;

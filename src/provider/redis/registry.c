@@ -362,6 +362,7 @@ static void fill_entry(struct seat *seat, struct entry *entry, const struct pars
     text_move(client, &entry->metadata,
               metadata ? text_get(client, metadata, strlen(metadata)) : NULL);
     entry->is_there = true;
+    entry->is_cordoned = member->is_cordoned;
     if (member->fault != entry->fault && member->fault != MEMBER_FINE) {
         tell_fault(seat, member);
     }
@@ -517,7 +518,7 @@ static void describe(const struct seat *seat, const char *id, const struct entry
     (void)snprintf(ret->address, sizeof(ret->address), "worker:slave:%s", id);
     ret->role = strcmp(id, text_of(seat->holder)) == 0 ? BATON_ROLE_LEADER : BATON_ROLE_FOLLOWER;
     ret->is_alive = ret->is_self || entry;
-    ret->is_cordoned = ret->is_self && !seat->eligible;
+    ret->is_cordoned = ret->is_self ? !seat->eligible : entry && entry->is_cordoned;
     ret->metadata = ret->is_self               ? seat->metadata
                     : entry && entry->metadata ? text_of(entry->metadata)
                                                : NULL;
