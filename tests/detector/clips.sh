@@ -45,6 +45,9 @@ ffmpeg -nostdin -v error -y -i rects.mp4 -c:v mjpeg -q:v 4 -huffman default -pix
 for name in rects:still larger:larger; do
     ffmpeg -nostdin -v error -y -i "${name%:*}.mp4" -frames:v 1 -q:v 3 "${name#*:}.jpg"
 done
+for format in 420 422 444; do
+    ffmpeg -nostdin -v error -y -i odd.mp4 -frames:v 1 -q:v 3 -pix_fmt yuvj${format}p odd$format.jpg
+done
 # The picture changes its size in the middle.
 cat rects.h264 larger.h264 > resized.h264
 touch complete

@@ -13,11 +13,13 @@ It says "ready PORT", then "get NAME" for each request, and ends with its standa
   words      no picture             cut        half of one
   giant      a header that claims 65500 x 65500
   endless    bytes without end      slow       one byte, then silence
+  uneven     the picture, every second one 300 ms late
 """
 import base64
 import hashlib
 import re
 import sys
+import time
 
 sys.dont_write_bytecode = True
 from answers import Answers, certified, serve  # noqa: E402
@@ -28,6 +30,7 @@ NONCE = "b7c1f0"
 
 class Camera(Answers):
     still = b""
+    asked = 0
 
     def do_GET(self):
         name = self.path.split("?")[0].strip("/")
@@ -71,6 +74,11 @@ class Camera(Answers):
     def get_giant(self):
         at = self.still.index(b"\xff\xc0") + 5
         self.answer(200, self.still[:at] + b"\xff\xdc\xff\xdc" + self.still[at + 4:])
+
+    def get_uneven(self):
+        Camera.asked += 1
+        time.sleep(0.3 * (Camera.asked % 2))
+        self.get_still()
 
     def get_slow(self):
         self.send_response(200)

@@ -149,10 +149,35 @@ static void tell_all_offline(struct feed *feed)
     }
 }
 
+/* As the fastest camera needs it. */
+static span interval_of(const struct feed *feed)
+{
+    span least = SPAN_MS(MS_MAX);
+
+    for (const struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
+        if (!camera->is_closed && camera->interval.ns < least.ns) {
+            least = camera->interval;
+        }
+    }
+    return least;
+}
+
+/* Who has snapshots asked for gets each that comes, however long the camera took for it. */
+static bool is_due(struct camera *camera, const struct camera_frame *frame)
+{
+    const struct feed *feed = camera->feed;
+
+    if (feed->config.kind == SOURCE_SNAPSHOT && camera->interval.ns <= interval_of(feed).ns) {
+        camera->pace = (struct pace){0};
+        return true;
+    }
+    return pace_is_due(&camera->pace, frame->captured, camera->interval);
+}
+
 static void show_to(struct camera *camera, const struct camera_frame *frame)
 {
     tell_online(camera, true);
-    if (camera->is_closed || !pace_is_due(&camera->pace, frame->captured, camera->interval)) {
+    if (camera->is_closed || !is_due(camera, frame)) {
         return;
     }
     if (camera->motion_permille > 0 &&
@@ -164,32 +189,14 @@ static void show_to(struct camera *camera, const struct camera_frame *frame)
     camera->callbacks.frame(camera->callbacks.userdata, frame);
 }
 
-/* The feed is as fast as the fastest camera needs it. */
 static void update_interval(struct feed *feed)
 {
-    span least = {INT64_MAX};
-
-    for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
-        if (!camera->is_closed && camera->interval.ns < least.ns) {
-            least = camera->interval;
-        }
-    }
     if (feed->child != NULL) {
-        child_set_interval(feed->child, least);
+        child_set_interval(feed->child, interval_of(feed));
     }
 }
 
 /* ---- a feed and its child ---- */
-
-static span interval_of(const struct feed *feed)
-{
-    span least = {INT64_MAX};
-
-    for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
-        least = camera->interval.ns < least.ns ? camera->interval : least;
-    }
-    return least.ns == INT64_MAX ? SPAN_NS(0) : least;
-}
 
 /* The instant at which it counts as stalled. */
 static instant stalled_at(const struct feed *feed)
@@ -596,7 +603,13 @@ void camera_close(struct camera *camera)
 
 void camera_set_interval(struct camera *camera, int interval_ms)
 {
+    span before = camera->interval;
+
     camera->interval = read_interval(camera->feed, interval_ms);
+    if (camera->interval.ns < before.ns) {
+        camera->pace =
+            (struct pace){0}; /* what was due by the longer one may be late by this one */
+    }
     update_interval(camera->feed);
 }
 

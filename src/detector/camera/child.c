@@ -312,8 +312,11 @@ void child_stop(struct child *child, bool is_killed)
 void child_set_interval(struct child *child, span interval)
 {
     int64_t us = interval.ns / 1000;
+    uint32_t next = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 
-    atomic_store(&child->frames.control->interval_us, us > UINT32_MAX ? UINT32_MAX : (uint32_t)us);
+    if (atomic_exchange(&child->frames.control->interval_us, next) != next) {
+        ring_control_ring(child->frames.control);
+    }
 }
 
 int child_pid(const struct child *child)

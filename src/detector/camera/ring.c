@@ -142,23 +142,39 @@ void ring_writer_close(struct ring_writer *writer)
     *writer = (struct ring_writer){.fd = -1, .newest = -1};
 }
 
+/* False: somebody has it, or it is the newest. */
+static bool take_slot(struct ring_writer *writer, const struct ring_control *control, int slot)
+{
+    if (slot == writer->newest || (writer->lent & 1U << slot) != 0 ||
+        atomic_load(&control->held[slot]) != 0) {
+        return false;
+    }
+    atomic_store(&header_of(writer->memory)->sequence[slot], 0);
+    /* Claimed in between: the reader finds it empty and lets go, and the frame in it is older than
+     * the newest. */
+    return atomic_load(&control->held[slot]) == 0;
+}
+
 int ring_writer_begin(struct ring_writer *writer, const struct ring_control *control)
 {
-    struct ring_header *header = header_of(writer->memory);
-
     for (int slot = 0; slot < writer->layout.slots; slot++) {
-        if (slot == writer->newest || (writer->lent & 1U << slot) != 0 ||
-            atomic_load(&control->held[slot]) != 0) {
-            continue;
-        }
-        atomic_store(&header->sequence[slot], 0);
-        if (atomic_load(&control->held[slot]) == 0) {
+        if (take_slot(writer, control, slot)) {
+            writer->used |= 1U << slot;
             return slot;
         }
-        /* Claimed in between: the reader finds it empty and lets go, and the frame in it is older
-         * than the newest. */
     }
     return -1;
+}
+
+void ring_writer_trim(struct ring_writer *writer, const struct ring_control *control)
+{
+    for (int slot = 0; slot < writer->layout.slots; slot++) {
+        if ((writer->used & 1U << slot) != 0 && take_slot(writer, control, slot) &&
+            madvise(writer->memory + place_of(&writer->layout, slot, 0), writer->layout.slot_bytes,
+                    MADV_REMOVE) == 0) {
+            writer->used &= ~(1U << slot);
+        }
+    }
 }
 
 int ring_writer_lend(struct ring_writer *writer, const struct ring_control *control)

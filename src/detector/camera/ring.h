@@ -44,7 +44,8 @@ struct ring_control {
     _Atomic uint32_t rings;            /* of the bell; the word that the child sleeps on */
 };
 
-/* The bell: whoever changes what the child may sleep for (is_stopping, returned) rings it. */
+/* The bell: whoever changes what the child may sleep for (is_stopping, returned, interval_us) rings
+ * it. */
 void ring_control_ring(struct ring_control *control);
 /* Before it looks whether it must sleep, the child takes the bell's count; it then sleeps until
  * there is another one, or for `most`. It may wake for no reason. */
@@ -71,6 +72,7 @@ struct ring_writer {
     uint8_t *memory; /* owned */
     int newest;      /* slot; -1: none yet */
     uint32_t lent;   /* a bit a slot: a decoder has it */
+    uint32_t used;   /* a bit a slot: it has memory */
 };
 
 /* BATON_EINVAL for the size; BATON_ENOMEM. */
@@ -84,6 +86,8 @@ int ring_writer_begin(struct ring_writer *writer, const struct ring_control *con
 int ring_writer_lend(struct ring_writer *writer, const struct ring_control *control);
 void ring_writer_give_back(struct ring_writer *writer, int slot);
 uint8_t *ring_writer_plane(const struct ring_writer *writer, int slot, int plane);
+/* The memory of slots that nobody has goes back to the system, but for that of the newest. */
+void ring_writer_trim(struct ring_writer *writer, const struct ring_control *control);
 /* The slot holds the frame `sequence` (not 0, never used again) from now on. */
 void ring_writer_commit(struct ring_writer *writer, int slot, uint64_t sequence);
 

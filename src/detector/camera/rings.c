@@ -175,11 +175,47 @@ static AVBufferRef *lend_slot(struct shared_ring *ring, int slot)
     return buffer;
 }
 
+static void lay_out(AVFrame *frame, const struct ring_layout *layout)
+{
+    uint8_t *data = frame->buf[0]->data;
+
+    data += (RING_ALIGNMENT - (uintptr_t)data % RING_ALIGNMENT) % RING_ALIGNMENT;
+    for (int plane = 0; plane < 3; plane++) {
+        frame->data[plane] = data + layout->offset[plane];
+        frame->linesize[plane] = layout->stride[plane];
+    }
+    frame->extended_data = frame->data;
+}
+
+bool rings_take(struct rings *rings, AVFrame *frame)
+{
+    struct ring_writer *writer = NULL;
+    uint64_t number = 0;
+    int slot = -1;
+
+    if (rings_need(&writer, &number, rings, (uint32_t)frame->width, (uint32_t)frame->height,
+                   NULL) == 0) {
+        slot = ring_writer_lend(writer, rings->control);
+    }
+    frame->buf[0] = slot >= 0 ? lend_slot(rings->first, slot) : NULL;
+    if (frame->buf[0] == NULL) {
+        return false;
+    }
+    lay_out(frame, &writer->layout);
+    return true;
+}
+
+void rings_trim(struct rings *rings)
+{
+    for (struct shared_ring *ring = rings->first; ring != NULL; ring = ring->next) {
+        ring_writer_trim(&ring->writer, rings->control);
+    }
+}
+
 int rings_lend(struct rings *rings, AVCodecContext *decoder, AVFrame *frame, int flags)
 {
     struct ring_writer *writer = NULL;
     uint64_t number = 0;
-    uint8_t *data;
     int slot;
 
     if (!is_suited(decoder, frame) ||
@@ -193,12 +229,6 @@ int rings_lend(struct rings *rings, AVCodecContext *decoder, AVFrame *frame, int
     if (frame->buf[0] == NULL) {
         return AVERROR(ENOMEM);
     }
-    data = frame->buf[0]->data;
-    data += (RING_ALIGNMENT - (uintptr_t)data % RING_ALIGNMENT) % RING_ALIGNMENT;
-    for (int plane = 0; plane < 3; plane++) {
-        frame->data[plane] = data + writer->layout.offset[plane];
-        frame->linesize[plane] = writer->layout.stride[plane];
-    }
-    frame->extended_data = frame->data;
+    lay_out(frame, &writer->layout);
     return 0;
 }

@@ -38,6 +38,13 @@ int rings_need(struct ring_writer **ret, uint64_t *ret_number, struct rings *rin
 struct ring_writer *rings_find(struct rings *rings, const AVFrame *frame, int *ret_slot,
                                uint64_t *ret_number);
 
+/* A slot for a picture of 4:2:0 that is written once, of the frame's size; the frame has it until
+ * it is unref'd. False: there is none. */
+bool rings_take(struct rings *rings, AVFrame *frame);
+
+/* What nobody has but the newest picture goes back to the system, until it is needed again. */
+void rings_trim(struct rings *rings);
+
 /* AVCodecContext.get_buffer2. */
 int rings_lend(struct rings *rings, AVCodecContext *decoder, AVFrame *frame, int flags);
 

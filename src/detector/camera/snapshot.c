@@ -3,7 +3,14 @@
 #include "base/error.h"
 
 #include <curl/curl.h>
+#include <malloc.h>
 #include <turbojpeg.h>
+
+enum {
+    RARE_MS =
+        1000, /* snapshots so far apart leave no memory in use between them but the newest's */
+    SETTLE_MS = 200, /* by then the parent has taken the newest, and let go of the one before */
+};
 
 struct poller {
     struct publisher *publisher;
@@ -154,7 +161,8 @@ static int decompress(struct poller *poller, struct baton_error *reterr)
     frame->height = height;
     frame->format = format_of(subsampling);
     frame->color_range = AVCOL_RANGE_JPEG;
-    if (av_frame_get_buffer(frame, 0) < 0) {
+    if (!(subsampling == TJSAMP_420 && rings_take(&poller->publisher->rings, frame)) &&
+        av_frame_get_buffer(frame, 0) < 0) {
         return error_set(reterr, BATON_ENOMEM, "snapshot of %dx%d: out of memory", width, height);
     }
     if (tjDecompressToYUVPlanes(poller->jpeg, poller->body.data, poller->body.bytes, frame->data, 0,
@@ -195,17 +203,48 @@ static int poll_once(struct poller *poller, struct baton_error *reterr)
     return rc;
 }
 
+static span interval_of(const struct poller *poller)
+{
+    return SPAN_US(atomic_load(&poller->publisher->control->interval_us));
+}
+
+/* Until it is to be asked again, by an interval that may change meanwhile. */
+static void await_turn(const struct poller *poller, instant asked_at)
+{
+    const struct ring_control *control = poller->publisher->control;
+
+    while (!publisher_is_stopping(poller->publisher)) {
+        uint32_t rings = ring_control_rings(control);
+        span left = instant_since(instant_add(asked_at, interval_of(poller)), clock_now());
+        if (left.ns <= 0) {
+            return; /* also where the camera is slow: it is not asked twice for that */
+        }
+        ring_control_sleep(control, rings, left);
+    }
+}
+
+static void give_memory_back(struct poller *poller)
+{
+    av_frame_unref(poller->frame);
+    buffer_fini(&poller->body);
+    buffer_init(&poller->body, SNAPSHOT_BYTES_MAX);
+    if (interval_of(poller).ns >= SPAN_MS(RARE_MS).ns) {
+        (void)malloc_trim(0);
+        publisher_sleep(poller->publisher, instant_add(clock_now(), SPAN_MS(SETTLE_MS)));
+        rings_trim(&poller->publisher->rings);
+    }
+}
+
 static int poll_on(struct poller *poller, struct baton_error *reterr)
 {
-    instant at = clock_now();
     int rc = 0;
 
     while (rc == 0 && !publisher_is_stopping(poller->publisher)) {
+        instant asked_at = clock_now();
         rc = poll_once(poller, reterr);
-        at = instant_add(at, SPAN_US(atomic_load(&poller->publisher->control->interval_us)));
-        at = instant_max(at, clock_now()); /* a slow camera is not asked twice for it */
         if (rc == 0) {
-            publisher_sleep(poller->publisher, at);
+            give_memory_back(poller);
+            await_turn(poller, asked_at);
         }
     }
     return publisher_is_stopping(poller->publisher) ? 0 : rc;

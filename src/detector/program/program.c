@@ -100,10 +100,15 @@ static void on_seen(void *userdata, const char *identifier, const struct inferen
     service_boxes(program->service, identifier, result->frame->source, boxes, count);
 }
 
+/* The ring of a stream holds many frames and goes; that of snapshots holds hardly more than the one
+ * that is kept, for all subscriptions, and a copy for each of them would be more. */
 static void on_away(void *userdata, const char *identifier, enum image_source source, bool is_gone)
 {
     struct program *program = userdata;
 
+    if (source == IMAGE_SNAPSHOT && !is_gone) {
+        return;
+    }
     service_away(program->service, identifier, source, is_gone);
 }
 

@@ -229,6 +229,37 @@ static void both_kinds_go_together(void **state)
     assert_true(in_ring > 0 && in_ring < frames);
 }
 
+/* What is no decoder's of FFmpeg: a JPEG. */
+static void a_picture_of_another_decoder_lies_in_a_slot_of_its_own(void **state)
+{
+    AVFrame *frames[2];
+    struct ring_writer *ring;
+    uint64_t number;
+    int slots[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        frames[i] = av_frame_alloc();
+        frames[i]->width = 33;
+        frames[i]->height = 17;
+        frames[i]->format = AV_PIX_FMT_YUVJ420P;
+        assert_true(rings_take(&rings, frames[i]));
+        ring = rings_find(&rings, frames[i], &slots[i], &number);
+        assert_non_null(ring);
+        memset(frames[i]->data[0], i + 1, (size_t)frames[i]->linesize[0] * 18);
+    }
+    assert_int_not_equal(slots[0], slots[1]);
+    ring_writer_commit(ring, slots[0], 1);
+    rings_trim(&rings);
+    assert_int_equal(frames[0]->data[0][0], 1);
+    assert_int_equal(frames[1]->data[0][0], 2);
+    av_frame_free(&frames[0]);
+    av_frame_free(&frames[1]);
+    rings_trim(&rings);
+    assert_int_equal(ring_writer_plane(ring, slots[0], 0)[0], 1); /* the newest */
+    assert_int_equal(ring_writer_plane(ring, slots[1], 0)[0], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +267,8 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(what_does_not_suit_a_ring_lies_elsewhere, begin, end),
         cmocka_unit_test_setup_teardown(without_a_free_slot_it_decodes_all_the_same, begin, end),
+        cmocka_unit_test_setup_teardown(a_picture_of_another_decoder_lies_in_a_slot_of_its_own,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(both_kinds_go_together, begin, end),
     };
     return cmocka_run_group_tests_name("integration_camera_rings", tests, NULL, NULL);

@@ -77,6 +77,69 @@ static void a_long_interval_is_neither_a_stall_nor_hurried(void **state)
     server_end(&server);
 }
 
+static void a_shorter_interval_counts_at_once(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewer = {0};
+
+    (void)state;
+    start(&server);
+    gallery_init(&gallery);
+    open_path(&viewer, &gallery, &server, "still", 600000, SHORT_STALL_MS);
+    viewer_run_frames(&viewer, 1);
+    camera_set_interval(viewer.camera, 50);
+    viewer_run_frames(&viewer, 2);
+    assert_int_equal(viewer.offlines, 0);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+static void a_picture_that_follows_a_late_one_is_shown_as_well(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewer = {0};
+    struct camera_stats stats;
+
+    (void)state;
+    start(&server);
+    gallery_init(&gallery);
+    open_path(&viewer, &gallery, &server, "uneven", 400, LONG_STALL_MS);
+    viewer_run_frames(&viewer, 4);
+    camera_stats(viewer.camera, &stats);
+    assert_int_equal(stats.decoded, viewer.frames + stats.skipped);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+/* Decoded into the ring, or elsewhere and converted, of even and odd sizes. */
+static void every_kind_of_picture_is_shown(void **state)
+{
+    static const struct {
+        const char *file;
+        int width, height;
+    } rows[] = {{"odd420.jpg", 321, 241}, {"odd422.jpg", 321, 241}, {"odd444.jpg", 321, 241}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *arguments[] = {clip(rows[i].file), NULL};
+        struct gallery gallery;
+        struct server server;
+        struct viewer viewer = {.check = CHECK_SHAPE};
+
+        server_start(&server, "snapshot_server.py", arguments);
+        gallery_init(&gallery);
+        open_path(&viewer, &gallery, &server, "still", 50, SHORT_STALL_MS);
+        viewer_run_frames(&viewer, 5);
+        assert_int_equal(viewer.wrong, 0);
+        assert_int_equal(viewer.width, rows[i].width);
+        assert_int_equal(viewer.height, rows[i].height);
+        gallery_fini(&gallery);
+        server_end(&server);
+    }
+}
+
 static void a_password_is_given_and_shown_nowhere(void **state)
 {
     struct gallery gallery;
@@ -160,6 +223,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pictures_are_asked_for_once_for_all_and_come_as_frames),
         cmocka_unit_test(a_long_interval_is_neither_a_stall_nor_hurried),
+        cmocka_unit_test(a_shorter_interval_counts_at_once),
+        cmocka_unit_test(a_picture_that_follows_a_late_one_is_shown_as_well),
+        cmocka_unit_test(every_kind_of_picture_is_shown),
         cmocka_unit_test(a_password_is_given_and_shown_nowhere),
         cmocka_unit_test(a_password_is_proven_by_digest),
         cmocka_unit_test(a_camera_that_lies_is_offline_with_the_reason),

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { WIDTH = 64, HEIGHT = 4, FRAMES = 3000000, RETURNS = 5000 };
@@ -134,6 +135,49 @@ static void what_is_lent_is_left_alone_until_it_is_given_back(void **state)
     ring_writer_give_back(&pair.writer, slot);
     assert_true(ring_writer_lend(&pair.writer, &pair.control) >= 0);
     assert_int_equal(ring_writer_lend(&pair.writer, &pair.control), -1);
+    pair_close(&pair);
+}
+
+static blkcnt_t blocks_of(const struct pair *pair)
+{
+    struct stat status;
+
+    assert_int_equal(fstat(pair->writer.fd, &status), 0);
+    return status.st_blocks;
+}
+
+/* Of a few slots with memory, one is held, one is lent, and one is the newest. */
+static void what_nobody_has_costs_no_memory(void **state)
+{
+    struct pair pair;
+    blkcnt_t full;
+    int held, lent;
+
+    (void)state;
+    pair_open(&pair);
+    held = write_frame(&pair, 1);
+    assert_true(ring_reader_claim(&pair.reader, &pair.control, held, 1));
+    lent = ring_writer_lend(&pair.writer, &pair.control);
+    memset(ring_writer_plane(&pair.writer, lent, 0), 2, WIDTH * HEIGHT);
+    (void)write_frame(&pair, 3);
+    (void)write_frame(&pair, 4);
+    full = blocks_of(&pair);
+    ring_writer_trim(&pair.writer, &pair.control);
+    assert_true(blocks_of(&pair) < full);
+    assert_int_equal(ring_reader_plane(&pair.reader, held, 0)[0], 1);
+    assert_int_equal(ring_reader_plane(&pair.reader, lent, 0)[0], 2);
+    assert_int_equal(ring_reader_plane(&pair.reader, pair.writer.newest, 0)[0], 4);
+    assert_false(ring_reader_claim(&pair.reader, &pair.control, 0, 3));
+    full = blocks_of(&pair);
+    ring_release(&pair.control, held);
+    ring_writer_give_back(&pair.writer, lent);
+    ring_writer_trim(&pair.writer, &pair.control);
+    assert_true(blocks_of(&pair) < full);
+    assert_true(ring_reader_claim(&pair.reader, &pair.control, pair.writer.newest, 4));
+    assert_int_equal(ring_reader_plane(&pair.reader, pair.writer.newest, 0)[0], 4);
+    full = blocks_of(&pair);
+    (void)write_frame(&pair, 5);
+    assert_true(blocks_of(&pair) > full);
     pair_close(&pair);
 }
 
@@ -293,6 +337,7 @@ int main(void)
         cmocka_unit_test(a_held_frame_is_never_overwritten_and_the_writer_never_stuck),
         cmocka_unit_test(a_frame_that_was_overtaken_cannot_be_claimed),
         cmocka_unit_test(what_is_lent_is_left_alone_until_it_is_given_back),
+        cmocka_unit_test(what_nobody_has_costs_no_memory),
         cmocka_unit_test(large_pictures_have_fewer_slots_but_enough),
         cmocka_unit_test(memory_that_is_unsealed_or_of_another_size_is_refused),
         cmocka_unit_test(who_sleeps_is_woken_by_every_ring),
