@@ -1,18 +1,12 @@
 #include "base/bearer.h"
 
+#include "base/secret.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static bool is_private(const struct stat *about)
-{
-    mode_t allowed = about->st_uid == 0 ? 0740 : 0700;
-
-    return (about->st_mode & 0777 & ~allowed) == 0;
-}
 
 /* Up to `bytes`, from whatever it is: a pipe gives them in pieces. -1: errno says why. */
 static ssize_t read_all(int fd, char *ret, size_t bytes)
@@ -77,7 +71,7 @@ int bearer_read(char *ret, size_t ret_bytes, const char *path, struct baton_erro
     ssize_t bytes = -1;
     int r;
 
-    if (fd >= 0 && fstat(fd, &about) == 0 && !is_private(&about)) {
+    if (fd >= 0 && fstat(fd, &about) == 0 && !secret_is_private(&about)) {
         close(fd);
         return error_set(reterr, BATON_EAUTH, "%s: others may read it; chmod 600 it first", path);
     }

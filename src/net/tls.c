@@ -1,6 +1,8 @@
 /* OpenSSL over memory buffers, so that one loop and one kind of stream carry it. */
 #include "net/tls_int.h"
 
+#include "base/secret.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
@@ -102,7 +104,7 @@ static int read_shared_key(struct tls *tls, const char *path, struct baton_error
     }
     bytes = fread(raw, 1, sizeof(raw), file);
     (void)fclose(file);
-    if (info.st_mode & (S_IRWXG | S_IRWXO)) {
+    if (!secret_is_private(&info)) {
         return error_set(reterr, BATON_EAUTH,
                          "cluster key %s: others may read it (mode %04o); chmod 600 it", path,
                          (unsigned)info.st_mode & 07777u);

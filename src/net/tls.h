@@ -13,7 +13,7 @@ struct tls_options {
     const char *certificate_file; /* PEM, with its chain; all three together */
     const char *key_file;
     const char *ca_file;
-    const char *shared_key_file; /* or this alone: at least 16 bytes, readable by the owner only */
+    const char *shared_key_file; /* or this alone: at least 16 bytes; see base/secret.h */
 };
 
 /* BATON_EINVAL, BATON_ENOENT, BATON_EAUTH (a key that others may read): the message names the file.
