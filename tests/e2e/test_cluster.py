@@ -110,6 +110,10 @@ class Operating(ClusterTest):
         fourth.start("d")
         until(lambda: (fourth.status("d") or {"leader": {"id": ""}})["leader"]["id"],
               "the fourth follows")
+        until(lambda: "leader-changed" in fourth.log("d"), "it is told whom")
+        for line in fourth.log("d").splitlines():
+            if "leader-changed" in line:
+                self.assertIn("member=%s " % self.leader, line)
         def names():
             members = json.loads(baton("members", "--data", self.three.data(self.leader),
                                        "--json").stdout or "[]")

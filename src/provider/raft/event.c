@@ -113,12 +113,49 @@ void event_error(struct node *node, int code, const struct baton_error *error)
     event_push(node, &event);
 }
 
+static void tell_failed_transfer(struct node *node)
+{
+    struct baton_error error;
+
+    (void)error_set(&error, BATON_ETIMEDOUT,
+                    "handing leadership over: the other node did not catch up in time; this node "
+                    "goes on leading");
+    event_error(node, BATON_ETIMEDOUT, &error);
+}
+
 static void take_acquired(struct node *node, struct baton_event *event)
 {
     span left = instant_since(node->published.end, clock_now());
     event->lease_left_ns = left.ns;
     event_member_of(node, node->id, &event->member);
     node->counters.elections++;
+}
+
+/* A node that joins hears from its leader before it knows the group, and so whose name that is:
+ * the news of it waits for the configuration. */
+static bool leader_has_no_name_yet(struct node *node, const struct raft_event *from)
+{
+    node->has_unnamed_leader =
+        from->node != RAFT_NOBODY &&
+        !raft_configuration_find(raft_get_configuration(node->raft), from->node);
+    return node->has_unnamed_leader;
+}
+
+static void tell_leader_that_has_a_name(struct node *node)
+{
+    struct baton_event event = {.type = BATON_EVENT_LEADER};
+    struct raft_status status;
+
+    if (!node->has_unnamed_leader) {
+        return;
+    }
+    raft_get_status(node->raft, &status);
+    event.epoch = status.term;
+    event_member_of(node, status.leader, &event.member);
+    if (event.member.id[0] != '\0') {
+        node->has_unnamed_leader = false;
+        event_push(node, &event);
+    }
 }
 
 void event_take(struct node *node, const struct raft_event *from)
@@ -131,6 +168,9 @@ void event_take(struct node *node, const struct raft_event *from)
         event.role = role_of(from->role);
         break;
     case RAFT_EV_LEADER:
+        if (leader_has_no_name_yet(node, from)) {
+            return;
+        }
         event.type = BATON_EVENT_LEADER;
         event_member_of(node, from->node, &event.member);
         break;
@@ -173,6 +213,7 @@ void event_take(struct node *node, const struct raft_event *from)
     case RAFT_EV_MEMBERSHIP:
         link_follow_membership(node);
         ward_follow_membership(node);
+        tell_leader_that_has_a_name(node);
         return;
     case RAFT_EV_PEER:
         event.type = from->is_active ? BATON_EVENT_MEMBER_JOINED : BATON_EVENT_MEMBER_LEFT;
@@ -183,14 +224,9 @@ void event_take(struct node *node, const struct raft_event *from)
         event.lease_left_ns = from->left.ns;
         event_member_of(node, from->node, &event.member);
         break;
-    case RAFT_EV_TRANSFER_FAILED: {
-        struct baton_error error;
-        (void)error_set(&error, BATON_ETIMEDOUT,
-                        "handing leadership over: the other node did not "
-                        "catch up in time; this node goes on leading");
-        event_error(node, BATON_ETIMEDOUT, &error);
+    case RAFT_EV_TRANSFER_FAILED:
+        tell_failed_transfer(node);
         return;
-    }
     }
     event_push(node, &event);
 }

@@ -200,7 +200,8 @@ struct node {
     int depth; /* of steps within steps: events are told when it is 0 */
     bool eligible;
     bool is_isolated;
-    bool is_broken; /* its start failed: only to be closed */
+    bool has_unnamed_leader; /* it follows one whose name it has yet to learn */
+    bool is_broken;          /* its start failed: only to be closed */
     bool is_closing;
     bool is_closed;
     instant refusals_logged; /* at most one line a second */
