@@ -14,7 +14,7 @@ export JOBS DESTDIR
 .PHONY: help deps deps-onnxruntime deps-valkey build demo check bench sim chaos churn fuzz coverage lint format docs install clean
 
 help: ## lists these targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 26
 
 deps: ## installs the build dependencies that are missing (packaging/debian/control)
 	@scripts/deps
