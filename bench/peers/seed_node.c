@@ -32,7 +32,7 @@ static void on_signal(int number)
 /* Sleeps; a signal ends it. */
 static void rest(int ms)
 {
-    struct timespec wait = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    struct timespec wait = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
     (void)nanosleep(&wait, NULL);
 }
 

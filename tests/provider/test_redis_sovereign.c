@@ -32,6 +32,14 @@ static void url(void *own, int number, char *ret, size_t ret_bytes)
              server.port, LEASE_MS);
 }
 
+static void url_and(const char *more, char *ret, size_t ret_bytes)
+{
+    char plain[192];
+
+    url(NULL, 0, plain, sizeof(plain));
+    snprintf(ret, ret_bytes, "%s%s", plain, more);
+}
+
 static void end(void *own)
 {
     server_fini(own);
@@ -225,8 +233,8 @@ static void a_start_may_be_delayed(void **state)
     struct baton_election *election;
     char delayed[256];
 
-    url(NULL, 0, delayed, sizeof(delayed));
-    strcat(delayed, "&start-delay=600s"); /* the chance to begin within a test is none */
+    /* The chance to begin within a test is none. */
+    url_and("&start-delay=600s", delayed, sizeof(delayed));
     ASSERT_OK(baton_open(&late, delayed, NULL, failure));
     ASSERT_OK(baton_campaign(&election, late, "race", NULL, failure));
     group_open(group, 0, true, false);
@@ -234,8 +242,8 @@ static void a_start_may_be_delayed(void **state)
     assert_false(baton_is_leader(election));
     baton_close(late);
     group_close(group, 0);
-    url(NULL, 0, delayed, sizeof(delayed));
-    strcat(delayed, "&start-delay=4ms"); /* while the registry's first answers come */
+    /* While the registry's first answers come. */
+    url_and("&start-delay=4ms", delayed, sizeof(delayed));
     for (int i = 0; i < 30; i++) {
         ASSERT_OK(baton_open(&late, delayed, NULL, failure));
         ASSERT_OK(baton_campaign(&election, late, "race", NULL, failure));

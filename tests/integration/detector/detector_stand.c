@@ -133,7 +133,7 @@ static void start(struct stand *stand)
 
 int main(int count, char **arguments)
 {
-    struct stand stand = {0};
+    static struct stand stand;
     struct baton_error error = {0};
     struct service_config config = {.loop = &stand.loop,
                                     .host = "127.0.0.1",

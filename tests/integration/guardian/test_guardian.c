@@ -123,7 +123,9 @@ static void start_victim(void)
 
 static void grow(void)
 {
-    char *memory = malloc(RESIDENT_BYTES);
+    static char *memory; /* to the end */
+
+    memory = malloc(RESIDENT_BYTES);
     if (memory != NULL) {
         memset(memory, 1, RESIDENT_BYTES);
     }

@@ -253,7 +253,9 @@ static void the_number_of_objects_is_bounded(void **state)
     rules.hits_min = 1;
     begin(&rules);
     for (int i = 0; i < 2 * TRACK_BOXES_MAX; i++) {
-        boxes[i] = box((float)(50 * (i % 64)), (float)(50 * (i / 64)), 0.9F, 0);
+        int column = i % 64;
+        int row = i / 64;
+        boxes[i] = box((float)(50 * column), (float)(50 * row), 0.9F, 0);
     }
     tracker_step(tracker, at_ms(0), boxes, 2 * TRACK_BOXES_MAX, tracks);
     assert_int_equal(tracks[TRACK_BOXES_MAX - 1].id, TRACK_BOXES_MAX);

@@ -319,8 +319,8 @@ static void an_origin_is_remembered_as_long_as_its_model(void **state)
     assert_string_equal(found.etag, "\"e-1\"");
     assert_int_equal(store_origin_set(place->store, "../x", &origin, NULL), BATON_EINVAL);
     model_release(model);
-    for (char letter = 'b'; letter < 'f'; letter++) { /* 'a' is evicted */
-        model_release(added(place, letter));
+    for (int letter = 'b'; letter < 'f'; letter++) { /* 'a' is evicted */
+        model_release(added(place, (char)letter));
     }
     assert_int_equal(store_origin(place->store, key, &found, NULL), BATON_ENOENT);
 }
@@ -433,8 +433,8 @@ static void killed_processes_leave_only_whole_models(void **state)
     place->store = opened(place, ROOM);
     model_release(added(place, 'a'));
     assert_true(count_models(place) <= 3); /* no drafts, and within the bound */
-    for (char letter = 'a'; letter < 'a' + KINDS; letter++) {
-        struct model *model = added(place, letter);
+    for (int letter = 'a'; letter < 'a' + KINDS; letter++) {
+        struct model *model = added(place, (char)letter);
         assert_int_equal(letter_of(model), letter);
         model_release(model);
     }

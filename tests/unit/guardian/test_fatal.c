@@ -174,7 +174,7 @@ static void a_forked_childs_crash_says_nothing_about_the_leader(void **state)
 
 static volatile bool is_endless = true;
 
-static int overflow_stack(volatile char *caller)
+static int overflow_stack(const volatile char *caller)
 {
     volatile char here[4096];
     here[0] = caller != NULL ? caller[0] : 0;

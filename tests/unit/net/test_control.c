@@ -118,7 +118,7 @@ static void the_socket_is_for_its_owner_alone(void **state)
 static void raw(const struct world *world, const void *data, size_t bytes, char *ret, size_t room)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strcpy(address.sun_path, world->path);
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", world->path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
     (void)send(fd, data, bytes, MSG_NOSIGNAL);
