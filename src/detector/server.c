@@ -1,6 +1,7 @@
 #include "detector/server_int.h"
 
 #include "net/web_listen.h"
+#include "net/web_request.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -30,20 +31,21 @@ void server_unlink(struct peer *peer)
 /* What libwebsockets would hang up on without a word. */
 static bool is_whole_handshake(struct lws *wsi)
 {
-    char connection[HEADER_MAX], key[KEY_MAX];
+    char connection[WEB_HEADER_MAX], version[WEB_HEADER_MAX], key[KEY_MAX];
 
-    return lws_hdr_total_length(wsi, WSI_TOKEN_HOST) > 0 &&
+    return web_header(wsi, WSI_TOKEN_HTTP, version) && strcmp(version, "HTTP/1.1") == 0 &&
+           lws_hdr_total_length(wsi, WSI_TOKEN_HOST) > 0 &&
            lws_hdr_copy(wsi, key, sizeof(key), WSI_TOKEN_KEY) > 0 &&
-           server_header(wsi, WSI_TOKEN_CONNECTION, connection) &&
-           strcasestr(connection, "upgrade") != NULL &&
+           web_header(wsi, WSI_TOKEN_CONNECTION, connection) &&
+           web_list_has(connection, "upgrade") &&
            lws_hdr_total_length(wsi, WSI_TOKEN_PROTOCOL) <= 0;
 }
 
 /* 0 to go on, 1: refused with an answer, -1: hang up. */
 static int on_upgrade(const struct server *server, struct lws *wsi, const char *to)
 {
-    char origin[HEADER_MAX], version[HEADER_MAX];
-    const char *reason = NULL;
+    const char *reason = web_request_fault(wsi);
+    char version[WEB_HEADER_MAX];
     unsigned status = 0;
 
     if (strcasecmp(to, "websocket") != 0) {
@@ -52,14 +54,16 @@ static int on_upgrade(const struct server *server, struct lws *wsi, const char *
     } else if (lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) <= 0) {
         status = HTTP_STATUS_BAD_REQUEST;
         reason = "a WebSocket begins with a GET";
-    } else if (!server_header(wsi, WSI_TOKEN_VERSION, version) || strcmp(version, "13") != 0) {
+    } else if (reason != NULL) {
+        status = HTTP_STATUS_BAD_REQUEST;
+    } else if (!web_header(wsi, WSI_TOKEN_VERSION, version) || strcmp(version, "13") != 0) {
         status = HTTP_STATUS_BAD_REQUEST; /* without one it would be let in */
         reason = "only WebSocket version 13 is known: Sec-WebSocket-Version";
     } else if (!is_whole_handshake(wsi)) {
         status = HTTP_STATUS_BAD_REQUEST;
-        reason = "the WebSocket handshake is not whole: it needs a Host, Connection: Upgrade and a "
-                 "Sec-WebSocket-Key, and may ask for no subprotocol";
-    } else if (server_header(wsi, WSI_TOKEN_ORIGIN, origin)) {
+        reason = "the WebSocket handshake is not whole: it needs HTTP/1.1, a Host, Connection: "
+                 "Upgrade and a Sec-WebSocket-Key, and may ask for no subprotocol";
+    } else if (web_has_header(wsi, WSI_TOKEN_ORIGIN)) {
         status = HTTP_STATUS_FORBIDDEN;
         reason = "a page in a browser cannot drive the worker: this request has an Origin";
     } else if (!server_has_token(server, wsi)) {

@@ -3,32 +3,23 @@
 #include "detector/server_int.h"
 
 #include "net/web_host.h"
+#include "net/web_request.h"
 
 #include <limits.h>
 #include <openssl/crypto.h>
 #include <string.h>
 #include <unistd.h>
 
-bool server_header(struct lws *wsi, enum lws_token_indexes which, char text[static HEADER_MAX])
-{
-    int bytes = lws_hdr_copy(wsi, text, HEADER_MAX, which);
-    if (bytes < 0) {
-        (void)snprintf(text, HEADER_MAX, "(too long)"); /* there, and nothing that is allowed */
-        return true;
-    }
-    return bytes > 0;
-}
-
 bool server_has_token(const struct server *server, struct lws *wsi)
 {
-    char shown[HEADER_MAX];
+    char shown[WEB_HEADER_MAX];
     size_t bytes;
 
     if (server->token == NULL) {
         return true;
     }
     bytes = strlen(server->token);
-    return server_header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, shown) &&
+    return web_header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, shown) &&
            strncasecmp(shown, "Bearer ", 7) == 0 && strlen(shown + 7) == bytes &&
            CRYPTO_memcmp(shown + 7, server->token, bytes) == 0;
 }
@@ -36,9 +27,9 @@ bool server_has_token(const struct server *server, struct lws *wsi)
 /* A name that a stranger can have has a dot, and so a page cannot be rebound to one without. */
 bool server_knows_host(const struct server *server, struct lws *wsi)
 {
-    char host[HEADER_MAX], name[HEADER_MAX], own[HOST_NAME_MAX + 1] = "";
+    char host[WEB_HEADER_MAX], name[WEB_HEADER_MAX], own[HOST_NAME_MAX + 1] = "";
 
-    if (server->token != NULL || !server_header(wsi, WSI_TOKEN_HOST, host)) {
+    if (server->token != NULL || !web_header(wsi, WSI_TOKEN_HOST, host)) {
         return true;
     }
     (void)gethostname(own, sizeof(own) - 1);
@@ -81,23 +72,6 @@ static bool join(struct lws *wsi, enum lws_token_indexes token, char separator, 
     return true;
 }
 
-/* NULL, or what is wrong with the version, which is all behind the second blank. A line break in
- * the URI, and be it encoded, ends the request line for lws; a blank ends the URI. */
-static const char *version_fault(struct lws *wsi)
-{
-    char version[HEADER_MAX];
-
-    if (!server_header(wsi, WSI_TOKEN_HTTP, version)) {
-        return "the path has a blank or a line break in it, or no version follows it";
-    }
-    if (strcmp(version, "HTTP/1.1") == 0 || strcmp(version, "HTTP/1.0") == 0) {
-        return NULL;
-    }
-    return strncmp(version, "HTTP/", 5) == 0 && strchr(version, ' ') == NULL
-               ? "only HTTP/1.1 and HTTP/1.0 are spoken"
-               : "the path has a blank or a line break in it";
-}
-
 static void refuse(struct http_reply *reply, unsigned status, const char *reason)
 {
     reply->kind = REPLY_NOW;
@@ -113,16 +87,11 @@ static void ask(struct server *server, struct lws *wsi, enum lws_token_indexes t
 {
     struct http_reply *reply = &peer->reply;
     char path[SERVER_PATH_MAX];
-    char query[HEADER_MAX];
-    char etag[HEADER_MAX] = "";
+    char query[WEB_HEADER_MAX];
+    char etag[WEB_HEADER_MAX] = "";
     struct http_question question = {path, query, etag, peer->ticket};
-    const char *fault = version_fault(wsi);
     bool is_probe;
 
-    if (fault != NULL) {
-        refuse(reply, HTTP_STATUS_BAD_REQUEST, fault);
-        return;
-    }
     if (!join(wsi, token, ';', path, sizeof(path)) || path[0] == '\0') {
         refuse(reply, HTTP_STATUS_BAD_REQUEST, "the path is too long, or has a zero in it");
         return;
@@ -147,7 +116,7 @@ static void ask(struct server *server, struct lws *wsi, enum lws_token_indexes t
         refuse(reply, HTTP_STATUS_BAD_REQUEST, "query too long");
         return;
     }
-    (void)server_header(wsi, WSI_TOKEN_HTTP_IF_NONE_MATCH, etag);
+    (void)web_header(wsi, WSI_TOKEN_HTTP_IF_NONE_MATCH, etag);
     server->config.hooks.asked(server->config.hooks.userdata, &question, reply);
 }
 
@@ -214,6 +183,16 @@ static void drop_reply(struct server *server, struct peer *peer)
     }
 }
 
+/* All was said. What the socket has no room for yet goes first; then who wanted nothing more hangs
+ * up, or is not waited for long. */
+static int complete(struct lws *wsi, const struct peer *peer)
+{
+    if (peer->is_last && !lws_partial_buffered(wsi)) {
+        return -1;
+    }
+    return lws_http_transaction_completed(wsi) ? -1 : 0;
+}
+
 /* The answer is whole, or its parts begin. */
 static int begin(struct server *server, struct lws *wsi, struct peer *peer)
 {
@@ -224,7 +203,7 @@ static int begin(struct server *server, struct lws *wsi, struct peer *peer)
     }
     if (peer->is_head || (reply->kind != REPLY_PARTS && reply->body.bytes == 0)) {
         drop_reply(server, peer);
-        return lws_http_transaction_completed(wsi) ? -1 : 0;
+        return complete(wsi, peer);
     }
     peer->phase = reply->kind == REPLY_PARTS ? HTTP_PARTS : HTTP_BODY;
     lws_callback_on_writable(wsi);
@@ -249,6 +228,7 @@ static bool is_question(struct lws *wsi)
 int server_on_request(struct server *server, struct lws *wsi, struct peer *peer)
 {
     struct http_reply *reply = &peer->reply;
+    const char *fault;
 
     /* A stream of HTTP/2 (a client may ask for it, even without TLS): its frames would need room in
      * front of each body, and chunks. Only HTTP/1.1 is spoken here. */
@@ -260,14 +240,16 @@ int server_on_request(struct server *server, struct lws *wsi, struct peer *peer)
         (void)server_refuse(wsi, HTTP_STATUS_METHOD_NOT_ALLOWED, ONLY_GET_AND_HEAD);
         return -1;
     }
-    if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0) {
-        (void)server_refuse(wsi, HTTP_STATUS_BAD_REQUEST, "a question has no body");
+    fault = web_request_fault(wsi);
+    if (fault != NULL) {
+        (void)server_refuse(wsi, HTTP_STATUS_BAD_REQUEST, fault);
         return -1;
     }
     drop_reply(server, peer);
     peer->wsi = wsi;
     peer->ticket = ++server->last_number;
     peer->is_head = lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
+    peer->is_last = web_request_is_last(wsi);
     *reply = (struct http_reply){.status = HTTP_STATUS_NOT_FOUND};
     buffer_init(&reply->body, SERVER_BODY_MAX);
     peer->phase = HTTP_WAITING;
@@ -290,7 +272,7 @@ static int write_body(struct server *server, struct lws *wsi, struct peer *peer)
 
     drop_reply(server, peer);
     lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, READ_WITHIN_S);
-    return !is_done || lws_http_transaction_completed(wsi) ? -1 : 0;
+    return is_done ? complete(wsi, peer) : -1;
 }
 
 /* "Writable" is told again only once the peer has read the part: so nothing piles up. */

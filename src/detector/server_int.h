@@ -7,7 +7,6 @@
 #include <libwebsockets.h>
 
 enum {
-    HEADER_MAX = 512,
     KEY_MAX = 128,       /* of a handshake, with its NUL */
     HEADERS_MAX = 65535, /* all of a request, as libwebsockets keeps it */
     HEADS_MAX = 1024,    /* connections that have yet to say what they want */
@@ -77,6 +76,7 @@ struct peer {
     uint64_t ticket; /* 0: none */
     enum http_phase phase;
     bool is_head; /* the method */
+    bool is_last; /* no further request is wanted */
     struct http_reply reply;
 };
 
@@ -118,9 +118,6 @@ void server_sweep_soon(struct server *server);
 void server_link(struct peer **list, struct peer *peer);
 void server_unlink(struct peer *peer);
 
-/* Copies a header; true if it is there. One that is too long reads as a text that is never right.
- */
-bool server_header(struct lws *wsi, enum lws_token_indexes which, char text[static HEADER_MAX]);
 bool server_has_token(const struct server *server, struct lws *wsi);
 
 /* What is asked of an HTTP request besides; an upgrade is refused by its Origin. */

@@ -29,11 +29,15 @@ static const char *phrase(unsigned status)
     }
 }
 
-static const char *way_out(unsigned status)
+/* The way out: of a WebSocket's 400 it is the version that would do (RFC 6455, 4.4). */
+static const char *way_out(struct lws *wsi, unsigned status)
 {
-    return status == HTTP_STATUS_METHOD_NOT_ALLOWED ? "allow: GET, HEAD\r\n"
-           : status == HTTP_STATUS_UNAUTHORIZED     ? "www-authenticate: Bearer\r\n"
-                                                    : "";
+    bool is_upgrade = lws_hdr_total_length(wsi, WSI_TOKEN_UPGRADE) > 0;
+
+    return status == HTTP_STATUS_METHOD_NOT_ALLOWED          ? "allow: GET, HEAD\r\n"
+           : status == HTTP_STATUS_UNAUTHORIZED              ? "www-authenticate: Bearer\r\n"
+           : status == HTTP_STATUS_BAD_REQUEST && is_upgrade ? "sec-websocket-version: 13\r\n"
+                                                             : "";
 }
 
 int server_refuse(struct lws *wsi, unsigned status, const char *reason)
@@ -49,7 +53,7 @@ int server_refuse(struct lws *wsi, unsigned status, const char *reason)
                      "HTTP/1.1 %u %s\r\n%scontent-type: application/json\r\ncontent-length: %zu\r\n"
                      "x-content-type-options: nosniff\r\ncache-control: no-store\r\n"
                      "connection: close\r\n\r\n{\"error\":\"%s\"}\n",
-                     status, phrase(status), way_out(status),
+                     status, phrase(status), way_out(wsi, status),
                      strlen(reason) + strlen("{\"error\":\"\"}\n"), reason);
     if (bytes < 0 || bytes >= REFUSAL_MAX) {
         return -1;

@@ -3,12 +3,13 @@
 #include "base/host.h"
 #include "net/web_host.h"
 #include "net/web_listen.h"
+#include "net/web_request.h"
 
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOSTS_MAX = 16, HEADER_MAX = 512 };
+enum { HOSTS_MAX = 16 };
 
 struct http_server {
     struct lws_context *context;
@@ -24,23 +25,14 @@ struct http_server {
 struct exchange {
     struct http_answer answer;
     bool has_answer;
+    bool is_last; /* nothing that follows on this connection is a request */
 };
 
 bool http_host_is_allowed(const struct http_config *config, const char *host)
 {
-    char name[HEADER_MAX];
+    char name[WEB_HEADER_MAX];
     return web_host_name(host, name, sizeof(name)) &&
            web_name_is_ours(config->host, config->hosts, name);
-}
-
-static bool header(struct lws *wsi, enum lws_token_indexes which, char ret[static HEADER_MAX])
-{
-    int bytes = lws_hdr_copy(wsi, ret, HEADER_MAX, which);
-    if (bytes < 0) {
-        (void)snprintf(ret, HEADER_MAX, "(too long)"); /* there, and nothing that is allowed */
-        return true;
-    }
-    return bytes > 0;
 }
 
 static bool is_token_right(const struct http_server *server, const char *shown)
@@ -53,18 +45,18 @@ static bool is_token_right(const struct http_server *server, const char *shown)
 /* 0: let in; else the status to refuse with. */
 static unsigned admit(const struct http_server *server, struct lws *wsi, const char *path)
 {
-    char text[HEADER_MAX];
-    if (!header(wsi, WSI_TOKEN_HOST, text) || !http_host_is_allowed(&server->config, text)) {
+    char text[WEB_HEADER_MAX];
+    if (!web_header(wsi, WSI_TOKEN_HOST, text) || !http_host_is_allowed(&server->config, text)) {
         return 403;
     }
-    if (header(wsi, WSI_TOKEN_ORIGIN, text)) {
+    if (web_header(wsi, WSI_TOKEN_ORIGIN, text)) {
         const char *name = strstr(text, "://");
         if (!name || !http_host_is_allowed(&server->config, name + 3)) {
             return 403;
         }
     }
     if (server->token && strcmp(path, "/healthz") != 0 &&
-        (!header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, text) || !is_token_right(server, text))) {
+        (!web_header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, text) || !is_token_right(server, text))) {
         return 401;
     }
     return 0;
@@ -99,21 +91,34 @@ static int send_headers(struct lws *wsi, struct exchange *exchange)
     return lws_finalize_write_http_header(wsi, start, &at, end) ? -1 : 0;
 }
 
+/* What the socket has no room for yet goes first: then lws waits for it, for as long as it does. */
+static int complete(struct lws *wsi, const struct exchange *exchange)
+{
+    if (exchange->is_last && !lws_partial_buffered(wsi)) {
+        return -1;
+    }
+    return lws_http_transaction_completed(wsi) ? -1 : 0;
+}
+
 static int on_request(struct http_server *server, struct lws *wsi, struct exchange *exchange,
                       const char *path)
 {
     bool is_head = lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
     bool is_get = lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) > 0;
-    unsigned status = !is_get && !is_head ? 405 : admit(server, wsi, path);
+    const char *fault = is_get || is_head ? web_request_fault(wsi) : NULL;
+    unsigned status = !is_get && !is_head ? 405 : fault ? 400 : admit(server, wsi, path);
     buffer_fini(&exchange->answer.body);
     buffer_init(&exchange->answer.body, HTTP_BODY_MAX);
     exchange->has_answer = true;
+    exchange->is_last = status == 405 || status == 400 || web_request_is_last(wsi);
     exchange->answer.status = status ? status : 404;
     exchange->answer.type = "text/plain; charset=utf-8";
     if (status == 0) {
         server->config.on_request(server->config.userdata, path, &exchange->answer);
     }
-    if (exchange->answer.body.bytes == 0 && exchange->answer.status >= 400) {
+    if (fault) {
+        buffer_printf(&exchange->answer.body, "%s\n", fault);
+    } else if (exchange->answer.body.bytes == 0 && exchange->answer.status >= 400) {
         buffer_put_text(&exchange->answer.body, refusal(exchange->answer.status));
     }
     if (exchange->answer.body.failed || send_headers(wsi, exchange)) {
@@ -121,7 +126,7 @@ static int on_request(struct http_server *server, struct lws *wsi, struct exchan
     }
     if (is_head || exchange->answer.body.bytes == 0) {
         buffer_clear(&exchange->answer.body);
-        return lws_http_transaction_completed(wsi) ? -1 : 0;
+        return complete(wsi, exchange);
     }
     lws_callback_on_writable(wsi);
     return 0;
@@ -137,7 +142,7 @@ static int on_writable(struct lws *wsi, struct exchange *exchange)
     bool is_done = sent >= 0 && (size_t)sent == body->bytes; /* lws keeps what the socket refuses */
     buffer_clear(body);
     exchange->has_answer = false;
-    return !is_done || lws_http_transaction_completed(wsi) ? -1 : 0;
+    return is_done ? complete(wsi, exchange) : -1;
 }
 
 static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,

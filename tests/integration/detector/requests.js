@@ -27,9 +27,13 @@ const cases = {
     'line feeds only': ['GET /healthz HTTP/1.1\nHost: x\nConnection: close\n\n', [200]],
     'an expectation': [get('/healthz', 'Expect: 100-continue\r\n'), [200]],
     'two in one': [AGAIN + get('/healthz'), [200, 200]],
-    'a body, which is dropped': [get('/healthz', 'Content-Length: 3\r\n') + 'abc', [200]],
+    'no body, said so': [AGAIN.replace(': x', ': x\r\nContent-Length: 0') + get('/healthz'), [200, 200]],
     'slashes and dots': [get('//x/.././healthz'), [200]],
     'many headers': [get('/healthz', 'X-A: y\r\n'.repeat(400)), [200]],
+    'no more after this, in a list': [AGAIN.replace(': x', ': x\r\nConnection: TE, Close') +
+        get('/healthz'), [200]],
+    'no more after this, twice': [AGAIN.replace(': x', ': x\r\nConnection: x\r\nConnection: close') +
+        get('/healthz'), [200]],
     // hosts
     'our address': [AGAIN.replace('healthz', 'status').replace(': x', ': 127.0.0.1:8000\r\n' +
         'Connection: close'), [200]],
@@ -42,6 +46,14 @@ const cases = {
     'a foreign host and its port': [AGAIN.replace('healthz', 'metrics').replace(': x',
         ': 127.0.0.1.evil.example:80\r\nConnection: close'), [403]],
     'a probe of a foreign host': [AGAIN.replace(': x', ': evil.example\r\nConnection: close'), [200]],
+    'no host in HTTP/1.1': ['GET /healthz HTTP/1.1\r\n\r\n' + AGAIN, [400]],
+    'two hosts': [AGAIN.replace(': x', ': x\r\nHost: x') + AGAIN, [400]],
+    'two hosts in HTTP/1.0': ['GET /healthz HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n', [400]],
+    'a host with a blank': [AGAIN.replace(': x', ': a b') + AGAIN, [400]],
+    'a host and somebody': [AGAIN.replace(': x', ': evil.example@x') + AGAIN, [400]],
+    'a host that is too long': [AGAIN.replace('healthz', 'status').replace(': x',
+        `: evil.example:${'0'.repeat(600)}80`) + AGAIN, [400]],
+    'blanks around a host': [AGAIN.replace(': x', ':\t x \t\r\nConnection: close'), [200]],
     // methods
     'POST': [get('/healthz', '', 'POST'), [405]],
     'POST with a body': [get('/healthz', 'Content-Length: 3\r\n', 'POST') + 'abc', [405]],
@@ -78,6 +90,19 @@ const cases = {
     'chunks': [get('/healthz', 'Transfer-Encoding: chunked\r\n') + '3\r\nabc\r\n0\r\n\r\n', [400]],
     'chunks that hide a question': [AGAIN.replace('\r\n\r\n', '\r\nTransfer-Encoding: chunked' +
         `\r\n\r\n`) + get('/healthz'), [400]],
+    'chunks without a word': [AGAIN.replace(': x', ': x\r\nTransfer-Encoding:') + AGAIN, [400]],
+    'a body': [AGAIN.replace(': x', ': x\r\nContent-Length: 3') + 'abc' + AGAIN, [400]],
+    'a body that never comes': [AGAIN.replace(': x', ': x\r\nContent-Length: 1'), [400]],
+    'a body without an end': [AGAIN.replace(': x', ': x\r\nContent-Length: 1000000000000') +
+        'y'.repeat(3000000), [400]],
+    ...Object.fromEntries(['abc', '-1', '+0', '0x0', '0, 0', '0 0', '', '3abc', '9'.repeat(40)].map(
+        (length) => [`a body of ${length} bytes`, [AGAIN.replace(': x',
+            `: x\r\nContent-Length: ${length}`) + AGAIN, [400]]])),
+    'two lengths': [AGAIN.replace(': x', ': x\r\nContent-Length: 0\r\nContent-Length: 0') + AGAIN,
+        [400]],
+    'a line break in a path, and another': ['GET /healthz%0a HTTP/1.1\r\nHost: x\r\n\r\n' + AGAIN,
+        [400]],
+    'a version that is none, and another': [AGAIN.replace('1.1', '1.10') + AGAIN, [400]],
     // bytes that are none of it
     'noise': [String.fromCharCode(...Array(256).keys()).repeat(4), [400]],
     '0xff': ['\xff'.repeat(300), [400]], 'TLS': ['\x16\x03\x01\x02\x00\x01\x00' + 'a'.repeat(99), [400]],
@@ -92,6 +117,15 @@ const cases = {
     'without a Connection': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\n', 'GET', ''), [400]],
     'to a subprotocol': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\n' +
         'Sec-WebSocket-Protocol: x\r\n'), [400]],
+    'to a WebSocket by HTTP/1.0': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\n').replace('1.1',
+        '1.0'), [400]],
+    'that is none': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\n', 'GET',
+        'Connection: notupgrade\r\n'), [400]],
+    'with a body': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\nContent-Length: 5\r\n'), [400]],
+    'with chunks': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\nTransfer-Encoding: chunked\r\n'),
+        [400]],
+    'with two hosts': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\nHost: x\r\n'), [400]],
+    'with an empty Origin': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\nOrigin:\r\n'), [403]],
     'with POST': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\n', 'POST'), [400]],
     'with an Origin': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\nOrigin: http://x\r\n'), [403]],
     // the second request of a connection
@@ -128,6 +162,7 @@ function answers(bytes, name) {
             assert.match(head, /^cache-control: no-store\r?$/m, name);
             assert.ok(JSON.parse(body).error.length > 10, name);
             assert.strictEqual(status === '405', /^allow: GET, HEAD\r?$/m.test(head), name);
+            if (name === 'of version 8') assert.match(head, /^sec-websocket-version: 13\r?$/m);
         }
         found.push(Number(status));
         rest = rest.slice(name === 'HEAD' ? rest.length : cut + 4 + length);

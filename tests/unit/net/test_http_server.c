@@ -2,6 +2,7 @@
 
 #include "cmocka_all.h"
 #include "lib/process.h"
+#include "net/web_request.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -162,6 +163,54 @@ static void a_foreign_host_or_origin_is_refused(void **state)
            "200");
 }
 
+/* With another question behind it, which must not be seen as one; and who is refused so is hung up
+ * on. */
+static void expect_last(void **state, const char *head, const char *status)
+{
+    char request[1024];
+    char *answer;
+
+    (void)snprintf(request, sizeof(request),
+                   "%s\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", head);
+    expect(state, request, status);
+    answer = talk(*state, request);
+    assert_null(strstr(answer + 1, "HTTP/1.1 2"));
+    free(answer);
+}
+
+static void what_could_be_read_in_two_ways_is_refused(void **state)
+{
+#define ASK "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    expect_last(state, ASK "Content-Length: 3", "400");
+    expect_last(state, ASK "Content-Length: 1000000000000", "400");
+    expect_last(state, ASK "Content-Length: 0, 0", "400");
+    expect_last(state, ASK "Content-Length: 0\r\nContent-Length: 0", "400");
+    expect_last(state, ASK "Content-Length:", "400");
+    expect_last(state, ASK "Transfer-Encoding: chunked", "400");
+    expect_last(state, ASK "Transfer-Encoding:", "400");
+    expect_last(state, ASK "Host: localhost", "400");
+    expect_last(state, "GET /healthz HTTP/1.1", "400");
+    expect_last(state, "GET /healthz HTTP/1.1\r\nHost: a b", "400");
+    expect_last(state, "POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999", "405");
+    expect_last(state, "PUT /healthz HTTP/1.1\r\nHost: localhost", "405");
+    expect(state, ASK "Content-Length: 0\r\n" END, "200");
+    expect(state, "GET /healthz HTTP/1.0\r\nHost:\t localhost \r\n" END, "200");
+#undef ASK
+}
+
+static void a_list_has_its_options_and_no_others(void **state)
+{
+    (void)state;
+    assert_true(web_list_has("close", "close"));
+    assert_true(web_list_has("TE, Close", "close"));
+    assert_true(web_list_has(",, close\t ,x", "close"));
+    assert_false(web_list_has("", "close"));
+    assert_false(web_list_has("closed", "close"));
+    assert_false(web_list_has("not close", "close"));
+    assert_false(web_list_has("close x", "close"));
+    assert_false(web_list_has("clos", "close"));
+}
+
 static void a_change_is_not_a_thing_that_it_does(void **state)
 {
     char *answer = talk(*state, "POST /status HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -286,6 +335,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_large_answer_comes_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(nobody_upgrades_to_http_2, setup, teardown),
         cmocka_unit_test_setup_teardown(a_foreign_host_or_origin_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_could_be_read_in_two_ways_is_refused, setup, teardown),
+        cmocka_unit_test(a_list_has_its_options_and_no_others),
         cmocka_unit_test_setup_teardown(a_change_is_not_a_thing_that_it_does, setup, teardown),
         cmocka_unit_test_setup_teardown(a_token_is_demanded_of_all_but_health, setup_with_token,
                                         teardown),
