@@ -32,6 +32,7 @@ struct fetch {
     uint64_t other_bytes;    /* of a body that is not the file */
     bool is_judged, is_file; /* the body's first bytes came; they are the file's */
     bool is_known;           /* and are those of the ETag that is known */
+    bool is_changed;         /* or of another file than those that came already */
     instant deadline;
     uint64_t bytes_best; /* the furthest that a try came */
     int asked, fruitless, redirects;
@@ -139,7 +140,8 @@ static size_t give_up(struct fetch *fetch, int code, const char *why)
     return CURL_WRITEFUNC_ERROR;
 }
 
-/* The first bytes of an answer: are they the file's, and do they go on where it ends? */
+/* The first bytes of an answer: are they the file's, and do they go on where it ends? Not 0: no
+ * more of it is wanted. */
 static int judge_answer(struct fetch *fetch)
 {
     const struct reply *reply = &fetch->reply;
@@ -150,6 +152,11 @@ static int judge_answer(struct fetch *fetch)
     fetch->is_file = status == 200 || status == 206;
     if (status == 206 && (reply->range_start < 0 || (uint64_t)reply->range_start != have)) {
         return error_set(&fetch->error, BATON_EPROTO, "the server sends another part than asked");
+    }
+    if (status == 206 && have > 0 && reply->etag[0] != '\0' &&
+        strcmp(reply->etag, fetch->validator) != 0) {
+        fetch->is_changed = true; /* the server looks at no If-Range */
+        return BATON_ECONFLICT;
     }
     if (status == 200 && have > 0) { /* another file by now, or it cannot send parts */
         int rc = fetch_file_clear(&fetch->file);
@@ -303,7 +310,7 @@ static void begin(struct fetch *fetch)
     }
     reply_init(&fetch->reply);
     fetch->other_bytes = 0;
-    fetch->is_judged = fetch->is_file = fetch->is_known = false;
+    fetch->is_judged = fetch->is_file = fetch->is_known = fetch->is_changed = false;
     fetch->is_over = fetch->is_paused = fetch->is_renewed = false;
     fetch->asked++;
     if (set_up_try(fetch, have, (long)left_ms) != CURLE_OK ||
@@ -491,6 +498,9 @@ static void judge(struct fetch *fetch)
         fail(fetch, fetch->error.code, why);
     } else if (fetch->is_known) {
         succeed(fetch, FETCH_SAME);
+    } else if (fetch->is_changed) {
+        fetch->validator[0] = '\0'; /* from the start */
+        retry(fetch, BATON_EUNAVAILABLE, "it becomes another file while it is fetched");
     } else if (fetch->file.code != 0) {
         fail(fetch, fetch->file.code, "it cannot be written to the disk");
     } else {

@@ -244,6 +244,19 @@ static void one_that_cannot_go_on_begins_anew(void **state)
     assert_int_equal(server_count(&place->server, "get nameless"), 2); /* not from somewhere */
 }
 
+/* Else its first half would be of one file and the rest of another. */
+static void a_part_of_another_file_is_not_put_behind_the_first(void **state)
+{
+    struct place *place = *state;
+    struct outcome outcome;
+    int fd = fetch_name(place, "swapped", "", &outcome);
+
+    assert_archive(place, fd, &outcome);
+    assert_int_equal(outcome.result.asked, 3);
+    assert_int_equal(server_count(&place->server, "get swapped"), 2);
+    close(fd);
+}
+
 static void a_server_that_is_busy_is_asked_again(void **state)
 {
     struct place *place = *state;
@@ -606,6 +619,7 @@ int main(void)
         TEST(what_is_too_large_is_known_by_its_etag_if_it_has_one),
         TEST(a_broken_fetch_goes_on_where_it_broke),
         TEST(one_that_cannot_go_on_begins_anew),
+        TEST(a_part_of_another_file_is_not_put_behind_the_first),
         TEST(a_server_that_is_busy_is_asked_again),
         TEST(a_redirect_is_followed),
         TEST(a_password_is_given_to_the_server_alone),
