@@ -70,6 +70,10 @@ int shared_begin(struct shared **ret, struct models *models, const char *folder,
                                       .hooks = {models_opened, on_failed, on_closed, NULL}};
     int code;
 
+    if (!shared && pipeline->model_count == 0) { /* none is read without models */
+        return error_set(reterr, BATON_EBUSY,
+                         "its pipeline went with another subscription that could not begin");
+    }
     if (!shared) {
         shared = calloc(1, sizeof(*shared));
         if (!shared || !(shared->folder = strdup(folder))) {

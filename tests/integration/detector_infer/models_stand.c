@@ -32,7 +32,8 @@ static void answer_look(const struct asked *asked)
     }
 }
 
-/* 1 and 2 are right; 3 is an archive that is none, 4 a model that cannot be run. */
+/* 1 and 2 are right; 3 is an archive that is none, 4 a model that cannot be run; the pipeline of 6
+ * was given to another. */
 static void on_answer(uv_timer_t *timer)
 {
     struct asked *asked = timer->data;
@@ -47,6 +48,10 @@ static void on_answer(uv_timer_t *timer)
     if (asked->model_id == 3 && !asked->stand->is_mended) {
         (void)error_set(&error, BATON_EPROTO, "pipeline.json: is missing");
         models_arrived(asked->asker, NULL, NULL, &error);
+        return;
+    }
+    if (asked->model_id == 6 && !asked->stand->is_mended) {
+        models_arrived(asked->asker, MODELS "/.", &pipeline, NULL);
         return;
     }
     pipeline = made_pipeline(asked->model_id == 4 ? "colours.onnx" : "rectangles.onnx");

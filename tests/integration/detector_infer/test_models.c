@@ -109,6 +109,19 @@ static void what_was_refused_is_asked_for_again(void **state)
     stand_free(stand);
 }
 
+/* Or it would run, and see nothing. */
+static void a_pipeline_that_another_was_given_is_asked_for_again(void **state)
+{
+    struct stand *stand = stand_new_with(RETRY_MS, 0);
+
+    (void)state;
+    subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, "a;1", 6);
+    gallery_run_until(&stand->gallery, has_failed, stand);
+    stand->is_mended = true;
+    gallery_run_until(&stand->gallery, all_run, stand);
+    stand_free(stand);
+}
+
 static void until_the_wanted_model_runs_each_fresh_url_is_asked(void **state)
 {
     struct stand *stand = stand_new();
@@ -209,6 +222,7 @@ int main(void)
         cmocka_unit_test(models_are_exchanged_without_losing_a_frame),
         cmocka_unit_test(what_is_bad_is_told_and_the_old_one_goes_on),
         cmocka_unit_test(what_was_refused_is_asked_for_again),
+        cmocka_unit_test(a_pipeline_that_another_was_given_is_asked_for_again),
         cmocka_unit_test(until_the_wanted_model_runs_each_fresh_url_is_asked),
         cmocka_unit_test(a_fresh_url_takes_the_place_of_the_one_under_way),
         cmocka_unit_test(what_is_from_before_runs_and_the_newest_is_asked_for_again),
