@@ -236,7 +236,24 @@ static int by_age(const void *a, const void *b)
     return (left->tv_nsec > right->tv_nsec) - (left->tv_nsec < right->tv_nsec);
 }
 
-/* All models, the one that was used longest ago first. */
+/* What is held is in use, however long ago that began: its time goes on. Under the folder's lock,
+ * as nobody may find a lock on what is not held. */
+static void note_use(const struct store *store, struct cached *cached)
+{
+    static const struct timespec times[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
+    int fd = open_folder(store->models_fd, cached->digest);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        (void)futimens(fd, times);
+        (void)clock_gettime(CLOCK_REALTIME, &cached->used);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* All models, the one that was used longest ago first. One that cannot be measured takes nothing
+ * and keeps no other one out. */
 static int list_cached(const struct store *store, struct cached *ret, size_t *count,
                        struct baton_error *reterr)
 {
@@ -244,29 +261,29 @@ static int list_cached(const struct store *store, struct cached *ret, size_t *co
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
     size_t filled = 0;
-    int rc = 0;
 
     if (folder == NULL) {
-        rc = failed(reterr, "read", "the folder");
+        int rc = failed(reterr, "read", "the folder");
         if (fd >= 0) {
             close(fd);
         }
         return rc;
     }
-    while (rc == 0 && filled < MODELS_MAX && (entry = readdir(folder)) != NULL) {
+    while (filled < MODELS_MAX && (entry = readdir(folder)) != NULL) {
         struct stat status;
         if (is_digest(entry->d_name) &&
             fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
             struct cached *cached = &ret[filled++];
             (void)snprintf(cached->digest, sizeof(cached->digest), "%.64s", entry->d_name);
             cached->used = status.st_mtim;
-            rc = folder_bytes(store->models_fd, cached->digest, &cached->bytes, reterr);
+            (void)folder_bytes(store->models_fd, cached->digest, &cached->bytes, NULL);
+            note_use(store, cached);
         }
     }
     closedir(folder);
     qsort(ret, filled, sizeof(*ret), by_age);
     *count = filled;
-    return rc;
+    return 0;
 }
 
 /* 0 if it is held and stays; unless it is damaged, as then whoever holds it needs another one in

@@ -8,7 +8,7 @@
  * Several processes may share a folder, and each may be killed at any moment: a model is there
  * whole or not at all, and whoever opens the folder next removes what the dead left. What is used
  * longest ago goes first when the models take more than the bound; one that is held is locked
- * (shared) and stays. Locks are the kernel's, so they end with their process.
+ * (shared), in use and stays. Locks are the kernel's, so they end with their process.
  *
  * Every call but the last two may block on the disk: none belongs on the loop's thread. A store may
  * be used by several threads at once.

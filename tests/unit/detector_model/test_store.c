@@ -206,6 +206,40 @@ static void the_one_used_longest_ago_goes_first(void **state)
     assert_int_equal(count_models(place), 3);
 }
 
+static void what_is_held_is_used_until_it_is_released(void **state)
+{
+    struct place *place = *state;
+    struct model *held = added(place, 'a'), *model = added(place, 'b');
+    char digests[2][DIGEST_BYTES];
+
+    (void)snprintf(digests[0], DIGEST_BYTES, "%s", held->digest);
+    (void)snprintf(digests[1], DIGEST_BYTES, "%s", model->digest);
+    model_release(model);
+    model_release(added(place, 'c'));
+    model_release(held);
+    model_release(added(place, 'd'));
+    assert_true(has(place, digests[0]));
+    assert_false(has(place, digests[1]));
+}
+
+/* A disk that has damaged a folder, or somebody who put a file there. */
+static void what_cannot_be_measured_keeps_no_model_out(void **state)
+{
+    struct place *place = *state;
+    char path[PATH_MAX], digest[DIGEST_BYTES];
+    int fd;
+
+    assert_int_equal(digest_of("abc", 3, digest), 0);
+    (void)snprintf(path, sizeof(path), "%s/models/%s", place->path, digest);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    for (char letter = 'a'; letter < 'f'; letter++) {
+        model_release(added(place, letter));
+    }
+    assert_int_equal(count_models(place), 1 + 3);
+}
+
 static void what_is_held_stays_and_a_cache_full_of_it_says_so(void **state)
 {
     struct place *place = *state;
@@ -449,6 +483,8 @@ int main(void)
         TEST(an_archive_is_unpacked_once),
         TEST(what_is_not_there_is_not_found),
         TEST(the_one_used_longest_ago_goes_first),
+        TEST(what_is_held_is_used_until_it_is_released),
+        TEST(what_cannot_be_measured_keeps_no_model_out),
         TEST(what_is_held_stays_and_a_cache_full_of_it_says_so),
         TEST(a_bad_archive_leaves_the_cache_as_it_is),
         TEST(a_model_that_lost_a_file_is_unpacked_again),
