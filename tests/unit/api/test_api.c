@@ -51,6 +51,14 @@ static struct baton_election *campaign(struct baton *baton, const char *name)
     return election;
 }
 
+static struct baton_election *lead(struct baton *baton, const char *name)
+{
+    struct baton_election *election = campaign(baton, name);
+
+    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
+    return election;
+}
+
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 static void an_unknown_provider_is_named_with_those_there_are(void **state)
@@ -134,8 +142,8 @@ static void a_memory_without_a_name_is_its_own(void **state)
 
     assert_int_equal(baton_open(&one, "memory:", NULL, NULL), BATON_OK);
     assert_int_equal(baton_open(&other, "memory:", NULL, NULL), BATON_OK);
-    assert_int_equal(baton_wait_leadership(campaign(one, "e"), -1, NULL), BATON_OK);
-    assert_int_equal(baton_wait_leadership(campaign(other, "e"), -1, NULL), BATON_OK);
+    (void)lead(one, "e");
+    (void)lead(other, "e");
     baton_close(one);
     baton_close(other);
     baton_close(NULL);
@@ -195,14 +203,13 @@ static void count(struct baton_election *election, const struct baton_event *eve
 static void a_slow_listener_is_told_what_it_missed_and_the_end(void **state)
 {
     struct baton *baton = open_memory("a");
-    struct baton_election *election = campaign(baton, "e");
+    struct baton_election *election = lead(baton, "e");
     struct slow slow = {0};
     atomic_int told = 0;
     /* A resignation would wait for it to drain. */
     uint32_t mask = BATON_EVENT_ALL & ~(uint32_t)BATON_EVENT_DRAIN;
     (void)state;
 
-    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
     assert_int_equal(baton_on(NULL, election, mask, BATON_ON_THREAD, be_slow, &slow, NULL),
                      BATON_OK);
     assert_int_equal(baton_on(NULL, election, BATON_EVENT_ALL, BATON_ON_LOOP, count, &told, NULL),
@@ -238,11 +245,10 @@ static void dispatch_one(struct baton *baton)
 static void one_thread_dispatches_at_a_time(void **state)
 {
     struct baton *baton = open_memory("a");
-    struct baton_election *election = campaign(baton, "e");
+    struct baton_election *election = lead(baton, "e");
     int inner = 0;
     (void)state;
 
-    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
     assert_int_equal(baton_once(NULL, election, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH,
                                 dispatching_twice_at_once_is_refused, &inner, NULL),
                      BATON_OK);
@@ -254,14 +260,12 @@ static void one_thread_dispatches_at_a_time(void **state)
 static void what_waits_for_dispatch_goes_with_the_election(void **state)
 {
     struct baton *baton = open_memory("a");
-    struct baton_election *one = campaign(baton, "one");
-    struct baton_election *other = campaign(baton, "other");
+    struct baton_election *one = lead(baton, "one");
+    struct baton_election *other = lead(baton, "other");
     atomic_int of_one = 0;
     atomic_int of_other = 0;
     (void)state;
 
-    assert_int_equal(baton_wait_leadership(one, -1, NULL), BATON_OK);
-    assert_int_equal(baton_wait_leadership(other, -1, NULL), BATON_OK);
     (void)baton_on(NULL, one, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH, count, &of_one, NULL);
     (void)baton_on(NULL, other, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH, count, &of_other, NULL);
     baton_leave(one);
@@ -274,12 +278,11 @@ static void what_waits_for_dispatch_goes_with_the_election(void **state)
 static void a_drain_that_nobody_ends_ends_with_its_time(void **state)
 {
     struct baton *baton = open_memory("a");
-    struct baton_election *election = campaign(baton, "e");
+    struct baton_election *election = lead(baton, "e");
     struct baton_listener *listener;
     atomic_int drained = 0;
     (void)state;
 
-    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
     assert_int_equal(
         baton_on(&listener, election, BATON_EVENT_DRAIN, BATON_ON_DISPATCH, count, &drained, NULL),
         BATON_OK);
@@ -293,11 +296,10 @@ static void a_drain_that_nobody_ends_ends_with_its_time(void **state)
 static void who_dispatches_hears_of_the_drain_while_it_resigns(void **state)
 {
     struct baton *baton = open_memory("a");
-    struct baton_election *election = campaign(baton, "e");
+    struct baton_election *election = lead(baton, "e");
     atomic_int drained = 0;
     (void)state;
 
-    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
     assert_int_equal(
         baton_on(NULL, election, BATON_EVENT_DRAIN, BATON_ON_DISPATCH, count, &drained, NULL),
         BATON_OK);
@@ -318,13 +320,12 @@ static void resign_while_dispatching(struct baton_election *election,
 static void a_listener_that_is_dispatched_may_resign_but_not_wait(void **state)
 {
     struct baton *baton = open_memory("a");
-    struct baton_election *election = campaign(baton, "e");
+    struct baton_election *election = lead(baton, "e");
     atomic_int drained = 0;
     atomic_int lost = 0;
     int code = 1;
     (void)state;
 
-    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
     assert_int_equal(
         baton_on(NULL, election, BATON_EVENT_DRAIN, BATON_ON_DISPATCH, count, &drained, NULL),
         BATON_OK);
@@ -346,13 +347,12 @@ static void a_listener_that_is_dispatched_may_resign_but_not_wait(void **state)
 static void nobody_drains_for_a_member_that_there_is_not(void **state)
 {
     struct baton *baton = open_memory("a");
-    struct baton_election *election = campaign(baton, "e");
+    struct baton_election *election = lead(baton, "e");
     struct baton_error error = {0};
     struct baton *other = open_memory("b");
     atomic_int drained = 0;
     (void)state;
 
-    assert_int_equal(baton_wait_leadership(election, -1, NULL), BATON_OK);
     (void)campaign(other, "e");
     assert_int_equal(
         baton_on(NULL, election, BATON_EVENT_DRAIN, BATON_ON_LOOP, count, &drained, NULL),

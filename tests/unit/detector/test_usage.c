@@ -1,7 +1,7 @@
 #include "cmocka_all.h"
 #include "detector/usage.h"
+#include "lib/process.h"
 
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,23 +17,17 @@ struct machine {
 static int set_up(void **state)
 {
     struct machine *machine = calloc(1, sizeof(*machine));
-    (void)strcpy(machine->root, "/tmp/baton-usage-XXXXXX");
-    *state = machine;
-    return mkdtemp(machine->root) == NULL;
-}
 
-static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
-{
-    (void)about;
-    (void)type;
-    (void)place;
-    return remove(path);
+    process_make_folder(machine->root, sizeof(machine->root));
+    *state = machine;
+    return 0;
 }
 
 static int tear_down(void **state)
 {
     struct machine *machine = *state;
-    (void)nftw(machine->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+
+    process_remove_folder(machine->root);
     free(machine);
     return 0;
 }

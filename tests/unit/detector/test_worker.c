@@ -142,6 +142,13 @@ static int detect(struct fixture *fixture, const char *identifier, const char *a
     "{\"subscriptionIdentifier\":\"" identifier "\",\"modelId\":1,\"modelName\":\"M\","            \
     "\"online\":" online "}"
 
+/* Backend 1 owns the worker, and a;1 is all that it asks for. */
+static void begin(struct fixture *fixture)
+{
+    worker_connected(fixture->worker, 1);
+    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+}
+
 static void a_backend_gets_a_report_at_once_and_with_every_tick(void **state)
 {
     struct fixture *fixture = *state;
@@ -176,8 +183,7 @@ static void another_camera_is_offline_until_its_frames_arrive(void **state)
 {
     struct fixture *fixture = *state;
 
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    begin(fixture);
     worker_set_online(fixture->worker, "a;1", true);
     forget(fixture);
     assert_int_equal(
@@ -192,8 +198,7 @@ static void a_bad_message_is_an_event_and_changes_nothing(void **state)
 {
     struct fixture *fixture = *state;
 
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    begin(fixture);
     forget(fixture);
     assert_int_equal(receive(fixture, 1, "{\"type\":\"setSubscriptionList\"}"), BATON_EPROTO);
     assert_int_equal(receive(fixture, 1, SESSION("a", "\"x\"")), BATON_EPROTO);
@@ -363,8 +368,7 @@ static void subscriptions_outlive_their_backend(void **state)
 {
     struct fixture *fixture = *state;
 
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    begin(fixture);
     worker_disconnected(fixture->worker, 1);
     assert_int_equal(worker_subscription_count(fixture->worker), 1);
 }
@@ -373,8 +377,7 @@ static void a_detection_goes_out_at_once_with_the_displays_session(void **state)
 {
     struct fixture *fixture = *state;
 
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    begin(fixture);
     assert_int_equal(receive(fixture, 1, SESSION("a", "7")), 0);
     forget(fixture);
     assert_int_equal(detect(fixture, "a;1", "{\"n\":1}"), 0);
@@ -390,8 +393,7 @@ static void late_detections_patch_the_session_they_were_seen_in(void **state)
 {
     struct fixture *fixture = *state;
 
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    begin(fixture);
     assert_int_equal(receive(fixture, 1, SESSION("a", "7")), 0);
     worker_disconnected(fixture->worker, 1);
     assert_int_equal(detect(fixture, "a;1", "{\"carBrand\":\"B\"}"), 0);
@@ -420,8 +422,7 @@ static void what_a_lost_connection_had_not_taken_goes_to_the_next_backend(void *
 {
     struct fixture *fixture = *state;
 
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    begin(fixture);
     assert_int_equal(receive(fixture, 1, SESSION("a", "7")), 0);
     assert_int_equal(detect(fixture, "a;1", "{\"carBrand\":\"A\"}"), 0);
     worker_delivered(fixture->worker, 1);
@@ -449,8 +450,7 @@ static void what_comes_back_keeps_to_the_bound_and_a_successor_gets_the_rest(voi
     struct fixture *fixture = *state;
     char attributes[32];
 
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    begin(fixture);
     for (int i = 0; i < OUTBOX_HANDED_MAX + 5; i++) {
         (void)snprintf(attributes, sizeof(attributes), "{\"n\":%d}", 10000 + i);
         forget(fixture);
@@ -474,8 +474,7 @@ static void a_full_queue_drops_its_oldest_and_counts_it(void **state)
     struct fixture *fixture = *state;
     char attributes[32];
 
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    begin(fixture);
     fixture->record.is_deaf = true;
     for (int i = 0; i < 5; i++) {
         (void)snprintf(attributes, sizeof(attributes), "{\"n\":%d}", i);
@@ -497,8 +496,7 @@ static void no_detection_overtakes_one_that_waits(void **state)
 {
     struct fixture *fixture = *state;
 
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    begin(fixture);
     fixture->record.refusals = 2; /* the first itself, and its second try */
     assert_int_equal(detect(fixture, "a;1", "{\"n\":0}"), 0);
     assert_int_equal(detect(fixture, "a;1", "{\"n\":1}"), 0);

@@ -3,6 +3,7 @@
 
 #include "detector/camera/confine.h"
 #include "detector/camera/ring.h"
+#include "unit/detector_camera/fenced.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -40,13 +41,6 @@ static int run_confined(enum step step, int (*body)(void))
     assert_int_equal(waitpid(child, &status, 0), child);
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            return __LINE__ % 254 + 1;                                                             \
-        }                                                                                          \
-    } while (0)
 
 static int write_files(void)
 {

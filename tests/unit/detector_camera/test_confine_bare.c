@@ -3,6 +3,7 @@
 
 #include "detector/camera/confine.h"
 #include "detector/camera/landlock.h"
+#include "unit/detector_camera/fenced.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,13 +18,6 @@ void landlock_restrict(const struct confinement *confinement)
 {
     (void)confinement;
 }
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            return __LINE__ % 254 + 1;                                                             \
-        }                                                                                          \
-    } while (0)
 
 static int signal_by_call(pid_t victim)
 {

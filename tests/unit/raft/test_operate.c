@@ -401,6 +401,13 @@ static int ask(struct cluster *cluster, raft_id id, uint64_t context, bool by_le
     return node_step(cluster, id, &input);
 }
 
+/* The only answer that it has had. */
+static const struct raft_read *answer_at(struct cluster *cluster, raft_id id)
+{
+    assert_int_equal(node_of(cluster, id)->read_count, 1);
+    return &node_of(cluster, id)->reads[0];
+}
+
 static void a_read_by_lease_is_answered_at_once(void **state)
 {
     struct cluster *cluster = cluster_new(3);
@@ -409,10 +416,8 @@ static void a_read_by_lease_is_answered_at_once(void **state)
 
     leader = cluster_settle(cluster);
     assert_int_equal(ask(cluster, leader, 7, true), 0);
-    assert_int_equal(node_of(cluster, leader)->read_count, 1);
-    assert_int_equal(node_of(cluster, leader)->reads[0].context, 7);
-    assert_int_equal(node_of(cluster, leader)->reads[0].index,
-                     node_status(cluster, leader).commit_index);
+    assert_int_equal(answer_at(cluster, leader)->context, 7);
+    assert_int_equal(answer_at(cluster, leader)->index, node_status(cluster, leader).commit_index);
     cluster_free(cluster);
 }
 
@@ -426,8 +431,7 @@ static void a_read_by_quorum_waits_for_a_round(void **state)
     assert_int_equal(ask(cluster, leader, 8, false), 0);
     assert_int_equal(node_of(cluster, leader)->read_count, 0);
     cluster_deliver(cluster);
-    assert_int_equal(node_of(cluster, leader)->read_count, 1);
-    assert_true(node_of(cluster, leader)->reads[0].index > 0);
+    assert_true(answer_at(cluster, leader)->index > 0);
     cluster_free(cluster);
 }
 
@@ -441,9 +445,8 @@ static void a_follower_asks_its_leader(void **state)
     other = cluster_follower(leader);
     assert_int_equal(ask(cluster, other, 9, true), 0);
     cluster_deliver(cluster);
-    assert_int_equal(node_of(cluster, other)->read_count, 1);
-    assert_int_equal(node_of(cluster, other)->reads[0].context, 9);
-    assert_true(node_of(cluster, other)->reads[0].index > 0);
+    assert_int_equal(answer_at(cluster, other)->context, 9);
+    assert_true(answer_at(cluster, other)->index > 0);
     cluster_free(cluster);
 }
 
@@ -457,7 +460,7 @@ static void reads_that_cannot_be_served_are_refused(void **state)
 
     node_start(cluster, 1);
     assert_int_equal(ask(cluster, 1, 1, true), 0); /* no leader to ask */
-    assert_int_equal(node_of(cluster, 1)->reads[0].index, 0);
+    assert_int_equal(answer_at(cluster, 1)->index, 0);
     node_message(cluster, &read);
     assert_int_equal(cluster->queue[(cluster->queue_tail - 1) % QUEUE_MAX].message.read.index, 0);
 
@@ -469,8 +472,7 @@ static void reads_that_cannot_be_served_are_refused(void **state)
     node_of(cluster, leader)->is_cut = true;
     assert_int_equal(ask(cluster, leader, 2, false), 0);
     cluster_run(cluster, 200); /* it loses its lease before a quorum answers */
-    assert_int_equal(node_of(cluster, leader)->read_count, 1);
-    assert_int_equal(node_of(cluster, leader)->reads[0].index, 0);
+    assert_int_equal(answer_at(cluster, leader)->index, 0);
     cluster_free(cluster);
 }
 
@@ -485,9 +487,8 @@ static void too_many_reads_at_once_are_refused(void **state)
     for (uint64_t i = 0; i < 1025; i++) {
         assert_int_equal(ask(cluster, leader, i, false), 0);
     }
-    assert_int_equal(node_of(cluster, leader)->read_count, 1);
-    assert_int_equal(node_of(cluster, leader)->reads[0].context, 1024);
-    assert_int_equal(node_of(cluster, leader)->reads[0].index, 0);
+    assert_int_equal(answer_at(cluster, leader)->context, 1024);
+    assert_int_equal(answer_at(cluster, leader)->index, 0);
     cluster_free(cluster);
 }
 
