@@ -111,7 +111,8 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     }
 }
 
-/* The stream has gone: the newest snapshot, as long as the next one would not be late. */
+/* The stream has gone: the newest snapshot, as long as the next one would not be late. Where the
+ * machine has slept it may be, and nobody has been told yet that it is offline. */
 static void stand_in(struct watched *watched)
 {
     const struct source *snapshots = &watched->snapshots;

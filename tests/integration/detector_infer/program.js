@@ -14,6 +14,7 @@ const { metrics } = require('../detector/exposition');
 const { Shop } = require('./shop');
 
 const [archive, clip] = process.argv.slice(6);
+const still = path.join(path.dirname(process.argv[5]), 'larger.jpg');
 const brands = { red: 'Ferrari', green: 'Lotus', blue: 'Ford' };
 const letters = { red: 'R', green: 'G', blue: 'B' };
 const is_detection = (of) => (m) => m.type === 'imageDetection' && m.subscriptionIdentifier === of;
@@ -29,7 +30,40 @@ function check(detection) {
     return colour;
 }
 
+// The end of an image's tag names the boxes that were drawn; 0: none.
+const boxed = /etag: "[^"]*-[1-9a-f][0-9a-f]*"/;
+
 const tests = {
+    async 'boxes are drawn on what the model looks at, and on nothing else'() {
+        const camera = await Camera.start(0);
+        const shop = await Shop.start({ '/still.jpg': fs.readFileSync(still) });
+        const worker = await Worker.start('--model', archive);
+        const backend = await Backend.connect(worker);
+        const is_boxed = (query) => boxed.test(worker.curl('/camera/a;1/image?boxes=1' + query,
+            '-I').head);
+        const until_boxed = async (query) => {
+            for (const until = Date.now() + DEADLINE_MS; !is_boxed(query);) {
+                assert.ok(Date.now() < until, 'boxes ' + query);
+                await backend.report();
+            }
+        };
+        backend.send(list(subscription('a;1', { rtspUrl: camera.url(), snapshotInterval: 100,
+            snapshotUrl: shop.url('/still.jpg') })));
+        await backend.report((all) => all.length === 1 && all[0].online);
+        for (const until = Date.now() + DEADLINE_MS; !worker.camera('a;1').stream.online;) {
+            assert.ok(Date.now() < until, 'the stream');
+        }
+        await until_boxed('&source=stream');
+        await until_boxed('');
+        assert.ok(!is_boxed('&source=snapshot'));
+        await camera.end();
+        await until_boxed('&source=snapshot');
+        assert.ok(!is_boxed('&source=stream'));
+        await backend.close();
+        await worker.stop();
+        await shop.close();
+    },
+
     async 'what a camera shows is reported with session, model and attributes'() {
         const camera = await Camera.start(0);
         const worker = await Worker.start('--model', archive);
@@ -54,9 +88,7 @@ const tests = {
             assert.strictEqual(check(message.data.detection), 'red');
             assert.ok(Math.abs(message.data.detection.y - 20) <= 2);
         }
-        // The end of the tag names the boxes that were drawn; 0: none are in this frame.
         const until = Date.now() + DEADLINE_MS;
-        const boxed = /etag: "[^"]*-[1-9a-f][0-9a-f]*"/;
         while (!boxed.test(worker.curl('/camera/hall;door/image?boxes=1', '-I').head)) {
             assert.ok(Date.now() < until, 'a picture with boxes');
         }
