@@ -268,6 +268,18 @@ class Documents(unittest.TestCase):
                                   check=False)
             self.assertEqual(done.returncode, 0, done.stderr + block)
 
+    def test_the_readme_s_example_compiles(self):
+        block = re.search(r"```c\n#include <baton.h>\n(.*?)```", text_of("README.md"), re.S)
+        program = ("#include <baton.h>\nextern bool running;\nvoid work_a_little(uint64_t epoch);\n"
+                   "void f(void);\nvoid f(void) {\nstruct baton *baton;\nuint64_t epoch;\n"
+                   "struct baton_election *election;\nstruct baton_error error;\n%s}\n"
+                   % block.group(1))
+        done = subprocess.run([CC, "-x", "c", "-std=gnu11", "-Wall", "-Wextra", "-Werror",
+                               "-fsyntax-only", "-I", os.path.join(SOURCE, "include"), "-"],
+                              input=program, universal_newlines=True, stderr=subprocess.PIPE,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_a_url_that_leaves_the_machine_is_protected(self):
         for path in (("README.md",), ("include", "baton.h")):
             urls = re.findall(r'"raft://([^"]*)",[ *\n]*NULL', text_of(*path))
