@@ -33,10 +33,8 @@ void violated(struct world *world, const char *check, const char *format, ...)
     struct result *result = &world->result;
     va_list arguments;
 
-    result->outcome = OUTCOME_VIOLATED;
-    (void)snprintf(result->check, sizeof(result->check), "%s", check);
     va_start(arguments, format);
-    (void)vsnprintf(result->detail, sizeof(result->detail), format, arguments);
+    result_violate(result, check, format, arguments);
     va_end(arguments);
     trace_say(world, RAFT_NOBODY, "VIOLATED %s: %s", result->check, result->detail);
     longjmp(world->violated, 1);
@@ -328,7 +326,7 @@ static void say_members(struct world *world, const struct node *node)
 {
     static const char kinds[] = {'v', 'w', 'l'};
     const struct raft_configuration *c = raft_get_configuration(node->raft);
-    char text[SIM_TRACE_COLUMNS] = "";
+    char text[STORY_COLUMNS] = "";
     size_t used = 0;
 
     for (size_t i = 0; i < c->count && used < sizeof(text); i++) {

@@ -2,6 +2,7 @@
 #ifndef SIM_GAME_H
 #define SIM_GAME_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,10 @@ struct result {
     uint64_t counts[SIM_COUNTS_MAX]; /* of what the game's count_names say */
     int64_t virtual_ns;
 };
+
+/* What must hold did not. */
+void result_violate(struct result *result, const char *check, const char *format, va_list arguments)
+    __attribute__((format(printf, 3, 0)));
 
 /* A planted bug; .number is above SIM_NO_MUTANT. */
 struct game_mutant {

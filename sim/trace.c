@@ -1,48 +1,25 @@
-/* What happened, as lines for people, and as one hash that tells two runs apart. */
+/* What the story of a world tells. */
 #include "sim/world.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-static void mix(struct world *world, uint64_t value)
-{
-    world->trace.hash = (world->trace.hash ^ value) * 0x9e3779b97f4a7c15u;
-    world->trace.hash ^= world->trace.hash >> 29;
-}
-
-void trace_begin(struct world *world)
-{
-    world->trace.prints = world->options.prints_trace;
-    world->trace.keeps = world->options.keeps_trace || world->options.prints_trace;
-    world->trace.hash = world->options.seed + 1;
-    world->trace.lines = 0;
-}
 
 static void add_line(struct world *world, raft_id node, const char *format, va_list arguments)
 {
-    struct trace *trace = &world->trace;
-    char *line = trace->line[trace->lines % SIM_TRACE_LINES];
-    int length;
+    char who[48] = "";
 
-    length = snprintf(line, SIM_TRACE_COLUMNS, "%12.6f ms  ", (double)world->now / 1e6);
     if (node != RAFT_NOBODY) {
-        length +=
-            snprintf(line + length, SIM_TRACE_COLUMNS - (size_t)length, "n%llu/%llu  ",
-                     (unsigned long long)node, (unsigned long long)world->nodes[node].incarnation);
+        (void)snprintf(who, sizeof(who), "n%llu/%llu", (unsigned long long)node,
+                       (unsigned long long)world->nodes[node].incarnation);
     }
-    (void)vsnprintf(line + length, SIM_TRACE_COLUMNS - (size_t)length, format, arguments);
-    trace->lines++;
-    if (trace->prints) {
-        (void)puts(line);
-    }
+    story_add(&world->story, world->now, who, format, arguments);
 }
 
 void trace_say(struct world *world, raft_id node, const char *format, ...)
 {
     va_list arguments;
 
-    mix(world, (uint64_t)world->now ^ (node << 56));
+    story_mix(&world->story, (uint64_t)world->now ^ (node << 56));
     if (trace_wants(world)) {
         va_start(arguments, format);
         add_line(world, node, format, arguments);
@@ -110,8 +87,8 @@ static void say_proof(struct world *world, const struct event *event)
 
 void trace_event(struct world *world, const struct event *event)
 {
-    mix(world, (uint64_t)event->at);
-    mix(world, (uint64_t)event->kind << 32 ^ event->node << 8 ^ event->number);
+    story_mix(&world->story, (uint64_t)event->at);
+    story_mix(&world->story, (uint64_t)event->kind << 32 ^ event->node << 8 ^ event->number);
     if (!trace_wants(world)) {
         return;
     }
@@ -128,15 +105,5 @@ void trace_event(struct world *world, const struct event *event)
         break;
     default:
         break;
-    }
-}
-
-void trace_print_tail(const struct world *world)
-{
-    const struct trace *trace = &world->trace;
-    size_t from = trace->lines > SIM_TRACE_LINES ? trace->lines - SIM_TRACE_LINES : 0;
-
-    for (size_t i = from; i < trace->lines; i++) {
-        (void)printf("    %s\n", trace->line[i % SIM_TRACE_LINES]);
     }
 }

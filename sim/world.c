@@ -69,7 +69,7 @@ static void begin(struct world *world, const struct options *options)
     for (size_t i = 0; i <= SIM_NODES_MAX; i++) {
         reset_node(&world->nodes[i]);
     }
-    trace_begin(world);
+    story_begin(&world->story, &world->options);
     checks_begin(world);
 }
 
@@ -196,7 +196,7 @@ void world_run(struct world *world, const struct options *options, struct result
         raft_free(world->nodes[id].raft);
         world->nodes[id].raft = NULL;
     }
-    world->result.hash = world->trace.hash;
+    world->result.hash = world->story.hash;
     world->result.virtual_ns = world->now;
     *ret = world->result;
 }
@@ -225,7 +225,7 @@ static const char *game_theme(const void *world)
 
 static void game_print_tail(const void *world)
 {
-    trace_print_tail(world);
+    story_print_tail(&((const struct world *)world)->story);
 }
 
 static void game_set_mutant(int number)

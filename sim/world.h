@@ -20,13 +20,12 @@
 #include "sim/drift.h"
 #include "sim/game.h"
 #include "sim/random.h"
+#include "sim/story.h"
 
 #include <setjmp.h>
 
 enum {
     SIM_NODES_MAX = 9, /* ids 1 to 9: members from the start, and those who join later */
-    SIM_TRACE_LINES = 80,
-    SIM_TRACE_COLUMNS = 160,
     SIM_SNAPSHOT_MAX = 4096,
     SIM_READS_KEPT = 256,
 };
@@ -83,16 +82,6 @@ struct profile {
     uint32_t certificate_late_ppm, certificate_again_ppm;
     uint32_t fault_weight[SIM_FAULT_COUNT];
     uint32_t fault_weight_sum;
-};
-
-/* ---- trace.c --------------------------------------------------------------------------------- */
-
-struct trace {
-    bool prints;   /* each line, to standard output */
-    bool keeps;    /* the last lines, for a failure */
-    uint64_t hash; /* over everything that happened */
-    size_t lines;  /* ever */
-    char line[SIM_TRACE_LINES][SIM_TRACE_COLUMNS];
 };
 
 /* ---- queue.c --------------------------------------------------------------------------------- */
@@ -279,7 +268,7 @@ struct world {
     struct random random;
     struct arena arena;
     struct queue queue;
-    struct trace trace;
+    struct story story;
     struct checks checks;
     struct node nodes[SIM_NODES_MAX + 1];              /* by id */
     size_t node_count;                                 /* ids 1 to node_count */
@@ -387,17 +376,15 @@ void violated(struct world *world, const char *check, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 
 /* trace.c */
-void trace_begin(struct world *world);
 void trace_say(struct world *world, raft_id node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same for what the trace's hash knows already: only if trace_wants(). */
+/* The same for what the hash knows already: only if trace_wants(). */
 void trace_show(struct world *world, raft_id node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void trace_event(struct world *world, const struct event *event);
-void trace_print_tail(const struct world *world);
 static inline bool trace_wants(const struct world *world)
 {
-    return world->trace.keeps || world->trace.prints;
+    return world->story.keeps;
 }
 
 #endif

@@ -28,10 +28,8 @@ void contest_violated(struct contest *contest, const char *check, const char *fo
     struct result *result = &contest->result;
     va_list arguments;
 
-    result->outcome = OUTCOME_VIOLATED;
-    (void)snprintf(result->check, sizeof(result->check), "%s", check);
     va_start(arguments, format);
-    (void)vsnprintf(result->detail, sizeof(result->detail), format, arguments);
+    result_violate(result, check, format, arguments);
     va_end(arguments);
     contest_say(contest, NULL, "VIOLATED %s: %s", result->check, result->detail);
     longjmp(contest->violated, 1);

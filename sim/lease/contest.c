@@ -30,7 +30,7 @@ static void begin(struct contest *contest, const struct options *options)
     contest->order = contest->ids = contest->links = contest->histories = 0;
     contest->is_calm = false;
     contest->highest_epoch = contest->losses = 0;
-    contest_trace_begin(contest);
+    story_begin(&contest->story, &contest->options);
 }
 
 static void populate(struct contest *contest)
@@ -63,8 +63,8 @@ static void go_on(struct contest *contest)
     }
     contest->now = event.at;
     contest->result.events++;
-    contest_mix(contest, (uint64_t)event.at);
-    contest_mix(contest, (uint64_t)event.kind << 32 ^ event.id);
+    story_mix(&contest->story, (uint64_t)event.at);
+    story_mix(&contest->story, (uint64_t)event.kind << 32 ^ event.id);
     switch (event.kind) {
     case CONTEST_FAULT:
         if (!contest->is_calm) {
@@ -224,7 +224,7 @@ void contest_run(struct contest *contest, const struct options *options, struct 
         play(contest);
     }
     contest->result.counts[CONTEST_COUNT_LOSSES] = contest->losses;
-    contest->result.hash = contest->trace.hash;
+    contest->result.hash = contest->story.hash;
     contest->result.virtual_ns = contest->now;
     *ret = contest->result;
 }
@@ -253,7 +253,7 @@ static const char *game_theme(const void *world)
 
 static void game_print_tail(const void *world)
 {
-    contest_trace_print_tail(world);
+    story_print_tail(&((const struct contest *)world)->story);
 }
 
 /* Those of the core first, then those of the model. */

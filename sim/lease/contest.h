@@ -18,6 +18,7 @@
 #include "sim/drift.h"
 #include "sim/game.h"
 #include "sim/random.h"
+#include "sim/story.h"
 
 #include <setjmp.h>
 
@@ -26,8 +27,6 @@ enum {
     CONTEST_EVENTS_MAX = 4096, /* to come, at once */
     CONTEST_WRITES_KEPT = 16,  /* of the server's latest */
     CONTEST_REQUESTS_KEPT = 64,
-    CONTEST_TRACE_LINES = 80,
-    CONTEST_TRACE_COLUMNS = 160,
     NOBODY = 0, /* as the id of a process */
     CONTEST_ASKS_KEPT = 64,
 };
@@ -224,13 +223,6 @@ struct contender {
 
 /* ---- The run --------------------------------------------------------------------------------- */
 
-struct contest_trace {
-    bool prints, keeps;
-    uint64_t hash;
-    size_t lines;
-    char line[CONTEST_TRACE_LINES][CONTEST_TRACE_COLUMNS];
-};
-
 enum { CONTEST_COUNT_ACQUIRED, CONTEST_COUNT_SERVED, CONTEST_COUNT_CRASHES, CONTEST_COUNT_LOSSES };
 
 struct contest {
@@ -242,7 +234,7 @@ struct contest {
     struct contest_event queue[CONTEST_EVENTS_MAX];
     size_t queued;
     uint64_t order;
-    struct contest_trace trace;
+    struct story story;
     int64_t now;
     int64_t wall_base; /* what a perfect wall clock showed at true time 0 */
     uint64_t ids, links, histories;
@@ -319,9 +311,6 @@ void contest_violated(struct contest *contest, const char *check, const char *fo
     __attribute__((format(printf, 3, 4), noreturn));
 
 /* trace.c */
-void contest_trace_begin(struct contest *contest);
-void contest_trace_print_tail(const struct contest *contest);
-void contest_mix(struct contest *contest, uint64_t value);
 void contest_say(struct contest *contest, const struct contender *who, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -395,7 +395,7 @@ struct lease_input server_serve(struct contest *contest, const struct contest_re
                 request->type == LEASE_RELEASE ? "released, or not its own"
                                                : outcomes[call.answer.reply.outcome],
                 (unsigned long long)call.answer.reply.epoch);
-    contest_mix(contest, call.keys->epoch ^ call.keys->master << 48);
+    story_mix(&contest->story, call.keys->epoch ^ call.keys->master << 48);
     return call.answer;
 }
 
