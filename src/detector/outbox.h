@@ -4,7 +4,7 @@
  *   │ oldest                                             │         │ newest
  *   └── outbox_delivered() takes from here               └─────────┴── outbox_put()
  *
- * So what was handed to a connection that ends before it was written is not lost: outbox_recall()
+ * So what was handed to a connection that ends before it has arrived is not lost: outbox_recall()
  * makes it wait again. Those that wait have a bound, and so have those that were handed over.
  */
 #ifndef DETECTOR_OUTBOX_H

@@ -248,7 +248,8 @@ int server_open(struct server **ret, const struct server_config *config, struct 
     server->tls_key = copy(config->tls_key);
     rc = uv_timer_init(config->loop, &server->sweeper);
     rc = rc == 0 ? uv_timer_init(config->loop, &server->looker) : rc;
-    server->sweeper.data = server->looker.data = server;
+    rc = rc == 0 ? uv_timer_init(config->loop, &server->receiver) : rc;
+    server->sweeper.data = server->looker.data = server->receiver.data = server;
     server->has_timers = rc == 0;
     rc = rc == 0 ? 0 : error_set(reterr, BATON_EIO, "cannot start a timer");
     if (rc == 0 && server->tls_cert != NULL) {
@@ -284,6 +285,7 @@ void server_close(struct server *server)
         server->has_timers = false;
         uv_close((uv_handle_t *)&server->sweeper, NULL);
         uv_close((uv_handle_t *)&server->looker, NULL);
+        uv_close((uv_handle_t *)&server->receiver, NULL);
     }
 }
 

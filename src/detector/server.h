@@ -59,7 +59,8 @@ struct server_hooks {
     /* What came is not handed out, and why; but for a binary message the peer is closed, too. */
     void (*spoiled)(void *userdata, uint64_t peer, const char *reason);
     void (*drained)(void *userdata, uint64_t peer); /* all that waited for it was written */
-    /* A message that was sent to it with a receipt was written; in the order of sending. */
+    /* A message that was sent to it with a receipt has arrived: its system has it; in the order of
+     * sending. */
     void (*delivered)(void *userdata, uint64_t peer);
     void (*asked)(void *userdata, const struct http_question *question, struct http_reply *reply);
     /* REPLY_PARTS: all was read that was sent, the next part may be given. */
@@ -92,7 +93,7 @@ unsigned server_connections(const struct server *server);
 uint64_t server_refused(const struct server *server); /* so far, above SERVER_CONNECTIONS_MAX */
 
 /* Queues a message. False: no such peer, it is being closed, or its backlog is full.
- * `with_receipt`: hooks.delivered tells when it was written; and false as well while the peer's
+ * `with_receipt`: hooks.delivered tells when it has arrived; and false as well while the peer's
  * socket is full. */
 bool server_send(struct server *server, uint64_t peer, const char *text, size_t bytes,
                  bool with_receipt);

@@ -2,6 +2,7 @@
 #ifndef DETECTOR_SERVER_INT_H
 #define DETECTOR_SERVER_INT_H
 
+#include "base/clock.h"
 #include "detector/server.h"
 
 #include <libwebsockets.h>
@@ -32,6 +33,8 @@ struct message {
     struct message *next;
     size_t bytes;
     bool with_receipt;
+    uint64_t end;         /* so many bytes of the connection are taken once this is; 0: not known */
+    instant written_at;   /* as far as it has a receipt */
     unsigned char room[]; /* LWS_PRE bytes for lws, then the text */
 };
 
@@ -67,10 +70,11 @@ struct peer {
     struct buffer received;
     struct traffic traffic;
     struct message *first, **last;
-    size_t waiting;    /* bytes of the messages */
-    bool is_choked;    /* its socket has no room */
-    bool owes_receipt; /* of the message that was written last, and may not be whole yet */
-    int close_code;    /* 0: not to be closed */
+    size_t waiting;            /* bytes of the messages */
+    bool is_choked;            /* its socket has no room */
+    struct message *unwritten; /* with a receipt: the last one, of which lws still keeps a part */
+    struct message *sent, **last_sent; /* with a receipt: written, and not known to have arrived */
+    int close_code;                    /* 0: not to be closed */
     bool is_close_sent;
     char close_reason[REASON_MAX + 1];
     uint64_t ticket; /* 0: none */
@@ -93,7 +97,7 @@ struct server {
     size_t answers;   /* bytes of replies that wait */
     struct head *oldest_head, *newest_head;
     unsigned heads;
-    uv_timer_t sweeper, looker;
+    uv_timer_t sweeper, looker, receiver;
     bool has_timers; /* their handles are open */
     int end_code;    /* of server_end(); 0: not called */
     char end_reason[REASON_MAX + 1];
@@ -135,6 +139,16 @@ void server_ws_closed(struct server *server, struct peer *peer);
 void server_flood_begin(struct peer *peer);
 int server_flood_receive(struct peer *peer, size_t bytes, const char **reason);
 void server_flood_watch(struct server *server);
+
+/* A message was written whole: the receipt comes when the other side has it. Takes the message. */
+void server_receipts_await(struct server *server, struct peer *peer, struct message *message);
+/* Gives the receipts that are due. */
+void server_receipts_look(struct server *server);
+/* The same where the connection is to be closed by us: what was written only just now has arrived
+ * before that, if it works. */
+void server_receipts_presume(struct server *server, struct peer *peer);
+/* The same of a connection that ends; there are no others then. */
+void server_receipts_end(struct server *server, struct peer *peer);
 
 /* What libwebsockets tells of an HTTP connection; its result is theirs: -1 hangs up. */
 int server_on_request(struct server *server, struct lws *wsi, struct peer *peer);

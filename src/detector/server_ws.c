@@ -17,6 +17,7 @@ void server_ws_established(struct server *server, struct lws *wsi, struct peer *
 {
     *peer = (struct peer){.wsi = wsi, .number = ++server->last_number};
     peer->last = &peer->first;
+    peer->last_sent = &peer->sent;
     buffer_init(&peer->received, server->config.message_max);
     server_link(&server->peers, peer);
     server_flood_begin(peer);
@@ -68,6 +69,8 @@ void server_ws_closed(struct server *server, struct peer *peer)
     if (number == 0) {
         return;
     }
+    free(peer->unwritten);
+    server_receipts_end(server, peer);
     peer->number = 0;
     server_unlink(peer);
     server->connections--;
@@ -114,6 +117,7 @@ int server_ws_received(struct server *server, struct lws *wsi, struct peer *peer
         return 0;
     }
     if (is_whole) {
+        server_receipts_look(server); /* it may be the next owner who speaks */
         server->config.hooks.received(server->config.hooks.userdata, peer->number,
                                       received->data != NULL ? (const char *)received->data : "",
                                       received->bytes);
@@ -150,11 +154,13 @@ void server_sweep_soon(struct server *server)
 }
 
 /* The system has all of the message that was written last. */
-static void give_receipt(struct server *server, struct peer *peer)
+static void on_written(struct server *server, struct peer *peer)
 {
-    if (peer->owes_receipt) {
-        peer->owes_receipt = false;
-        server->config.hooks.delivered(server->config.hooks.userdata, peer->number);
+    struct message *message = peer->unwritten;
+
+    if (message != NULL) {
+        peer->unwritten = NULL;
+        server_receipts_await(server, peer, message);
     }
 }
 
@@ -165,14 +171,16 @@ static int write_message(struct server *server, struct lws *wsi, struct peer *pe
     struct message *message = take_message(peer);
     int sent = lws_write(wsi, message->room + LWS_PRE, message->bytes, LWS_WRITE_TEXT);
 
-    peer->owes_receipt = message->with_receipt;
-    free(message);
+    if (sent < 0 || !message->with_receipt) {
+        free(message);
+    } else {
+        peer->unwritten = message;
+    }
     if (sent < 0) {
-        peer->owes_receipt = false;
         return -1;
     }
     if (!lws_partial_buffered(wsi)) {
-        give_receipt(server, peer);
+        on_written(server, peer);
     }
     peer->is_choked = lws_send_pipe_choked(wsi) != 0;
     return 0;
@@ -181,7 +189,7 @@ static int write_message(struct server *server, struct lws *wsi, struct peer *pe
 int server_ws_writable(struct server *server, struct lws *wsi, struct peer *peer)
 {
     peer->is_choked = false;
-    give_receipt(server, peer);
+    on_written(server, peer);
     if (peer->first != NULL && write_message(server, wsi, peer) != 0) {
         return -1;
     }
@@ -225,6 +233,7 @@ void server_drop(struct server *server, uint64_t number, int code, const char *r
     struct peer *peer = find_peer(server, number);
 
     if (peer != NULL && peer->close_code == 0) {
+        server_receipts_presume(server, peer);
         peer->close_code = code;
         (void)snprintf(peer->close_reason, sizeof(peer->close_reason), "%s", reason);
         drop_messages(peer);

@@ -1,4 +1,4 @@
-/* How many bytes came over a TCP connection, as the system counts them. A room of its own: the
+/* How many bytes went over a TCP connection, as the system counts them. A room of its own: the
  * kernel's header, which knows the count, does not go with the C library's. */
 #ifndef DETECTOR_TCP_COUNT_H
 #define DETECTOR_TCP_COUNT_H
@@ -11,5 +11,11 @@ bool tcp_count_come(int fd, uint64_t *ret);
 
 /* Those that were read, or fewer. */
 bool tcp_count_read(int fd, uint64_t *ret);
+
+/* Those that the other side's system has said it has. */
+bool tcp_count_taken(int fd, uint64_t *ret);
+
+/* What that will be once it has all that was written until now. */
+bool tcp_count_written(int fd, uint64_t *ret);
 
 #endif

@@ -219,9 +219,9 @@ static void take_over(struct worker *worker, uint64_t backend)
     }
     (void)forget_backend(worker, older);
     worker->counters.takeovers++;
-    set_owner(worker, backend);
     worker->hooks.close(worker->hooks.userdata, older, WORKER_CLOSE_SUPERSEDED,
-                        "another backend owns this worker now");
+                        "another backend owns this worker now"); /* and its last receipts come */
+    set_owner(worker, backend);
     queue_flush(worker);
 }
 

@@ -15,8 +15,8 @@
  * A detection that cannot be sent at once (no backend, or one that does not read) is queued, the
  * oldest dropped when the queue is full. What was queued is late: it goes out as patchSession to
  * the session it was seen in, or as imageDetection with its old timestamp if there was none.
- * One that was sent is kept until the backend's connection has taken it, worker_delivered(); if
- * that ends before, the detection is queued again, and counts as sent once another one has it.
+ * One that was sent is kept until it has arrived, worker_delivered(); if the connection ends
+ * before, the detection is queued again, and counts as sent once another one has it.
  */
 #ifndef DETECTOR_WORKER_H
 #define DETECTOR_WORKER_H

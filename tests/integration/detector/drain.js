@@ -2,6 +2,7 @@
 // for it. Plays against detector_stand, which drains on SIGUSR2.   node drain.js STAND CURL
 'use strict';
 const assert = require('assert');
+const fs = require('fs');
 const http = require('http');
 const { DEADLINE_MS, deadline, Stand, Backend, subscription, list, session, run_all } =
     require('./tools');
@@ -51,7 +52,70 @@ async function deaf(stand) {
     return backend;
 }
 
+// Bytes that the worker's system has yet to be told of that the backend's system has them.
+function on_the_way(stand, backend) {
+    const hex = (port) => port.toString(16).toUpperCase().padStart(4, '0');
+    const line = new RegExp(`:${hex(stand.port)} [0-9A-F]+:${hex(backend.socket._socket.localPort)} ` +
+        '[0-9A-F]+ ([0-9A-F]+):');
+    return parseInt(line.exec(fs.readFileSync('/proc/net/tcp', 'utf8'))[1], 16);
+}
+
 const tests = {
+    async 'what the system of a backend never took goes to the next one'() {
+        const stand = await Stand.start();
+        const first = await Backend.connect(stand);
+        first.send(list(subscription('a;1', { modelName: 'x'.repeat(200) })));
+        first.send(session('a', 9));
+        await first.report((all) => all.length === 1);
+        first.socket._socket.pause(); // its system takes no more once its own buffer is full
+        let untaken = 0; // answers in a row
+        await until('a full buffer', async () => {
+            const { messages } = await counters(stand);
+            const before = on_the_way(stand, first);
+            for (let i = 0; i < 20; i++) first.send({ type: 'requestState' });
+            await until('the answers', async () => (await counters(stand)).messages === messages + 20);
+            untaken = on_the_way(stand, first) > before + 20 * 300 ? untaken + 20 : 0;
+            return untaken >= 200;
+        });
+        for (let i = 1; i <= WAITING; i++) {
+            stand.signal('SIGUSR1');
+            await until('detection ' + i, async () => {
+                const { detectionsQueued, detectionsSent } = await counters(stand);
+                return detectionsQueued + detectionsSent === i;
+            });
+        }
+        first.socket.terminate();
+        await alone(stand);
+        const { detectionsQueued } = await counters(stand); // or its system found room for one
+        assert.ok(detectionsQueued > 0);
+        const next = await Backend.connect(stand);
+        for (let i = 0; i < detectionsQueued; i++) await next.next('a patch', is_patch);
+        await until('the count', async () => (await counters(stand)).patchesSent ===
+            detectionsQueued);
+        await next.close();
+        await stand.stop();
+    },
+
+    async 'what a backend has is not sent again, however it goes'() {
+        const stand = await Stand.start();
+        let backend = await Backend.connect(stand);
+        backend.send(list(subscription('a;1')));
+        backend.send(session('a', 9));
+        for (const goes of [(one) => one.socket.terminate(), (one) => one.socket.close(), () => {}]) {
+            await backend.report((all) => all.length === 1);
+            stand.signal('SIGUSR1');
+            await backend.next('a detection', (m) => m.type === 'imageDetection');
+            goes(backend);
+            backend = await Backend.connect(stand);
+            backend.send(session('a', 9)); // who is still there is closed
+        }
+        await backend.report((all) => all.length === 1);
+        const { detectionsSent, patchesSent, detectionsQueued } = await counters(stand);
+        assert.deepStrictEqual([detectionsSent, patchesSent, detectionsQueued], [3, 0, 0]);
+        await backend.close();
+        await stand.stop();
+    },
+
     async 'what a backend that does not read has not had goes to the next one'() {
         const stand = await Stand.start();
         const first = await deaf(stand);

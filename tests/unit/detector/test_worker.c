@@ -327,7 +327,7 @@ static void a_successor_takes_over_and_the_older_is_closed_with_a_reason(void **
     worker_connected(fixture->worker, 2);
     forget(fixture);
     assert_int_equal(receive(fixture, 2, LIST(SUB("a;1"))), 0);
-    expect(fixture, "! owner-changed\n1x 4001\n! subscription-added a;1\n"
+    expect(fixture, "1x 4001\n! owner-changed\n! subscription-added a;1\n"
                     "2< " REPORT(CONNECTION("a;1", "false")));
     /* What was still on its way from the older one has no effect. */
     assert_int_equal(receive(fixture, 1, LIST("")), BATON_ECLOSED);
