@@ -19,7 +19,6 @@
 #include "sim/lease/contest.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 enum { PPM = 1000000, ROUNDING_NS = 100 };
 
