@@ -371,6 +371,23 @@ static void bound_set(struct bound *bound, const struct subscription *subscripti
     }
 }
 
+/* What another camera shows are other objects, wherever they are; what the old one showed last is
+ * not of interest any more. */
+static void look_elsewhere(struct bound *bound)
+{
+    struct work *work = bound->running;
+    struct inference_feed *feed;
+
+    work_free(bound->leaving);
+    bound->leaving = NULL;
+    feed = work ? inference_feed_new(work->shared->inference, on_seen, work) : NULL;
+    if (feed) {
+        work_figure(work)->dropped += work_dropped(work);
+        inference_feed_free(work->feed);
+        work->feed = feed;
+    }
+}
+
 void models_event(struct models *models, const struct worker_event *event)
 {
     struct bound *bound = event->identifier ? models_find(models, event->identifier) : NULL;
@@ -386,6 +403,9 @@ void models_event(struct models *models, const struct worker_event *event)
     } else if (event->type == WORKER_SUBSCRIPTION_REMOVED && bound) {
         bound_free(bound);
     } else if (event->type == WORKER_SUBSCRIPTION_UPDATED && bound) {
+        if ((event->changes & CHANGE_CAMERA) != 0) {
+            look_elsewhere(bound);
+        }
         bound_set(bound, event->subscription);
     }
 }

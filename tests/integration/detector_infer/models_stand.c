@@ -55,7 +55,7 @@ static void on_answer(uv_timer_t *timer)
         return;
     }
     pipeline = made_pipeline(asked->model_id == 4 ? "colours.onnx" : "rectangles.onnx");
-    pipeline.track.is_on = false;
+    pipeline.track.is_on = asked->stand->is_tracked;
     /* Folders of the same content that are told apart. */
     if (asked->stand->is_offline) {
         (void)error_set(&error, BATON_EUNAVAILABLE, "the server is silent");
@@ -151,6 +151,9 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     struct stand *stand = userdata;
 
     stand->frames++;
+    if (stand->frames == stand->moved_at) {
+        subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_CAMERA, "a;1", 1);
+    }
     for (size_t i = 0; i < 2 && stand->identifiers[i]; i++) {
         models_frame(stand->models, stand->identifiers[i], frame, STAGE_NONE);
     }

@@ -31,6 +31,8 @@ struct stand {
     bool has_ended;
     bool is_mended;         /* 3 is right, too */
     bool is_offline;        /* all are those from before */
+    bool is_tracked;        /* every object is reported once */
+    unsigned moved_at;      /* the frame before which "a;1" gets another camera; 0: never */
     bool is_rewound;        /* the clip begins anew when it ends */
     enum look_end look_end; /* of every look */
     const char *newer;      /* the model in what it brings */

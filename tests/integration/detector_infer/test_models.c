@@ -190,6 +190,27 @@ static void what_is_from_before_runs_and_the_newest_is_asked_for_again(void **st
     stand_free(stand);
 }
 
+static void what_another_camera_shows_are_other_objects(void **state)
+{
+    static const unsigned moved_at[] = {0, 20};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct stand *stand = stand_new();
+
+        stand->is_tracked = true;
+        stand->moved_at = moved_at[i];
+        subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, "a;1", 1);
+        gallery_run_until(&stand->gallery, all_run, stand);
+        show_clip(stand);
+        gallery_run_until(&stand->gallery, has_ended, stand);
+        stand->wanted = (i + 1) * COLOURS; /* once before it, and once after */
+        assert_int_equal(stand->detections, stand->wanted);
+        assert_int_equal(described(stand, "a;1", "restarts"), 0);
+        stand_free(stand);
+    }
+}
+
 static void what_is_removed_is_gone(void **state)
 {
     struct stand *stand = stand_new();
@@ -226,6 +247,7 @@ int main(void)
         cmocka_unit_test(until_the_wanted_model_runs_each_fresh_url_is_asked),
         cmocka_unit_test(a_fresh_url_takes_the_place_of_the_one_under_way),
         cmocka_unit_test(what_is_from_before_runs_and_the_newest_is_asked_for_again),
+        cmocka_unit_test(what_another_camera_shows_are_other_objects),
         cmocka_unit_test(what_is_removed_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
