@@ -168,8 +168,23 @@ static int lock_directory(struct storage *storage, const char *directory,
     return BATON_OK;
 }
 
+static int prepare(struct storage *storage, struct baton_error *reterr)
+{
+    for (int i = 0; i < STATEMENT_COUNT; i++) {
+        if (sqlite3_prepare_v3(storage->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT,
+                               &storage->statements[i], NULL) != SQLITE_OK) {
+            return storage_error(storage, "preparing", reterr);
+        }
+    }
+    return BATON_OK;
+}
+
+static bool write_birth(struct storage *storage, const struct raft_configuration *first);
+
+/* In one go: who is killed in between begins with nothing the next time, and not with half of it.
+ */
 static int create(struct storage *storage, const struct storage_identity *identity,
-                  struct baton_error *reterr)
+                  const struct raft_configuration *first, struct baton_error *reterr)
 {
     char header[128];
     char *insert = sqlite3_mprintf("INSERT INTO identity VALUES (1, %Q, %Q, 0)", identity->cluster,
@@ -191,21 +206,13 @@ static int create(struct storage *storage, const struct storage_identity *identi
         r = execute(storage, insert, "creating it", reterr);
     }
     if (r == BATON_OK) {
-        r = execute(storage, "COMMIT", "creating it", reterr);
+        r = prepare(storage, reterr);
+    }
+    if (r == BATON_OK && !write_birth(storage, first)) {
+        r = storage_error(storage, "creating it", reterr);
     }
     sqlite3_free(insert);
     return r;
-}
-
-static int prepare(struct storage *storage, struct baton_error *reterr)
-{
-    for (int i = 0; i < STATEMENT_COUNT; i++) {
-        if (sqlite3_prepare_v3(storage->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT,
-                               &storage->statements[i], NULL) != SQLITE_OK) {
-            return storage_error(storage, "preparing", reterr);
-        }
-    }
-    return BATON_OK;
 }
 
 /* Ours, empty, or somebody else's? */
@@ -281,13 +288,29 @@ static void make_room(struct storage *storage)
     }
 }
 
+/* SQLite makes it for everybody to read; its log has what the file has. */
+static int make_private(const struct storage *storage, struct baton_error *reterr)
+{
+    int fd = open(storage->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0) {
+        return error_set(reterr, error_from_errno(errno), "%s: %s", storage->path, strerror(errno));
+    }
+    (void)close(fd);
+    return BATON_OK;
+}
+
 static int open_database(struct storage *storage, const struct storage_identity *identity,
-                         bool *ret_is_new, struct baton_error *reterr)
+                         const struct raft_configuration *first, struct baton_error *reterr)
 {
     static const char pragmas[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                                   "PRAGMA cell_size_check=ON;";
-    int r;
+    bool is_new = false;
+    int r = make_private(storage, reterr);
 
+    if (r != BATON_OK) {
+        return r;
+    }
     if (sqlite3_open_v2(storage->path, &storage->db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                         NULL) != SQLITE_OK) {
@@ -296,21 +319,20 @@ static int open_database(struct storage *storage, const struct storage_identity 
     /* Before anything is read: then nothing is shared with other processes through a file. */
     r = execute(storage, "PRAGMA locking_mode=EXCLUSIVE", "opening it", reterr);
     if (r == BATON_OK) {
-        r = check_header(storage, ret_is_new, reterr);
+        r = check_header(storage, &is_new, reterr);
     }
     if (r == BATON_OK) {
         r = execute(storage, pragmas, "opening it", reterr);
     }
-    if (r == BATON_OK && *ret_is_new) {
-        r = create(storage, identity, reterr);
+    if (r == BATON_OK && is_new) {
+        r = create(storage, identity, first, reterr);
     } else if (r == BATON_OK) {
         r = check_integrity(storage, reterr);
     }
     if (r == BATON_OK) {
         make_room(storage);
-        r = prepare(storage, reterr);
     }
-    return r;
+    return r == BATON_OK && !is_new ? prepare(storage, reterr) : r;
 }
 
 int storage_open(struct storage **ret, const struct storage_identity *identity,
@@ -318,10 +340,6 @@ int storage_open(struct storage **ret, const struct storage_identity *identity,
                  struct baton_error *reterr)
 {
     struct storage *storage = calloc(1, sizeof(*storage));
-    struct raft_hard_state none = {0};
-    struct raft_snapshot empty = {.configuration = *first};
-    struct raft_write birth = {.hard = &none, .snapshot = &empty};
-    bool is_new = false;
     int r;
 
     if (!storage) {
@@ -330,10 +348,7 @@ int storage_open(struct storage **ret, const struct storage_identity *identity,
     storage->lock_fd = -1;
     r = lock_directory(storage, identity->directory, reterr);
     if (r == BATON_OK) {
-        r = open_database(storage, identity, &is_new, reterr);
-    }
-    if (r == BATON_OK && is_new) {
-        r = storage_write(storage, &birth, reterr);
+        r = open_database(storage, identity, first, reterr);
     }
     if (r == BATON_OK) {
         r = storage_load(storage, identity, ret_loaded, reterr);
@@ -416,6 +431,15 @@ static bool write_snapshot(struct storage *storage, const struct raft_snapshot *
     free(configuration);
     bind(storage, STATEMENT_DROP_THROUGH, 1, snapshot->index);
     return done && run(storage, STATEMENT_DROP_THROUGH);
+}
+
+static bool write_birth(struct storage *storage, const struct raft_configuration *first)
+{
+    const struct raft_hard_state none = {0};
+    const struct raft_snapshot empty = {.configuration = *first};
+
+    return write_hard(storage, &none) && write_snapshot(storage, &empty) &&
+           run(storage, STATEMENT_COMMIT);
 }
 
 static bool write_entry(struct storage *storage, raft_index index, const struct raft_entry *entry)

@@ -350,6 +350,76 @@ static void a_process_killed_while_writing_loses_nothing_acknowledged(void **sta
     storage_close(storage);
 }
 
+static int commits_left;
+
+static int before_commit(void *unused)
+{
+    (void)unused;
+    if (--commits_left == 0) {
+        (void)kill(getpid(), SIGKILL);
+    }
+    return 0;
+}
+
+static int on_new_connection(sqlite3 *db, const char **message, const void *routines)
+{
+    (void)message;
+    (void)routines;
+    (void)sqlite3_commit_hook(db, before_commit, NULL);
+    return SQLITE_OK;
+}
+
+/* Whether it lived through the opening. */
+static bool opens_with_commits(int commits)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        struct storage_loaded loaded;
+        commits_left = commits;
+        (void)sqlite3_auto_extension((void (*)(void))on_new_connection);
+        storage_close(open_ok(&loaded));
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status);
+}
+
+static void a_first_start_that_is_killed_at_any_moment_is_followed_by_another(void **state)
+{
+    bool has_lived = false;
+    for (int commits = 1; !has_lived; commits++) {
+        struct storage_loaded loaded;
+        has_lived = opens_with_commits(commits);
+        struct storage *storage = open_ok(&loaded);
+        assert_int_equal(loaded.snapshot.configuration.count, 1);
+        storage_loaded_fini(&loaded);
+        storage_close(storage);
+        assert_true(commits < 20);
+        assert_int_equal(remove_directory(state), 0);
+        assert_int_equal(make_directory(state), 0);
+    }
+}
+
+static void nobody_else_may_read_what_is_stored(void **state)
+{
+    static const char *const names[] = {"lock", "raft.db", "raft.db-wal"};
+    struct storage_loaded loaded;
+    struct stat about;
+    char path[128];
+    mode_t before = umask(0);
+    struct storage *storage = open_ok(&loaded);
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
+        assert_int_equal(stat(path, &about), 0);
+        assert_int_equal(about.st_mode & 0777, 0600);
+    }
+    (void)umask(before);
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+}
+
 static void the_checksum_is_the_one_of_the_standard(void **state)
 {
     uint8_t zeros[32] = {0};
@@ -375,6 +445,8 @@ int main(void)
         IN_DIRECTORY(a_file_cut_in_the_middle_is_refused),
         IN_DIRECTORY(a_full_disk_is_said_and_nothing_is_written_after_it),
         IN_DIRECTORY(a_process_killed_while_writing_loses_nothing_acknowledged),
+        IN_DIRECTORY(a_first_start_that_is_killed_at_any_moment_is_followed_by_another),
+        IN_DIRECTORY(nobody_else_may_read_what_is_stored),
         cmocka_unit_test(the_checksum_is_the_one_of_the_standard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
