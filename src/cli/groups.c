@@ -168,7 +168,8 @@ const struct option_group group_once = {
     "Running CMD once",
     (const struct option_spec[]){
         DURATION("wait-timeout", "5m", NULL,
-                 "give up if there is no result, and no turn of this node's, in this time"),
+                 "give up if there is no result, and no turn of this node's, in this time; 0 waits "
+                 "for ever"),
         DURATION("stop-timeout", "10s", NULL,
                  "how long CMD may take from SIGTERM to its end; less where the lease ends first"),
         DURATION("keep", "1h", NULL, "how long the result is kept for nodes that come later"),

@@ -77,6 +77,9 @@ static void leave(struct once *once, int result)
 static void fail(struct once *once, int code, const char *what)
 {
     struct baton_error error;
+    if (once->is_leaving) {
+        return; /* whose end is what failed it */
+    }
     error_set(&error, code, "%s: %s", what, baton_strerror(code));
     leave(once, command_fail(once->invocation, &error));
 }
@@ -411,7 +414,9 @@ static void prepare(struct once *once)
     once->patience.data = once;
     (void)uv_timer_init(&once->loop, &once->linger);
     once->linger.data = once;
-    (void)uv_timer_start(&once->patience, on_patience, (uint64_t)wait_ms, 0);
+    if (wait_ms > 0) {
+        (void)uv_timer_start(&once->patience, on_patience, (uint64_t)wait_ms, 0);
+    }
 }
 
 static int check_provider(const struct once *once, struct baton_error *reterr)
@@ -458,6 +463,10 @@ int once_main(const struct invocation *invocation)
     struct once once = {.invocation = invocation};
     struct baton_error error = {0};
     int written = snprintf(once.key, sizeof(once.key), "once/%s", invocation->argv[0]);
+    if (!*invocation->argv[0]) { /* "$UNSET": it would share its result with every other one */
+        error_set(&error, BATON_EINVAL, "'': the name must not be empty");
+        return command_fail(invocation, &error);
+    }
     if (written < 0 || (size_t)written >= sizeof(once.key)) {
         error_set(&error, BATON_EINVAL, "'%s': the name is too long", invocation->argv[0]);
         return command_fail(invocation, &error);

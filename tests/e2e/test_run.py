@@ -177,6 +177,26 @@ class Once(ProgramTest):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("keeps no state", done.stderr)
 
+    def test_the_name_must_not_be_empty(self):
+        one = self.cluster(1)
+        done = baton("once", "", *one.arguments("a"), "--", "true")
+        self.assertEqual(done.returncode, 64, done.stderr)
+        self.assertIn("empty", done.stderr)
+
+    def test_what_has_succeeded_tells_of_no_failure(self):
+        one = self.cluster(1)
+        for name in ("first", "second"):
+            done = baton("once", name, *one.arguments("a"), "--", "sh", "-c", "exit 3")
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertNotIn("baton once:", done.stderr)
+
+    def test_a_wait_timeout_of_0_waits_for_ever(self):
+        three = self.cluster(3)
+        self.once(three, "a", "exit 3", "--wait-timeout", "0")
+        until(lambda: os.path.exists(os.path.join(three.data("a"), "raft.db")), "it has begun")
+        self.once(three, "b", "exit 3")
+        self.assertEqual(three.processes["a"].wait(timeout=60), 3, three.log("a"))
+
     def once(self, cluster, name, script, *flags):
         log = open(os.path.join(cluster.dir, name + ".log"), "ab")
         cluster.processes[name] = subprocess.Popen(
