@@ -1,6 +1,5 @@
 #include "cli/ask.h"
 
-#include "base/bearer.h"
 #include "base/buffer.h"
 #include "cli/member.h"
 #include "net/control.h"
@@ -72,8 +71,7 @@ static struct curl_slist *token_header(const struct curl *api, const char *path,
 {
     char token[HTTP_TOKEN_MAX];
     char line[HTTP_TOKEN_MAX + 32];
-    if (bearer_read(token, sizeof(token), path, reterr)) {
-        (void)error_wrap(reterr, "--http-token-file");
+    if (member_token(token, sizeof(token), path, reterr)) {
         return NULL;
     }
     (void)snprintf(line, sizeof(line), "Authorization: Bearer %s", token);
@@ -166,6 +164,9 @@ int ask_node(const struct options *options, const json_t *request, json_t **ret_
     char path[4200];
     json_t *answer = NULL;
     int code;
+    if (options_duration(options, "timeout").ns <= 0) {
+        return error_set(reterr, BATON_EINVAL, "--timeout 0: leaves no time for the answer");
+    }
     /* A data directory on the command line means that node, whatever a shared file says of HTTP. */
     bool by_http = options_find(options, "http") && options_is_set(options, "http") &&
                    !(options_is_set(options, "data") &&

@@ -35,7 +35,9 @@ const struct command *command_find(const char *name); /* NULL: no such command *
 /* Whether any command knows the option. */
 bool command_option_is_known(const char *name);
 
-/* "baton NAME: message" on standard error, and a hint for usage errors; returns the exit code. */
+/* "baton NAME: message" on standard error. */
+void command_tell(const struct invocation *invocation, const struct baton_error *error);
+/* The same, and a hint for usage errors; returns the exit code. */
 int command_fail(const struct invocation *invocation, const struct baton_error *error);
 
 int explain_main(const struct invocation *invocation);

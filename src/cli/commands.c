@@ -205,11 +205,16 @@ bool command_option_is_known(const char *name)
     return false;
 }
 
+void command_tell(const struct invocation *invocation, const struct baton_error *error)
+{
+    (void)fprintf(stderr, "baton %s: %s\n", invocation->command->name, error->message);
+}
+
 int command_fail(const struct invocation *invocation, const struct baton_error *error)
 {
     const char *name = invocation->command->name;
     int code = (int)exit_code_of_error(error->code);
-    (void)fprintf(stderr, "baton %s: %s\n", name, error->message);
+    command_tell(invocation, error);
     if (code == EXIT_USAGE_WRONG) {
         (void)fprintf(stderr, "baton %s: 'baton %s --help' lists the flags and their values\n",
                       name, name);

@@ -3,8 +3,11 @@
 #include "cli/help.h"
 #include "options/config.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ARGUMENTS_MAX = 4 };
 
@@ -84,13 +87,32 @@ static int call(const struct command *command, int argc, char **argv)
         result = command->main(&invocation);
     }
     options_free(options);
-    if (fflush(stdout) != 0 && result == EXIT_OK) {
-        result = EXIT_STORAGE;
-    }
     return result;
 }
 
-int main(int argc, char **argv)
+/* Who was started without the standard descriptors gives their numbers to what is opened next, and
+ * writes its log into a socket. These fail as closed ones do. */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
+
+static int end(int result)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return result;
+    }
+    (void)fprintf(stderr, "baton: standard output: %s\n",
+                  errno ? strerror(errno) : "could not be written");
+    return result == EXIT_OK ? EXIT_STORAGE : result;
+}
+
+static int dispatch(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
     if (strcmp(word, "--version") == 0) {
@@ -110,4 +132,10 @@ int main(int argc, char **argv)
         return EXIT_USAGE_WRONG;
     }
     return call(command, argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+    hold_standard_descriptors();
+    return end(dispatch(argc, argv));
 }

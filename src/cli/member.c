@@ -255,6 +255,9 @@ int member_open(struct member **ret, const struct member_config *config, struct 
         member_close(member, discard, NULL);
         (void)uv_run(config->loop, UV_RUN_DEFAULT);
         member_free(member);
+        if (code == BATON_ENOENT) { /* a file that a flag names */
+            code = reterr->code = BATON_EINVAL;
+        }
         return code;
     }
     if (fatal_install(reterr)) { /* a crash is announced before the kernel gets to it */

@@ -61,6 +61,9 @@ void member_set_victims(struct member *member, const struct victims *victims);
 /* The data directory of --data or $STATE_DIRECTORY; NULL: neither. */
 const char *member_data(const struct options *options);
 
+/* What stands in --http-token-file. BATON_EINVAL, BATON_EAUTH: it is not private. */
+int member_token(char *ret, size_t bytes, const char *path, struct baton_error *reterr);
+
 /* A logger as --log-level and --log-json want it, on standard error; NULL when out of memory. */
 struct logger *member_logger(const struct options *options);
 

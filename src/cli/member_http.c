@@ -54,6 +54,15 @@ static void on_request(void *userdata, const char *path, struct http_answer *ans
     }
 }
 
+int member_token(char *ret, size_t bytes, const char *path, struct baton_error *reterr)
+{
+    int code = bearer_read(ret, bytes, path, reterr);
+    if (code == BATON_EIO) { /* rather a name that is wrong than a disk that fails */
+        reterr->code = BATON_EINVAL;
+    }
+    return code ? error_wrap(reterr, "--http-token-file") : 0;
+}
+
 int member_http_open(struct member *member, struct baton_error *reterr)
 {
     const struct options *options = member->config.options;
@@ -68,8 +77,7 @@ int member_http_open(struct member *member, struct baton_error *reterr)
     }
     int code = value_address(address, true, host, sizeof(host), &port, reterr);
     if (!code && token_file) {
-        code = bearer_read(token, sizeof(token), token_file, reterr);
-        code = code ? error_wrap(reterr, "--http-token-file") : 0;
+        code = member_token(token, sizeof(token), token_file, reterr);
     }
     if (code) {
         return code;

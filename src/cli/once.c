@@ -291,7 +291,7 @@ static void start(struct once *once, uint64_t epoch)
     int code = child_start(&once->child, &config, &error);
     member_set_victims(once->member, &once->supervise.victims);
     if (code) {
-        (void)command_fail(once->invocation, &error);
+        command_tell(once->invocation, &error);
         leave(once, code == BATON_ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
     }
 }
@@ -408,7 +408,9 @@ static void prepare(struct once *once)
     for (size_t i = 0; i < SIGNALS; i++) {
         (void)uv_signal_init(&once->loop, &once->signals[i]);
         once->signals[i].data = once;
-        (void)uv_signal_start(&once->signals[i], on_signal, numbers[i]);
+        if (numbers[i] != SIGHUP || !supervise_ignores(SIGHUP)) {
+            (void)uv_signal_start(&once->signals[i], on_signal, numbers[i]);
+        }
     }
     (void)uv_timer_init(&once->loop, &once->patience);
     once->patience.data = once;

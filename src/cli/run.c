@@ -148,7 +148,7 @@ static void start(struct run *run, uint64_t epoch)
     (void)uv_timer_stop(&run->patience);
     int code = child_start(&run->child, &config, &error);
     if (code) {
-        (void)command_fail(run->invocation, &error);
+        command_tell(run->invocation, &error);
         leave(run, code == BATON_ENOENT   ? EXIT_NOT_FOUND
                    : code == BATON_EINVAL ? EXIT_CANNOT_RUN
                                           : EXIT_REFUSED);
@@ -274,7 +274,9 @@ static void prepare(struct run *run)
     for (size_t i = 0; i < FORWARDED; i++) {
         (void)uv_signal_init(&run->loop, &run->signals[i]);
         run->signals[i].data = run;
-        (void)uv_signal_start(&run->signals[i], on_signal, numbers[i]);
+        if (numbers[i] != SIGHUP || !supervise_ignores(SIGHUP)) {
+            (void)uv_signal_start(&run->signals[i], on_signal, numbers[i]);
+        }
     }
     (void)uv_timer_init(&run->loop, &run->patience);
     run->patience.data = run;

@@ -188,6 +188,9 @@ int watch_main(const struct invocation *invocation)
     if (!code) {
         code = control_follow(path, request, timeout, print_event, (void *)options, &error);
     }
+    if (code == BATON_ETIMEDOUT) {
+        error_set(&error, code, "--timeout %s: is over", options_text(options, "timeout"));
+    }
     json_decref(request);
     return code ? command_fail(invocation, &error) : EXIT_OK;
 }

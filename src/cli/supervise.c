@@ -137,6 +137,12 @@ const char *supervise_variable(const struct supervise *supervise)
     return supervise->victims.marker;
 }
 
+bool supervise_ignores(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 /* ---- CMD ------------------------------------------------------------------------------------- */
 
 bool supervise_enter(const struct supervise *supervise, pid_t parent)

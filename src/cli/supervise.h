@@ -45,4 +45,7 @@ bool supervise_kill(struct supervise *supervise, int limit_ms);
 /* Takes the exit statuses of adopted orphans; not CMD's own. */
 void supervise_reap(const struct supervise *supervise);
 
+/* Whether this process was started to ignore it (nohup), as it then goes on doing. */
+bool supervise_ignores(int number);
+
 #endif

@@ -64,6 +64,9 @@ static int take_key(struct loading *loading, struct fy_event *event)
             return error_wrap(loading->reterr, "key '%s'", loading->key);
         }
     }
+    if (strcmp(loading->key, "config") == 0) {
+        return refuse(loading, event, "config: a file does not name another one");
+    }
     if (!loading->is_known(loading->key)) {
         (void)refuse(loading, event, "no such key; the names are those of the flags");
         return error_wrap(loading->reterr, "key '%s'", loading->key);

@@ -243,7 +243,8 @@ int options_take_flags(struct options *options, int argc, char **argv, int *ret_
     fill_getopt(options, longs, letters);
     optind = 0; /* glibc: begin anew */
     while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-        const char *word = argv[optind - 1];
+        const char letter[] = {'-', (char)optopt, '\0'}; /* of several in one word perhaps */
+        const char *word = optopt > 0 && optopt < 256 ? letter : argv[optind - 1];
         if (found == ':') {
             return error_set(reterr, BATON_EINVAL, "%s: a value is missing", word);
         }

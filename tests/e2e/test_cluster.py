@@ -225,6 +225,9 @@ class Operating(ClusterTest):
         self.three.kill(follower)
         self.assertEqual(watch.wait(timeout=60), 69)
         reader.join()
+        done = baton("watch", "--data", self.three.data(self.others[1]), "--timeout", "1ms")
+        self.assertEqual(done.returncode, 124)
+        self.assertIn("--timeout 1ms: is over", done.stderr)
 
     def test_a_killed_leader_is_followed_by_another(self):
         before = self.three.status(self.leader)["epoch"]
@@ -261,6 +264,14 @@ class Starting(ClusterTest):
             while "STOPPING=1" not in told:
                 told.append(manager.recv(4096).decode())
             self.assertTrue(any(text.startswith("STATUS=") for text in told), told)
+
+    def test_without_standard_descriptors_their_numbers_are_given_to_nothing_else(self):
+        one = self.cluster(1)
+        one.start("a", under=("sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-'))
+        one.wait_leader()
+        for fd in range(3):
+            self.assertEqual(os.readlink("/proc/%d/fd/%d" % (one.processes["a"].pid, fd)),
+                             "/dev/null")
 
     def test_a_second_process_on_one_directory_is_refused(self):
         one = self.cluster(1)

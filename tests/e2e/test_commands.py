@@ -90,6 +90,46 @@ class Errors(unittest.TestCase):
         self.expect(64, "--data", "status")
         self.expect(64, "BATON_LEASE", "explain", env={"BATON_LEASE": "5"})
 
+    def test_a_wrong_letter_among_others_is_named(self):
+        self.expect(64, "baton node: -x: no such flag", "node", "-xyz")
+        self.expect(64, "baton node: -y: no such flag", "node", "-hy")
+        self.expect(64, "baton node: -d: a value is missing", "node", "-hd")
+
+    def test_files_that_are_not_there_end_with_64(self):
+        with tempfile.TemporaryDirectory() as data:
+            node = ("node", "--data", data, "--listen", "127.0.0.1:0")
+            for flags in (("--key-file", "/nonexistent/file"), ("--peer", "@/nonexistent/file"),
+                          ("--tls-cert", "/nonexistent/file", "--tls-key", "/x", "--tls-ca", "/x"),
+                          ("--http", "127.0.0.1:0", "--http-token-file", "/nonexistent/file")):
+                self.expect(64, "/nonexistent/file", *node, *flags)
+        self.expect(64, "/nonexistent/file", "status", "--http", "127.0.0.1:1",
+                    "--http-token-file", "/nonexistent/file")
+
+    def test_a_name_that_cannot_be_sent_is_refused(self):
+        """And not left out: `pass` to nobody in particular is another order."""
+        for command, *words in (("pass", "--to"), ("join",), ("leave",)):
+            done = subprocess.run([BATON.encode(), command.encode(), b"-d", b"/nonexistent",
+                                   *map(str.encode, words), b"\xff=127.0.0.1:1"],
+                                  stderr=subprocess.PIPE, timeout=60, check=False)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn(b"UTF-8", done.stderr)
+
+    def test_no_time_is_not_all_the_time(self):
+        for command in ("status", "members", "pass", "cordon"):
+            self.expect(64, "--timeout 0", command, "--data", "/nonexistent", "--timeout", "0")
+
+    def test_what_cannot_be_printed_is_an_error(self):
+        for words in (("--help",), ("--version",), ("help", "--format", "man", "node"),
+                      ("explain", "--json")):
+            for closed in ("", "close"):
+                with open("/dev/full", "wb") as full:
+                    done = subprocess.run(
+                        [BATON, *words] if not closed else
+                        ["sh", "-c", '"$0" "$@" >&-', BATON, *words], stdout=full,
+                        stderr=subprocess.PIPE, universal_newlines=True, timeout=60, check=False)
+                self.assertEqual(done.returncode, 74, (words, closed, done.stderr))
+                self.assertIn("standard output: ", done.stderr)
+
     def test_the_guides_list_the_settings_of_each_provider(self):
         for url, guide in (("raft://127.0.0.1:1", "api.md"), ("redis://127.0.0.1:1", "redis.md"),
                            ("memory:", "api.md")):
@@ -121,6 +161,10 @@ class Errors(unittest.TestCase):
             file.write("preset: fast\nprest: lan\n")
             file.flush()
             self.expect(64, "prest", "explain", "--config", file.name)
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write("config: other.yaml\n")
+            file.flush()
+            self.expect(64, "does not name another", "explain", "--config", file.name)
 
     def test_a_configuration_file_that_cannot_be_read_ends_every_program_with_64(self):
         detector = os.path.join(os.path.dirname(BATON), "baton-detector")

@@ -28,7 +28,9 @@ class Running(ProgramTest):
         done = self.run_alone("--", "/nonexistent/program")
         self.assertEqual(done.returncode, 127)
         self.assertIn("/nonexistent/program", done.stderr)
-        self.assertEqual(self.run_alone("--", os.path.abspath(__file__)).returncode, 126)
+        done = self.run_alone("--", os.path.abspath(__file__))
+        self.assertEqual(done.returncode, 126)
+        self.assertNotIn("--help", done.stderr)
 
     def test_without_a_quorum_it_gives_up_in_time(self):
         three = self.cluster(3)
@@ -41,6 +43,16 @@ class Running(ProgramTest):
         process = self.start(one, "a", [], "sh", "-c", self.script(
             one, "while :; do sleep 0.05; done", first="trap 'exit 7' TERM"))
         until(lambda: self.pids(one), "the program runs")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=60), 7)
+
+    def test_a_signal_that_was_ignored_at_the_start_stays_ignored(self):
+        one = self.cluster(1)
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        process = self.start(one, "a", [], "sh", "-c", self.script(
+            one, "while :; do sleep 0.05; done", first="trap 'exit 5' HUP; trap 'exit 7' TERM"))
+        until(lambda: self.pids(one), "the program runs")
+        process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(timeout=60), 7)
 
