@@ -12,6 +12,9 @@ struct head {
     struct lws *wsi;
     struct head *older, *newer;
     bool is_listed;
+    struct request_lines lines;
+    uint64_t given; /* requests */
+    int fd;
 };
 
 static void put(struct head *head)
@@ -65,6 +68,11 @@ int server_head_new(struct server *server, struct lws *wsi)
     }
     head->server = server;
     head->wsi = wsi;
+    head->fd = lws_get_socket_fd(wsi);
+    if (!server_tap_begin(head->fd, &head->lines)) {
+        free(head);
+        return -1;
+    }
     lws_set_opaque_user_data(wsi, head);
     put(head);
     return 0;
@@ -84,7 +92,24 @@ void server_head_ends(struct lws *wsi)
     struct head *head = lws_get_opaque_user_data(wsi);
 
     if (head != NULL) {
+        head->given++;
         take(head);
+    }
+}
+
+const char *server_head_fault(struct lws *wsi)
+{
+    const struct head *head = lws_get_opaque_user_data(wsi);
+
+    return head != NULL ? request_lines_fault(&head->lines, head->given + 1) : NULL;
+}
+
+void server_head_upgraded(struct lws *wsi)
+{
+    const struct head *head = lws_get_opaque_user_data(wsi);
+
+    if (head != NULL) {
+        server_tap_end(head->fd, &head->lines);
     }
 }
 
@@ -94,6 +119,7 @@ void server_head_free(struct lws *wsi)
 
     if (head != NULL) {
         take(head);
+        server_tap_end(head->fd, &head->lines);
         lws_set_opaque_user_data(wsi, NULL);
         free(head);
     }

@@ -39,6 +39,15 @@ bool server_knows_host(const struct server *server, struct lws *wsi)
                              server->config.hosts, name));
 }
 
+/* A separator that was sent as a code is none, and in no parameter of ours: as libwebsockets does
+ * it with an equals sign. */
+static void hide(char *text, size_t bytes, char separator)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        text[i] = text[i] == separator ? '_' : text[i];
+    }
+}
+
 /* lws takes paths apart at semicolons, which camera names contain, and arguments at ampersands:
  * puts them together again. False: no room, or a zero in it. */
 static bool join(struct lws *wsi, enum lws_token_indexes token, char separator, char *text,
@@ -65,6 +74,9 @@ static bool join(struct lws *wsi, enum lws_token_indexes token, char separator, 
         }
         if (i > 0) {
             text[used] = separator;
+        }
+        if (token == WSI_TOKEN_HTTP_URI_ARGS) {
+            hide(text + at, (size_t)bytes, separator);
         }
         used = at + (size_t)bytes;
     }
@@ -225,10 +237,9 @@ static bool is_question(struct lws *wsi)
            lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0;
 }
 
-int server_on_request(struct server *server, struct lws *wsi, struct peer *peer)
+int server_on_request(struct server *server, struct lws *wsi, struct peer *peer, const char *fault)
 {
     struct http_reply *reply = &peer->reply;
-    const char *fault;
 
     /* A stream of HTTP/2 (a client may ask for it, even without TLS): its frames would need room in
      * front of each body, and chunks. Only HTTP/1.1 is spoken here. */
@@ -240,7 +251,7 @@ int server_on_request(struct server *server, struct lws *wsi, struct peer *peer)
         (void)server_refuse(wsi, HTTP_STATUS_METHOD_NOT_ALLOWED, ONLY_GET_AND_HEAD);
         return -1;
     }
-    fault = web_request_fault(wsi);
+    fault = fault != NULL ? fault : web_request_fault(wsi);
     if (fault != NULL) {
         (void)server_refuse(wsi, HTTP_STATUS_BAD_REQUEST, fault);
         return -1;

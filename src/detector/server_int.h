@@ -3,6 +3,7 @@
 #define DETECTOR_SERVER_INT_H
 
 #include "base/clock.h"
+#include "detector/request_lines.h"
 #include "detector/server.h"
 
 #include <libwebsockets.h>
@@ -106,14 +107,22 @@ struct server {
 };
 
 /* A connection is new, 0 or -1; has yet to say what it wants, for the first time or again; has said
- * it; is gone. */
+ * it; has begun to speak WebSocket; is gone. */
 int server_head_new(struct server *server, struct lws *wsi);
 void server_head_begins(struct lws *wsi);
 void server_head_ends(struct lws *wsi);
+void server_head_upgraded(struct lws *wsi);
 void server_head_free(struct lws *wsi);
+/* Before it ends: NULL, or what libwebsockets made something else of (request_lines.h). */
+const char *server_head_fault(struct lws *wsi);
 /* Hangs up on the oldest above HEADS_MAX, but for those who have said something that is not read
  * yet; call it from outside lws's callbacks. */
 void server_heads_sweep(struct server *server);
+
+/* From now on what this thread reads from the descriptor is read along, until the end. False: out
+ * of memory, or no descriptor. */
+bool server_tap_begin(int fd, struct request_lines *lines);
+void server_tap_end(int fd, const struct request_lines *lines);
 
 /* Soon, and from outside lws's callbacks, connections are closed that have to be. */
 void server_sweep_soon(struct server *server);
@@ -150,8 +159,9 @@ void server_receipts_presume(struct server *server, struct peer *peer);
 /* The same of a connection that ends; there are no others then. */
 void server_receipts_end(struct server *server, struct peer *peer);
 
-/* What libwebsockets tells of an HTTP connection; its result is theirs: -1 hangs up. */
-int server_on_request(struct server *server, struct lws *wsi, struct peer *peer);
+/* What libwebsockets tells of an HTTP connection; its result is theirs: -1 hangs up. `fault`: why
+ * it is to be refused, or NULL. */
+int server_on_request(struct server *server, struct lws *wsi, struct peer *peer, const char *fault);
 int server_on_http_writable(struct server *server, struct lws *wsi, struct peer *peer);
 void server_on_http_closed(struct server *server, struct peer *peer);
 

@@ -37,8 +37,17 @@ const cases = {
     // names that walk
     '/camera/../x/image': 400, '/camera/%2e%2e/x/image': 400, '/camera/..%2fx/image': 400,
     '/camera/a;%2e%2e%2f/image': 400, '/camera/%2e%2e;1/image': 400, '/camera/..;1/image': 400,
-    '/camera/a;..%5cx/image': 400, '/camera/a;x/%2e/y/image': 404,
-    '/camera/../../etc/passwd': 404, '/camera/%2e%2e%2f%2e%2e%2fetc/passwd': 404,
+    '/camera/a;..%5cx/image': 400, '/camera/a;x/%2e/y/image': 400,
+    '/camera/../../etc/passwd': 400, '/camera/%2e%2e%2f%2e%2e%2fetc/passwd': 400,
+    // names that would walk to one that is there
+    '/camera/a;1x%2f..%2f/image': 400, '/camera/a;1x%2F%2e%2e/image': 400, '/camera/x/../a;1/image': 400,
+    '/camera/a;1/./image': 400, '/camera/a;1/image/x/..': 400, '/camera/a;1/image/.': 400,
+    '/camera/./a;1/image': 400, '/camera//a;1/image': 400, '/camera/%2fa;1/image': 400,
+    '/camera/a;1//image': 400, '/camera/a;1/%2e%2E/image': 400, '/camera/a;1x/../image': 400,
+    '/x/../healthz': 400, '/./healthz': 400, '/../healthz': 400, '/healthz/..': 400,
+    // signs that stand for others
+    '/camera/a&1/image': 400, '/camera/a;1/image&': 400, '/camera/a;+1/image': 400,
+    '/camera/a;1/image?x=a+b': 200, '/camera/a;1/image?x=../..//&y=a%26crop=2': 200,
     // what is too long
     [long(300)]: 400, [long(4096)]: 400, [long(17000)]: 400, [long(60000)]: 400,
     [long(100000)]: 0, [`/camera/a;${'%78'.repeat(4096)}/image`]: 400,
@@ -58,7 +67,7 @@ const cases = {
     '/camera/a;1/../image': 400, '/camera/': 404, '/': 404,
     // what is there
     '/camera/a;1/image': 200, '/camera/%61%3b1/image': 200, '/camera/%61%3B%31/%69mage': 200,
-    '//camera/./a;1/image?crop=1': 200,
+    '//camera/a;1/image?crop=1': 200, '///camera/a;1/image': 200,
 };
 
 // Status, head (lower case) and body of one request.

@@ -28,7 +28,7 @@ const cases = {
     'an expectation': [get('/healthz', 'Expect: 100-continue\r\n'), [200]],
     'two in one': [AGAIN + get('/healthz'), [200, 200]],
     'no body, said so': [AGAIN.replace(': x', ': x\r\nContent-Length: 0') + get('/healthz'), [200, 200]],
-    'slashes and dots': [get('//x/.././healthz'), [200]],
+    'slashes': [get('//healthz'), [200]],
     'many headers': [get('/healthz', 'X-A: y\r\n'.repeat(400)), [200]],
     'no more after this, in a list': [AGAIN.replace(': x', ': x\r\nConnection: TE, Close') +
         get('/healthz'), [200]],
@@ -69,6 +69,21 @@ const cases = {
     'CONNECT': [get('x:80', '', 'CONNECT'), [405]], 'BREW': [get('/healthz', '', 'BREW'), [400]],
     'two methods': ['GET / HTTP/1.1\r\nGET / HTTP/1.1\r\n' + END, []],
     'no method': [END, []], 'an empty line first': ['\r\n' + get('/healthz'), []],
+    'a method in small letters': [AGAIN.replace('GET', 'get') + AGAIN, [400]],
+    // headers that are none, with what libwebsockets makes of them
+    ...Object.fromEntries(['nonsense', ': x', 'X Y: z', 'Content-Length : 3', 'Transfer-Encoding : chunked',
+        'Transfer-Encoding\t: chunked', 'X-Y: z\r\n Content-Length: 3', 'X-Y: z\r\n\tz', 'X-Y: a\rb',
+        'X-Y: a\x01b', 'X-Y: a\x7fb', 'X-Y: a\0b', 'X\xe9: y', 'X: y\r\nContent-Length: 3',
+        'X: y\r\nTransfer-Encoding: chunked'].map((line) =>
+        [`the header ${JSON.stringify(line)}`, [AGAIN.replace(': x', `: x\r\n${line}\r\nA-B: c`) + AGAIN,
+            [400]]])),
+    'a header of blanks and of bytes': [get('/healthz', 'X-Y:\t \xff\xfe é \r\nX-Z:\r\n'), [200]],
+    'a blank before the first header': [get('/healthz', ' X-Y: z\r\n'), [400]],
+    // paths of the second request of a connection, at once or later
+    'a good one, one that walks': [AGAIN + get('/x/../healthz'), [200, 400]],
+    'many good ones, one that walks': [AGAIN.repeat(100) + get('/x/../healthz'), [...Array(100).fill(200),
+        400]],
+    'one that walks, a good one': [AGAIN.replace('/h', '/x/../h') + AGAIN, [400]],
     // targets
     'zero': [get('/a%00'), []], 'a raw zero': [get('/a\0b'), []],
     'zero in a query': [get('/healthz?x=%00'), []],
@@ -181,6 +196,30 @@ async function check_cases(stand) {
     }
 }
 
+// In pieces of any size, and one request behind the answer to another.
+async function check_pieces(stand) {
+    const walks = get('/x%2f..%2fhealthz');
+    for (const [name, pieces, expected] of [['bytes', [...walks], [400]],
+        ['bytes of a good one', [...get('/healthz')], [200]],
+        ['a line and a head', [AGAIN, '/x', walks], [200, 400]],
+        ['halves', [AGAIN + walks.slice(0, 9), walks.slice(9)], [200, 400]],
+        ['an upgrade', [...upgrade(KEY + 'Sec-WebSocket-Version: 13\r\n').replace('/ ', '/x/.. ')],
+            [400]]]) {
+        const socket = dial(stand);
+        for (const piece of pieces) {
+            if (piece === '/x') {
+                await deadline(new Promise((resolve) => socket.once('data', resolve)), name);
+            } else {
+                await new Promise((resolve) => socket.write(piece, resolve));
+                await new Promise((resolve) => setImmediate(resolve));
+            }
+        }
+        await deadline(socket.gone, name);
+        const text = Buffer.concat(socket.parts).toString('latin1');
+        assert.deepStrictEqual(answers(text, name), expected, name);
+    }
+}
+
 // Byte by byte, for ever: hung up on, be it the first request of the connection or a later one.
 async function check_slow(stand) {
     const drip = async (first) => {
@@ -221,7 +260,8 @@ async function check_changed(stand) {
 
 async function check(...options) {
     const stand = await Stand.start(...options);
-    await Promise.all([check_cases(stand).then(() => check_changed(stand)), check_slow(stand)]);
+    await Promise.all([check_cases(stand).then(() => check_pieces(stand)).then(() =>
+        check_changed(stand)), check_slow(stand)]);
     assert.strictEqual(stand.curl('/healthz', '-k').status, 200);
     await stand.stop();
     console.log('ok whatever is sent over', stand.scheme,
