@@ -1,6 +1,7 @@
 """Three real nodes: what is asked of them, what is ordered, and what befalls them."""
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -53,7 +54,12 @@ class Asking(ClusterTest):
             self.assertEqual(fetch(self.port(name), "/healthz")[0], 200)
         port = self.port(self.leader)
         self.assertEqual(json.loads(fetch(port, "/status")[1])["node"], self.leader)
-        self.assertIn("baton_is_leader 1\n", fetch(port, "/metrics")[1])
+        metrics = fetch(port, "/metrics")[1]
+        self.assertIn("baton_is_leader 1\n", metrics)
+        with open(os.path.join(os.path.dirname(__file__), "../../docs/operations.md"),
+                  encoding="utf-8") as page:
+            told = re.findall(r"^\| `(baton_\w+)` \| (\w+) ", page.read(), re.M)
+        self.assertEqual(told, re.findall(r"^# TYPE (\w+) (\w+)$", metrics, re.M))
         self.assertEqual(fetch(port, "/nothing")[0], 404)
         self.assertEqual(fetch(port, "/status", Host="evil.example")[0], 403)
         by_http = baton("status", "--http", "127.0.0.1:%d" % port, "--json")
