@@ -246,6 +246,7 @@ void seat_wake(const struct seat *seat, char ret[KEY_MAX]); /* the name of its c
 struct seat *seat_find(const struct client *client, const char *name, size_t bytes);
 /* The last one leaves it to seats_bury(), which comes when no callback is under way. */
 void seat_unref(struct seat *seat);
+void seat_answered(struct seat *seat); /* the same, by an answer that needs it no more */
 void seats_bury(struct client *client);
 void seat_end(struct seat *seat);
 
@@ -313,16 +314,19 @@ int quorum_begin(struct seat *seat);
 int quorum_run(struct seat *seat, const struct lease_command *command);
 void quorum_end(struct seat *seat);
 
-/* registry.c */
-void registry_begin(struct seat *seat);
-void registry_beat(struct seat *seat); /* and plans the next */
+/* enrol.c: this process's own entry in the registry */
+void enrol_begin(struct seat *seat);
+void enrol_beat(struct seat *seat); /* and plans the next */
 /* AND_READ: and then who else there is, if anybody. AGAIN: a heartbeat. */
 enum registering { REGISTER, REGISTER_AND_READ, REGISTER_AGAIN };
-void registry_register(struct seat *seat, enum registering how);
+void enrol_write(struct seat *seat, enum registering how);
 /* When whoever follows has had time to ask: the server does one thing after another. */
-void registry_soon(struct seat *seat);
-void registry_forget_drafts(struct client *client);
-void registry_leave(struct seat *seat);
+void enrol_soon(struct seat *seat);
+void enrol_forget_drafts(struct client *client);
+void enrol_leave(struct seat *seat);
+
+/* registry.c: the entries of others */
+void registry_key(const struct seat *seat, const char *part, char ret[KEY_MAX]);
 void registry_read(struct seat *seat);
 void registry_free(struct seat *seat);
 /* Another one than this process. */

@@ -40,7 +40,7 @@ static void tell_up(struct client *client, bool is_decisive)
         if (is_decisive) {
             seat_connection(seat, true);
         } else {
-            registry_register(seat, REGISTER);
+            enrol_write(seat, REGISTER);
         }
     }
 }

@@ -38,6 +38,15 @@ void seat_unref(struct seat *seat)
     }
 }
 
+void seat_answered(struct seat *seat)
+{
+    struct client *client = seat->client;
+
+    client_enter(client);
+    seat_unref(seat);
+    client_exit(client);
+}
+
 /* The client's own end may hang on the last of them. */
 void seats_bury(struct client *client)
 {
@@ -111,7 +120,7 @@ static struct seat *make(struct client *client, const struct provider_campaign *
     if (client->start_delay.ns > 0) { /* those who are begun together do not all ask at once */
         seat->starts.ns += (int64_t)(client_random() % (uint64_t)client->start_delay.ns);
     }
-    registry_begin(seat);
+    enrol_begin(seat);
     seat->references = 1; /* the table's */
     client->open_handles++;
     return seat;
@@ -162,7 +171,7 @@ int seat_campaign(struct provider_election **ret, struct provider *provider,
     if (client_is_up(client)) {
         /* The first events come from the loop: the answer to this takes a turn. */
         seat_start(seat);
-        registry_register(seat, REGISTER_AND_READ);
+        enrol_write(seat, REGISTER_AND_READ);
     }
     return BATON_OK;
 }
@@ -213,7 +222,7 @@ int seat_set_eligible(struct provider_election *election, bool eligible, struct 
 
     seat->eligible = eligible;
     seat_step(seat, &input);
-    registry_register(seat, REGISTER);
+    enrol_write(seat, REGISTER);
     return BATON_OK;
 }
 
@@ -232,7 +241,7 @@ int seat_set_metadata(struct provider_election *election, const char *metadata,
     }
     free(seat->metadata);
     seat->metadata = copy;
-    registry_register(seat, REGISTER);
+    enrol_write(seat, REGISTER);
     return BATON_OK;
 }
 
@@ -252,7 +261,7 @@ void seat_end(struct seat *seat)
     HASH_DEL(client->seats, seat);
     agenda_remove(seat);
     seat_step(seat, &leave);
-    registry_leave(seat);
+    enrol_leave(seat);
     redis_ward_seat_end(seat);
     if (!client->is_closing) { /* the connection itself is about to end */
         seat_wake(seat, wake);

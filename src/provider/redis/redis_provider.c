@@ -337,7 +337,7 @@ void client_release(struct client *client)
             client->depth = 0;
             readers_sweep(client);
         }
-        registry_forget_drafts(client);
+        enrol_forget_drafts(client);
         text_drop(client, client->self);
         free(client);
         if (closed) {

@@ -1,277 +1,19 @@
-/* Who takes part: entries that expire, in the JSON of the seed. */
+/* Who else takes part: the entries of others, as they were last read. */
 #include "provider/redis/client.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* ---- Writing --------------------------------------------------------------------------------- */
+enum { ENTRIES_MAX = 4096 }; /* others of one election that are known */
 
-/* Times are the last that an entry has, so that those of a draft can be written over. */
-enum { TIME_BYTES = 24, TIME_AT_END = TIME_BYTES + 2 };
-
-static void put_time(char ret[TIME_BYTES + 1])
-{
-    struct timespec now;
-    struct tm parts = {0};
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    (void)gmtime_r(&now.tv_sec, &parts);
-    (void)snprintf(ret, TIME_BYTES + 1, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-                   (parts.tm_year + 1900) % 10000, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
-                   parts.tm_min, parts.tm_sec, (int)(now.tv_nsec / 1000000));
-}
-
-static json_t *metadata_of(const struct seat *seat)
-{
-    json_t *metadata = seat->metadata ? json_loads(seat->metadata, 0, NULL) : NULL;
-
-    return json_is_object(metadata) ? metadata : json_object();
-}
-
-/* NULL when out of memory. */
-static char *write_out(json_t *object)
-{
-    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
-
-    json_decref(object);
-    return text;
-}
-
-static char *process_json(const struct seat *seat, bool leads)
-{
-    const struct client *client = seat->client;
-    char now[TIME_BYTES + 1];
-
-    put_time(now);
-    return write_out(json_pack("{s:s,s:s,s:s,s:s,s:b,s:o,s:s}", "processId", client->id, "nodeId",
-                               client->id, "identifier", client->node, "role",
-                               leads ? "master" : "slave", "observes", !seat->eligible,
-                               "capabilities", metadata_of(seat), "lastSeen", now));
-}
-
-static char *slave_json(const struct seat *seat)
-{
-    const struct client *client = seat->client;
-    char now[TIME_BYTES + 1];
-
-    put_time(now);
-    return write_out(json_pack("{s:s,s:s,s:o,s:s,s:s}", "nodeId", client->id, "identifier",
-                               client->node, "metadata", metadata_of(seat), "registeredAt", now,
-                               "lastSeen", now));
-}
-
-/* Ten thousand elections say the same of this process, but for the time. */
-static const char *process_draft(struct seat *seat, bool leads)
-{
-    char **draft = &seat->client->drafts.processes[leads][seat->eligible];
-    char now[TIME_BYTES + 1];
-
-    if (!*draft) {
-        *draft = process_json(seat, leads);
-    } else {
-        put_time(now);
-        memcpy(*draft + strlen(*draft) - TIME_AT_END, now, TIME_BYTES);
-    }
-    return *draft;
-}
-
-static const char *slave_draft(struct seat *seat)
-{
-    static const char between[] = "\",\"lastSeen\":\"";
-    char **draft = &seat->client->drafts.slave;
-    char now[TIME_BYTES + 1];
-
-    if (!*draft) {
-        *draft = slave_json(seat);
-    } else {
-        char *last = *draft + strlen(*draft) - TIME_AT_END;
-        put_time(now);
-        memcpy(last, now, TIME_BYTES);
-        memcpy(last - strlen(between) - TIME_BYTES, now, TIME_BYTES);
-    }
-    return *draft;
-}
-
-void registry_forget_drafts(struct client *client)
-{
-    struct drafts *drafts = &client->drafts;
-
-    for (int i = 0; i < 4; i++) {
-        free(drafts->processes[i / 2][i % 2]);
-    }
-    free(drafts->slave);
-    *drafts = (struct drafts){.slave = NULL};
-}
-
-static void key_of(const struct seat *seat, const char *part, char ret[KEY_MAX])
+void registry_key(const struct seat *seat, const char *part, char ret[KEY_MAX])
 {
     const char *parts[] = {seat->name, ":", part, NULL};
 
     layout_join(ret, KEY_MAX, parts);
 }
-
-/* An answer that came needs its seat no more. */
-static void done_with(struct seat *seat)
-{
-    struct client *client = seat->client;
-
-    client_enter(client);
-    seat_unref(seat);
-    client_exit(client);
-}
-
-static void on_registered(void *userdata, uint64_t how, const redisReply *reply, instant sent)
-{
-    struct seat *seat = userdata;
-    bool reads = how == REGISTER_AND_READ || (how == REGISTER_AGAIN && seat->lease.held);
-    uint32_t count = 0; /* not known */
-    (void)sent;
-
-    if (!reply || !parse_registered(&count, seat->client->lifetimes, reply)) {
-        seat_misunderstood(seat, ERRAND_ENTRY, reply);
-    } else {
-        seat_understood(seat, ERRAND_ENTRY);
-        if (!seat->is_leaving) {
-            seat_contenders(seat, count);
-        }
-    }
-    if (reply && reads && (seat->entries || count != 1)) { /* who is alone has nobody to read of */
-        registry_read(seat);
-    }
-    done_with(seat);
-}
-
-static void send_entry(struct seat *seat, enum registering how, const char *process,
-                       const char *slave)
-{
-    struct client *client = seat->client;
-    char keys[6][KEY_MAX];
-    char channel[80];
-    char lifetime[24];
-
-    key_of(seat, "processes", keys[0]);
-    key_of(seat, "processes:expiry", keys[1]);
-    key_of(seat, "channels", keys[2]);
-    seat_wake(seat, keys[3]);
-    key_of(seat, "slaves", keys[4]);
-    key_of(seat, "master_process", keys[5]);
-    (void)snprintf(channel, sizeof(channel), "worker:slave:%s", client->id);
-    (void)snprintf(lifetime, sizeof(lifetime), "%lld",
-                   (long long)(client->process_lifetime.ns / 1000000));
-    const char *words[] = {keys[0],
-                           keys[1],
-                           keys[2],
-                           keys[3],
-                           keys[4],
-                           keys[5],
-                           client->id,
-                           process,
-                           lifetime,
-                           channel,
-                           seat->lease.held ? "master" : "slave",
-                           slave,
-                           how == REGISTER_AGAIN ? "again" : ""};
-    seat->references++;
-    if (client_run(client, SCRIPT_REGISTER, 6, 13, words, NULL, on_registered, seat,
-                   (uint64_t)how) != BATON_OK) {
-        seat_unref(seat);
-    }
-}
-
-void registry_register(struct seat *seat, enum registering how)
-{
-    bool leads = seat->lease.held;
-    char *process = NULL;
-    char *slave = NULL;
-    const char *texts[2] = {NULL, ""};
-
-    if (!client_is_up(seat->client) || seat->is_leaving) {
-        return;
-    }
-    if (seat->metadata) {
-        texts[0] = process = process_json(seat, leads);
-        texts[1] = leads ? "" : (slave = slave_json(seat));
-    } else {
-        texts[0] = process_draft(seat, leads);
-        texts[1] = leads ? "" : slave_draft(seat);
-    }
-    if (texts[0] && texts[1]) {
-        send_entry(seat, how, texts[0], texts[1]);
-    }
-    free(process);
-    free(slave);
-}
-
-/* As often as the lock is renewed; but where that is a matter of milliseconds, an entry that lives
- * for 45 s need not follow. The seed takes who is silent for a third of that for gone. */
-enum { BEATS_A_LIFETIME = 9, BEAT_SLOT_MS = 8, SOON_MS = 10 };
-
-static span beat_interval(const struct client *client)
-{
-    int64_t every_ns = client->process_lifetime.ns / BEATS_A_LIFETIME;
-
-    return every_ns > client->settings.renew_interval.ns ? SPAN_NS(every_ns)
-                                                         : client->settings.renew_interval;
-}
-
-void registry_begin(struct seat *seat)
-{
-    int64_t every_ns = beat_interval(seat->client).ns;
-
-    /* From the first on they are spread: the registry is as large as there are elections. */
-    seat->beat = instant_add(
-        clock_now(),
-        SPAN_NS(every_ns - (int64_t)(client_chance(seat->client) % (uint64_t)(every_ns / 2 + 1))));
-}
-
-void registry_beat(struct seat *seat)
-{
-    span every = beat_interval(seat->client);
-
-    /* In the same moments as renewals, of which there are as many. */
-    seat->beat = instant_add(clock_now(), every);
-    seat->beat.ns -= every.ns >= SPAN_S(1).ns ? seat->beat.ns % SPAN_MS(BEAT_SLOT_MS).ns : 0;
-    agenda_change(seat);
-    registry_register(seat, REGISTER_AGAIN);
-}
-
-void registry_soon(struct seat *seat)
-{
-    seat->beat = instant_min(seat->beat, instant_add(clock_now(), SPAN_MS(SOON_MS)));
-    agenda_change(seat);
-}
-
-static void on_left(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
-{
-    (void)tag;
-    (void)sent;
-    seat_refused(userdata, ERRAND_ENTRY, reply); /* lost or refused: the entry expires */
-    done_with(userdata);
-}
-
-void registry_leave(struct seat *seat)
-{
-    char keys[4][KEY_MAX];
-    char wake[KEY_MAX];
-
-    seat_wake(seat, wake);
-    key_of(seat, "processes", keys[0]);
-    key_of(seat, "processes:expiry", keys[1]);
-    key_of(seat, "channels", keys[2]);
-    key_of(seat, "slaves", keys[3]);
-    const char *words[] = {keys[0], keys[1], keys[2], wake, keys[3], seat->client->id};
-    seat->references++;
-    if (client_run(seat->client, SCRIPT_LEAVE, 5, 6, words, NULL, on_left, seat, 0) != BATON_OK) {
-        seat_unref(seat);
-    }
-}
-
-/* ---- Reading --------------------------------------------------------------------------------- */
-
-enum { ENTRIES_MAX = 4096 }; /* others of one election that are known */
 
 static void entry_free(struct seat *seat, struct entry *entry)
 {
@@ -460,17 +202,17 @@ static void on_members(void *userdata, uint64_t tag, const redisReply *reply, in
     if (seat->reads_again) {
         registry_read(seat);
     }
-    done_with(seat);
+    seat_answered(seat);
 }
 
 static int read_with(struct seat *seat, redis_reply_cb on_reply, void *userdata)
 {
     char keys[4][KEY_MAX];
 
-    key_of(seat, "processes", keys[0]);
-    key_of(seat, "processes:expiry", keys[1]);
-    key_of(seat, "channels", keys[2]);
-    key_of(seat, "slaves", keys[3]);
+    registry_key(seat, "processes", keys[0]);
+    registry_key(seat, "processes:expiry", keys[1]);
+    registry_key(seat, "channels", keys[2]);
+    registry_key(seat, "slaves", keys[3]);
     const char *words[] = {keys[0], keys[1], keys[2], keys[3]};
     return client_run(seat->client, SCRIPT_MEMBERS, 4, 4, words, NULL, on_reply, userdata, 0);
 }
@@ -576,7 +318,7 @@ static void on_asked(void *userdata, uint64_t tag, const redisReply *reply, inst
         question->done(question->userdata, client_refused(seat->client, reply), NULL, 0);
     }
     free(question);
-    done_with(seat);
+    seat_answered(seat);
 }
 
 int registry_members(struct provider_election *election, provider_members_cb done, void *userdata,

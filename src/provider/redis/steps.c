@@ -186,12 +186,12 @@ static void take_event(struct seat *seat, const struct lease_event *event, insta
     }
     seat_tell_change(seat, event, at);
     if (event->type == LEASE_EV_ACQUIRED) {
-        registry_register(seat, REGISTER_AND_READ);
+        enrol_write(seat, REGISTER_AND_READ);
         heartbeats_sweep(seat);
     } else if (event->type == LEASE_EV_LOST && event->loss == LEASE_LOSS_RESIGNED) {
-        registry_soon(seat);
+        enrol_soon(seat);
     } else if (event->type == LEASE_EV_LOST) {
-        registry_register(seat, REGISTER);
+        enrol_write(seat, REGISTER);
     }
 }
 
@@ -269,7 +269,7 @@ void seat_due(struct seat *seat, instant now)
         }
     }
     if (!instant_before(now, seat->beat) && !seat->is_leaving) {
-        registry_beat(seat);
+        enrol_beat(seat);
     }
     seat_unref(seat);
 }
@@ -284,7 +284,7 @@ void seat_connection(struct seat *seat, bool is_up)
         step(seat, &down);
     }
     if (is_up) {
-        registry_register(seat, REGISTER_AND_READ);
+        enrol_write(seat, REGISTER_AND_READ);
     }
 }
 
