@@ -1,6 +1,7 @@
 /* The WebSocket connections of server.h. */
 #include "detector/server_int.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,36 @@ static void spoil(struct server *server, const struct peer *peer, const char *re
     server->config.hooks.spoiled(server->config.hooks.userdata, peer->number, reason);
 }
 
+static void spoil_and_drop(struct server *server, const struct peer *peer, int code,
+                           const char *reason)
+{
+    spoil(server, peer, reason);
+    server_drop(server, peer->number, code, reason);
+}
+
+static bool is_utf8(const char *text, size_t bytes)
+{
+    json_t *string = json_stringn(text, bytes);
+    json_decref(string);
+    return string != NULL;
+}
+
+/* A text message is whole. */
+static void hand_out(struct server *server, struct peer *peer)
+{
+    struct buffer *received = &peer->received;
+    const char *text = received->data != NULL ? (const char *)received->data : "";
+
+    if (!is_utf8(text, received->bytes)) {
+        spoil_and_drop(server, peer, CLOSE_NOT_TEXT, "a text message that is not UTF-8");
+    } else {
+        server_receipts_look(server); /* it may be the next owner who speaks */
+        server->config.hooks.received(server->config.hooks.userdata, peer->number, text,
+                                      received->bytes);
+    }
+    buffer_clear(received);
+}
+
 int server_ws_received(struct server *server, struct lws *wsi, struct peer *peer, const void *in,
                        size_t bytes)
 {
@@ -96,8 +127,7 @@ int server_ws_received(struct server *server, struct lws *wsi, struct peer *peer
         return 0;
     }
     if (code != 0) {
-        spoil(server, peer, fault);
-        server_drop(server, peer->number, code, fault);
+        spoil_and_drop(server, peer, code, fault);
         return 0;
     }
     if (lws_frame_is_binary(wsi)) {
@@ -112,16 +142,11 @@ int server_ws_received(struct server *server, struct lws *wsi, struct peer *peer
         (void)snprintf(reason, sizeof(reason), "message too large: at most %zu bytes are read",
                        server->config.message_max);
         buffer_fini(received);
-        spoil(server, peer, reason);
-        server_drop(server, peer->number, CLOSE_TOO_LARGE, reason);
+        spoil_and_drop(server, peer, CLOSE_TOO_LARGE, reason);
         return 0;
     }
     if (is_whole) {
-        server_receipts_look(server); /* it may be the next owner who speaks */
-        server->config.hooks.received(server->config.hooks.userdata, peer->number,
-                                      received->data != NULL ? (const char *)received->data : "",
-                                      received->bytes);
-        buffer_clear(received);
+        hand_out(server, peer);
     }
     return 0;
 }

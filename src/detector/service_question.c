@@ -161,6 +161,7 @@ bool question_has_tag(const char *if_none_match, const char *tag)
     if (*at == '*') {
         return at[1 + strspn(at + 1, " \t")] == '\0';
     }
+    at += strspn(at, " \t,"); /* a list may have empty places */
     while (*at != '\0') {
         const char *end;
 

@@ -135,6 +135,32 @@ const floods = async (stand) => {
     }
 };
 
+// A text is UTF-8 when it is whole, wherever it was cut: who sends another is closed (RFC 6455, 8.1).
+const no_texts = async (stand) => {
+    const text = Buffer.from('{"type":"requestState","more":"\u2603\u{1f600}"}');
+    const calm = await Raw.connect(stand);
+    for (let at = 1; at < text.length; at++) {
+        calm.send(frame(FIRST, text.slice(0, at)), frame(PING, 'x'), frame(MORE | 0x80, text.slice(at)));
+    }
+    for (const bytes of [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xe2, 0x98],
+        [...text.slice(0, -1), 0xc3]]) {
+        const raw = await Raw.connect(stand);
+        raw.send(frame(FIRST, bytes.slice(0, 1)), frame(MORE | 0x80, bytes.slice(1)));
+        const { code, reason } = await raw.closed();
+        assert.strictEqual(code, 1007, String(bytes));
+        assert.match(reason, /UTF-8/);
+    }
+    const until = Date.now() + DEADLINE_MS;
+    while (metrics(stand).value('messages_refused_total') < 6 ||
+            metrics(stand).value('messages_total') < text.length - 1) {
+        assert.ok(Date.now() < until, 'the count');
+        await new Promise((resolve) => setTimeout(resolve, 20)); // its bytes go out meanwhile
+    }
+    assert.ok(!calm.is_gone && !calm.closing());
+    assert.match(stand.log, /message-refused .*UTF-8/);
+    calm.socket.destroy();
+};
+
 // What a lively backend sends is no flood.
 const lively = async (stand) => {
     const raw = await Raw.connect(stand);
@@ -178,7 +204,7 @@ async function check(tests, ...options) {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'baton-floods-'));
     try {
         const { cert, key } = certificate(folder);
-        await check([unmasked, floods, lively]);
+        await check([unmasked, floods, no_texts, lively]);
         await check([floods], '--cert', cert, '--key', key);
     } finally {
         fs.rmSync(folder, { recursive: true });

@@ -195,6 +195,8 @@ static void a_tag_is_found_as_caches_name_it(void **state)
         {"\"a-1\"x", true},
         {"x\"a-1\"", false},
         {"*, \"a-1\"", false},
+        {", ,\"a-1\"", true},
+        {",", false},
         {"w/\"a-1\"", false},
         {"(too long)", false},
     };
