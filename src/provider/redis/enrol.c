@@ -1,5 +1,4 @@
-/* The entry of this process, in the JSON of the seed: it expires, so it is written again and again.
- */
+/* This process's own entry, in the JSON of the seed: it expires, and is written anew until then. */
 #include "provider/redis/client.h"
 
 #include <jansson.h>
