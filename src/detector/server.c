@@ -190,21 +190,13 @@ static int start(struct server *server, struct baton_error *reterr)
     /* Reads as: ping after so many seconds of silence, hang up after so many. lws keeps it. */
     static const lws_retry_bo_t patience = {.secs_since_valid_ping = PING_AFTER_S,
                                             .secs_since_valid_hangup = HANG_UP_AFTER_S};
-    void *loops[] = {server->config.loop};
     struct lws_context_creation_info info = {
-        .port = CONTEXT_PORT_NO_LISTEN,
-        .options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS |
-                   LWS_SERVER_OPTION_UV_NO_SIGSEGV_SIGFPE_SPIN,
-        .foreign_loops = loops,
         .fd_limit_per_thread = SOCKETS_MAX,
         .max_http_header_data = HEADERS_MAX,
         .max_http_header_pool = SOCKETS_MAX, /* nobody waits for one */
-        .gid = -1,
-        .uid = -1,
     };
 
-    lws_set_log_level(0, NULL);
-    server->context = lws_create_context(&info);
+    server->context = web_begin(server->config.loop, &info);
     if (server->context == NULL) {
         return error_set(reterr, BATON_ENOMEM,
                          "the server cannot start: is libwebsockets-evlib-uv installed?");

@@ -193,20 +193,13 @@ static int copy_config(struct http_server *server, const struct http_config *con
 
 static int start(struct http_server *server, struct baton_error *reterr)
 {
-    void *loops[] = {server->config.loop};
     struct lws_context_creation_info info = {
-        .port = CONTEXT_PORT_NO_LISTEN,
-        .options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS |
-                   LWS_SERVER_OPTION_UV_NO_SIGSEGV_SIGFPE_SPIN,
-        .foreign_loops = loops,
         .fd_limit_per_thread = HTTP_CLIENTS_MAX + 8,
         .max_http_header_data = 4096,
         .max_http_header_pool = 16,
-        .gid = -1,
-        .uid = -1,
     };
-    lws_set_log_level(0, NULL);
-    server->context = lws_create_context(&info);
+
+    server->context = web_begin(server->config.loop, &info);
     if (!server->context) {
         return error_set(reterr, BATON_ENOMEM,
                          "the status server cannot start: is "

@@ -4,6 +4,23 @@
 #include <stdbool.h>
 #include <string.h>
 
+struct lws_context *web_begin(uv_loop_t *loop, struct lws_context_creation_info *info)
+{
+    void *loops[] = {loop};
+    struct lws_context *context;
+
+    info->port = CONTEXT_PORT_NO_LISTEN;
+    info->options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS |
+                    LWS_SERVER_OPTION_UV_NO_SIGSEGV_SIGFPE_SPIN;
+    info->foreign_loops = loops;
+    info->gid = -1;
+    info->uid = -1;
+    lws_set_log_level(0, NULL);
+    context = lws_create_context(info);
+    info->foreign_loops = NULL;
+    return context;
+}
+
 static struct lws_vhost *listen_at(struct lws_context *context,
                                    struct lws_context_creation_info *info, const char *host)
 {

@@ -11,6 +11,11 @@
 #include <libwebsockets.h>
 #include <uv.h>
 
+/* Makes a context on that loop, which writes no log of its own and listens nowhere yet. `info` has
+ * its bounds alone; what else it needs is put there, and web_listen() takes it on. NULL: there is
+ * no libwebsockets-evlib-uv, or no memory. */
+struct lws_context *web_begin(uv_loop_t *loop, struct lws_context_creation_info *info);
+
 /* Makes a vhost of `info` that listens at `host`, an IPv4 or IPv6 address of this machine,
  * "localhost", or NULL for every address, on the port info->port. `info` changes and may go after
  * the call; `host` stays until the context is gone. NULL: it cannot listen there; then end the
