@@ -1,7 +1,8 @@
 // Cameras added, changed and removed at random, for BATON_CHURN_SECONDS (10): when they are gone,
 // nothing of them is left in the program baton-detector: no child, no descriptor, no memory.
 //   node churn.js BATON-DETECTOR CURL RTSP-SERVER CLIP [STILL.jpg ARCHIVE.mpta ARCHIVE.mpta]
-// With a still and archives, some cameras have snapshots beside their stream or alone, and models.
+// With a still and archives, some cameras have snapshots beside their stream or alone, and models,
+// whose archives are replaced meanwhile.
 'use strict';
 const assert = require('assert');
 const fs = require('fs');
@@ -33,12 +34,14 @@ const pick = (list_of) => list_of[random(list_of.length)];
 const [still, ...archives] = process.argv.slice(6);
 const goods = Object.fromEntries([still, ...archives].filter(Boolean)
     .map((file) => ['/' + path.basename(file), fs.readFileSync(file)]));
-const model_names = [...archives.map((file) => '/' + path.basename(file)), '/none.mpta'];
+const archive_names = archives.map((file) => '/' + path.basename(file));
+const model_names = [...archive_names, '/none.mpta'];
+const contents = [...archive_names.map((name) => goods[name]), Buffer.from('no archive')];
 
 function random_camera(camera, shop, name) {
     const modelId = 1 + random(model_names.length);
-    const more = { rtspUrl: camera.url(pick(NAMES)), modelUrl: shop.url(model_names[modelId - 1]),
-        modelId, modelName: pick(['Cars', 'People']) };
+    const more = { rtspUrl: camera.url(pick(NAMES)), modelId, modelName: pick(['Cars', 'People']),
+        modelUrl: shop.url(model_names[modelId - 1], 'canary' + random(3)) };
     if (still && random(3) === 0) {
         Object.assign(more, { snapshotInterval: 50 + random(200),
             snapshotUrl: shop.url(pick(['/' + path.basename(still), '/missing.jpg'])) });
@@ -101,6 +104,9 @@ async function churn(camera, shop, worker, backend, seconds) {
             if (wanted.has(name) && random(2) === 0) wanted.delete(name);
             else wanted.set(name, random_camera(camera, shop, name));
         }
+        if (archive_names.length > 0 && random(4) === 0) {
+            shop.put(pick(archive_names), pick(contents), `"${changes}"`);
+        }
         backend.send(list(...wanted.values()));
         if (random(4) === 0) backend.send(session('d' + random(4), pick([null, random(1000)])));
         if (random(4) === 0) backend.send(stage('d' + random(4), pick([null, 'welcome'])));
@@ -121,7 +127,7 @@ async function churn(camera, shop, worker, backend, seconds) {
     const camera = await Camera.start(0, NAMES);
     const shop = await Shop.start(goods);
     shop.server.maxRequestsPerSocket = 1; // no connection is kept for later, to be counted or not
-    const worker = await Worker.start();
+    const worker = await Worker.start('--model-recheck', '50ms');
     try {
         const backend = await Backend.connect(worker);
         await churn(camera, shop, worker, backend, 2); // caches, arenas and threads that stay are made
