@@ -322,6 +322,11 @@ static bool is_stale_draft(int folder_fd, const char *name)
            now.tv_sec - status.st_mtim.tv_sec > STALE_S;
 }
 
+static bool is_there(const struct store *store, const char *digest)
+{
+    return is_digest(digest) && faccessat(store->models_fd, digest, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* What led to models that are gone leads nowhere. */
 static bool is_astray(const struct store *store, const char *name)
 {
@@ -329,7 +334,7 @@ static bool is_astray(const struct store *store, const char *name)
 
     return is_digest(name) &&
            (store_origin(store, name, &origin, NULL) != 0 ||
-            faccessat(store->models_fd, origin.digest, F_OK, AT_SYMLINK_NOFOLLOW) != 0);
+            (!is_there(store, origin.digest) && !is_there(store, origin.before)));
 }
 
 static void sweep_origins(const struct store *store)
@@ -466,7 +471,7 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
                  struct baton_error *reterr)
 {
     char text[ORIGIN_TEXT_MAX];
-    const char *digest, *etag;
+    const char *digest, *etag, *before;
     ssize_t got;
     json_t *json;
     int fd = openat(store->origins_fd, key, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -482,11 +487,14 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
     json = got > 0 ? json_loadb(text, (size_t)got, JSON_REJECT_DUPLICATES, NULL) : NULL;
     digest = json_string_value(json_object_get(json, "digest"));
     etag = json_string_value(json_object_get(json, "etag"));
+    before = json_string_value(json_object_get(json, "before"));
     if (digest == NULL || etag == NULL || !is_digest(digest) || strlen(etag) >= ETAG_BYTES) {
         rc = bad_origin(key, reterr);
     } else {
         (void)snprintf(ret->digest, sizeof(ret->digest), "%s", digest);
         (void)snprintf(ret->etag, sizeof(ret->etag), "%s", etag);
+        (void)snprintf(ret->before, sizeof(ret->before), "%s",
+                       before != NULL && is_digest(before) ? before : "");
     }
     json_decref(json);
     return rc;
@@ -523,7 +531,8 @@ static int write_origin(const struct store *store, const char *key, const char *
 int store_origin_set(struct store *store, const char *key, const struct origin *origin,
                      struct baton_error *reterr)
 {
-    json_t *json = json_pack("{s:s, s:s}", "digest", origin->digest, "etag", origin->etag);
+    json_t *json = json_pack("{s:s, s:s, s:s*}", "digest", origin->digest, "etag", origin->etag,
+                             "before", origin->before[0] != '\0' ? origin->before : NULL);
     char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
     int rc = text != NULL ? write_origin(store, key, text, reterr)
                           : error_set(reterr, BATON_ENOMEM, "out of memory");

@@ -3,7 +3,7 @@
  *   FOLDER/models/<digest>/     a model, with sums.h; its time is that of its last use
  *   FOLDER/models/.draft-…/     one that is being unpacked, or removed
  *   FOLDER/origins/<key>        the digest and the ETag that an address had when it was last
- * fetched
+ *                               fetched, and the digest before that, in case it cannot be run
  *
  * Several processes may share a folder, and each may be killed at any moment: a model is there
  * whole or not at all, and whoever opens the folder next removes what the dead left. What is used
@@ -61,7 +61,8 @@ int store_find(struct store *store, const char *digest, struct model **ret,
 /* What is known of an address. The key is a digest: see digest_of(). */
 struct origin {
     char digest[DIGEST_BYTES];
-    char etag[ETAG_BYTES]; /* "" if there was none */
+    char etag[ETAG_BYTES];     /* "" if there was none */
+    char before[DIGEST_BYTES]; /* what it had before, until the digest's has run as well; or "" */
 };
 
 int store_origin(const struct store *store, const char *key, struct origin *ret,

@@ -2,7 +2,9 @@
 
 #include "base/error.h"
 #include "detector/model/address.h"
+#include "detector/model/rejects.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,15 +37,27 @@ struct job {
     struct archive_rules rules;
     struct model *before, *found; /* what was there, what is given */
     struct origin origin;         /* known of the address, then what came */
+    bool is_rejected;             /* what came last, so `before` is what ran before that */
     bool is_bad;
+    struct baton_error why_rejected;
     int fd, code;
     struct baton_error error;
+};
+
+/* One that has run, on its way to the disk. */
+struct proof {
+    struct supply *supply;
+    char key[DIGEST_BYTES], digest[DIGEST_BYTES];
+    struct proof *prev, *next;
+    uv_work_t work;
 };
 
 struct supply {
     struct supply_config config;
     struct transfers *transfers;
     struct job *jobs;
+    struct proof *proofs;
+    struct rejects rejects;
     struct supply_counters counters;
     bool is_closing;
     uv_check_t end; /* through the loop, so that nothing is told from within a call */
@@ -59,6 +73,7 @@ static void on_end_closed(uv_handle_t *handle)
     void (*on_closed)(void *userdata) = supply->on_closed;
     void *userdata = supply->userdata;
 
+    rejects_fini(&supply->rejects);
     free(supply);
     if (on_closed != NULL) {
         on_closed(userdata);
@@ -67,7 +82,8 @@ static void on_end_closed(uv_handle_t *handle)
 
 static void close_when_done(struct supply *supply)
 {
-    if (supply->is_closing && supply->jobs == NULL && !uv_is_closing((uv_handle_t *)&supply->end)) {
+    if (supply->is_closing && supply->jobs == NULL && supply->proofs == NULL &&
+        !uv_is_closing((uv_handle_t *)&supply->end)) {
         transfers_close(supply->transfers);
         uv_close((uv_handle_t *)&supply->end, on_end_closed);
     }
@@ -98,7 +114,9 @@ static void finish(struct job *job)
 {
     struct model *model = job->found != NULL ? job->found : job->before;
     struct supplied supplied = {.error = job->code != 0 ? &job->error : NULL,
+                                .key = job->key,
                                 .etag = job->origin.etag,
+                                .is_unproven = job->origin.before[0] != '\0',
                                 .is_bad = job->is_bad};
     struct order *order;
 
@@ -143,6 +161,22 @@ static bool is_at_work(const struct job *job)
            strcmp(digest, job->at_work.digest) == 0;
 }
 
+/* What came takes the place of what was there, which is kept in mind if it has run. */
+static void remember(struct job *job, const char *digest)
+{
+    struct origin *origin = &job->origin;
+    bool has_proof = origin->before[0] == '\0';
+
+    if (has_proof && strcmp(origin->digest, digest) != 0) {
+        memcpy(origin->before, origin->digest, sizeof(origin->before));
+    } else if (strcmp(origin->before, digest) == 0) {
+        origin->before[0] = '\0';
+    }
+    (void)snprintf(origin->digest, sizeof(origin->digest), "%s", digest);
+    /* Without it the archive is fetched once more, another time. */
+    (void)store_origin_set(job->supply->config.store, job->key, origin, NULL);
+}
+
 static void add(uv_work_t *work)
 {
     struct job *job = work->data;
@@ -155,10 +189,18 @@ static void add(uv_work_t *work)
         digest = job->found != NULL ? job->found->digest : NULL;
     }
     if (digest != NULL) {
-        (void)memcpy(job->origin.digest, digest, sizeof(job->origin.digest));
-        /* Without it the archive is fetched once more, another time. */
-        (void)store_origin_set(store, job->key, &job->origin, NULL);
+        remember(job, digest);
     }
+}
+
+/* It came, or is there still, and was found to be of no use. */
+static void give_before(struct job *job)
+{
+    model_release(job->found);
+    job->found = NULL;
+    job->is_bad = true;
+    job->error = job->why_rejected;
+    job->code = job->error.code;
 }
 
 static void on_added(uv_work_t *work, int status)
@@ -172,6 +214,9 @@ static void on_added(uv_work_t *work, int status)
         if (address_parse(&address, job->url, NULL, NULL) == 0) {
             (void)error_wrap(&job->error, "model from %s", address.url.masked);
         }
+    } else if (job->is_rejected && job->found != NULL &&
+               rejects_have(&job->supply->rejects, job->found->digest, &job->why_rejected)) {
+        give_before(job);
     }
     finish(job);
 }
@@ -192,10 +237,33 @@ static void on_fetched(void *userdata, const struct fetch_result *result,
         finish_unfetched(job);
     } else if (result->outcome == FETCH_SAME) {
         job->supply->counters.unchanged++;
+        if (job->is_rejected) {
+            give_before(job);
+        }
         finish(job);
     } else {
         job->supply->counters.fetched++;
         start_work(job, STEP_ADD, add, on_added);
+    }
+}
+
+/* What came from that address last; or what ran before it, if it was rejected. */
+static void find_before(struct job *job)
+{
+    struct store *store = job->supply->config.store;
+    struct rejects *rejects = &job->supply->rejects;
+    struct origin *origin = &job->origin;
+
+    if (store_origin(store, job->key, origin, NULL) != 0) {
+        *origin = (struct origin){0};
+        return;
+    }
+    job->is_rejected = rejects_have(rejects, origin->digest, &job->why_rejected) &&
+                       !rejects_have(rejects, origin->before, NULL) &&
+                       store_find(store, origin->before, &job->before, NULL) == 0;
+    if (!job->is_rejected && store_find(store, origin->digest, &job->before, NULL) != 0) {
+        origin->digest[0] = origin->etag[0] = '\0'; /* so all of it is fetched */
+        (void)store_find(store, origin->before, &job->before, NULL);
     }
 }
 
@@ -206,9 +274,8 @@ static void look(uv_work_t *work)
 
     if (is_recheck(job)) {
         job->origin = job->at_work;
-    } else if (store_origin(store, job->key, &job->origin, NULL) != 0 ||
-               store_find(store, job->origin.digest, &job->before, NULL) != 0) {
-        job->origin = (struct origin){0};
+    } else {
+        find_before(job);
     }
     job->fd = store_file(store, &job->error);
     job->code = job->fd < 0 ? job->fd : 0;
@@ -367,6 +434,58 @@ void supply_cancel(struct order *order)
     }
 }
 
+/* ---- What becomes of it --------------------------------------------------------------------- */
+
+static void prove(uv_work_t *work)
+{
+    const struct proof *proof = work->data;
+    struct store *store = proof->supply->config.store;
+    struct origin origin;
+
+    if (store_origin(store, proof->key, &origin, NULL) == 0 &&
+        strcmp(origin.digest, proof->digest) == 0 && origin.before[0] != '\0') {
+        origin.before[0] = '\0';
+        (void)store_origin_set(store, proof->key, &origin, NULL);
+    }
+}
+
+static void on_proved(uv_work_t *work, int status)
+{
+    struct proof *proof = work->data;
+    struct supply *supply = proof->supply;
+
+    (void)status;
+    DL_DELETE(supply->proofs, proof);
+    free(proof);
+    close_when_done(supply);
+}
+
+void supply_prove(struct supply *supply, const char *key, const char *digest)
+{
+    struct proof *proof;
+
+    for (proof = supply->proofs; proof != NULL; proof = proof->next) {
+        if (strcmp(proof->key, key) == 0 && strcmp(proof->digest, digest) == 0) {
+            return; /* another subscription has said so */
+        }
+    }
+    proof = calloc(1, sizeof(*proof));
+    if (proof == NULL) {
+        return; /* the next start says so */
+    }
+    proof->supply = supply;
+    proof->work.data = proof;
+    (void)snprintf(proof->key, sizeof(proof->key), "%s", key);
+    (void)snprintf(proof->digest, sizeof(proof->digest), "%s", digest);
+    DL_APPEND(supply->proofs, proof);
+    (void)uv_queue_work(supply->config.loop, &proof->work, prove, on_proved);
+}
+
+void supply_reject(struct supply *supply, const char *digest, const struct baton_error *error)
+{
+    rejects_add(&supply->rejects, digest, error);
+}
+
 /* ---- The supply ----------------------------------------------------------------------------- */
 
 int supply_new(struct supply **ret, const struct supply_config *config, struct baton_error *reterr)
@@ -379,8 +498,13 @@ int supply_new(struct supply **ret, const struct supply_config *config, struct b
     }
     supply->config = *config;
     supply->config.fetch.bytes_max = config->archive.archive_bytes_max;
+    if (rejects_init(&supply->rejects) != 0) {
+        free(supply);
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
     rc = transfers_new(&supply->transfers, config->loop, reterr);
     if (rc != 0) {
+        rejects_fini(&supply->rejects);
         free(supply);
         return rc;
     }

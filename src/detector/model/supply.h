@@ -8,6 +8,9 @@
  * An order of whoever has a model at work already asks only whether there is another by now: by
  * ETag, and if that is new, by digest. Neither is it read from the disk nor unpacked.
  *
+ * A model that came whole may be one that cannot be run. Who finds that out says so, and until the
+ * server has another, the one that ran before it is given with the error.
+ *
  * A pre-signed address is another one in every list; what counts is the model's number and the
  * address without its signature. Orders of one and the same that come while it is fetched share
  * one job, which goes on with the newest address. The loop's thread only; the disk is left to
@@ -50,9 +53,11 @@ void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void
 struct supplied {
     struct model *model;             /* to be released by who is told; NULL: none */
     const struct baton_error *error; /* NULL: none. With a model: it is the one from before */
+    const char *key;                 /* of number and address, for supply_prove() */
     const char *etag;                /* of what the server has; "": none, or it has not said */
-    bool is_bad; /* the error: what the server has by that ETag is no model, however often it is
-                    asked for */
+    bool is_unproven;                /* another ran before this one, and is kept in mind */
+    bool is_bad; /* the error: what the server has by that ETag is no model or of no use, however
+                    often it is asked for */
 };
 
 /* Told once. Neither model nor error: what is at work is still right. */
@@ -67,5 +72,10 @@ int supply_order(struct order **ret, struct supply *supply, int64_t model_id, co
 
 /* Nothing is told. The last order of a job ends the job. */
 void supply_cancel(struct order *order);
+
+/* It has run; what was before it is not needed any more. */
+void supply_prove(struct supply *supply, const char *key, const char *digest);
+/* It cannot be run, for that reason; as long as this supply is there. */
+void supply_reject(struct supply *supply, const char *digest, const struct baton_error *error);
 
 #endif

@@ -21,11 +21,13 @@ struct ticket {
     struct archives *archives;
     void *asker;
     int64_t model_id;
-    struct order *order;   /* NULL: it was answered */
-    struct model *model;   /* NULL: none (yet) */
-    struct ticket *held;   /* of look(): whose model is at work, until it is answered */
-    char etag[ETAG_BYTES]; /* by which the server's archive was seen last; "": none */
-    bool is_other;         /* and that one is bad, so `model` is another */
+    struct order *order;    /* NULL: it was answered */
+    struct model *model;    /* NULL: none (yet) */
+    struct ticket *held;    /* of look(): whose model is at work, until it is answered */
+    char etag[ETAG_BYTES];  /* by which the server's archive was seen last; "": none */
+    bool is_other;          /* and that one is bad, so `model` is another */
+    char key[DIGEST_BYTES]; /* of number and address */
+    bool is_unproven;       /* that it runs is to be told */
 };
 
 bool archives_folder(char *ret, size_t ret_bytes)
@@ -137,6 +139,8 @@ static void take(struct ticket *ticket, const struct supplied *supplied)
     ticket->order = NULL;
     ticket->model = supplied->model;
     ticket->is_other = supplied->is_bad;
+    ticket->is_unproven = supplied->model && !supplied->error && supplied->is_unproven;
+    (void)snprintf(ticket->key, sizeof(ticket->key), "%s", supplied->key);
     (void)snprintf(ticket->etag, sizeof(ticket->etag), "%s", supplied->etag);
 }
 
@@ -240,7 +244,7 @@ static int look(void *userdata, void **ret, const char *url, void *opaque, void 
                 struct baton_error *reterr)
 {
     struct ticket *held = opaque;
-    struct origin at_work;
+    struct origin at_work = {.etag = ""};
     struct ticket *ticket;
 
     if (!held->etag[0]) {
@@ -256,13 +260,25 @@ static int look(void *userdata, void **ret, const char *url, void *opaque, void 
     return place(ret, ticket, url, &at_work, reterr);
 }
 
-static void reject(void *userdata, void *held, void *opaque)
+static void tell_runs(void *opaque)
 {
     struct ticket *ticket = opaque;
 
-    (void)userdata;
-    ticket->is_other = true;
-    note_seen(held, ticket);
+    if (ticket->is_unproven) {
+        ticket->is_unproven = false;
+        supply_prove(ticket->archives->supply, ticket->key, ticket->model->digest);
+    }
+}
+
+static void reject(void *held, void *opaque, const struct baton_error *error)
+{
+    struct ticket *ticket = opaque;
+
+    supply_reject(ticket->archives->supply, ticket->model->digest, error);
+    if (held) {
+        ticket->is_other = true;
+        note_seen(held, ticket);
+    }
 }
 
 static void drop(void *userdata, void *opaque)
@@ -279,8 +295,12 @@ static void drop(void *userdata, void *opaque)
 
 struct models_source archives_source(struct archives *archives)
 {
-    return (struct models_source){
-        .want = want, .look = look, .reject = reject, .drop = drop, .userdata = archives};
+    return (struct models_source){.want = want,
+                                  .look = look,
+                                  .accept = tell_runs,
+                                  .reject = reject,
+                                  .drop = drop,
+                                  .userdata = archives};
 }
 
 /* ---- Figures -------------------------------------------------------------------------------- */

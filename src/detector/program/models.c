@@ -79,12 +79,13 @@ static bool is_verdict(const struct baton_error *error)
            error->code == BATON_ECLOSED;
 }
 
-static void reject(const struct bound *bound)
+static void reject(const struct bound *bound, const struct baton_error *error)
 {
     const struct models_source *source = &bound->models->config.source;
+    const struct work *work = bound->coming;
 
-    if (bound->coming->is_look) {
-        source->reject(source->userdata, bound->running->ticket, bound->coming->ticket);
+    if (source->reject) {
+        source->reject(work->is_look ? bound->running->ticket : NULL, work->ticket, error);
     }
 }
 
@@ -98,7 +99,7 @@ static void refuse_unrunnable(struct bound *bound, const struct baton_error *err
     struct baton_error told = *error;
 
     if (is_verdict(error)) {
-        reject(bound);
+        reject(bound, error);
         (void)error_set(&told, error->code, "%.*s; %s",
                         BATON_ERROR_MESSAGE_MAX - (int)sizeof(advice) - 80, error->message, advice);
     }
@@ -157,11 +158,16 @@ static void count_opening(const struct work *work)
 /* What is wanted runs. If it is what was there before, its newest archive is still to be had. */
 static void meet(struct bound *bound, const struct work *work)
 {
+    const struct models_source *source = &bound->models->config.source;
+
     bound->is_met = work->doubt.code == 0;
     if (bound->is_met) {
         bound->refusals = bound->look_fails = 0;
         bound->last_error[0] = '\0';
         models_plan_look(bound);
+        if (source->accept) {
+            source->accept(bound->running->ticket);
+        }
     } else {
         remember(bound, &work->doubt);
         models_plan_retry(bound);

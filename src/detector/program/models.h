@@ -32,8 +32,11 @@ struct models_source {
      * BATON_ENOTSUP: it cannot be told of this one. NULL: archives stay as they are. */
     int (*look)(void *userdata, void **ret_ticket, const char *url, void *held, void *asker,
                 struct baton_error *reterr);
-    /* What a look() for `held` brought is bad: it is not brought again until it is another. */
-    void (*reject)(void *userdata, void *held, void *ticket);
+    /* What the answered ticket has runs; or it cannot, and is not brought again, to others neither,
+     * as long as there is one that ran before it. `held`: of the look() that brought it, or NULL.
+     * NULL, both: nobody is told. */
+    void (*accept)(void *ticket);
+    void (*reject)(void *held, void *ticket, const struct baton_error *error);
     /* The folder is not needed any more, and no answer either. May be called from within the
      * answer. */
     void (*drop)(void *userdata, void *ticket);

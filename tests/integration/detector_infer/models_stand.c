@@ -111,10 +111,21 @@ static int look(void *userdata, void **ret, const char *url, void *held, void *a
     return 0;
 }
 
-static void reject(void *userdata, void *held, void *ticket)
+static void tell_runs(void *ticket)
 {
-    assert_true(((struct asked *)held)->is_answered && ((struct asked *)ticket)->is_look);
-    ((struct stand *)userdata)->is_rejected = true;
+    struct asked *asked = ticket;
+
+    assert_true(asked->is_answered);
+    asked->stand->accepted++;
+}
+
+/* What was wanted at first is rejected, too; that is not counted. */
+static void reject(void *held, void *ticket, const struct baton_error *error)
+{
+    struct asked *asked = ticket;
+
+    assert_true(asked->is_answered && asked->is_look == (held != NULL) && error->code != 0);
+    asked->stand->is_rejected = asked->is_look;
 }
 
 static void free_look(uv_handle_t *timer)
@@ -184,7 +195,7 @@ void show_clip(struct stand *stand)
 struct stand *stand_new_with(int retry_min_ms, int recheck_ms)
 {
     struct stand *stand = calloc(1, sizeof(*stand));
-    struct models_config config = {.source = {want, look, reject, drop, stand},
+    struct models_config config = {.source = {want, look, tell_runs, reject, drop, stand},
                                    .retry_min_ms = retry_min_ms,
                                    .recheck_ms = recheck_ms,
                                    .detected = on_detected,

@@ -24,7 +24,7 @@ struct stand {
     struct models *models;
     struct camera *camera;
     struct asked asked[ASKED_MAX];
-    size_t asked_count, look_count, held;
+    size_t asked_count, look_count, held, accepted;
     const char *identifiers[2];
     unsigned frames, detections, of_model[4], wanted;
     const char *url;

@@ -95,6 +95,7 @@ static void what_a_look_brought_is_rejected_if_it_cannot_run(void **state)
     stand->look_end = LOOK_NEWER;
     stand->newer = "colours.onnx";
     gallery_run_until(&stand->gallery, is_rejected, stand);
+    assert_int_equal(stand->accepted, 2); /* as they began */
     stand->look_end = LOOK_SAME;
     run_looks(stand, 6);
     assert_true(all_run(stand));
@@ -129,6 +130,7 @@ static void what_a_look_brought_takes_over_without_losing_a_frame(void **state)
     stand->newer = "rectangles.onnx";
     stand->look_end = LOOK_NEWER;
     gallery_run_until(&stand->gallery, is_exchanged, stand);
+    assert_true(stand->accepted >= 2);
     stand->is_rewound = false;
     stand->has_ended = false;
     gallery_run_until(&stand->gallery, has_ended, stand);

@@ -1,6 +1,7 @@
 /* From a model's number and address to a model on the disk, with a real server and a real cache. */
 #include "cmocka_all.h"
 
+#include "base/error.h"
 #include "detector/model/supply.h"
 #include "integration/camera/server.h"
 #include "lib/process.h"
@@ -28,8 +29,8 @@ struct answer {
     int told;
     struct model *model;
     struct baton_error error; /* code 0: none */
-    char etag[ETAG_BYTES];
-    bool is_bad;
+    char etag[ETAG_BYTES], key[DIGEST_BYTES];
+    bool is_bad, is_unproven;
     bool has_model;        /* who asks has one at work */
     struct order *cancels; /* told to cancel this one as well */
     bool closes;           /* told to close the supply */
@@ -102,6 +103,8 @@ static void on_end(void *userdata, const struct supplied *supplied)
     answer->model = supplied->model;
     answer->error = supplied->error != NULL ? *supplied->error : (struct baton_error){0};
     answer->is_bad = supplied->is_bad;
+    answer->is_unproven = supplied->is_unproven;
+    (void)snprintf(answer->key, sizeof(answer->key), "%s", supplied->key);
     (void)snprintf(answer->etag, sizeof(answer->etag), "%s", supplied->etag);
     if (answer->cancels != NULL) {
         supply_cancel(answer->cancels);
@@ -227,6 +230,73 @@ static void the_next_process_knows_what_is_there(void **state)
     get(place, 7, "good", "", second);
     assert_string_equal(first, second);
     assert_int_equal(gets(place, "get good if \"v1\""), 1);
+}
+
+/* Fetches it for model 7 and says that it has run, or cannot. */
+static void try_out(struct place *place, const char *query, bool runs, char digest[DIGEST_BYTES])
+{
+    struct baton_error error = {0};
+    struct answer answer;
+
+    (void)error_set(&error, BATON_EINVAL, "its engine has something against it");
+    (void)place_order(place, 7, "good", query, &answer);
+    wait_told(place, &answer);
+    assert_int_equal(answer.error.code, 0);
+    (void)snprintf(digest, DIGEST_BYTES, "%s", answer.model->digest);
+    model_release(answer.model);
+    if (!runs) {
+        supply_reject(place->supply, digest, &error);
+    } else if (answer.is_unproven) {
+        supply_prove(place->supply, answer.key, digest);
+    }
+}
+
+static void what_cannot_be_run_gives_way_to_what_ran_before_it(void **state)
+{
+    struct place *place = *state;
+    char digests[3][DIGEST_BYTES];
+    struct answer answer;
+
+    try_out(place, "v=1", true, digests[0]);
+    try_out(place, "v=2", false, digests[1]);
+    for (int i = 0; i < 3; i++) { /* by a question, without another fetch */
+        (void)place_order(place, 7, "good", "v=2", &answer);
+        wait_told(place, &answer);
+        assert_string_equal(answer.model->digest, digests[0]);
+        assert_true(answer.is_bad);
+        assert_non_null(strstr(answer.error.message, "has something against it"));
+        model_release(answer.model);
+    }
+    assert_int_equal(gets(place, "get good if \"v2\""), 3);
+    close_supply(place);
+    open_supply(place); /* the next process may have another engine */
+    try_out(place, "v=2", false, digests[2]);
+    assert_string_equal(digests[2], digests[1]);
+    (void)place_order(place, 7, "good", "v=2", &answer);
+    wait_told(place, &answer);
+    assert_string_equal(answer.model->digest, digests[0]);
+    model_release(answer.model);
+    try_out(place, "v=3", true, digests[2]);
+    assert_int_equal(gets(place, "get good if \"v2\""), 6);
+    assert_int_equal(gets(place, "get good"), 1);
+}
+
+static void what_has_run_once_gives_way_to_nothing(void **state)
+{
+    struct place *place = *state;
+    char digests[3][DIGEST_BYTES];
+
+    try_out(place, "v=1", true, digests[0]);
+    try_out(place, "v=2", true, digests[1]);
+    close_supply(place); /* waits until that is on the disk */
+    open_supply(place);
+    try_out(place, "v=2", false, digests[2]);
+    assert_string_equal(digests[2], digests[1]);
+    try_out(place, "v=2", false, digests[2]);
+    assert_string_equal(digests[2], digests[1]);
+    try_out(place, "v=3", false, digests[0]); /* nor does what came after it, to a bad one */
+    try_out(place, "v=3", false, digests[2]);
+    assert_string_equal(digests[2], digests[0]);
 }
 
 /* What is at work, as the first order of it told. */
@@ -564,6 +634,8 @@ int main(void)
         TEST(a_newer_one_is_told_to_who_has_the_old_at_work),
         TEST(a_bad_one_is_told_with_the_etag_that_it_is_known_by),
         TEST(a_question_without_an_answer_is_counted_apart),
+        TEST(what_cannot_be_run_gives_way_to_what_ran_before_it),
+        TEST(what_has_run_once_gives_way_to_nothing),
         TEST(what_the_disk_has_damaged_is_fetched_whole),
         TEST(orders_of_one_model_share_one_fetch),
         TEST(a_fresh_address_is_asked_in_place_of_an_old_one),
