@@ -7,11 +7,18 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
+/* Where there is no stream, the pictures are those of the camera itself. */
+static bool same_camera(const struct subscription *from, const struct subscription *to)
+{
+    return same_text(from->rtsp_url, to->rtsp_url) &&
+           (to->rtsp_url[0] != '\0' || same_text(from->snapshot_url, to->snapshot_url));
+}
+
 unsigned subscription_changes(const struct subscription *from, const struct subscription *to)
 {
     unsigned changes = 0;
 
-    if (!same_text(from->rtsp_url, to->rtsp_url)) {
+    if (!same_camera(from, to)) {
         changes |= CHANGE_CAMERA;
     }
     if (!same_text(from->snapshot_url, to->snapshot_url) ||

@@ -9,7 +9,7 @@
 #include "detector/protocol.h"
 
 enum {
-    CHANGE_CAMERA = 1 << 0,    /* rtspUrl */
+    CHANGE_CAMERA = 1 << 0,    /* rtspUrl; if there is none, snapshotUrl */
     CHANGE_SNAPSHOT = 1 << 1,  /* snapshotUrl, snapshotInterval */
     CHANGE_MODEL = 1 << 2,     /* modelId, modelName */
     CHANGE_MODEL_URL = 1 << 3, /* modelUrl */

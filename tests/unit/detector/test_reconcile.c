@@ -72,6 +72,9 @@ static void a_change_is_told_by_what_changed(void **state)
     to.model_id = 2;
     assert_int_equal(subscription_changes(&from, &to), CHANGE_MODEL);
     to = from;
+    to.model_name = (char *)(uintptr_t) "N";
+    assert_int_equal(subscription_changes(&from, &to), CHANGE_MODEL);
+    to = from;
     to.snapshot_url = (char *)(uintptr_t) "http://s";
     assert_int_equal(subscription_changes(&from, &to), CHANGE_SNAPSHOT);
     to = from;
@@ -85,6 +88,24 @@ static void a_change_is_told_by_what_changed(void **state)
     assert_int_equal(reconcile(&from, 1, &to, 1, &step), 1);
     assert_int_equal(step.type, STEP_UPDATE);
     assert_int_equal(step.changes, CHANGE_MODEL_URL | CHANGE_CROP);
+}
+
+static void snapshots_alone_are_the_camera(void **state)
+{
+    struct subscription from = sub("d;c");
+    struct subscription to;
+    (void)state;
+
+    from.rtsp_url = (char *)(uintptr_t) "";
+    from.snapshot_url = (char *)(uintptr_t) "http://h/1";
+    to = from;
+    to.snapshot_url = (char *)(uintptr_t) "http://h/2";
+    assert_int_equal(subscription_changes(&from, &to), CHANGE_CAMERA | CHANGE_SNAPSHOT);
+    to.snapshot_url = from.snapshot_url;
+    to.snapshot_interval_ms = 5;
+    assert_int_equal(subscription_changes(&from, &to), CHANGE_SNAPSHOT);
+    to.rtsp_url = (char *)(uintptr_t) "rtsp://h/1";
+    assert_int_equal(subscription_changes(&from, &to), CHANGE_CAMERA | CHANGE_SNAPSHOT);
 }
 
 static void a_coordinate_that_is_not_given_does_not_count(void **state)
@@ -103,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_become_the_least_steps),
         cmocka_unit_test(a_change_is_told_by_what_changed),
+        cmocka_unit_test(snapshots_alone_are_the_camera),
         cmocka_unit_test(a_coordinate_that_is_not_given_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
