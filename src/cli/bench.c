@@ -177,7 +177,7 @@ static int run_rounds(struct bench *bench, const struct cluster_plan *plan,
     for (size_t i = 0; !code && i < count; i++) {
         code = one_round(bench, &rounds[i], reterr);
     }
-    cluster_close(&bench->cluster, false);
+    cluster_close(&bench->cluster, CLUSTER_NOTHING);
     return code;
 }
 

@@ -145,9 +145,27 @@ static void fill_arguments(const struct cluster *cluster, unsigned node, struct 
     add(ret, "--test-switches");
 }
 
+/* What we are told in the environment is not meant for the nodes: they have it all as flags. The
+ * array is malloc'ed; NULL when out of memory. */
+static char **make_environment(void)
+{
+    size_t count = 0;
+    size_t used = 0;
+    while (environ[count]) {
+        count++;
+    }
+    char **ret = calloc(count + 1, sizeof(*ret));
+    for (size_t i = 0; ret && i < count; i++) {
+        if (strncmp(environ[i], "BATON_", 6) != 0) {
+            ret[used++] = environ[i];
+        }
+    }
+    return ret;
+}
+
 /* After fork: only what is safe there. */
-static void become_node(const struct cluster *cluster, const struct arguments *arguments, int log,
-                        pid_t parent)
+static void become_node(const struct cluster *cluster, const struct arguments *arguments,
+                        char *const *environment, int log, pid_t parent)
 {
     if (!cluster->plan.is_kept) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -159,7 +177,8 @@ static void become_node(const struct cluster *cluster, const struct arguments *a
                   0); /* a terminal's Ctrl-C is for the demonstration, which ends them in order */
     (void)dup2(log, STDERR_FILENO);
     (void)dup2(log, STDOUT_FILENO);
-    execv(cluster->plan.program ? cluster->plan.program : "/proc/self/exe", arguments->words);
+    execve(cluster->plan.program ? cluster->plan.program : "/proc/self/exe", arguments->words,
+           environment);
     _exit(127);
 }
 
@@ -171,11 +190,13 @@ int cluster_start(struct cluster *cluster, unsigned node, struct baton_error *re
     (void)snprintf(path, sizeof(path), "%s.log", cluster->nodes[node].data);
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     pid_t parent = getpid();
-    pid_t pid = log >= 0 ? fork() : -1;
+    char **environment = make_environment();
+    pid_t pid = log >= 0 && environment ? fork() : -1;
     if (pid == 0) {
-        become_node(cluster, &arguments, log, parent);
+        become_node(cluster, &arguments, environment, log, parent);
     }
     int errnum = errno;
+    free(environment);
     if (log >= 0) {
         close(log);
     }
@@ -210,7 +231,7 @@ int cluster_open(struct cluster *cluster, const struct cluster_plan *plan,
         code = cluster_start(cluster, i, reterr);
     }
     if (code) {
-        cluster_close(cluster, false);
+        cluster_close(cluster, CLUSTER_NOTHING);
     }
     return code;
 }
@@ -245,14 +266,14 @@ static int remove_one(const char *path, const struct stat *about, int type, stru
     return remove(path);
 }
 
-void cluster_close(struct cluster *cluster, bool keeps)
+void cluster_close(struct cluster *cluster, enum cluster_rest rest)
 {
-    for (unsigned i = 0; !keeps && i < cluster->plan.nodes; i++) {
+    for (unsigned i = 0; rest != CLUSTER_ALL && i < cluster->plan.nodes; i++) {
         cluster_kill(cluster, i);
     }
     act_close(cluster->act);
     cluster->act = NULL;
-    if (!keeps) {
+    if (rest == CLUSTER_NOTHING) {
         (void)nftw(cluster->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     }
 }

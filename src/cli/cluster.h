@@ -53,8 +53,12 @@ int cluster_free_address(char *ret, size_t ret_bytes, struct baton_error *reterr
 
 int cluster_open(struct cluster *cluster, const struct cluster_plan *plan,
                  struct baton_error *reterr);
-/* Ends the nodes and removes what they wrote; with `keeps` it leaves both alone. */
-void cluster_close(struct cluster *cluster, bool keeps);
+enum cluster_rest {
+    CLUSTER_NOTHING, /* the nodes end, and what they wrote is removed */
+    CLUSTER_FILES,   /* they end: somebody shall look at their logs */
+    CLUSTER_ALL,     /* they go on */
+};
+void cluster_close(struct cluster *cluster, enum cluster_rest rest);
 
 int cluster_start(struct cluster *cluster, unsigned node, struct baton_error *reterr);
 void cluster_kill(struct cluster *cluster, unsigned node); /* -9, and waits for its end */

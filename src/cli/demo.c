@@ -29,8 +29,7 @@ static volatile sig_atomic_t is_interrupted;
 
 static void on_interrupt(int number)
 {
-    (void)number;
-    is_interrupted = 1;
+    is_interrupted = number;
 }
 
 /* ---- Table ----------------------------------------------------------------------------------- */
@@ -240,8 +239,7 @@ static int perform(struct demo *demo, struct baton_error *reterr)
     int first =
         cluster_wait_leader(&demo->cluster, -1, (instant){0}, instant_add(begun, SPAN_S(10)));
     if (first < 0) {
-        return error_set(reterr, BATON_ETIMEDOUT, "no node led in 10 s; see the logs in %s",
-                         demo->cluster.dir);
+        return error_set(reterr, BATON_ETIMEDOUT, "no node led in 10 s");
     }
     screen_say(&demo->screen, "%s is the first leader", name_of(demo, first));
     int code = 0;
@@ -280,6 +278,7 @@ int demo_main(const struct invocation *invocation)
     struct sigaction action = {.sa_handler = on_interrupt};
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGPIPE, &action, NULL); /* whoever read the lines has gone */
     screen_init(&demo.screen, stdout, is_plain);
     screen_say(&demo.screen, "%u nodes start", plan.nodes);
     int code = cluster_open(&demo.cluster, &plan, &error);
@@ -287,12 +286,21 @@ int demo_main(const struct invocation *invocation)
         return command_fail(invocation, &error);
     }
     code = perform(&demo, &error);
-    if (!is_interrupted) {
+    if (!is_interrupted && !code) {
         print_summary(&demo);
     }
     if (keeps && !code && !is_interrupted) {
         say_how_to_play(&demo);
     }
-    cluster_close(&demo.cluster, keeps && !code && !is_interrupted);
-    return code ? command_fail(invocation, &error) : is_interrupted ? EXIT_SIGNAL + SIGINT : 0;
+    if (is_interrupted) {
+        cluster_close(&demo.cluster, CLUSTER_NOTHING);
+        return EXIT_SIGNAL + is_interrupted;
+    }
+    if (code) {
+        cluster_close(&demo.cluster, CLUSTER_FILES);
+        (void)fprintf(stderr, "baton demo: see the nodes' logs in %s\n", demo.cluster.dir);
+        return command_fail(invocation, &error);
+    }
+    cluster_close(&demo.cluster, keeps ? CLUSTER_ALL : CLUSTER_NOTHING);
+    return EXIT_OK;
 }

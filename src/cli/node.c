@@ -95,6 +95,7 @@ int node_main(const struct invocation *invocation)
     struct baton_error error = {0};
     struct logger *logger = member_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
     (void)uv_loop_init(&node.loop);
     int code = run(&node, invocation, logger, &error);
     int result = code ? command_fail(invocation, &error) : EXIT_OK;

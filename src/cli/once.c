@@ -475,6 +475,7 @@ int once_main(const struct invocation *invocation)
     }
     once.logger = member_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
     (void)uv_loop_init(&once.loop);
     int code = supervise_init(&once.supervise, &error);
     code = code ? code : run_all(&once, &error);

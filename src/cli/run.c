@@ -318,6 +318,7 @@ int run_main(const struct invocation *invocation)
     struct run run = {.invocation = invocation, .logger = member_logger(invocation->options)};
     struct baton_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
     (void)uv_loop_init(&run.loop);
     int code = supervise_init(&run.supervise, &error);
     code = code ? code : run_all(&run, &error);

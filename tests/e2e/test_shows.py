@@ -1,17 +1,44 @@
 """The demonstration and the benchmark, as people run them."""
 import json
+import os
+import re
+import shutil
+import subprocess
 import unittest
 
-from harness import baton, main
+from harness import BATON, baton, clean_environment, main
 
 
 class Shows(unittest.TestCase):
     def test_the_demo_ends_by_itself_with_its_table(self):
-        done = baton("demo", "--nodes", "3")
+        done = baton("demo", "--nodes", "3", env={"BATON_PROVIDER": "redis://localhost:1",
+                                                  "BATON_HTTP": "127.0.0.1:1"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("\033", done.stdout)
         for row in ("killed (kill -9)", "stopped (SIGSTOP)", "cut off", "passed on"):
             self.assertIn("\n" + row, done.stdout)
+
+    def test_who_stops_reading_the_demo_leaves_nothing_behind(self):
+        with subprocess.Popen([BATON, "demo", "--keep", "--nodes", "3"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, env=clean_environment()) as demo:
+            self.assertIn(b"start", demo.stdout.readline())
+            self.assertIn(b"first leader", demo.stdout.readline())
+            with open("/proc/%d/maps" % demo.pid, encoding="utf-8") as maps:
+                folder = re.search(r"(/tmp/baton-\w+)/act", maps.read()).group(1)
+            demo.stdout.close()
+            self.assertEqual(demo.wait(timeout=60), 128 + 13)
+        self.assertFalse(os.path.exists(folder))
+
+    def test_logs_that_the_demo_names_are_there(self):
+        done = subprocess.run(["sh", "-c", 'ulimit -f 16; exec "$0" demo --nodes 3', BATON],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, universal_newlines=True, timeout=60,
+                              env=clean_environment(), check=False)
+        self.assertEqual(done.returncode, 124, done.stderr)
+        folder = re.search(r"logs in (\S+)", done.stderr).group(1)
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        with open(os.path.join(folder, "a.log"), encoding="utf-8") as log:
+            self.assertIn("baton node: ", log.read())
 
     def test_the_benchmark_counts_each_round(self):
         for fault in ("kill", "crash", "stop", "resign", "partition"):
