@@ -300,6 +300,8 @@ void control_server_answer(struct control_server *server, uint64_t id, json_t *a
     struct client *client = find_client(server, id);
     if (client && answer) {
         send_line(client, answer, true);
+    } else if (client) {
+        drop_client(client); /* it could not be made: nobody is to wait for it */
     }
     json_decref(answer);
 }

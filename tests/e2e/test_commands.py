@@ -114,6 +114,15 @@ class Errors(unittest.TestCase):
             self.assertEqual(done.returncode, 64, done.stderr)
             self.assertIn(b"UTF-8", done.stderr)
 
+    def test_a_name_that_no_answer_can_have_is_refused(self):
+        for flag, provider in ((b"--node", b"redis://127.0.0.1:1"),
+                               (b"--election", b"redis://127.0.0.1:1")):
+            done = subprocess.run([BATON.encode(), b"run", b"--provider", provider, flag, b"\xff",
+                                   b"--wait-timeout", b"100ms", b"--", b"true"],
+                                  stderr=subprocess.PIPE, timeout=60, check=False)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn(b"UTF-8", done.stderr)
+
     def test_no_time_is_not_all_the_time(self):
         for command in ("status", "members", "pass", "cordon"):
             self.expect(64, "--timeout 0", command, "--data", "/nonexistent", "--timeout", "0")

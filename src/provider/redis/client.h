@@ -285,6 +285,8 @@ void text_drop(struct client *client, struct text *text);                      /
 /* Puts a text that was got in the place of another, which is dropped. */
 void text_move(struct client *client, struct text **to, struct text *text);
 const char *text_of(const struct text *text); /* NULL: "" */
+/* As JSON wants it: the registry is written in it. */
+bool text_is_utf8(const char *bytes);
 
 /* agenda.c */
 void agenda_init(struct client *client);

@@ -91,6 +91,9 @@ static int check(const struct client *client, const struct provider_campaign *ca
         return error_set(reterr, BATON_EINVAL, "election \"%.40s\": must have 1 to %d bytes",
                          campaign->election, BATON_NAME_MAX - 1);
     }
+    if (!text_is_utf8(campaign->election)) {
+        return error_set(reterr, BATON_EINVAL, "election \"%s\": is not UTF-8", campaign->election);
+    }
     return seat_find(client, campaign->election, bytes)
                ? error_set(reterr, BATON_EEXIST, "election \"%s\": taken part in already",
                            campaign->election)

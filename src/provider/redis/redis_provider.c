@@ -253,6 +253,9 @@ static int take_node(struct client *client, const char *node, struct baton_error
         return error_set(reterr, BATON_EINVAL, "node \"%.40s\": must have 1 to %d bytes", node,
                          BATON_NAME_MAX - 1);
     }
+    if (node && !text_is_utf8(node)) {
+        return error_set(reterr, BATON_EINVAL, "node \"%s\": is not UTF-8", node);
+    }
     if (node) {
         memcpy(client->node, node, strlen(node) + 1);
     } else if (!client->node[0]) {

@@ -1,6 +1,7 @@
 /* Texts that many elections share: ids and names of processes, and what they say of themselves. */
 #include "provider/redis/client.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,4 +51,13 @@ void text_move(struct client *client, struct text **to, struct text *text)
 const char *text_of(const struct text *text)
 {
     return text ? text->bytes : "";
+}
+
+bool text_is_utf8(const char *bytes)
+{
+    json_t *judged = json_string(bytes); /* NULL unless it is */
+    bool is_utf8 = judged != NULL;
+
+    json_decref(judged);
+    return is_utf8;
 }

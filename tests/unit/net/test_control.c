@@ -19,7 +19,9 @@ struct world {
     char path[128];
 };
 
-/* "echo" answers the request back, "watch" subscribes and is sent one line. */
+/* "echo" answers the request back, "nothing" has no answer, "watch" subscribes and is sent one
+ * line.
+ */
 static void on_request(void *userdata, uint64_t id, const json_t *request)
 {
     struct world *world = userdata;
@@ -31,7 +33,9 @@ static void on_request(void *userdata, uint64_t id, const json_t *request)
         json_decref(line);
         return;
     }
-    control_server_answer(world->server, id, json_pack("{s:b,s:O}", "ok", 1, "request", request));
+    bool has_answer = !what || strcmp(what, "nothing") != 0;
+    control_server_answer(world->server, id,
+                          has_answer ? json_pack("{s:b,s:O}", "ok", 1, "request", request) : NULL);
 }
 
 static void on_stop(uv_async_t *handle)
@@ -85,6 +89,16 @@ static void a_request_gets_one_answer(void **state)
     assert_int_equal(control_call(world->path, request, SPAN_S(60), &answer, &error), 0);
     assert_true(json_equal(json_object_get(answer, "request"), request));
     json_decref(answer);
+    json_decref(request);
+}
+
+static void nobody_waits_for_an_answer_that_could_not_be_made(void **state)
+{
+    struct world *world = *state;
+    struct baton_error error;
+    json_t *request = json_pack("{s:s}", "do", "nothing");
+    json_t *answer = NULL;
+    assert_int_equal(control_call(world->path, request, SPAN_S(2), &answer, &error), BATON_ECLOSED);
     json_decref(request);
 }
 
@@ -198,6 +212,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_request_gets_one_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(nobody_waits_for_an_answer_that_could_not_be_made, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_subscriber_is_sent_what_is_published, setup, teardown),
         cmocka_unit_test_setup_teardown(the_socket_is_for_its_owner_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_object_is_refused, setup, teardown),
