@@ -11,7 +11,7 @@ SECONDS_EACH ?= 60
 export JOBS DESTDIR
 
 .DEFAULT_GOAL := build
-.PHONY: help deps deps-onnxruntime deps-valkey build demo check bench sim chaos churn fuzz coverage lint format docs install clean
+.PHONY: help deps deps-onnxruntime deps-valkey build demo check bench sim chaos churn fuzz coverage lint format docs deb install clean
 
 help: ## lists these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 26
@@ -64,8 +64,11 @@ format: deps ## puts every source file into the house's format
 docs: deps ## checks the manual pages and the links of the documents
 	@scripts/docs
 
+deb: deps ## builds the Debian packages of what is committed into build-deb (needs debhelper)
+	@scripts/deb
+
 install: build ## installs into DESTDIR/PREFIX
 	@cmake --install build --prefix "$(PREFIX)"
 
 clean: ## removes every build folder
-	@rm -rf build build-dev build-asan build-tsan build-coverage build-fuzz
+	@rm -rf build build-dev build-asan build-tsan build-coverage build-fuzz build-deb

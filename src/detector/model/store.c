@@ -109,7 +109,9 @@ static int unlinked_file(const struct store *store)
     char name[64];
     int fd;
 
-    (void)getrandom(&number, sizeof(number), 0);
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+        return -1;
+    }
     (void)snprintf(name, sizeof(name), ".fetch-%016llx", (unsigned long long)number);
     fd = openat(store->folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0) {
