@@ -287,6 +287,11 @@ class Documents(unittest.TestCase):
             for url in urls:
                 self.assertIn("&key-file=", url)
 
+    def test_the_packages_have_the_version_of_the_project(self):
+        version = re.search(r"project\(baton VERSION (\S+)", text_of("CMakeLists.txt")).group(1)
+        first = text_of("packaging", "debian", "changelog").split("\n")[0]
+        self.assertTrue(first.startswith("baton (%s) " % version), first)
+
     def test_a_unit_that_runs_a_program_lets_its_death_be_proved(self):
         units = [("packaging", "systemd", "baton-run@.service.in"),
                  ("examples", "cron", "cron-leader.service")]
