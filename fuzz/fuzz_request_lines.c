@@ -54,17 +54,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct request_lines whole = {0}, parts = {0};
     size_t piece = bytes > 0 && data[0] > 0 ? data[0] : 1;
+    size_t whole_read, parts_read = 0;
 
-    request_lines_read(&whole, data, bytes);
+    whole_read = request_lines_read(&whole, data, bytes);
     for (size_t at = 0; at < bytes; at += piece) {
-        request_lines_read(&parts, data + at, bytes - at < piece ? bytes - at : piece);
+        parts_read +=
+            request_lines_read(&parts, data + at, bytes - at < piece ? bytes - at : piece);
     }
-    if (parts.begun != whole.begun || parts.bad != whole.bad || parts.fault != whole.fault ||
-        (whole.bad != 0) != (whole.fault != NULL) || whole.bad > whole.begun) {
+    if (parts_read != whole_read || parts.begun != whole.begun || parts.bad != whole.bad ||
+        parts.fault != whole.fault || (whole.bad != 0) != (whole.fault != NULL) ||
+        whole.bad > whole.begun) {
         abort();
     }
     if (bytes > 5 && memcmp(data, "GET /", 5) == 0 && memchr(data, '\n', bytes) != NULL &&
-        memchr(data, '\0', bytes) == NULL && request_lines_fault(&whole, 1) == NULL) {
+        memchr(data, '\0', bytes) == NULL && request_lines_fault(&whole, 1, true) == NULL) {
         check_path(data + 4, bytes - 4);
     }
     return 0;

@@ -14,9 +14,14 @@ static void refuse(struct request_lines *lines, const char *fault)
     }
 }
 
-const char *request_lines_fault(const struct request_lines *lines, uint64_t number)
+const char *request_lines_fault(const struct request_lines *lines, uint64_t number, bool is_upgrade)
 {
-    return lines->bad != 0 && lines->bad <= number ? lines->fault : NULL;
+    if (lines->bad != 0 && lines->bad <= number) {
+        return lines->fault;
+    }
+    return !is_upgrade && lines->part == PART_OVER && lines->begun <= number
+               ? "an Upgrade has a value, and stands behind no header that hides it"
+               : NULL;
 }
 
 static bool is_in(unsigned char byte, const char *set)
@@ -138,6 +143,8 @@ static void end_name(struct request_lines *lines)
         refuse(lines, "a header has no name");
     } else if (is_named(lines, "transfer-encoding")) {
         refuse(lines, "a question has no body");
+    } else if (is_named(lines, "upgrade")) {
+        lines->is_upgrade = true;
     }
 }
 
@@ -174,7 +181,7 @@ static void end_line(struct request_lines *lines)
     case PART_BEGIN:
         return;
     case PART_LINE:
-        lines->part = PART_BEGIN;
+        lines->part = lines->is_upgrade ? PART_OVER : PART_BEGIN;
         return;
     case PART_PATH:
         end_path(lines);
@@ -185,6 +192,7 @@ static void end_line(struct request_lines *lines)
     case PART_METHOD:
     case PART_REST:
     case PART_VALUE:
+    case PART_OVER:
     default:
         break;
     }
@@ -209,16 +217,18 @@ static void read_byte(struct request_lines *lines, unsigned char byte)
         read_value(lines, byte);
         break;
     case PART_REST:
+    case PART_OVER:
     default:
         break;
     }
 }
 
-void request_lines_read(struct request_lines *lines, const void *bytes, size_t count)
+size_t request_lines_read(struct request_lines *lines, const void *bytes, size_t count)
 {
     const unsigned char *at = bytes;
+    size_t i;
 
-    for (size_t i = 0; i < count; i++) {
+    for (i = 0; i < count && lines->part != PART_OVER; i++) {
         bool is_control = (at[i] < ' ' && at[i] != '\t' && at[i] != '\r') || at[i] == 0x7f;
         bool was_cr = lines->is_after_cr;
 
@@ -234,4 +244,5 @@ void request_lines_read(struct request_lines *lines, const void *bytes, size_t c
             refuse(lines, "a request has no control characters but its line breaks");
         }
     }
+    return i;
 }

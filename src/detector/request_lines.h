@@ -32,6 +32,7 @@ enum request_part {
     PART_LINE, /* a header's, or the empty one */
     PART_NAME,
     PART_VALUE,
+    PART_OVER, /* what comes is no request: an upgrade came before it */
 };
 
 struct request_lines {
@@ -40,18 +41,23 @@ struct request_lines {
     const char *fault; /* of that one; needs no escapes */
     enum request_part part;
     bool is_after_cr;
-    bool has_path; /* a byte of it came */
-    bool is_deep;  /* one that is no slash came */
-    int code;      /* digits of a percent code that are wanted yet */
+    bool is_upgrade; /* the request asks for one */
+    bool has_path;   /* a byte of it came */
+    bool is_deep;    /* one that is no slash came */
+    int code;        /* digits of a percent code that are wanted yet */
     unsigned coded;
     unsigned segment, dots; /* bytes since the last slash; how many of them are dots */
     char name[REQUEST_NAME_MAX];
     unsigned name_bytes;
 };
 
-void request_lines_read(struct request_lines *lines, const void *bytes, size_t count);
+/* Returns how many of the bytes are of requests: behind one for an upgrade there are none, as it is
+ * granted or the connection ends. */
+size_t request_lines_read(struct request_lines *lines, const void *bytes, size_t count);
 
-/* NULL, or why the request of this number (the first is 1), or one before it, is none. */
-const char *request_lines_fault(const struct request_lines *lines, uint64_t number);
+/* NULL, or why the request of this number (the first is 1), or one before it, is none.
+ * `is_upgrade`: what libwebsockets takes it for, which has to be what it says. */
+const char *request_lines_fault(const struct request_lines *lines, uint64_t number,
+                                bool is_upgrade);
 
 #endif

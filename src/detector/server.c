@@ -44,7 +44,7 @@ static bool is_whole_handshake(struct lws *wsi)
 /* 0 to go on, 1: refused with an answer, -1: hang up. */
 static int on_upgrade(const struct server *server, struct lws *wsi, const char *to)
 {
-    const char *fault = server_head_fault(wsi);
+    const char *fault = server_head_fault(wsi, true);
     const char *reason = fault != NULL ? fault : web_request_fault(wsi);
     char version[WEB_HEADER_MAX];
     unsigned status = 0;
@@ -115,7 +115,6 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
             return -1; /* a WebSocket within HTTP/2 */
         }
         server_head_ends(wsi);
-        server_head_upgraded(wsi);
         server_ws_established(server, wsi, peer);
         return 0;
     case LWS_CALLBACK_RECEIVE:
@@ -126,7 +125,7 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
         server_ws_closed(server, peer);
         return 0;
     case LWS_CALLBACK_HTTP:
-        fault = server_head_fault(wsi);
+        fault = server_head_fault(wsi, false);
         server_head_ends(wsi);
         return server_on_request(server, wsi, peer, fault);
     case LWS_CALLBACK_HTTP_WRITEABLE:

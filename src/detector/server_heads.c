@@ -12,7 +12,7 @@ struct head {
     struct lws *wsi;
     struct head *older, *newer;
     bool is_listed;
-    struct request_lines lines;
+    struct incoming incoming;
     uint64_t given; /* requests */
     int fd;
 };
@@ -69,7 +69,7 @@ int server_head_new(struct server *server, struct lws *wsi)
     head->server = server;
     head->wsi = wsi;
     head->fd = lws_get_socket_fd(wsi);
-    if (!server_tap_begin(head->fd, &head->lines)) {
+    if (!server_tap_begin(head->fd, &head->incoming)) {
         free(head);
         return -1;
     }
@@ -97,20 +97,19 @@ void server_head_ends(struct lws *wsi)
     }
 }
 
-const char *server_head_fault(struct lws *wsi)
+const char *server_head_fault(struct lws *wsi, bool is_upgrade)
 {
     const struct head *head = lws_get_opaque_user_data(wsi);
 
-    return head != NULL ? request_lines_fault(&head->lines, head->given + 1) : NULL;
+    return head != NULL ? request_lines_fault(&head->incoming.lines, head->given + 1, is_upgrade)
+                        : NULL;
 }
 
-void server_head_upgraded(struct lws *wsi)
+const struct frame_heads *server_head_frames(struct lws *wsi)
 {
     const struct head *head = lws_get_opaque_user_data(wsi);
 
-    if (head != NULL) {
-        server_tap_end(head->fd, &head->lines);
-    }
+    return head != NULL ? &head->incoming.frames : NULL;
 }
 
 void server_head_free(struct lws *wsi)
@@ -119,7 +118,7 @@ void server_head_free(struct lws *wsi)
 
     if (head != NULL) {
         take(head);
-        server_tap_end(head->fd, &head->lines);
+        server_tap_end(head->fd, &head->incoming);
         lws_set_opaque_user_data(wsi, NULL);
         free(head);
     }

@@ -3,6 +3,7 @@
 #define DETECTOR_SERVER_INT_H
 
 #include "base/clock.h"
+#include "detector/frame_heads.h"
 #include "detector/request_lines.h"
 #include "detector/server.h"
 
@@ -53,15 +54,10 @@ enum http_phase {
     HTTP_END,     /* of the parts */
 };
 
-/* Bytes of a WebSocket connection, see server_flood.c. */
-struct traffic {
-    bool is_counted;
-    uint64_t before;    /* it was a WebSocket */
-    uint64_t framed;    /* of whole data frames, at least, if they are masked */
-    uint64_t frames;    /* of data */
-    uint64_t payload;   /* of the frame that is not whole */
-    uint64_t other;     /* of control frames, when it was looked at last */
-    unsigned fragments; /* of the message that is not whole */
+/* What came over a connection, as it was sent: first requests, then perhaps frames. */
+struct incoming {
+    struct request_lines lines;
+    struct frame_heads frames;
 };
 
 /* One connection; lws keeps the pointer to it. */
@@ -70,7 +66,8 @@ struct peer {
     struct lws *wsi;
     uint64_t number; /* 0: HTTP */
     struct buffer received;
-    struct traffic traffic;
+    unsigned fragments;     /* of the message that is not whole */
+    uint64_t control_bytes; /* of frames, when it was looked at last */
     struct message *first, **last;
     size_t waiting;            /* bytes of the messages */
     bool is_choked;            /* its socket has no room */
@@ -108,22 +105,23 @@ struct server {
 };
 
 /* A connection is new, 0 or -1; has yet to say what it wants, for the first time or again; has said
- * it; has begun to speak WebSocket; is gone. */
+ * it; is gone. */
 int server_head_new(struct server *server, struct lws *wsi);
 void server_head_begins(struct lws *wsi);
 void server_head_ends(struct lws *wsi);
-void server_head_upgraded(struct lws *wsi);
 void server_head_free(struct lws *wsi);
 /* Before it ends: NULL, or what libwebsockets made something else of (request_lines.h). */
-const char *server_head_fault(struct lws *wsi);
+const char *server_head_fault(struct lws *wsi, bool is_upgrade);
+/* Of a WebSocket; NULL: it is gone. */
+const struct frame_heads *server_head_frames(struct lws *wsi);
 /* Hangs up on the oldest above HEADS_MAX, but for those who have said something that is not read
  * yet; call it from outside lws's callbacks. */
 void server_heads_sweep(struct server *server);
 
 /* From now on what this thread reads from the descriptor is read along, until the end. False: out
  * of memory, or no descriptor. */
-bool server_tap_begin(int fd, struct request_lines *lines);
-void server_tap_end(int fd, const struct request_lines *lines);
+bool server_tap_begin(int fd, struct incoming *incoming);
+void server_tap_end(int fd, const struct incoming *incoming);
 
 /* Soon, and from outside lws's callbacks, connections are closed that have to be. */
 void server_sweep_soon(struct server *server);
@@ -144,10 +142,9 @@ int server_ws_received(struct server *server, struct lws *wsi, struct peer *peer
 int server_ws_writable(struct server *server, struct lws *wsi, struct peer *peer);
 void server_ws_closed(struct server *server, struct peer *peer);
 
-/* A WebSocket begins; so many bytes of a data frame came: 0, or a code to close it with and the
- * reason; from now on those who send too much else are closed. */
-void server_flood_begin(struct peer *peer);
-int server_flood_receive(struct peer *peer, size_t bytes, const char **reason);
+/* A piece of a data frame came: 0, or a code to close it with and the reason; from now on those who
+ * send too much else are closed. */
+int server_flood_receive(struct peer *peer, const char **reason);
 void server_flood_watch(struct server *server);
 
 /* A message was written whole: the receipt comes when the other side has it. Takes the message. */

@@ -18,19 +18,19 @@
 #define VISIBLE __attribute__((visibility("default")))
 
 static _Thread_local struct {
-    struct request_lines **of; /* by descriptor; NULL: nobody asked */
+    struct incoming **of; /* by descriptor; NULL: nobody asked */
     size_t room, used;
 } taps;
 
 static bool has_room(size_t fd)
 {
     size_t room = fd + 64;
-    struct request_lines **of;
+    struct incoming **of;
 
     if (fd < taps.room) {
         return true;
     }
-    of = realloc(taps.of, room * sizeof(struct request_lines *));
+    of = realloc(taps.of, room * sizeof(struct incoming *));
     if (of == NULL) {
         return false;
     }
@@ -42,19 +42,19 @@ static bool has_room(size_t fd)
     return true;
 }
 
-bool server_tap_begin(int fd, struct request_lines *lines)
+bool server_tap_begin(int fd, struct incoming *incoming)
 {
     if (fd < 0 || !has_room((size_t)fd)) {
         return false;
     }
     taps.used += taps.of[fd] == NULL;
-    taps.of[fd] = lines;
+    taps.of[fd] = incoming;
     return true;
 }
 
-void server_tap_end(int fd, const struct request_lines *lines)
+void server_tap_end(int fd, const struct incoming *incoming)
 {
-    if (fd < 0 || (size_t)fd >= taps.room || taps.of[fd] != lines) {
+    if (fd < 0 || (size_t)fd >= taps.room || taps.of[fd] != incoming) {
         return;
     }
     taps.of[fd] = NULL;
@@ -68,7 +68,8 @@ void server_tap_end(int fd, const struct request_lines *lines)
 static void show(int fd, const void *bytes, size_t count)
 {
     if (fd >= 0 && (size_t)fd < taps.room && taps.of[fd] != NULL) {
-        request_lines_read(taps.of[fd], bytes, count);
+        size_t heads = request_lines_read(&taps.of[fd]->lines, bytes, count);
+        frame_heads_read(&taps.of[fd]->frames, (const char *)bytes + heads, count - heads);
     }
 }
 

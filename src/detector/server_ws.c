@@ -21,7 +21,6 @@ void server_ws_established(struct server *server, struct lws *wsi, struct peer *
     peer->last_sent = &peer->sent;
     buffer_init(&peer->received, server->config.message_max);
     server_link(&server->peers, peer);
-    server_flood_begin(peer);
     server->connections++;
     if (server->connections > SERVER_CONNECTIONS_MAX) {
         char reason[REASON_MAX + 1];
@@ -121,7 +120,7 @@ int server_ws_received(struct server *server, struct lws *wsi, struct peer *peer
     struct buffer *received = &peer->received;
     bool is_whole = lws_is_final_fragment(wsi) && lws_remaining_packet_payload(wsi) == 0;
     const char *fault;
-    int code = server_flood_receive(peer, bytes, &fault);
+    int code = server_flood_receive(peer, &fault);
 
     if (peer->close_code != 0) {
         return 0;

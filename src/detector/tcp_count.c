@@ -37,28 +37,3 @@ bool tcp_count_written(int fd, uint64_t *ret)
     *ret = taken + (uint64_t)left;
     return true;
 }
-
-bool tcp_count_come(int fd, uint64_t *ret)
-{
-    enum { NEEDED = offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(uint64_t) };
-    struct tcp_info info = {0};
-    socklen_t size = sizeof(info);
-
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || size < NEEDED) {
-        return false;
-    }
-    *ret = info.tcpi_bytes_received;
-    return true;
-}
-
-bool tcp_count_read(int fd, uint64_t *ret)
-{
-    uint64_t come;
-    int unread; /* asked for last: what comes in between is not taken for read */
-
-    if (!tcp_count_come(fd, &come) || ioctl(fd, FIONREAD, &unread) != 0 || unread < 0) {
-        return false;
-    }
-    *ret = come > (uint64_t)unread ? come - (uint64_t)unread : 0;
-    return true;
-}

@@ -6,13 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All that came. False: this system does not count. */
-bool tcp_count_come(int fd, uint64_t *ret);
-
-/* Those that were read, or fewer. */
-bool tcp_count_read(int fd, uint64_t *ret);
-
-/* Those that the other side's system has said it has. */
+/* Those that the other side's system has said it has. False: this system does not count. */
 bool tcp_count_taken(int fd, uint64_t *ret);
 
 /* What that will be once it has all that was written until now. */

@@ -36,16 +36,16 @@ function frames(bytes) {
 }
 
 class Raw {
-    static async connect(stand) {
+    static async connect(stand, more = Buffer.alloc(0)) {
         const raw = new Raw();
         raw.heard = Buffer.alloc(0);
         raw.wake = () => {};
         const dial = stand.scheme === 'wss'
             ? (done) => tls.connect({ port: stand.port, rejectUnauthorized: false }, done)
             : (done) => net.connect(stand.port, '127.0.0.1', done);
-        raw.socket = dial(() => raw.socket.write('GET / HTTP/1.1\r\nHost: x\r\n' +
-            'Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n' +
-            'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'));
+        raw.socket = dial(() => raw.socket.write(Buffer.concat([Buffer.from(
+            'GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
+            'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'), more])));
         raw.socket.on('error', () => {});
         raw.gone = new Promise((resolve) => raw.socket.on('close', resolve));
         raw.socket.on('close', () => { raw.is_gone = true; });
@@ -105,6 +105,30 @@ const unmasked = async (stand) => {
         assert.ok(!raw.is_gone, 'who masks is left alone');
         raw.socket.destroy();
     }
+    for (const [bytes, pattern] of [[frame(PING, 'x', false), /masked/], [frame(PONG, '', false), /masked/],
+        [[TEXT, 0xfe, 0, 2, 0, 0, 0, 0, 0x7b, 0x7d], /as few bytes/],
+        [[TEXT, 0xff, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0x7b, 0x7d], /as few bytes/]]) {
+        const raw = await Raw.connect(stand);
+        raw.send(frame(TEXT, '{"type":"requestState"}'), Buffer.from(bytes));
+        const { code, reason } = await raw.closed();
+        assert.strictEqual(code, 1002, String(bytes));
+        assert.match(reason, pattern);
+    }
+};
+
+// Frames behind the head of the handshake, in the same write, are frames like all others.
+const early = async (stand) => {
+    const before = metrics(stand).value('messages_total');
+    const raw = await Raw.connect(stand, Buffer.concat([frame(PING, 'soon'),
+        frame(TEXT, '{"type":"requestState"}')]));
+    const until = Date.now() + DEADLINE_MS;
+    while (metrics(stand).value('messages_total') <= before ||
+            !frames(raw.heard).some((one) => one.opcode === 10)) {
+        assert.ok(Date.now() < until, 'the message and the pong');
+        await new Promise((resolve) => setTimeout(resolve, 20)); // its bytes go out meanwhile
+    }
+    assert.ok(!raw.is_gone && !raw.closing());
+    raw.socket.destroy();
 };
 
 const floods = async (stand) => {
@@ -204,8 +228,8 @@ async function check(tests, ...options) {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'baton-floods-'));
     try {
         const { cert, key } = certificate(folder);
-        await check([unmasked, floods, no_texts, lively]);
-        await check([floods], '--cert', cert, '--key', key);
+        await check([unmasked, early, floods, no_texts, lively]);
+        await check([unmasked, early, floods], '--cert', cert, '--key', key);
     } finally {
         fs.rmSync(folder, { recursive: true });
     }

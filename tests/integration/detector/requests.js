@@ -142,6 +142,10 @@ const cases = {
     'with two hosts': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\nHost: x\r\n'), [400]],
     'with an empty Origin': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\nOrigin:\r\n'), [403]],
     'with POST': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\n', 'POST'), [400]],
+    'hidden': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\n').replace('Upgrade: w', 'X: y\r\nUpgrade: w'),
+        [400]],
+    'to nothing': [AGAIN.replace(': x', ': x\r\nUpgrade:') + get('/x/../healthz'), [400]],
+    'behind a good one': [AGAIN + upgrade(KEY + 'Sec-WebSocket-Version: 8\r\n'), [200, 400]],
     'with an Origin': [upgrade(KEY + 'Sec-WebSocket-Version: 13\r\nOrigin: http://x\r\n'), [403]],
     // the second request of a connection
     'a good one, a zero': [AGAIN + get('/a%00'), [200]],

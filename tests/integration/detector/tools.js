@@ -50,7 +50,7 @@ class Stand {
     url(path) { return `http${this.scheme.slice(2)}://127.0.0.1:${this.port}${path}`; }
     // status, headers (lower case) and body of one request
     curl(path, ...options) {
-        const out = execFileSync(curl, ['-s', '-i', '--path-as-is', '-m', '20', ...options,
+        const out = execFileSync(curl, ['-s', '-k', '-i', '--path-as-is', '-m', '20', ...options,
             this.url(path)], { maxBuffer: 1 << 26 });
         const cut = out.indexOf('\r\n\r\n');
         const head = String(out.slice(0, cut));

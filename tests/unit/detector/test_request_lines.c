@@ -13,11 +13,11 @@ static uint64_t bad(const char *text)
     struct request_lines whole = {0};
     size_t bytes = strlen(text);
 
-    request_lines_read(&whole, text, bytes);
+    (void)request_lines_read(&whole, text, bytes);
     for (size_t i = 0; i <= bytes; i++) {
         struct request_lines parts = {0};
-        request_lines_read(&parts, text, i);
-        request_lines_read(&parts, text + i, bytes - i);
+        (void)request_lines_read(&parts, text, i);
+        (void)request_lines_read(&parts, text + i, bytes - i);
         assert_int_equal(parts.bad, whole.bad);
         assert_ptr_equal(parts.fault, whole.fault);
         assert_int_equal(parts.begun, whole.begun);
@@ -120,12 +120,27 @@ static void whoever_asks_again_after_a_fault_is_refused(void **state)
     struct request_lines lines = {0};
 
     (void)state;
-    request_lines_read(&lines, GOOD "get / HTTP/1.1\n\n" GOOD,
-                       sizeof(GOOD "get / HTTP/1.1\n\n" GOOD) - 1);
+    (void)request_lines_read(&lines, GOOD "get / HTTP/1.1\n\n" GOOD,
+                             sizeof(GOOD "get / HTTP/1.1\n\n" GOOD) - 1);
     assert_int_equal(lines.begun, 3);
-    assert_null(request_lines_fault(&lines, 1));
-    assert_string_equal(request_lines_fault(&lines, 2), "a method is written in capitals");
-    assert_ptr_equal(request_lines_fault(&lines, 3), lines.fault);
+    assert_null(request_lines_fault(&lines, 1, false));
+    assert_string_equal(request_lines_fault(&lines, 2, false), "a method is written in capitals");
+    assert_ptr_equal(request_lines_fault(&lines, 3, false), lines.fault);
+}
+
+static void behind_an_upgrade_are_no_requests(void **state)
+{
+    static const char text[] = GOOD "GET / HTTP/1.1\r\nupgrade: websocket\r\n" HOST "\r\n";
+    struct request_lines lines = {0};
+
+    (void)state;
+    assert_int_equal(request_lines_read(&lines, text, sizeof(text)), sizeof(text) - 1);
+    assert_int_equal(request_lines_read(&lines, "get\r\r", 5), 0);
+    assert_int_equal(lines.begun, 2);
+    assert_null(request_lines_fault(&lines, 1, false));
+    assert_null(request_lines_fault(&lines, 2, true));
+    assert_non_null(request_lines_fault(&lines, 2, false)); /* who was not told of an upgrade */
+    assert_non_null(request_lines_fault(&lines, 3, false));
 }
 
 int main(void)
@@ -134,6 +149,7 @@ int main(void)
         cmocka_unit_test(a_path_that_walks_is_none),
         cmocka_unit_test(a_header_is_a_name_a_colon_and_a_value),
         cmocka_unit_test(whoever_asks_again_after_a_fault_is_refused),
+        cmocka_unit_test(behind_an_upgrade_are_no_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
