@@ -173,7 +173,7 @@ static void answer_newer(struct ticket *ticket)
 {
     struct model *model = ticket->model;
 
-    models_looked(ticket->asker, LOOK_NEWER, model->path, &model->pipeline, NULL);
+    models_arrived(ticket->asker, model->path, &model->pipeline, NULL);
 }
 
 /* The answer may drop the ticket. */
@@ -187,20 +187,20 @@ static void on_looked(void *userdata, const struct supplied *supplied)
     ticket->held = NULL;
     if (ticket->model) { /* of no use only if the asker says so */
         answer_newer(ticket);
-    } else if (supplied->is_bad) {
-        note_seen(held, ticket);
-        models_looked(ticket->asker, LOOK_BAD, NULL, NULL, supplied->error);
     } else if (supplied->error) {
-        models_looked(ticket->asker, LOOK_FAILED, NULL, NULL, supplied->error);
+        if (supplied->is_bad) {
+            note_seen(held, ticket);
+        }
+        models_look_failed(ticket->asker, supplied->is_bad, supplied->error);
     } else if (strcmp(ticket->etag, held->etag) == 0) {
-        models_looked(ticket->asker, LOOK_SAME, NULL, NULL, NULL);
+        models_unchanged(ticket->asker);
     } else { /* what is at work, by another ETag */
         note_seen(held, ticket);
         if (was_other) { /* and it was away meanwhile */
             ticket->model = model_share(held->model);
             answer_newer(ticket);
         } else {
-            models_looked(ticket->asker, LOOK_SAME, NULL, NULL, NULL);
+            models_unchanged(ticket->asker);
         }
     }
 }

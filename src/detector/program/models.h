@@ -28,8 +28,9 @@ struct models_source {
     int (*want)(void *userdata, void **ret_ticket, const char *url, int64_t model_id, void *asker,
                 struct baton_error *reterr);
     /* Whether there is something newer than what the answered ticket `held` has; that one is kept
-     * until this is answered, or dropped. Answers once through models_looked(), never from within.
-     * BATON_ENOTSUP: it cannot be told of this one. NULL: archives stay as they are. */
+     * until this is answered, or dropped. Answers once, never from within, through models_arrived()
+     * if there is, else through one of the two below. BATON_ENOTSUP: it cannot be told of this one.
+     * NULL: archives stay as they are. */
     int (*look)(void *userdata, void **ret_ticket, const char *url, void *held, void *asker,
                 struct baton_error *reterr);
     /* What the answered ticket has runs; or it cannot, and is not brought again, to others neither,
@@ -49,16 +50,10 @@ struct models_source {
 void models_arrived(void *asker, const char *folder, struct pipeline *pipeline,
                     const struct baton_error *error);
 
-enum look_end {
-    LOOK_SAME,   /* nothing has changed since the last look */
-    LOOK_NEWER,  /* folder and pipeline, as models_arrived() has them */
-    LOOK_BAD,    /* something has, and it is no archive, for that reason */
-    LOOK_FAILED, /* it could not be asked */
-};
-
-/* The answer to look(). */
-void models_looked(void *asker, enum look_end end, const char *folder, struct pipeline *pipeline,
-                   const struct baton_error *error);
+/* The other answers to look(): nothing has changed since the last one; something has and is no
+ * archive (`is_bad`), or it could not be asked, for that reason. */
+void models_unchanged(void *asker);
+void models_look_failed(void *asker, bool is_bad, const struct baton_error *error);
 
 struct models_config {
     uv_loop_t *loop;

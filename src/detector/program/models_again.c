@@ -184,23 +184,23 @@ static void end_look(struct bound *bound)
     bound->coming = NULL;
 }
 
-void models_looked(void *asker, enum look_end end, const char *folder, struct pipeline *pipeline,
-                   const struct baton_error *error)
+void models_unchanged(void *asker)
 {
-    struct work *work = asker;
-    struct bound *bound = work->bound;
+    struct bound *bound = ((struct work *)asker)->bound;
 
-    if (end == LOOK_NEWER) {
-        models_arrived(asker, folder, pipeline, NULL);
-    } else if (end == LOOK_BAD) {
+    end_look(bound);
+    bound->look_fails = 0;
+    models_plan_look(bound);
+}
+
+void models_look_failed(void *asker, bool is_bad, const struct baton_error *error)
+{
+    struct bound *bound = ((struct work *)asker)->bound;
+
+    if (is_bad) {
         models_refuse(bound, error);
     } else {
         end_look(bound);
-        if (end == LOOK_FAILED) {
-            note_failure(bound, error);
-        } else {
-            bound->look_fails = 0;
-            models_plan_look(bound);
-        }
+        note_failure(bound, error);
     }
 }

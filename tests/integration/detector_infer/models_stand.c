@@ -25,10 +25,11 @@ static void answer_look(const struct asked *asked)
     if (stand->look_end == LOOK_NEWER) {
         pipeline = made_pipeline(stand->newer);
         pipeline.track.is_on = false;
-        models_looked(asked->asker, LOOK_NEWER, MODELS "/./.", &pipeline, NULL);
+        models_arrived(asked->asker, MODELS "/./.", &pipeline, NULL);
+    } else if (stand->look_end == LOOK_FAILED) {
+        models_look_failed(asked->asker, false, &error);
     } else {
-        models_looked(asked->asker, stand->look_end, NULL, NULL,
-                      stand->look_end == LOOK_SAME ? NULL : &error);
+        models_unchanged(asked->asker);
     }
 }
 

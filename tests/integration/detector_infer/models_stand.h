@@ -29,15 +29,15 @@ struct stand {
     unsigned frames, detections, of_model[4], wanted;
     const char *url;
     bool has_ended;
-    bool is_mended;         /* 3 is right, too */
-    bool is_offline;        /* all are those from before */
-    bool is_tracked;        /* every object is reported once */
-    unsigned moved_at;      /* the frame before which "a;1" gets another camera; 0: never */
-    bool is_rewound;        /* the clip begins anew when it ends */
-    enum look_end look_end; /* of every look */
-    const char *newer;      /* the model in what it brings */
-    bool is_rejected;       /* what one brought */
-    bool is_blind;          /* no look is possible */
+    bool is_mended;    /* 3 is right, too */
+    bool is_offline;   /* all are those from before */
+    bool is_tracked;   /* every object is reported once */
+    unsigned moved_at; /* the frame before which "a;1" gets another camera; 0: never */
+    bool is_rewound;   /* the clip begins anew when it ends */
+    enum { LOOK_SAME, LOOK_NEWER, LOOK_FAILED } look_end; /* of every look */
+    const char *newer;                                    /* the model in what it brings */
+    bool is_rejected;                                     /* what one brought */
+    bool is_blind;                                        /* no look is possible */
     int old_pid;
 };
 
