@@ -234,8 +234,8 @@ static void what_cannot_be_measured_keeps_no_model_out(void **state)
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     close(fd);
-    for (char letter = 'a'; letter < 'f'; letter++) {
-        model_release(added(place, letter));
+    for (int letter = 'a'; letter < 'f'; letter++) {
+        model_release(added(place, (char)letter));
     }
     assert_int_equal(count_models(place), 1 + 3);
 }
