@@ -23,7 +23,7 @@ int ask_socket_path(const struct options *options, char *ret, size_t bytes,
     int written = snprintf(ret, bytes, "%s/control.sock", data);
     return written > 0 && (size_t)written < bytes
                ? 0
-               : error_set(reterr, BATON_ETOOBIG, "--data %s: too long", data);
+               : error_set(reterr, BATON_EINVAL, "--data %s: too long", data);
 }
 
 /* libcurl brings thirty libraries with it. A node, which never asks, must not carry them (4 MB, and

@@ -15,7 +15,8 @@
       "usage: an unknown flag, a wrong value, a key missing, or a configuration file refused")     \
     X(EXIT_UNAVAILABLE, 69, "the provider, or the node that was asked, cannot be reached")         \
     X(EXIT_STORAGE, 74,                                                                            \
-      "the disk failed, is full, or holds damaged data; a port cannot be listened at")             \
+      "the disk failed, is full, or holds damaged data; a port cannot be listened at, or the "     \
+      "data directory is another process's")                                                       \
     X(EXIT_LOST, 75, "leadership was lost while CMD ran; it has been stopped")                     \
     X(EXIT_DENIED, 77, "not authenticated, or not allowed")                                        \
     X(EXIT_UNSAFE, 78, "settings that could elect two leaders")                                    \

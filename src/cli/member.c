@@ -229,6 +229,22 @@ static int open_parts(struct member *member, struct baton_error *reterr)
     return code ? code : campaign(member, reterr);
 }
 
+/* Before it has begun it is this machine, or a flag's value, that is in the way: no cluster has
+ * refused anything yet. */
+static int local_code(int code)
+{
+    switch (code) {
+    case BATON_ENOENT:  /* a file that a flag names */
+    case BATON_EEXIST:  /* the data directory of another node */
+    case BATON_ETOOBIG: /* its path */
+        return BATON_EINVAL;
+    case BATON_EBUSY: /* a port or a directory that another process has */
+        return BATON_EIO;
+    default:
+        return code;
+    }
+}
+
 static void discard(void *userdata)
 {
     (void)userdata;
@@ -255,10 +271,7 @@ int member_open(struct member **ret, const struct member_config *config, struct 
         member_close(member, discard, NULL);
         (void)uv_run(config->loop, UV_RUN_DEFAULT);
         member_free(member);
-        if (code == BATON_ENOENT) { /* a file that a flag names */
-            code = reterr->code = BATON_EINVAL;
-        }
-        return code;
+        return reterr->code = local_code(code);
     }
     if (fatal_install(reterr)) { /* a crash is announced before the kernel gets to it */
         log_warning(config->logger, "no-fatal-handlers");

@@ -14,7 +14,7 @@ static int open_socket(const char *path, struct baton_error *reterr)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof(address.sun_path)) {
-        return error_set(reterr, BATON_ETOOBIG, "%s: too long for a Unix socket", path);
+        return error_set(reterr, BATON_EINVAL, "%s: too long for a Unix socket", path);
     }
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

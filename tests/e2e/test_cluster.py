@@ -284,9 +284,26 @@ class Starting(ClusterTest):
         one.start("a")
         one.wait_leader()
         done = baton("node", *one.arguments("a"))
-        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 74, done.stderr)
         self.assertIn(one.data("a"), done.stderr)
         self.assertTrue(one.status("a")["is_leader"])
+
+    def test_who_cannot_begin_says_why_by_its_exit_code(self):
+        one = self.cluster(1)
+        one.start("a")
+        one.wait_leader()
+        folder = os.path.join(one.dir, "b")
+        done = baton("node", "--node", "b", "--data", folder, "--listen", one.address("a"))
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertIn("in use", done.stderr)
+        one.kill("a")
+        done = baton("node", "--node", "b", "--data", one.data("a"), "--listen", "127.0.0.1:0")
+        self.assertEqual(done.returncode, 64, done.stderr)
+        self.assertIn('belongs to node "a"', done.stderr)
+        for command in ("node", "status"):
+            done = baton(command, "--data", os.path.join(one.dir, 100 * "x"))
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn("socket", done.stderr)
 
     def test_the_data_directory_may_stand_in_the_url(self):
         one = self.cluster(1)
