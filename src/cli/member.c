@@ -64,11 +64,27 @@ static void count_event(struct member *member, const struct baton_event *event)
     member->leader_changes += event->type == BATON_EVENT_LEADER;
 }
 
+static void note_leader(struct member *member, const char *name)
+{
+    (void)snprintf(member->obstacle, sizeof(member->obstacle), "%s leads", name);
+}
+
+/* Who leads may be known by its id before the registry says what people call it. */
+static void note_name(struct member *member, const struct baton_member *joined)
+{
+    char known[sizeof(member->obstacle)];
+    (void)snprintf(known, sizeof(known), "%s leads", joined->id);
+    if (strcmp(member->obstacle, known) == 0) {
+        note_leader(member, joined->name);
+    }
+}
+
 static void note_obstacle(struct member *member, const struct baton_event *event)
 {
     if (event->type == BATON_EVENT_LEADER) {
-        (void)snprintf(member->obstacle, sizeof(member->obstacle), "%s leads",
-                       event->member.id[0] ? event->member.name : "nobody");
+        note_leader(member, event->member.id[0] ? event->member.name : "nobody");
+    } else if (event->type == BATON_EVENT_MEMBER_JOINED) {
+        note_name(member, &event->member);
     } else if (event->error.code) {
         (void)snprintf(member->obstacle, sizeof(member->obstacle), "%s", event->error.message);
     }

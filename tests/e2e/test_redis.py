@@ -162,6 +162,15 @@ class OnRedis(ProgramTest):
         self.assertIn("READONLY", last)
         self.assertEqual(len([line for line in told if "READONLY" in line]), 2, done.stderr)
 
+    def test_who_waits_in_vain_is_told_the_name_of_who_leads(self):
+        one = self.cluster(1)
+        one.start_all()
+        one.wait_leader()
+        done = baton("run", "--node", "b", "--provider", one.url, "--wait-timeout", "3s", "--",
+                     "true")
+        self.assertEqual(done.returncode, 124, done.stderr)
+        self.assertIn("at last: a leads", done.stderr)
+
     def test_the_list_of_processes_shows_no_password(self):
         one = self.cluster(1, "sentinel-password=canary")
         one.start_all()
