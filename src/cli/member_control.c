@@ -225,8 +225,8 @@ void member_pass_watch(struct member *member, const struct baton_event *event)
         return;
     }
     json_t *json =
-        is_taken ? json_pack("{s:b,s:s,s:I}", "ok", 1, "leader", event->member.id, "epoch",
-                             (json_int_t)event->epoch)
+        is_taken ? json_pack("{s:b,s:s,s:s,s:I}", "ok", 1, "leader", event->member.id, "name",
+                             event->member.name, "epoch", (json_int_t)event->epoch)
                  : member_error_json(BATON_ECONFLICT, "nobody took over: this node leads again");
     answer(member, member->pass.client, json);
     member->pass.client = 0;

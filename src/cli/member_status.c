@@ -86,14 +86,15 @@ json_t *member_status_json(struct member *member)
     const struct provider_ops *ops = member->provider->ops;
     ops->leader(member->election, &leader, &leader_epoch);
     span left = leads ? member_lease_left(member) : SPAN_NS(0);
-    json_t *json = json_pack(
-        "{s:b,s:s,s:s,s:s,s:s,s:s,s:b,s:I,s:f,s:b,s:{s:s,s:s},s:f,s:I,s:O}", "ok", 1, "version",
-        BATON_VERSION_TEXT, "node", member->node, "election", member_election(member), "provider",
-        ops->scheme, "role", role_of(member, leads), "is_leader", (int)leads, "epoch",
-        (json_int_t)(leads ? epoch : leader_epoch), "lease_left_ms", (double)left.ns / 1e6,
-        "cordoned", (int)member->is_cordoned, "leader", "id", leader.id, "address", leader.address,
-        "uptime_s", (double)instant_since(clock_now(), member->started).ns / 1e9, "elections_won",
-        (json_int_t)member->elections_won, "members", member->members);
+    json_t *json =
+        json_pack("{s:b,s:s,s:s,s:s,s:s,s:s,s:b,s:I,s:f,s:b,s:{s:s,s:s,s:s},s:f,s:I,s:O}", "ok", 1,
+                  "version", BATON_VERSION_TEXT, "node", member->node, "election",
+                  member_election(member), "provider", ops->scheme, "role", role_of(member, leads),
+                  "is_leader", (int)leads, "epoch", (json_int_t)(leads ? epoch : leader_epoch),
+                  "lease_left_ms", (double)left.ns / 1e6, "cordoned", (int)member->is_cordoned,
+                  "leader", "id", leader.id, "name", leader.name, "address", leader.address,
+                  "uptime_s", (double)instant_since(clock_now(), member->started).ns / 1e9,
+                  "elections_won", (json_int_t)member->elections_won, "members", member->members);
     if (json && member->http) {
         (void)json_object_set_new(json, "http_port", json_integer(http_server_port(member->http)));
     }

@@ -44,7 +44,7 @@ int operate_main(const struct invocation *invocation)
     if (code) {
         return command_fail(invocation, &error);
     }
-    const char *leader = json_string_value(json_object_get(answer, "leader"));
+    const char *leader = json_string_value(json_object_get(answer, "name"));
     if (options_flag(invocation->options, "json")) {
         print_json(stdout, answer);
     } else if (leader) {

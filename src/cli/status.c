@@ -60,7 +60,7 @@ static void print_status(const json_t *status)
         text_at(status, "role"),
         NULL,
         "leader",
-        text_at(leader, "id"),
+        text_at(leader, json_object_get(leader, "name") ? "name" : "id"),
         NULL,
         "address",
         text_at(leader, "address"),

@@ -162,6 +162,17 @@ class OnRedis(ProgramTest):
         self.assertIn("READONLY", last)
         self.assertEqual(len([line for line in told if "READONLY" in line]), 2, done.stderr)
 
+    def test_people_are_told_names(self):
+        two = self.cluster(2)
+        two.start_all()
+        old = two.wait_leader()
+        other = next(name for name in two.names if name != old)
+        def tells(command, name, words):
+            return re.search(words, baton(command, "--data", two.data(name)).stdout)
+        until(lambda: tells("status", other, r"\nleader +%s\n" % old), "the name of who leads")
+        until(lambda: tells("members", old, r"\n%s " % other), "both know one another")
+        self.assertTrue(tells("pass", old, "^%s leads in epoch" % other))
+
     def test_who_waits_in_vain_is_told_the_name_of_who_leads(self):
         one = self.cluster(1)
         one.start_all()
