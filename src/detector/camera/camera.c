@@ -45,7 +45,7 @@ struct feed {
     unsigned walks; /* of `cameras`, under way */
     enum feed_state state;
     struct child *child; /* NULL: FEED_WAITING, FEED_OVER */
-    uv_timer_t timer;    /* FEED_WAITING: the pause; else the watchdog */
+    uv_timer_t timer;    /* FEED_WAITING: the pause, or its turn; else the watchdog */
     bool is_opened;
     instant progress_at; /* started, opened, or last decoded something */
     instant online_since;
@@ -65,10 +65,10 @@ struct camera_pool {
     bool allows_files;
     struct feed *feeds;
     size_t count;
+    instant start_at; /* no child is started before */
     bool is_closed;
 };
 
-static void feed_start(struct feed *feed);
 static void on_timer(uv_timer_t *timer);
 
 /* ---- the cameras of a feed ---- */
@@ -367,19 +367,35 @@ static void on_ended(void *userdata, const struct baton_error *error)
 static void feed_start(struct feed *feed)
 {
     const struct child_hooks hooks = {on_word, on_frame, on_ended, feed};
+    struct camera_pool *pool = feed->pool;
     struct baton_error error;
+    int rc;
 
+    feed->stats.restarts += feed->failures > 0;
     feed->state = FEED_STARTING;
     feed->is_opened = false;
     feed->progress_at = clock_now();
-    if (child_start(&feed->child, feed->pool->loop, feed->pool->program, &feed->config, &hooks,
-                    &error) != 0) {
+    rc = child_start(&feed->child, pool->loop, pool->program, &feed->config, &hooks, &error);
+    pool->start_at = start_after(feed->progress_at, clock_now());
+    if (rc != 0) {
         feed->child = NULL;
         feed_fail(feed, &error);
         return;
     }
     update_interval(feed);
     arm(feed, stalled_at(feed));
+}
+
+/* One after the other, and between two of them the loop turns: of many cameras each start would
+ * keep it from its other work, for seconds together. */
+static void feed_start_in_turn(struct feed *feed)
+{
+    if (instant_before(clock_now(), feed->pool->start_at)) {
+        feed->state = FEED_WAITING;
+        arm(feed, feed->pool->start_at);
+    } else {
+        feed_start(feed);
+    }
 }
 
 static void watch(struct feed *feed)
@@ -406,8 +422,7 @@ static void on_timer(uv_timer_t *timer)
     struct feed *feed = timer->data;
 
     if (feed->state == FEED_WAITING) {
-        feed->stats.restarts++;
-        feed_start(feed);
+        feed_start_in_turn(feed);
     } else if (feed->state != FEED_OVER) {
         watch(feed);
     }
@@ -584,7 +599,7 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
     camera->next = feed->cameras;
     feed->cameras = camera;
     if (is_new || feed->state == FEED_OVER) {
-        feed_start(feed);
+        feed_start_in_turn(feed);
     } else {
         update_interval(feed);
     }

@@ -1,6 +1,10 @@
 #include "detector/camera/pace.h"
 
-enum { EARLY_DIVISOR = 8 }; /* a frame may be early by this part of the interval: networks jitter */
+enum {
+    EARLY_DIVISOR = 8, /* a frame may be early by this part of the interval: networks jitter */
+    START_MS_MIN = 1,
+    START_MS_MAX = 100,
+};
 
 bool pace_is_due(struct pace *pace, instant at, span interval)
 {
@@ -28,4 +32,13 @@ span backoff_after(unsigned failures, span min, span max, uint32_t random)
     }
     pause.ns = pause.ns > max.ns ? max.ns : pause.ns;
     return (span){pause.ns - (int64_t)((double)pause.ns / 2 * (random / 4294967296.0))};
+}
+
+instant start_after(instant began, instant ended)
+{
+    span took = instant_since(ended, began);
+
+    took.ns = took.ns > SPAN_MS(START_MS_MAX).ns ? SPAN_MS(START_MS_MAX).ns : took.ns;
+    took.ns = took.ns < SPAN_MS(START_MS_MIN).ns ? SPAN_MS(START_MS_MIN).ns : took.ns;
+    return instant_add(ended, took);
 }

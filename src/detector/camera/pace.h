@@ -21,4 +21,8 @@ bool pace_is_due(struct pace *pace, instant at, span interval);
  * come back in the same moment. */
 span backoff_after(unsigned failures, span min, span max, uint32_t random);
 
+/* When the next process may be started, after one whose start took from `began` to `ended`: half of
+ * the time is for everything else. */
+instant start_after(instant began, instant ended);
+
 #endif

@@ -83,6 +83,46 @@ static void cameras_that_come_and_go_leave_nothing_behind(void **state)
     assert_int_equal(errno, ECHILD);
 }
 
+enum { CROWD = 10 };
+
+static int started(struct camera *const *cameras)
+{
+    int count = 0;
+
+    for (int i = 0; i < CROWD; i++) {
+        struct camera_stats stats;
+        camera_stats(cameras[i], &stats);
+        assert_int_equal(stats.restarts, 0);
+        count += stats.pid > 0;
+    }
+    return count;
+}
+
+static bool all_started(const void *userdata)
+{
+    return started(userdata) == CROWD;
+}
+
+/* To start a process takes so long that a hundred of them would keep a backend from its reports. */
+static void between_two_starts_the_loop_serves_others(void **state)
+{
+    struct camera *cameras[CROWD];
+    unsigned frames = 0;
+    const struct camera_callbacks callbacks = {.frame = on_nothing, .userdata = &frames};
+    struct gallery gallery;
+    char url[1024];
+
+    (void)state;
+    gallery_init(&gallery);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        name_clip(url, sizeof(url), i);
+        assert_int_equal(camera_open(&cameras[i], gallery.pool, url, &paced, &callbacks, NULL), 0);
+    }
+    assert_in_range(started(cameras), 1, CROWD - 1);
+    gallery_run_until(&gallery, all_started, (void *)cameras);
+    gallery_fini(&gallery);
+}
+
 static bool closes_both(const void *userdata)
 {
     return ((const struct viewer *)userdata)->camera == NULL;
@@ -165,6 +205,7 @@ static void a_program_that_is_missing_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(between_two_starts_the_loop_serves_others),
         cmocka_unit_test(a_callback_may_close_every_camera_its_own_too),
         cmocka_unit_test(cameras_that_come_and_go_leave_nothing_behind),
         cmocka_unit_test(a_child_dies_with_its_worker),

@@ -67,6 +67,19 @@ static void pauses_double_up_to_the_cap_and_spread_over_the_upper_half(void **st
     assert_true(backoff_after(1, SPAN_MS(5000), SPAN_MS(100), 0).ns == SPAN_MS(100).ns);
 }
 
+static void half_of_the_time_is_not_for_starts(void **state)
+{
+    const instant began = {1000000000000};
+    const int64_t took_us[] = {0, 5000, 20000, 9000000};
+    const int64_t rest_us[] = {1000, 5000, 20000, 100000};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(took_us) / sizeof(took_us[0]); i++) {
+        instant ended = instant_add(began, SPAN_US(took_us[i]));
+        assert_true(start_after(began, ended).ns == instant_add(ended, SPAN_US(rest_us[i])).ns);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -75,6 +88,7 @@ int main(void)
         cmocka_unit_test(frames_that_jitter_do_not_halve_the_rate),
         cmocka_unit_test(a_pause_is_not_made_up_for),
         cmocka_unit_test(pauses_double_up_to_the_cap_and_spread_over_the_upper_half),
+        cmocka_unit_test(half_of_the_time_is_not_for_starts),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_pace", tests, NULL, NULL);
 }
