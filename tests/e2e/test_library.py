@@ -1,4 +1,5 @@
 """libbaton as a stranger gets it: installed, found by pkg-config or CMake, and what it exports."""
+import glob
 import json
 import os
 import re
@@ -104,6 +105,16 @@ class Library(unittest.TestCase):
                                   stderr=subprocess.PIPE, universal_newlines=True, check=False)
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, "^usage: .*/%s URL" % name)
+
+    def test_the_guides_that_are_referred_to_are_installed(self):
+        named = set()
+        for folder in ("src", "include", "docs/man"):
+            for name in glob.glob(os.path.join(SOURCE, folder, "**", "*.[ch138]"), recursive=True):
+                named.update(re.findall(r"\bdocs/[a-z-]+\.md", text_of(name)))
+        self.assertIn("docs/redis.md", named)
+        here = os.path.join(self.prefix, "share", "doc", "baton")
+        self.assertEqual([name for name in sorted(named | {"README.md", "examples/leader.c"})
+                          if not os.path.exists(os.path.join(here, name))], [])
 
     def test_what_names_its_place_names_the_prefix_of_the_installation(self):
         units = os.path.join(self.prefix, "lib", "systemd", "system")
