@@ -133,7 +133,6 @@ static void choose_mutant(const struct game *game, const char *name)
 struct order {
     struct run run;
     command_fn command; /* NULL: not said yet */
-    const char *mutant; /* NULL: none */
 };
 
 /* One option that getopt_long() found; the words are there for what it did not. */
@@ -175,7 +174,7 @@ static void take(struct order *order, int option, char **words)
         run->is_json = true;
         break;
     case OPT_MUTANT:
-        order->mutant = optarg;
+        run->mutant = optarg;
         break;
     case OPT_BREAK_DRIFT:
         run->options.breaks_drift = true;
@@ -217,8 +216,8 @@ int main(int argc, char **argv)
                       order.run.game->nodes_max);
         return EXIT_USAGE;
     }
-    if (order.mutant) {
-        choose_mutant(order.run.game, order.mutant);
+    if (order.run.mutant) {
+        choose_mutant(order.run.game, order.run.mutant);
     }
     return order.command(&order.run);
 }

@@ -64,6 +64,9 @@ static void say_replay(const struct run *run, const struct options *options)
 {
     (void)printf("replay: baton-sim%s --seed %llu", run->game->flag,
                  (unsigned long long)options->seed);
+    if (run->mutant) {
+        (void)printf(" --mutant %s", run->mutant);
+    }
     if (options->nodes > 0) {
         (void)printf(" --nodes %zu", options->nodes);
     }

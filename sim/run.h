@@ -9,6 +9,7 @@ struct run {
     uint64_t from, to; /* seeds, both included */
     unsigned jobs;
     bool is_json;
+    const char *mutant;    /* the planted bug in force, or NULL */
     uint64_t mutant_seeds; /* how many a planted bug may survive */
     struct options options;
 };
