@@ -215,6 +215,24 @@ static void sql_changes_a_row_or_none(void **state)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+/* For programs in other languages, which cannot ask the library for them. */
+static void the_guide_shows_the_checks_as_they_are(void **state)
+{
+    enum { PAGE_BYTES_MAX = 65536 };
+    char *page = calloc(1, PAGE_BYTES_MAX);
+    FILE *file = fopen(API_PAGE, "re");
+    (void)state;
+
+    assert_non_null(page);
+    assert_non_null(file);
+    assert_true(fread(page, 1, PAGE_BYTES_MAX - 1, file) < PAGE_BYTES_MAX - 1);
+    (void)fclose(file);
+    assert_non_null(strstr(page, baton_token_sql_schema()));
+    assert_non_null(strstr(page, baton_token_sql_check()));
+    assert_non_null(strstr(page, baton_token_redis_script()));
+    free(page);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, drop_folder)
@@ -225,6 +243,7 @@ int main(void)
         CASE(a_guard_keeps_others_out_until_it_is_closed),
         CASE(many_at_once_pass_in_the_order_of_their_epochs),
         cmocka_unit_test(sql_changes_a_row_or_none),
+        cmocka_unit_test(the_guide_shows_the_checks_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
