@@ -37,6 +37,8 @@ static void take_word(const char *text, size_t length)
     if (length > 1 && text[0] == '\'' && text[length - 1] == '\'') { /* as for a shell */
         text++;
         length -= 2;
+    } else if (length != strcspn(text, " \n|&<>~*")) {
+        fail_msg("%.*s: a shell takes this apart; it needs quotes", (int)length, text);
     }
     assert_true(rule_count + 1 < RULE_WORDS_MAX && length < RULE_WORD_MAX);
     snprintf(word, RULE_WORD_MAX, "%.*s", (int)length, text);
