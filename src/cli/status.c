@@ -38,6 +38,13 @@ static const char *provider_text(const json_t *status, char ret[PROVIDER_TEXT_MA
     return ret;
 }
 
+/* Who is the only voter asks nobody: its lease has no end, which is INT64_MAX nanoseconds. */
+static const char *lease_text(const json_t *status, char ret[VALUE_TEXT_MAX])
+{
+    double left_ns = number_at(status, "lease_left_ms") * 1e6;
+    return left_ns < 9e18 ? value_format_span((span){(int64_t)left_ns}, ret) : "no end";
+}
+
 static void print_status(const json_t *status)
 {
     char provider[PROVIDER_TEXT_MAX];
@@ -69,7 +76,7 @@ static void print_status(const json_t *status)
         epoch,
         NULL,
         "lease left",
-        value_format_span((span){(int64_t)(number_at(status, "lease_left_ms") * 1e6)}, left),
+        lease_text(status, left),
         NULL,
         "cordoned",
         yes_no(status, "cordoned"),

@@ -279,6 +279,12 @@ class Starting(ClusterTest):
             self.assertEqual(os.readlink("/proc/%d/fd/%d" % (one.processes["a"].pid, fd)),
                              "/dev/null")
 
+    def test_a_lease_without_an_end_is_called_so(self):
+        one = self.cluster(1)
+        one.start("a")
+        one.wait_leader()
+        self.assertRegex(baton("status", "--data", one.data("a")).stdout, r"\nlease left +no end\n")
+
     def test_a_second_process_on_one_directory_is_refused(self):
         one = self.cluster(1)
         one.start("a")
