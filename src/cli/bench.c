@@ -28,6 +28,21 @@ struct bench {
     span silence; /* how long a node that starts does not vote */
 };
 
+static volatile sig_atomic_t interrupted; /* by this signal; 0: not */
+
+static void on_interrupt(int number)
+{
+    interrupted = number;
+}
+
+/* The round is ended, and what was written removed; the same signal again ends it at once. */
+static void listen_to_signals(void)
+{
+    const struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
 static void rest(span length)
 {
     struct timespec wait = {.tv_sec = length.ns / 1000000000, .tv_nsec = length.ns % 1000000000};
@@ -174,7 +189,7 @@ static int run_rounds(struct bench *bench, const struct cluster_plan *plan,
         }
         settle(bench, true);
     }
-    for (size_t i = 0; !code && i < count; i++) {
+    for (size_t i = 0; !code && !interrupted && i < count; i++) {
         code = one_round(bench, &rounds[i], reterr);
     }
     cluster_close(&bench->cluster, CLUSTER_NOTHING);
@@ -320,11 +335,14 @@ int bench_main(const struct invocation *invocation)
     } else if (!rounds) {
         code = error_set(&error, BATON_ENOMEM, "out of memory");
     } else {
+        listen_to_signals();
         code = run(options, rounds, count, &error);
     }
-    if (!code) {
+    if (!code && !interrupted) {
         report(options, rounds, count);
     }
     free(rounds);
-    return code ? command_fail(invocation, &error) : EXIT_OK;
+    return interrupted ? EXIT_SIGNAL + interrupted
+           : code      ? command_fail(invocation, &error)
+                       : EXIT_OK;
 }

@@ -3,10 +3,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import unittest
 
-from harness import BATON, baton, clean_environment, main
+from harness import BATON, baton, clean_environment, main, until
 
 
 class Shows(unittest.TestCase):
@@ -18,13 +19,27 @@ class Shows(unittest.TestCase):
         for row in ("killed (kill -9)", "stopped (SIGSTOP)", "cut off", "passed on"):
             self.assertIn("\n" + row, done.stdout)
 
+    def folder(self, process):
+        """Where its nodes have their files, or None."""
+        with open("/proc/%d/maps" % process.pid, encoding="utf-8") as maps:
+            found = re.search(r"(/tmp/baton-\w+)/act", maps.read())
+        return found and found.group(1)
+
+    def test_a_benchmark_that_is_interrupted_leaves_nothing_behind(self):
+        with subprocess.Popen([BATON, "bench", "failover", "--preset", "fast", "--rounds", "9999"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              env=clean_environment()) as bench:
+            folder = until(lambda: self.folder(bench), "its files")
+            bench.send_signal(signal.SIGINT)
+            self.assertEqual(bench.wait(timeout=60), 128 + signal.SIGINT)
+        self.assertFalse(os.path.exists(folder))
+
     def test_who_stops_reading_the_demo_leaves_nothing_behind(self):
         with subprocess.Popen([BATON, "demo", "--keep", "--nodes", "3"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, env=clean_environment()) as demo:
             self.assertIn(b"start", demo.stdout.readline())
             self.assertIn(b"first leader", demo.stdout.readline())
-            with open("/proc/%d/maps" % demo.pid, encoding="utf-8") as maps:
-                folder = re.search(r"(/tmp/baton-\w+)/act", maps.read()).group(1)
+            folder = self.folder(demo)
             demo.stdout.close()
             self.assertEqual(demo.wait(timeout=60), 128 + 13)
         self.assertFalse(os.path.exists(folder))
