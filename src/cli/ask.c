@@ -26,6 +26,11 @@ int ask_socket_path(const struct options *options, char *ret, size_t bytes,
                : error_set(reterr, BATON_EINVAL, "--data %s: too long", data);
 }
 
+long ask_timeout_ms(const struct options *options)
+{
+    return (long)((options_duration(options, "timeout").ns + 999999) / 1000000);
+}
+
 /* libcurl brings thirty libraries with it. A node, which never asks, must not carry them (4 MB, and
  * the time that the kernel takes to tear them down when the leader dies), so they are loaded here.
  */
@@ -101,11 +106,10 @@ static int fetch(const struct options *options, const char *url, struct buffer *
         api.free_all(headers);
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    long timeout_ms = (long)(options_duration(options, "timeout").ns / 1000000);
     api.setopt(curl, CURLOPT_URL, url);
     api.setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
     api.setopt(curl, CURLOPT_PROXY, ""); /* a token must not meet a proxy */
-    api.setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
+    api.setopt(curl, CURLOPT_TIMEOUT_MS, ask_timeout_ms(options));
     api.setopt(curl, CURLOPT_HTTPHEADER, headers);
     api.setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
     api.setopt(curl, CURLOPT_WRITEDATA, body);

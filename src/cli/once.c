@@ -404,7 +404,8 @@ static void on_patience(uv_timer_t *timer)
 static void prepare(struct once *once)
 {
     static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
-    int64_t wait_ms = options_duration(once->invocation->options, "wait-timeout").ns / 1000000;
+    span wait = options_duration(once->invocation->options, "wait-timeout");
+    int64_t wait_ms = (wait.ns + 999999) / 1000000; /* 0: for ever, and nothing else is */
     for (size_t i = 0; i < SIGNALS; i++) {
         (void)uv_signal_init(&once->loop, &once->signals[i]);
         once->signals[i].data = once;

@@ -18,9 +18,8 @@ static int fill_request(json_t *request, const struct invocation *invocation,
 {
     const struct options *options = invocation->options;
     int code = put_text(request, "do", invocation->command->name, reterr);
-    json_int_t timeout_ms = options_duration(options, "timeout").ns / 1000000;
     const char *to = options_find(options, "to") ? options_text(options, "to") : NULL;
-    (void)json_object_set_new(request, "timeout_ms", json_integer(timeout_ms));
+    (void)json_object_set_new(request, "timeout_ms", json_integer(ask_timeout_ms(options)));
     if (!code && to) {
         code = put_text(request, "to", to, reterr);
     }

@@ -270,7 +270,8 @@ static void on_patience(uv_timer_t *timer)
 static void prepare(struct run *run)
 {
     static const int numbers[FORWARDED] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-    int64_t wait_ms = options_duration(run->invocation->options, "wait-timeout").ns / 1000000;
+    span wait = options_duration(run->invocation->options, "wait-timeout");
+    int64_t wait_ms = (wait.ns + 999999) / 1000000; /* 0: for ever, and nothing else is */
     for (size_t i = 0; i < FORWARDED; i++) {
         (void)uv_signal_init(&run->loop, &run->signals[i]);
         run->signals[i].data = run;

@@ -3,6 +3,7 @@ import filecmp
 import json
 import os
 import re
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -124,6 +125,11 @@ class Errors(unittest.TestCase):
             self.assertIn(b"UTF-8", done.stderr)
 
     def test_no_time_is_not_all_the_time(self):
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            self.expect(124, "imeout", "status", "--timeout", "500us", "--http",
+                        "127.0.0.1:%d" % silent.getsockname()[1])
         for command in ("status", "members", "pass", "cordon"):
             self.expect(64, "--timeout 0", command, "--data", "/nonexistent", "--timeout", "0")
 
