@@ -73,7 +73,7 @@ complete -c baton -n '__fish_seen_subcommand_from run' -l log-json -d "write the
 complete -c baton -n __fish_use_subcommand -a once -d "run CMD on exactly one node; all share its result"
 complete -c baton -n '__fish_seen_subcommand_from once' -l wait-timeout -r -d "give up if there is no result, and no turn of this node's, in this time; 0 waits for ever"
 complete -c baton -n '__fish_seen_subcommand_from once' -l stop-timeout -r -d "how long CMD may take from SIGTERM to its end; less where the lease ends first"
-complete -c baton -n '__fish_seen_subcommand_from once' -l keep -r -d "how long the result is kept for nodes that come later"
+complete -c baton -n '__fish_seen_subcommand_from once' -l keep -r -d "how long the result is kept for nodes that come later; 0 keeps it for ever"
 complete -c baton -n '__fish_seen_subcommand_from once' -l node -r -d "name of this node in the cluster; the host's name if not given"
 complete -c baton -n '__fish_seen_subcommand_from once' -l election -r -d "which election to take part in"
 complete -c baton -n '__fish_seen_subcommand_from once' -l provider -r -d "where the election happens, as URL; the embedded raft:// at --listen if not given"

@@ -172,7 +172,8 @@ const struct option_group group_once = {
                  "for ever"),
         DURATION("stop-timeout", "10s", NULL,
                  "how long CMD may take from SIGTERM to its end; less where the lease ends first"),
-        DURATION("keep", "1h", NULL, "how long the result is kept for nodes that come later"),
+        DURATION("keep", "1h", NULL,
+                 "how long the result is kept for nodes that come later; 0 keeps it for ever"),
         END,
     }};
 

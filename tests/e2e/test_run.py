@@ -203,6 +203,14 @@ class Once(ProgramTest):
             self.assertEqual(done.returncode, 3, done.stderr)
             self.assertNotIn("baton once:", done.stderr)
 
+    def test_keep_0_keeps_the_result(self):
+        self.assertIn("0 keeps it for ever", " ".join(baton("once", "--help").stdout.split()))
+        one = self.cluster(1)
+        for code in ("3", "4"):
+            done = baton("once", "schema", *one.arguments("a"), "--keep", "0", "--", "sh", "-c",
+                         "exit " + code)
+            self.assertEqual(done.returncode, 3, done.stderr)
+
     def test_a_wait_timeout_of_0_waits_for_ever(self):
         three = self.cluster(3)
         self.once(three, "a", "exit 3", "--wait-timeout", "0")
