@@ -6,7 +6,8 @@ const fs = require('fs');
 const net = require('net');
 const os = require('os');
 const path = require('path');
-const { DEADLINE_MS, deadline, Viewer, Backend, list, subscription, session, online, certificate,
+const { spawnSync } = require('child_process');
+const { DEADLINE_MS, program, deadline, Viewer, Backend, list, subscription, session, online, certificate,
     refuses, run_all } = require('./tools');
 const { Camera, Worker } = require('./life');
 
@@ -160,6 +161,13 @@ const tests = {
         } finally {
             fs.rmSync(folder, { recursive: true });
         }
+    },
+
+    async 'what the specification asks for is there without an option'() {
+        const { stdout } = spawnSync(program, ['--help'], { encoding: 'utf8' });
+        const preset = (name) => new RegExp(`--${name} [^(]*\\(default: ([^)]*)\\)`).exec(stdout)[1];
+        assert.strictEqual(preset('port'), '8000');
+        assert.strictEqual(preset('report-interval'), '2s'); // who is silent for 10 s counts as dead
     },
 
     async 'a wrong option is named, and the way out'() {

@@ -469,6 +469,25 @@ static void what_comes_back_keeps_to_the_bound_and_a_successor_gets_the_rest(voi
     assert_non_null(strstr(fixture->record.text, "\"n\":11028"));
 }
 
+static void what_waits_for_receipts_goes_out_with_the_heartbeat(void **state)
+{
+    struct fixture *fixture = *state;
+
+    begin(fixture);
+    for (int i = 0; i < OUTBOX_HANDED_MAX + 2; i++) {
+        forget(fixture);
+        assert_int_equal(detect(fixture, "a;1", "{\"n\":1}"), 0);
+    }
+    assert_int_equal(fixture->record.receipts, OUTBOX_HANDED_MAX);
+    worker_delivered(fixture->worker, 1);
+    worker_tick(fixture->worker, &(struct usage){0});
+    assert_int_equal(fixture->record.receipts, OUTBOX_HANDED_MAX + 1);
+    deliver(fixture, 1);
+    worker_tick(fixture->worker, &(struct usage){0});
+    deliver(fixture, 1);
+    assert_int_equal(worker_queued(fixture->worker), 0);
+}
+
 static void a_full_queue_drops_its_oldest_and_counts_it(void **state)
 {
     struct fixture *fixture = *state;
@@ -591,6 +610,7 @@ int main(void)
         TEST(subscriptions_outlive_their_backend),
         TEST(a_detection_goes_out_at_once_with_the_displays_session),
         TEST(late_detections_patch_the_session_they_were_seen_in),
+        TEST(what_waits_for_receipts_goes_out_with_the_heartbeat),
         TEST(a_full_queue_drops_its_oldest_and_counts_it),
         TEST(no_detection_overtakes_one_that_waits),
         TEST(what_a_lost_connection_had_not_taken_goes_to_the_next_backend),
