@@ -209,9 +209,14 @@ const struct option_group group_demo = {
 const struct option_group group_bench = {
     "Benchmark",
     (const struct option_spec[]){
-        CHOICE("provider", "raft|redis|seed|seed-tuned|etcd|libraft|libraft-tuned", "raft", NULL,
-               "whom to measure; seed: SET NX and polling, as a plain program does it on Redis; "
-               "seed-tuned: the same with a lock of 1 s"),
+        {.name = "provider",
+         .type = OPTION_CHOICE,
+         .value = "raft|redis|seed|seed-tuned|etcd|libraft|libraft-tuned",
+         .choices = "raft|redis|seed|seed-tuned|etcd|libraft|libraft-tuned",
+         .initial = "raft",
+         .is_flag_only = true, /* elsewhere it is a URL, which may have a password in it */
+         .help = "whom to measure; seed: SET NX and polling, as a plain program does it on Redis; "
+                 "seed-tuned: the same with a lock of 1 s"},
         NUMBER("nodes", 1, 9, "3", NULL, "how many processes"),
         CHOICE("fault", "kill|crash|stop|resign|partition|redis-restart", "kill", NULL,
                "what befalls the leader: SIGKILL, SIGSEGV, SIGSTOP, an order, or no network; or "

@@ -166,6 +166,9 @@ int options_take(struct options *options, enum option_source source, const char 
     if (!value) {
         return error_set(reterr, BATON_ENOENT, "there is no option '%s'", name);
     }
+    if (value->spec->is_flag_only && source != OPTION_FLAGS) {
+        return 0;
+    }
     int code = check_value(value->spec, text, reterr);
     if (code) {
         return code;

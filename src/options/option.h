@@ -44,6 +44,7 @@ struct option_spec {
     const char *provider_key; /* of the provider option that it sets; NULL: not for the provider */
     const char *help;         /* one sentence, without the full stop */
     bool is_secret;           /* a URL that may have a password in it */
+    bool is_flag_only;        /* environment and file mean another command's option of this name */
     bool is_hidden;           /* for tests and measurements: not in --help and the man pages */
 };
 

@@ -46,7 +46,9 @@ static void man_option(FILE *file, const struct option_spec *spec)
     if (spec->initial) {
         (void)fprintf(file, "(default:\n.Li %s )\n", spec->initial);
     }
-    (void)fprintf(file, ".Pq Ev %s\n", variable);
+    if (!spec->is_flag_only) {
+        (void)fprintf(file, ".Pq Ev %s\n", variable);
+    }
 }
 
 void pages_man_groups(FILE *file, const struct option_group *const *groups)

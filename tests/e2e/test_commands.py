@@ -96,6 +96,17 @@ class Errors(unittest.TestCase):
         self.expect(64, "baton node: -y: no such flag", "node", "-hy")
         self.expect(64, "baton node: -d: a value is missing", "node", "-hd")
 
+    def test_the_provider_of_a_benchmark_is_not_that_of_a_node(self):
+        url = "redis://:canary@127.0.0.1:1"
+        self.expect(64, "'nothing': no such benchmark", "bench", "nothing",
+                    env={"BATON_PROVIDER": url})
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write("provider: %s\n" % url)
+            file.flush()
+            self.expect(64, "'nothing': no such benchmark", "bench", "nothing", "--config",
+                        file.name)
+        self.expect(64, "must be one of", "bench", "failover", "--provider", url)
+
     def test_files_that_are_not_there_end_with_64(self):
         with tempfile.TemporaryDirectory() as data:
             node = ("node", "--data", data, "--listen", "127.0.0.1:0")
