@@ -199,6 +199,7 @@ struct stand *stand_new_with(int retry_min_ms, int recheck_ms)
     struct models_config config = {.source = {want, look, tell_runs, reject, drop, stand},
                                    .retry_min_ms = retry_min_ms,
                                    .recheck_ms = recheck_ms,
+                                   .uses_stream_time = true, /* ours is the machine's load */
                                    .detected = on_detected,
                                    .userdata = stand};
 
