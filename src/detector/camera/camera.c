@@ -633,6 +633,17 @@ const struct camera_frame *camera_newest(const struct camera *camera)
     return camera->feed->newest;
 }
 
+void camera_show_newest(struct camera *camera)
+{
+    struct feed *feed = camera->feed;
+
+    if (feed->newest != NULL && !camera->is_closed) {
+        feed->walks++; /* who is shown it may close the camera */
+        show_to(camera, feed->newest);
+        walk_end(feed);
+    }
+}
+
 void camera_stats(const struct camera *camera, struct camera_stats *ret)
 {
     const struct feed *feed = camera->feed;

@@ -109,6 +109,8 @@ void camera_set_interval(struct camera *camera, int interval_ms);
 /* The newest frame of snapshots that are online, whoever of its subscriptions had it. Borrowed for
  * the moment. NULL: there is none, or it is a stream. */
 const struct camera_frame *camera_newest(const struct camera *camera);
+/* Shows it that frame as if it came now, which who was opened since may have to wait for long. */
+void camera_show_newest(struct camera *camera);
 
 /* Keeps the frame until as many unrefs; for a model that runs elsewhere meanwhile. Held frames of
  * a feed above CAMERA_HELD_MAX and CAMERA_COPIED_MAX make it skip newer ones. */

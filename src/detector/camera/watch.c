@@ -111,18 +111,28 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     }
 }
 
-/* The stream has gone: the newest snapshot, as long as the next one would not be late. Where the
- * machine has slept it may be, and nobody has been told yet that it is offline. */
-static void stand_in(struct watched *watched)
+/* The newest snapshot, as long as the next one would not be late; NULL: none. Where the machine has
+ * slept it may be, and nobody has been told yet that it is offline. */
+static const struct camera_frame *newest_in_time(const struct watched *watched)
 {
-    const struct source *snapshots = &watched->snapshots;
+    const struct camera *snapshots = watched->snapshots.camera;
     const struct camera_options *options = &watched->watch->options;
     int timeout_ms = options->stall_ms > 0 ? options->stall_ms : CAMERA_STALL_MS;
-    const struct camera_frame *frame =
-        snapshots->is_online ? camera_newest(snapshots->camera) : NULL;
+    const struct camera_frame *frame = snapshots != NULL ? camera_newest(snapshots) : NULL;
 
-    if (frame != NULL && instant_since(clock_now(), frame->captured).ns <=
-                             SPAN_MS((int64_t)watched->snapshot_ms + timeout_ms).ns) {
+    return frame != NULL && instant_since(clock_now(), frame->captured).ns <=
+                                SPAN_MS((int64_t)watched->snapshot_ms + timeout_ms).ns
+               ? frame
+               : NULL;
+}
+
+/* The stream has gone. */
+static void stand_in(struct watched *watched)
+{
+    const struct camera_frame *frame =
+        watched->snapshots.is_online ? newest_in_time(watched) : NULL;
+
+    if (frame != NULL) {
         show(watched, frame);
     }
 }
@@ -255,6 +265,9 @@ static void use_snapshots(struct watched *watched, const struct subscription *su
         camera_set_interval(source->camera, watched->snapshot_ms);
     } else if (watched->snapshot_url != NULL) {
         source_open(source, watched->snapshot_url, watched->snapshot_ms);
+        if (newest_in_time(watched) != NULL) { /* another subscription's */
+            camera_show_newest(source->camera);
+        }
     }
 }
 

@@ -422,6 +422,27 @@ static void two_subscriptions_share_stream_and_snapshots(void **state)
     server_end(&stream);
 }
 
+static void who_subscribes_later_has_the_newest_snapshot_at_once(void **state)
+{
+    struct scene scene;
+    struct server snapshots, nobody = {.port = 1};
+
+    (void)state;
+    start_snapshots(&snapshots);
+    scene_init(&scene);
+    send_both(&scene, &nobody, &snapshots, "still", LONG_MS, 1);
+    run_frames(&scene, 1, 0);
+    send_both(&scene, &nobody, &snapshots, "still", LONG_MS, NAMES);
+    assert_int_equal(scene.frames[1], 1);
+    assert_true(reports_online(&scene, names[1]));
+    assert_int_equal(server_count(&snapshots, "get still"), 1);
+    server_end(&snapshots);
+    send_both(&scene, &nobody, &snapshots, "still", 50, NAMES);
+    gallery_run_until(&scene.gallery, is_reported_offline, &scene);
+    assert_false(reports_online(&scene, names[1]));
+    scene_fini(&scene);
+}
+
 static void another_stream_leaves_the_snapshots_as_they_are(void **state)
 {
     struct scene scene;
@@ -587,6 +608,7 @@ int main(void)
         cmocka_unit_test(snapshots_go_on_while_the_stream_is_away),
         cmocka_unit_test(snapshots_that_are_missing_are_told_while_the_stream_is_fine),
         cmocka_unit_test(two_subscriptions_share_stream_and_snapshots),
+        cmocka_unit_test(who_subscribes_later_has_the_newest_snapshot_at_once),
         cmocka_unit_test(another_stream_leaves_the_snapshots_as_they_are),
         cmocka_unit_test(snapshots_that_are_taken_away_leave_nothing_online),
         cmocka_unit_test(snapshots_may_be_all_there_is),
