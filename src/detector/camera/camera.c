@@ -229,13 +229,12 @@ static void count_child(struct feed *feed)
 static span next_pause(struct feed *feed)
 {
     uint32_t random = 0;
-    instant now = clock_now();
+    span online = {0};
 
-    if (feed->state == FEED_ONLINE &&
-        instant_since(now, feed->online_since).ns >= SPAN_MS(CAMERA_STEADY_MS).ns) {
-        feed->failures = 0;
+    if (feed->state == FEED_ONLINE) {
+        online = instant_since(clock_now(), feed->online_since);
     }
-    feed->failures++;
+    feed->failures = failures_after(feed->failures, online);
     (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* else without spread */
     return backoff_after(feed->failures, feed->pool->backoff_min, feed->pool->backoff_max, random);
 }

@@ -33,7 +33,6 @@ enum {
     CAMERA_OPEN_MS = 10000,
     CAMERA_BACKOFF_MIN_MS = 1000,
     CAMERA_BACKOFF_MAX_MS = 60000,
-    CAMERA_STEADY_MS = 10000, /* online for so long: the next failure is counted as the first */
     CAMERA_SNAPSHOT_MS = 5000,
 };
 

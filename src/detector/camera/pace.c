@@ -2,6 +2,7 @@
 
 enum {
     EARLY_DIVISOR = 8, /* a frame may be early by this part of the interval: networks jitter */
+    STEADY_MS = 10000, /* online for so long: the next failure is counted as the first */
     START_MS_MIN = 1,
     START_MS_MAX = 100,
 };
@@ -32,6 +33,11 @@ span backoff_after(unsigned failures, span min, span max, uint32_t random)
     }
     pause.ns = pause.ns > max.ns ? max.ns : pause.ns;
     return (span){pause.ns - (int64_t)((double)pause.ns / 2 * (random / 4294967296.0))};
+}
+
+unsigned failures_after(unsigned failures, span online)
+{
+    return online.ns >= SPAN_MS(STEADY_MS).ns ? 1 : failures + 1;
 }
 
 instant start_after(instant began, instant ended)

@@ -21,6 +21,10 @@ bool pace_is_due(struct pace *pace, instant at, span interval);
  * come back in the same moment. */
 span backoff_after(unsigned failures, span min, span max, uint32_t random);
 
+/* The failures in a row with this one, before which it was online for so long (0: it was not):
+ * after a steady while the count begins anew. */
+unsigned failures_after(unsigned failures, span online);
+
 /* When the next process may be started, after one whose start took from `began` to `ended`: half of
  * the time is for everything else. */
 instant start_after(instant began, instant ended);

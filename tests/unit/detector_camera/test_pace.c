@@ -67,6 +67,16 @@ static void pauses_double_up_to_the_cap_and_spread_over_the_upper_half(void **st
     assert_true(backoff_after(1, SPAN_MS(5000), SPAN_MS(100), 0).ns == SPAN_MS(100).ns);
 }
 
+static void after_a_steady_while_failures_are_counted_anew(void **state)
+{
+    (void)state;
+    assert_int_equal(failures_after(0, SPAN_MS(0)), 1);
+    assert_int_equal(failures_after(5, SPAN_MS(0)), 6);
+    assert_int_equal(failures_after(5, SPAN_MS(9999)), 6);
+    assert_int_equal(failures_after(5, SPAN_MS(10000)), 1);
+    assert_int_equal(failures_after(5, SPAN_S(86400)), 1);
+}
+
 static void half_of_the_time_is_not_for_starts(void **state)
 {
     const instant began = {1000000000000};
@@ -88,6 +98,7 @@ int main(void)
         cmocka_unit_test(frames_that_jitter_do_not_halve_the_rate),
         cmocka_unit_test(a_pause_is_not_made_up_for),
         cmocka_unit_test(pauses_double_up_to_the_cap_and_spread_over_the_upper_half),
+        cmocka_unit_test(after_a_steady_while_failures_are_counted_anew),
         cmocka_unit_test(half_of_the_time_is_not_for_starts),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_pace", tests, NULL, NULL);
