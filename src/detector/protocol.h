@@ -163,7 +163,8 @@ int detection_check(const struct detection *detection, struct baton_error *reter
 char *format_image_detection(const struct detection *detection);
 
 /* What of a late detection belongs into the session: {"currentCar": {…}} with the attributes that
- * the display's persistent data knows, as a new reference; NULL if there are none. */
+ * the display's persistent data knows, and of the type it has them in, as a new reference; NULL if
+ * there are none. */
 json_t *patch_of_detection(const struct detection *detection);
 
 char *format_patch_session(int64_t session_id, const json_t *data);

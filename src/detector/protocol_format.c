@@ -15,8 +15,11 @@ static const char *const crop_keys[] = {
     [CROP_X1] = "cropX1", [CROP_Y1] = "cropY1", [CROP_X2] = "cropX2", [CROP_Y2] = "cropY2"};
 
 /* What the display's persistent data knows of a car. */
-static const char *const car_keys[] = {"carModel", "carBrand",         "carYear",
-                                       "bodyType", "licensePlateText", "licensePlateType"};
+static const struct {
+    const char *key;
+    bool is_number; /* else a text */
+} car_fields[] = {{"carModel", false}, {"carBrand", false},         {"carYear", true},
+                  {"bodyType", false}, {"licensePlateText", false}, {"licensePlateType", false}};
 
 /* Dumps and releases `message`; NULL stays NULL. */
 static char *dump_and_release(json_t *message)
@@ -158,9 +161,11 @@ json_t *patch_of_detection(const struct detection *detection)
 {
     json_t *car = json_object();
 
-    for (size_t i = 0; i < sizeof(car_keys) / sizeof(car_keys[0]); i++) {
-        json_t *value = json_object_get(detection->attributes, car_keys[i]);
-        if (value != NULL && json_object_set(car, car_keys[i], value) != 0) {
+    for (size_t i = 0; i < sizeof(car_fields) / sizeof(car_fields[0]); i++) {
+        json_t *value = json_object_get(detection->attributes, car_fields[i].key);
+        bool is_right = json_is_null(value) ||
+                        (car_fields[i].is_number ? json_is_number(value) : json_is_string(value));
+        if (is_right && json_object_set(car, car_fields[i].key, value) != 0) {
             json_decref(car);
             return NULL;
         }

@@ -119,6 +119,27 @@ static void a_patch_is_the_specifications_and_holds_only_what_a_session_knows(vo
     detection_fini(&other);
 }
 
+static void a_patch_holds_nothing_of_another_type(void **state)
+{
+    struct detection detection = {.attributes =
+                                      json_pack("{s:s, s:i, s:i, s:n, s:s, s:b}", "carBrand",
+                                                "Honda", "carModel", 5, "carYear", 2023, "bodyType",
+                                                "licensePlateText", "AB1", "licensePlateType", 1)};
+    json_t *patch = patch_of_detection(&detection);
+    char *text = json_dumps(patch, JSON_COMPACT);
+    (void)state;
+
+    assert_string_equal(text, "{\"currentCar\":{\"carBrand\":\"Honda\",\"carYear\":2023,"
+                              "\"bodyType\":null,\"licensePlateText\":\"AB1\"}}");
+    free(text);
+    json_decref(patch);
+    assert_int_equal(json_object_set_new(detection.attributes, "carYear", json_string("2023")), 0);
+    patch = patch_of_detection(&detection);
+    assert_null(json_object_get(json_object_get(patch, "currentCar"), "carYear"));
+    json_decref(patch);
+    json_decref(detection.attributes);
+}
+
 static void a_detection_must_be_flat(void **state)
 {
     struct detection nested = detection_of("{\"box\":[1,2]}");
@@ -212,6 +233,7 @@ int main(void)
         cmocka_unit_test(a_detection_is_the_specifications_byte_for_byte),
         cmocka_unit_test(a_detection_carries_its_session),
         cmocka_unit_test(a_patch_is_the_specifications_and_holds_only_what_a_session_knows),
+        cmocka_unit_test(a_patch_holds_nothing_of_another_type),
         cmocka_unit_test(a_detection_must_be_flat),
         cmocka_unit_test(timestamps_are_utc_with_milliseconds),
         cmocka_unit_test(every_message_of_a_worker_is_read_again),
