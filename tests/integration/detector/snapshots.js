@@ -78,6 +78,7 @@ const tests = {
         assert.deepStrictEqual([snapshots.codec, snapshots.width, snapshots.height,
             snapshots.subscribers, snapshots.decoded], ['jpeg', 480, 270, 2, 1]);
         assert.strictEqual(scene.asked('/large.jpg'), 1, 'once for both');
+        await scene.until('the camera to say so', () => scene.camera.count('play cam') > 0);
         assert.strictEqual(scene.camera.count('play cam'), 1 + stream.restarts);
         await scene.end();
     },
