@@ -33,7 +33,8 @@ struct inference_feed; /* opaque: the frames of one subscription */
 struct inference_hooks {
     /* Once, unless it is closed before: NULL: each of its models has run on an empty picture and
      * given what is expected of it, and `engine` is what runs them. Else no frame will ever be run,
-     * and the inference is to be closed. */
+     * and the inference is to be closed. BATON_EUNAVAILABLE: that is no word on the models, as
+     * their process did not begin or was killed from outside. */
     void (*opened)(void *userdata, const char *engine, const struct baton_error *error);
     /* Its child was lost, or a frame could not be run; it goes on. Not more than once a second. */
     void (*failed)(void *userdata, const struct baton_error *error);

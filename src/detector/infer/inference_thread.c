@@ -38,6 +38,12 @@ static void close_engine(struct inference *inference)
     inference->engine = NULL;
 }
 
+/* A process that did not begin, or was killed from outside, is no word on the models. */
+static bool is_machine(const struct inference *inference, int code)
+{
+    return code == BATON_ECLOSED && (!inference->engine || remote_was_killed(inference->engine));
+}
+
 static int open_engine(struct inference *inference, struct baton_error *reterr)
 {
     int code = remote_load(&inference->engine, &inference->config.engine, reterr);
@@ -47,6 +53,7 @@ static int open_engine(struct inference *inference, struct baton_error *reterr)
                              inference->engine, inference->config.batch, reterr);
     code = code ? code : runner_prove(inference->runner, reterr);
     if (code) {
+        code = reterr->code = is_machine(inference, code) ? BATON_EUNAVAILABLE : code;
         close_engine(inference);
         return code;
     }

@@ -27,7 +27,8 @@ struct remote_engine {
     struct wire_answer answer;
     float *outputs; /* WIRE_OUTPUT_BYTES, written by the child */
     int socket;
-    pid_t pid; /* 0: gone */
+    pid_t pid;       /* 0: gone */
+    bool was_killed; /* from outside */
     int open_ms, run_ms, cancel_fd;
     bool is_used[WIRE_SESSIONS_MAX];
 };
@@ -61,6 +62,7 @@ static int lost(struct remote_engine *engine, const char *why, struct baton_erro
     }
     end_process(engine);
     if (got > 0 && WIFSIGNALED(status)) {
+        engine->was_killed = WTERMSIG(status) == SIGKILL;
         return error_set(reterr, BATON_ECLOSED, "the model's process was ended by signal %d (%s)",
                          WTERMSIG(status), strsignal(WTERMSIG(status)));
     }
@@ -379,4 +381,9 @@ int remote_load(struct engine **ret, const struct remote_options *options,
 int remote_pid(const struct engine *engine)
 {
     return ((const struct remote_engine *)engine)->pid;
+}
+
+bool remote_was_killed(const struct engine *engine)
+{
+    return ((const struct remote_engine *)engine)->was_killed;
 }

@@ -34,5 +34,7 @@ int remote_load(struct engine **ret, const struct remote_options *options,
                 struct baton_error *reterr);
 
 int remote_pid(const struct engine *engine); /* of a remote engine; 0: it has gone */
+/* Neither by us nor by what it did: so ends what a system without memory chooses. */
+bool remote_was_killed(const struct engine *engine);
 
 #endif

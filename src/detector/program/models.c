@@ -72,7 +72,7 @@ void models_refuse(struct bound *bound, const struct baton_error *error)
     work_free(work);
 }
 
-/* On the archive, and not on a machine that has no memory or process left. */
+/* On the archive, and not on a machine that has no memory or process left: see inference.h. */
 static bool is_verdict(const struct baton_error *error)
 {
     return error->code == BATON_EINVAL || error->code == BATON_EPROTO ||

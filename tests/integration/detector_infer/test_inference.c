@@ -5,8 +5,10 @@
 #include "integration/detector_infer/made_pipeline.h"
 #include "integration/detector_infer/stand.h"
 
+#include <glob.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -304,6 +306,43 @@ static void a_model_that_finds_nothing_runs(void **state)
     show_free(show);
 }
 
+/* The processes that threads of this one started; 0: none. */
+static pid_t any_child(void)
+{
+    glob_t found = {0};
+    pid_t pid = 0;
+
+    assert_int_equal(glob("/proc/self/task/*/children", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc && pid == 0; i++) {
+        FILE *file = fopen(found.gl_pathv[i], "re");
+        if (file != NULL) {
+            pid = fscanf(file, "%d", &pid) == 1 ? pid : 0;
+            (void)fclose(file);
+        }
+    }
+    globfree(&found);
+    return pid;
+}
+
+/* As a system without memory kills it. */
+static void a_process_that_is_killed_says_nothing_of_its_model(void **state)
+{
+    struct show *show = calloc(1, sizeof(*show));
+    pid_t pid = 0;
+
+    (void)state;
+    assert_non_null(show);
+    gallery_init(&show->gallery);
+    open_inference(show, "endless.onnx", false);
+    while (pid == 0) {
+        pid = any_child();
+    }
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    gallery_run_until(&show->gallery, is_opened, show);
+    assert_int_equal(show->error.code, BATON_EUNAVAILABLE);
+    show_free(show);
+}
+
 static void a_model_that_never_ends_is_refused(void **state)
 {
     struct show *show = calloc(1, sizeof(*show));
@@ -443,6 +482,7 @@ int main(void)
         cmocka_unit_test(a_model_that_cannot_be_run_is_told_once),
         cmocka_unit_test(a_model_whose_answer_does_not_fit_is_refused),
         cmocka_unit_test(a_model_that_finds_nothing_runs),
+        cmocka_unit_test(a_process_that_is_killed_says_nothing_of_its_model),
         cmocka_unit_test(a_model_that_never_ends_is_refused),
         cmocka_unit_test(closing_does_not_wait_for_a_model_that_hangs),
         cmocka_unit_test(closing_at_once_leaves_nothing_behind),
