@@ -1,15 +1,20 @@
-"""The examples do what they say, on a real Redis server."""
+"""The examples do what they say, on a real Redis server; and so does the README."""
 import os
+import re
+import shlex
+import shutil
 import signal
 import sqlite3
 import subprocess
 import tempfile
 import threading
+import unittest
 
 from harness import BATON, ProgramTest, baton, clean_environment, free_ports, main, until
 
 BUILD = os.environ["BATON_BUILD"]
-EXAMPLES = os.path.join(os.environ["BATON_SOURCE"], "examples")
+SOURCE = os.environ["BATON_SOURCE"]
+EXAMPLES = os.path.join(SOURCE, "examples")
 
 
 class Service:
@@ -152,6 +157,55 @@ class Examples(ProgramTest):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         return folder.name
+
+
+class Readme(unittest.TestCase):
+    """Its first steps, word by word, but for the places: a folder, and ports that are free."""
+
+    def block(self, first_word):
+        with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as page:
+            text = page.read()
+        return re.search(r"```\n(%s.*?)```" % re.escape(first_word), text, re.S).group(1)
+
+    def script(self, folder):
+        start = self.block("PATH=").replace("$PWD/build/bin", shlex.quote(os.path.dirname(BATON)))
+        use = re.sub(r"\bn1\b", "$leader", self.block("baton status "))
+        ends = "kill $(jobs -p)"
+        self.assertIn(ends, use)
+        text = """
+            ports=(0 %d %d %d)
+            leaders() { grep -c '^n. leads, epoch ' "$1"; }
+            %s
+            until [ "$(leaders out)" = 1 ]; do sleep 0.1; done
+            leader=$(grep -o '^n. leads, epoch' out | cut -d' ' -f1)
+            %s
+            wait
+            """ % (*free_ports(3), start, use.replace(
+                ends, "until [ \"$(leaders out)\" = 2 ]; do sleep 0.1; done; " + ends))
+        text = re.sub(r"127\.0\.0\.1:740\$(\w)", r"127.0.0.1:${ports[\1]}", text)
+        return re.sub(r"/tmp/baton(?=[/\s])", folder + "/nodes", text)
+
+    def test_the_first_steps_are_as_they_are_told(self):
+        folder = tempfile.mkdtemp(prefix="baton-readme-")
+        self.addCleanup(shutil.rmtree, folder, True)
+        with open(os.path.join(folder, "out"), "w", encoding="utf-8") as out:
+            shell = subprocess.Popen(["bash", "-c", self.script(folder)], stdout=out, stderr=out,
+                                     stdin=subprocess.DEVNULL, cwd=folder, start_new_session=True,
+                                     env=clean_environment())
+            try:
+                shell.wait(120)
+            finally:
+                if shell.poll() is None:
+                    os.killpg(shell.pid, signal.SIGKILL)
+                    shell.wait()
+        with open(os.path.join(folder, "out"), encoding="utf-8") as out:
+            text = out.read()
+        led = re.findall(r"^(n\d) leads, epoch (\d+)$", text, re.M)
+        self.assertEqual(len(led), 2, text)
+        self.assertNotEqual(led[0][0], led[1][0], text)
+        self.assertGreater(int(led[1][1]), int(led[0][1]), text)
+        self.assertRegex(text, r"(?m)^role +leader$")
+        self.assertRegex(text, r"(?m)^n1 +127")
 
 
 if __name__ == "__main__":
