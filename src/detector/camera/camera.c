@@ -46,6 +46,7 @@ struct feed {
     enum feed_state state;
     struct child *child; /* NULL: FEED_WAITING, FEED_OVER */
     uv_timer_t timer;    /* FEED_WAITING: the pause, or its turn; else the watchdog */
+    span interval;       /* as the child was told last */
     bool is_opened;
     instant progress_at; /* started, opened, or last decoded something */
     instant online_since;
@@ -189,13 +190,6 @@ static void show_to(struct camera *camera, const struct camera_frame *frame)
     camera->callbacks.frame(camera->callbacks.userdata, frame);
 }
 
-static void update_interval(struct feed *feed)
-{
-    if (feed->child != NULL) {
-        child_set_interval(feed->child, interval_of(feed));
-    }
-}
-
 /* ---- a feed and its child ---- */
 
 /* The instant at which it counts as stalled. */
@@ -215,6 +209,24 @@ static void arm(struct feed *feed, instant until)
     int64_t left = instant_since(until, clock_now()).ns / 1000000 + 1;
 
     (void)uv_timer_start(&feed->timer, on_timer, left > 0 ? (uint64_t)left : 0, 0);
+}
+
+/* The child hears of it at once. Where snapshots are to come sooner than they were, so is what
+ * counts as a stall: from now on. */
+static void update_interval(struct feed *feed)
+{
+    span interval = interval_of(feed);
+    bool is_sooner = interval.ns < feed->interval.ns && feed->config.kind == SOURCE_SNAPSHOT;
+
+    feed->interval = interval;
+    if (feed->child == NULL) {
+        return;
+    }
+    child_set_interval(feed->child, interval);
+    if (feed->is_opened && is_sooner) {
+        feed->progress_at = clock_now();
+        arm(feed, stalled_at(feed));
+    }
 }
 
 static void count_child(struct feed *feed)

@@ -4,6 +4,7 @@
 #include "server.h"
 #include "viewer.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,28 @@ static void a_shorter_interval_counts_at_once(void **state)
     camera_set_interval(viewer.camera, 50);
     viewer_run_frames(&viewer, 2);
     assert_int_equal(viewer.offlines, 0);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+static void who_stalls_after_a_shorter_interval_is_told_by_it(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewer = {0};
+    struct camera_stats stats;
+
+    (void)state;
+    start(&server);
+    gallery_init(&gallery);
+    open_path(&viewer, &gallery, &server, "still", 600000, SHORT_STALL_MS);
+    viewer_run_frames(&viewer, 1);
+    camera_stats(viewer.camera, &stats);
+    assert_int_equal(kill(stats.pid, SIGSTOP), 0);
+    camera_set_interval(viewer.camera, 50);
+    gallery_run_until(&gallery, viewer_is_offline, &viewer);
+    camera_stats(viewer.camera, &stats);
+    assert_non_null(strstr(stats.last_error, "no frame within"));
     gallery_fini(&gallery);
     server_end(&server);
 }
@@ -224,6 +247,7 @@ int main(void)
         cmocka_unit_test(pictures_are_asked_for_once_for_all_and_come_as_frames),
         cmocka_unit_test(a_long_interval_is_neither_a_stall_nor_hurried),
         cmocka_unit_test(a_shorter_interval_counts_at_once),
+        cmocka_unit_test(who_stalls_after_a_shorter_interval_is_told_by_it),
         cmocka_unit_test(a_picture_that_follows_a_late_one_is_shown_as_well),
         cmocka_unit_test(every_kind_of_picture_is_shown),
         cmocka_unit_test(a_password_is_given_and_shown_nowhere),
