@@ -301,7 +301,7 @@ static void on_read(void *userdata, int code, const struct provider_value *value
     struct once *once = userdata;
     uint64_t epoch = 0;
     once->is_asking = false;
-    if (once->is_leaving || once->is_known || once->child) {
+    if (once->is_leaving || once->is_known || once->child || once->is_storing) {
         return;
     }
     if (code && code != BATON_ENOENT) {
@@ -313,12 +313,13 @@ static void on_read(void *userdata, int code, const struct provider_value *value
     }
 }
 
-/* Leads: looks whether somebody has run CMD already, and runs it if not. */
+/* Leads: looks whether somebody has run CMD already, and runs it if not. While a result of ours is
+ * on its way there is nothing to look for: it could not be read yet, and CMD would run again. */
 static void on_acquired(struct once *once)
 {
     struct baton_error error;
     struct provider *provider = member_provider(once->member);
-    if (once->is_asking || once->child || once->is_leaving || once->is_known) {
+    if (once->is_asking || once->is_storing || once->child || once->is_leaving || once->is_known) {
         return;
     }
     once->is_asking = true;

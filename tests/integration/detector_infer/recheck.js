@@ -188,11 +188,12 @@ const tests = {
         async (all) => {
             const { shop } = all;
             shop.put('/plain.mpta', all.first, null);
-            const wants = (signature) => all.backend.send(list(
+            const wants = (signature, ...more) => all.backend.send(list(
                 subscription('hall;0', { rtspUrl: all.camera.url(), modelId: 7,
                     modelUrl: shop.url('/a.mpta') }),
                 subscription('hall;1', { rtspUrl: all.camera.url(), modelId: 8,
-                    modelUrl: shop.url('/plain.mpta', signature) })));
+                    modelUrl: shop.url('/plain.mpta', signature) }), ...more));
+            shop.put('/later.mpta', all.first, null);
             wants('canary1');
             await all.backend.next('one of model 8', (m) => m.data && m.data.modelId === 8);
             await all.asks(5);
@@ -201,8 +202,11 @@ const tests = {
             assert.strictEqual(shop.count('/plain.mpta'), 1);
             shop.put('/a.mpta', all.renamed, null);
             await all.sees('Fiat');
-            wants('canary3');
+            wants('canary3', subscription('hall;2', { rtspUrl: all.camera.url(), modelId: 9,
+                modelUrl: shop.url('/later.mpta') }));
+            await all.asks(1, '/later.mpta'); // of the others nothing was asked before it, then
             assert.strictEqual(shop.sent['/a.mpta'], 2);
+            assert.strictEqual(shop.count('/plain.mpta'), 1);
         }),
 
     'SIGHUP reads how often': async () => {
