@@ -1,0 +1,461 @@
+#include "detector/camera/feed.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum {
+    REPORT_MS = 1000, /* a child that shows little tells that it lives only so often */
+    GRACE_MS = 1000,  /* a child that finds out itself says what is wrong: it goes first */
+    MS_MAX = 24 * 60 * 60 * 1000,
+    LABELS_MAX = 256, /* in a line of the log */
+};
+
+static void on_timer(uv_timer_t *timer);
+
+/* ---- the cameras of a feed ---- */
+
+static void on_feed_closed(uv_handle_t *handle)
+{
+    struct feed *feed = handle->data;
+
+    explicit_bzero(&feed->config, sizeof(feed->config));
+    free(feed);
+}
+
+static void keep_newest(struct feed *feed, const struct camera_frame *frame)
+{
+    camera_frame_unref(feed->newest);
+    feed->newest = frame != NULL ? camera_frame_ref(frame) : NULL;
+}
+
+static void feed_close(struct feed *feed)
+{
+    struct camera_pool *pool = feed->pool;
+    struct feed **at = &pool->feeds;
+
+    while (*at != feed) {
+        at = &(*at)->next;
+    }
+    *at = feed->next;
+    pool->count--;
+    keep_newest(feed, NULL);
+    child_stop(feed->child, false);
+    feed->child = NULL;
+    uv_close((uv_handle_t *)&feed->timer, on_feed_closed);
+}
+
+void feed_sweep(struct feed *feed)
+{
+    struct camera **at = &feed->cameras;
+
+    if (feed->walks != 0) {
+        return;
+    }
+    while (*at != NULL) {
+        struct camera *camera = *at;
+        if (camera->is_closed) {
+            *at = camera->next;
+            free(camera->label);
+            free(camera);
+        } else {
+            at = &camera->next;
+        }
+    }
+    if (feed->cameras == NULL) {
+        feed_close(feed);
+    }
+}
+
+static void walk_end(struct feed *feed)
+{
+    feed->walks--;
+    feed_sweep(feed);
+}
+
+static void tell_online(struct camera *camera, bool is_online)
+{
+    if (!camera->is_closed && camera->is_online != is_online) {
+        camera->is_online = is_online;
+        if (camera->callbacks.online != NULL) {
+            camera->callbacks.online(camera->callbacks.userdata, is_online);
+        }
+    }
+}
+
+static void tell_all_offline(struct feed *feed)
+{
+    for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
+        tell_online(camera, false);
+    }
+}
+
+/* As the fastest camera needs it. */
+static span interval_of(const struct feed *feed)
+{
+    span least = SPAN_MS(MS_MAX);
+
+    for (const struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
+        if (!camera->is_closed && camera->interval.ns < least.ns) {
+            least = camera->interval;
+        }
+    }
+    return least;
+}
+
+/* Who has snapshots asked for gets each that comes, however long the camera took for it. */
+static bool is_due(struct camera *camera, const struct camera_frame *frame)
+{
+    const struct feed *feed = camera->feed;
+
+    if (feed->config.kind == SOURCE_SNAPSHOT && camera->interval.ns <= interval_of(feed).ns) {
+        camera->pace = (struct pace){0};
+        return true;
+    }
+    return pace_is_due(&camera->pace, frame->captured, camera->interval);
+}
+
+static void show_to(struct camera *camera, const struct camera_frame *frame)
+{
+    tell_online(camera, true);
+    if (camera->is_closed || !is_due(camera, frame)) {
+        return;
+    }
+    if (camera->motion_permille > 0 &&
+        motion_measure(&camera->motion, &frame->picture) < camera->motion_permille) {
+        camera->still++;
+        return;
+    }
+    camera->feed->stats.shown++;
+    camera->callbacks.frame(camera->callbacks.userdata, frame);
+}
+
+void feed_show_newest(struct feed *feed, struct camera *camera)
+{
+    if (feed->newest != NULL && !camera->is_closed) {
+        feed->walks++; /* who is shown it may close the camera */
+        show_to(camera, feed->newest);
+        walk_end(feed);
+    }
+}
+
+/* ---- a feed and its child ---- */
+
+/* The instant at which it counts as stalled. */
+static instant stalled_at(const struct feed *feed)
+{
+    span limit = SPAN_MS(feed->is_opened ? (int64_t)feed->config.stall_ms + REPORT_MS
+                                         : (int64_t)feed->config.open_ms + GRACE_MS);
+
+    if (feed->config.kind == SOURCE_SNAPSHOT) {
+        limit.ns += interval_of(feed).ns;
+    }
+    return instant_add(feed->progress_at, limit);
+}
+
+static void arm(struct feed *feed, instant until)
+{
+    int64_t left = instant_since(until, clock_now()).ns / 1000000 + 1;
+
+    (void)uv_timer_start(&feed->timer, on_timer, left > 0 ? (uint64_t)left : 0, 0);
+}
+
+/* The child hears of it at once. Where snapshots are to come sooner than they were, so is what
+ * counts as a stall: from now on. */
+void feed_update_interval(struct feed *feed)
+{
+    span interval = interval_of(feed);
+    bool is_sooner = interval.ns < feed->interval.ns && feed->config.kind == SOURCE_SNAPSHOT;
+
+    feed->interval = interval;
+    if (feed->child == NULL) {
+        return;
+    }
+    child_set_interval(feed->child, interval);
+    if (feed->is_opened && is_sooner) {
+        feed->progress_at = clock_now();
+        arm(feed, stalled_at(feed));
+    }
+}
+
+static void count_child(struct feed *feed)
+{
+    feed->before.received += feed->now.received;
+    feed->before.decoded += feed->now.decoded;
+    feed->before.dropped += feed->now.dropped;
+    feed->now = (struct camera_counts){0};
+    feed->number_base = feed->last_number;
+}
+
+static span next_pause(struct feed *feed)
+{
+    uint32_t random = 0;
+    span online = {0};
+
+    if (feed->state == FEED_ONLINE) {
+        online = instant_since(clock_now(), feed->online_since);
+    }
+    feed->failures = failures_after(feed->failures, online);
+    (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* else without spread */
+    return backoff_after(feed->failures, feed->pool->backoff_min, feed->pool->backoff_max, random);
+}
+
+/* "display;one, display;two": whose camera it is. All cameras of one recorder have the same host.
+ */
+static const char *labels_of(const struct feed *feed, char ret[LABELS_MAX])
+{
+    size_t bytes = 0;
+
+    ret[0] = '\0';
+    for (const struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
+        if (!camera->is_closed && camera->label != NULL && bytes < LABELS_MAX) {
+            bytes += (size_t)snprintf(ret + bytes, LABELS_MAX - bytes, "%s%s",
+                                      bytes > 0 ? ", " : "", camera->label);
+        }
+    }
+    return ret;
+}
+
+/* Whatever went wrong: away with the child, and another one after a pause. */
+static void feed_fail(struct feed *feed, const struct baton_error *error)
+{
+    span pause = next_pause(feed);
+    char labels[LABELS_MAX];
+
+    child_stop(feed->child, true);
+    feed->child = NULL;
+    keep_newest(feed, NULL);
+    count_child(feed);
+    (void)snprintf(feed->stats.last_error, sizeof(feed->stats.last_error), "%s", error->message);
+    log_warning(feed->pool->logger, "camera-offline", LOG_STR("camera", feed->url.masked),
+                LOG_STR("subscriptions", labels_of(feed, labels)),
+                LOG_STR("reason", error->message), LOG_U64("failures", feed->failures),
+                LOG_I64("retry_ms", pause.ns / 1000000));
+    feed->state = FEED_WAITING;
+    arm(feed, instant_add(clock_now(), pause));
+    feed->walks++;
+    tell_all_offline(feed);
+    walk_end(feed);
+}
+
+static void on_word(void *userdata, const struct camera_message *message, unsigned skipped)
+{
+    struct feed *feed = userdata;
+    struct camera_stats *stats = &feed->stats;
+
+    if (message->type == MESSAGE_OPENED) {
+        feed->is_opened = true;
+        feed->progress_at = clock_now();
+        stats->width = (int)(message->width & 0xffff);
+        stats->height = (int)(message->height & 0xffff);
+        stats->nominal_fps = message->fps_milli / 1000.0;
+        stats->duration = SPAN_MS(message->duration_ms);
+        (void)snprintf(stats->codec, sizeof(stats->codec), "%s", message->codec);
+        (void)snprintf(stats->hardware, sizeof(stats->hardware), "%s", message->hardware);
+        return;
+    }
+    if (message->counts.decoded > feed->now.decoded) {
+        feed->progress_at = clock_now();
+    }
+    feed->now = message->counts;
+    stats->skipped += skipped;
+}
+
+static void go_online(struct feed *feed)
+{
+    char labels[LABELS_MAX];
+
+    feed->state = FEED_ONLINE;
+    feed->online_since = clock_now();
+    log_info(feed->pool->logger, "camera-online", LOG_STR("camera", feed->url.masked),
+             LOG_STR("subscriptions", labels_of(feed, labels)), LOG_STR("codec", feed->stats.codec),
+             LOG_I64("width", feed->stats.width), LOG_I64("height", feed->stats.height),
+             LOG_STR("hardware", feed->stats.hardware));
+}
+
+static void on_frame(void *userdata, struct camera_frame *frame)
+{
+    struct feed *feed = userdata;
+
+    frame->number += feed->number_base;
+    feed->last_number = frame->number;
+    if (feed->config.kind == SOURCE_SNAPSHOT) {
+        frame->source = IMAGE_SNAPSHOT;
+        keep_newest(feed, frame);
+    }
+    feed->stats.width = frame->picture.width;
+    feed->stats.height = frame->picture.height;
+    if (feed->state == FEED_STARTING) {
+        go_online(feed);
+    }
+    feed->walks++;
+    for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
+        if (!camera->is_closed) {
+            show_to(camera, frame);
+        }
+    }
+    walk_end(feed);
+}
+
+static void on_ended(void *userdata, const struct baton_error *error)
+{
+    struct feed *feed = userdata;
+    struct baton_error over;
+
+    if (error == NULL && feed->config.kind == SOURCE_FILE) {
+        child_stop(feed->child, false);
+        feed->child = NULL;
+        feed->state = FEED_OVER;
+        (void)uv_timer_stop(&feed->timer);
+        feed->walks++;
+        for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
+            tell_online(camera, false);
+            if (!camera->is_closed && camera->callbacks.ended != NULL) {
+                camera->callbacks.ended(camera->callbacks.userdata);
+            }
+        }
+        walk_end(feed);
+        return;
+    }
+    if (error == NULL) {
+        (void)error_set(&over, BATON_ECLOSED, "the stream ended");
+        error = &over;
+    }
+    feed_fail(feed, error);
+}
+
+static void start_child(struct feed *feed)
+{
+    const struct child_hooks hooks = {on_word, on_frame, on_ended, feed};
+    struct camera_pool *pool = feed->pool;
+    struct baton_error error;
+    int rc;
+
+    feed->stats.restarts += feed->failures > 0;
+    feed->state = FEED_STARTING;
+    feed->is_opened = false;
+    feed->progress_at = clock_now();
+    rc = child_start(&feed->child, pool->loop, pool->program, &feed->config, &hooks, &error);
+    pool->start_at = start_after(feed->progress_at, clock_now());
+    if (rc != 0) {
+        feed->child = NULL;
+        feed_fail(feed, &error);
+        return;
+    }
+    feed_update_interval(feed);
+    arm(feed, stalled_at(feed));
+}
+
+/* One after the other, and between two of them the loop turns: of many cameras each start would
+ * keep it from its other work, for seconds together. */
+void feed_start(struct feed *feed)
+{
+    if (instant_before(clock_now(), feed->pool->start_at)) {
+        feed->state = FEED_WAITING;
+        arm(feed, feed->pool->start_at);
+    } else {
+        start_child(feed);
+    }
+}
+
+static void watch(struct feed *feed)
+{
+    struct baton_error error;
+    instant limit = stalled_at(feed);
+
+    if (feed->config.is_lossless && child_is_held(feed->child)) {
+        feed->progress_at = clock_now(); /* it waits for us */
+        limit = stalled_at(feed);
+    }
+    if (instant_before(clock_now(), limit)) {
+        arm(feed, limit);
+        return;
+    }
+    (void)error_set(&error, BATON_ETIMEDOUT, "%s within %u ms; its process is killed",
+                    feed->is_opened ? "no frame" : "not opened",
+                    feed->is_opened ? feed->config.stall_ms : feed->config.open_ms);
+    feed_fail(feed, &error);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct feed *feed = timer->data;
+
+    if (feed->state == FEED_WAITING) {
+        feed_start(feed);
+    } else if (feed->state != FEED_OVER) {
+        watch(feed);
+    }
+}
+
+/* ---- its birth ---- */
+
+static int read_url(struct feed *feed, const char *url, struct baton_error *reterr)
+{
+    int rc;
+
+    if (strlen(url) > MESSAGE_URL_MAX) {
+        return error_set(reterr, BATON_EINVAL, "camera URL: above %d bytes", MESSAGE_URL_MAX);
+    }
+    (void)snprintf(feed->config.url, sizeof(feed->config.url), "%s", url);
+    if (feed->pool->allows_files && strstr(url, "://") == NULL) {
+        feed->config.kind = SOURCE_FILE;
+        (void)snprintf(feed->url.masked, sizeof(feed->url.masked), "%s", url);
+        return 0;
+    }
+    url_lower_scheme(feed->config.url); /* FFmpeg knows small letters only */
+    rc = url_parse(&feed->url, url, reterr);
+    feed->config.kind = strncmp(feed->url.scheme, "http", 4) == 0 ? SOURCE_SNAPSHOT : SOURCE_RTSP;
+    return rc;
+}
+
+static uint32_t or_default(int given, int fallback)
+{
+    return (uint32_t)(given > 0 && given <= MS_MAX ? given : fallback);
+}
+
+int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
+             const struct camera_options *options, struct baton_error *reterr)
+{
+    struct feed *feed;
+    int rc;
+
+    if (pool->count == CAMERA_FEEDS_MAX) {
+        return error_set(reterr, BATON_EFULL, "%d cameras are open, and no more may be",
+                         CAMERA_FEEDS_MAX);
+    }
+    feed = calloc(1, sizeof(*feed));
+    if (feed == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
+    }
+    feed->pool = pool;
+    rc = read_url(feed, url, reterr);
+    if (rc != 0) {
+        free(feed);
+        return rc;
+    }
+    if (options->ca_file != NULL && strlen(options->ca_file) > MESSAGE_PATH_MAX) {
+        free(feed);
+        return error_set(reterr, BATON_EINVAL, "file of certificates: its path is above %d bytes",
+                         MESSAGE_PATH_MAX);
+    }
+    feed->config.uses_udp = options->uses_udp;
+    feed->config.trusts_any = options->trusts_any;
+    (void)snprintf(feed->config.ca_file, sizeof(feed->config.ca_file), "%s",
+                   options->ca_file != NULL ? options->ca_file : "");
+    feed->config.is_paced = options->is_paced;
+    feed->config.is_lossless = options->is_lossless;
+    feed->config.stall_ms = or_default(options->stall_ms, CAMERA_STALL_MS);
+    feed->config.open_ms = or_default(options->open_ms, CAMERA_OPEN_MS);
+    (void)snprintf(feed->config.hardware, sizeof(feed->config.hardware), "%s",
+                   options->hardware != NULL ? options->hardware : "");
+    (void)uv_timer_init(pool->loop, &feed->timer);
+    feed->timer.data = feed;
+    feed->next = pool->feeds;
+    pool->feeds = feed;
+    pool->count++;
+    *ret = feed;
+    return 0;
+}
