@@ -42,7 +42,7 @@ static void open_at(struct place *place, struct viewer *viewer, const char *sche
 {
     char url[160];
 
-    options.stall_ms = 3000;
+    options.stall_ms = 15000; /* a busy machine takes seconds for a handshake */
     (void)snprintf(url, sizeof(url), "%s://viewer:canary7@127.0.0.1:%d/%s", scheme,
                    place->server.port, path);
     viewer_open(viewer, &place->gallery, url, &options);

@@ -303,7 +303,7 @@ static void what_has_run_once_gives_way_to_nothing(void **state)
 static struct origin put_to_work(struct place *place, const char *name, const char *query)
 {
     struct answer answer;
-    struct origin at_work;
+    struct origin at_work = {0};
 
     (void)place_order(place, 7, name, query, &answer);
     wait_told(place, &answer);
