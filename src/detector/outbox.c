@@ -45,6 +45,28 @@ static void drop_oldest_waiting(struct outbox *outbox)
     outbox->waiting--;
 }
 
+int outbox_set_max(struct outbox *outbox, size_t waiting_max, size_t *ret_dropped)
+{
+    size_t room = waiting_max + OUTBOX_HANDED_MAX;
+    struct letter *ring = calloc(room, sizeof(*ring));
+
+    if (ring == NULL) {
+        return BATON_ENOMEM;
+    }
+    for (*ret_dropped = 0; outbox->waiting > waiting_max; ++*ret_dropped) {
+        drop_oldest_waiting(outbox);
+    }
+    for (size_t i = 0; i < outbox->handed + outbox->waiting; i++) {
+        ring[i] = *at(outbox, i);
+    }
+    free(outbox->ring);
+    outbox->ring = ring;
+    outbox->room = room;
+    outbox->waiting_max = waiting_max;
+    outbox->first = 0;
+    return 0;
+}
+
 size_t outbox_put(struct outbox *outbox, struct detection *detection)
 {
     size_t dropped = outbox->waiting == outbox->waiting_max;

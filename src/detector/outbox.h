@@ -29,6 +29,10 @@ struct outbox {
 int outbox_init(struct outbox *outbox, size_t waiting_max);
 void outbox_fini(struct outbox *outbox); /* also one that is all zero */
 
+/* Another bound, from now on. `ret_dropped`: how many of the oldest that waited are above it, and
+ * gone. BATON_ENOMEM: nothing changed. */
+int outbox_set_max(struct outbox *outbox, size_t waiting_max, size_t *ret_dropped);
+
 /* Takes the detection behind all others. How many of the oldest that waited were dropped for it. */
 size_t outbox_put(struct outbox *outbox, struct detection *detection);
 

@@ -192,6 +192,24 @@ static int start_timers(struct service *service, struct baton_error *reterr)
     return 0;
 }
 
+int service_set_limits(struct service *service, int report_interval_ms, size_t queue_max)
+{
+    uint64_t interval_ms = (uint64_t)report_interval_ms;
+    int rc = 0;
+
+    if (queue_max != service->config.queue_max) {
+        rc = worker_set_queue(service->worker, queue_max);
+    }
+    if (rc == 0 && report_interval_ms != service->config.report_interval_ms) {
+        (void)uv_timer_start(&service->heartbeat, on_heartbeat, interval_ms, interval_ms);
+    }
+    if (rc == 0) {
+        service->config.queue_max = queue_max;
+        service->config.report_interval_ms = report_interval_ms;
+    }
+    return rc;
+}
+
 int service_open(struct service **ret, const struct service_config *config,
                  struct baton_error *reterr)
 {

@@ -62,6 +62,9 @@ void service_online(struct service *service, const char *identifier, bool is_onl
 int service_detected(struct service *service, struct detection *detection,
                      struct baton_error *reterr);
 
+/* Of the configuration, what may change while all runs. BATON_ENOMEM: nothing has. */
+int service_set_limits(struct service *service, int report_interval_ms, size_t queue_max);
+
 /* The end in order: /readyz says so at once; the detections that wait are delivered, for as long as
  * `patience`; the backends are told by a close frame, and have a second to answer it. */
 void service_drain(struct service *service, span patience);

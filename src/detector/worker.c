@@ -544,6 +544,15 @@ int worker_detected(struct worker *worker, struct detection *detection, struct b
     return 0;
 }
 
+int worker_set_queue(struct worker *worker, size_t queue_max)
+{
+    size_t dropped = 0;
+    int rc = outbox_set_max(&worker->outbox, queue_max, &dropped);
+
+    worker->counters.detections_dropped += dropped;
+    return rc;
+}
+
 void worker_set_online(struct worker *worker, const char *identifier, bool is_online)
 {
     size_t at = find_subscription(worker, identifier);

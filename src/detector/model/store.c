@@ -28,7 +28,7 @@ enum {
 struct store {
     char *path; /* of models/ */
     int folder_fd, models_fd, origins_fd;
-    uint64_t bytes_max;
+    atomic_uint_fast64_t bytes_max;
     atomic_uint_fast64_t unpacked, known; /* archives of store_add() */
 };
 
@@ -67,7 +67,7 @@ int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     store->folder_fd = store->models_fd = store->origins_fd = -1;
-    store->bytes_max = bytes_max;
+    atomic_init(&store->bytes_max, bytes_max);
     if (asprintf(&store->path, "%s/models", folder) < 0) {
         store->path = NULL;
         rc = error_set(reterr, BATON_ENOMEM, "out of memory");
@@ -361,6 +361,7 @@ static void sweep_origins(const struct store *store)
 static int make_room_locked(const struct store *store, struct cached *cached,
                             struct baton_error *reterr)
 {
+    uint64_t bytes_max = atomic_load(&store->bytes_max);
     uint64_t total = 0;
     size_t count = 0;
     int rc = list_cached(store, cached, &count, reterr);
@@ -368,11 +369,11 @@ static int make_room_locked(const struct store *store, struct cached *cached,
     for (size_t i = 0; i < count; i++) {
         total += cached[i].bytes;
     }
-    for (size_t i = 0; rc >= 0 && total > store->bytes_max && i < count; i++) {
+    for (size_t i = 0; rc >= 0 && total > bytes_max && i < count; i++) {
         rc = evict_one(store, cached[i].digest, false, reterr);
         total -= rc > 0 ? cached[i].bytes : 0;
     }
-    return rc < 0 ? rc : total <= store->bytes_max;
+    return rc < 0 ? rc : total <= bytes_max;
 }
 
 static int make_room(struct store *store, struct baton_error *reterr)
@@ -451,10 +452,15 @@ int store_add(struct store *store, int archive_fd, const struct archive_rules *r
                       : error_set(reterr, BATON_EFULL,
                                   "model cache: the models in use leave no room for another one "
                                   "within %llu bytes: allow more",
-                                  (unsigned long long)store->bytes_max);
+                                  (unsigned long long)atomic_load(&store->bytes_max));
     }
     *ret = model;
     return 0;
+}
+
+void store_set_max(struct store *store, uint64_t bytes_max)
+{
+    atomic_store(&store->bytes_max, bytes_max);
 }
 
 void store_counters(const struct store *store, struct store_counters *ret)

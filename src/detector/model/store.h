@@ -26,6 +26,8 @@ struct store; /* opaque */
 /* Makes the folder if it is not there. `bytes_max`: of all models, unpacked. */
 int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
                struct baton_error *reterr);
+/* Another bound, which counts when a model is added next. Any thread. */
+void store_set_max(struct store *store, uint64_t bytes_max);
 void store_close(struct store *store); /* NULL allowed; models that are held stay held */
 
 /* Of store_add(), so far. */

@@ -116,6 +116,11 @@ int archives_new(struct archives **ret, const struct archives_config *config,
     return 0;
 }
 
+void archives_set_cache(struct archives *archives, uint64_t cache_bytes_max)
+{
+    store_set_max(archives->store, cache_bytes_max);
+}
+
 void archives_close(struct archives *archives)
 {
     if (archives) {

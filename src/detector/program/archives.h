@@ -28,6 +28,9 @@ int archives_new(struct archives **ret, const struct archives_config *config,
 void archives_close(struct archives *archives);
 void archives_free(struct archives *archives);
 
+/* See store_set_max(). */
+void archives_set_cache(struct archives *archives, uint64_t cache_bytes_max);
+
 /* Adds what /metrics says of archives. */
 void archives_measure(const struct archives *archives, struct buffer *body);
 

@@ -38,9 +38,11 @@ static const struct option_group group_server = {
                  "machine's name and names without a dot"},
         TEXT("tls-cert", "FILE", NULL, NULL, "certificate, PEM: wss and https only"),
         TEXT("tls-key", "FILE", NULL, NULL, "private key of the certificate"),
-        DURATION("report-interval", "2s", NULL, "how often a stateReport is sent"),
+        DURATION("report-interval", "2s", NULL,
+                 "how often a stateReport is sent; read anew on SIGHUP"),
         NUMBER("queue", 1, 1000000, "1000", NULL,
-               "how many detections wait for a backend; then the oldest is dropped"),
+               "how many detections wait for a backend; then the oldest is dropped; read anew on "
+               "SIGHUP"),
         DURATION("drain-timeout", "5s", NULL,
                  "on SIGTERM, how long to wait until all detections are delivered; read anew on "
                  "SIGHUP"),
@@ -78,7 +80,7 @@ static const struct option_group group_models = {
              "keep fetched models here; else $CACHE_DIRECTORY, $XDG_CACHE_HOME/baton-detector or "
              "~/.cache/baton-detector"),
         NUMBER("model-cache-mib", 1, 1 << 20, "4096", NULL,
-               "what is used longest ago goes first when models take more"),
+               "what is used longest ago goes first when models take more; read anew on SIGHUP"),
         NUMBER("model-max-mib", 1, 4096, "1024", NULL, "a larger archive is refused"),
         TEXT("model-ca", "FILE", NULL, NULL,
              "certificates that servers of models are checked against; else the system's"),

@@ -10,8 +10,7 @@ static const char text[] =
     "backend "
     "connects over WebSocket and says which cameras to watch; the same port serves the newest "
     "image of each (/camera/DISPLAY;CAMERA/image), /status, /metrics, /healthz and /readyz. "
-    "SIGTERM delivers what waits and ends; SIGHUP reads --log-level, --camera-fps, --drain-timeout "
-    "and --model-recheck anew.";
+    "SIGTERM delivers what waits and ends; SIGHUP reads the log's level and the limits anew.";
 
 static void print_text(void)
 {

@@ -185,7 +185,9 @@ static void drain(struct program *program)
 /* ---- Signals and systemd --------------------------------------------------------------------- */
 
 /* What is safe to change while all runs. */
-static const char *const reloaded[] = {"log-level", "camera-fps", "drain-timeout", "model-recheck"};
+static const char *const reloaded[] = {"log-level",     "report-interval", "queue",
+                                       "drain-timeout", "camera-fps",      "model-cache-mib",
+                                       "model-recheck"};
 
 struct others {
     const struct options *is, *was;
@@ -210,6 +212,37 @@ static void note_other(void *userdata, const struct option_group *group,
     }
 }
 
+/* BATON_ENOMEM: nothing has changed. */
+static int take(struct program *program, const struct program_settings *settings)
+{
+    int code = service_set_limits(program->service, settings->service.report_interval_ms,
+                                  settings->service.queue_max);
+
+    if (code) {
+        return code;
+    }
+    log_set_level(program->logger, settings->log_level);
+    watch_set_interval(program->watch, settings->camera.interval_ms);
+    models_set_recheck(program->models, settings->recheck_ms);
+    if (program->archives) {
+        archives_set_cache(program->archives, settings->archives.cache_bytes_max);
+    }
+    program->settings.drain = settings->drain;
+    return 0;
+}
+
+static void tell_taken(struct program *program, const struct options *options)
+{
+    log_notice(program->logger, "reloaded",
+               LOG_STR("log-level", options_text(options, "log-level")),
+               LOG_STR("report-interval", options_text(options, "report-interval")),
+               LOG_I64("queue", options_number(options, "queue")),
+               LOG_STR("drain-timeout", options_text(options, "drain-timeout")),
+               LOG_I64("camera-fps", options_number(options, "camera-fps")),
+               LOG_I64("model-cache-mib", options_number(options, "model-cache-mib")),
+               LOG_STR("model-recheck", options_text(options, "model-recheck")));
+}
+
 /* The configuration counts as a whole: what would not start is not taken in part. */
 static void reload(struct program *program)
 {
@@ -220,21 +253,16 @@ static void reload(struct program *program)
     int code = program_options(&options, program->argc, program->argv, &error);
 
     code = code ? code : program_settings(&settings, options, &error);
+    explicit_bzero(settings.token, sizeof(settings.token));
+    if (!code && take(program, &settings) != 0) {
+        code = error_set(&error, BATON_ENOMEM, "out of memory");
+    }
     if (code) {
         log_error(program->logger, "reload-refused", LOG_STR("error", error.message));
         options_free(options);
         return;
     }
-    explicit_bzero(settings.token, sizeof(settings.token));
-    log_set_level(program->logger, settings.log_level);
-    watch_set_interval(program->watch, settings.camera.interval_ms);
-    models_set_recheck(program->models, settings.recheck_ms);
-    program->settings.drain = settings.drain;
-    log_notice(program->logger, "reloaded",
-               LOG_STR("log-level", options_text(options, "log-level")),
-               LOG_I64("camera-fps", options_number(options, "camera-fps")),
-               LOG_STR("drain-timeout", options_text(options, "drain-timeout")),
-               LOG_STR("model-recheck", options_text(options, "model-recheck")));
+    tell_taken(program, options);
     others.is = options;
     option_groups_visit(program_groups, note_other, &others);
     if (others.names[0]) {
