@@ -411,6 +411,25 @@ static void members_come_and_go_once_each_also_over_a_change_of_leader(void **st
     }
 }
 
+/* A notice is told once at most, and who was not listening just then never hears of it. */
+static void members_of_whom_no_notice_tells_are_found(void **state)
+{
+    struct group *group = *state;
+    static struct comings comings[2];
+
+    for (int i = 0; i < 2; i++) {
+        group_open(group, i, true, false);
+        ASSERT_OK(baton_on(NULL, group->members[i].election,
+                           BATON_EVENT_MEMBER_JOINED | BATON_EVENT_MEMBER_LEFT, BATON_ON_LOOP,
+                           count_members, &comings[i], failure));
+    }
+    (void)group_leader(group);
+    tell("HSET race:processes ghost {\"processId\":\"ghost\",\"identifier\":\"ghost\"}");
+    GROUP_AWAIT(comings[0].ghost_joined == 1 && comings[1].ghost_joined == 1);
+    tell("HDEL race:processes ghost");
+    GROUP_AWAIT(comings[0].ghost_left == 1 && comings[1].ghost_left == 1);
+}
+
 /* ---- Beside a process that knows the seed's text alone --------------------------------------- */
 
 static void a_plain_peer_and_we_exclude_each_other(void **state)
@@ -511,6 +530,7 @@ int main(void)
         CASE(whoever_stops_between_request_and_answer_leaves_no_lock),
         CASE(an_election_starts_and_fails_or_completes),
         CASE(members_come_and_go_once_each_also_over_a_change_of_leader),
+        CASE(members_of_whom_no_notice_tells_are_found),
         CASE(a_plain_peer_and_we_exclude_each_other),
         CASE(the_registry_has_the_keys_and_fields_of_the_seed),
         CASE(metadata_that_the_others_would_not_read_is_refused),

@@ -330,6 +330,8 @@ void enrol_leave(struct seat *seat);
 /* registry.c: the entries of others */
 void registry_key(const struct seat *seat, const char *part, char ret[KEY_MAX]);
 void registry_read(struct seat *seat);
+/* Whether what was read last is not what the server has, which knows of `count`, us included. */
+bool registry_is_behind(const struct seat *seat, uint32_t count);
 void registry_free(struct seat *seat);
 /* Another one than this process. */
 const struct entry *registry_find(const struct seat *seat, const char *id_or_name);

@@ -115,6 +115,8 @@ static void on_registered(void *userdata, uint64_t how, const redisReply *reply,
         seat_misunderstood(seat, ERRAND_ENTRY, reply);
     } else {
         seat_understood(seat, ERRAND_ENTRY);
+        /* Notices get lost, and whoever expires while another one reads is told of by nobody. */
+        reads = reads || (how == REGISTER_AGAIN && registry_is_behind(seat, count));
         if (!seat->is_leaving) {
             seat_contenders(seat, count);
         }

@@ -242,6 +242,19 @@ const struct entry *registry_find(const struct seat *seat, const char *id_or_nam
     return entry;
 }
 
+bool registry_is_behind(const struct seat *seat, uint32_t count)
+{
+    const char *holder = text_of(seat->holder);
+    bool is_known = !holder[0] || seat->holder == seat->client->self;
+    uint32_t known = 1;
+
+    for (const struct entry *entry = seat->entries; entry; entry = entry->next) {
+        is_known = is_known || entry->id == seat->holder;
+        known++;
+    }
+    return !is_known || known != count;
+}
+
 static void describe(const struct seat *seat, const char *id, const struct entry *entry,
                      struct baton_member *ret)
 {
