@@ -150,6 +150,10 @@ const struct option_group group_output = {"Output", (const struct option_spec[])
                                                         END,
                                                     }};
 
+#define STOP_TIMEOUT                                                                               \
+    DURATION("stop-timeout", "10s", NULL,                                                          \
+             "how long CMD may take from SIGTERM to its end; less where the lease ends first")
+
 const struct option_group group_run = {
     "Running CMD",
     (const struct option_spec[]){
@@ -157,8 +161,7 @@ const struct option_group group_run = {
             "on-loss", "restart|exit|kill", "restart", NULL,
             "after leadership is lost: stop CMD and campaign again; stop it and exit; or kill it "
             "at once, and have the guardian kill baton too if it hangs beyond its lease"),
-        DURATION("stop-timeout", "10s", NULL,
-                 "how long CMD may take from SIGTERM to its end; less where the lease ends first"),
+        STOP_TIMEOUT,
         DURATION("wait-timeout", "0", NULL,
                  "give up if leadership is not won in this time; 0 waits for ever"),
         END,
@@ -170,8 +173,7 @@ const struct option_group group_once = {
         DURATION("wait-timeout", "5m", NULL,
                  "give up if there is no result, and no turn of this node's, in this time; 0 waits "
                  "for ever"),
-        DURATION("stop-timeout", "10s", NULL,
-                 "how long CMD may take from SIGTERM to its end; less where the lease ends first"),
+        STOP_TIMEOUT,
         DURATION("keep", "1h", NULL,
                  "how long the result is kept for nodes that come later; 0 keeps it for ever"),
         END,

@@ -2,7 +2,7 @@
 
 #include "base/invariant.h"
 #include "base/value.h"
-#include "options/secret.h"
+#include "options/url_secret.h"
 
 #include <ctype.h>
 #include <getopt.h>

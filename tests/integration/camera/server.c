@@ -70,9 +70,13 @@ void server_start(struct server *server, const char *script, const char *const *
 
 void server_end(struct server *server)
 {
+    if (server->pid == 0) {
+        return;
+    }
     process_end(server->pid);
     (void)close(server->input);
     (void)close(server->output);
+    server->pid = 0;
 }
 
 unsigned server_count(struct server *server, const char *line)

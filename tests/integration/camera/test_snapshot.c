@@ -9,17 +9,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void start(struct server *server)
-{
-    const char *arguments[] = {clip("still.jpg"), NULL};
+struct place {
+    struct gallery gallery;
+    struct server server;
+};
 
-    server_start(server, "snapshot_server.py", arguments);
+static struct place place;
+
+static void begin_with(const char *file)
+{
+    const char *arguments[] = {clip(file), NULL};
+
+    server_start(&place.server, "snapshot_server.py", arguments);
+    gallery_init(&place.gallery);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    begin_with("still.jpg");
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    gallery_fini(&place.gallery);
+    server_end(&place.server);
+    return 0;
 }
 
 enum { SHORT_STALL_MS = 1000, LONG_STALL_MS = 60000 };
 
-static void open_path(struct viewer *viewer, struct gallery *gallery, const struct server *server,
-                      const char *path, int interval_ms, int stall_ms)
+static void open_path(struct viewer *viewer, const char *path, int interval_ms, int stall_ms)
 {
     const struct camera_options options = {
         .interval_ms = interval_ms, .stall_ms = stall_ms, .open_ms = 4000};
@@ -28,23 +50,19 @@ static void open_path(struct viewer *viewer, struct gallery *gallery, const stru
     (void)snprintf(url, sizeof(url), "http://%s127.0.0.1:%d/%s",
                    strcmp(path, "secret") == 0 || strcmp(path, "digest") == 0 ? "viewer:canary7@"
                                                                               : "",
-                   server->port, path);
-    viewer_open(viewer, gallery, url, &options);
+                   place.server.port, path);
+    viewer_open(viewer, &place.gallery, url, &options);
 }
 
 static void pictures_are_asked_for_once_for_all_and_come_as_frames(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer first = {.check = CHECK_SHAPE}, second = {.check = CHECK_SHAPE};
     struct camera_stats stats;
     unsigned asked;
 
     (void)state;
-    start(&server);
-    gallery_init(&gallery);
-    open_path(&first, &gallery, &server, "still", 50, SHORT_STALL_MS);
-    open_path(&second, &gallery, &server, "still", 50, SHORT_STALL_MS);
+    open_path(&first, "still", 50, SHORT_STALL_MS);
+    open_path(&second, "still", 50, SHORT_STALL_MS);
     viewer_run_frames(&first, 10);
     viewer_run_frames(&second, 1);
     camera_stats(first.camera, &stats);
@@ -53,87 +71,61 @@ static void pictures_are_asked_for_once_for_all_and_come_as_frames(void **state)
     assert_int_equal(first.wrong, 0);
     assert_int_equal(second.wrong, 0);
     /* Each that was asked for is decoded, once, whether or not a newer one overtook it. */
-    asked = server_count(&server, "get still");
+    asked = server_count(&place.server, "get still");
     viewer_run_frames(&first, 1);
     camera_stats(first.camera, &stats);
     assert_in_range(asked, 10, stats.decoded + 1);
-    gallery_fini(&gallery);
-    server_end(&server);
 }
 
 static void a_long_interval_is_neither_a_stall_nor_hurried(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer viewer = {0};
 
     (void)state;
-    start(&server);
-    gallery_init(&gallery);
-    open_path(&viewer, &gallery, &server, "still", 2500, SHORT_STALL_MS);
+    open_path(&viewer, "still", 2500, SHORT_STALL_MS);
     viewer_run_frames(&viewer, 2);
     assert_int_equal(viewer.offlines, 0);
-    assert_int_equal(server_count(&server, "get still"), 2);
-    gallery_fini(&gallery);
-    server_end(&server);
+    assert_int_equal(server_count(&place.server, "get still"), 2);
 }
 
 static void a_shorter_interval_counts_at_once(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer viewer = {0};
 
     (void)state;
-    start(&server);
-    gallery_init(&gallery);
-    open_path(&viewer, &gallery, &server, "still", 600000, SHORT_STALL_MS);
+    open_path(&viewer, "still", 600000, SHORT_STALL_MS);
     viewer_run_frames(&viewer, 1);
     camera_set_interval(viewer.camera, 50);
     viewer_run_frames(&viewer, 2);
     assert_int_equal(viewer.offlines, 0);
-    gallery_fini(&gallery);
-    server_end(&server);
 }
 
 static void who_stalls_after_a_shorter_interval_is_told_by_it(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer viewer = {0};
     struct camera_stats stats;
 
     (void)state;
-    start(&server);
-    gallery_init(&gallery);
-    open_path(&viewer, &gallery, &server, "still", 600000, SHORT_STALL_MS);
+    open_path(&viewer, "still", 600000, SHORT_STALL_MS);
     viewer_run_frames(&viewer, 1);
     camera_stats(viewer.camera, &stats);
     assert_int_equal(kill(stats.pid, SIGSTOP), 0);
     camera_set_interval(viewer.camera, 50);
-    gallery_run_until(&gallery, viewer_is_offline, &viewer);
+    gallery_run_until(&place.gallery, viewer_is_offline, &viewer);
     camera_stats(viewer.camera, &stats);
     assert_non_null(strstr(stats.last_error, "no frame within"));
-    gallery_fini(&gallery);
-    server_end(&server);
 }
 
 static void a_picture_that_follows_a_late_one_is_shown_as_well(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer viewer = {0};
     struct camera_stats stats;
 
     (void)state;
-    start(&server);
-    gallery_init(&gallery);
-    open_path(&viewer, &gallery, &server, "uneven", 400, LONG_STALL_MS);
+    open_path(&viewer, "uneven", 400, LONG_STALL_MS);
     viewer_run_frames(&viewer, 4);
     camera_stats(viewer.camera, &stats);
     assert_int_equal(stats.decoded, viewer.frames + stats.skipped);
-    gallery_fini(&gallery);
-    server_end(&server);
 }
 
 /* Decoded into the ring, or elsewhere and converted, of even and odd sizes. */
@@ -146,58 +138,42 @@ static void every_kind_of_picture_is_shown(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const char *arguments[] = {clip(rows[i].file), NULL};
-        struct gallery gallery;
-        struct server server;
         struct viewer viewer = {.check = CHECK_SHAPE};
 
-        server_start(&server, "snapshot_server.py", arguments);
-        gallery_init(&gallery);
-        open_path(&viewer, &gallery, &server, "still", 50, SHORT_STALL_MS);
+        (void)end(NULL);
+        begin_with(rows[i].file);
+        open_path(&viewer, "still", 50, SHORT_STALL_MS);
         viewer_run_frames(&viewer, 5);
         assert_int_equal(viewer.wrong, 0);
         assert_int_equal(viewer.width, rows[i].width);
         assert_int_equal(viewer.height, rows[i].height);
-        gallery_fini(&gallery);
-        server_end(&server);
     }
 }
 
 static void a_password_is_given_and_shown_nowhere(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer viewer = {0};
     char *log;
 
     (void)state;
-    start(&server);
-    gallery_init(&gallery);
-    open_path(&viewer, &gallery, &server, "secret", 50, SHORT_STALL_MS);
+    open_path(&viewer, "secret", 50, SHORT_STALL_MS);
     viewer_run_frames(&viewer, 2);
-    server_end(&server);
-    gallery_run_until(&gallery, viewer_is_offline, &viewer);
-    log = gallery_log(&gallery);
+    server_end(&place.server);
+    gallery_run_until(&place.gallery, viewer_is_offline, &viewer);
+    log = gallery_log(&place.gallery);
     assert_non_null(strstr(log, "camera-offline"));
     assert_null(strstr(log, "canary"));
     free(log);
-    gallery_fini(&gallery);
 }
 
 static void a_password_is_proven_by_digest(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer viewer = {.check = CHECK_SHAPE};
 
     (void)state;
-    start(&server);
-    gallery_init(&gallery);
-    open_path(&viewer, &gallery, &server, "digest", 50, LONG_STALL_MS);
+    open_path(&viewer, "digest", 50, LONG_STALL_MS);
     viewer_run_frames(&viewer, 3);
     assert_int_equal(viewer.wrong, 0);
-    gallery_fini(&gallery);
-    server_end(&server);
 }
 
 static bool has_error(const void *userdata)
@@ -219,40 +195,36 @@ static void a_camera_that_lies_is_offline_with_the_reason(void **state)
         {"giant", "65500x65500", LONG_STALL_MS}, {"endless", "above", LONG_STALL_MS},
         {"slow", "Timeout", SHORT_STALL_MS},
     };
-    struct gallery gallery;
-    struct server server;
 
     (void)state;
-    start(&server);
-    gallery_init(&gallery);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct viewer viewer = {0};
         struct camera_stats stats;
 
-        open_path(&viewer, &gallery, &server, rows[i].path, 50, rows[i].stall_ms);
-        gallery_run_until(&gallery, has_error, &viewer);
+        open_path(&viewer, rows[i].path, 50, rows[i].stall_ms);
+        gallery_run_until(&place.gallery, has_error, &viewer);
         camera_stats(viewer.camera, &stats);
         print_message("%s: %s\n", rows[i].path, stats.last_error);
         assert_non_null(strstr(stats.last_error, rows[i].reason));
         assert_int_equal(viewer.frames, 0);
         viewer_close(&viewer);
     }
-    gallery_fini(&gallery);
-    server_end(&server);
 }
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pictures_are_asked_for_once_for_all_and_come_as_frames),
-        cmocka_unit_test(a_long_interval_is_neither_a_stall_nor_hurried),
-        cmocka_unit_test(a_shorter_interval_counts_at_once),
-        cmocka_unit_test(who_stalls_after_a_shorter_interval_is_told_by_it),
-        cmocka_unit_test(a_picture_that_follows_a_late_one_is_shown_as_well),
-        cmocka_unit_test(every_kind_of_picture_is_shown),
-        cmocka_unit_test(a_password_is_given_and_shown_nowhere),
-        cmocka_unit_test(a_password_is_proven_by_digest),
-        cmocka_unit_test(a_camera_that_lies_is_offline_with_the_reason),
+        CASE(pictures_are_asked_for_once_for_all_and_come_as_frames),
+        CASE(a_long_interval_is_neither_a_stall_nor_hurried),
+        CASE(a_shorter_interval_counts_at_once),
+        CASE(who_stalls_after_a_shorter_interval_is_told_by_it),
+        CASE(a_picture_that_follows_a_late_one_is_shown_as_well),
+        CASE(every_kind_of_picture_is_shown),
+        CASE(a_password_is_given_and_shown_nowhere),
+        CASE(a_password_is_proven_by_digest),
+        CASE(a_camera_that_lies_is_offline_with_the_reason),
     };
     return cmocka_run_group_tests_name("integration_camera_snapshot", tests, NULL, NULL);
 }

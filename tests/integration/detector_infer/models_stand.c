@@ -317,3 +317,13 @@ void list_again(struct stand *stand, const char *url, int64_t model_id)
     stand->url = url;
     subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_MODEL_URL, "a;1", model_id);
 }
+
+void check_rest_of_clip(struct stand *stand)
+{
+    stand->is_rewound = false;
+    stand->has_ended = false;
+    gallery_run_until(&stand->gallery, has_ended, stand);
+    stand->wanted = stand->frames * COLOURS;
+    gallery_run_until(&stand->gallery, has_detections, stand);
+    assert_int_equal(stand->detections, stand->wanted);
+}

@@ -64,4 +64,7 @@ bool was_refused(const void *userdata);
 bool has_ended(const void *userdata);
 bool has_detections(const void *userdata); /* as many as `wanted` */
 
+/* The clip that began anew plays to its end; every object in all of its frames was seen. */
+void check_rest_of_clip(struct stand *stand);
+
 #endif

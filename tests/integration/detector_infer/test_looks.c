@@ -131,12 +131,7 @@ static void what_a_look_brought_takes_over_without_losing_a_frame(void **state)
     stand->look_end = LOOK_NEWER;
     gallery_run_until(&stand->gallery, is_exchanged, stand);
     assert_true(stand->accepted >= 2);
-    stand->is_rewound = false;
-    stand->has_ended = false;
-    gallery_run_until(&stand->gallery, has_ended, stand);
-    stand->wanted = stand->frames * COLOURS;
-    gallery_run_until(&stand->gallery, has_detections, stand);
-    assert_int_equal(stand->detections, stand->wanted);
+    check_rest_of_clip(stand);
     assert_int_equal(described(stand, "a;1", "dropped"), 0);
     stand_free(stand);
 }

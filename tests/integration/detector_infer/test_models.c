@@ -55,12 +55,7 @@ static void models_are_exchanged_without_losing_a_frame(void **state)
     gallery_run_until(&stand->gallery, has_detections, stand);
     subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_MODEL, "a;1", 2);
     gallery_run_until(&stand->gallery, is_second_running, stand);
-    stand->is_rewound = false;
-    stand->has_ended = false;
-    gallery_run_until(&stand->gallery, has_ended, stand);
-    stand->wanted = stand->frames * COLOURS;
-    gallery_run_until(&stand->gallery, has_detections, stand);
-    assert_int_equal(stand->detections, stand->wanted);
+    check_rest_of_clip(stand);
     assert_true(stand->of_model[1] >= 10);
     assert_int_equal(stand->held, 1);
     stand_free(stand);

@@ -2,7 +2,7 @@
 
 #include "cli/groups.h"
 #include "cmocka_all.h"
-#include "options/secret.h"
+#include "options/url_secret.h"
 
 #include <stdio.h>
 #include <stdlib.h>

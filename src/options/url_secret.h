@@ -3,8 +3,8 @@
  *     redis://USER:PASSWORD@HOST/0?sentinel-password=PASSWORD&lease=30s
  *             ^^^^^^^^^^^^^                          ^^^^^^^^
  */
-#ifndef OPTIONS_SECRET_H
-#define OPTIONS_SECRET_H
+#ifndef OPTIONS_URL_SECRET_H
+#define OPTIONS_URL_SECRET_H
 
 #include <stdbool.h>
 

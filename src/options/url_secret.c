@@ -1,4 +1,4 @@
-#include "options/secret.h"
+#include "options/url_secret.h"
 
 #include <string.h>
 
