@@ -25,11 +25,12 @@ static const struct opencv_calls *calls_of(const struct session *session)
     return ((const struct opencv_engine *)session->engine)->calls;
 }
 
+/* OpenCV's own text is the longest part and stands last: callers cut the end off a long message. */
 static int fail(const struct engine *engine, const char *what, const char *text,
                 struct baton_error *reterr)
 {
     return error_set(reterr, BATON_EINVAL,
-                     "%s cannot %s: %s; ONNX Runtime may ('make deps-onnxruntime' fetches it)",
+                     "%s cannot %s, ONNX Runtime may ('make deps-onnxruntime' fetches it): %s",
                      engine->name, what, text);
 }
 
