@@ -68,6 +68,7 @@ struct peer {
     raft_id id;
     bool is_up;           /* the driver has a connection */
     uint64_t incarnation; /* highest heard of */
+    bool is_outlived;     /* by its program, in this or an earlier incarnation */
 
     /* Proofs kept, so that a message that was long on its way cannot undo them. */
     uint64_t dead_through; /* incarnations up to this one are dead; 0: none known */
@@ -300,7 +301,8 @@ bool promise_is_disproved(const struct raft *raft, const struct raft_message *me
 /* Ends what the proof ends; true if anything did. */
 bool promise_apply_proof(struct raft *raft, enum raft_proof_kind kind,
                          const struct raft_proof *proof);
-/* A message of a higher incarnation proves the earlier ones dead. False: the message is of one. */
+/* A message of a higher incarnation proves the earlier ones dead, unless a program may outlive
+ * them. False: the message is of an earlier one. */
 bool promise_observe_incarnation(struct raft *raft, const struct raft_message *message);
 
 /* ---- pledge.c -------------------------------------------------------------------------------- */

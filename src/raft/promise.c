@@ -26,6 +26,14 @@ static bool leads_under_lease(const struct raft *raft)
            instant_before(raft->now, raft->lease.end);
 }
 
+/* A promise to an earlier incarnation, of which there is no proof, is one to somebody else. */
+static bool is_promised_to(const struct raft *raft, raft_id candidate)
+{
+    const struct peer *peer = peer_find(raft, candidate);
+
+    return raft->promise.to == candidate && peer && raft->promise.incarnation == peer->incarnation;
+}
+
 bool promise_allows_vote(const struct raft *raft, raft_id candidate)
 {
     if (is_silent(raft) || (raft->storage_failed && !RAFT_MUTANT(STORAGE_FAILURE_IGNORED))) {
@@ -37,7 +45,7 @@ bool promise_allows_vote(const struct raft *raft, raft_id candidate)
     if (RAFT_MUTANT(STICKINESS_IGNORED)) {
         return true;
     }
-    return !promise_is_active(raft) || raft->promise.to == candidate;
+    return !promise_is_active(raft) || is_promised_to(raft, candidate);
 }
 
 bool promise_allows_candidacy(const struct raft *raft)
@@ -171,14 +179,14 @@ bool promise_observe_incarnation(struct raft *raft, const struct raft_message *m
         return false;
     }
     if (message->incarnation > peer->incarnation) {
-        bool known = peer->incarnation > 0;
+        bool is_proof = peer->incarnation > 0 && !peer->is_outlived;
         peer->incarnation = message->incarnation;
-        if (known && message->incarnation > 1 &&
-            (raft->promise.to == message->from || raft->leader == message->from) &&
+        if (is_proof && (raft->promise.to == message->from || raft->leader == message->from) &&
             promise_apply_proof(raft, RAFT_PROOF_GREETING, &proof) &&
             raft->leader == message->from) {
             election_inherit(raft, raft->heir_named);
         }
     }
+    peer->is_outlived |= message->is_outlived;
     return true;
 }

@@ -200,6 +200,9 @@ struct raft_message {
     raft_id from;
     raft_id to;
     uint64_t incarnation; /* of the sender's process: from the connection, not from the wire */
+    /* A program that acts for the sender may live on after its process. From the connection, too.
+     */
+    bool is_outlived;
     raft_term term;       /* the sender's; in a pre-vote the term it would campaign in */
     uint64_t after_write; /* outgoing only: wait for this write; 0: send at once */
     union {

@@ -302,6 +302,8 @@ static void take_message(struct connection *connection, struct raft_message *mes
     message->from = connection->id;
     message->to = connection->node->id;
     message->incarnation = connection->incarnation;
+    message->is_outlived =
+        proof_is_guardian_only(acquaintance_of(connection->node, connection->id));
     (void)node_step(connection->node, &input);
 }
 

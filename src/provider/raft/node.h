@@ -70,7 +70,10 @@ struct acquaintance {
     char name[RAFT_NAME_MAX];
     uint64_t incarnation;
     uint8_t commitment[32];
-    uint8_t flags;
+    uint8_t flags; /* GREETING_GUARDIAN_ONLY stays from any earlier incarnation */
+    /* An earlier incarnation whose guardian has yet to certify its death; 0: none. */
+    uint64_t uncertified;
+    uint8_t uncertified_commitment[32];
     UT_hash_handle hh;
 };
 
@@ -258,6 +261,8 @@ void stranger_end(struct connection *connection); /* it has greeted, or is close
 
 /* proof.c */
 struct acquaintance *acquaintance_of(const struct node *node, raft_id id); /* NULL: never met */
+/* Of its death only its guardian's certificate is proof. */
+bool proof_is_guardian_only(const struct acquaintance *known);
 void proof_make_greeting(struct node *node);
 /* A peer's process has greeted on `connection`; false: it is not to be heard. */
 bool proof_on_greeting(struct connection *connection, const struct greeting *greeting);

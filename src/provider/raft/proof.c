@@ -4,6 +4,7 @@
  *       then on the pid cannot have been another's. Readable: the process has ended.
  *   (c) a certificate whose secret hashes to what the dead process had told us, authenticated.
  *   (d) a greeting of a higher incarnation: only the holder of the data directory's lock counts up.
+ *       Not of a member whose program may outlive its process (GREETING_GUARDIAN_ONLY).
  *   (e) on loopback: a connection that had greeted ends, and the next dial is refused: nobody
  * listens there, and a process under a lease never closes its listener.
  *
@@ -97,6 +98,11 @@ struct acquaintance *acquaintance_of(const struct node *node, raft_id id)
     return found;
 }
 
+bool proof_is_guardian_only(const struct acquaintance *known)
+{
+    return known && (known->flags & GREETING_GUARDIAN_ONLY) != 0;
+}
+
 /* ---- (b) ---------------------------------------------------------------------------------------
  */
 
@@ -154,7 +160,8 @@ static void open_pidfd(struct connection *connection, const struct greeting *gre
         return; /* another connection to the same process */
     }
     proof_drop_pidfd(link);
-    if (!connection->node->options.believes_pidfd || greeting->flags & GREETING_GUARDIAN_ONLY ||
+    if (!connection->node->options.believes_pidfd ||
+        proof_is_guardian_only(acquaintance_of(connection->node, greeting->id)) ||
         !is_on_this_host(connection->node, greeting) || greeting->pid == (uint32_t)getpid()) {
         return;
     }
@@ -204,9 +211,13 @@ static bool meet(struct node *node, const struct greeting *greeting)
         known->id = greeting->id;
         HASH_ADD(hh, node->acquaintances, id, sizeof(known->id), known);
     }
+    if (proof_is_guardian_only(known) && greeting->incarnation > known->incarnation) {
+        known->uncertified = known->incarnation; /* its guardian may not have sent it yet */
+        memcpy(known->uncertified_commitment, known->commitment, sizeof(known->commitment));
+    }
     memcpy(known->name, greeting->name, sizeof(known->name));
     memcpy(known->commitment, greeting->commitment, sizeof(known->commitment));
-    known->flags = greeting->flags;
+    known->flags = (uint8_t)(greeting->flags | (known->flags & GREETING_GUARDIAN_ONLY));
     known->incarnation = greeting->incarnation;
     return true;
 }
@@ -216,11 +227,12 @@ bool proof_on_greeting(struct connection *connection, const struct greeting *gre
     struct node *node = connection->node;
     const struct acquaintance *known = acquaintance_of(node, greeting->id);
     bool is_reborn = known && greeting->incarnation > known->incarnation;
+    bool is_proof = is_reborn && !proof_is_guardian_only(known);
 
     if (!meet(node, greeting)) {
         return false;
     }
-    if (is_reborn) {
+    if (is_proof) {
         tell(node, RAFT_PROOF_GREETING, greeting->id, greeting->incarnation - 1, RAFT_NOBODY);
     }
     if (connection->link) {
@@ -232,20 +244,27 @@ bool proof_on_greeting(struct connection *connection, const struct greeting *gre
 /* ---- (c) ---------------------------------------------------------------------------------------
  */
 
+/* What the incarnation committed itself to when it greeted; NULL: not known. */
+static const uint8_t *commitment_of(const struct acquaintance *known, uint64_t incarnation)
+{
+    if (known && known->incarnation == incarnation) {
+        return known->commitment;
+    }
+    return known && known->uncertified == incarnation ? known->uncertified_commitment : NULL;
+}
+
 void proof_on_certificate(struct node *node, const void *frame)
 {
     struct certificate certificate;
-    const struct acquaintance *known = NULL;
+    const uint8_t *commitment = NULL;
     uint8_t digest[32];
 
     if (certificate_decode(&certificate, frame, CERTIFICATE_BYTES)) {
-        known = acquaintance_of(node, certificate.node);
-    }
-    if (known) {
+        commitment =
+            commitment_of(acquaintance_of(node, certificate.node), certificate.incarnation);
         sha256(digest, certificate.secret, sizeof(certificate.secret));
     }
-    if (!known || known->incarnation != certificate.incarnation ||
-        CRYPTO_memcmp(digest, known->commitment, sizeof(digest)) != 0) {
+    if (!commitment || CRYPTO_memcmp(digest, commitment, sizeof(digest)) != 0) {
         node->counters.refused_certificate++;
         return;
     }
@@ -260,7 +279,7 @@ void proof_on_refused(struct link *link)
     const struct acquaintance *known = acquaintance_of(link->node, link->id);
 
     if (link->was_greeted && link->last_was_loopback && link->node->options.trusts_loopback &&
-        known && !(known->flags & GREETING_GUARDIAN_ONLY)) {
+        known && !proof_is_guardian_only(known)) {
         tell(link->node, RAFT_PROOF_REFUSED, link->id, link->last_incarnation, RAFT_NOBODY);
     }
 }

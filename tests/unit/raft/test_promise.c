@@ -359,6 +359,31 @@ static void a_higher_incarnation_proves_the_earlier_one_dead(void **state)
     cluster_free(cluster);
 }
 
+static void
+a_higher_incarnation_proves_nothing_where_a_program_may_have_outlived_the_earlier_one(void **state)
+{
+    struct cluster *cluster = alone_of_three();
+    struct raft_message lived = {.type = RAFT_MSG_PRE_VOTE_REPLY,
+                                 .from = 2,
+                                 .to = 1,
+                                 .incarnation = 4,
+                                 .is_outlived = true,
+                                 .term = 1};
+    struct raft_message reborn = vote_request(RAFT_MSG_VOTE, 2, 6);
+    (void)state;
+
+    node_message(cluster, &lived);
+    heartbeat(cluster, 2, 4, 5);
+    reborn.incarnation = 5;
+    node_message(cluster, &reborn);
+    assert_false(last_sent(cluster)->vote_reply.granted); /* the promise is not to this life */
+    assert_null(node_last(cluster, 1, RAFT_EV_PROOF_ACCEPTED));
+    assert_false(votes_for(cluster, 3, 6));
+    node_proof(cluster, 1, RAFT_PROOF_GUARDIAN, death(2, 4), RAFT_NOBODY);
+    assert_true(votes_for(cluster, 3, 6));
+    cluster_free(cluster);
+}
+
 static void a_follower_sticks_to_a_leader_it_heard_of_lately(void **state)
 {
     struct cluster *cluster = alone_of_three();
@@ -395,6 +420,8 @@ int main(void)
         cmocka_unit_test(told_to_run_a_node_runs_without_asking_before),
         cmocka_unit_test(a_resignation_of_a_higher_term_is_believed_too),
         cmocka_unit_test(a_higher_incarnation_proves_the_earlier_one_dead),
+        cmocka_unit_test(
+            a_higher_incarnation_proves_nothing_where_a_program_may_have_outlived_the_earlier_one),
         cmocka_unit_test(a_follower_sticks_to_a_leader_it_heard_of_lately),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
