@@ -292,7 +292,7 @@ static int take_proofs(void *target, const char *key, const char *value, struct 
 
     options->is_guardian_only = strcmp(value, "all") != 0;
     if (strcmp(value, "none") == 0) {
-        options->trusts_loopback = options->believes_pidfd = options->wants_guardian = false;
+        options->believes_pidfd = options->wants_guardian = false;
     }
     return r == BATON_OK ? r : error_wrap(reterr, "%s", key);
 }
@@ -343,7 +343,7 @@ static int set_defaults(struct given *given, struct baton_error *reterr)
     struct raft_options *options = &given->options;
 
     options->checkpoint = SPAN_S(60);
-    options->trusts_loopback = options->believes_pidfd = options->wants_guardian = true;
+    options->believes_pidfd = options->wants_guardian = true;
     given->self.weight = NO_WEIGHT;
     given->self.priority = NO_PRIORITY;
     if (gethostname(options->node, sizeof(options->node) - 1) != 0) {

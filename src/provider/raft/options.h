@@ -22,7 +22,7 @@ struct raft_options {
     char cluster_key[OPTIONS_PATH_MAX];
     bool is_insecure;      /* may listen beyond loopback without either */
     bool is_joining;       /* starts knowing nobody; is added by `baton join` */
-    bool trusts_loopback;  /* takes a refused reconnect for proof (e) */
+    bool trusts_loopback;  /* no forwarder stands there: a refused reconnect is proof (e) */
     bool believes_pidfd;   /* takes a pidfd of the same host for proof (b) */
     bool is_guardian_only; /* asks others to believe nothing but its guardian */
     bool wants_guardian;

@@ -5,8 +5,9 @@
  *   (c) a certificate whose secret hashes to what the dead process had told us, authenticated.
  *   (d) a greeting of a higher incarnation: only the holder of the data directory's lock counts up.
  *       Not of a member whose program may outlive its process (GREETING_GUARDIAN_ONLY).
- *   (e) on loopback: a connection that had greeted ends, and the next dial is refused: nobody
- * listens there, and a process under a lease never closes its listener.
+ *   (e) on loopback, declared free of forwarders: a connection that had greeted ends, and the next
+ *       dial is refused. A process under a lease never closes its listener; but a tunnel, a sidecar
+ *       or a port forward that ends refuses as well, and no greeting can tell the two apart.
  *
  * (a), the resignation, is a message of the core. The end of a connection alone proves nothing.
  */
