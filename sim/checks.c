@@ -16,6 +16,8 @@
  *   old-term-counted    a leader commits an entry of an earlier term by counting
  *   stale-read          a read index below what was committed when the read was asked
  *   snapshot-differs    an installed snapshot is not the state that was committed
+ *   stuck               faults have stopped, nothing new is asked for, and something has not
+ * arrived (world.c)
  *
  * A lease begins with a step of its holder and ends by its clock, so it is enough to look for a
  * second leader whenever a step leaves one: of two leases that overlap, the later one's beginning

@@ -57,6 +57,9 @@ void client_next(struct world *world)
 {
     struct node *node = choose(world);
 
+    if (world->is_silent) {
+        return;
+    }
     if (random_chance(&world->random, 200000)) {
         ask_to_read(world);
     } else if (node) {

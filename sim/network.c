@@ -35,12 +35,17 @@ bool network_is_cut(const struct world *world, raft_id from, raft_id to)
     return world->cut[from][to] > 0;
 }
 
+static bool is_rough(const struct world *world)
+{
+    return !world->is_calm || world->is_rough;
+}
+
 static int64_t way(struct world *world)
 {
     const struct profile *p = &world->profile;
     int64_t delay = p->delay + random_between(&world->random, 0, p->jitter);
 
-    if (!world->is_calm && random_chance(&world->random, p->tail_ppm)) {
+    if (is_rough(world) && random_chance(&world->random, p->tail_ppm)) {
         delay += random_between(&world->random, 0, p->tail);
     }
     return delay;
@@ -58,13 +63,13 @@ void network_send(struct world *world, struct node *from, const struct raft_mess
         network_is_cut(world, message->from, message->to)) {
         return;
     }
-    if (!world->is_calm && random_chance(&world->random, p->loss_ppm)) {
+    if (is_rough(world) && random_chance(&world->random, p->loss_ppm)) {
         return;
     }
     event.at = world->now + way(world);
     event.number = message->type;
     queue_push(world, event);
-    if (!world->is_calm && random_chance(&world->random, p->duplicate_ppm)) {
+    if (is_rough(world) && random_chance(&world->random, p->duplicate_ppm)) {
         event.at = world->now + way(world) + random_between(&world->random, 0, p->tail);
         queue_push(world, event);
     }

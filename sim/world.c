@@ -1,5 +1,6 @@
-/* The run of one seed: a phase with faults, then calm, in which a leader must come to lead and
- * commit something new within a bounded time. */
+/* The run of one seed: a phase with faults; then calm, in which a leader must come to lead and
+ * commit something new within a bounded time; then rounds of a lossy network and of a still one, in
+ * which nothing new is asked for and every entry must get to every member within a bounded time. */
 #include "sim/world.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@ _Thread_local enum raft_mutant raft_mutant = RAFT_MUTANT_NONE;
 /* Where a broken promise inside the core is reported: the run under way in this thread. */
 static _Thread_local struct world *running;
 
-enum { CALM_EVENTS_MAX = 60000 };
+enum { CALM_EVENTS_MAX = 60000, ROUNDS = 3 };
 
 void raft_invariant_failed(const char *text, const char *file, int line)
 {
@@ -58,7 +59,7 @@ static void begin(struct world *world, const struct options *options)
     world->random = (struct random){options->seed * 0x2545f4914f6cdd1du + 1};
     world->result = (struct result){0};
     world->now = 0;
-    world->is_calm = world->is_done = false;
+    world->is_calm = world->is_done = world->is_rough = world->is_silent = false;
     world->series = 0;
     world->proposals = 0;
     world->old_proof_count = 0;
@@ -151,15 +152,20 @@ static bool is_well(struct world *world)
            world->checks.committed_count > world->calm_floor;
 }
 
-static void calm(struct world *world)
+static int64_t patience(const struct world *world)
 {
     const struct raft_settings *s = &world->profile.settings;
-    int64_t bound = 12 * s->heartbeat_timeout.ns + 60 * s->election_timeout_max.ns;
+    return 12 * s->heartbeat_timeout.ns + 60 * s->election_timeout_max.ns;
+}
+
+static void calm(struct world *world)
+{
+    int64_t bound = patience(world);
     int64_t end = world->now + bound;
 
     trace_say(world, RAFT_NOBODY, "all faults stop");
     world->is_calm = true;
-    world->profile.client_every = s->lease.ns / 10;
+    world->profile.client_every = world->profile.settings.lease.ns / 10;
     queue_push(world, (struct event){.kind = EVENT_CLIENT, .at = world->now});
     faults_stop(world);
     world->calm_floor = world->checks.committed_count;
@@ -174,6 +180,58 @@ static void calm(struct world *world)
     }
 }
 
+/* What has not arrived yet in a group that nobody asks for anything; NULL: everything has. */
+static const char *is_missing(const struct world *world, const struct node *leader)
+{
+    const struct raft_configuration *members;
+
+    if (!leader) {
+        return "nobody leads";
+    }
+    if (leader->status.commit_index < leader->status.last_index) {
+        return "an entry is not committed";
+    }
+    if (leader->status.is_changing) {
+        return "a change of members has not ended";
+    }
+    members = raft_get_configuration(leader->raft);
+    for (size_t i = 0; i < members->count; i++) {
+        const struct node *member = &world->nodes[members->members[i].id];
+        if (member->is_up && member->applied < leader->status.commit_index) {
+            return "a member has not applied all";
+        }
+    }
+    return NULL;
+}
+
+/* A few entries while the network loses, repeats and delays; then none, and a network that is well.
+ */
+static void play_round(struct world *world)
+{
+    int64_t interval = world->profile.settings.heartbeat_interval.ns;
+    int64_t rough_end = world->now + random_between(&world->random, 1, 3 * interval);
+    const char *missing;
+
+    world->is_silent = false;
+    world->is_rough = true;
+    world->profile.client_every = interval / 8;
+    world->profile.tail = 2 * interval;
+    world->profile.tail_ppm = world->profile.loss_ppm = world->profile.duplicate_ppm = 150000;
+    queue_push(world, (struct event){.kind = EVENT_CLIENT, .at = world->now});
+    while (world->now < rough_end && go_on(world)) {
+    }
+    trace_say(world, RAFT_NOBODY, "nothing more is asked for, and nothing is lost");
+    world->is_silent = true;
+    world->is_rough = false;
+    rough_end = world->now + patience(world);
+    while ((missing = is_missing(world, world_leader(world)))) {
+        if (!go_on(world) || world->now > rough_end) {
+            violated(world, "stuck", "%s %.3f ms after the last fault", missing,
+                     (double)patience(world) / 1e6);
+        }
+    }
+}
+
 static void play(struct world *world)
 {
     populate(world);
@@ -183,6 +241,9 @@ static void play(struct world *world)
         }
     }
     calm(world);
+    for (int i = 0; i < ROUNDS; i++) {
+        play_round(world);
+    }
 }
 
 void world_run(struct world *world, const struct options *options, struct result *ret)

@@ -278,6 +278,8 @@ struct world {
     int64_t now;
     uint32_t series; /* winners that are still to be struck, with those who elected them */
     bool is_calm;    /* the phase without faults */
+    bool is_rough;   /* within it: messages are lost, repeated and late once more */
+    bool is_silent;  /* users ask for nothing */
     bool is_done;    /* a leader committed the last proposal */
     uint64_t proposals;
     raft_index calm_floor; /* committed when calm began */

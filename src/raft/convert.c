@@ -101,6 +101,7 @@ void convert_to_leader(struct raft *raft)
     raft->leader_since = raft->now;
     raft->lease = (struct raft_lease){.epoch = raft->hard.term};
     raft->jeopardy_at = INSTANT_NEVER;
+    raft->tell_at = INSTANT_NEVER;
     raft->heartbeat_at = raft->now;
     raft->open_term_at = instant_add(raft->now, raft->settings.heartbeat_interval);
     raft->election_at = INSTANT_NEVER;

@@ -81,8 +81,10 @@ struct peer {
     enum replication state;
     raft_index match;
     raft_index next;
-    uint32_t inflight;
-    instant sent_at; /* of the last append or snapshot chunk */
+    uint32_t inflight; /* messages; PIPELINE: 0 only if next == match + 1 */
+    instant sent_at;   /* of the last append or snapshot chunk */
+    raft_index told_commit;
+    instant told_at; /* by an append without entries */
     uint64_t snapshot_offset;
     raft_index snapshot_index; /* which one is being sent */
     bool is_active;
@@ -233,6 +235,7 @@ struct raft {
     instant open_term_at;  /* when that entry is due */
     bool is_own_tick;      /* this step is one of time, not of an input */
     instant heartbeat_at;
+    instant tell_at;     /* when followers that wait for nothing else are told of a commit */
     instant jeopardy_at; /* INSTANT_NEVER: told, or no lease that can end */
     raft_id heir;
     uint64_t heir_incarnation;

@@ -93,7 +93,7 @@ void leader_lease_expire(struct raft *raft, instant last_step)
     }
 }
 
-static void send_heartbeat(struct raft *raft, const struct peer *peer)
+static void send_heartbeat(struct raft *raft, struct peer *peer)
 {
     struct raft_message *message =
         update_message(raft, RAFT_MSG_HEARTBEAT, peer->id, AFTER_NOTHING);
@@ -102,6 +102,7 @@ static void send_heartbeat(struct raft *raft, const struct peer *peer)
         message->heartbeat.sent = raft->now;
         message->heartbeat.lease = raft->settings.lease;
         message->heartbeat.commit = raft->commit < peer->match ? raft->commit : peer->match;
+        peer->told_commit = message->heartbeat.commit;
         message->heartbeat.heir = raft->heir;
         message->heartbeat.heir_term = raft->heir_term;
         message->heartbeat.read_round = raft->read_round;
@@ -232,6 +233,14 @@ static void tell_jeopardy(struct raft *raft)
     }
 }
 
+static void tell_commits(struct raft *raft)
+{
+    if (raft->role == RAFT_LEADER && !instant_before(raft->now, raft->tell_at)) {
+        raft->tell_at = INSTANT_NEVER;
+        replicate_to_all(raft);
+    }
+}
+
 static bool is_term_due(const struct raft *raft)
 {
     return raft->term_start == RAFT_NOT_YET && !instant_before(raft->now, raft->open_term_at);
@@ -245,6 +254,7 @@ void leader_tick(struct raft *raft)
     tell_jeopardy(raft);
     drain_tick(raft);
     transfer_tick(raft);
+    tell_commits(raft);
     if (raft->role != RAFT_LEADER || instant_before(raft->now, raft->heartbeat_at)) {
         return;
     }

@@ -33,7 +33,9 @@
     X(JOINT_LEFT_EARLY, "a joint configuration is left before its new half covers the lease")      \
     X(LOG_NOT_COMPARED, "a vote does not compare logs")                                            \
     X(COMMIT_OF_OLD_TERM, "entries of earlier terms are committed by counting")                    \
-    X(PREV_NOT_CHECKED, "an append does not check the entry before it")
+    X(PREV_NOT_CHECKED, "an append does not check the entry before it")                            \
+    X(ANSWER_LOWERS_INFLIGHT,                                                                      \
+      "any answer counts as that of the last append, and a loss is not seen")
 
 enum raft_mutant {
     RAFT_MUTANT_NONE,

@@ -40,6 +40,8 @@ static void peer_reset(const struct raft *raft, struct peer *peer)
     peer->next = log_last_index(&raft->log) + 1;
     peer->inflight = 0;
     peer->sent_at = INSTANT_PAST;
+    peer->told_commit = 0;
+    peer->told_at = INSTANT_PAST;
     peer->snapshot_offset = 0;
     peer->is_active = false;
     peer->may_lead = false;

@@ -1,6 +1,8 @@
 /* The leader's side of the log: who has what, what to send next, what is committed. */
 #include "raft/internal.h"
 
+enum { COMMITS_TOLD_AN_INTERVAL = 16 }; /* of heartbeats, to each follower, by empty appends */
+
 static void send_append(struct raft *raft, struct peer *peer, size_t count)
 {
     struct raft_message *message = update_message(raft, RAFT_MSG_APPEND, peer->id, AFTER_NOTHING);
@@ -13,10 +15,33 @@ static void send_append(struct raft *raft, struct peer *peer, size_t count)
     message->append.commit = raft->commit;
     message->append.entry_count = count; /* update.c points to the entries at the end of the step */
     peer->sent_at = raft->now;
-    peer->inflight++;
-    if (peer->state == REPLICATION_PIPELINE) {
+    peer->told_commit =
+        raft->commit < peer->next - 1 + count ? raft->commit : peer->next - 1 + count;
+    if (peer->state == REPLICATION_PROBE) {
+        peer->inflight = 1;
+    } else if (count > 0) {
+        peer->inflight++;
         peer->next += count;
     }
+}
+
+/* A commit is news for a follower that has the entry already and waits for nothing else. A stream
+ * of entries carries its commits along; without one, an empty append says it, at most a few times
+ * in a heartbeat interval. A lost one is made good by the next heartbeat. */
+static void tell_commit(struct raft *raft, struct peer *peer)
+{
+    instant due = instant_add(
+        peer->told_at, SPAN_NS(raft->settings.heartbeat_interval.ns / COMMITS_TOLD_AN_INTERVAL));
+
+    if (peer->told_commit >= raft->commit) {
+        return;
+    }
+    if (instant_before(raft->now, due)) {
+        raft->tell_at = instant_min(raft->tell_at, due);
+        return;
+    }
+    peer->told_at = raft->now;
+    send_append(raft, peer, 0);
 }
 
 static void send_snapshot(struct raft *raft, struct peer *peer)
@@ -95,6 +120,9 @@ void replicate_to(struct raft *raft, struct peer *peer)
         }
         return;
     }
+    if (peer->match == last) {
+        tell_commit(raft, peer);
+    }
     while (peer->next <= last && peer->inflight < raft->settings.inflight_max) {
         send_append(raft, peer,
                     log_fitting(&raft->log, peer->next, raft->settings.message_bytes_max));
@@ -139,6 +167,7 @@ void replicate_commit(struct raft *raft)
     if (log_term_at(&raft->log, (raft_index)reached) == raft->hard.term ||
         RAFT_MUTANT(COMMIT_OF_OLD_TERM)) {
         replicate_commit_to(raft, (raft_index)reached);
+        raft->tell_at = raft->now;
         reconfigure_advance(raft);
         read_advance(raft);
     }
@@ -160,6 +189,21 @@ void replicate_commit_to(struct raft *raft, raft_index index)
     }
 }
 
+/* In PIPELINE an answer accounts for appends whose entries it acknowledges, and for no others: one
+ * that acknowledges nothing new (repeated, late, or a refusal) accounts for none. So `inflight` is
+ * above 0 for as long as entries are sent and not acknowledged, and they become overdue. */
+static void take_acknowledged(struct peer *peer, raft_index index)
+{
+    peer->match = index;
+    if (peer->state != REPLICATION_PIPELINE || peer->next <= index + 1) {
+        peer->state = REPLICATION_PIPELINE;
+        peer->next = index + 1;
+        peer->inflight = 0;
+    } else if (peer->inflight > 1) {
+        peer->inflight--;
+    }
+}
+
 void recv_append_reply(struct raft *raft, const struct raft_message *message)
 {
     struct peer *peer = peer_find(raft, message->from);
@@ -173,7 +217,7 @@ void recv_append_reply(struct raft *raft, const struct raft_message *message)
         message->append_reply.index > last) {
         return;
     }
-    if (peer->inflight > 0) {
+    if (RAFT_MUTANT(ANSWER_LOWERS_INFLIGHT) && peer->inflight > 0) {
         peer->inflight--;
     }
     if (message->append_reply.rejected) {
@@ -188,15 +232,10 @@ void recv_append_reply(struct raft *raft, const struct raft_message *message)
         peer->next = (next > peer->match ? next : peer->match) + 1;
         peer->state = REPLICATION_PROBE;
         peer->inflight = 0;
-    } else if (message->append_reply.index >= peer->match) {
-        peer->match = message->append_reply.index;
-        if (peer->state != REPLICATION_PIPELINE) {
-            peer->state = REPLICATION_PIPELINE;
-            peer->next = peer->match + 1;
-            peer->inflight = 0;
-        } else if (peer->next <= peer->match) {
-            peer->next = peer->match + 1;
-        }
+    } else if (message->append_reply.index > peer->match ||
+               (message->append_reply.index == peer->match &&
+                peer->state != REPLICATION_PIPELINE)) {
+        take_acknowledged(peer, message->append_reply.index);
         replicate_commit(raft);
         transfer_tick(raft);
         if (raft->role != RAFT_LEADER) {

@@ -203,6 +203,7 @@ static instant leader_deadline(const struct raft *raft)
     instant at = raft->peer_count > 1 ? raft->heartbeat_at : INSTANT_NEVER;
 
     at = instant_min(at, raft->jeopardy_at);
+    at = instant_min(at, raft->tell_at);
     if (raft->term_start == RAFT_NOT_YET) {
         at = instant_min(at, raft->open_term_at);
     }

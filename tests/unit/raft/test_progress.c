@@ -1,0 +1,201 @@
+/* What was sent arrives, however answers are repeated, swapped or late, and nothing new is asked
+ * for; and those who have it learn at once that it is committed. */
+#include "cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A leader, 1, of two; the test plays the other. */
+static struct cluster *lead_alone(void)
+{
+    struct cluster *cluster = cluster_new(2);
+    struct raft_input tick = {.type = RAFT_IN_TICK};
+    struct raft_message reply = {.type = RAFT_MSG_PRE_VOTE_REPLY,
+                                 .from = 2,
+                                 .to = 1,
+                                 .incarnation = 1,
+                                 .term = 1,
+                                 .vote_reply = {.granted = true}};
+
+    node_start(cluster, 1);
+    cluster->now = node_of(cluster, 1)->deadline;
+    node_step(cluster, 1, &tick);
+    node_message(cluster, &reply);
+    reply.type = RAFT_MSG_VOTE_REPLY;
+    node_message(cluster, &reply);
+    assert_int_equal(node_status(cluster, 1).role, RAFT_LEADER);
+    return cluster;
+}
+
+static void answer(struct cluster *cluster, raft_index index, bool rejected)
+{
+    struct raft_message reply = {.type = RAFT_MSG_APPEND_REPLY,
+                                 .from = 2,
+                                 .to = 1,
+                                 .incarnation = 1,
+                                 .term = 1,
+                                 .append_reply = {.index = index, .rejected = rejected}};
+    node_message(cluster, &reply);
+}
+
+/* Both have the first entry of the term, and it is committed. */
+static struct cluster *lead_with_first_entry(void)
+{
+    struct cluster *cluster = lead_alone();
+    struct raft_input tick = {.type = RAFT_IN_TICK};
+
+    cluster->now = instant_add(cluster->now, cluster->settings.heartbeat_interval);
+    node_step(cluster, 1, &tick);
+    answer(cluster, 0, false);
+    answer(cluster, 1, false);
+    assert_int_equal(node_status(cluster, 1).commit_index, 1);
+    return cluster;
+}
+
+static bool carries(const struct raft_message *message, raft_index index)
+{
+    return message->type == RAFT_MSG_APPEND && message->append.prev_index < index &&
+           message->append.prev_index + message->append.entry_count >= index;
+}
+
+/* Whether the entry is sent once more while time passes, no append is answered, and nothing new is
+ * proposed. */
+static bool is_sent_again(struct cluster *cluster, raft_index index)
+{
+    struct raft_input tick = {.type = RAFT_IN_TICK};
+    struct raft_message alive = {.type = RAFT_MSG_HEARTBEAT_REPLY,
+                                 .from = 2,
+                                 .to = 1,
+                                 .incarnation = 1,
+                                 .term = 1,
+                                 .heartbeat_reply = {.granted = cluster->settings.lease}};
+    size_t from = cluster->queue_tail;
+
+    for (int i = 0; i < 20; i++) {
+        cluster->now = instant_add(cluster->now, cluster->settings.heartbeat_interval);
+        node_step(cluster, 1, &tick);
+        alive.heartbeat_reply.sent = cluster->now;
+        node_message(cluster, &alive);
+    }
+    assert_int_equal(node_status(cluster, 1).role, RAFT_LEADER);
+    for (size_t i = from; i < cluster->queue_tail; i++) {
+        if (carries(&cluster->queue[i % QUEUE_MAX].message, index)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void an_append_lost_after_a_repeated_answer_is_sent_again(void **state)
+{
+    struct cluster *cluster = lead_with_first_entry();
+    (void)state;
+
+    assert_int_equal(node_propose(cluster, 1, "lost"), 0); /* entry 2 */
+    answer(cluster, 1, false);
+    assert_true(is_sent_again(cluster, 2));
+    cluster_free(cluster);
+}
+
+static void an_append_that_was_overtaken_is_sent_again(void **state)
+{
+    struct cluster *cluster = lead_with_first_entry();
+    (void)state;
+
+    assert_int_equal(node_propose(cluster, 1, "late"), 0);  /* entry 2 */
+    assert_int_equal(node_propose(cluster, 1, "early"), 0); /* entry 3 comes first: refused */
+    answer(cluster, 2, false);
+    answer(cluster, 2, true);
+    assert_true(is_sent_again(cluster, 3));
+    cluster_free(cluster);
+}
+
+static void an_append_lost_after_a_slow_answer_is_sent_again(void **state)
+{
+    struct cluster *cluster = lead_with_first_entry();
+    (void)state;
+
+    assert_int_equal(node_propose(cluster, 1, "slow"), 0); /* entry 2 */
+    assert_true(is_sent_again(cluster, 2));
+    answer(cluster, 2, false); /* to the first one */
+    assert_int_equal(node_propose(cluster, 1, "lost"), 0);
+    answer(cluster, 2, false); /* to the repeated one */
+    assert_true(is_sent_again(cluster, 3));
+    cluster_free(cluster);
+}
+
+static void nothing_is_sent_again_once_it_is_acknowledged(void **state)
+{
+    struct cluster *cluster = lead_with_first_entry();
+    (void)state;
+
+    for (raft_index i = 2; i < 6; i++) {
+        assert_int_equal(node_propose(cluster, 1, "x"), 0);
+    }
+    answer(cluster, 5, false); /* the answers before it were lost */
+    assert_int_equal(node_status(cluster, 1).commit_index, 5);
+    assert_false(is_sent_again(cluster, 5));
+    cluster_free(cluster);
+}
+
+static void followers_learn_at_once_what_is_committed(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader = cluster_settle(cluster);
+    (void)state;
+
+    assert_int_equal(node_propose(cluster, leader, "x"), 0);
+    cluster_deliver(cluster); /* no time passes */
+    for (raft_id id = 1; id <= 3; id++) {
+        assert_int_equal(node_of(cluster, id)->applied_count, 1);
+    }
+    cluster_free(cluster);
+}
+
+static void many_commits_are_told_in_few_messages(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader = cluster_settle(cluster);
+    size_t before = cluster->sent[RAFT_MSG_APPEND];
+    size_t told;
+    (void)state;
+
+    for (int i = 0; i < 100; i++) { /* each is committed before the next one is asked for */
+        assert_int_equal(node_propose(cluster, leader, "x"), 0);
+        cluster_deliver(cluster);
+    }
+    told = cluster->sent[RAFT_MSG_APPEND] - before - 200;
+    assert_true(told <= 2);
+    cluster_run(cluster, 2); /* less than a heartbeat's interval: the last one is told apart */
+    for (raft_id id = 1; id <= 3; id++) {
+        assert_int_equal(node_of(cluster, id)->applied_count, 100);
+    }
+    cluster_free(cluster);
+}
+
+static void a_group_at_rest_sends_heartbeats_only(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    size_t before;
+    (void)state;
+
+    (void)cluster_settle(cluster);
+    before = cluster->sent[RAFT_MSG_APPEND];
+    cluster_run(cluster, 1000);
+    assert_int_equal(cluster->sent[RAFT_MSG_APPEND], before);
+    cluster_free(cluster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_append_lost_after_a_repeated_answer_is_sent_again),
+        cmocka_unit_test(an_append_that_was_overtaken_is_sent_again),
+        cmocka_unit_test(an_append_lost_after_a_slow_answer_is_sent_again),
+        cmocka_unit_test(nothing_is_sent_again_once_it_is_acknowledged),
+        cmocka_unit_test(followers_learn_at_once_what_is_committed),
+        cmocka_unit_test(many_commits_are_told_in_few_messages),
+        cmocka_unit_test(a_group_at_rest_sends_heartbeats_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
