@@ -119,6 +119,9 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
         return 0;
     case LWS_CALLBACK_RECEIVE:
         return server_ws_received(server, wsi, peer, in, bytes);
+    case LWS_CALLBACK_RECEIVE_PONG:
+        peer->quiet_s = 0;
+        return 0;
     case LWS_CALLBACK_SERVER_WRITEABLE:
         return server_ws_writable(server, wsi, peer);
     case LWS_CALLBACK_CLOSED:
@@ -186,9 +189,7 @@ static int check_certificate(const struct server *server, struct baton_error *re
 
 static int start(struct server *server, struct baton_error *reterr)
 {
-    /* Reads as: ping after so many seconds of silence, hang up after so many. lws keeps it. */
-    static const lws_retry_bo_t patience = {.secs_since_valid_ping = PING_AFTER_S,
-                                            .secs_since_valid_hangup = HANG_UP_AFTER_S};
+    static const lws_retry_bo_t no_pings = {0}; /* of its own; it keeps the pointer */
     struct lws_context_creation_info info = {
         .fd_limit_per_thread = SOCKETS_MAX,
         .max_http_header_data = HEADERS_MAX,
@@ -210,7 +211,7 @@ static int start(struct server *server, struct baton_error *reterr)
     info.vhost_name = "worker";
     info.timeout_secs = 10;
     info.keepalive_timeout = 10;
-    info.retry_and_idle_policy = &patience;
+    info.retry_and_idle_policy = &no_pings;
     info.alpn = "http/1.1";
     if (server->tls_cert != NULL) {
         info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;

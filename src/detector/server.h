@@ -79,7 +79,8 @@ struct server_config {
         *hosts;           /* further names that HTTP may ask for; NULL-ended and stay, or NULL */
     const char *tls_cert; /* PEM files: wss and https; both NULL: ws and http */
     const char *tls_key;
-    size_t message_max; /* bytes of a WebSocket message */
+    size_t message_max;    /* bytes of a WebSocket message */
+    unsigned ping_after_s; /* since a WebSocket peer's latest pong; 0: 20 */
     struct server_hooks hooks;
 };
 

@@ -60,6 +60,7 @@ static void look(uv_timer_t *timer)
         if (frames != NULL) {
             look_at(server, peer, frames);
         }
+        server_ping_look(server, peer);
     }
 }
 

@@ -16,8 +16,6 @@ enum {
     SOCKETS_MAX = SERVER_CONNECTIONS_MAX + HEADS_MAX + 512, /* the others are answered */
     ANSWER_WITHIN_S = 30,
     READ_WITHIN_S = 30,
-    PING_AFTER_S = 20,
-    HANG_UP_AFTER_S = 30,
     CLOSE_WITHIN_S = 5,
     REASON_MAX = 123,
     CLOSE_PROTOCOL_ERROR = 1002,
@@ -68,6 +66,8 @@ struct peer {
     struct buffer received;
     unsigned fragments;     /* of the message that is not whole */
     uint64_t control_bytes; /* of frames, when it was looked at last */
+    unsigned quiet_s;       /* since its latest pong, or its beginning */
+    bool is_ping_due;       /* to be written */
     struct message *first, **last;
     size_t waiting;            /* bytes of the messages */
     bool is_choked;            /* its socket has no room */
@@ -146,6 +146,11 @@ void server_ws_closed(struct server *server, struct peer *peer);
  * send too much else are closed. */
 int server_flood_receive(struct peer *peer, const char **reason);
 void server_flood_watch(struct server *server);
+
+/* Each second, of each WebSocket peer: a ping becomes due, or it is closed. Writes what is due; its
+ * result is libwebsockets': -1 hangs up. */
+void server_ping_look(struct server *server, struct peer *peer);
+int server_ping_write(struct peer *peer);
 
 /* A message was written whole: the receipt comes when the other side has it. Takes the message. */
 void server_receipts_await(struct server *server, struct peer *peer, struct message *message);

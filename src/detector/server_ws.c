@@ -214,6 +214,9 @@ int server_ws_writable(struct server *server, struct lws *wsi, struct peer *peer
 {
     peer->is_choked = false;
     on_written(server, peer);
+    if (peer->is_ping_due && peer->close_code == 0) {
+        return server_ping_write(peer);
+    }
     if (peer->first != NULL && write_message(server, wsi, peer) != 0) {
         return -1;
     }

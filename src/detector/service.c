@@ -168,6 +168,7 @@ static int start_server(struct service *service, struct baton_error *reterr)
         .tls_cert = config->tls_cert,
         .tls_key = config->tls_key,
         .message_max = PROTOCOL_MESSAGE_MAX,
+        .ping_after_s = config->ping_after_s,
         .hooks = {on_connected, on_refused, on_disconnected, on_received, on_spoiled, on_drained,
                   on_delivered, on_asked, on_wanted, on_left, service},
     };

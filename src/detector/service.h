@@ -28,6 +28,7 @@ struct service_config {
     const char *const *hosts; /* see server.h */
     int report_interval_ms;   /* 100 to 60000; the specification's is 2000 */
     size_t queue_max;         /* detections that wait for a backend */
+    unsigned ping_after_s;    /* see server.h */
     const char *system_root;  /* where /proc and /sys are found; "" but in tests */
     /* A subscription was added, updated or removed, or a session or stage changed; may be NULL. */
     void (*changed)(void *userdata, const struct worker_event *event);

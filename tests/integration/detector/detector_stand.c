@@ -1,6 +1,7 @@
 /* A worker with painted cameras, for the tests that speak to it from outside.
  *
  *   detector_stand [--token TOKEN] [--cert PEM --key PEM] [--scale N] [--drain MS]
+ *                  [--ping SECONDS]
  *
  * Prints its port. Every subscription is given a frame each 20 ms, a grey picture of N (1) times
  * 64x48 that gets brighter, and is online from the first on. SIGUSR1: every subscription detects a
@@ -157,6 +158,8 @@ int main(int count, char **arguments)
             scale = strtol(arguments[i + 1], NULL, 10);
         } else if (strcmp(arguments[i], "--drain") == 0) {
             stand.drain_ms = strtol(arguments[i + 1], NULL, 10);
+        } else if (strcmp(arguments[i], "--ping") == 0) {
+            config.ping_after_s = (unsigned)strtoul(arguments[i + 1], NULL, 10);
         }
     }
     if (!prepare(&stand, scale)) {
