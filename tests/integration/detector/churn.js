@@ -119,7 +119,7 @@ async function churn(camera, shop, worker, backend, seconds) {
             await backend.report((all) => all.every((one) => one.online));
             online++;
         }
-    } while (Date.now() < until);
+    } while (Date.now() < until || changes <= 20 || online === 0);
     return { changes, online, detections };
 }
 
@@ -140,7 +140,6 @@ async function churn(camera, shop, worker, backend, seconds) {
         }
         console.log(`seed ${SEED}: ${changes} changes, ${online} times all online, before ${JSON.stringify(before)}, after ` +
             JSON.stringify(after));
-        assert.ok(changes > 20 && online > 0);
         assert.strictEqual(after.children, before.children);
         assert.strictEqual(after.descriptors, before.descriptors);
         assert.ok(after.is_sanitized || after.kib <= before.kib + SLACK_KIB, 'memory');
