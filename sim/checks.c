@@ -16,8 +16,9 @@
  *   old-term-counted    a leader commits an entry of an earlier term by counting
  *   stale-read          a read index below what was committed when the read was asked
  *   snapshot-differs    an installed snapshot is not the state that was committed
- *   stuck               faults have stopped, nothing new is asked for, and something has not
- * arrived (world.c)
+ *   snapshot-untried    a snapshot is installed that the process could not take in
+ *   stuck               nothing new is asked for, no fault is left, and something never arrives;
+ *                       world.c has this one and liveness
  *
  * A lease begins with a step of its holder and ends by its clock, so it is enough to look for a
  * second leader whenever a step leaves one: of two leases that overlap, the later one's beginning
@@ -397,6 +398,10 @@ static void check_installed(struct world *world, struct node *node,
     if (said != checks_committed_chain(world, snapshot->index)) {
         violated(world, "snapshot-differs", "node %llu: the state at entry %llu is another",
                  (unsigned long long)node->id, (unsigned long long)snapshot->index);
+    }
+    if (node->offered != snapshot->index) {
+        violated(world, "snapshot-untried", "node %llu installs a snapshot that it has not tried",
+                 (unsigned long long)node->id);
     }
     trace_say(world, node->id, "installs snapshot %llu", (unsigned long long)snapshot->index);
     node->applied = node->applied_reported = snapshot->index;

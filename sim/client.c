@@ -85,17 +85,21 @@ void client_transfer(struct world *world, struct node *leader)
     node_step(world, leader, &input);
 }
 
-/* Adds, drops or changes some members of the configuration in force. */
+/* Adds, drops or changes some members of the configuration in force. Some are asked for at
+ * addresses where nothing answers (ids above node_count), but never by force: that may end the
+ * group. */
 void client_reconfigure(struct world *world, struct node *leader)
 {
     const struct raft_configuration *now = raft_get_configuration(leader->raft);
     struct raft_member members[SIM_NODES_MAX];
     struct raft_configuration wanted = {.members = members};
     struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
+    bool is_forced = random_chance(&world->random, 500000);
     uint32_t change_ppm = random_chance(&world->random, 500000) ? 200000 : 600000;
+    raft_id last = is_forced ? world->node_count : SIM_NODES_MAX;
     size_t electable = 0;
 
-    for (raft_id id = 1; id <= world->node_count; id++) {
+    for (raft_id id = 1; id <= last; id++) {
         const struct raft_member *member = raft_configuration_find(now, id);
         if (member) {
             members[wanted.count] = *member;
@@ -112,6 +116,7 @@ void client_reconfigure(struct world *world, struct node *leader)
         electable += members[wanted.count].kind == RAFT_VOTER && members[wanted.count].weight > 0;
         wanted.count++;
     }
+    input.is_forced = is_forced;
     if (electable > 0) {
         trace_say(world, leader->id, "is asked for %zu members", wanted.count);
         node_step(world, leader, &input);

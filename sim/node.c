@@ -35,6 +35,7 @@ static void begin_life(struct world *world, struct node *node)
     node->role = RAFT_FOLLOWER;
     node->role_term = 0;
     node->heir = RAFT_NOBODY;
+    node->offered = 0;
     node->tick_at = INT64_MAX;
     node->applied = node->applied_reported = node->snapshot.index;
     node->seen_commit = 0;
@@ -177,12 +178,27 @@ static void plan_tick(struct world *world, struct node *node, instant deadline)
                                      .life = node->incarnation});
 }
 
+/* One process in many cannot take in what it is sent: out of memory, or another version. */
+static void answer_offer(struct world *world, struct node *node, raft_index index)
+{
+    struct raft_input input = {.type = RAFT_IN_SNAPSHOT, .snapshot = {.index = index}};
+
+    input.snapshot.is_taken = world->is_calm || random_chance(&world->random, 800000);
+    node->offered = input.snapshot.is_taken ? index : 0;
+    if (!input.snapshot.is_taken) {
+        trace_say(world, node->id, "refuses snapshot %llu", (unsigned long long)index);
+    }
+    node_step(world, node, &input);
+}
+
 void node_step(struct world *world, struct node *node, const struct raft_input *input)
 {
     const struct raft_update *update = NULL;
     struct raft_status before = node->status;
+    raft_index offer;
 
     (void)raft_step(node->raft, input, clock_local(node, world->now), &update);
+    offer = update->offer ? update->offer->index : 0;
     node->lease = update->lease;
     raft_get_status(node->raft, &node->status);
     send_all(world, node, update, false);
@@ -197,6 +213,9 @@ void node_step(struct world *world, struct node *node, const struct raft_input *
         faults_on_win(world);
     }
     plan_tick(world, node, update->deadline);
+    if (offer > 0) {
+        answer_offer(world, node, offer);
+    }
 }
 
 static void take_tick(struct world *world, struct node *node, const struct event *event)

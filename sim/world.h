@@ -191,7 +191,8 @@ struct node {
     enum raft_role role;
     raft_term role_term;
     raft_id heir;
-    int64_t tick_at; /* true time of the tick under way; INT64_MAX: none */
+    raft_index offered; /* a snapshot that this process could take in; 0: none */
+    int64_t tick_at;    /* true time of the tick under way; INT64_MAX: none */
     raft_index applied;
     raft_index applied_reported;
     raft_index seen_commit;

@@ -32,7 +32,7 @@ extern "C" {
     X(BATON_ECANCELED, -14, "canceled")                                                            \
     X(BATON_ETOOBIG, -15, "larger than the limit")                                                 \
     X(BATON_ECONFLICT, -16, "changed by another in the meantime")                                  \
-    X(BATON_EUNSAFE, -17, "settings that could elect two leaders")                                 \
+    X(BATON_EUNSAFE, -17, "unsafe: two could lead, or nobody for good")                            \
     X(BATON_ECORRUPT, -18, "stored data is damaged")                                               \
     X(BATON_EFULL, -19, "no space left")                                                           \
     X(BATON_ECLOSED, -20, "closed")

@@ -179,6 +179,7 @@ struct incoming_snapshot {
     uint8_t *data;
     uint64_t bytes; /* received */
     uint64_t total_bytes;
+    bool is_offered; /* whole; the driver tries to take it in */
 };
 
 struct raft {
@@ -211,7 +212,8 @@ struct raft {
     instant leader_until; /* heard of lately: not doubted before */
     raft_id heir_named;   /* by the leader, in its heartbeats */
     raft_index commit;
-    raft_index handed; /* given out to be applied */
+    raft_index commit_before; /* leader: at the last heartbeat */
+    raft_index handed;        /* given out to be applied */
     raft_index applied;
     bool eligible;
 
@@ -250,6 +252,8 @@ struct raft {
 
     struct incoming_snapshot incoming;
     bool install; /* this step replaced the user's state */
+    bool offer;   /* this step completed `incoming` */
+    struct raft_snapshot offered;
     struct outbox out;
 };
 
@@ -269,6 +273,9 @@ bool quorum_is_self(const struct raft *raft);
 
 /* ---- peer.c ---------------------------------------------------------------------------------- */
 
+/* Whether it has been heard of within the heartbeat timeout, as far as this leader knows. */
+bool peer_answers(const struct raft *raft, const struct peer *peer);
+bool peer_is_caught_up(const struct raft *raft, const struct peer *peer);
 struct peer *peer_find(const struct raft *raft, raft_id id);
 const struct raft_member *peer_member(const struct raft *raft, const struct peer *peer);
 bool member_votes(const struct raft_member *member);
@@ -366,6 +373,8 @@ void leader_choose_heir(struct raft *raft);
 
 void replicate_to(struct raft *raft, struct peer *peer);
 void replicate_to_all(struct raft *raft);
+/* The snapshot is another one, or has another form. */
+void replicate_snapshot_anew(struct raft *raft);
 int replicate_append(struct raft *raft, const struct raft_entry *entry);
 void replicate_commit(struct raft *raft);
 /* Commit up to index, as told by the leader or counted. */
@@ -387,6 +396,8 @@ void recv_resign(struct raft *raft, const struct raft_message *message);
 /* The sender claims to lead in a term of ours or later: follow it. False: it does not lead. */
 bool recv_from_leader(struct raft *raft, const struct raft_message *message);
 void incoming_snapshot_drop(struct raft *raft);
+/* The driver's answer to what was offered. */
+int incoming_snapshot_end(struct raft *raft, const struct raft_input *input);
 
 int transfer_begin(struct raft *raft, raft_id to, instant deadline, bool or_stay);
 void transfer_tick(struct raft *raft);
@@ -397,7 +408,7 @@ void drain_tick(struct raft *raft);
 /* Voids the lease, then tells everybody; `to` may be RAFT_NOBODY. */
 void transfer_now(struct raft *raft, raft_id to, enum raft_loss loss);
 
-int reconfigure_begin(struct raft *raft, const struct raft_configuration *wanted);
+int reconfigure_begin(struct raft *raft, const struct raft_configuration *wanted, bool is_forced);
 /* After a commit: a joint configuration is left, a removed leader steps down. */
 void reconfigure_advance(struct raft *raft);
 

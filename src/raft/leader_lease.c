@@ -111,6 +111,7 @@ static void send_heartbeat(struct raft *raft, struct peer *peer)
 
 void leader_heartbeat(struct raft *raft)
 {
+    raft->commit_before = raft->commit;
     for (size_t i = 0; i < raft->peer_count; i++) {
         if (raft->peers[i].id != raft->id) {
             send_heartbeat(raft, &raft->peers[i]);

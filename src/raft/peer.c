@@ -33,6 +33,17 @@ bool member_may_lead(const struct raft_member *member)
     return member->kind == RAFT_VOTER && member_votes(member);
 }
 
+bool peer_answers(const struct raft *raft, const struct peer *peer)
+{
+    return peer->id == raft->id || (peer->is_active && instant_since(raft->now, peer->heard).ns <=
+                                                           raft->settings.heartbeat_timeout.ns);
+}
+
+bool peer_is_caught_up(const struct raft *raft, const struct peer *peer)
+{
+    return peer->id == raft->id || (peer_answers(raft, peer) && peer->match >= raft->commit_before);
+}
+
 static void peer_reset(const struct raft *raft, struct peer *peer)
 {
     peer->state = REPLICATION_PROBE;

@@ -185,10 +185,13 @@ bool raft_get_progress(const struct raft *raft, raft_id id, struct raft_progress
     *ret = (struct raft_progress){.match_index = peer->match,
                                   .is_active = peer->is_active,
                                   .heard = peer->heard,
-                                  .round_trip = peer->round_trip};
+                                  .round_trip = peer->round_trip,
+                                  .is_caught_up = peer_is_caught_up(raft, peer)};
     if (id == raft->id) {
-        *ret = (struct raft_progress){
-            .match_index = raft->stored_index, .is_active = true, .heard = raft->now};
+        *ret = (struct raft_progress){.match_index = raft->stored_index,
+                                      .is_active = true,
+                                      .heard = raft->now,
+                                      .is_caught_up = true};
     }
     return true;
 }

@@ -19,7 +19,9 @@
  *   4. sends a message with `after_write` = n once write n, and so every write before it, is
  * stored;
  *   5. applies the entries of update->apply, in order, and reports that with RAFT_IN_APPLIED;
- *   6. passes the events on, and comes back with RAFT_IN_TICK at update->deadline at the latest.
+ *   6. passes the events on, and comes back with RAFT_IN_TICK at update->deadline at the latest;
+ *   7. tries to take in the state of update->offer, keeps it apart, and says with RAFT_IN_SNAPSHOT
+ *      whether it could; only then is that snapshot stored and installed.
  * A driver that stores within step 3 and one that stores in a thread are both right.
  *
  * Messages may be lost, delayed, repeated and reordered; never forged: the driver authenticates.
@@ -253,7 +255,8 @@ struct raft_message {
         struct { /* SNAPSHOT_REPLY */
             raft_index index;
             uint64_t next_offset; /* total_bytes when installed */
-            bool rejected;
+            bool rejected;        /* whole, and refused: it can take in no state as this one */
+            uint32_t format;      /* rejected: the highest that it can take in; 0: not known */
         } snapshot_reply;
         struct { /* TIMEOUT_NOW, RESIGN: the proof is (from, incarnation, term) */
             raft_id heir;
@@ -288,6 +291,7 @@ enum raft_input_type {
     RAFT_IN_CONNECTION,     /* .connection: a peer can or cannot be reached; proves nothing */
     RAFT_IN_PROPOSE,        /* .propose: append a data entry; leader only */
     RAFT_IN_RECONFIGURE,    /* .configuration: the wanted members; leader only; joint inside */
+    RAFT_IN_SNAPSHOT,       /* .snapshot: whether the state of update->offer could be taken in */
     RAFT_IN_TRANSFER,       /* .transfer: hand over to a node, or the best; leader only */
     RAFT_IN_DRAINED,        /* what RAFT_EV_DRAIN announced may happen; else it is ignored */
     RAFT_IN_ELIGIBLE,       /* .eligible: may campaign (a cordoned node votes, but never leads) */
@@ -314,7 +318,15 @@ struct raft_input {
             const void *data; /* copied */
             size_t bytes;
         } propose;
-        const struct raft_configuration *configuration; /* not joint; copied */
+        struct {                                            /* see raft_check_change */
+            const struct raft_configuration *configuration; /* not joint; copied */
+            bool is_forced;                                 /* although it may stop the group */
+        };
+        struct {
+            raft_index index; /* of the offer */
+            bool is_taken;
+            uint32_t format; /* refused: the highest that could be taken in; 0: not known */
+        } snapshot;
         struct {
             raft_id to;       /* RAFT_NOBODY: the best placed */
             instant deadline; /* resign without an heir if nobody has caught up by then */
@@ -364,6 +376,10 @@ enum raft_event_type {
                                    group), once RAFT_IN_DRAINED says that nothing acts under the
                                    lease any more; after .left in any case */
     RAFT_EV_TRANSFER_FAILED,    /* .node did not catch up in time; this node goes on leading */
+    RAFT_EV_SNAPSHOT_REFUSED,   /* leader only: .node cannot take in the state; .count: the highest
+                                   format that it can, 0: not known. It is sent again after a
+                                   heartbeat timeout, and at once after RAFT_IN_COMPACT, which may
+                                   also put an older form in place of the same snapshot */
 };
 
 struct raft_event {
@@ -401,6 +417,7 @@ struct raft_update {
     const struct raft_entry *apply; /* committed and stored here */
     size_t apply_count;
     const struct raft_snapshot *install; /* replaces the user's state, before `apply`; or NULL */
+    const struct raft_snapshot *offer; /* to be tried, and answered by RAFT_IN_SNAPSHOT; or NULL */
     const struct raft_read *reads;
     size_t read_count;
     const struct raft_event *events;
@@ -436,7 +453,9 @@ void raft_free(struct raft *raft); /* NULL allowed */
  *   BATON_ENOTLEADER   PROPOSE, RECONFIGURE, TRANSFER on another role
  *   BATON_EBUSY        PROPOSE: log_bytes_max; RECONFIGURE, TRANSFER: another is under way, or no
  *                      entry of this term is committed yet
- *   BATON_EINVAL       RECONFIGURE: no voter, a double id …; TRANSFER: not a voter that may lead
+ *   BATON_EINVAL       RECONFIGURE: no voter, a double id …; TRANSFER: not a voter that may lead;
+ *                      SNAPSHOT: that one is not on offer any more
+ *   BATON_EUNSAFE      RECONFIGURE: as raft_check_change
  *   BATON_ETOOBIG      PROPOSE: larger than message_bytes_max
  *   BATON_ENOMEM       the input may be lost, like a message on the way; nothing else is
  */
@@ -475,9 +494,23 @@ struct raft_progress {
     raft_index match_index;
     bool is_active;
     instant heard;
-    span round_trip; /* smoothed; 0: not measured */
+    span round_trip;   /* smoothed; 0: not measured */
+    bool is_caught_up; /* answers, and has what was committed a heartbeat ago: fit to vote */
 };
 bool raft_get_progress(const struct raft *raft, raft_id id, struct raft_progress *ret);
+
+/* Whether a change of members leaves a quorum that answers: more than half of the wanted weight is
+ * of members that have answered within the heartbeat timeout and, if they do not vote yet, have
+ * caught up; and one of them may lead. RAFT_IN_RECONFIGURE asks the same unless it is forced: a
+ * joint configuration whose new half does not answer cannot be taken back. So a voter joins as a
+ * learner, is made a voter once its progress says is_caught_up, and is removed if that takes too
+ * long: none of these needs its answer.
+ *   BATON_ENOTLEADER   this node does not lead
+ *   BATON_EUNSAFE      no; the text names those who do not answer or have not caught up
+ *   BATON_EBUSY        the same, by a leader that is too new to know: ask again
+ */
+int raft_check_change(const struct raft *raft, const struct raft_configuration *wanted,
+                      struct baton_error *reterr);
 
 /* The configuration in force; borrowed until the next step. */
 const struct raft_configuration *raft_get_configuration(const struct raft *raft);

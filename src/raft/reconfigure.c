@@ -78,7 +78,75 @@ static int make_joint(struct raft_configuration *ret, const struct raft_configur
     return BATON_OK;
 }
 
-int reconfigure_begin(struct raft *raft, const struct raft_configuration *wanted)
+/* Answers, and has what a vote needs: a member that does not vote yet must have caught up. */
+static bool is_ready(const struct raft *raft, raft_id id)
+{
+    const struct peer *peer = peer_find(raft, id);
+
+    if (!peer) {
+        return false;
+    }
+    return peer_member(raft, peer)->weight > 0 ? peer_answers(raft, peer)
+                                               : peer_is_caught_up(raft, peer);
+}
+
+static void add_text(char *to, size_t size, const char *text)
+{
+    size_t used = strlen(to);
+    size_t more = strnlen(text, size - used - 1);
+
+    memcpy(to + used, text, more);
+    to[used + more] = '\0';
+}
+
+/* "a", "b", … as far as there is room. */
+static void name_silent(const struct raft *raft, const struct raft_configuration *wanted, char *ret,
+                        size_t size)
+{
+    ret[0] = '\0';
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct raft_member *member = &wanted->members[i];
+        if (member->weight > 0 && !is_ready(raft, member->id)) {
+            add_text(ret, size, ret[0] ? ", \"" : "\"");
+            add_text(ret, size, member->name);
+            add_text(ret, size, "\"");
+        }
+    }
+}
+
+int raft_check_change(const struct raft *raft, const struct raft_configuration *wanted,
+                      struct baton_error *reterr)
+{
+    bool is_new =
+        instant_since(raft->now, raft->leader_since).ns < raft->settings.heartbeat_timeout.ns;
+    uint64_t weight = 0;
+    uint64_t ready = 0;
+    bool may_lead = false;
+    char silent[256];
+
+    if (raft->role != RAFT_LEADER) {
+        return error_set(reterr, BATON_ENOTLEADER, "change of members: this node does not lead");
+    }
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct raft_member *member = &wanted->members[i];
+        weight += member->weight;
+        if (member->weight > 0 && is_ready(raft, member->id)) {
+            ready += member->weight;
+            may_lead |= member->kind == RAFT_VOTER;
+        }
+    }
+    if ((2 * ready > weight && may_lead) || RAFT_MUTANT(CHANGE_UNCHECKED)) {
+        return BATON_OK;
+    }
+    name_silent(raft, wanted, silent, sizeof(silent));
+    return error_set(reterr, is_new ? BATON_EBUSY : BATON_EUNSAFE,
+                     "change of members: would leave the group without a quorum, or with none who "
+                     "may lead: weight %llu of %llu answers and is up to date, but not %s; start "
+                     "them, remove them in an earlier change, or add them as learners first",
+                     (unsigned long long)ready, (unsigned long long)weight, silent);
+}
+
+int reconfigure_begin(struct raft *raft, const struct raft_configuration *wanted, bool is_forced)
 {
     struct raft_configuration checked = {0};
     struct raft_configuration joint = {0};
@@ -94,6 +162,9 @@ int reconfigure_begin(struct raft *raft, const struct raft_configuration *wanted
     r = raft_configuration_copy(&checked, wanted);
     if (r == BATON_OK) {
         r = wanted->is_joint ? BATON_EINVAL : raft_configuration_normalise(&checked, NULL);
+    }
+    if (r == BATON_OK && !is_forced) {
+        r = raft_check_change(raft, &checked, NULL);
     }
     if (r == BATON_OK) {
         r = make_joint(&joint, &raft->configuration, &checked);

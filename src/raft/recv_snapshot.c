@@ -1,4 +1,9 @@
-/* A snapshot arrives in chunks; when the last one is there it takes the place of the log. */
+/* A snapshot arrives in chunks; when the last one is there the driver tries to take it in; and if
+ * it could, the snapshot takes the place of the log. One that it could not is not stored.
+ *
+ *   chunk, chunk, … ──whole──▶ offered ──taken────▶ stored, installed, acknowledged
+ *                                  └─────refused──▶ dropped, the leader is told
+ */
 #include "raft/internal.h"
 
 #include <stdlib.h>
@@ -13,14 +18,15 @@ void incoming_snapshot_drop(struct raft *raft)
     raft->incoming = (struct incoming_snapshot){0};
 }
 
-static void answer(struct raft *raft, const struct raft_message *message, uint64_t next_offset)
+static struct raft_message *answer(struct raft *raft, raft_id to, raft_index index,
+                                   uint64_t next_offset)
 {
-    struct raft_message *reply =
-        update_message(raft, RAFT_MSG_SNAPSHOT_REPLY, message->from, AFTER_ALL);
+    struct raft_message *reply = update_message(raft, RAFT_MSG_SNAPSHOT_REPLY, to, AFTER_ALL);
     if (reply) {
-        reply->snapshot_reply.index = message->snapshot.index;
+        reply->snapshot_reply.index = index;
         reply->snapshot_reply.next_offset = next_offset;
     }
+    return reply;
 }
 
 static bool belongs(const struct incoming_snapshot *incoming, const struct raft_message *message)
@@ -87,7 +93,6 @@ static int install(struct raft *raft)
                                             .bytes = (size_t)incoming->bytes};
     incoming->configuration = (struct raft_configuration){0};
     incoming->data = NULL;
-    incoming_snapshot_drop(raft);
 
     log_reset(&raft->log, raft->snapshot.index, raft->snapshot.term);
     raft->commit = raft->handed = raft->applied = raft->snapshot.index;
@@ -107,6 +112,45 @@ static bool is_sane(const struct raft_message *message)
            (message->snapshot.offset > 0 || message->snapshot.configuration);
 }
 
+static void offer(struct raft *raft)
+{
+    struct incoming_snapshot *incoming = &raft->incoming;
+
+    incoming->is_offered = true;
+    raft->offer = true;
+    raft->offered = (struct raft_snapshot){.index = incoming->index,
+                                           .term = incoming->term,
+                                           .configuration = incoming->configuration,
+                                           .data = incoming->data,
+                                           .bytes = (size_t)incoming->bytes};
+}
+
+int incoming_snapshot_end(struct raft *raft, const struct raft_input *input)
+{
+    struct incoming_snapshot *incoming = &raft->incoming;
+    raft_id from = incoming->from;
+    raft_index index = incoming->index;
+    uint64_t bytes = incoming->bytes;
+    bool is_new = index > raft->commit;
+
+    if (!incoming->is_offered || input->snapshot.index != index || raft->storage_failed) {
+        return BATON_EINVAL;
+    }
+    if (!input->snapshot.is_taken) {
+        struct raft_message *reply = answer(raft, from, index, 0);
+        if (reply) {
+            reply->snapshot_reply.rejected = true;
+            reply->snapshot_reply.format = input->snapshot.format;
+        }
+    } else if (is_new && install(raft) != BATON_OK) {
+        raft->out.out_of_memory = true;
+    } else {
+        (void)answer(raft, from, index, bytes);
+    }
+    incoming_snapshot_drop(raft);
+    return BATON_OK;
+}
+
 void recv_snapshot(struct raft *raft, const struct raft_message *message)
 {
     struct incoming_snapshot *incoming = &raft->incoming;
@@ -118,7 +162,10 @@ void recv_snapshot(struct raft *raft, const struct raft_message *message)
     if (index <= raft->commit ||
         log_term_at(&raft->log, index) == message->snapshot.snapshot_term) {
         replicate_commit_to(raft, index); /* nothing in it that we do not have */
-        answer(raft, message, message->snapshot.total_bytes);
+        (void)answer(raft, message->from, index, message->snapshot.total_bytes);
+        return;
+    }
+    if (incoming->is_offered && belongs(incoming, message)) {
         return;
     }
     if (message->snapshot.offset == 0 && begin(raft, message) != BATON_OK) {
@@ -126,16 +173,32 @@ void recv_snapshot(struct raft *raft, const struct raft_message *message)
         return;
     }
     if (!belongs(incoming, message) || incoming->bytes != message->snapshot.offset) {
-        answer(raft, message, belongs(incoming, message) ? incoming->bytes : 0);
+        (void)answer(raft, message->from, index, belongs(incoming, message) ? incoming->bytes : 0);
         return;
     }
-    if (add_chunk(incoming, message) != BATON_OK ||
-        (incoming->bytes == incoming->total_bytes && install(raft) != BATON_OK)) {
+    if (add_chunk(incoming, message) != BATON_OK) {
         incoming_snapshot_drop(raft);
         raft->out.out_of_memory = true;
-        return;
+    } else if (incoming->bytes == incoming->total_bytes) {
+        offer(raft);
+        if (RAFT_MUTANT(SNAPSHOT_UNTRIED)) {
+            (void)install(raft);
+        }
+    } else {
+        (void)answer(raft, message->from, index, incoming->bytes);
     }
-    answer(raft, message, message->snapshot.offset + message->snapshot.bytes);
+}
+
+/* It is sent anew from the first chunk: later, since the same state would be refused again. */
+static void take_refusal(struct raft *raft, struct peer *peer, uint32_t format)
+{
+    struct raft_event *event = update_event(raft, RAFT_EV_SNAPSHOT_REFUSED);
+
+    event->node = peer->id;
+    event->count = format;
+    peer->snapshot_offset = 0;
+    peer->inflight = 1;
+    peer->sent_at = instant_add(raft->now, raft->settings.heartbeat_timeout);
 }
 
 void recv_snapshot_reply(struct raft *raft, const struct raft_message *message)
@@ -150,6 +213,10 @@ void recv_snapshot_reply(struct raft *raft, const struct raft_message *message)
         peer->state != REPLICATION_SNAPSHOT ||
         message->snapshot_reply.index != raft->snapshot.index ||
         message->snapshot_reply.next_offset > raft->snapshot.bytes) {
+        return;
+    }
+    if (message->snapshot_reply.rejected) {
+        take_refusal(raft, peer, message->snapshot_reply.format);
         return;
     }
     peer->inflight = 0;

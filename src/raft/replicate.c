@@ -136,6 +136,18 @@ void replicate_to_all(struct raft *raft)
     }
 }
 
+void replicate_snapshot_anew(struct raft *raft)
+{
+    for (size_t i = 0; i < raft->peer_count; i++) {
+        struct peer *peer = &raft->peers[i];
+        if (peer->state == REPLICATION_SNAPSHOT) {
+            peer->snapshot_offset = 0;
+            peer->inflight = 0;
+            replicate_to(raft, peer);
+        }
+    }
+}
+
 int replicate_append(struct raft *raft, const struct raft_entry *entry)
 {
     raft_index index = log_last_index(&raft->log) + 1;

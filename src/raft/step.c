@@ -196,7 +196,7 @@ static int take_compaction(struct raft *raft, raft_index index, const void *data
     raft_index ignored;
     void *copy;
 
-    if (index <= raft->log.snapshot_index || index > raft->applied) {
+    if (index < raft->log.snapshot_index || index > raft->applied || index == 0) {
         return BATON_EINVAL;
     }
     if (configuration_at(raft, index, &taken.configuration, &ignored) != BATON_OK) {
@@ -212,6 +212,9 @@ static int take_compaction(struct raft *raft, raft_index index, const void *data
     raft->snapshot = taken;
     log_compact(&raft->log, index, taken.term);
     raft->out.snapshot_replaced = true;
+    if (raft->role == RAFT_LEADER) {
+        replicate_snapshot_anew(raft);
+    }
     return BATON_OK;
 }
 
@@ -243,7 +246,9 @@ static int dispatch(struct raft *raft, const struct raft_input *input)
     case RAFT_IN_PROPOSE:
         return take_proposal(raft, input->propose.data, input->propose.bytes);
     case RAFT_IN_RECONFIGURE:
-        return reconfigure_begin(raft, input->configuration);
+        return reconfigure_begin(raft, input->configuration, input->is_forced);
+    case RAFT_IN_SNAPSHOT:
+        return incoming_snapshot_end(raft, input);
     case RAFT_IN_TRANSFER:
         return transfer_begin(raft, input->transfer.to, input->transfer.deadline,
                               input->transfer.or_stay);

@@ -21,6 +21,7 @@ void update_begin(struct raft *raft)
     out->append_from = 0;
     out->out_of_memory = false;
     raft->install = false;
+    raft->offer = false;
 }
 
 void update_fini(struct raft *raft)
@@ -232,6 +233,7 @@ const struct raft_update *update_finish(struct raft *raft)
     update->message_count = out->message_count;
     finish_apply(raft);
     update->install = raft->install ? &raft->snapshot : NULL;
+    update->offer = raft->offer ? &raft->offered : NULL;
     update->reads = out->reads;
     update->read_count = out->read_count;
     update->events = out->events;

@@ -123,6 +123,28 @@ static void tell_failed_transfer(struct node *node)
     event_error(node, BATON_ETIMEDOUT, &error);
 }
 
+static void tell_refused_snapshot(struct node *node, raft_id id)
+{
+    struct baton_member member = {0};
+    struct baton_error error;
+
+    event_member_of(node, id, &member);
+    (void)error_set(&error, BATON_ENOTSUP,
+                    "member \"%s\": cannot take in the group's state: its version is older, or it "
+                    "is out of memory; it is asked again",
+                    member.id);
+    event_error(node, BATON_ENOTSUP, &error);
+}
+
+static void tell_failure(struct node *node, const struct raft_event *from)
+{
+    if (from->type == RAFT_EV_TRANSFER_FAILED) {
+        tell_failed_transfer(node);
+    } else {
+        tell_refused_snapshot(node, from->node);
+    }
+}
+
 static void take_acquired(struct node *node, struct baton_event *event)
 {
     span left = instant_since(node->published.end, clock_now());
@@ -225,7 +247,8 @@ void event_take(struct node *node, const struct raft_event *from)
         event_member_of(node, from->node, &event.member);
         break;
     case RAFT_EV_TRANSFER_FAILED:
-        tell_failed_transfer(node);
+    case RAFT_EV_SNAPSHOT_REFUSED:
+        tell_failure(node, from);
         return;
     }
     event_push(node, &event);

@@ -232,6 +232,7 @@ void message_put(struct buffer *buffer, const struct raft_message *message)
         buffer_put_u64(buffer, message->snapshot_reply.index);
         buffer_put_u64(buffer, message->snapshot_reply.next_offset);
         buffer_put_u8(buffer, message->snapshot_reply.rejected);
+        buffer_put_u32(buffer, message->snapshot_reply.format);
         break;
     case RAFT_MSG_TIMEOUT_NOW:
     case RAFT_MSG_RESIGN:
@@ -274,6 +275,7 @@ int message_take(struct reader *reader, struct raft_message *message, struct fra
         message->snapshot_reply.index = reader_u64(reader);
         message->snapshot_reply.next_offset = reader_u64(reader);
         message->snapshot_reply.rejected = take_bool(reader);
+        message->snapshot_reply.format = reader_u32(reader);
         break;
     case RAFT_MSG_TIMEOUT_NOW:
     case RAFT_MSG_RESIGN:

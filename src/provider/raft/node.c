@@ -64,6 +64,18 @@ static void fail_storage(struct node *node, int code, const struct baton_error *
     (void)node_step(node, &failed);
 }
 
+/* Only a snapshot whose state this node can take in is ever stored. */
+static void answer_offer(struct node *node, raft_index index, int code)
+{
+    struct raft_input input = {.type = RAFT_IN_SNAPSHOT,
+                               .snapshot = {.index = index, .is_taken = code == BATON_OK}};
+
+    if (code != BATON_OK) {
+        log_warning(node->logger, "snapshot-refused", LOG_STR("error", baton_strerror(code)));
+    }
+    (void)node_step(node, &input);
+}
+
 /* Storing is synchronous: 0.1 ms, against the two thread switches that it would cost elsewhere. */
 static void perform(struct node *node, const struct raft_update *update)
 {
@@ -73,6 +85,8 @@ static void perform(struct node *node, const struct raft_update *update)
     raft_index applied =
         update->apply_count > 0 ? update->apply_first + update->apply_count - 1 : 0;
     uint64_t written = update->write ? update->write->id : 0;
+    raft_index offer = update->offer ? update->offer->index : 0;
+    int offer_code = update->offer ? state_offer(node, update->offer) : BATON_OK;
     instant deadline = update->deadline;
     struct baton_error error = {0};
     int r = BATON_OK;
@@ -117,6 +131,9 @@ static void perform(struct node *node, const struct raft_update *update)
         (void)node_step(node, &input);
     }
     state_applied(node, node->applied);
+    if (offer > 0) {
+        answer_offer(node, offer, offer_code);
+    }
 }
 
 int node_step(struct node *node, const struct raft_input *input)

@@ -291,6 +291,9 @@ void event_member_of(const struct node *node, raft_id id, struct baton_member *r
 int state_begin(struct node *node, const struct raft_snapshot *snapshot,
                 struct baton_error *reterr);
 void state_end(struct node *node);
+/* Tries a snapshot's state and keeps it for the update that installs it, which comes next if at
+ * all. BATON_ECORRUPT, BATON_ENOMEM: it cannot be taken in. */
+int state_offer(struct node *node, const struct raft_snapshot *snapshot);
 void state_apply(struct node *node, const struct raft_update *update);
 void state_applied(struct node *node, raft_index applied);
 void state_tell(struct node *node);

@@ -48,7 +48,8 @@ static int propose(struct node *node, raft_id without, const struct raft_member 
                    struct baton_error *reterr)
 {
     struct raft_configuration wanted;
-    struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
+    struct raft_input input = {
+        .type = RAFT_IN_RECONFIGURE, .configuration = &wanted, .is_forced = true};
     int r = copy_without(&wanted, raft_get_configuration(node->raft), without, 1);
 
     if (r != BATON_OK) {

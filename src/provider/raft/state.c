@@ -7,6 +7,7 @@
  * A leader that falls may take an order with it: then nobody answers, and the deadline does, with
  * "it may still be carried out".
  */
+#include "base/invariant.h"
 #include "provider/listing.h"
 #include "provider/raft/node.h"
 #include "provider/raft/questions.h"
@@ -20,6 +21,7 @@ enum { QUESTIONS_MAX = 4096, PATIENCE_MS = 10000, RETRY_MS = 20, EXPIRE_RETRY_MS
 struct node_state {
     struct node *node;
     struct keys *keys;
+    struct keys *offered; /* of the snapshot that the core asked about last; NULL: none */
     struct questions questions;
     struct watches watches;
     uv_timer_t timer;
@@ -61,6 +63,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
     watches_sweep(&state->watches);
     keys_free(state->keys);
+    keys_free(state->offered);
     free(state);
     node_release(node);
 }
@@ -199,17 +202,34 @@ static void carry_out(struct node_state *state, const struct raft_entry *entry, 
     node->state_is_lost |= code == BATON_ENOMEM;
 }
 
+int state_offer(struct node *node, const struct raft_snapshot *snapshot)
+{
+    struct node_state *state = node->state;
+    struct keys *offered = state ? keys_new() : NULL;
+    int code = offered ? keys_restore(offered, snapshot->data, snapshot->bytes, clock_now())
+                       : BATON_ENOMEM;
+
+    if (!state) {
+        return BATON_OK;
+    }
+    keys_free(state->offered);
+    state->offered = offered;
+    if (code != BATON_OK) {
+        keys_free(offered);
+        state->offered = NULL;
+    }
+    return code;
+}
+
+/* What state_offer has made of it: it cannot fail any more. */
 static void install(struct node_state *state, const struct raft_snapshot *snapshot)
 {
     struct keys *before = state->keys;
-    struct keys *after = keys_new();
+    struct keys *after = state->offered;
     const struct keys_value *value = NULL;
 
-    if (!after || keys_restore(after, snapshot->data, snapshot->bytes, clock_now()) != BATON_OK) {
-        keys_free(after);
-        state->node->state_is_lost = true;
-        return;
-    }
+    INVARIANT(after != NULL);
+    state->offered = NULL;
     state->keys = after;
     while ((value = keys_next(before, "", value))) {
         if (!keys_find(after, value->name)) {

@@ -174,6 +174,7 @@ static int drive(struct cluster *cluster, struct node *node, const struct raft_i
     const struct raft_update *update;
     struct raft_input next;
     raft_index applied;
+    raft_index offer;
     uint64_t written;
     int r = raft_step(node->raft, input, cluster->now, &update);
 
@@ -183,6 +184,7 @@ static int drive(struct cluster *cluster, struct node *node, const struct raft_i
     note(node, update);
     applied = update->apply_count > 0 ? update->apply_first + update->apply_count - 1 : 0;
     written = update->write ? update->write->id : 0;
+    offer = update->offer ? update->offer->index : 0;
     if (update->write && node->is_slow) {
         node->pending_write = written;
         written = 0;
@@ -201,6 +203,13 @@ static int drive(struct cluster *cluster, struct node *node, const struct raft_i
     }
     if (written > 0) {
         next = (struct raft_input){.type = RAFT_IN_WRITTEN, .write_id = written};
+        (void)drive(cluster, node, &next);
+    }
+    if (offer > 0) {
+        next = (struct raft_input){
+            .type = RAFT_IN_SNAPSHOT,
+            .snapshot = {.index = offer, .is_taken = !node->refuses_snapshots, .format = 7}};
+        node->refused_snapshots += node->refuses_snapshots;
         (void)drive(cluster, node, &next);
     }
     return r;

@@ -35,6 +35,8 @@ struct node {
     raft_id heir;
     struct raft_event events[EVENTS_MAX];
     size_t event_count;
+    bool refuses_snapshots;
+    size_t refused_snapshots;
     char applied[APPLIED_MAX][32];
     size_t applied_count;
     struct raft_read reads[64];

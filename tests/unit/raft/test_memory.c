@@ -53,7 +53,8 @@ int __wrap_raft_step(struct raft *raft, const struct raft_input *input, instant 
 static void live(struct cluster *cluster)
 {
     struct raft_configuration wanted = {.members = cluster->first.members, .count = 3};
-    struct raft_input change = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
+    struct raft_input change = {
+        .type = RAFT_IN_RECONFIGURE, .configuration = &wanted, .is_forced = true};
     struct raft_input compact = {.type = RAFT_IN_COMPACT, .compact = {.data = "s", .bytes = 1}};
     raft_id leader;
 

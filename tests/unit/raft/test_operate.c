@@ -124,7 +124,8 @@ static int reconfigure(struct cluster *cluster, raft_id leader, const struct raf
                        size_t count)
 {
     struct raft_configuration wanted = {.members = (struct raft_member *)members, .count = count};
-    struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
+    struct raft_input input = {
+        .type = RAFT_IN_RECONFIGURE, .configuration = &wanted, .is_forced = true};
     return node_step(cluster, leader, &input);
 }
 

@@ -86,7 +86,8 @@ static void change_weights(struct cluster *cluster, raft_id leader)
 {
     struct raft_member members[CLUSTER_MAX];
     struct raft_configuration wanted = {.members = members, .count = cluster->count};
-    struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
+    struct raft_input input = {
+        .type = RAFT_IN_RECONFIGURE, .configuration = &wanted, .is_forced = true};
 
     memcpy(members, cluster->first.members, cluster->count * sizeof(members[0]));
     for (size_t i = 0; i < cluster->count; i++) {
