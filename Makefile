@@ -3,16 +3,18 @@
 #   make help     lists what is here, from this file itself
 #
 # JOBS=N bounds what runs at once, PREFIX and DESTDIR place an installation, SECONDS_EACH=N is how
-# long `make fuzz` stays with each target, SEEDS=FROM..TO what `make sim` plays.
+# long `make fuzz` stays with each target, SEEDS=FROM..TO what `make sim` plays, SECONDS=N how long
+# `make torture` lasts; TORTURE holds its other options.
 JOBS         ?= $(shell nproc)
 PREFIX       ?= /usr/local
 SEEDS        ?= 1..1000000
 SECONDS_EACH ?= 60
 STAGES       ?= tsan asan dev fuzz lint
+SECONDS      ?= 60
 export JOBS DESTDIR
 
 .DEFAULT_GOAL := build
-.PHONY: help deps deps-onnxruntime deps-optional build demo check check-all bench sim chaos churn fuzz coverage lint format docs deb install clean
+.PHONY: help deps deps-onnxruntime deps-optional build demo check check-all bench sim chaos torture churn fuzz coverage lint format docs deb install clean
 
 help: ## lists these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 26
@@ -50,6 +52,9 @@ sim: build ## plays a million seeds of each core in the simulator, then every pl
 
 chaos: deps ## two minutes each of nodes by themselves, on Redis, and beside plain ones: killed, stopped, cut off
 	@scripts/build dev && BATON_CHAOS_SECONDS=120 ctest --test-dir build-dev -R 'faults_.*(chaos|mixed)' -V
+
+torture: build ## torments real groups for SECONDS seconds, judges what their programs did (as root)
+	@python3 tests/torture/torture.py --seconds $(SECONDS) $(TORTURE)
 
 churn: deps ## five minutes of cameras added, changed and removed at random; nothing may be left behind
 	@scripts/build dev && BATON_CHURN_SECONDS=300 ctest --test-dir build-dev -R detector_churn -V

@@ -59,15 +59,30 @@ class Network:
 
     def build(self, hub):
         run("ip", "-n", hub, "link", "set", "bridge", "up")
-        for name, host in self.hosts.items():
-            space = self.add(name)
-            run("ip", "-n", hub, "link", "add", "to-" + name, "type", "veth",
-                "peer", "name", "eth0", "netns", space)
-            run("ip", "-n", hub, "link", "set", "to-" + name, "master", "bridge", "up")
-            run("ip", "-n", space, "address", "add", host + "/24", "dev", "eth0")
-            for device in ("lo", "eth0"):
-                run("ip", "-n", space, "link", "set", device, "up")
-            self.obey(name)
+        for name in self.hosts:
+            self.add(name)
+            self.attach(name)
+
+    def attach(self, name):
+        """Gives the namespace its line to the bridge."""
+        hub, space = self.space("hub"), self.space(name)
+        run("ip", "-n", hub, "link", "add", "to-" + name, "type", "veth",
+            "peer", "name", "eth0", "netns", space)
+        run("ip", "-n", hub, "link", "set", "to-" + name, "master", "bridge", "up")
+        run("ip", "-n", space, "address", "add", self.hosts[name] + "/24", "dev", "eth0")
+        for device in ("lo", "eth0"):
+            run("ip", "-n", space, "link", "set", device, "up")
+        self.obey(name)
+
+    def detach(self, name):
+        """Takes the line away, with all connections over it."""
+        run("ip", "-n", self.space("hub"), "link", "del", "to-" + name)
+
+    def remake(self, name):
+        """Another namespace in place of one that is detached and in which no process is left."""
+        run("ip", "netns", "del", self.space(name))
+        run("ip", "netns", "add", self.space(name))
+        self.attach(name)
 
     def add(self, name):
         run("ip", "netns", "add", self.space(name))

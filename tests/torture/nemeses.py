@@ -1,0 +1,296 @@
+"""What befalls the nodes. A method is a fault: it begins it, holds it, ends it, and is counted.
+
+Which faults, where and for how long is drawn from the seed alone; what comes of it, on the machine
+too. Faults overlap: each runs in a thread of its own, and no two of them on one host.
+"""
+import collections
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+
+from ground import boot_ns, send
+
+LONGEST_S = 5.0  # of a fault: longer than a lease and what comes after it
+FRESH_NS = 300000000
+AGAIN_S = 0.1  # in which a wrapper is started again at once
+METHODS = {"pass": "pass_leadership"}  # where the word is Python's own
+
+# How often each fault, by its kind. A word after the kind names the processes that it strikes.
+ANYWHERE = {
+    "pause wrapper": 4, "pause guardian": 1, "pause cmd": 1, "pause wrapper+guardian": 1,
+    "pause wrapper+cmd": 1, "pause guardian+cmd": 1,
+    "kill wrapper": 5, "kill guardian": 2, "kill cmd": 2, "kill wrapper+guardian": 2,
+    "kill wrapper+cmd": 1, "kill guardian+cmd": 1, "kill wrapper+guardian+cmd": 1,
+    "restart-at-once": 4, "pause-guardian-and-restart": 3, "end": 2, "settings": 2,
+    "cut-off": 3, "deaf": 2, "mute": 2, "loss": 2, "disk-stalls": 2, "wall-jumps": 1,
+    "space-torn": 1,
+}
+RAFT = {**ANYWHERE, "disk-full": 2, "part": 2, "repair": 3, "pass": 1}
+TUNNELS = {**ANYWHERE, "tunnel-dies": 8, "disk-full": 1}
+REDIS = {**ANYWHERE, "server-stops": 2, "server-restarts": 1, "pass": 1}
+
+
+class Plan:
+    """One fault, drawn whole, so that the plans of a seed are the same whatever they meet."""
+
+    def __init__(self, dice, kinds):
+        self.kind = dice.choices(list(kinds), list(kinds.values()))[0]
+        self.aims_at_leader = dice.random() < 0.7  # the others' troubles move less
+        self.at = dice.random()
+        self.lasts_s = dice.choice([0.3, LONGEST_S]) * dice.random()
+        self.wait_s = dice.choice([0.1, 2.0]) * dice.random()
+        self.dice = random.Random(dice.random())
+
+
+class Nemeses:
+    """`tell` is called with what happens, for the timeline."""
+
+    def __init__(self, ground, tell):
+        self.ground, self.tell = ground, tell
+        self.counts = collections.Counter()
+        self.over = threading.Event()  # set: faults that hold on end at once
+        self.lock = threading.Lock()
+        self.busy = set()  # hosts on which something happens now
+        self.threads = []
+        self.failures = []
+
+    # ---- which, where and when
+
+    def victim(self, plan):
+        free = [name for name in self.places(plan) if name not in self.busy]
+        leader = self.ground.records.leader(boot_ns() - FRESH_NS)
+        if plan.aims_at_leader and leader in free:
+            return leader
+        return free[int(plan.at * len(free))] if free else None
+
+    def places(self, plan):
+        return ["redis"] if plan.kind.startswith("server") else self.ground.names
+
+    def begin(self, plan):
+        with self.lock:
+            name = self.victim(plan)
+            if not name:
+                return
+            self.busy.add(name)
+        self.counts[plan.kind] += 1
+        thread = threading.Thread(target=self.strike, args=(name, plan), daemon=True)
+        self.threads.append(thread)
+        thread.start()
+
+    def strike(self, name, plan):
+        verb, _, parts = plan.kind.partition(" ")
+        self.tell("%s at %s for %.2f s" % (plan.kind, name, plan.lasts_s))
+        try:
+            method = getattr(self, METHODS.get(verb, verb.replace("-", "_")))
+            if parts:
+                method(name, plan, parts.split("+"))
+            else:
+                method(name, plan)
+        except Exception as error:  # pylint: disable=broad-except  # reported by the main thread
+            self.failures.append("%s at %s: %r" % (plan.kind, name, error))
+        self.tell("%s at %s is over" % (plan.kind, name))
+        with self.lock:
+            self.busy.discard(name)
+
+    def hold(self, plan):
+        self.over.wait(plan.lasts_s)
+
+    def end(self, name, plan):
+        """SIGTERM, as a service manager does it."""
+        self.ground.signal(name, signal.SIGTERM)
+        self.hold(plan)
+
+    def settle(self):
+        """Ends all faults that hold on, and waits for the rest."""
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+        self.threads = []
+        self.over.clear()
+
+    def revive(self):
+        """Starts again what ended, outside of faults; [(name, exit code)]."""
+        ended = []
+        for name in self.ground.names:
+            with self.lock:
+                if name in self.busy or self.ground.running(name):
+                    continue
+                ended.append((name, self.ground.reap(name)))
+                self.ground.start(name)
+        return ended
+
+    # ---- processes
+
+    def pause(self, name, plan, parts):
+        pids = self.pids(name, plan, parts)
+        for pid in pids:
+            send(pid, signal.SIGSTOP)
+        self.hold(plan)
+        for pid in pids:
+            send(pid, signal.SIGCONT)
+
+    def kill(self, name, plan, parts):
+        for pid in self.pids(name, plan, parts):
+            send(pid, signal.SIGKILL)
+        self.hold(plan)
+
+    def pids(self, name, plan, parts):
+        pids = self.ground.pids(name, *parts)
+        plan.dice.shuffle(pids)
+        return pids
+
+    def wrapper_again(self, name, plan):
+        self.ground.kill(name)
+        self.over.wait(AGAIN_S * plan.dice.random())
+        self.ground.hosts_of[name].draw_kinds(plan.dice)
+        self.ground.start(name)
+
+    def restart_at_once(self, name, plan):
+        self.wrapper_again(name, plan)
+        self.hold(plan)
+
+    def pause_guardian_and_restart(self, name, plan):
+        pids = self.pids(name, plan, ["guardian"])
+        for pid in pids:
+            send(pid, signal.SIGSTOP)
+        self.wrapper_again(name, plan)
+        self.hold(plan)
+        for pid in pids:
+            send(pid, signal.SIGCONT)
+
+    def settings(self, name, plan):
+        """Ends the node, and starts it with others."""
+        host = self.ground.hosts_of[name]
+        self.ground.signal(name, signal.SIGTERM)
+        self.hold(plan)
+        host.setting = plan.dice.randrange(4)
+        host.draw_kinds(plan.dice)
+
+    def wall_jumps(self, name, plan):
+        self.ground.jump_wall(name, plan.dice.choice([-86400, -60, 5, 3600]))
+        self.hold(plan)
+        self.ground.jump_wall(name, 0)
+
+    # ---- networks
+
+    def others(self, name):
+        return [one for one in self.ground.network.hosts if one != name]
+
+    def cut(self, plan, some, others, both):
+        network = self.ground.network
+        with self.lock:
+            cuts = network.part(some, others) if both else [network.deafen(some, others)]
+        self.hold(plan)
+        with self.lock:
+            network.mend(*cuts)
+
+    def cut_off(self, name, plan):
+        self.cut(plan, [name], self.others(name), True)
+
+    def deaf(self, name, plan):
+        self.cut(plan, [name], self.others(name), False)
+
+    def mute(self, name, plan):
+        self.cut(plan, self.others(name), [name], False)
+
+    def part(self, name, plan):
+        """It and one more, from the others, or only from one of these: a bridge."""
+        beside, *far = self.others(name)
+        self.cut(plan, [name, beside], far if plan.at < 0.5 else far[:1], True)
+
+    def loss(self, name, plan):
+        with self.lock:
+            self.ground.network.lose(name, 10 + plan.dice.randrange(40))
+        self.hold(plan)
+        with self.lock:
+            self.ground.network.lose(name, 0)
+
+    def space_torn(self, name, plan):
+        """The host's network is gone, then its processes; it comes up with another one."""
+        self.ground.network.detach(name)
+        self.hold(plan)
+        self.ground.end_all(name)
+        with self.lock:
+            self.ground.network.remake(name)
+        self.ground.rebuilt(name)
+
+    def tunnel_dies(self, name, plan):
+        self.ground.tunnels[name].kill()
+        self.ground.tunnels[name].wait()
+        self.hold(plan)
+        self.ground.dig(name)
+
+    # ---- disks
+
+    def disk_full(self, name, plan):
+        path = os.path.join(self.ground.disk(name), "filler")
+        try:
+            with open(path, "wb", buffering=0) as file:
+                while True:
+                    file.write(bytes(65536))
+        except OSError:
+            pass
+        self.hold(plan)
+        os.remove(path)
+
+    def disk_stalls(self, name, plan):
+        """Each fdatasync of the wrapper takes a second and more, as long as it lasts."""
+        stall_us = 1000000 + plan.dice.randrange(3000000)
+        tracer = subprocess.Popen(
+            ["strace", "-f", "-p", str(self.ground.processes[name].pid), "-o", "/dev/null",
+             "-e", "trace=fdatasync,fsync", "-e",
+             "inject=fdatasync,fsync:delay_enter=%d" % stall_us],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.hold(plan)
+        tracer.send_signal(signal.SIGINT)  # lets go of the process, and ends
+        tracer.wait()
+
+    # ---- operators
+
+    def repair(self, name, plan):
+        """As docs/operations.md says: leave, an empty directory, join under the same name."""
+        ground = self.ground
+        ground.end_all(name)
+        self.hold(plan)
+        asked = plan.dice.choice([one for one in ground.names if one != name])
+        self.operate(asked, "leave", "--data", ground.data(asked), name)
+        shutil.rmtree(ground.data(name), ignore_errors=True)
+        ground.make_data(name)
+        ground.hosts_of[name].is_joined = True
+        ground.start(name)
+        self.operate(asked, "join", "--data", ground.data(asked), "%s=%s%s" % (
+            name, ground.address(name), ground.hosts_of[name].suffix))
+
+    def operate(self, name, *words):
+        """Again and again, as a person does, until it is done or the time is over."""
+        for _ in range(20):
+            code, said = self.ground.operator(name, *words, "--timeout", "10s")
+            self.tell("baton %s: %d %s" % (" ".join(words[:1] + words[3:]), code, said))
+            if code == 0:
+                return True
+            self.over.wait(0.5)
+        return False
+
+    def pass_leadership(self, name, plan):
+        to = plan.dice.choice([one for one in self.ground.names if one != name])
+        self.ground.operator(name, "pass", "--data", self.ground.data(name), "--timeout", "3s", to)
+
+    # ---- the Redis server
+
+    def server_stops(self, _, plan):
+        self.ground.server.send_signal(signal.SIGSTOP)
+        self.hold(plan)
+        self.ground.server.send_signal(signal.SIGCONT)
+
+    def server_restarts(self, _, plan):
+        """With its data, or without them."""
+        server = self.ground.server
+        server.kill()
+        server.wait()
+        if plan.dice.random() < 0.5:
+            shutil.rmtree(os.path.join(self.ground.dir, "appendonlydir"), ignore_errors=True)
+        self.over.wait(min(plan.lasts_s, 1))
+        self.ground.start_server()

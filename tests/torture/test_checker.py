@@ -1,0 +1,140 @@
+#!/usr/bin/python3
+"""The checks are no comfort unless they can fail: each finds what is planted for it.
+
+torture.py runs these before anything else.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path += [os.path.join(os.path.dirname(HERE), "e2e")]
+
+from checker import (Life, Patience, Records, epochs_back,  # noqa: E402  pylint: disable=C0413
+                     overlaps)
+from harness import until  # noqa: E402  pylint: disable=wrong-import-position
+from store import Register  # noqa: E402  pylint: disable=wrong-import-position
+
+ACTOR = os.path.join(os.environ.get("TORTURE_PROGRAMS", "build/tests/torture"), "baton_actor")
+
+
+def life(node, epoch, first_ns, last_ns):
+    one = Life(node, epoch, first_ns)
+    one.act(1, last_ns)
+    return one
+
+
+class Overlaps(unittest.TestCase):
+    def test_lives_one_after_the_other_are_none(self):
+        self.assertEqual(overlaps([life("a", 1, 0, 10), life("b", 2, 11, 20)]), [])
+
+    def test_a_life_that_begins_in_the_instant_of_anothers_last_act_is_one(self):
+        a, b = life("a", 1, 0, 10), life("b", 2, 10, 20)
+        self.assertEqual(overlaps([a, b]), [(a, b)])
+
+    def test_a_life_that_is_outlived_hides_none(self):
+        a, b, c = life("a", 1, 0, 100), life("b", 2, 5, 10), life("c", 3, 50, 60)
+        self.assertEqual(overlaps([a, b, c]), [(a, b), (a, c)])
+
+    def test_two_lives_on_one_node_overlap_too(self):
+        self.assertEqual(len(overlaps([life("a", 1, 0, 10), life("a", 1, 5, 20)])), 1)
+
+
+class Epochs(unittest.TestCase):
+    def test_the_same_epoch_again_is_right_on_the_same_node_alone(self):
+        self.assertEqual(epochs_back([life("a", 3, 0, 1), life("a", 3, 2, 3)]), [])
+        self.assertEqual(len(epochs_back([life("a", 3, 0, 1), life("b", 3, 2, 3)])), 1)
+
+    def test_a_lower_epoch_is_found(self):
+        self.assertEqual(len(epochs_back([life("a", 3, 0, 1), life("b", 2, 2, 3)])), 1)
+
+
+class TheStore(unittest.TestCase):
+    def setUp(self):
+        self.found = []
+        self.store = Register(lambda **fields: self.found.append(fields["what"]))
+
+    def test_a_late_writer_is_refused(self):
+        self.store.ask("register", "a", 1, 0, 0)
+        self.store.ask("register", "b", 2, 0, 0)
+        self.assertFalse(self.store.ask("write", "a", 1, 0, 0)[0])
+        self.assertEqual(self.found, [])
+
+    def test_a_lost_update_is_found(self):
+        self.store.ask("register", "a", 1, 0, 0)
+        self.store.ask("write", "a", 1, 0, 0)
+        self.store.ask("write", "a", 1, 0, 0)
+        self.assertEqual(self.found, ["lost update"])
+
+    def test_an_epoch_of_two_nodes_is_found(self):
+        self.store.ask("register", "a", 1, 0, 0)
+        self.store.ask("register", "b", 1, 0, 0)
+        self.assertEqual(self.found, ["epoch of two nodes"])
+
+
+class Stuck(unittest.TestCase):
+    def test_a_group_without_an_act_is_stuck_once_patience_is_over(self):
+        patience = Patience(100)
+        self.assertFalse(patience.is_over(0, 0, True))
+        self.assertFalse(patience.is_over(100, 0, True))
+        self.assertTrue(patience.is_over(101, 0, True))
+
+    def test_patience_begins_anew_with_an_act_and_when_the_quorum_is_healthy_again(self):
+        patience = Patience(100)
+        self.assertFalse(patience.is_over(150, 60, True))
+        self.assertFalse(patience.is_over(200, 60, False))
+        self.assertFalse(patience.is_over(290, 60, True))
+        self.assertTrue(patience.is_over(391, 60, True))
+
+
+class Planted(unittest.TestCase):
+    """The real program, twice at once under one epoch, on the real store."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="baton-planted-", dir="/tmp")
+        self.addCleanup(directory.cleanup)
+        self.store, self.log, self.path = (os.path.join(directory.name, name)
+                                           for name in ("store", "log", "records"))
+        for path in (self.log, self.path):
+            with open(path, "wb"):
+                pass
+        self.run_program(sys.executable, os.path.join(HERE, "store.py"), self.store, self.log)
+        until(lambda: os.path.exists(self.store), "the store listens")
+
+    def run_program(self, *words, **environment):
+        process = subprocess.Popen(words, env=dict(os.environ, **environment))
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+
+    def act(self, node):
+        self.run_program(ACTOR, "plain", self.path, self.store, BATON_NODE=node, BATON_EPOCH="7")
+
+    def logged(self):
+        with open(self.log, encoding="utf-8") as file:
+            return {json.loads(line)["what"] for line in file}
+
+    def test_two_that_act_at_once_and_lose_updates_are_found(self):
+        records = Records(self.path)
+        self.addCleanup(records.close)
+
+        def overlap():
+            records.read()
+            return overlaps(records.in_order())
+        self.act("a")
+        self.act("b")
+        until(overlap, "the overlap is found")
+        self.assertEqual(len(epochs_back(records.in_order())), 1)
+        until(lambda: self.logged() == {"lost update", "epoch of two nodes"}, "the lost updates")
+
+
+def prove():
+    """Whether all of them hold; what failed goes to standard error."""
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])
+    return unittest.TextTestRunner(verbosity=0).run(suite).wasSuccessful()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
