@@ -200,19 +200,6 @@ void connection_send_text(struct node *node, raft_id to, enum frame_type type, u
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
-void connection_log_refusal(struct connection *connection, const char *reason)
-{
-    struct node *node = connection->node;
-    instant now = clock_now();
-
-    if (instant_since(now, node->refusals_logged).ns > SPAN_S(1).ns) {
-        node->refusals_logged = now;
-        log_warning(node->logger, "peer-refused",
-                    LOG_STR("address", stream_peer_address(connection->stream)),
-                    LOG_STR("reason", reason));
-    }
-}
-
 static void refuse(struct connection *connection, int code)
 {
     struct node *node = connection->node;
@@ -238,7 +225,7 @@ static void refuse(struct connection *connection, int code)
         break;
     }
     (*counter)++;
-    connection_log_refusal(connection, baton_strerror(code));
+    stranger_log(connection, "peer-refused", baton_strerror(code));
     stream_close(connection->stream);
 }
 
@@ -402,14 +389,17 @@ static void on_data(struct stream *stream, const void *data, size_t bytes, void 
     struct node *node = connection->node;
     bool is_first = !connection->link && connection->id == RAFT_NOBODY && !connection->is_tls &&
                     connection->input.bytes == 0;
+    (void)stream;
 
     if (node->is_isolated || node->is_closing) {
         return;
     }
     node->counters.bytes_received += bytes;
     if (is_first && node->tls && *(const uint8_t *)data == TLS_RECORD_HANDSHAKE) {
-        connection->is_tls = true;
-        (void)stream_start_tls(stream, node->tls, data, bytes);
+        connection->is_tls = connection->waits_for_hands = true;
+    }
+    if (connection->waits_for_hands) {
+        stranger_hello(connection, data, bytes);
         return;
     }
     buffer_put(&connection->input, data, bytes);
@@ -454,7 +444,7 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
     }
     if (code == BATON_EAUTH) {
         node->counters.refused_greeting++;
-        log_warning(node->logger, "peer-not-authenticated", LOG_STR("reason", reason));
+        stranger_log(connection, "peer-not-authenticated", reason);
     }
     if (link) {
         link_ended(connection, stream_was_refused(stream));

@@ -13,6 +13,7 @@
  */
 #include "provider/raft/node.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,8 @@ void link_greeted(struct connection *connection)
     link->was_greeted = true;
     link->last_incarnation = connection->incarnation;
     link->last_was_loopback = stream_is_loopback(connection->stream);
+    (void)snprintf(link->last_address, sizeof(link->last_address), "%s",
+                   stream_peer_address(connection->stream));
     link->backoff_ms = NODE_RECONNECT_MIN_MS;
 }
 

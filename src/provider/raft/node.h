@@ -26,6 +26,8 @@ enum {
     NODE_STRANGERS_MAX = 256, /* accepted connections that have not greeted */
     NODE_STRANGER_LIFE_MS = 10000,
     NODE_STRANGER_BYTES_MAX = 1024, /* kept of one that has not greeted */
+    NODE_HELLO_BYTES_MAX = 16389,   /* of a handshake that waits: one TLS record */
+    NODE_HANDSHAKE_EVERY_MS = 2,    /* one of strangers begins: it costs up to some milliseconds */
     NODE_QUEUE_BYTES_MAX = 8 * 1024 * 1024,
     NODE_REQUESTS_MAX = 256, /* of operators, waiting for the leader */
     NODE_RECONNECT_MIN_MS = 20,
@@ -87,10 +89,12 @@ struct connection {
     struct buffer input;
     bool is_open;
     bool is_tls;
-    bool is_stranger; /* accepted, and has not greeted */
-    instant since;    /* a stranger's beginning */
-    bool has_greeted; /* our own greeting went out */
-    bool is_stuck;    /* when it was looked at last, in uv_now's time */
+    bool is_stranger;     /* accepted, and has not greeted */
+    bool is_from_member;  /* a stranger: it comes from a host of a member */
+    bool waits_for_hands; /* a stranger: its first record, in `input`, is not given to TLS yet */
+    instant since;        /* a stranger's beginning */
+    bool has_greeted;     /* our own greeting went out */
+    bool is_stuck;        /* when it was looked at last, in uv_now's time */
     uint64_t looked_ms;
     struct connection *prev, *next; /* of the accepted ones */
 };
@@ -110,6 +114,7 @@ struct link {
     bool was_greeted; /* on the connection that ended last: a refusal now means something */
     uint64_t last_incarnation;
     bool last_was_loopback;
+    char last_address[RAFT_ADDRESS_MAX]; /* where it was reached, with its port; "": never */
 
     int pidfd; /* of the peer's process on this host; -1: none */
     uint64_t pidfd_incarnation;
@@ -178,6 +183,7 @@ struct node {
     bool is_armed; /* set, and not expired since */
     uv_timer_t checkpoint;
     uv_timer_t door;  /* runs while there are strangers */
+    uv_timer_t hands; /* runs for a moment after a handshake has begun */
     int open_handles; /* to be closed before the memory ends */
 
     struct link *links;
@@ -207,7 +213,8 @@ struct node {
     bool is_broken;          /* its start failed: only to be closed */
     bool is_closing;
     bool is_closed;
-    instant refusals_logged; /* at most one line a second */
+    instant refusals_logged;
+    uint64_t refusals_unlogged; /* since then */
     struct raft_lease published;
     raft_index applied;
     struct node_counters counters;
@@ -240,8 +247,6 @@ void connection_send_bare(struct connection *connection, enum frame_type type);
 /* To all peers, on every connection: whichever is read last, it says how it is. */
 void connection_tell_cordon(struct node *node);
 bool connection_is_up(const struct node *node, raft_id id);
-/* At most one line a second. */
-void connection_log_refusal(struct connection *connection, const char *reason);
 
 /* link.c */
 /* Makes the links fit the configuration in force. */
@@ -258,6 +263,10 @@ void link_ended(struct connection *connection, bool was_refused);
 /* stranger.c */
 void stranger_begin(struct connection *connection);
 void stranger_end(struct connection *connection); /* it has greeted, or is closed */
+/* At most one line a second; the next one says how many there were besides. */
+void stranger_log(struct connection *connection, const char *event, const char *reason);
+/* These bytes begin, or go on with, a handshake that is to wait for its turn. */
+void stranger_hello(struct connection *connection, const void *data, size_t bytes);
 
 /* proof.c */
 struct acquaintance *acquaintance_of(const struct node *node, raft_id id); /* NULL: never met */

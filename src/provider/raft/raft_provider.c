@@ -112,6 +112,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     close_handle(node, (uv_handle_t *)&node->listener);
     close_handle(node, (uv_handle_t *)&node->timer);
     close_handle(node, (uv_handle_t *)&node->door);
+    close_handle(node, (uv_handle_t *)&node->hands);
     close_handle(node, (uv_handle_t *)&node->request_timer);
     close_handle(node, (uv_handle_t *)&node->checkpoint); /* there is always this one */
 }
@@ -286,9 +287,11 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     node->checkpoint.data = node;
     (void)uv_timer_init(node->loop, &node->door);
     node->door.data = node;
+    (void)uv_timer_init(node->loop, &node->hands);
+    node->hands.data = node;
     (void)uv_timer_init(node->loop, &node->request_timer);
     node->request_timer.data = node;
-    node->open_handles += 3;
+    node->open_handles += 4;
     *ret = &node->base;
     return BATON_OK;
 }

@@ -1,10 +1,37 @@
-/* Who knocks and has not greeted yet. A stranger costs a descriptor and a little memory, so there
- * are few at a time and each has little time: who has stood at the door the longest is turned out
- * first. An honest peer greets within a round trip, so a crowd that says nothing keeps nobody out.
+/* Those at the door: connections that have not greeted yet. A stranger costs a descriptor and a
+ * little memory, so there are few at a time and each has little time: the one that has been there
+ * the longest is turned out first, and an honest peer greets within a round trip.
+ *
+ *   accepted ──hello──▶ waits ──its turn──▶ TLS handshake ──▶ greets: no stranger any more
+ *
+ * A TLS handshake costs this node a signature, up to some milliseconds, and a stranger next to
+ * nothing. So one begins every NODE_HANDSHAKE_EVERY_MS, and in between the loop serves those who
+ * have greeted: a crowd delays other strangers, and no heartbeat. Hosts of members come first; then
+ * the youngest, since an older one may have given up.
  */
 #include "provider/raft/node.h"
 
+#include <string.h>
+
 enum { LOOK_EVERY_MS = 1000 };
+
+void stranger_log(struct connection *connection, const char *event, const char *reason)
+{
+    struct node *node = connection->node;
+    const char *address = stream_peer_address(connection->stream);
+    instant now = clock_now();
+
+    if (instant_since(now, node->refusals_logged).ns <= SPAN_S(1).ns) {
+        node->refusals_unlogged++;
+        return;
+    }
+    log_warning(
+        node->logger, event,
+        LOG_STR("address", address[0] || !connection->link ? address : connection->link->address),
+        LOG_STR("reason", reason), LOG_U64("others", node->refusals_unlogged));
+    node->refusals_logged = now;
+    node->refusals_unlogged = 0;
+}
 
 static void turn_out(struct connection *connection, const char *reason)
 {
@@ -12,7 +39,7 @@ static void turn_out(struct connection *connection, const char *reason)
 
     stranger_end(connection);
     node->counters.refused_strangers++;
-    connection_log_refusal(connection, reason);
+    stranger_log(connection, "peer-refused", reason);
     stream_close(connection->stream);
 }
 
@@ -34,15 +61,37 @@ static void on_look(uv_timer_t *timer)
     }
 }
 
-/* Accepted ones are listed by age, the youngest first. */
-static struct connection *oldest(const struct node *node)
+/* Accepted ones are listed by age, the youngest first. Hosts of members stay the longest. */
+static struct connection *next_to_go(const struct node *node)
 {
     struct connection *found = NULL;
 
     for (struct connection *one = node->accepted; one; one = one->next) {
-        found = one->is_stranger ? one : found;
+        if (one->is_stranger && (!found || !one->is_from_member || found->is_from_member)) {
+            found = one;
+        }
     }
     return found;
+}
+
+static bool is_same_host(const char *a, const char *b)
+{
+    const char *colon = strrchr(a, ':');
+    size_t bytes = colon ? (size_t)(colon - a) + 1 : 0;
+
+    return bytes > 0 && strncmp(a, b, bytes) == 0 && !strchr(b + bytes, ':');
+}
+
+static bool is_from_member(const struct connection *connection)
+{
+    const char *address = stream_peer_address(connection->stream);
+
+    for (const struct link *link = connection->node->links; link; link = link->next) {
+        if (is_same_host(address, link->address) || is_same_host(address, link->last_address)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void stranger_begin(struct connection *connection)
@@ -50,10 +99,11 @@ void stranger_begin(struct connection *connection)
     struct node *node = connection->node;
 
     connection->is_stranger = true;
+    connection->is_from_member = is_from_member(connection);
     connection->since = clock_now();
     node->stranger_count++;
     if (node->stranger_count > NODE_STRANGERS_MAX) {
-        turn_out(oldest(node), "made room for another one that has not greeted");
+        turn_out(next_to_go(node), "made room for another one that has not greeted");
     }
     if (!uv_is_active((uv_handle_t *)&node->door)) {
         (void)uv_timer_start(&node->door, on_look, LOOK_EVERY_MS, LOOK_EVERY_MS);
@@ -63,7 +113,50 @@ void stranger_begin(struct connection *connection)
 void stranger_end(struct connection *connection)
 {
     if (connection->is_stranger) {
-        connection->is_stranger = false;
+        connection->is_stranger = connection->waits_for_hands = false;
         connection->node->stranger_count--;
+    }
+}
+
+/* ---- Handshakes ------------------------------------------------------------------------------ */
+
+static struct connection *next_in_turn(const struct node *node)
+{
+    struct connection *found = NULL;
+
+    for (struct connection *one = node->accepted; one; one = one->next) {
+        if (one->waits_for_hands && (!found || (one->is_from_member && !found->is_from_member))) {
+            found = one;
+        }
+    }
+    return found;
+}
+
+static void on_turn(uv_timer_t *timer)
+{
+    struct node *node = timer->data;
+    struct connection *connection = node->is_closing ? NULL : next_in_turn(node);
+    struct buffer hello;
+
+    if (!connection) {
+        return;
+    }
+    hello = connection->input;
+    buffer_init(&connection->input, hello.max_bytes);
+    connection->waits_for_hands = false;
+    (void)uv_timer_start(timer, on_turn, NODE_HANDSHAKE_EVERY_MS, 0);
+    (void)stream_start_tls(connection->stream, node->tls, hello.data, hello.bytes);
+    buffer_fini(&hello);
+}
+
+void stranger_hello(struct connection *connection, const void *data, size_t bytes)
+{
+    struct node *node = connection->node;
+
+    buffer_put(&connection->input, data, bytes);
+    if (connection->input.failed || connection->input.bytes > NODE_HELLO_BYTES_MAX) {
+        turn_out(connection, "sent more than the beginning of a handshake");
+    } else if (!uv_is_active((uv_handle_t *)&node->hands)) {
+        on_turn(&node->hands);
     }
 }
