@@ -14,7 +14,7 @@ int raft_configuration_copy(struct raft_configuration *ret, const struct raft_co
         memcpy(members, from->members, from->count * sizeof(*members));
     }
     *ret = (struct raft_configuration){
-        .members = members, .count = from->count, .is_joint = from->is_joint};
+        .group = from->group, .members = members, .count = from->count, .is_joint = from->is_joint};
     return BATON_OK;
 }
 
@@ -61,6 +61,20 @@ static int check_member(const struct raft_member *member, struct baton_error *re
     return BATON_OK;
 }
 
+/* A member that leaves may have the name of the one that takes its place. */
+static bool has_namesake_before(const struct raft_configuration *configuration, size_t index)
+{
+    const struct raft_member *member = &configuration->members[index];
+
+    for (size_t i = 0; i < index && member->name[0] && !member->is_leaving; i++) {
+        if (!configuration->members[i].is_leaving &&
+            strcmp(configuration->members[i].name, member->name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int raft_configuration_normalise(struct raft_configuration *configuration,
                                  struct baton_error *reterr)
 {
@@ -84,11 +98,8 @@ int raft_configuration_normalise(struct raft_configuration *configuration,
             return error_set(reterr, BATON_EINVAL, "members \"%s\" and \"%s\" have one id",
                              member[-1].name, member->name);
         }
-        for (size_t j = 0; j < i && member->name[0]; j++) {
-            if (strcmp(configuration->members[j].name, member->name) == 0) {
-                return error_set(reterr, BATON_EINVAL, "member \"%s\" is listed twice",
-                                 member->name);
-            }
+        if (has_namesake_before(configuration, i)) {
+            return error_set(reterr, BATON_EINVAL, "member \"%s\" is listed twice", member->name);
         }
         weight += member->is_leaving ? 0 : member->weight;
         may_lead |= !member->is_leaving && member->kind == RAFT_VOTER && member->weight > 0;

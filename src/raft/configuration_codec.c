@@ -1,8 +1,8 @@
 /* A configuration as the log and the wire hold it, little-endian:
  *
- *   u8 version = 1 | u8 flags (1: joint) | u16 count | count members:
- *     u64 id | u8 kind | u8 flags (1: leaving) | u32 weight | u32 old_weight | u32 priority |
- *     u8 name length | name | u8 address length | address
+ *   u8 version = 2 | u8 flags (1: joint) | u16 count | u64 group | count members:
+ *     u64 id | u64 birth | u8 kind | u8 flags (1: leaving) | u32 weight | u32 old_weight | u32
+ * priority | u8 name length | name | u8 address length | address
  *
  * Decoding takes only what encoding writes: members in the order of their ids, no bytes left over.
  */
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, FLAG_JOINT = 1, FLAG_LEAVING = 1, ENCODED_MAX = 1024 * 1024 };
+enum { VERSION = 2, FLAG_JOINT = 1, FLAG_LEAVING = 1, ENCODED_MAX = 1024 * 1024 };
 
 static void put_text(struct buffer *buffer, const char *text)
 {
@@ -29,9 +29,11 @@ int raft_configuration_encode(const struct raft_configuration *configuration, vo
     buffer_put_u8(&buffer, VERSION);
     buffer_put_u8(&buffer, configuration->is_joint ? FLAG_JOINT : 0);
     buffer_put_u16(&buffer, (uint16_t)configuration->count);
+    buffer_put_u64(&buffer, configuration->group);
     for (size_t i = 0; i < configuration->count; i++) {
         const struct raft_member *member = &configuration->members[i];
         buffer_put_u64(&buffer, member->id);
+        buffer_put_u64(&buffer, member->birth);
         buffer_put_u8(&buffer, (uint8_t)member->kind);
         buffer_put_u8(&buffer, member->is_leaving ? FLAG_LEAVING : 0);
         buffer_put_u32(&buffer, member->weight);
@@ -67,6 +69,7 @@ static void take_member(struct reader *reader, struct raft_member *member)
     uint8_t flags;
 
     member->id = reader_u64(reader);
+    member->birth = reader_u64(reader);
     kind = reader_u8(reader);
     flags = reader_u8(reader);
     member->kind = (enum raft_kind)kind;
@@ -100,10 +103,12 @@ int raft_configuration_decode(struct raft_configuration *ret, const void *data, 
     uint8_t version = reader_u8(&reader);
     uint8_t flags = reader_u8(&reader);
     size_t count = reader_u16(&reader);
+    uint64_t group = reader_u64(&reader);
 
     if (reader.failed || version != VERSION || flags > FLAG_JOINT || count > RAFT_MEMBERS_MAX) {
         return BATON_ECORRUPT;
     }
+    decoded.group = group;
     decoded.is_joint = flags & FLAG_JOINT;
     decoded.members = calloc(count + 1, sizeof(*decoded.members));
     if (!decoded.members) {

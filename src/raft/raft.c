@@ -165,6 +165,7 @@ void raft_get_status(const struct raft *raft, struct raft_status *ret)
         .stored_index = raft->stored_index,
         .commit_index = raft->commit,
         .applied_index = raft->applied,
+        .configuration_index = raft->configuration_index,
         .heir = raft->role == RAFT_LEADER ? raft->heir : raft->heir_named,
         .pledged_term = raft->hard.pledged_term,
         .pledged_to = raft->hard.pledged_to,

@@ -66,6 +66,7 @@ enum raft_kind {
 
 struct raft_member {
     raft_id id;
+    uint64_t birth; /* of its data directory; 0: not known yet. Not read by the core */
     enum raft_kind kind;
     uint32_t weight;     /* of its vote; a quorum is more than half of the sum */
     uint32_t old_weight; /* its weight in the outgoing half of a joint configuration */
@@ -77,6 +78,7 @@ struct raft_member {
 
 /* Members in the order of their ids. `joint` while two halves must both agree. */
 struct raft_configuration {
+    uint64_t group;              /* the group's identity; 0: not formed yet. Not read by the core */
     struct raft_member *members; /* owned by whoever owns the struct */
     size_t count;
     bool is_joint;
@@ -479,6 +481,7 @@ struct raft_status {
     raft_index stored_index;
     raft_index commit_index;
     raft_index applied_index;
+    raft_index configuration_index; /* of the configuration in force */
     raft_id heir;
     raft_term pledged_term; /* no vote below it, and in it for `pledged_to` alone */
     raft_id pledged_to;
@@ -522,7 +525,8 @@ int raft_configuration_copy(struct raft_configuration *ret, const struct raft_co
 void raft_configuration_fini(struct raft_configuration *configuration);
 const struct raft_member *raft_configuration_find(const struct raft_configuration *configuration,
                                                   raft_id id);
-/* Sorts by id and checks: no double id or name, a learner weighs 0, somebody votes. */
+/* Sorts by id and checks: no double id or name (but that of a member that leaves), a learner
+ * weighs 0, somebody votes. */
 int raft_configuration_normalise(struct raft_configuration *configuration,
                                  struct baton_error *reterr);
 /* As the log stores it: versioned, little-endian. *ret is malloc'ed. */

@@ -1,4 +1,4 @@
-/* Change of membership and of weights, always through a joint configuration:
+/* Change of members and of weights, always through a joint configuration:
  *
  *   old ──append──▶ joint (both halves must agree) ──committed, and
  *                   the new half covers the lease──▶ new ──committed──▶ done
@@ -6,9 +6,9 @@
  * A leader that will not be one in the new half has its work stopped before it leaves the joint
  * one.
  *
- * One path for every change: a change of one weight by one would be safe without, but a second path
- * is a second proof. Begun only when the last configuration and an entry of this term are
- * committed.
+ * One path for every change of a vote: a change of one weight by one would be safe without, but a
+ * second path is a second proof. A change that touches no vote is a single entry. Begun only when
+ * the last configuration and an entry of this term are committed.
  */
 #include "raft/internal.h"
 
@@ -56,7 +56,7 @@ static void add_leaving(struct raft_configuration *joint, const struct raft_memb
 static int make_joint(struct raft_configuration *ret, const struct raft_configuration *now,
                       const struct raft_configuration *wanted)
 {
-    struct raft_configuration joint = {.is_joint = true};
+    struct raft_configuration joint = {.group = wanted->group, .is_joint = true};
 
     joint.members = calloc(now->count + wanted->count + 1, sizeof(*joint.members));
     if (!joint.members) {
@@ -146,10 +146,40 @@ int raft_check_change(const struct raft *raft, const struct raft_configuration *
                      (unsigned long long)ready, (unsigned long long)weight, silent);
 }
 
+/* The same members with the same votes: what differs (the group's identity, births, addresses,
+ * priorities) counts in no quorum, so the old and the new half are one and need no joint one. */
+static bool votes_alike(const struct raft_configuration *now,
+                        const struct raft_configuration *wanted)
+{
+    bool alike = now->count == wanted->count;
+
+    for (size_t i = 0; alike && i < now->count; i++) {
+        const struct raft_member *before = &now->members[i];
+        const struct raft_member *after = &wanted->members[i];
+        alike = before->id == after->id && before->kind == after->kind &&
+                before->weight == after->weight;
+    }
+    return alike;
+}
+
+static int append_joint(struct raft *raft, const struct raft_configuration *wanted)
+{
+    struct raft_configuration joint = {0};
+    int r = make_joint(&joint, &raft->configuration, wanted);
+
+    if (r == BATON_OK) {
+        r = raft_configuration_normalise(&joint, NULL);
+    }
+    if (r == BATON_OK) {
+        r = append_configuration(raft, &joint);
+    }
+    raft_configuration_fini(&joint);
+    return r;
+}
+
 int reconfigure_begin(struct raft *raft, const struct raft_configuration *wanted, bool is_forced)
 {
     struct raft_configuration checked = {0};
-    struct raft_configuration joint = {0};
     int r;
 
     if (raft->role != RAFT_LEADER) {
@@ -163,20 +193,13 @@ int reconfigure_begin(struct raft *raft, const struct raft_configuration *wanted
     if (r == BATON_OK) {
         r = wanted->is_joint ? BATON_EINVAL : raft_configuration_normalise(&checked, NULL);
     }
-    if (r == BATON_OK && !is_forced) {
-        r = raft_check_change(raft, &checked, NULL);
-    }
-    if (r == BATON_OK) {
-        r = make_joint(&joint, &raft->configuration, &checked);
-    }
-    if (r == BATON_OK) {
-        r = raft_configuration_normalise(&joint, NULL);
-    }
-    if (r == BATON_OK) {
-        r = append_configuration(raft, &joint);
+    if (r == BATON_OK && votes_alike(&raft->configuration, &checked)) {
+        r = append_configuration(raft, &checked);
+    } else if (r == BATON_OK) {
+        r = is_forced ? BATON_OK : raft_check_change(raft, &checked, NULL);
+        r = r == BATON_OK ? append_joint(raft, &checked) : r;
     }
     raft_configuration_fini(&checked);
-    raft_configuration_fini(&joint);
     return r;
 }
 

@@ -63,6 +63,17 @@ static void what_cannot_be_a_group_is_refused_by_name(void **state)
     assert_int_equal(raft_configuration_normalise(&configuration, &error), BATON_EINVAL);
 }
 
+static void a_member_that_leaves_may_have_the_name_of_its_successor(void **state)
+{
+    struct raft_configuration configuration = three();
+    (void)state;
+
+    configuration.is_joint = true;
+    strcpy(members[1].name, "a");
+    members[1].is_leaving = true;
+    assert_int_equal(raft_configuration_normalise(&configuration, NULL), 0);
+}
+
 static void decoding_gives_back_what_was_encoded(void **state)
 {
     struct raft_configuration configuration = three();
@@ -77,12 +88,15 @@ static void decoding_gives_back_what_was_encoded(void **state)
     members[0].is_leaving = true;
     members[1].kind = RAFT_WITNESS;
     strcpy(members[2].address, "[::1]:7001");
+    members[1].birth = 0x123456789abcdef0;
+    configuration.group = 0xfedcba9876543210;
     configuration.is_joint = true;
     assert_int_equal(raft_configuration_normalise(&configuration, NULL), 0);
     assert_int_equal(raft_configuration_encode(&configuration, &data, &bytes), 0);
     assert_int_equal(raft_configuration_decode(&back, data, bytes), 0);
     assert_int_equal(back.count, 3);
     assert_true(back.is_joint);
+    assert_true(back.group == configuration.group);
     assert_memory_equal(back.members, members, 3 * sizeof(members[0]));
     raft_configuration_fini(&back);
 
@@ -106,13 +120,13 @@ static void bytes_that_encoding_never_writes_are_refused(void **state)
         size_t at;
         uint8_t value;
     } rows[] = {
-        {0, 2},       /* version */
-        {1, 2},       /* flags */
-        {3, 0xff},    /* count over the maximum */
-        {4 + 8, 3},   /* kind */
-        {4 + 9, 2},   /* member's flags */
-        {4, 9},       /* ids out of order */
-        {4 + 22, 64}, /* a name longer than a name may be */
+        {0, 1},        /* version */
+        {1, 2},        /* flags */
+        {3, 0xff},     /* count over the maximum */
+        {12 + 16, 3},  /* kind */
+        {12 + 17, 2},  /* member's flags */
+        {12, 9},       /* ids out of order */
+        {12 + 30, 64}, /* a name longer than a name may be */
     };
     (void)state;
 
@@ -134,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(normalising_sorts_by_id),
         cmocka_unit_test(what_cannot_be_a_group_is_refused_by_name),
+        cmocka_unit_test(a_member_that_leaves_may_have_the_name_of_its_successor),
         cmocka_unit_test(decoding_gives_back_what_was_encoded),
         cmocka_unit_test(bytes_that_encoding_never_writes_are_refused),
     };

@@ -158,6 +158,31 @@ static void a_voter_joins_through_a_joint_configuration(void **state)
     cluster_free(cluster);
 }
 
+static void a_change_that_touches_no_vote_is_one_entry(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    struct raft_member members[3];
+    struct raft_configuration wanted = {.group = 9, .members = members, .count = 3};
+    struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
+    raft_id leader;
+    raft_index before;
+    (void)state;
+
+    leader = cluster_settle(cluster);
+    memcpy(members, cluster->first.members, sizeof(members));
+    members[1].birth = 77;
+    before = node_status(cluster, leader).last_index;
+    assert_int_equal(node_step(cluster, leader, &input), 0);
+    assert_false(raft_get_configuration(node_of(cluster, leader)->raft)->is_joint);
+    cluster_run(cluster, 200);
+    for (raft_id id = 1; id <= 3; id++) {
+        const struct raft_configuration *now = raft_get_configuration(node_of(cluster, id)->raft);
+        assert_true(now->group == 9 && now->members[1].birth == 77);
+        assert_int_equal(node_status(cluster, id).last_index, before + 1);
+    }
+    cluster_free(cluster);
+}
+
 static void while_it_is_joint_both_halves_must_agree(void **state)
 {
     struct cluster *cluster = cluster_new(6);
@@ -503,6 +528,7 @@ int main(void)
         cmocka_unit_test(a_target_that_is_behind_catches_up_first),
         cmocka_unit_test(a_node_alone_may_resign_and_is_elected_again),
         cmocka_unit_test(a_voter_joins_through_a_joint_configuration),
+        cmocka_unit_test(a_change_that_touches_no_vote_is_one_entry),
         cmocka_unit_test(while_it_is_joint_both_halves_must_agree),
         cmocka_unit_test(a_removed_leader_finishes_the_change_and_hands_over),
         cmocka_unit_test(weights_change_like_members),
