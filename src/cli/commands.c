@@ -107,11 +107,13 @@ const struct command commands[] = {
     {.name = "join",
      .arguments = "NAME=HOST:PORT[*WEIGHT][^PRIORITY][/KIND]",
      .summary = "add a member to the cluster",
-     .text = "Any node may be asked: the leading one does it. Start the new member first, with "
-             "--join: where the group needs its vote, the change is complete only with it. Ends "
-             "when it is. Weight, priority and kind (voter, witness or learner) are those of "
-             "--peer: 1, 0 and voter if not given. A member that is there already keeps what is "
-             "not given; its address changes only with --replace.",
+     .text =
+         "Any node may be asked: the leading one does it. Start the new member first, with "
+         "--join: it is asked for its identity, follows as a learner, and votes once it has "
+         "caught up. Ends when it does; if it does not in time, the change is taken back and "
+         "this command fails. Weight, priority and kind (voter, witness or learner) are those of "
+         "--peer: 1, 0 and voter if not given. A member that is there already keeps what is "
+         "not given; its address changes only with --replace.",
      .example = "baton join -d /var/lib/baton d=10.0.0.4:7400",
      .groups = GROUPS(&group_join, &group_client, &group_answer, &group_output),
      .words = 1,

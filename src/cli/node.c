@@ -11,11 +11,19 @@ struct node {
     uv_loop_t loop;
     uv_signal_t signals[2];
     struct member *member;
+    const struct invocation *invocation;
     struct act *act; /* measurement only */
     unsigned slot;
     void *resident;
     int result;
 };
+
+static void on_closed(void *userdata)
+{
+    struct node *node = userdata;
+    uv_close((uv_handle_t *)&node->signals[0], NULL);
+    uv_close((uv_handle_t *)&node->signals[1], NULL);
+}
 
 /* What a measured program does with leadership: it looks, and stamps that it acted. */
 static void on_event(void *userdata, const struct baton_event *event)
@@ -28,13 +36,10 @@ static void on_event(void *userdata, const struct baton_event *event)
     } else if (node->act && event->type == BATON_EVENT_LOST) {
         act_stamp_lost(node->act, node->slot, (instant){event->at_ns});
     }
-}
-
-static void on_closed(void *userdata)
-{
-    struct node *node = userdata;
-    uv_close((uv_handle_t *)&node->signals[0], NULL);
-    uv_close((uv_handle_t *)&node->signals[1], NULL);
+    if (event->type == BATON_EVENT_ERROR && event->error.code == BATON_EUNSAFE) {
+        node->result = command_fail(node->invocation, &event->error);
+        member_close(node->member, on_closed, node);
+    }
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -91,14 +96,14 @@ static int run(struct node *node, const struct invocation *invocation, struct lo
 
 int node_main(const struct invocation *invocation)
 {
-    struct node node = {0};
+    struct node node = {.invocation = invocation};
     struct baton_error error = {0};
     struct logger *logger = member_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
     (void)uv_loop_init(&node.loop);
     int code = run(&node, invocation, logger, &error);
-    int result = code ? command_fail(invocation, &error) : EXIT_OK;
+    int result = code ? command_fail(invocation, &error) : node.result;
     (void)uv_loop_close(&node.loop);
     act_close(node.act);
     free(node.resident);

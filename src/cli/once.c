@@ -367,6 +367,8 @@ static void on_event(void *userdata, const struct baton_event *event)
     } else if (ends && once->child) {
         once->is_killed = true;
         child_kill(once->child);
+    } else if (event->type == BATON_EVENT_ERROR && event->error.code == BATON_EUNSAFE) {
+        leave(once, command_fail(once->invocation, &event->error));
     } else if (event->type == BATON_EVENT_ERROR) {
         lead_on(once); /* of a hand-over that came to nothing, perhaps */
     } else if (event->type == BATON_EVENT_LEADER && once->is_known && !once->has_run) {

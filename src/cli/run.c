@@ -45,7 +45,8 @@ struct run {
     struct child *child; /* NULL: none lives */
     struct supervise supervise;
     enum run_state state;
-    bool is_told; /* to end, by a signal */
+    bool is_told;   /* to end, by a signal */
+    bool is_unsafe; /* the group does not know this data directory: baton ends when CMD has */
     int result;
 };
 
@@ -123,7 +124,9 @@ static void on_command_end(void *userdata, int exit_code)
     run->child = NULL;
     member_set_victims(run->member, &run->supervise.victims); /* its group is no more */
     log_notice(run->logger, "command-ended", LOG_I64("exit_code", exit_code));
-    if (was == RUNNING || run->is_told) {
+    if (run->is_unsafe) {
+        leave(run, EXIT_UNSAFE);
+    } else if (was == RUNNING || run->is_told) {
         leave(run, exit_code);
     } else if (was == STOPPING && says(run, "exit")) {
         leave(run, EXIT_LOST);
@@ -204,6 +207,21 @@ static void on_lost(struct run *run)
     }
 }
 
+static void on_error(struct run *run, const struct baton_error *error)
+{
+    if (error->code != BATON_EUNSAFE) {
+        lead_on(run); /* of a hand-over that came to nothing, perhaps */
+        return;
+    }
+    run->is_unsafe = true;
+    command_tell(run->invocation, error);
+    if (run->child) {
+        child_kill(run->child);
+    } else {
+        leave(run, EXIT_UNSAFE);
+    }
+}
+
 static void on_event(void *userdata, const struct baton_event *event)
 {
     struct run *run = userdata;
@@ -215,7 +233,7 @@ static void on_event(void *userdata, const struct baton_event *event)
         on_jeopardy(run);
         break;
     case BATON_EVENT_ERROR:
-        lead_on(run); /* of a hand-over that came to nothing, perhaps */
+        on_error(run, &event->error);
         break;
     case BATON_EVENT_LOST:
         on_lost(run);

@@ -10,7 +10,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from harness import BATON, ClusterTest, baton, clean_environment, main, until
+from harness import BATON, ClusterTest, baton, clean_environment, free_ports, main, until
 
 
 def fetch(port, path, **headers):
@@ -106,14 +106,19 @@ class Operating(ClusterTest):
         until(lambda: self.three.status(self.others[1])["is_leader"], "it leads")
         self.assertGreater(self.three.status(self.others[1])["epoch"], before)
 
-    def test_a_node_joins_and_leaves(self):
+    def fourth(self):
+        """A node d that waits to be taken in."""
         fourth = self.cluster(1, "--join")
         fourth.names = ["d"]
         fourth.ports = {"d": fourth.ports["a"]}
+        fourth.start("d")
+        return fourth
+
+    def test_a_node_joins_and_leaves(self):
+        fourth = self.fourth()
         done = baton("join", "--data", self.three.data(self.leader),
                      "d=127.0.0.1:%d" % fourth.ports["d"])
         self.assertEqual(done.returncode, 0, done.stderr)
-        fourth.start("d")
         until(lambda: (fourth.status("d") or {"leader": {"id": ""}})["leader"]["id"],
               "the fourth follows")
         until(lambda: "leader-changed" in fourth.log("d"), "it is told whom")
@@ -139,7 +144,7 @@ class Operating(ClusterTest):
                 if one["name"] == text.split("=")[0]][0]
 
     def test_who_adds_a_member_says_its_kind_weight_and_priority(self):
-        d = "d=127.0.0.1:1"
+        d = "d=" + self.fourth().address("d")
         self.assertEqual(self.joined(d + "/learner"), ("learner", 0, 0))
         self.assertEqual(self.joined(d + "^7"), ("learner", 0, 7))
         other = "%s=%s" % (self.others[0], self.three.address(self.others[0]))
@@ -167,9 +172,15 @@ class Operating(ClusterTest):
         done = join("%s=%s" % (other, before[other]))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.addresses(), before)
-        done = join("--replace", elsewhere)
+        done = join("--replace", "--timeout", "1s", elsewhere)  # where nobody is
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertEqual(self.addresses(), before)
+        self.three.kill(other)
+        self.three.ports[other] = free_ports(1)[0]
+        self.three.start(other)  # it has moved, with its data directory
+        done = join("--replace", "%s=%s" % (other, self.three.address(other)))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(self.addresses()[other], "127.0.0.1:1")
+        self.assertEqual(self.addresses()[other], self.three.address(other))
 
     def test_a_wrong_member_is_refused(self):
         for text in ("d", "d=nowhere", "=127.0.0.1:1", "d=127.0.0.1:0", "d=127.0.0.1:1*heavy",
@@ -343,8 +354,11 @@ class Starting(ClusterTest):
         one.arguments = lambda name: alone
         one.start("a", "--insecure")
         one.wait_leader()
-        baton("join", "--data", one.data("a"), "b=0.0.0.0:%d" % one.ports["b"],
-              "--timeout", "1s")
+        one.arguments = lambda name: ["--node", name, "--data", one.data(name), "--listen",
+                                      "0.0.0.0:%d" % one.ports["b"], *one.flags]
+        one.start("b", "--insecure", "--join")
+        done = baton("join", "--data", one.data("a"), "b=0.0.0.0:%d" % one.ports["b"])
+        self.assertEqual(done.returncode, 0, done.stderr)
         one.kill("a")
         done = baton("node", *alone)
         self.assertEqual(done.returncode, 77, done.stderr)

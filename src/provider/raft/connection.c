@@ -102,14 +102,31 @@ static void note_cordon(const struct connection *connection, bool is_cordoned)
     }
 }
 
-static void greet(struct connection *connection)
+void connection_send_greeting(struct connection *connection, const struct greeting *greeting)
 {
-    struct greeting greeting = connection->node->greeting;
-
-    greeting.expected = connection->link ? connection->link->id : RAFT_NOBODY;
-    frame_put_greeting(&connection->node->output, connection->node->cluster, &greeting);
+    frame_put_greeting(&connection->node->output, connection->node->cluster, greeting);
     flush(connection);
     connection->has_greeted = true;
+}
+
+/* The peer ends the connection when it has read this; a stranger that does not is turned out. */
+void connection_turn_away(struct connection *connection, enum refusal refusal, const char *why)
+{
+    struct node *node = connection->node;
+
+    connection->is_turned_away = true;
+    node->counters.refused_greeting++;
+    frame_put_text(&node->output, node->cluster, FRAME_TURNED_AWAY, refusal, why, strlen(why));
+    flush(connection);
+}
+
+void connection_ask(struct connection *connection)
+{
+    if (connection->pins_sent == connection->pins_answered) {
+        connection->pin_sent = clock_now();
+    }
+    connection->pins_sent++;
+    connection_send_bare(connection, FRAME_PIN);
 }
 
 /* The kernel is asked now and then only, as long as all is well. */
@@ -229,63 +246,18 @@ static void refuse(struct connection *connection, int code)
     stream_close(connection->stream);
 }
 
-static void tell_core(struct node *node, raft_id peer, bool is_up)
+void connection_tell_core(struct node *node, raft_id peer, bool is_up)
 {
     struct raft_input input = {.type = RAFT_IN_CONNECTION,
                                .connection = {.peer = peer, .is_up = is_up}};
     (void)node_step(node, &input);
 }
 
-static bool is_acceptable(const struct connection *connection, const struct greeting *greeting)
-{
-    const struct node *node = connection->node;
-    const char *proved = stream_peer_name(connection->stream);
-
-    if (strcmp(greeting->cluster, node->greeting.cluster) != 0 ||
-        greeting->id != raft_id_of(greeting->name) || greeting->id == node->id) {
-        return false;
-    }
-    if (tls_proves_names(node->tls) && (!proved || strcmp(proved, greeting->name) != 0)) {
-        return false;
-    }
-    if (connection->link) {
-        return greeting->id == connection->link->id;
-    }
-    return greeting->expected == node->id;
-}
-
-static int take_greeting(struct connection *connection, const struct greeting *greeting)
-{
-    struct node *node = connection->node;
-
-    if (connection->id != RAFT_NOBODY || !is_acceptable(connection, greeting)) {
-        return BATON_EEXIST;
-    }
-    stranger_end(connection);
-    connection->id = greeting->id;
-    connection->incarnation = greeting->incarnation;
-    if (!connection->has_greeted) {
-        greet(connection);
-    }
-    if (!proof_on_greeting(connection, greeting)) {
-        return BATON_EEXIST;
-    }
-    if (connection->link) {
-        link_greeted(connection);
-        node->counters.connects++;
-        log_info(node->logger, "peer-connected", LOG_STR("peer", greeting->name),
-                 LOG_STR("address", stream_peer_address(connection->stream)));
-    } else {
-        link_hurry(node, greeting->id);
-    }
-    tell_core(node, greeting->id, true);
-    return BATON_OK;
-}
-
 static void take_message(struct connection *connection, struct raft_message *message)
 {
     struct raft_input input = {.type = RAFT_IN_MESSAGE, .message = message};
 
+    meeting_note_message(connection, message);
     message->from = connection->id;
     message->to = connection->node->id;
     message->incarnation = connection->incarnation;
@@ -304,7 +276,9 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
         connection_send_bare(connection, FRAME_PINNED);
         break;
     case FRAME_PINNED:
+        connection->pins_answered += connection->pins_answered < connection->pins_sent;
         proof_on_pinned(connection);
+        meeting_look_again(node);
         break;
     case FRAME_CORDONED:
     case FRAME_UNCORDONED:
@@ -327,14 +301,22 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
         break;
     case FRAME_GREETING:
     case FRAME_CERTIFICATE: /* a stranger brings those */
+    case FRAME_TURNED_AWAY: /* taken before */
         break;
     }
 }
 
 static int take_frame(struct connection *connection, struct frame *frame)
 {
+    if (frame->type == FRAME_TURNED_AWAY && connection->has_greeted) {
+        meeting_take_refusal(connection, frame);
+        return BATON_OK;
+    }
+    if (connection->is_turned_away) {
+        return BATON_OK; /* nothing else counts */
+    }
     if (frame->type == FRAME_GREETING) {
-        return take_greeting(connection, &frame->greeting);
+        return meeting_take_greeting(connection, &frame->greeting);
     }
     if (connection->id != RAFT_NOBODY) {
         take_known_frame(connection, frame);
@@ -357,6 +339,7 @@ static void take_frames(struct connection *connection)
 {
     struct node *node = connection->node;
     size_t used = 0;
+    size_t bytes;
     int result = 0;
 
     for (;;) {
@@ -366,21 +349,30 @@ static void take_frames(struct connection *connection)
         if (result <= 0) {
             break;
         }
-        used += (size_t)result;
-        node->counters.frames_received++;
+        bytes = (size_t)result;
         result = may_be_taken(connection, &frame) ? take_frame(connection, &frame) : BATON_EEXIST;
+        if (result == MEETING_LATER) {
+            break;
+        }
+        used += bytes;
+        node->counters.frames_received++;
         if (result != BATON_OK || !connection->is_open) {
             break;
         }
     }
     buffer_consume(&connection->input, used);
-    if (result == 0 && connection->id == RAFT_NOBODY &&
+    if (result >= 0 && connection->id == RAFT_NOBODY &&
         connection->input.bytes > NODE_STRANGER_BYTES_MAX) {
         result = BATON_ETOOBIG; /* no greeting is as long: nothing more is kept for it */
     }
     if (result < 0 && connection->is_open) {
         refuse(connection, result);
     }
+}
+
+void connection_look_again(struct connection *connection)
+{
+    take_frames(connection);
 }
 
 static void on_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
@@ -417,7 +409,7 @@ static void on_open(struct stream *stream, void *userdata)
     connection->is_open = true;
     if (connection->link) {
         connection->is_tls = connection->node->tls != NULL;
-        greet(connection);
+        meeting_greet(connection);
     }
 }
 
@@ -451,8 +443,12 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
     }
     buffer_fini(&connection->input);
     free(connection);
-    if (id != RAFT_NOBODY && !node->is_closing && !connection_is_up(node, id)) {
-        tell_core(node, id, false);
+    if (id != RAFT_NOBODY && !node->is_closing) {
+        meeting_note_progress(node, id);
+        if (!connection_is_up(node, id)) {
+            connection_tell_core(node, id, false);
+        }
+        meeting_look_again(node);
     }
     node_release(node);
 }

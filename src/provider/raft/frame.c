@@ -70,9 +70,18 @@ void frame_put_greeting(struct buffer *buffer, uint32_t cluster, const struct gr
 
     put_name(buffer, greeting->cluster);
     put_name(buffer, greeting->name);
+    put_name(buffer, greeting->expected);
     buffer_put_u64(buffer, greeting->id);
-    buffer_put_u64(buffer, greeting->expected);
+    buffer_put_u64(buffer, greeting->birth);
+    buffer_put_u64(buffer, greeting->group);
+    buffer_put_u64(buffer, greeting->founders);
     buffer_put_u64(buffer, greeting->incarnation);
+    buffer_put_u64(buffer, greeting->term);
+    buffer_put_u64(buffer, greeting->last_index);
+    buffer_put_u64(buffer, greeting->commit_index);
+    buffer_put_u64(buffer, (uint64_t)greeting->lease.ns);
+    buffer_put_u64(buffer, (uint64_t)greeting->heartbeat_timeout.ns);
+    buffer_put_u32(buffer, greeting->clock_drift_ppm);
     buffer_put_u32(buffer, greeting->pid);
     buffer_put_u64(buffer, greeting->pid_namespace);
     buffer_put(buffer, greeting->boot_id, sizeof(greeting->boot_id));
@@ -106,12 +115,12 @@ void frame_put_text(struct buffer *buffer, uint32_t cluster, enum frame_type typ
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static void take_name(struct reader *reader, char ret[RAFT_NAME_MAX])
+static void take_name(struct reader *reader, char ret[RAFT_NAME_MAX], size_t least)
 {
     size_t length = reader_u8(reader);
     const uint8_t *text = reader_take(reader, length);
 
-    if (!text || length == 0 || length >= RAFT_NAME_MAX) {
+    if (!text || length < least || length >= RAFT_NAME_MAX) {
         reader->failed = true;
         return;
     }
@@ -132,18 +141,29 @@ static void take_raw(struct reader *reader, uint8_t *ret, size_t bytes)
 
 static void take_greeting(struct reader *reader, struct greeting *greeting)
 {
-    take_name(reader, greeting->cluster);
-    take_name(reader, greeting->name);
+    take_name(reader, greeting->cluster, 1);
+    take_name(reader, greeting->name, 1);
+    take_name(reader, greeting->expected, 0);
     greeting->id = reader_u64(reader);
-    greeting->expected = reader_u64(reader);
+    greeting->birth = reader_u64(reader);
+    greeting->group = reader_u64(reader);
+    greeting->founders = reader_u64(reader);
     greeting->incarnation = reader_u64(reader);
+    greeting->term = reader_u64(reader);
+    greeting->last_index = reader_u64(reader);
+    greeting->commit_index = reader_u64(reader);
+    greeting->lease = SPAN_NS(reader_u64(reader));
+    greeting->heartbeat_timeout = SPAN_NS(reader_u64(reader));
+    greeting->clock_drift_ppm = reader_u32(reader);
     greeting->pid = reader_u32(reader);
     greeting->pid_namespace = reader_u64(reader);
     take_raw(reader, greeting->boot_id, sizeof(greeting->boot_id));
     take_raw(reader, greeting->commitment, sizeof(greeting->commitment));
     greeting->flags = reader_u8(reader);
-    if (greeting->id == RAFT_NOBODY || greeting->incarnation == 0 ||
-        greeting->incarnation >= SANE_MAX) {
+    if (greeting->id == RAFT_NOBODY || greeting->birth == 0 || greeting->incarnation == 0 ||
+        (greeting->incarnation | greeting->term | greeting->last_index | greeting->commit_index) >=
+            SANE_MAX ||
+        greeting->lease.ns <= 0 || greeting->heartbeat_timeout.ns <= 0) {
         reader->failed = true;
     }
 }
@@ -167,9 +187,11 @@ static int take_payload(struct frame *ret, struct frame_scratch *scratch, unsign
     case FRAME_REPLY:
     case FRAME_ORDER:
     case FRAME_REFUSED:
+    case FRAME_TURNED_AWAY:
         ret->request_id = reader_u64(reader);
         ret->text_bytes = reader->bytes;
-        reader->failed |= ret->text_bytes > FRAME_TEXT_MAX && type == FRAME_REQUEST;
+        reader->failed |= ret->text_bytes > FRAME_TEXT_MAX &&
+                          (type == FRAME_REQUEST || type == FRAME_TURNED_AWAY);
         reader->failed |= ret->text_bytes > FRAME_ORDER_MAX;
         ret->text = reader_take(reader, reader->bytes);
         break;

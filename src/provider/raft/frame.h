@@ -3,7 +3,7 @@
  * Every frame, little-endian:
  *
  *   offset 0   u32 length       of the whole frame, 14 to FRAME_BYTES_MAX
- *          4   u8  version = 1
+ *          4   u8  version = 2
  *          5   u8  type         enum frame_type; FRAME_MESSAGE + a raft_message_type
  *          6   u32 cluster      first bytes of SHA-256 of the cluster's name
  *         10   payload
@@ -20,7 +20,7 @@
 #include "raft/raft.h"
 
 enum {
-    FRAME_VERSION = 1,
+    FRAME_VERSION = 2,
     FRAME_OVERHEAD = 14,
     FRAME_BYTES_MAX = 2 * 1024 * 1024,
     FRAME_ENTRIES_MAX = 65536,
@@ -39,6 +39,7 @@ enum frame_type {
     FRAME_REFUSED = 8,  /* that order was not taken */
     FRAME_CORDONED = 9, /* since the greeting; for those who are asked about the members */
     FRAME_UNCORDONED = 10,
+    FRAME_TURNED_AWAY = 11, /* your greeting is refused: enum refusal, and why */
     FRAME_MESSAGE = 16,
 };
 
@@ -50,9 +51,18 @@ enum greeting_flag {
 struct greeting {
     char cluster[RAFT_NAME_MAX];
     char name[RAFT_NAME_MAX];
+    char expected[RAFT_NAME_MAX]; /* whom the dialer wants to talk to; "" in the answer */
     raft_id id;
-    raft_id expected; /* whom the dialer wants to talk to; RAFT_NOBODY in the answer */
+    uint64_t birth; /* identity.h says what these are */
+    uint64_t group;
+    uint64_t founders;
     uint64_t incarnation;
+    raft_term term; /* stored, or pledged */
+    raft_index last_index;
+    raft_index commit_index;
+    span lease; /* settings that the others should know */
+    span heartbeat_timeout;
+    uint32_t clock_drift_ppm;
     uint32_t pid;
     uint64_t pid_namespace; /* inode */
     uint8_t boot_id[16];
@@ -65,10 +75,10 @@ struct frame {
     enum frame_type type;
     struct greeting greeting;
     struct raft_message message; /* from, to, incarnation: for the caller to fill in */
-    const void *text;            /* REQUEST, REPLY, ORDER, REFUSED */
+    const void *text;            /* REQUEST, REPLY, ORDER, REFUSED, TURNED_AWAY */
     size_t text_bytes;
-    uint64_t request_id;
-    const void *whole; /* CERTIFICATE */
+    uint64_t request_id; /* TURNED_AWAY: enum refusal */
+    const void *whole;   /* CERTIFICATE */
 };
 
 /* Room for what a message points to; reused from frame to frame. */

@@ -17,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIAL_MS_MIN = 500 };
+enum { DIAL_MS_MIN = 500, PROSPECT_MS = 5000 };
 
 struct link *link_to(const struct node *node, raft_id id)
 {
     for (struct link *link = node->links; link; link = link->next) {
-        if (link->id == id) {
+        if (link->id == id && id != RAFT_NOBODY) {
             return link;
         }
     }
@@ -76,6 +76,13 @@ void link_dial_beside(struct link *link)
     }
 }
 
+static void link_drop(struct link *link);
+
+static bool is_unwanted(const struct link *link)
+{
+    return instant_since(clock_now(), link->wanted).ns > SPAN_MS(PROSPECT_MS).ns;
+}
+
 static void on_retry(uv_timer_t *timer)
 {
     struct link *link = timer->data;
@@ -84,13 +91,18 @@ static void on_retry(uv_timer_t *timer)
     if (link->is_leaving || link->node->is_closing) {
         return;
     }
-    if (!latest) {
+    if (link->is_prospect && is_unwanted(link)) {
+        link_drop(link);
+    } else if (!latest) {
         dial(link);
     } else if (latest->id != RAFT_NOBODY) {
-        return;
+        if (link->is_prospect) {
+            (void)uv_timer_start(timer, timer->timer_cb, PROSPECT_MS, 0);
+        }
     } else if (stream_is_connecting(latest->stream) || stream_is_stuck(latest->stream)) {
         stream_close(latest->stream);
-    } else { /* it takes its time */
+    } else { /* it takes its time, or waits for word of an earlier process of the peer */
+        meeting_look_again(link->node);
         (void)uv_timer_start(timer, timer->timer_cb, dial_ms(link->node), 0);
     }
 }
@@ -116,6 +128,8 @@ void link_greeted(struct connection *connection)
         connection_give_up(link->connection); /* what it still holds the kernel goes on sending */
         link->connection = connection;
     }
+    link->id = connection->id; /* a prospect's is new */
+    link->refusal[0] = '\0';
     link->was_greeted = true;
     link->last_incarnation = connection->incarnation;
     link->last_was_loopback = stream_is_loopback(connection->stream);
@@ -128,7 +142,7 @@ void link_ended(struct connection *connection, bool was_refused)
 {
     struct link *link = connection->link;
     struct node *node = link->node;
-    bool was_greeted = connection->id != RAFT_NOBODY;
+    bool was_greeted = connection->id != RAFT_NOBODY && !connection->is_turned_away;
 
     if (connection == link->beside) {
         link->beside = NULL;
@@ -150,6 +164,9 @@ void link_ended(struct connection *connection, bool was_refused)
         proof_on_refused(link);
     }
     link->was_greeted = false;
+    if (connection->is_turned_away) {
+        link->backoff_ms = NODE_RECONNECT_MAX_MS; /* nothing changes soon */
+    }
     if (!link->connection) {
         redial_later(link);
     }
@@ -179,12 +196,23 @@ static void link_end(struct link *link)
     uv_close((uv_handle_t *)&link->retry, link_closed);
 }
 
-static void link_begin(struct node *node, const struct raft_member *member)
+static void link_drop(struct link *link)
+{
+    struct link **at = &link->node->links;
+
+    while (*at != link) {
+        at = &(*at)->next;
+    }
+    *at = link->next;
+    link_end(link);
+}
+
+static struct link *link_begin(struct node *node, const struct raft_member *member)
 {
     struct link *link = calloc(1, sizeof(*link));
 
     if (!link) {
-        return; /* tried again at the next change of membership */
+        return NULL; /* tried again at the next change of membership */
     }
     link->node = node;
     link->id = member->id;
@@ -198,6 +226,37 @@ static void link_begin(struct node *node, const struct raft_member *member)
     link->next = node->links;
     node->links = link;
     (void)uv_timer_start(&link->retry, on_retry, 0, 0);
+    return link;
+}
+
+struct link *link_prospect(struct node *node, const struct raft_member *member)
+{
+    struct raft_member unknown = *member;
+    struct link *link = node->links;
+
+    while (link && !(link->is_prospect && strcmp(link->name, member->name) == 0 &&
+                     strcmp(link->address, member->address) == 0)) {
+        link = link->next;
+    }
+    unknown.id = RAFT_NOBODY;
+    link = link ? link : link_begin(node, &unknown);
+    if (link) {
+        link->is_prospect = true;
+        link->wanted = clock_now();
+    }
+    return link;
+}
+
+/* A prospect whose member has been taken in is a link like any other. */
+static bool is_to_a_member(struct link *link, const struct raft_configuration *members)
+{
+    const struct raft_member *member = raft_configuration_find(members, link->id);
+
+    if (!member || strcmp(member->address, link->address) != 0) {
+        return link->is_prospect;
+    }
+    link->is_prospect = false;
+    return true;
 }
 
 void link_follow_membership(struct node *node)
@@ -207,8 +266,7 @@ void link_follow_membership(struct node *node)
 
     while (*at) {
         struct link *link = *at;
-        const struct raft_member *member = raft_configuration_find(members, link->id);
-        if (member && strcmp(member->address, link->address) == 0) {
+        if (is_to_a_member(link, members)) {
             at = &link->next;
         } else {
             *at = link->next;
@@ -218,7 +276,7 @@ void link_follow_membership(struct node *node)
     for (size_t i = 0; i < members->count && !node->is_closing; i++) {
         const struct raft_member *member = &members->members[i];
         if (member->id != node->id && member->address[0] && !link_to(node, member->id)) {
-            link_begin(node, member);
+            (void)link_begin(node, member);
         }
     }
 }

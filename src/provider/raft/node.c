@@ -55,7 +55,7 @@ static void send_messages(struct node *node, const struct raft_update *update, b
     }
 }
 
-static void fail_storage(struct node *node, int code, const struct baton_error *error)
+void node_fail_storage(struct node *node, int code, const struct baton_error *error)
 {
     struct raft_input failed = {.type = RAFT_IN_STORAGE_FAILED};
 
@@ -74,6 +74,15 @@ static void answer_offer(struct node *node, raft_index index, int code)
         log_warning(node->logger, "snapshot-refused", LOG_STR("error", baton_strerror(code)));
     }
     (void)node_step(node, &input);
+}
+
+static void note_stored(struct node *node, const struct raft_write *write)
+{
+    if (write && write->hard) {
+        node->stored_term = write->hard->term > write->hard->pledged_term
+                                ? write->hard->term
+                                : write->hard->pledged_term;
+    }
 }
 
 /* Storing is synchronous: 0.1 ms, against the two thread switches that it would cost elsewhere. */
@@ -99,6 +108,7 @@ static void perform(struct node *node, const struct raft_update *update)
         r = storage_write(node->storage, update->write, &error);
     }
     if (r == BATON_OK) {
+        note_stored(node, update->write);
         send_messages(node, update, true);
         state_apply(node, update);
         if (update->install && update->install->index > applied) {
@@ -113,7 +123,7 @@ static void perform(struct node *node, const struct raft_update *update)
         event_take(node, &events[i]);
     }
     if (r != BATON_OK) {
-        fail_storage(node, r, &error);
+        node_fail_storage(node, r, &error);
         return;
     }
     if (written > 0) {
@@ -122,7 +132,7 @@ static void perform(struct node *node, const struct raft_update *update)
     }
     if (node->state_is_lost) {
         (void)error_set(&error, BATON_ENOMEM, "out of memory for the group's state");
-        fail_storage(node, BATON_ENOMEM, &error);
+        node_fail_storage(node, BATON_ENOMEM, &error);
         return;
     }
     if (applied > node->applied) {
@@ -148,6 +158,7 @@ int node_step(struct node *node, const struct raft_input *input)
     r = raft_step(node->raft, input, clock_now(), &update);
     perform(node, update);
     node->depth--;
+    group_follow(node);
     event_tell(node);
     if (node->depth == 0) {
         state_tell(node);

@@ -15,6 +15,7 @@
 #include "net/stream.h"
 #include "net/tls.h"
 #include "provider/raft/frame.h"
+#include "provider/raft/identity.h"
 #include "provider/raft/keys.h"
 #include "provider/raft/options.h"
 #include "provider/raft/raft_provider.h"
@@ -71,6 +72,9 @@ struct acquaintance {
     raft_id id;
     char name[RAFT_NAME_MAX];
     uint64_t incarnation;
+    struct storage_peer seen; /* what it had stored, by all that it has said */
+    bool has_greeted;         /* this process: else it is known from the data directory alone */
+    bool is_unsaved;          /* more is seen than is on disk */
     uint8_t commitment[32];
     uint8_t flags; /* GREETING_GUARDIAN_ONLY stays from any earlier incarnation */
     /* An earlier incarnation whose guardian has yet to certify its death; 0: none. */
@@ -89,12 +93,19 @@ struct connection {
     struct buffer input;
     bool is_open;
     bool is_tls;
-    bool is_stranger;     /* accepted, and has not greeted */
-    bool is_from_member;  /* a stranger: it comes from a host of a member */
-    bool waits_for_hands; /* a stranger: its first record, in `input`, is not given to TLS yet */
-    instant since;        /* a stranger's beginning */
-    bool has_greeted;     /* our own greeting went out */
-    bool is_stuck;        /* when it was looked at last, in uv_now's time */
+    bool is_stranger;       /* accepted, and has not greeted */
+    bool is_from_member;    /* a stranger: it comes from a host of a member */
+    bool waits_for_hands;   /* a stranger: its first record, in `input`, is not given to TLS yet */
+    instant since;          /* a stranger's beginning */
+    bool has_greeted;       /* our own greeting went out */
+    bool is_turned_away;    /* one of the two has refused the other's greeting */
+    raft_index peer_commit; /* as the peer's greeting said */
+    uint64_t pins_sent, pins_answered;
+    instant pin_sent;           /* the first that is not answered */
+    struct connection *awaited; /* of an earlier process of the same peer, see meeting.c */
+    uint64_t awaits_pins;       /* answered by that one; 0: it waits for nothing */
+    uint64_t looked_round;
+    bool is_stuck; /* when it was looked at last, in uv_now's time */
     uint64_t looked_ms;
     struct connection *prev, *next; /* of the accepted ones */
 };
@@ -111,7 +122,10 @@ struct link {
     uint64_t dialed_ms;            /* uv_now at the latest dial */
     int64_t backoff_ms;
     bool is_leaving;  /* the member is gone: ends with its timer */
+    bool is_prospect; /* to one that is to become a member; its id is known once it has greeted */
+    instant wanted;   /* a prospect: when it was asked for last */
     bool was_greeted; /* on the connection that ended last: a refusal now means something */
+    char refusal[IDENTITY_WHY_MAX]; /* why the greeting was refused last, here or there; "" */
     uint64_t last_incarnation;
     bool last_was_loopback;
     char last_address[RAFT_ADDRESS_MAX]; /* where it was reached, with its port; "": never */
@@ -126,6 +140,7 @@ struct link {
 struct node_change {
     bool is_add;
     bool replaces;             /* a member with another address */
+    bool is_taken_back;        /* removed unless it votes by now */
     struct raft_member member; /* to remove one: its name and id */
 };
 
@@ -141,6 +156,7 @@ struct node_request {
     instant deadline;
     uint64_t round;
     bool has_begun;           /* a leader has it */
+    bool was_member;          /* when it was asked */
     struct baton_error error; /* why it could not begin yet */
     provider_done_cb done;
     void *userdata;
@@ -174,6 +190,10 @@ struct node {
     raft_id id;
     uint64_t incarnation;
     struct greeting greeting; /* ours */
+    bool is_pinning;          /* births or the group's identity may be missing in the log */
+    bool is_cast_out;         /* the group does not know this data directory */
+    raft_term stored_term;    /* or pledged */
+    uint64_t look_round;
     uint8_t secret[32];
 
     uv_tcp_t listener;
@@ -230,6 +250,8 @@ void node_rearm(struct node *node, instant deadline);
 void node_release(struct node *node);
 void node_handle_closed(uv_handle_t *handle); /* the same, for handles whose data is the node */
 void node_publish_void(struct node *node);
+/* From here on this node stores, votes and leads no more. */
+void node_fail_storage(struct node *node, int code, const struct baton_error *error);
 
 /* connection.c */
 int connection_listen(struct node *node, struct baton_error *reterr);
@@ -244,8 +266,14 @@ void connection_send_text(struct node *node, raft_id to, enum frame_type type, u
 void connection_send_bytes(struct node *node, raft_id to, enum frame_type type, uint64_t id,
                            const void *data, size_t bytes);
 void connection_send_bare(struct connection *connection, enum frame_type type);
+void connection_send_greeting(struct connection *connection, const struct greeting *greeting);
+void connection_turn_away(struct connection *connection, enum refusal refusal, const char *why);
+/* What it has sent and nobody took yet is looked at again. */
+void connection_look_again(struct connection *connection);
+void connection_ask(struct connection *connection); /* whether its peer's process is there */
 /* To all peers, on every connection: whichever is read last, it says how it is. */
 void connection_tell_cordon(struct node *node);
+void connection_tell_core(struct node *node, raft_id peer, bool is_up);
 bool connection_is_up(const struct node *node, raft_id id);
 
 /* link.c */
@@ -253,6 +281,8 @@ bool connection_is_up(const struct node *node, raft_id id);
 void link_follow_membership(struct node *node);
 void link_end_all(struct node *node);
 struct link *link_to(const struct node *node, raft_id id); /* NULL: none */
+/* To one that is no member yet: dialed until nobody asks for it any more. NULL: out of memory. */
+struct link *link_prospect(struct node *node, const struct raft_member *member);
 /* Whoever dials us is there: no need to wait for our own next try. */
 void link_hurry(struct node *node, raft_id id);
 void link_dial_beside(struct link *link); /* not more often than a dial may take */
@@ -267,6 +297,27 @@ void stranger_end(struct connection *connection); /* it has greeted, or is close
 void stranger_log(struct connection *connection, const char *event, const char *reason);
 /* These bytes begin, or go on with, a handshake that is to wait for its turn. */
 void stranger_hello(struct connection *connection, const void *data, size_t bytes);
+
+/* meeting.c */
+void meeting_begin(struct node *node, const struct storage_loaded *loaded);
+void meeting_greet(struct connection *connection);
+/* MEETING_LATER: nothing of this connection is taken before connection_look_again(). */
+enum { MEETING_LATER = 1 };
+int meeting_take_greeting(struct connection *connection, const struct greeting *greeting);
+void meeting_take_refusal(struct connection *connection, const struct frame *frame);
+void meeting_note_message(struct connection *connection, const struct raft_message *message);
+/* At greetings that wait for a peer's earlier process: it has answered, or has ended. */
+void meeting_look_again(struct node *node);
+void meeting_note_progress(struct node *node, raft_id id); /* what a follower has stored */
+void meeting_remember(struct node *node);                  /* on disk */
+
+/* group.c */
+/* What is stored against what is configured. BATON_EUNSAFE: they are two groups. */
+int group_check(struct node *node, struct baton_error *reterr);
+/* Learns the group's identity once it is committed; a leader has it and the births written down. */
+void group_follow(struct node *node);
+/* This data directory must not take part any more; for good. */
+void group_cast_out(struct node *node, const char *why);
 
 /* proof.c */
 struct acquaintance *acquaintance_of(const struct node *node, raft_id id); /* NULL: never met */

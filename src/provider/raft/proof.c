@@ -69,8 +69,10 @@ void proof_make_greeting(struct node *node)
     sha256(greeting->commitment, node->secret, sizeof(node->secret));
     (void)snprintf(greeting->cluster, sizeof(greeting->cluster), "%s", node->options.cluster);
     (void)snprintf(greeting->name, sizeof(greeting->name), "%s", node->options.node);
-    greeting->id = node->id;
     greeting->incarnation = node->incarnation;
+    greeting->lease = node->options.settings.lease;
+    greeting->heartbeat_timeout = node->options.settings.heartbeat_timeout;
+    greeting->clock_drift_ppm = node->options.settings.clock_drift_ppm;
     greeting->pid = (uint32_t)getpid();
     greeting->pid_namespace = stat("/proc/self/ns/pid", &info) == 0 ? (uint64_t)info.st_ino : 0;
     read_boot_id(greeting->boot_id);

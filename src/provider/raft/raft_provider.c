@@ -106,6 +106,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     node->closed_userdata = userdata;
     ward_end(node);
     if (node->raft) {
+        meeting_remember(node);
         link_end_all(node);
         connection_close_accepted(node);
     }
@@ -155,6 +156,7 @@ static void on_checkpoint(uv_timer_t *timer)
         }
         buffer_fini(&state);
     }
+    meeting_remember(node);
     if (!status.storage_failed && storage_checkpoint(node->storage, &error) != BATON_OK) {
         struct raft_input failed = {.type = RAFT_IN_STORAGE_FAILED};
         log_error(node->logger, "checkpoint-failed", LOG_STR("error", error.message));
@@ -192,20 +194,38 @@ static int check_members(const struct node *node, struct baton_error *reterr)
     return r;
 }
 
+static void take_identity(struct node *node, const struct storage_loaded *loaded)
+{
+    node->id = loaded->born.id;
+    node->incarnation = loaded->born.incarnation;
+    node->greeting.id = loaded->born.id;
+    node->greeting.birth = loaded->born.birth;
+    node->greeting.founders = loaded->born.founders;
+    node->greeting.group = loaded->group;
+    node->stored_term = loaded->hard.term > loaded->hard.pledged_term ? loaded->hard.term
+                                                                      : loaded->hard.pledged_term;
+    node->is_pinning = true;
+    meeting_begin(node, loaded);
+}
+
 static int begin_core(struct node *node, struct baton_error *reterr)
 {
     struct storage_identity identity = {.directory = node->options.data,
                                         .cluster = node->options.cluster,
                                         .node = node->options.node};
     struct storage_loaded loaded;
-    struct raft_start start = {.id = node->id, .settings = node->options.settings};
-    int r = storage_open(&node->storage, &identity, &node->options.members, &loaded, reterr);
+    struct raft_start start = {.settings = node->options.settings};
+    int r;
 
+    identity.born =
+        identity_born(node->options.node, node->options.is_joining ? NULL : &node->options.members);
+    r = storage_open(&node->storage, &identity, &node->options.members, &loaded, reterr);
     if (r != BATON_OK) {
         return r;
     }
-    node->incarnation = loaded.incarnation;
-    start.incarnation = loaded.incarnation;
+    take_identity(node, &loaded);
+    start.id = node->id;
+    start.incarnation = node->incarnation;
     start.hard = loaded.hard;
     start.snapshot = loaded.snapshot;
     start.entries = loaded.entries;
@@ -221,6 +241,9 @@ static int begin_core(struct node *node, struct baton_error *reterr)
     node->applied = loaded.snapshot.index;
     if (r == BATON_OK) {
         r = check_members(node, reterr);
+    }
+    if (r == BATON_OK) {
+        r = group_check(node, reterr);
     }
     if (r == BATON_OK) {
         r = state_begin(node, &loaded.snapshot, reterr);
@@ -282,7 +305,6 @@ static int raft_open(struct provider **ret, const struct provider_config *config
         node_free(node);
         return r;
     }
-    node->id = raft_id_of(node->options.node);
     (void)uv_timer_init(node->loop, &node->checkpoint);
     node->checkpoint.data = node;
     (void)uv_timer_init(node->loop, &node->door);
@@ -396,11 +418,13 @@ static int raft_resign(struct provider_election *election, const char *to, insta
 {
     struct node *node = ((struct node_election *)election)->node;
     struct raft_input input = {.type = RAFT_IN_TRANSFER,
-                               .transfer = {.to = to ? raft_id_of(to) : RAFT_NOBODY,
-                                            .deadline = deadline,
-                                            .or_stay = to != NULL}};
-    int r = node_step(node, &input);
+                               .transfer = {.deadline = deadline, .or_stay = to != NULL}};
+    const struct raft_member *heir =
+        to ? identity_member(raft_get_configuration(node->raft), to) : NULL;
+    int r;
 
+    input.transfer.to = heir ? heir->id : RAFT_NOBODY;
+    r = to && !heir ? BATON_EINVAL : node_step(node, &input);
     switch (r) {
     case BATON_OK:
         return r;

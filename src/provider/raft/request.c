@@ -3,7 +3,7 @@
  * yet, one that falls may take the change with it, and asking twice does no harm.
  *
  *   REQUEST  {"do":"add","peer":"NAME@HOST:PORT*WEIGHT^PRIORITY/KIND","replaces":…}
- *            {"do":"remove","peer":"NAME"}
+ *            {"do":"remove","peer":"NAME","taken_back":…}
  *   REPLY    {"code":0}, {"code":1}: under way, or {"code":-13,"error":"…"}
  */
 #include "provider/raft/node.h"
@@ -12,14 +12,14 @@
 #include <string.h>
 
 enum { UNDER_WAY = 1, ASKED = 2 }; /* beside BATON_OK and the errors */
-enum { ASK_AGAIN_MS = 20 };
+enum { ASK_AGAIN_MS = 20, TAKE_BACK_MS = 10000 };
 
 /* ---- At the leader --------------------------------------------------------------------------- */
 
 static int copy_without(struct raft_configuration *ret, const struct raft_configuration *now,
                         raft_id without, size_t room)
 {
-    struct raft_configuration wanted = {0};
+    struct raft_configuration wanted = {.group = now->group};
 
     wanted.members = calloc(now->count + room, sizeof(*wanted.members));
     if (!wanted.members) {
@@ -48,8 +48,7 @@ static int propose(struct node *node, raft_id without, const struct raft_member 
                    struct baton_error *reterr)
 {
     struct raft_configuration wanted;
-    struct raft_input input = {
-        .type = RAFT_IN_RECONFIGURE, .configuration = &wanted, .is_forced = true};
+    struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
     int r = copy_without(&wanted, raft_get_configuration(node->raft), without, 1);
 
     if (r != BATON_OK) {
@@ -59,13 +58,15 @@ static int propose(struct node *node, raft_id without, const struct raft_member 
         wanted.members[wanted.count++] = *with;
     }
     r = raft_configuration_normalise(&wanted, reterr);
-    if (r == BATON_OK && (r = node_step(node, &input)) != BATON_OK) {
+    if (r == BATON_OK && (r = node_step(node, &input)) == BATON_EUNSAFE) {
+        (void)raft_check_change(node->raft, &wanted, reterr); /* names those who do not answer */
+    } else if (r < 0 && r != BATON_EINVAL) {
         (void)error_set(reterr, r, "change of members: %s",
                         r == BATON_EBUSY ? "another one is under way, or the leader is new"
                                          : baton_strerror(r));
     }
     raft_configuration_fini(&wanted);
-    return r == BATON_OK ? when_settled(node) : r;
+    return r == BATON_OK ? UNDER_WAY : r; /* asked again, which finds it complete */
 }
 
 static bool is_same(const struct raft_member *a, const struct raft_member *b)
@@ -74,32 +75,113 @@ static bool is_same(const struct raft_member *a, const struct raft_member *b)
            a->priority == b->priority;
 }
 
+static bool has_caught_up(const struct node *node, raft_id id)
+{
+    struct raft_progress progress;
+
+    return raft_get_progress(node->raft, id, &progress) && progress.is_caught_up;
+}
+
+/* Complete when the member is there, too: under its name there may be nobody, or somebody else. */
+static int when_there(const struct node *node, const struct raft_member *member,
+                      struct baton_error *reterr)
+{
+    const struct link *link = link_to(node, member->id);
+
+    if (when_settled(node) != BATON_OK) {
+        return UNDER_WAY;
+    }
+    if (member->id == node->id || connection_is_up(node, member->id)) {
+        return BATON_OK;
+    }
+    if (link && link->refusal[0]) {
+        return error_set(reterr, BATON_EEXIST, "member \"%s\": %s", member->name, link->refusal);
+    }
+    return error_set(reterr, BATON_EUNAVAILABLE,
+                     "member \"%s\": is in the group, but nobody answers at %s", member->name,
+                     member->address);
+}
+
+/* A vote that nobody gives would count all the same: a new voter follows as a learner first. */
+static int take_in(struct node *node, const struct raft_member *now, struct raft_member *member,
+                   struct baton_error *reterr)
+{
+    bool votes = member->weight > 0;
+
+    if (votes && now && now->weight == 0 && !has_caught_up(node, now->id)) {
+        return UNDER_WAY;
+    }
+    if (votes && !now) {
+        member->kind = RAFT_LEARNER;
+        member->weight = 0;
+    }
+    return propose(node, now ? now->id : RAFT_NOBODY, member, reterr);
+}
+
+/* Whose data directory it has can be said only by itself. */
+static int ask_newcomer(struct node *node, const struct raft_member *now,
+                        struct raft_member *member, struct baton_error *reterr)
+{
+    struct link *link = link_prospect(node, member);
+    const struct acquaintance *known = link ? acquaintance_of(node, link->id) : NULL;
+
+    if (node->greeting.group == 0) {
+        return error_set(reterr, BATON_EBUSY, "change of members: the group is being formed");
+    }
+    if (link && link->refusal[0]) {
+        (void)error_set(reterr, BATON_EEXIST, "member \"%s\": %s", member->name, link->refusal);
+        link->refusal[0] = '\0'; /* asked anew, if it is asked for again */
+        return BATON_EEXIST;
+    }
+    if (!known || !connection_is_up(node, link->id)) {
+        return error_set(reterr, BATON_EUNAVAILABLE,
+                         "member \"%s\": nobody answers at %s; start it with join: yes",
+                         member->name, member->address);
+    }
+    member->id = known->id;
+    member->birth = known->seen.birth;
+    if (now && now->id != member->id) { /* in the place of one that may be gone: one change */
+        return propose(node, now->id, member, reterr);
+    }
+    return take_in(node, now, member, reterr);
+}
+
 static int add(struct node *node, const struct node_change *change, struct baton_error *reterr)
 {
-    const struct raft_member *member = &change->member;
     const struct raft_member *now =
-        raft_configuration_find(raft_get_configuration(node->raft), member->id);
+        identity_member(raft_get_configuration(node->raft), change->member.name);
+    struct raft_member member = change->member;
     int r;
 
-    if (now && !now->is_leaving && is_same(now, member)) {
-        return when_settled(node);
+    if (now && !now->is_leaving && is_same(now, &member)) {
+        return when_there(node, now, reterr);
     }
-    if (now && !now->is_leaving && !change->replaces &&
-        strcmp(now->address, member->address) != 0) {
+    if (now && !now->is_leaving && !change->replaces && strcmp(now->address, member.address) != 0) {
         return error_set(reterr, BATON_EEXIST,
                          "member \"%s\": is in the group already, at %s: replace it, or choose "
                          "another name",
-                         member->name, now->address);
+                         member.name, now->address);
     }
-    r = raft_options_check_peer(&node->options, member, reterr);
-    return r == BATON_OK ? propose(node, member->id, member, reterr) : r;
+    r = raft_options_check_peer(&node->options, &member, reterr);
+    if (r != BATON_OK) {
+        return r;
+    }
+    if (!now || strcmp(now->address, member.address) != 0) {
+        return ask_newcomer(node, now, &member, reterr);
+    }
+    member.id = now->id;
+    member.birth = now->birth;
+    return take_in(node, now, &member, reterr);
 }
 
 static int take_out(struct node *node, const struct node_change *change, struct baton_error *reterr)
 {
     const struct raft_member *now =
-        raft_configuration_find(raft_get_configuration(node->raft), change->member.id);
+        identity_member(raft_get_configuration(node->raft), change->member.name);
 
+    if (now && change->is_taken_back && now->weight > 0) {
+        return BATON_OK; /* it was in time after all */
+    }
     if (now) {
         return now->is_leaving ? UNDER_WAY : propose(node, now->id, NULL, reterr);
     }
@@ -124,7 +206,6 @@ static int parse(struct node_change *ret, bool is_add, const char *peer, struct 
         return raft_options_parse_peer(&ret->member, peer, reterr);
     }
     (void)snprintf(ret->member.name, sizeof(ret->member.name), "%s", peer);
-    ret->member.id = raft_id_of(ret->member.name);
     return BATON_OK;
 }
 
@@ -155,8 +236,9 @@ static int hand_on(struct node *node, raft_id leader, const struct node_request 
                          "the group has no leader at the moment; try again when it has");
     }
     write_peer(change, peer, sizeof(peer));
-    question = json_pack("{s:s,s:s,s:b}", "do", change->is_add ? "add" : "remove", "peer", peer,
-                         "replaces", (int)change->replaces);
+    question =
+        json_pack("{s:s,s:s,s:b,s:b}", "do", change->is_add ? "add" : "remove", "peer", peer,
+                  "replaces", (int)change->replaces, "taken_back", (int)change->is_taken_back);
     text = question ? json_dumps(question, JSON_COMPACT) : NULL;
     if (text) {
         connection_send_text(node, leader, FRAME_REQUEST, request->id, text);
@@ -191,6 +273,9 @@ void request_fail_all(struct node *node, int code)
     }
 }
 
+static int begin(struct node *node, const struct node_change *change, instant deadline,
+                 const struct node_asker *asker, struct baton_error *reterr);
+
 /* Whether it is the last word. */
 static bool is_final(struct node_request *request, int *code, const struct baton_error *error)
 {
@@ -219,15 +304,36 @@ static void take_answer(struct node *node, struct node_request *request, int cod
     }
 }
 
+static void ignore(void *userdata, int code, const struct baton_error *error)
+{
+    (void)userdata;
+    (void)code;
+    (void)error;
+}
+
+/* A newcomer that has not caught up in time is no voter yet: it leaves again. */
+static void take_back(struct node *node, const struct node_request *late)
+{
+    static const struct node_asker nobody = {.done = ignore};
+    struct node_change change = late->change;
+
+    if (late->has_begun && late->change.is_add && !late->was_member) {
+        change.is_add = false;
+        change.is_taken_back = true;
+        (void)begin(node, &change, instant_add(clock_now(), SPAN_MS(TAKE_BACK_MS)), &nobody, NULL);
+    }
+}
+
 static void give_up(struct node *node, struct node_request *request)
 {
     struct baton_error error = request->error;
 
     if (request->has_begun || error.code == BATON_OK) {
-        (void)error_set(&error, BATON_ETIMEDOUT, "change of members: %s",
-                        request->has_begun ? "not complete in time; it goes on"
-                                           : "no answer of the leader in time");
+        (void)error_set(&error, BATON_ETIMEDOUT, "change of members: %s%s%s",
+                        request->has_begun ? "not complete in time" : "no answer of the leader",
+                        error.code != BATON_OK ? ": " : "", request->error.message);
     }
+    take_back(node, request);
     finish(node, request, error.code, &error);
 }
 
@@ -294,13 +400,15 @@ static int begin(struct node *node, const struct node_change *change, instant de
     if (!request) {
         return error_set(reterr, BATON_EBUSY, "too many requests wait for the leader");
     }
-    *request = (struct node_request){.id = ++node->next_request,
-                                     .change = *change,
-                                     .deadline = deadline,
-                                     .round = node->request_round,
-                                     .done = asker->done,
-                                     .userdata = asker->userdata,
-                                     .next = node->requests};
+    *request = (struct node_request){
+        .id = ++node->next_request,
+        .change = *change,
+        .was_member = identity_member(raft_get_configuration(node->raft), change->member.name),
+        .deadline = deadline,
+        .round = node->request_round,
+        .done = asker->done,
+        .userdata = asker->userdata,
+        .next = node->requests};
     node->requests = request;
     (void)uv_timer_start(&node->request_timer, ask_again, ASK_AGAIN_MS, ASK_AGAIN_MS);
     ask(node, request);
@@ -345,6 +453,7 @@ static int carry_out_text(struct node *node, const json_t *request, struct baton
     }
     r = parse(&change, is_add, peer, reterr);
     change.replaces = json_is_true(json_object_get(request, "replaces"));
+    change.is_taken_back = json_is_true(json_object_get(request, "taken_back"));
     return r == BATON_OK ? carry_out(node, &change, reterr) : r;
 }
 

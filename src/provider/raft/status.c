@@ -3,6 +3,7 @@
 
 static json_t *peer_json(const struct node *node, const struct raft_member *member)
 {
+    const struct link *link = link_to(node, member->id);
     struct raft_progress progress = {0};
     bool has_progress = raft_get_progress(node->raft, member->id, &progress);
     json_t *peer =
@@ -17,6 +18,9 @@ static json_t *peer_json(const struct node *node, const struct raft_member *memb
         (void)json_object_set_new(peer, "active", json_boolean(progress.is_active));
         (void)json_object_set_new(peer, "round_trip_us",
                                   json_real((double)progress.round_trip.ns / 1e3));
+    }
+    if (peer && link && link->refusal[0]) {
+        (void)json_object_set_new(peer, "refused", json_string(link->refusal));
     }
     return peer;
 }
@@ -39,6 +43,7 @@ json_t *raft_provider_status(struct provider *provider)
     struct node *node = (struct node *)provider;
     const struct raft_configuration *members;
     struct raft_status status;
+    char group[17];
     json_t *peers = json_array();
     json_t *counters = json_object();
     json_t *json;
@@ -57,11 +62,12 @@ json_t *raft_provider_status(struct provider *provider)
     (void)json_object_set_new(counters, (name), json_integer((json_int_t)node->counters.field));
     NODE_COUNTERS(COUNTER_TO_JSON)
 #undef COUNTER_TO_JSON
+    (void)snprintf(group, sizeof(group), "%016llx", (unsigned long long)node->greeting.group);
     json = json_pack(
-        "{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:f,s:f,s:b,s:b,s:b,s:I,s:o,s:o}", "cluster",
-        node->options.cluster, "role", raft_role_name(status.role), "term", (json_int_t)status.term,
-        "incarnation", (json_int_t)node->incarnation, "first_index", (json_int_t)status.first_index,
-        "last_index", (json_int_t)status.last_index, "commit_index",
+        "{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:f,s:f,s:b,s:b,s:b,s:I,s:o,s:o}", "cluster",
+        node->options.cluster, "group", group, "role", raft_role_name(status.role), "term",
+        (json_int_t)status.term, "incarnation", (json_int_t)node->incarnation, "first_index",
+        (json_int_t)status.first_index, "last_index", (json_int_t)status.last_index, "commit_index",
         (json_int_t)status.commit_index, "applied_index", (json_int_t)status.applied_index, "heir",
         name_of(node, status.heir), "promised_to", name_of(node, status.promised_to),
         "promise_left_ms", left_ms(status.promised_until), "silence_left_ms",

@@ -17,7 +17,11 @@ enum { LOG_ROOM = 131072 };
 
 static const char schema[] =
     "CREATE TABLE identity (id INTEGER PRIMARY KEY CHECK (id = 1), cluster TEXT NOT NULL,"
-    " node TEXT NOT NULL, incarnation INTEGER NOT NULL);"
+    " node TEXT NOT NULL, member INTEGER NOT NULL, birth INTEGER NOT NULL,"
+    " founders INTEGER NOT NULL, made_ns INTEGER NOT NULL, incarnation INTEGER NOT NULL,"
+    " of_group INTEGER NOT NULL DEFAULT 0, refused TEXT NOT NULL DEFAULT '');"
+    "CREATE TABLE peer (id INTEGER PRIMARY KEY, birth INTEGER NOT NULL,"
+    " incarnation INTEGER NOT NULL, term INTEGER NOT NULL, idx INTEGER NOT NULL);"
     "CREATE TABLE hard (id INTEGER PRIMARY KEY CHECK (id = 1), term INTEGER NOT NULL,"
     " vote INTEGER NOT NULL, promised_ns INTEGER NOT NULL, pledged_term INTEGER NOT NULL,"
     " pledged_to INTEGER NOT NULL, sum INTEGER NOT NULL);"
@@ -84,8 +88,7 @@ int storage_error(const struct storage *storage, const char *doing, struct baton
         return error_set(reterr, BATON_EFULL, "%s: %s: no space left", storage->path, doing);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return error_set(reterr, BATON_ECORRUPT,
-                         "%s: %s: %s; restore it, or remove it and join the group anew",
+        return error_set(reterr, BATON_ECORRUPT, "%s: %s: %s; remove it and join the group anew",
                          storage->path, doing, sqlite3_errmsg(storage->db));
     case SQLITE_NOMEM:
         return error_set(reterr, BATON_ENOMEM, "%s: %s: out of memory", storage->path, doing);
@@ -187,8 +190,13 @@ static int create(struct storage *storage, const struct storage_identity *identi
                   const struct raft_configuration *first, struct baton_error *reterr)
 {
     char header[128];
-    char *insert = sqlite3_mprintf("INSERT INTO identity VALUES (1, %Q, %Q, 0)", identity->cluster,
-                                   identity->node);
+    const struct storage_birth *born = &identity->born;
+    char *insert = sqlite3_mprintf(
+        "INSERT INTO identity (id, cluster, node, member, birth, founders, made_ns, incarnation)"
+        " VALUES (1, %Q, %Q, %lld, %lld, %lld, %lld, %lld)",
+        identity->cluster, identity->node, (sqlite3_int64)born->id, (sqlite3_int64)born->birth,
+        (sqlite3_int64)born->founders, (sqlite3_int64)storage->made_ns,
+        (sqlite3_int64)born->incarnation - 1);
     int r = insert ? BATON_OK : BATON_ENOMEM;
 
     (void)snprintf(header, sizeof(header), "PRAGMA application_id=%d; PRAGMA user_version=%d;",
@@ -288,13 +296,18 @@ static void make_room(struct storage *storage)
     }
 }
 
-/* SQLite makes it for everybody to read; its log has what the file has. */
-static int make_private(const struct storage *storage, struct baton_error *reterr)
+/* SQLite makes it for everybody to read; its log has what the file has. Nothing that copies or
+ * restores a file can give the copy the time at which the original was made. */
+static int make_private(struct storage *storage, struct baton_error *reterr)
 {
     int fd = open(storage->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct statx about = {0};
 
     if (fd < 0) {
         return error_set(reterr, error_from_errno(errno), "%s: %s", storage->path, strerror(errno));
+    }
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &about) == 0 && about.stx_mask & STATX_BTIME) {
+        storage->made_ns = about.stx_btime.tv_sec * 1000000000 + about.stx_btime.tv_nsec;
     }
     (void)close(fd);
     return BATON_OK;
@@ -504,4 +517,49 @@ int storage_checkpoint(struct storage *storage, struct baton_error *reterr)
         return storage_error(storage, "checkpoint", reterr);
     }
     return BATON_OK;
+}
+
+/* ---- Identity -------------------------------------------------------------------------------- */
+
+static int write_text(struct storage *storage, char *sql, const char *doing,
+                      struct baton_error *reterr)
+{
+    int r = BATON_OK;
+
+    if (!sql) {
+        return error_set(reterr, BATON_ENOMEM, "%s: out of memory", storage->path);
+    }
+    if (!storage->failed) { /* else said already, by the write that failed */
+        r = execute(storage, sql, doing, reterr);
+        storage->failed = r != BATON_OK;
+    }
+    sqlite3_free(sql);
+    return r;
+}
+
+int storage_set_group(struct storage *storage, uint64_t group, struct baton_error *reterr)
+{
+    return write_text(storage,
+                      sqlite3_mprintf("UPDATE identity SET of_group = %lld", (sqlite3_int64)group),
+                      "storing its group", reterr);
+}
+
+int storage_cast_out(struct storage *storage, const char *text, struct baton_error *reterr)
+{
+    return write_text(storage, sqlite3_mprintf("UPDATE identity SET refused = %Q", text),
+                      "storing that it was refused", reterr);
+}
+
+int storage_remember(struct storage *storage, const struct storage_peer *peer,
+                     struct baton_error *reterr)
+{
+    return write_text(
+        storage,
+        sqlite3_mprintf("PRAGMA synchronous=NORMAL;"
+                        "INSERT OR REPLACE INTO peer VALUES (%lld, %lld, %lld, %lld, %lld);"
+                        "PRAGMA synchronous=FULL;",
+                        (sqlite3_int64)peer->id, (sqlite3_int64)peer->birth,
+                        (sqlite3_int64)peer->incarnation, (sqlite3_int64)peer->term,
+                        (sqlite3_int64)peer->index),
+        "remembering a peer", reterr);
 }

@@ -8,7 +8,7 @@
 
 enum {
     STORAGE_APPLICATION_ID = 0x42415431, /* "BAT1" */
-    STORAGE_VERSION = 2,
+    STORAGE_VERSION = 3,
     STORAGE_PATH_MAX = 4096,
 };
 
@@ -29,6 +29,7 @@ struct storage {
     sqlite3_stmt *statements[STATEMENT_COUNT];
     int lock_fd;
     bool failed;
+    int64_t made_ns; /* when the file was made, says its file system; 0: it does not say */
     char path[STORAGE_PATH_MAX];
 };
 

@@ -7,8 +7,8 @@
 static int damaged(const struct storage *storage, const char *what, struct baton_error *reterr)
 {
     return error_set(reterr, BATON_ECORRUPT,
-                     "%s: %s is damaged (its checksum does not fit); restore the directory, or "
-                     "remove it and join the group anew",
+                     "%s: %s is damaged (its checksum does not fit); remove the directory and "
+                     "join the group anew",
                      storage->path, what);
 }
 
@@ -56,27 +56,67 @@ static void *copy_bytes(sqlite3_stmt *row, int column, size_t *ret_bytes)
     return copy;
 }
 
+static int check_owner(const struct storage *storage, const struct storage_identity *identity,
+                       sqlite3_stmt *row, struct baton_error *reterr)
+{
+    const char *cluster = (const char *)sqlite3_column_text(row, 0);
+    const char *node = (const char *)sqlite3_column_text(row, 1);
+
+    if (!cluster || !node) {
+        return damaged(storage, "its identity", reterr);
+    }
+    if (strcmp(cluster, identity->cluster) != 0 || strcmp(node, identity->node) != 0) {
+        return error_set(reterr, BATON_EEXIST,
+                         "data directory %s belongs to node \"%s\" of cluster \"%s\", not to "
+                         "\"%s\" of \"%s\"; give each node a directory of its own",
+                         identity->directory, node, cluster, identity->node, identity->cluster);
+    }
+    return BATON_OK;
+}
+
+/* A copy has forgotten what the original has promised and voted since. */
+static int check_original(const struct storage *storage, const struct storage_identity *identity,
+                          sqlite3_stmt *row, struct baton_error *reterr)
+{
+    const char *refused = (const char *)sqlite3_column_text(row, 2);
+    int64_t made_ns = sqlite3_column_int64(row, 3);
+
+    if (refused && refused[0]) {
+        return error_set(reterr, BATON_EUNSAFE, "data directory %s: %s", identity->directory,
+                         refused);
+    }
+    if (made_ns != 0 && storage->made_ns != 0 && made_ns != storage->made_ns) {
+        return error_set(reterr, BATON_EUNSAFE,
+                         "data directory %s: is a copy, or was restored, and may have forgotten "
+                         "votes and promises; run `baton leave %s` on another member, empty this "
+                         "directory, start with join: yes, and run `baton join %s=HOST:PORT`",
+                         identity->directory, identity->node, identity->node);
+    }
+    return BATON_OK;
+}
+
 /* Whose directory is it? A life more is counted, and stored, before anything else is done. */
 static int load_identity(struct storage *storage, const struct storage_identity *identity,
-                         uint64_t *ret_incarnation, struct baton_error *reterr)
+                         struct storage_loaded *ret, struct baton_error *reterr)
 {
     sqlite3_stmt *row;
-    int r = one_row(storage, &row, "SELECT cluster, node, incarnation FROM identity", reterr);
+    int r = one_row(storage, &row,
+                    "SELECT cluster, node, refused, made_ns, member, birth, founders, of_group,"
+                    " incarnation FROM identity",
+                    reterr);
 
     if (r != BATON_OK) {
         return r;
     }
-    const char *cluster = (const char *)sqlite3_column_text(row, 0);
-    const char *node = (const char *)sqlite3_column_text(row, 1);
-    *ret_incarnation = number(row, 2) + 1;
-    if (!cluster || !node) {
-        r = damaged(storage, "its identity", reterr);
-    } else if (strcmp(cluster, identity->cluster) != 0 || strcmp(node, identity->node) != 0) {
-        r = error_set(reterr, BATON_EEXIST,
-                      "data directory %s belongs to node \"%s\" of cluster \"%s\", not to \"%s\" "
-                      "of \"%s\"; give each node a directory of its own",
-                      identity->directory, node, cluster, identity->node, identity->cluster);
+    r = check_owner(storage, identity, row, reterr);
+    if (r == BATON_OK) {
+        r = check_original(storage, identity, row, reterr);
     }
+    ret->born = (struct storage_birth){.id = number(row, 4),
+                                       .birth = number(row, 5),
+                                       .founders = number(row, 6),
+                                       .incarnation = number(row, 8) + 1};
+    ret->group = number(row, 7);
     (void)sqlite3_finalize(row);
     if (r == BATON_OK &&
         sqlite3_exec(storage->db, "UPDATE identity SET incarnation = incarnation + 1", NULL, NULL,
@@ -184,11 +224,43 @@ static int load_entries(const struct storage *storage, struct storage_loaded *lo
     return r;
 }
 
+static int load_peers(const struct storage *storage, struct storage_loaded *loaded,
+                      struct baton_error *reterr)
+{
+    sqlite3_stmt *row;
+    size_t capacity = 0;
+    int step = SQLITE_DONE;
+    int r = query(storage, &row, "SELECT id, birth, incarnation, term, idx FROM peer", reterr);
+
+    while (r == BATON_OK && (step = sqlite3_step(row)) == SQLITE_ROW) {
+        if (loaded->peer_count == capacity) {
+            size_t wanted = capacity ? capacity * 2 : 16;
+            struct storage_peer *grown = realloc(loaded->peers, wanted * sizeof(*grown));
+            if (!grown) {
+                r = error_set(reterr, BATON_ENOMEM, "out of memory for the peers");
+                break;
+            }
+            loaded->peers = grown;
+            capacity = wanted;
+        }
+        loaded->peers[loaded->peer_count++] = (struct storage_peer){.id = number(row, 0),
+                                                                    .birth = number(row, 1),
+                                                                    .incarnation = number(row, 2),
+                                                                    .term = number(row, 3),
+                                                                    .index = number(row, 4)};
+    }
+    if (r == BATON_OK && step != SQLITE_DONE) {
+        r = storage_error(storage, "reading its peers", reterr);
+    }
+    (void)sqlite3_finalize(row);
+    return r;
+}
+
 int storage_load(struct storage *storage, const struct storage_identity *identity,
                  struct storage_loaded *ret, struct baton_error *reterr)
 {
     struct storage_loaded loaded = {0};
-    int r = load_identity(storage, identity, &loaded.incarnation, reterr);
+    int r = load_identity(storage, identity, &loaded, reterr);
 
     if (r == BATON_OK) {
         r = load_hard(storage, &loaded.hard, reterr);
@@ -198,6 +270,9 @@ int storage_load(struct storage *storage, const struct storage_identity *identit
     }
     if (r == BATON_OK) {
         r = load_entries(storage, &loaded, reterr);
+    }
+    if (r == BATON_OK) {
+        r = load_peers(storage, &loaded, reterr);
     }
     if (r != BATON_OK) {
         storage_loaded_fini(&loaded);
@@ -213,6 +288,7 @@ void storage_loaded_fini(struct storage_loaded *loaded)
         free((void *)loaded->entries[i].data);
     }
     free(loaded->entries);
+    free(loaded->peers);
     free((void *)loaded->snapshot.data);
     raft_configuration_fini(&loaded->snapshot.configuration);
     *loaded = (struct storage_loaded){0};

@@ -156,9 +156,18 @@ static struct greeting greeting(void)
 {
     struct greeting ours = {.cluster = "jobs",
                             .name = "a",
+                            .expected = "b",
                             .id = 5,
-                            .expected = 6,
+                            .birth = 6,
+                            .group = 10,
+                            .founders = 11,
                             .incarnation = 7,
+                            .term = 12,
+                            .last_index = 13,
+                            .commit_index = 14,
+                            .lease = SPAN_S(5),
+                            .heartbeat_timeout = SPAN_S(6),
+                            .clock_drift_ppm = 15,
                             .pid = 8,
                             .pid_namespace = 9,
                             .flags = 1};
@@ -176,8 +185,25 @@ static void a_greeting_comes_back(void **state)
                      buffer.bytes);
     assert_int_equal(frame.type, FRAME_GREETING);
     assert_string_equal(frame.greeting.cluster, "jobs");
+    assert_string_equal(frame.greeting.expected, "b");
     assert_memory_equal(frame.greeting.commitment, ours.commitment, 32);
-    assert_int_equal(frame.greeting.incarnation, 7);
+    assert_true(frame.greeting.id == 5 && frame.greeting.birth == 6);
+    assert_true(frame.greeting.group == 10 && frame.greeting.founders == 11);
+    assert_true(frame.greeting.incarnation == 7 && frame.greeting.term == 12);
+    assert_true(frame.greeting.last_index == 13 && frame.greeting.commit_index == 14);
+    assert_true(frame.greeting.lease.ns == SPAN_S(5).ns && frame.greeting.clock_drift_ppm == 15);
+    assert_true(frame.greeting.heartbeat_timeout.ns == SPAN_S(6).ns);
+}
+
+static void a_greeting_without_a_birth_is_refused(void **state)
+{
+    struct greeting ours = greeting();
+    struct frame frame;
+    (void)state;
+    ours.birth = 0;
+    frame_put_greeting(&buffer, cluster, &ours);
+    assert_int_equal(frame_take(&frame, &scratch, cluster, buffer.data, buffer.bytes),
+                     BATON_EPROTO);
 }
 
 static void a_frame_that_is_not_whole_waits_for_more(void **state)
@@ -264,6 +290,7 @@ int main(void)
         FRAME_TEST(entries_come_back),
         FRAME_TEST(snapshots_come_back),
         FRAME_TEST(a_greeting_comes_back),
+        FRAME_TEST(a_greeting_without_a_birth_is_refused),
         FRAME_TEST(a_frame_that_is_not_whole_waits_for_more),
         FRAME_TEST(what_is_not_ours_is_refused_by_its_cause),
         FRAME_TEST(a_term_out_of_this_world_is_refused),

@@ -17,7 +17,11 @@
 static char directory[64];
 static struct raft_member member = {.id = 7, .weight = 1, .name = "a"};
 static struct raft_configuration first = {.members = &member, .count = 1};
-static struct storage_identity identity = {.directory = directory, .cluster = "c", .node = "a"};
+static struct storage_identity identity = {
+    .directory = directory,
+    .cluster = "c",
+    .node = "a",
+    .born = {.id = 7, .birth = 0xfedcba9876543210, .founders = 5, .incarnation = 1000}};
 
 static int make_directory(void **state)
 {
@@ -71,7 +75,8 @@ static void a_new_directory_starts_with_the_first_configuration(void **state)
     struct storage_loaded loaded;
     struct storage *storage = open_ok(&loaded);
     (void)state;
-    assert_int_equal(loaded.incarnation, 1);
+    assert_int_equal(loaded.born.incarnation, 1000);
+    assert_int_equal(loaded.group, 0);
     assert_int_equal(loaded.hard.term, 0);
     assert_int_equal(loaded.entry_count, 0);
     assert_int_equal(loaded.snapshot.index, 0);
@@ -90,8 +95,12 @@ static void what_was_stored_comes_back(void **state)
     write_three(storage);
     storage_close(storage);
 
+    identity.born
+        .birth++; /* drawn anew for each start, and of no use to a directory that is there */
     storage = open_ok(&loaded);
-    assert_int_equal(loaded.incarnation, 2);
+    identity.born.birth--;
+    assert_true(loaded.born.birth == identity.born.birth && loaded.born.id == 7);
+    assert_int_equal(loaded.born.incarnation, 1001);
     assert_int_equal(loaded.hard.term, 3);
     assert_int_equal(loaded.hard.vote, 7);
     assert_int_equal(loaded.hard.promised_max.ns, SPAN_MS(75).ns);
@@ -99,6 +108,69 @@ static void what_was_stored_comes_back(void **state)
     assert_int_equal(loaded.entries[1].term, 2);
     assert_memory_equal(loaded.entries[1].data, "xy", 2);
     assert_int_equal(loaded.entries[0].kind, RAFT_ENTRY_NOOP);
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+}
+
+static void what_is_known_of_the_group_and_its_members_comes_back(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    struct storage_peer peer = {
+        .id = UINT64_MAX - 1, .birth = 2, .incarnation = 3, .term = 4, .index = 5};
+    (void)state;
+
+    storage_loaded_fini(&loaded);
+    assert_int_equal(storage_set_group(storage, UINT64_MAX - 5, NULL), 0);
+    assert_int_equal(storage_remember(storage, &peer, NULL), 0);
+    peer.term = 9;
+    assert_int_equal(storage_remember(storage, &peer, NULL), 0);
+    storage_close(storage);
+    storage = open_ok(&loaded);
+    assert_true(loaded.group == UINT64_MAX - 5);
+    assert_int_equal(loaded.peer_count, 1);
+    assert_memory_equal(&loaded.peers[0], &peer, sizeof(peer));
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+}
+
+static void a_directory_that_the_group_refused_stays_refused(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    struct baton_error error;
+    (void)state;
+
+    storage_loaded_fini(&loaded);
+    assert_int_equal(storage_cast_out(storage, "it's another one; the way out", NULL), 0);
+    storage_close(storage);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(open_fails(&error), BATON_EUNSAFE);
+        assert_non_null(strstr(error.message, "it's another one; the way out"));
+        assert_non_null(strstr(error.message, directory));
+    }
+}
+
+static void a_copy_of_a_directory_is_refused_and_the_original_goes_on(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    struct baton_error error;
+    char command[512];
+    (void)state;
+
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+    snprintf(command, sizeof(command), "cd '%s' && mv raft.db original && cp -a original raft.db",
+             directory);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(open_fails(&error), BATON_EUNSAFE);
+    assert_non_null(strstr(error.message, "is a copy"));
+    assert_non_null(strstr(error.message, "baton leave a"));
+    snprintf(command, sizeof(command), "cd '%s' && mv original raft.db", directory);
+    assert_int_equal(system(command), 0);
+    storage = open_ok(&loaded);
+    assert_int_equal(loaded.born.incarnation, 1001);
     storage_loaded_fini(&loaded);
     storage_close(storage);
 }
@@ -436,6 +508,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_DIRECTORY(a_new_directory_starts_with_the_first_configuration),
         IN_DIRECTORY(what_was_stored_comes_back),
+        IN_DIRECTORY(what_is_known_of_the_group_and_its_members_comes_back),
+        IN_DIRECTORY(a_directory_that_the_group_refused_stays_refused),
+        IN_DIRECTORY(a_copy_of_a_directory_is_refused_and_the_original_goes_on),
         IN_DIRECTORY(a_vote_makes_no_file_longer),
         IN_DIRECTORY(truncation_and_snapshots_take_the_entries_along),
         IN_DIRECTORY(a_second_process_is_refused_and_told_whose_it_is),

@@ -1,0 +1,167 @@
+/* The group that this node belongs to: learnt from the log, and written there by the leader. */
+#include "provider/raft/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What is stored, against what is configured ---------------------------------------------- */
+
+static void list(char *ret, size_t bytes, const struct raft_configuration *members)
+{
+    size_t used = 0;
+
+    ret[0] = '\0';
+    for (size_t i = 0; i < members->count && used < bytes; i++) {
+        int more =
+            snprintf(ret + used, bytes - used, "%s%s", i > 0 ? ", " : "", members->members[i].name);
+        used += more > 0 ? (size_t)more : 0;
+    }
+}
+
+static size_t count_missing(const struct raft_configuration *from,
+                            const struct raft_configuration *in)
+{
+    size_t missing = 0;
+
+    for (size_t i = 0; i < from->count; i++) {
+        missing += identity_member(in, from->members[i].name) == NULL;
+    }
+    return missing;
+}
+
+static bool is_own_quorum(const struct node *node, const struct raft_configuration *members)
+{
+    const struct raft_member *self = raft_configuration_find(members, node->id);
+    uint64_t all = 0;
+
+    for (size_t i = 0; i < members->count; i++) {
+        all += members->members[i].weight;
+    }
+    return self && 2 * (uint64_t)self->weight > all;
+}
+
+int group_check(struct node *node, struct baton_error *reterr)
+{
+    const struct raft_configuration *stored = raft_get_configuration(node->raft);
+    const struct raft_configuration *told = &node->options.members;
+    size_t unknown = count_missing(told, stored);
+    char stored_names[160];
+    char told_names[160];
+
+    if (node->options.is_joining || (unknown == 0 && count_missing(stored, told) == 0)) {
+        return BATON_OK;
+    }
+    list(stored_names, sizeof(stored_names), stored);
+    list(told_names, sizeof(told_names), told);
+    if (unknown > 0 && told->count > 1 &&
+        (is_own_quorum(node, stored) || unknown + 1 >= told->count)) {
+        return error_set(
+            reterr, BATON_EUNSAFE,
+            "data directory %s: its group is of %s, but peer names %s: two groups of one name have "
+            "two leaders. To keep the stored group, leave out peer and add the others with `baton "
+            "join`; to join theirs or to found one anew (without its keys, from epoch 1), empty "
+            "the directory first",
+            node->options.data, stored_names[0] ? stored_names : "nobody", told_names);
+    }
+    log_warning(
+        node->logger, "members-differ", LOG_STR("stored", stored_names),
+        LOG_STR("configured", told_names),
+        LOG_STR("text", "the stored ones count; they change by baton join and baton leave"));
+    return BATON_OK;
+}
+
+/* ---- The group's identity -------------------------------------------------------------------- */
+
+static uint64_t birth_of(const struct node *node, raft_id id)
+{
+    const struct acquaintance *known = acquaintance_of(node, id);
+
+    if (id == node->id) {
+        return node->greeting.birth;
+    }
+    return known && known->has_greeted ? known->seen.birth : 0;
+}
+
+/* Whether anything was missing that is known. */
+static bool fill_in(const struct node *node, struct raft_configuration *members)
+{
+    bool is_new = members->group == 0;
+
+    if (is_new) {
+        members->group = identity_draw();
+    }
+    for (size_t i = 0; i < members->count; i++) {
+        struct raft_member *member = &members->members[i];
+        if (member->birth == 0) {
+            member->birth = birth_of(node, member->id);
+            is_new |= member->birth != 0;
+        }
+    }
+    return is_new;
+}
+
+static void pin(struct node *node)
+{
+    struct raft_configuration wanted;
+    struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
+
+    if (raft_configuration_copy(&wanted, raft_get_configuration(node->raft)) != BATON_OK) {
+        return; /* tried again with the next step */
+    }
+    node->is_pinning = false;
+    if (fill_in(node, &wanted)) {
+        node->is_pinning = node_step(node, &input) != BATON_OK;
+    }
+    raft_configuration_fini(&wanted);
+}
+
+static void learn(struct node *node, uint64_t group)
+{
+    struct baton_error error = {0};
+
+    node->greeting.group = group;
+    if (storage_set_group(node->storage, group, &error) != BATON_OK) {
+        node_fail_storage(node, error.code, &error);
+    }
+}
+
+void group_follow(struct node *node)
+{
+    uint64_t group = raft_get_configuration(node->raft)->group;
+    bool is_unknown = node->greeting.group == 0 && group != 0;
+    struct raft_status status;
+
+    if (node->depth > 0 || node->is_closing || (!is_unknown && !node->is_pinning)) {
+        return;
+    }
+    raft_get_status(node->raft, &status);
+    if (status.is_changing) {
+        return;
+    }
+    if (is_unknown) {
+        learn(node, group);
+    }
+    if (node->is_pinning && node->published.held) {
+        pin(node);
+    }
+}
+
+void group_cast_out(struct node *node, const char *why)
+{
+    struct raft_input failed = {.type = RAFT_IN_STORAGE_FAILED};
+    struct baton_error error = {0};
+    struct baton_error ignored;
+
+    if (node->is_cast_out) {
+        return;
+    }
+    node->is_cast_out = true;
+    (void)error_set(&error, BATON_EUNSAFE, "data directory %s: %s", node->options.data, why);
+    log_error(node->logger, "cast-out", LOG_STR("error", error.message));
+    (void)storage_cast_out(node->storage, why, &ignored); /* else the group says it once more */
+    node->depth++; /* what was led is lost before anybody hears why */
+    (void)node_step(node, &failed);
+    node->depth--;
+    event_error(node, BATON_EUNSAFE, &error);
+    event_tell(node);
+}

@@ -1,0 +1,61 @@
+/* Who a node is: a name, the data directory that it was born with, and the group it belongs to.
+ *
+ *   birth     random, drawn when the data directory is made. A directory that was emptied is
+ *             another member: it has forgotten the votes and promises of the one before
+ *   id        what the core counts. A founder's (a member of the first configuration): the hash of
+ *             its name. One that joins: the hash of its name and its birth
+ *   group     random, drawn by the first leader, in the configuration, and so are the births
+ *   founders  hash of the first configuration: keeps groups apart that have no identity yet
+ *
+ * All of it is in every greeting. What does not fit is refused, and the peer learns why.
+ */
+#ifndef PROVIDER_RAFT_IDENTITY_H
+#define PROVIDER_RAFT_IDENTITY_H
+
+#include "provider/raft/frame.h"
+#include "provider/raft/storage.h"
+
+enum { IDENTITY_WHY_MAX = 400 };
+
+/* What a new data directory is given. `founders`: the first configuration; NULL: it joins. */
+struct storage_birth identity_born(const char *name, const struct raft_configuration *founders);
+
+uint64_t identity_draw(void); /* random, never 0 */
+
+/* By name; one that stays before one that leaves. NULL: none. */
+const struct raft_member *identity_member(const struct raft_configuration *members,
+                                          const char *name);
+
+/* Why a greeting is refused. On the wire. */
+enum refusal {
+    REFUSAL_NONE,
+    REFUSAL_GROUP, /* another group, or other founders */
+    REFUSAL_BIRTH, /* another data directory than the group knows by this name */
+    REFUSAL_OLDER, /* an older copy of the data directory */
+    REFUSAL_TWIN,  /* another process has this data directory, or a copy of it */
+};
+
+/* What a node knows when it is greeted. */
+struct identity_view {
+    const struct greeting *ours;
+    const struct raft_configuration *members;
+    const struct storage_peer *known; /* of earlier greetings and messages; NULL: never met */
+    const uint8_t *commitment;        /* of the known incarnation; NULL: not known */
+    bool is_candidate;                /* an operator wants it to join: it is no member yet */
+};
+
+/* The id fits the name and the birth. */
+bool identity_is_sound(const struct greeting *theirs);
+
+/* A sentence for both sides goes to `ret_why`. */
+enum refusal identity_judge(const struct identity_view *view, const struct greeting *theirs,
+                            char ret_why[IDENTITY_WHY_MAX]);
+
+enum refusal identity_refuse_twin(const char *name, char ret_why[IDENTITY_WHY_MAX]);
+
+/* Whether a node that is refused for this reason must stop: it is not who the group knows. `index`
+ * is that of the configuration that this node follows, `commit` what the refusing peer has
+ * committed: a peer that lags behind does not know us yet. */
+bool identity_is_final(enum refusal refusal, raft_index index, raft_index commit);
+
+#endif

@@ -1,0 +1,358 @@
+/* Greetings: who is there, what is remembered of it, and who is turned away.
+ *
+ *   greeting ─▶ judged (identity.c) ─refused─▶ TURNED_AWAY: the peer learns why, and hangs up
+ *                  │
+ *                  ├─ a connection of an earlier process of that member stands: is it there?
+ *                  │     no answer yet ─▶ the greeting waits
+ *                  │     it answers ────▶ refused: a copy of its data directory, or a forgery
+ *                  │     it has ended, or is silent for as long as any promise lasts ─▶ accepted
+ *                  ▼
+ *               accepted: the process before is dead (proof.c), what has been said is remembered
+ */
+#include "provider/raft/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What is remembered ---------------------------------------------------------------------- */
+
+void meeting_begin(struct node *node, const struct storage_loaded *loaded)
+{
+    for (size_t i = 0; i < loaded->peer_count; i++) {
+        struct acquaintance *known = calloc(1, sizeof(*known));
+        if (!known) {
+            return; /* a peer that is not remembered is met anew */
+        }
+        known->id = loaded->peers[i].id;
+        known->incarnation = loaded->peers[i].incarnation;
+        known->seen = loaded->peers[i];
+        HASH_ADD(hh, node->acquaintances, id, sizeof(known->id), known);
+    }
+}
+
+static void remember(struct node *node, struct acquaintance *known)
+{
+    struct baton_error error = {0};
+
+    known->is_unsaved = false;
+    if (storage_remember(node->storage, &known->seen, &error) != BATON_OK) {
+        node_fail_storage(node, error.code, &error);
+    }
+}
+
+void meeting_remember(struct node *node)
+{
+    for (struct acquaintance *known = node->acquaintances; known; known = known->hh.next) {
+        meeting_note_progress(node, known->id);
+        if (known->is_unsaved) {
+            remember(node, known);
+        }
+    }
+}
+
+static void note(struct acquaintance *known, raft_term term, raft_index index)
+{
+    if (term > known->seen.term) {
+        known->seen.term = term;
+        known->is_unsaved = true;
+    }
+    if (index > known->seen.index) {
+        known->seen.index = index;
+        known->is_unsaved = true;
+    }
+}
+
+/* Those that leave after their term is stored, or the pledge to it. */
+static bool has_stored_its_term(const struct raft_message *message)
+{
+    switch (message->type) {
+    case RAFT_MSG_HEARTBEAT:
+    case RAFT_MSG_APPEND:
+    case RAFT_MSG_APPEND_REPLY:
+        return true;
+    case RAFT_MSG_VOTE_REPLY:
+        return message->vote_reply.granted;
+    default:
+        return false;
+    }
+}
+
+void meeting_note_message(struct connection *connection, const struct raft_message *message)
+{
+    struct acquaintance *known = acquaintance_of(connection->node, connection->id);
+
+    if (known && connection->incarnation == known->incarnation && has_stored_its_term(message)) {
+        note(known, message->term, 0);
+    }
+}
+
+void meeting_note_progress(struct node *node, raft_id id)
+{
+    struct acquaintance *known = acquaintance_of(node, id);
+    struct raft_progress progress;
+    struct raft_status status;
+
+    if (known && raft_get_progress(node->raft, id, &progress)) {
+        raft_get_status(node->raft, &status);
+        note(known, 0,
+             progress.match_index < status.commit_index ? progress.match_index
+                                                        : status.commit_index);
+    }
+}
+
+/* ---- An earlier process of the same member --------------------------------------------------- */
+
+static bool is_earlier(const struct connection *connection, const struct greeting *greeting)
+{
+    return connection && connection->is_open && connection->id == greeting->id &&
+           connection->incarnation < greeting->incarnation;
+}
+
+static struct connection *earlier_than(const struct node *node, const struct greeting *greeting)
+{
+    const struct link *link = link_to(node, greeting->id);
+
+    if (link && is_earlier(link->connection, greeting)) {
+        return link->connection;
+    }
+    if (link && is_earlier(link->beside, greeting)) {
+        return link->beside;
+    }
+    for (struct connection *one = node->accepted; one; one = one->next) {
+        if (is_earlier(one, greeting)) {
+            return one;
+        }
+    }
+    return NULL;
+}
+
+enum presence { PRESENCE_UNKNOWN, PRESENCE_THERE, PRESENCE_GONE };
+
+static enum presence presence_of(struct connection *connection, struct connection *earlier)
+{
+    span patience = connection->node->options.settings.heartbeat_timeout;
+
+    if (connection->awaited != earlier || earlier->pins_sent < connection->awaits_pins) {
+        connection_ask(earlier);
+        connection->awaited = earlier;
+        connection->awaits_pins = earlier->pins_sent;
+        return PRESENCE_UNKNOWN;
+    }
+    if (earlier->pins_answered >= connection->awaits_pins) {
+        return PRESENCE_THERE;
+    }
+    return instant_since(clock_now(), earlier->pin_sent).ns > patience.ns ? PRESENCE_GONE
+                                                                          : PRESENCE_UNKNOWN;
+}
+
+/* Whether any connection of an earlier process has its peer behind it. */
+static enum presence earlier_presence(struct connection *connection,
+                                      const struct greeting *greeting)
+{
+    struct connection *earlier;
+
+    while ((earlier = earlier_than(connection->node, greeting))) {
+        enum presence presence = presence_of(connection, earlier);
+        if (presence != PRESENCE_GONE) {
+            return presence;
+        }
+        earlier->is_open = false;
+        stream_close(earlier->stream);
+    }
+    return PRESENCE_GONE;
+}
+
+static bool waits_for(const struct connection *connection)
+{
+    return connection && connection->is_open && connection->awaits_pins > 0 &&
+           connection->id == RAFT_NOBODY;
+}
+
+static struct connection *waiting_one(const struct node *node, uint64_t round)
+{
+    for (struct connection *one = node->accepted; one; one = one->next) {
+        if (waits_for(one) && one->looked_round != round) {
+            return one;
+        }
+    }
+    for (struct link *link = node->links; link; link = link->next) {
+        if (waits_for(link->connection) && link->connection->looked_round != round) {
+            return link->connection;
+        }
+    }
+    return NULL;
+}
+
+void meeting_look_again(struct node *node)
+{
+    uint64_t round = ++node->look_round;
+    struct connection *one;
+
+    while ((one = waiting_one(node, round))) { /* what is taken may end others */
+        one->looked_round = round;
+        connection_look_again(one);
+    }
+}
+
+/* ---- Greetings ------------------------------------------------------------------------------- */
+
+void meeting_greet(struct connection *connection)
+{
+    struct node *node = connection->node;
+    struct greeting greeting = node->greeting;
+    struct raft_status status;
+
+    raft_get_status(node->raft, &status);
+    greeting.term = node->stored_term;
+    greeting.last_index = status.stored_index;
+    greeting.commit_index = status.commit_index;
+    if (connection->link) {
+        memcpy(greeting.expected, connection->link->name, sizeof(greeting.expected));
+    }
+    connection_send_greeting(connection, &greeting);
+}
+
+static bool is_acceptable(const struct connection *connection, const struct greeting *greeting)
+{
+    const struct node *node = connection->node;
+    const char *proved = stream_peer_name(connection->stream);
+
+    if (strcmp(greeting->cluster, node->greeting.cluster) != 0 || !identity_is_sound(greeting) ||
+        strcmp(greeting->name, node->greeting.name) == 0) {
+        return false;
+    }
+    if (tls_proves_names(node->tls) && (!proved || strcmp(proved, greeting->name) != 0)) {
+        return false;
+    }
+    return strcmp(connection->link ? connection->link->name : greeting->expected,
+                  connection->link ? greeting->name : node->greeting.name) == 0;
+}
+
+static enum refusal judge(struct connection *connection, const struct greeting *greeting, char *why)
+{
+    struct node *node = connection->node;
+    const struct acquaintance *known;
+    struct identity_view view = {.ours = &node->greeting,
+                                 .members = raft_get_configuration(node->raft)};
+
+    meeting_note_progress(node, greeting->id);
+    known = acquaintance_of(node, greeting->id);
+    view.known = known ? &known->seen : NULL;
+    view.commitment = known && known->has_greeted ? known->commitment : NULL;
+    view.is_candidate = connection->link && connection->link->is_prospect;
+    return identity_judge(&view, greeting, why);
+}
+
+static void log_refusal(struct connection *connection, const char *peer, const char *why)
+{
+    struct node *node = connection->node;
+    struct link *link = connection->link;
+
+    if (link && strcmp(link->refusal, why) != 0) { /* said once, however often it is dialed */
+        (void)snprintf(link->refusal, sizeof(link->refusal), "%s", why);
+        log_error(node->logger, "peer-not-recognised", LOG_STR("peer", peer), LOG_STR("text", why));
+    } else if (!link) {
+        stranger_log(connection, "peer-refused", why);
+    }
+}
+
+/* The node after our own start that we knew by its data directory alone, or a later one. */
+static bool get_acquainted(struct connection *connection, const struct greeting *greeting)
+{
+    struct node *node = connection->node;
+    struct acquaintance *known = acquaintance_of(node, greeting->id);
+
+    if (known && known->seen.birth != greeting->birth) {
+        HASH_DEL(node->acquaintances, known); /* of a directory that the group has forgotten */
+        free(known);
+    }
+    if (!proof_on_greeting(connection, greeting)) {
+        return false;
+    }
+    known = acquaintance_of(node, greeting->id);
+    known->has_greeted = true;
+    known->is_unsaved |= known->seen.incarnation != greeting->incarnation;
+    known->seen.id = greeting->id;
+    known->seen.birth = greeting->birth;
+    known->seen.incarnation = greeting->incarnation;
+    note(known, greeting->term, 0);
+    if (known->is_unsaved) {
+        remember(node, known);
+    }
+    return true;
+}
+
+static int take_in(struct connection *connection, const struct greeting *greeting)
+{
+    struct node *node = connection->node;
+
+    stranger_end(connection);
+    connection->id = greeting->id;
+    connection->incarnation = greeting->incarnation;
+    if (!get_acquainted(connection, greeting)) {
+        return BATON_EEXIST;
+    }
+    if (connection->link) {
+        link_greeted(connection);
+        node->counters.connects++;
+        log_info(node->logger, "peer-connected", LOG_STR("peer", greeting->name),
+                 LOG_STR("address", stream_peer_address(connection->stream)));
+    } else {
+        link_hurry(node, greeting->id);
+    }
+    node->is_pinning = true;
+    connection_tell_core(node, greeting->id, true);
+    return BATON_OK;
+}
+
+int meeting_take_greeting(struct connection *connection, const struct greeting *greeting)
+{
+    char why[IDENTITY_WHY_MAX];
+    enum refusal refusal;
+
+    if (connection->id != RAFT_NOBODY || !is_acceptable(connection, greeting)) {
+        return BATON_EEXIST;
+    }
+    connection->peer_commit = greeting->commit_index;
+    if (!connection->has_greeted) {
+        meeting_greet(connection);
+    }
+    refusal = judge(connection, greeting, why);
+    if (refusal == REFUSAL_NONE) {
+        switch (earlier_presence(connection, greeting)) {
+        case PRESENCE_UNKNOWN:
+            return MEETING_LATER;
+        case PRESENCE_THERE:
+            refusal = identity_refuse_twin(greeting->name, why);
+            break;
+        case PRESENCE_GONE:
+            return take_in(connection, greeting);
+        }
+    }
+    log_refusal(connection, greeting->name, why);
+    connection_turn_away(connection, refusal, why);
+    return BATON_OK;
+}
+
+/* Believed where we have dialed a member's address; anybody may dial us. */
+void meeting_take_refusal(struct connection *connection, const struct frame *frame)
+{
+    struct node *node = connection->node;
+    char why[IDENTITY_WHY_MAX];
+    struct raft_status status;
+    int bytes = (int)(frame->text_bytes < sizeof(why) ? frame->text_bytes : sizeof(why) - 1);
+
+    (void)snprintf(why, sizeof(why), "%.*s", bytes, (const char *)frame->text);
+    for (char *c = why; *c; c++) {
+        *c = (char)(*c < ' ' || *c > '~' ? '?' : *c);
+    }
+    connection->is_turned_away = true;
+    log_refusal(connection, connection->link ? connection->link->name : "", why);
+    raft_get_status(node->raft, &status);
+    if (connection->link &&
+        identity_is_final((enum refusal)frame->request_id, status.configuration_index,
+                          connection->peer_commit)) {
+        group_cast_out(node, why);
+    }
+    stream_close(connection->stream);
+}

@@ -1,0 +1,240 @@
+"""Data directories that are emptied, restored, copied or of another group: what is recognised, what
+is refused, and how a member is repaired while the others run on."""
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+
+from harness import BATON, ClusterTest, baton, clean_environment, main, until
+
+
+class Identity(ClusterTest):
+    def names(self, cluster, name):
+        done = baton("members", "--data", cluster.data(name), "--json")
+        return {one["name"]: one for one in json.loads(done.stdout or "[]")}
+
+    def three(self, *flags, **more):
+        three = self.cluster(3, *flags, **more)
+        three.start_all()
+        three.wait_leader()
+        self.all_follow(three)
+        return three
+
+    def all_follow(self, cluster):
+        """Everybody is met, so that births are written down."""
+        def knows(name):
+            status = cluster.status(name)
+            return status and status["leader"]["id"] and all(
+                one["connected"] for one in status["raft"]["peers"]) and status["raft"]["group"]
+        until(lambda: all(knows(name) for name in cluster.names), "all follow")
+
+    def follower(self, cluster):
+        leader = cluster.wait_leader()
+        return leader, next(name for name in cluster.names if name != leader)
+
+    def ends_with(self, cluster, name, code):
+        self.assertEqual(cluster.processes[name].wait(60), code, cluster.log(name))
+
+    def stop(self, cluster, name):
+        cluster.signal(name, signal.SIGTERM)
+        self.ends_with(cluster, name, 0)
+
+    def empty(self, cluster, name):
+        shutil.rmtree(cluster.data(name))
+
+    def start_joining(self, cluster, name):
+        log = open(os.path.join(cluster.dir, name + ".log"), "ab")
+        cluster.processes[name] = subprocess.Popen(
+            [BATON, "node", "--node", name, "--data", cluster.data(name), "--preset", "fast",
+             "--listen", cluster.address(name), "--join", *cluster.flags],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(),
+            start_new_session=True)
+        log.close()
+
+    def join(self, cluster, asked, name, *more):
+        return baton("join", "--data", cluster.data(asked), *more,
+                     "%s=%s" % (name, cluster.address(name)))
+
+    def test_the_documented_repair_needs_nobody_elses_restart(self):
+        three = self.three()
+        for _ in range(2):  # and once more: the second time it is no founder that is replaced
+            leader, lost = self.follower(three)
+            three.kill(lost)
+            done = baton("leave", "--data", three.data(leader), lost)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.empty(three, lost)
+            self.start_joining(three, lost)
+            done = self.join(three, leader, lost)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            member = self.names(three, leader)[lost]
+            self.assertEqual((member["kind"], member["alive"]), ("voter", True))
+            self.all_follow(three)
+        other = next(name for name in three.names if name not in (leader, lost))
+        three.kill(other)  # what is left is a quorum: the repaired one votes
+        three.kill(leader)
+        three.start(other)
+        three.wait_leader([other, lost])
+
+    def test_an_emptied_founder_that_is_simply_started_again_is_refused(self):
+        three = self.three()
+        leader, lost = self.follower(three)
+        epoch = three.status(leader)["epoch"]
+        three.kill(lost)
+        self.empty(three, lost)
+        for _ in range(2):  # the second time by its own data directory, whoever is there
+            three.start(lost)
+            self.ends_with(three, lost, 78)
+            self.assertIn("baton leave %s" % lost, three.log(lost))
+            self.assertIn("baton join %s=" % lost, three.log(lost))
+        self.assertEqual(three.status(leader)["epoch"], epoch)
+        self.assertIn("peer-not-recognised", "".join(three.log(name) for name in three.names))
+        done = self.join(three, leader, lost, "--timeout", "1s")
+        self.assertIn(done.returncode, (1, 69), done.stderr)  # it is no member because it is named
+
+    def test_a_restored_directory_is_refused(self):
+        three = self.three()
+        leader, lost = self.follower(three)
+        self.stop(three, lost)
+        shutil.copytree(three.data(lost), three.data(lost) + ".backup")
+        three.start(lost)
+        self.all_follow(three)
+        self.stop(three, lost)
+        self.empty(three, lost)
+        shutil.copytree(three.data(lost) + ".backup", three.data(lost))
+        three.start(lost)
+        self.ends_with(three, lost, 78)
+        self.assertIn("is a copy, or was restored", three.log(lost))
+
+    def test_a_directory_that_went_back_in_place_is_refused_by_the_others(self):
+        """As after a rollback of the machine's disk: the file is the same, its content is older."""
+        three = self.three()
+        leader, lost = self.follower(three)
+        self.stop(three, lost)
+        file = os.path.join(three.data(lost), "raft.db")
+        with open(file, "rb") as database:
+            older = database.read()
+        three.start(lost)
+        self.all_follow(three)
+        self.stop(three, lost)
+        with open(file, "r+b") as database:
+            database.write(older)
+            database.truncate()
+        for _ in range(2):
+            three.start(lost)
+            self.ends_with(three, lost, 78)
+        self.assertRegex(three.log(lost), "has (an older|a) copy of (its|a) data directory")
+        self.assertEqual(three.leader(), leader)
+
+    def clone(self, three, name):
+        """A second node of the same name from the same files, as a cloned machine would have it."""
+        clone = self.cluster(1)
+        clone.names, clone.ports = [name], {name: clone.ports["a"]}
+        os.makedirs(clone.data(name))
+        for file in os.listdir(three.data(name)):
+            if file.startswith("raft.db"):
+                shutil.copy(os.path.join(three.data(name), file), clone.data(name))
+        return clone
+
+    def test_a_cloned_directory_is_recognised_where_it_starts(self):
+        three = self.three()
+        leader, twin = self.follower(three)
+        clone = self.clone(three, twin)
+        clone.start(twin)
+        self.ends_with(clone, twin, 78)
+        self.assertIn("is a copy", clone.log(twin))
+
+    def test_a_clone_beside_the_living_leader_ends_nobodys_promise(self):
+        """The clone's disk is a block for block copy, so that its own start cannot notice."""
+        three = self.three()
+        leader = three.wait_leader()
+        epoch = three.status(leader)["epoch"]
+        clone = self.clone(three, leader)
+        database = sqlite3.connect(os.path.join(clone.data(leader), "raft.db"))
+        database.execute("UPDATE identity SET made_ns = 0")
+        database.commit()
+        database.close()
+        clone.start(leader)
+        self.ends_with(clone, leader, 78)
+        self.assertIn("has a copy of a data directory", clone.log(leader))
+        self.assertEqual(three.status(leader)["epoch"], epoch)
+        self.assertTrue(three.status(leader)["is_leader"])
+
+    def test_nodes_that_formed_groups_of_their_own_are_refused_with_peers(self):
+        three = self.cluster(3)
+        with_peers = three.arguments
+        three.arguments = lambda name: ["--node", name, "--data", three.data(name), "--listen",
+                                        three.address(name), *three.flags]
+        three.start_all()
+        for name in three.names:
+            three.wait_leader([name])
+            self.stop(three, name)
+        three.arguments = with_peers
+        for name in three.names:
+            three.start(name)
+            self.ends_with(three, name, 78)
+            self.assertIn("its group is of %s, but peer names" % name, three.log(name))
+            self.assertIn("baton join", three.log(name))
+
+    def test_a_node_that_forgot_its_peers_is_kept_apart(self):
+        three = self.cluster(3)
+        with_peers = three.arguments
+        three.arguments = lambda name: ["--node", name, "--data", three.data(name), "--listen",
+                                        three.address(name), *three.flags]
+        three.start("a")
+        three.wait_leader(["a"])
+        three.arguments = with_peers
+        three.start("b")
+        three.start("c")
+        three.wait_leader(["b", "c"])
+        told = "belong to two groups of the name"
+        until(lambda: all(told in three.log(name) for name in three.names), "all say so")
+        self.assertEqual(sorted(self.names(three, "a")), ["a"])
+        self.assertTrue(all(process.poll() is None for process in three.processes.values()))
+        self.stop(three, "a")  # and now it is told of them
+        three.start("a")
+        self.ends_with(three, "a", 78)
+
+    def test_other_members_than_configured_are_said_at_every_start(self):
+        three = self.three()
+        leader, other = self.follower(three)
+        self.stop(three, other)
+        three.names.append("z")
+        three.ports["z"] = 1
+        for _ in range(2):
+            three.start(other)
+            until(lambda: three.status(other), "it runs")
+            self.stop(three, other)
+        said = [line for line in three.log(other).splitlines() if "members-differ" in line]
+        self.assertEqual(len(said), 2)
+        for line in said:
+            stored, configured = line.split("configured=")
+            self.assertNotIn("z", stored)
+            self.assertIn("z", configured)
+
+    def test_a_join_whose_address_does_not_answer_changes_nothing(self):
+        three = self.three()
+        leader, dead = self.follower(three)
+        three.kill(dead)  # the usual occasion: one of three is gone, and replaced
+        done = baton("join", "--data", three.data(leader), "--timeout", "2s", "d=127.0.0.1:1")
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn("nobody answers at 127.0.0.1:1", done.stderr)
+        self.assertEqual(sorted(self.names(three, leader)), ["a", "b", "c"])
+        done = baton("leave", "--data", three.data(leader), dead)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(three.status(leader)["is_leader"])
+
+    def test_a_join_of_a_member_whose_directory_was_emptied_says_what_to_do(self):
+        three = self.three()
+        leader, lost = self.follower(three)
+        three.kill(lost)
+        self.empty(three, lost)
+        self.start_joining(three, lost)  # without `leave`
+        done = self.join(three, leader, lost)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("baton leave %s" % lost, done.stderr)
+
+
+if __name__ == "__main__":
+    main()
