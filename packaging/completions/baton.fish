@@ -35,6 +35,7 @@ complete -c baton -n '__fish_seen_subcommand_from node' -l log-level -r -d "how 
 complete -c baton -n '__fish_seen_subcommand_from node' -l log-json -d "write the log as lines of JSON"
 complete -c baton -n __fish_use_subcommand -a run -d "run CMD only while this node leads"
 complete -c baton -n '__fish_seen_subcommand_from run' -l on-loss -r -d "after leadership is lost: stop CMD and campaign again; stop it and exit; or kill it at once, and have the guardian kill baton too if it hangs beyond its lease"
+complete -c baton -n '__fish_seen_subcommand_from run' -l outlive-lease -d "if baton itself hangs, let CMD go on when the lease ends: it then acts beside the next leader's"
 complete -c baton -n '__fish_seen_subcommand_from run' -l stop-timeout -r -d "how long CMD may take from SIGTERM to its end; less where the lease ends first"
 complete -c baton -n '__fish_seen_subcommand_from run' -l wait-timeout -r -d "give up if leadership is not won in this time; 0 waits for ever"
 complete -c baton -n '__fish_seen_subcommand_from run' -l node -r -d "name of this node in the cluster; the host's name if not given"

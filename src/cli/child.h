@@ -1,8 +1,7 @@
-/* CMD of `baton run` and `baton once`: it and its offspring never outlive this process.
+/* CMD of `baton run` and `baton once`, on the loop.
  *
- * The child gets a process group of its own, and SIGKILL from the kernel when its parent dies; what
- * it starts is kept track of by supervise.h. Its end is seen through its pidfd, on the loop, and
- * whoever is left is killed then.
+ * The supervisor (cli/supervisor.h) is its parent, and reports its end when nothing that it started
+ * is left, either.
  */
 #ifndef CLI_CHILD_H
 #define CLI_CHILD_H
@@ -10,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <uv.h>
@@ -17,16 +17,20 @@
 struct child; /* opaque */
 struct supervise;
 
+struct child_end {
+    int exit_code;   /* CMD's own, or 128 + the signal's number */
+    bool is_overdue; /* the supervisor ended it, since the lease was about to end */
+};
+
 struct child_config {
     uv_loop_t *loop;
-    struct supervise *supervise; /* initialised; outlives the child */
-    char *const *argv;           /* ended by NULL; found through PATH */
+    struct supervise *supervise; /* initialised with CMD's words; outlives the child */
+    const char *program;         /* CMD's name, for errors */
     const char *node;            /* BATON_NODE */
     const char *election;
     uint64_t epoch;
-    /* It is dead: exit_code is its own, or 128 + the signal's number. The child is freed after the
-     * call and must not be touched any more. */
-    void (*on_exit)(void *userdata, int exit_code);
+    /* The child is freed after the call and must not be touched any more. */
+    void (*on_exit)(void *userdata, const struct child_end *end);
     void *userdata;
 };
 
@@ -41,6 +45,7 @@ void child_signal(struct child *child, int number);
 void child_stop(struct child *child, instant kill_at);
 /* SIGKILL at `kill_at`, and no SIGTERM before it. */
 void child_limit(struct child *child, instant kill_at);
+/* SIGKILL to CMD and all that came of it. */
 void child_kill(struct child *child);
 
 #endif

@@ -31,6 +31,9 @@ const struct command commands[] = {
              "SIGTERM, so early that SIGKILL, if it is needed, lands before the lease ends. "
              "Signals are forwarded to CMD. When CMD ends by itself, baton hands leadership over "
              "and ends with CMD's exit code.\n\n"
+             "A supervisor process stands between baton and CMD. It ends CMD and all that came of "
+             "it if baton dies, and before the lease ends if baton hangs. baton-guardian(8) and "
+             "the documentation say what this rests on.\n\n"
              "Only the guardian's word ends this node's lease early, since CMD must be dead too.",
      .example = "baton run -n a -d /var/lib/baton --key-file /etc/baton/key --listen 10.0.0.1:7400 "
                 "-p b=10.0.0.2:7400 -p c=10.0.0.3:7400 -- ./cron-job",

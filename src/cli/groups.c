@@ -161,6 +161,8 @@ const struct option_group group_run = {
             "on-loss", "restart|exit|kill", "restart", NULL,
             "after leadership is lost: stop CMD and campaign again; stop it and exit; or kill it "
             "at once, and have the guardian kill baton too if it hangs beyond its lease"),
+        FLAG("outlive-lease", "if baton itself hangs, let CMD go on when the lease ends: it then "
+                              "acts beside the next leader's"),
         STOP_TIMEOUT,
         DURATION("wait-timeout", "0", NULL,
                  "give up if leadership is not won in this time; 0 waits for ever"),

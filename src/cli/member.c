@@ -278,6 +278,7 @@ int member_open(struct member **ret, const struct member_config *config, struct 
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     member->config = *config;
+    lease_cell_watch(cell, config->lease);
     member->cell = cell;
     member->members = members;
     member->started = clock_now();

@@ -22,9 +22,10 @@ struct member_config {
     uv_loop_t *loop;
     const struct options *options;
     struct logger *logger;
-    const char *proofs;   /* the default of --proofs, or NULL */
-    bool kills_outliving; /* the guardian ends this process if it outlives its lease */
-    bool has_doors;       /* control socket and status server */
+    const char *proofs;        /* the default of --proofs, or NULL */
+    bool kills_outliving;      /* the guardian ends this process if it outlives its lease */
+    struct lease_watch *lease; /* what the supervisor of CMD sees of the lease, or NULL */
+    bool has_doors;            /* control socket and status server */
     provider_event_cb on_event;
     /* Before leadership is given away on purpose: what acts under it must have stopped first.
      * true: not yet, member_drained will be called, by `deadline` at the latest. NULL: at once. */
@@ -58,6 +59,9 @@ struct provider *member_provider(const struct member *member);
 /* Who acts for this node, and is killed before the guardian certifies its death. Copied. */
 void member_set_victims(struct member *member, const struct victims *victims);
 
+/* Makes the data directory, of --data, the provider's URL or $STATE_DIRECTORY the first that there
+ * is. NULL: none; the caller frees it. BATON_EIO. */
+int member_make_data(char **ret, const struct options *options, struct baton_error *reterr);
 /* The data directory of --data or $STATE_DIRECTORY; NULL: neither. */
 const char *member_data(const struct options *options);
 

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { URL_MAX = BATON_ADDRESS_MAX + 16 }; /* of the embedded provider at --listen */
+
 struct gathering {
     const struct options *options;
     const char *url; /* of the provider they are for */
@@ -128,23 +130,29 @@ static char *data_in_url(const char *url)
     return NULL;
 }
 
-/* Of --data, the URL and $STATE_DIRECTORY the first that there is. */
-static int find_data(struct member *member, const char *url, struct baton_error *reterr)
+/* Of --provider, or what stands for it; `space` is for the latter. */
+static const char *url_of(const struct options *options, char space[static URL_MAX])
 {
-    const char *given = member_data(member->config.options);
-    bool is_flag = options_is_set(member->config.options, "data");
-    member->data = is_flag || !provider_has_setting(url, "data") ? NULL : data_in_url(url);
-    if (!member->data && given && !(member->data = strdup(given))) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    return 0;
+    const char *url = options_text(options, "provider");
+    (void)snprintf(space, URL_MAX, "raft://%s", options_text(options, "listen"));
+    return url ? url : space;
 }
 
-static int make_data(const char *data, struct baton_error *reterr)
+int member_make_data(char **ret, const struct options *options, struct baton_error *reterr)
 {
-    if (mkdir(data, 0700) != 0 && errno != EEXIST) {
-        return error_set(reterr, BATON_EIO, "--data %s: %s", data, strerror(errno));
+    char space[URL_MAX];
+    const char *url = url_of(options, space), *given = member_data(options);
+    bool is_flag = options_is_set(options, "data");
+    char *data = is_flag || !provider_has_setting(url, "data") ? NULL : data_in_url(url);
+    if (!data && given && !(data = strdup(given))) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
+    if (data && mkdir(data, 0700) != 0 && errno != EEXIST) {
+        (void)error_set(reterr, BATON_EIO, "--data %s: %s", data, strerror(errno));
+        free(data);
+        return BATON_EIO;
+    }
+    *ret = data;
     return 0;
 }
 
@@ -175,18 +183,14 @@ static int open_provider(struct member *member, const char *url, struct baton_er
 int member_provider_open(struct member *member, struct baton_error *reterr)
 {
     const struct options *options = member->config.options;
-    const char *url = options_text(options, "provider");
-    char own_url[BATON_ADDRESS_MAX + 16];
-    (void)snprintf(own_url, sizeof(own_url), "raft://%s", options_text(options, "listen"));
-    int code = find_data(member, url ? url : own_url, reterr);
-    if (!code && !url && !member->data) {
+    char space[URL_MAX];
+    const char *url = url_of(options, space);
+    int code = member_make_data(&member->data, options, reterr);
+    if (!code && url == space && !member->data) {
         code = error_set(reterr, BATON_EINVAL,
                          "--data: is needed, a directory for the state of this node");
     }
-    if (!code && member->data) {
-        code = make_data(member->data, reterr);
-    }
-    return code ? code : open_provider(member, url ? url : own_url, reterr);
+    return code ? code : open_provider(member, url, reterr);
 }
 
 void member_set_victims(struct member *member, const struct victims *victims)

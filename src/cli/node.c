@@ -2,6 +2,7 @@
 #include "cli/act.h"
 #include "cli/command.h"
 #include "cli/member.h"
+#include "cli/record.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -75,6 +76,25 @@ static int prepare_measure(struct node *node, const struct options *options,
     return path ? act_open(&node->act, path, reterr) : 0;
 }
 
+/* What an earlier `baton run` of this data directory left behind must not act beside the peers'
+ * next leader: they hold this node for alive from its greeting on. */
+static int end_earlier_command(const struct options *options, struct logger *logger,
+                               struct baton_error *reterr)
+{
+    char *data = NULL;
+    int record = -1;
+    int code = member_make_data(&data, options, reterr);
+
+    if (!code && data) {
+        code = record_take(&record, data, logger, reterr);
+    }
+    if (record >= 0) {
+        (void)close(record);
+    }
+    free(data);
+    return code;
+}
+
 static int run(struct node *node, const struct invocation *invocation, struct logger *logger,
                struct baton_error *reterr)
 {
@@ -85,6 +105,7 @@ static int run(struct node *node, const struct invocation *invocation, struct lo
                                    .on_event = on_event,
                                    .userdata = node};
     int code = prepare_measure(node, invocation->options, reterr);
+    code = code ? code : end_earlier_command(invocation->options, logger, reterr);
     code = code ? code : member_open(&node->member, &config, reterr);
     if (!code) {
         listen_to_signals(node);

@@ -252,11 +252,13 @@ static void abandon(struct once *once, int exit_code)
     lead_on(once);
 }
 
-static void on_command_end(void *userdata, int exit_code)
+static void on_command_end(void *userdata, const struct child_end *end)
 {
     struct once *once = userdata;
     uint64_t epoch = 0;
-    bool is_ours = once->is_stopped || (once->is_killed && exit_code == EXIT_SIGNAL + SIGKILL);
+    int exit_code = end->exit_code;
+    bool is_ours = once->is_stopped || end->is_overdue ||
+                   (once->is_killed && exit_code == EXIT_SIGNAL + SIGKILL);
     once->child = NULL;
     once->is_killed = false;
     once->is_stopped = false;
@@ -279,7 +281,7 @@ static void start(struct once *once, uint64_t epoch)
     struct baton_error error;
     struct child_config config = {.loop = &once->loop,
                                   .supervise = &once->supervise,
-                                  .argv = once->invocation->argv + 1,
+                                  .program = once->invocation->argv[1],
                                   .node = member_node(once->member),
                                   .election = member_election(once->member),
                                   .epoch = epoch,
@@ -443,6 +445,7 @@ static int run_all(struct once *once, struct baton_error *reterr)
                                    .options = once->invocation->options,
                                    .logger = once->logger,
                                    .proofs = "guardian",
+                                   .lease = once->supervise.lease,
                                    .on_event = on_event,
                                    .drain = drain,
                                    .userdata = once};
@@ -480,8 +483,9 @@ int once_main(const struct invocation *invocation)
     once.logger = member_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
+    int code = supervise_begin(&once.supervise, invocation->options, invocation->argv + 1,
+                               once.logger, &error);
     (void)uv_loop_init(&once.loop);
-    int code = supervise_init(&once.supervise, &error);
     code = code ? code : run_all(&once, &error);
     supervise_fini(&once.supervise);
     (void)uv_loop_close(&once.loop);

@@ -117,13 +117,15 @@ static void on_relief(uv_timer_t *timer)
     lead_on(timer->data);
 }
 
-static void on_command_end(void *userdata, int exit_code)
+static void on_command_end(void *userdata, const struct child_end *end)
 {
     struct run *run = userdata;
-    enum run_state was = run->state;
+    enum run_state was = run->state == RUNNING && end->is_overdue ? STOPPING : run->state;
+    int exit_code = end->exit_code;
     run->child = NULL;
     member_set_victims(run->member, &run->supervise.victims); /* its group is no more */
-    log_notice(run->logger, "command-ended", LOG_I64("exit_code", exit_code));
+    log_notice(run->logger, "command-ended", LOG_I64("exit_code", exit_code),
+               LOG_STR("reason", end->is_overdue ? "the lease was about to end" : NULL));
     if (run->is_unsafe) {
         leave(run, EXIT_UNSAFE);
     } else if (was == RUNNING || run->is_told) {
@@ -142,7 +144,7 @@ static void start(struct run *run, uint64_t epoch)
     struct baton_error error;
     struct child_config config = {.loop = &run->loop,
                                   .supervise = &run->supervise,
-                                  .argv = run->invocation->argv,
+                                  .program = run->invocation->argv[0],
                                   .node = member_node(run->member),
                                   .election = member_election(run->member),
                                   .epoch = epoch,
@@ -314,6 +316,7 @@ static int run_all(struct run *run, struct baton_error *reterr)
                                    .logger = run->logger,
                                    .proofs = "guardian",
                                    .kills_outliving = says(run, "kill"),
+                                   .lease = run->supervise.lease,
                                    .has_doors = true,
                                    .on_event = on_event,
                                    .drain = drain,
@@ -338,8 +341,9 @@ int run_main(const struct invocation *invocation)
     struct baton_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
+    int code =
+        supervise_begin(&run.supervise, invocation->options, invocation->argv, run.logger, &error);
     (void)uv_loop_init(&run.loop);
-    int code = supervise_init(&run.supervise, &error);
     code = code ? code : run_all(&run, &error);
     supervise_fini(&run.supervise);
     (void)uv_loop_close(&run.loop);

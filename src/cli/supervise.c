@@ -1,21 +1,26 @@
-/* Neither uv_spawn nor posix_spawn can bind a child's life to its parent's or put it in a cgroup
- * before it runs, so CMD is forked by hand (child.c) and calls supervise_enter before exec. A plain
- * fork will do: this process is small. */
 #include "cli/supervise.h"
+
+#include "cli/exit_code.h"
+#include "cli/member.h"
+#include "cli/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAST_KILL_MS = 2000 };
+enum { HUNT_MS = 200, LAST_KILL_MS = 2000 };
 
 /* ---- The cgroup ------------------------------------------------------------------------------ */
 
@@ -66,30 +71,28 @@ static bool can_kill(const char *folder)
     return access(path, W_OK) == 0;
 }
 
-static void make_cgroup(struct supervise *supervise)
+/* The folder's name is the marker's value, which no other run has. -1: not ours to divide. */
+static int make_cgroup(char ret_folder[VICTIMS_PATH_MAX], const char *marker)
 {
     char mount[256], place[256], procs[VICTIMS_PATH_MAX + 16];
-    char *folder = supervise->victims.cgroup;
-    int length;
+    int length, fd = -1;
 
     if (!find_mount(mount, sizeof(mount)) || !find_place(place, sizeof(place))) {
-        return;
+        return -1;
     }
-    length = snprintf(folder, VICTIMS_PATH_MAX, "%s%s/baton-run-%d", mount,
-                      strcmp(place, "/") == 0 ? "" : place, (int)getpid());
-    if (length <= 0 || length >= VICTIMS_PATH_MAX ||
-        (mkdir(folder, 0755) != 0 && errno != EEXIST)) {
-        folder[0] = '\0'; /* not ours to divide: the other nets must do */
-        return;
+    length = snprintf(ret_folder, VICTIMS_PATH_MAX, "%s%s/baton-run-%s", mount,
+                      strcmp(place, "/") == 0 ? "" : place, strchr(marker, '=') + 1);
+    if (length > 0 && length < VICTIMS_PATH_MAX && mkdir(ret_folder, 0755) == 0) {
+        (void)snprintf(procs, sizeof(procs), "%s/cgroup.procs", ret_folder);
+        fd = can_kill(ret_folder) ? open(procs, O_WRONLY | O_CLOEXEC) : -1;
+        if (fd < 0) {
+            (void)rmdir(ret_folder);
+        }
     }
-    (void)snprintf(procs, sizeof(procs), "%s/cgroup.procs", folder);
-    if (can_kill(folder)) {
-        supervise->procs_fd = open(procs, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) {
+        ret_folder[0] = '\0';
     }
-    if (supervise->procs_fd < 0) {
-        (void)rmdir(folder);
-        folder[0] = '\0';
-    }
+    return fd;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -108,33 +111,138 @@ static int make_marker(char ret[VICTIMS_MARKER_MAX], struct baton_error *reterr)
     return 0;
 }
 
-int supervise_init(struct supervise *supervise, struct baton_error *reterr)
+/* Two ends: ours, and the supervisor's. Never 0, which means none. */
+static bool make_pair(int ret[2])
 {
-    *supervise = (struct supervise){.procs_fd = -1};
-    int code = make_marker(supervise->victims.marker, reterr);
-    if (code) {
-        return code;
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return false;
     }
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* there since Linux 3.4 */
-    make_cgroup(supervise);
+    for (int i = 0; i < 2; i++) {
+        ret[i] = fcntl(pair[i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        (void)close(pair[i]);
+    }
+    return ret[0] >= 0 && ret[1] >= 0;
+}
+
+static bool share_lease(struct supervise *supervise)
+{
+    struct lease_watch *lease =
+        mmap(NULL, sizeof(*lease), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (lease == MAP_FAILED) {
+        return false;
+    }
+    lease->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    supervise->lease = lease;
+    return lease->wake_fd >= 0;
+}
+
+/* A plain fork: this process is small yet, and the supervisor needs no program of its own. */
+static void fork_supervisor(struct supervise *supervise, const struct supervisor *theirs,
+                            const int orders[2], const int guardian[2])
+{
+    struct record record = {.wrapper = getpid(),
+                            .marker = supervise->victims.marker,
+                            .cgroup = supervise->victims.cgroup};
+    pid_t child = fork();
+
+    if (child == 0) {
+        (void)close(orders[0]);
+        (void)close(guardian[0]);
+        record.supervisor = getpid();
+        record_write(theirs->record, &record);
+        supervisor_run(theirs);
+    }
+    supervise->supervisor = child;
+}
+
+static int start_supervisor(struct supervise *supervise, const struct supervise_config *config,
+                            int record, struct baton_error *reterr)
+{
+    int orders[2] = {-1, -1}, guardian[2] = {-1, -1};
+    struct supervisor theirs = {.argv = config->argv,
+                                .marker = supervise->victims.marker,
+                                .cgroup = supervise->victims.cgroup,
+                                .wrapper = pidfd_open(getpid(), 0),
+                                .record = record,
+                                .guards_lease = !config->outlives};
+
+    supervise->supervisor = -1;
+    if (theirs.wrapper >= 0 && make_pair(orders) && make_pair(guardian) && share_lease(supervise)) {
+        theirs.procs_fd = make_cgroup(supervise->victims.cgroup, supervise->victims.marker);
+        theirs.lease = supervise->lease;
+        theirs.orders = orders[1];
+        theirs.guardian = guardian[1];
+        fork_supervisor(supervise, &theirs, orders, guardian);
+        (void)close(theirs.procs_fd);
+    }
+    int errnum = errno;
+    (void)close(theirs.wrapper);
+    (void)close(orders[1]);
+    (void)close(guardian[1]);
+    if (supervise->supervisor < 0) {
+        (void)close(orders[0]);
+        (void)close(guardian[0]);
+        return error_set(reterr, BATON_EIO, "no supervisor for CMD: %s", strerror(errnum));
+    }
+    supervise->orders = orders[0];
+    supervise->victims.supervisor = guardian[0];
     return 0;
+}
+
+int supervise_init(struct supervise *supervise, const struct supervise_config *config,
+                   struct baton_error *reterr)
+{
+    int record = -1;
+
+    *supervise = (struct supervise){.orders = -1, .logger = config->logger};
+    int code = make_marker(supervise->victims.marker, reterr);
+    if (!code && config->data) {
+        code = record_take(&record, config->data, config->logger, reterr);
+    }
+    code = code ? code : start_supervisor(supervise, config, record, reterr);
+    if (record >= 0) {
+        (void)close(record); /* its lock is the supervisor's from now on */
+    }
+    if (!code) {
+        log_notice(config->logger, "supervised", LOG_I64("supervisor", supervise->supervisor),
+                   LOG_STR("by", supervise->victims.cgroup[0] ? "ancestry and cgroup" : "ancestry"),
+                   LOG_STR("cgroup", supervise->victims.cgroup),
+                   LOG_STR("at_lease_end", config->outlives ? "may go on" : "ends"));
+    }
+    return code;
+}
+
+int supervise_begin(struct supervise *supervise, const struct options *options, char *const *argv,
+                    struct logger *logger, struct baton_error *reterr)
+{
+    char *data = NULL;
+    struct supervise_config config = {.argv = argv,
+                                      .outlives = options_find(options, "outlive-lease") &&
+                                                  options_flag(options, "outlive-lease"),
+                                      .logger = logger};
+    int code = member_make_data(&data, options, reterr);
+
+    config.data = data;
+    code = code ? code : supervise_init(supervise, &config, reterr);
+    free(data);
+    return code;
 }
 
 void supervise_fini(struct supervise *supervise)
 {
-    if (supervise->victims.marker[0] != '\0') {
-        (void)supervise_kill(supervise, LAST_KILL_MS); /* who is left is the guardian's to kill */
+    if (supervise->orders >= 0) {
+        int pidfd = pidfd_open(supervise->supervisor, 0);
+        struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+        (void)close(supervise->orders);      /* it ends all, and then itself */
+        (void)poll(&ended, 1, LAST_KILL_MS); /* what cannot be killed is left to it */
+        (void)waitpid(supervise->supervisor, NULL, WNOHANG);
+        (void)close(pidfd);
+        (void)close(supervise->victims.supervisor);
     }
-    if (supervise->procs_fd >= 0) {
-        (void)close(supervise->procs_fd);
-        victims_remove_cgroup(&supervise->victims);
-    }
-    *supervise = (struct supervise){.procs_fd = -1};
-}
-
-const char *supervise_variable(const struct supervise *supervise)
-{
-    return supervise->victims.marker;
+    *supervise = (struct supervise){.orders = -1, .lease = supervise->lease};
 }
 
 bool supervise_ignores(int number)
@@ -145,37 +253,58 @@ bool supervise_ignores(int number)
 
 /* ---- CMD ------------------------------------------------------------------------------------- */
 
-bool supervise_enter(const struct supervise *supervise, pid_t parent)
+static bool give(const struct supervise *supervise, const struct order *order)
 {
-    if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
-        return false;
-    }
-    if (getppid() != parent) { /* it died before the kernel knew that we depend on it */
-        errno = ESRCH;
-        return false;
-    }
-    return supervise->procs_fd < 0 || write(supervise->procs_fd, "0", 1) == 1;
+    return send(supervise->orders, order, sizeof(*order), MSG_NOSIGNAL) == sizeof(*order);
 }
 
-void supervise_track(struct supervise *supervise, pid_t child)
+static bool hear(const struct supervise *supervise, struct news *ret)
 {
-    (void)setpgid(child, child); /* the child does it too; whoever is first */
-    supervise->victims.group = child;
-}
+    ssize_t bytes;
 
-bool supervise_kill(struct supervise *supervise, int limit_ms)
-{
-    struct victims all = supervise->victims;
-    all.parent = getpid();
-    return victims_kill(&all, limit_ms);
-}
-
-void supervise_reap(const struct supervise *supervise)
-{
-    siginfo_t ended = {0};
-    while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0 &&
-           ended.si_pid != supervise->victims.group) {
-        (void)waitpid(ended.si_pid, NULL, WNOHANG);
-        ended.si_pid = 0;
+    while ((bytes = recv(supervise->orders, ret, sizeof(*ret), 0)) < 0 &&
+           (errno == EINTR || errno == EAGAIN)) { /* libuv has made it non-blocking */
+        (void)poll(&(struct pollfd){.fd = supervise->orders, .events = POLLIN}, 1, -1);
     }
+    return bytes == (ssize_t)sizeof(*ret);
+}
+
+int supervise_start(struct supervise *supervise, const struct order *order, const char *program,
+                    struct baton_error *reterr)
+{
+    struct news news;
+
+    if (!give(supervise, order) || !hear(supervise, &news)) {
+        return error_set(reterr, BATON_EIO, "%s: the supervisor of CMD (process %d) is dead",
+                         program, (int)supervise->supervisor);
+    }
+    if (news.type == NEWS_REFUSED) {
+        bool is_short = news.value == EAGAIN || news.value == ENOMEM || news.value == EBUSY;
+        int code = news.value == ENOENT ? BATON_ENOENT : is_short ? BATON_EIO : BATON_EINVAL;
+        return error_set(reterr, code, "%s: %s", program, strerror(news.value));
+    }
+    supervise->victims.group = news.value;
+    return 0;
+}
+
+void supervise_signal(const struct supervise *supervise, int number)
+{
+    (void)give(supervise, &(struct order){.type = ORDER_SIGNAL, .number = number});
+}
+
+void supervise_kill(const struct supervise *supervise)
+{
+    (void)give(supervise, &(struct order){.type = ORDER_KILL});
+}
+
+void supervise_hear_end(struct supervise *supervise, struct news *ret)
+{
+    if (!hear(supervise, ret)) {
+        log_error(supervise->logger, "supervisor-is-dead",
+                  LOG_STR("text", "CMD may be alive: what is found of it is killed, and the lease "
+                                  "is left to run out"));
+        victims_hunt(&supervise->victims, HUNT_MS);
+        _exit(EXIT_REFUSED);
+    }
+    supervise->victims.group = 0; /* the number may be given to another from now on */
 }

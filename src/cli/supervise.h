@@ -1,49 +1,58 @@
-/* Everybody who acts for CMD, and how to be sure that nobody of them is left.
+/* The wrapper's side of the supervisor (cli/supervisor.h): starts it before anything else, gives it
+ * orders, hears its news.
  *
- * Prepared once for each wrapper, before CMD is first started, so that the guardian can be told
- * whom to kill before there is anybody. Three nets, each for who slips through the one before:
- *
- *   process group   CMD and what it starts; left by setsid(2)
- *   cgroup          cannot be left (v2, cgroup.kill); where this process may create one
- *   marker          BATON_RUN=… in the environment; where there is no cgroup
- *
- * and this process becomes a subreaper, so that orphans come to it and not to init.
+ * It is started once for each wrapper, before CMD, so that the guardian can be told whom to ask
+ * before there is anybody. CMD gets a cgroup of its own where this process may make one (v2, with
+ * cgroup.kill), and BATON_RUN=… in its environment; both are further means to kill, not to prove.
  */
 #ifndef CLI_SUPERVISE_H
 #define CLI_SUPERVISE_H
 
 #include "base/error.h"
+#include "base/log.h"
+#include "cli/supervisor.h"
 #include "guardian/victims.h"
+#include "options/option.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 struct supervise {
     struct victims victims; /* .group: of the running CMD; 0: none */
-    int procs_fd;           /* cgroup.procs; -1: no cgroup */
+    int orders;             /* socket to the supervisor; -1: none */
+    pid_t supervisor;
+    struct lease_watch *lease; /* shared with it: to be given to the lease's cell */
+    struct logger *logger;
 };
 
-/* Makes marker and, where it can, a cgroup below this process's own. BATON_EIO: no randomness. */
-int supervise_init(struct supervise *supervise, struct baton_error *reterr);
-/* Kills whoever is left, removes the cgroup. May be called twice. */
+struct supervise_config {
+    char *const *argv; /* of CMD, ended by NULL; found through PATH */
+    const char *data;  /* directory for the record of what is left behind; NULL: none */
+    bool outlives;     /* CMD may go on when the lease ends, if this process hangs */
+    struct logger *logger;
+};
+
+/* To be called before there are threads, or descriptors that CMD must not have. First ends what an
+ * earlier wrapper left behind (cli/record.h). BATON_EIO: another lives there, or the system
+ * refused. */
+int supervise_init(struct supervise *supervise, const struct supervise_config *config,
+                   struct baton_error *reterr);
+/* The same, as the command line wants it. */
+int supervise_begin(struct supervise *supervise, const struct options *options, char *const *argv,
+                    struct logger *logger, struct baton_error *reterr);
+/* Ends CMD and the supervisor. May be called twice. */
 void supervise_fini(struct supervise *supervise);
 
-/* "BATON_RUN=…": one more variable for CMD; valid until fini. */
-const char *supervise_variable(const struct supervise *supervise);
+/* Waits for the exec. BATON_ENOENT: no such program; BATON_EINVAL: it cannot be run; BATON_EIO: the
+ * system refused, or the supervisor is dead. */
+int supervise_start(struct supervise *supervise, const struct order *order, const char *program,
+                    struct baton_error *reterr);
+void supervise_signal(const struct supervise *supervise, int number);
+void supervise_kill(const struct supervise *supervise);
 
-/* In the child, between fork and exec; async-signal-safe. `parent` is the forking process. Takes
- * the child to its own process group and cgroup and binds its life to the parent's. False: the
- * parent is dead already, or the kernel refuses; errno says why. The parent's *thread* counts: fork
- * from the one that lives as long as the process. */
-bool supervise_enter(const struct supervise *supervise, pid_t parent);
-/* In the parent, after the fork. */
-void supervise_track(struct supervise *supervise, pid_t child);
-
-/* SIGKILL to all, wherever they are; at most `limit_ms`. False: somebody may be alive. To be called
- * again when CMD itself has ended: what it left behind must not outlive it. */
-bool supervise_kill(struct supervise *supervise, int limit_ms);
-/* Takes the exit statuses of adopted orphans; not CMD's own. */
-void supervise_reap(const struct supervise *supervise);
+/* CMD's end. If the supervisor is dead, nobody knows what is left of CMD: what can be found is
+ * killed, and this process ends at once, without giving its leadership away. */
+void supervise_hear_end(struct supervise *supervise, struct news *ret);
 
 /* Whether this process was started to ignore it (nohup), as it then goes on doing. */
 bool supervise_ignores(int number);

@@ -140,7 +140,7 @@ static void tell(struct guardian *guardian, const struct guardian_message *messa
     if (guardian->link == NULL) {
         return; /* tell_all follows when there is one */
     }
-    if (send(guardian->link->fd, message, sizeof(*message), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+    if (!protocol_send(guardian->link->fd, message)) {
         lose_link(guardian, errno == EAGAIN ? "does not listen" : "is gone");
     }
 }

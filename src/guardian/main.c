@@ -94,10 +94,12 @@ static void take_message(struct guardian *guardian, const struct guardian_messag
         add_peer(&guardian->courier, message);
         break;
     case GUARDIAN_VICTIMS:
+        if (guardian->victims.supervisor > 0) {
+            (void)close(guardian->victims.supervisor);
+        }
         guardian->victims = message->victims;
         guardian->victims.cgroup[VICTIMS_PATH_MAX - 1] = '\0';
         guardian->victims.marker[VICTIMS_MARKER_MAX - 1] = '\0';
-        guardian->victims.parent = 0; /* whoever adopted orphans is not the parent any more */
         break;
     case GUARDIAN_FAREWELL:
         guardian->is_farewell = true;
@@ -124,7 +126,7 @@ static void drain_socket(struct guardian *guardian)
 {
     while (guardian->is_socket_open && !guardian->is_farewell) {
         struct guardian_message message;
-        ssize_t bytes = recv(GUARDIAN_FD_SOCKET, &message, sizeof(message), MSG_DONTWAIT);
+        ssize_t bytes = protocol_receive(GUARDIAN_FD_SOCKET, &message);
         if (bytes == (ssize_t)sizeof(message) && message.version == GUARDIAN_VERSION) {
             take_message(guardian, &message);
         } else if (bytes < 0 && (errno == EINTR || errno == ECONNRESET)) {
@@ -153,11 +155,10 @@ static void certify(struct guardian *guardian)
     if (!victims_are_none(&guardian->victims)) {
         connect_early(guardian); /* while they die */
     }
-    if (victims_kill(&guardian->victims, VICTIMS_LIMIT_MS)) {
+    if (victims_end(&guardian->victims, VICTIMS_LIMIT_MS)) {
         guardian->certificate.heir = atomic_load(&guardian->shared->heir);
         courier_deliver(&guardian->courier, &guardian->certificate);
         teller_deliver(&guardian->teller);
-        victims_remove_cgroup(&guardian->victims); /* its maker can no longer tidy up */
         stand_aside();
     }
 }
@@ -179,7 +180,6 @@ static void guard_lease(struct guardian *guardian)
     }
     guardian->has_killed = true;
     (void)pidfd_send_signal(GUARDIAN_FD_PARENT, SIGKILL, NULL, 0); /* ESRCH: dead already */
-    (void)victims_kill(&guardian->victims, VICTIMS_LIMIT_MS);      /* certify() looks again */
 }
 
 static void certify_once(struct guardian *guardian)

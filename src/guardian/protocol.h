@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-enum { GUARDIAN_VERSION = 2, GUARDIAN_PEERS_MAX = 64 };
+enum { GUARDIAN_VERSION = 3, GUARDIAN_PEERS_MAX = 64 };
 
 /* Where the guardian finds what it inherits. */
 enum { GUARDIAN_FD_SOCKET = 3, GUARDIAN_FD_PARENT = 4, GUARDIAN_FD_SHARED = 5 };
@@ -50,9 +50,14 @@ struct guardian_message {
             socklen_t address_bytes;
             struct sockaddr_storage address;
         } peer;
-        struct victims victims;
+        struct victims victims; /* its supervisor goes along as a descriptor */
     };
 };
+
+/* False: errno. */
+bool protocol_send(int fd, const struct guardian_message *message);
+/* As recv(2). What is received instead of a descriptor is none. */
+ssize_t protocol_receive(int fd, struct guardian_message *ret);
 
 /* In a memfd that both map; a child that the parent forks does not have it. Last words follow, if
  * there are any: as many as the memfd is long. */

@@ -1,14 +1,17 @@
-/* Who must be dead before a certificate may say so: the processes that act for the leader.
+/* The processes that act for the leader, and must be dead before a certificate is sent.
  *
- * `baton run` starts a program, and that program starts others. They are found by whatever holds:
+ * `baton run` starts a program, and that program starts others. All of them descend from one
+ * process, the supervisor (cli/supervisor.h): whatever loses its parent becomes the supervisor's
+ * child, and nothing that a descendant does (session, group, cgroup, user, environment) changes
+ * that. So the kernel's word that the supervisor has no children left is proof, and the only one.
  *
- *   cgroup   every process in it, whatever it did since; exact; where one could be made
- *   group    the process group; a process leaves it by setsid(2)
- *   marker   "NAME=value" in the environment, inherited by who left the group and lost its parent
- *   parent   children of this process, such as orphans that a subreaper adopted; but for
- *            a guardian, which detaches itself and so becomes one of them
+ *   supervisor   asked to end them all; it replies when none is left. No reply: nothing is certain
+ *   marker       "NAME=value" in the environment: programs that a service started for CMD with
+ *                CMD's environment (at, cron); killed as well as they are found
+ *   cgroup       killed in one go; where one could be made
+ *   group        CMD's process group; only if the supervisor died without a reply
  *
- * libc only: the guardian uses it, and so does the supervisor of `baton run`.
+ * libc only: the guardian uses it, and so does the supervisor.
  */
 #ifndef GUARDIAN_VICTIMS_H
 #define GUARDIAN_VICTIMS_H
@@ -18,9 +21,12 @@
 
 enum { VICTIMS_PATH_MAX = 512, VICTIMS_MARKER_MAX = 64 };
 
+/* Between guardian and supervisor, one byte each. */
+enum { VICTIMS_END = 'E', VICTIMS_NONE_LEFT = 'N' };
+
 struct victims {
+    int supervisor;                  /* a socket to it; 0: none, -1: there is one, out of reach */
     pid_t group;                     /* 0: none */
-    pid_t parent;                    /* 0: none */
     char cgroup[VICTIMS_PATH_MAX];   /* its folder; "": none */
     char marker[VICTIMS_MARKER_MAX]; /* "": none */
 };
@@ -28,15 +34,19 @@ struct victims {
 /* Whether it names nobody at all. */
 bool victims_are_none(const struct victims *victims);
 
-/* Sends `signal_number` to every victim that can be found; returns how many living ones there
- * were (zombies are dead), or -1 if /proc cannot be read: then nobody knows. */
-int victims_signal(const struct victims *victims, int signal_number);
+/* Ends them, in at most `limit_ms`. True: it is certain that none is left. */
+bool victims_end(const struct victims *victims, int limit_ms);
 
-/* Kills until nobody is left, at most `limit_ms`. False: somebody may still be alive. */
-bool victims_kill(const struct victims *victims, int limit_ms);
+/* Kills what can be found by cgroup, group and marker, until nothing is found or `limit_ms` have
+ * passed. It proves nothing. */
+void victims_hunt(const struct victims *victims, int limit_ms);
 
-/* Removes the cgroup's folder, if there is one. The kernel calls it busy for a moment after its
- * last process has died, so this waits, a tenth of a second at most. */
-void victims_remove_cgroup(const struct victims *victims);
+/* The cgroup and those below it. */
+void victims_kill_cgroup(const char *folder);
+/* True also where there is none, or it was removed. */
+bool victims_cgroup_is_empty(const char *folder);
+/* Removes the cgroup's folder, if there is one, and those below it. The kernel calls it busy for a
+ * moment after its last process has died, so this waits, a tenth of a second at most. */
+void victims_remove_cgroup(const char *folder);
 
 #endif

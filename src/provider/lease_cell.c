@@ -12,15 +12,16 @@
 #include "provider/lease_cell.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 
 struct lease_cell {
     _Alignas(64) _Atomic uint64_t epoch;
     _Atomic int64_t end_ns; /* 0: none */
     _Atomic bool poisoned;
+    struct lease_watch *watch; /* or NULL */
 };
 
 enum { PAGE_BYTES = 4096, CELLS_A_PAGE = PAGE_BYTES / (int)sizeof(struct lease_cell) };
@@ -107,6 +108,22 @@ void lease_cell_free(struct lease_cell *cell)
     (void)pthread_mutex_unlock(&lock);
 }
 
+void lease_cell_watch(struct lease_cell *cell, struct lease_watch *watch)
+{
+    cell->watch = watch;
+}
+
+/* The watcher sleeps until the end that it knows: only a sooner one must wake it. */
+static void show(const struct lease_cell *cell, int64_t end_ns)
+{
+    struct lease_watch *watch = cell->watch;
+    int64_t shown_ns = atomic_load(&cell->poisoned) ? 0 : end_ns;
+
+    if (watch && shown_ns < atomic_exchange(&watch->end_ns, shown_ns)) {
+        (void)eventfd_write(watch->wake_fd, 1);
+    }
+}
+
 void lease_cell_publish(struct lease_cell *cell, uint64_t epoch, instant end)
 {
     if (atomic_load(&cell->epoch) != epoch) {
@@ -114,17 +131,20 @@ void lease_cell_publish(struct lease_cell *cell, uint64_t epoch, instant end)
         atomic_store(&cell->epoch, epoch);
     }
     atomic_store(&cell->end_ns, end.ns > 0 ? end.ns : 0);
+    show(cell, end.ns > 0 ? end.ns : 0);
 }
 
 void lease_cell_void(struct lease_cell *cell)
 {
     atomic_store(&cell->end_ns, 0);
+    show(cell, 0);
 }
 
 void lease_cell_poison(struct lease_cell *cell)
 {
     atomic_store(&cell->poisoned, true);
     atomic_store(&cell->end_ns, 0);
+    show(cell, 0);
 }
 
 /* The lease's end and the epoch that it belongs to; 0 if none. */

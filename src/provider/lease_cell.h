@@ -9,15 +9,25 @@
 
 #include "base/clock.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct lease_cell; /* opaque */
 
+/* What another process sees of the lease, in memory that both share. */
+struct lease_watch {
+    _Atomic int64_t end_ns; /* as published last; 0: none */
+    int wake_fd;            /* eventfd: the lease ends sooner than was published before */
+};
+
 /* NULL when out of memory, or where the kernel cannot wipe pages on fork. */
 struct lease_cell *lease_cell_new(void);
 /* After the last reader is gone. NULL allowed. */
 void lease_cell_free(struct lease_cell *cell);
+
+/* From now on `watch` is written, too; it outlives the cell. */
+void lease_cell_watch(struct lease_cell *cell, struct lease_watch *watch);
 
 /* Writer: leads in `epoch` until `end`. An end in the past is a void. Async-signal-safe. */
 void lease_cell_publish(struct lease_cell *cell, uint64_t epoch, instant end);

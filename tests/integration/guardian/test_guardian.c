@@ -110,15 +110,35 @@ static int sleep_for_ever(void *userdata)
     return 0;
 }
 
-static void start_victim(void)
+/* Stands for the supervisor of `baton run`: starts the victim, and ends it when it is asked to. */
+static void hold_victim(int orders)
 {
-    pid_t child = fork();
-    if (child == 0) {
+    pid_t victim = fork();
+    char byte;
+
+    if (victim == 0) {
         _exit(sleep_for_ever(NULL));
     }
-    (void)setpgid(child, child);
-    report.victim = child;
-    guardian_set_victims(guardian, &(struct victims){.group = child});
+    (void)!send(orders, &victim, sizeof(victim), 0);
+    (void)!recv(orders, &byte, 1, 0);
+    (void)kill(victim, SIGKILL);
+    (void)waitpid(victim, NULL, 0);
+    byte = VICTIMS_NONE_LEFT;
+    (void)!send(orders, &byte, 1, 0);
+    _exit(0);
+}
+
+static void start_victim(void)
+{
+    int pair[2];
+
+    (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair);
+    if (fork() == 0) {
+        hold_victim(pair[1]);
+    }
+    (void)close(pair[1]);
+    (void)!recv(pair[0], &report.victim, sizeof(report.victim), 0);
+    guardian_set_victims(guardian, &(struct victims){.supervisor = pair[0]});
 }
 
 static void grow(void)

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
     "printf '%%08d%%08d%%08d' $$ $child $stray >/proc/self/fd/%d; "
 
 enum { CMD, CHILD, STRAY, FAMILY_SIZE };
-enum { FDS_SEARCHED = 64 };
+enum { FDS_SEARCHED = 64, OVERDUE = 96 };
 
 struct scene {
     const char *last; /* command of CMD after FAMILY */
@@ -32,28 +33,31 @@ struct scene {
     int report[2];
     int port; /* of a peer; 0: no guardian */
     bool kills_outliving;
+    span lease; /* 0: for ever */
     bool stops; /* SIGTERM at once, SIGKILL soon */
-    bool without_cgroup;
+    bool outlives;
     bool is_sudden; /* its guardian stands still from its greeting on, which is never read */
 };
 
 static struct supervise supervise;
 
-static void on_child_exit(void *userdata, int exit_code)
+static void on_child_exit(void *userdata, const struct child_end *end)
 {
     (void)userdata;
     supervise_fini(&supervise);
-    _exit(exit_code);
+    _exit(end->is_overdue ? OVERDUE : end->exit_code);
 }
 
-/* The socket of its kind is the only one. Reports who has been stopped. */
+/* Its socket is the only one of its kind besides the supervisor's. Reports who has been stopped. */
 static void stop_guardian_as_it_greets(const struct scene *scene)
 {
     for (int fd = STDERR_FILENO + 1; fd < FDS_SEARCHED; fd++) {
         struct guardian_message greeting = {0};
         int type = 0;
         socklen_t bytes = sizeof(type);
-        if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_SEQPACKET) {
+        bool is_supervisors = fd == supervise.orders || fd == supervise.victims.supervisor;
+        if (!is_supervisors && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 &&
+            type == SOCK_SEQPACKET) {
             process_wait_readable(fd);
             (void)recv(fd, &greeting, sizeof(greeting), MSG_PEEK);
             (void)kill(greeting.pid, SIGSTOP);
@@ -94,32 +98,31 @@ static int wrap(void *userdata)
     char *family[] = {(char *)"sh", (char *)"-c", script, NULL};
     uv_loop_t loop;
     struct child *child;
+    struct supervise_config supervised = {.argv = scene->argv ? (char *const *)scene->argv : family,
+                                          .outlives = scene->outlives};
     struct child_config config = {.loop = &loop,
                                   .supervise = &supervise,
-                                  .argv = scene->argv ? (char *const *)scene->argv : family,
+                                  .program = supervised.argv[0],
                                   .node = "a",
                                   .election = "e",
                                   .epoch = 7,
                                   .on_exit = on_child_exit};
     int out = scene->report[1], code;
 
-    (void)uv_loop_init(&loop);
-    if (supervise_init(&supervise, NULL) != 0) {
-        return 99;
-    }
-    if (scene->without_cgroup && supervise.procs_fd >= 0) {
-        close(supervise.procs_fd);
-        (void)rmdir(supervise.victims.cgroup);
-        supervise.procs_fd = -1;
-        supervise.victims.cgroup[0] = '\0';
-    }
     int used = snprintf(script, sizeof(script), FAMILY, out);
     (void)snprintf(script + used, sizeof(script) - (size_t)used, "%s",
                    scene->last ? scene->last : "");
+    (void)fcntl(out, F_SETFD, 0);
+    if (supervise_init(&supervise, &supervised, NULL) != 0) {
+        return 99;
+    }
+    (void)uv_loop_init(&loop);
+    atomic_store(&supervise.lease->end_ns, scene->lease.ns > 0
+                                               ? instant_add(clock_now(), scene->lease).ns
+                                               : INSTANT_NEVER.ns);
     if (scene->port != 0) {
         start_guardian(&loop, scene);
     }
-    (void)fcntl(out, F_SETFD, 0);
     code = child_start(&child, &config, NULL);
     if (code != 0) {
         supervise_fini(&supervise);
@@ -175,17 +178,15 @@ static void expect_certificate(int listener)
 
 static void the_exit_code_is_cmds_own_and_strays_are_dead(void **state)
 {
-    for (int i = 0; i < 2; i++) {
-        struct scene scene = {.last = "exit 37", .without_cgroup = i == 1};
-        pid_t family[FAMILY_SIZE], wrapper = start(&scene);
-        (void)state;
-        read_family(&scene, family);
-        assert_int_equal(WEXITSTATUS(process_wait(wrapper)), 37);
-        for (int j = 0; j < FAMILY_SIZE; j++) {
-            assert_false(process_lives(family[j]));
-        }
-        finish(&scene);
+    struct scene scene = {.last = "exit 37"};
+    pid_t family[FAMILY_SIZE], wrapper = start(&scene);
+    (void)state;
+    read_family(&scene, family);
+    assert_int_equal(WEXITSTATUS(process_wait(wrapper)), 37);
+    for (int j = 0; j < FAMILY_SIZE; j++) {
+        assert_false(process_lives(family[j]));
     }
+    finish(&scene);
 }
 
 static void a_signal_is_told_as_128_plus_its_number(void **state)
@@ -242,11 +243,10 @@ static void kill_and_expect(struct scene *scene)
 
 static void a_killed_wrapper_takes_all_with_it_before_it_is_certified(void **state)
 {
-    for (int i = 0; i < 2; i++) {
-        struct scene scene = {.last = "sleep 1002", .without_cgroup = i == 1};
-        (void)state;
-        kill_and_expect(&scene);
-    }
+    struct scene scene = {.last = "sleep 1002"};
+
+    (void)state;
+    kill_and_expect(&scene);
 }
 
 /* So soon that neither has read what the other said: what the guardian was told counts all the
@@ -261,14 +261,14 @@ static void a_wrapper_killed_at_its_start_takes_all_with_it(void **state)
 
 static void cmd_dies_with_the_wrapper_without_a_guardian_too(void **state)
 {
-    struct scene scene = {.last = "exec sleep 1002", .without_cgroup = true};
+    struct scene scene = {.last = "exec sleep 1002"};
     pid_t family[FAMILY_SIZE], wrapper = start(&scene);
     (void)state;
     read_family(&scene, family);
     process_end(wrapper);
-    process_wait_gone(family[CMD]);
-    (void)kill(family[CHILD], SIGKILL); /* what only a guardian would have killed */
-    (void)kill(family[STRAY], SIGKILL);
+    for (int i = 0; i < FAMILY_SIZE; i++) {
+        process_wait_gone(family[i]);
+    }
     finish(&scene);
 }
 

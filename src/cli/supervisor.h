@@ -1,0 +1,68 @@
+/* The supervisor: CMD's parent, a process between `baton run` and CMD that outlives both.
+ *
+ *   baton run ──orders──▶ supervisor ──fork──▶ CMD ─▶ its children, and theirs
+ *      ▲                   │  ▲  ▲
+ *      └──────news─────────┘  │  └──"end them"── baton-guardian ◀─"none left"─ supervisor
+ *                             └── end of the lease, in shared memory
+ *
+ * It is a subreaper: a descendant that loses its parent becomes its child, whatever session, group,
+ * cgroup, user or environment it has. So "no child is left" is the kernel's word that CMD and all
+ * that came of it are dead. It ends them when it is asked to, when CMD ends, when `baton run` dies,
+ * and shortly before the lease ends. When `baton run` is gone and none is left, it says so to the
+ * guardian, empties the record in the data directory (cli/record.h), and exits.
+ */
+#ifndef CLI_SUPERVISOR_H
+#define CLI_SUPERVISOR_H
+
+#include "guardian/victims.h"
+#include "provider/lease_cell.h"
+
+#include <baton/types.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum order_type {
+    ORDER_START = 1, /* .epoch, .node, .election */
+    ORDER_SIGNAL,    /* .number, to CMD's process group */
+    ORDER_KILL,      /* everything */
+};
+
+struct order {
+    enum order_type type;
+    int number;
+    uint64_t epoch;
+    char node[BATON_NAME_MAX];
+    char election[BATON_NAME_MAX];
+};
+
+enum news_type {
+    NEWS_STARTED = 1, /* .value: CMD's process id */
+    NEWS_REFUSED,     /* .value: errno */
+    NEWS_ENDED,       /* .value: CMD's wait status; none of its descendants is left */
+};
+
+struct news {
+    enum news_type type;
+    int value;
+    bool is_overdue; /* ENDED: by the supervisor, because the lease was about to end */
+};
+
+/* What it needs; it is forked, so all of it is borrowed from the parent's memory. */
+struct supervisor {
+    char *const *argv; /* of CMD, ended by NULL */
+    const char *marker;
+    const char *cgroup; /* "": none */
+    int procs_fd;       /* its cgroup.procs; -1: none */
+    int orders;         /* socket to baton run */
+    int guardian;       /* socket to whichever guardian there is */
+    int wrapper;        /* pidfd of baton run */
+    int record;         /* of the data directory; -1: none */
+    bool guards_lease;  /* ends CMD before the lease ends */
+    struct lease_watch *lease;
+};
+
+/* In the forked child: does not return. */
+_Noreturn void supervisor_run(const struct supervisor *supervisor);
+
+#endif
