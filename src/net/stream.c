@@ -42,7 +42,7 @@ struct stream {
     struct latest latest[STREAM_KINDS];
     int port;
     int close_code;
-    char close_reason[160];
+    char close_reason[352];
     char peer_name_wanted[256];
     char peer_address[128];
     bool is_loopback;
@@ -510,9 +510,9 @@ int stream_start_tls(struct stream *stream, const struct tls *tls, const void *f
     return BATON_OK;
 }
 
-const char *stream_peer_name(const struct stream *stream)
+bool stream_proves(const struct stream *stream, const char *name)
 {
-    return stream->session ? tls_session_peer_name(stream->session) : NULL;
+    return stream->session && tls_session_proves(stream->session, name);
 }
 
 bool stream_has_backlog(const struct stream *stream)

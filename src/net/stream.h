@@ -74,8 +74,8 @@ int stream_write_latest(struct stream *stream, unsigned kind, const void *data, 
 
 void stream_close(struct stream *stream);
 
-/* The peer's name as its certificate proves it; NULL if it does not (no TLS, a shared key). */
-const char *stream_peer_name(const struct stream *stream);
+/* The peer has shown a certificate for this name: never without TLS, nor with a shared key. */
+bool stream_proves(const struct stream *stream, const char *name);
 /* Of what was written, the socket has not taken all yet. */
 bool stream_has_backlog(const struct stream *stream);
 /* The peer's machine has not answered yet. A system call, as the next one is. */

@@ -30,8 +30,8 @@ struct tls_session {
     BIO *from_wire;
     BIO *to_wire;
     bool is_open;
-    char peer_name[NAME_MAX_BYTES];
-    char problem[160];
+    char wanted[NAME_MAX_BYTES]; /* of our own group: whose certificate it must be; "": anybody's */
+    char problem[NAME_MAX_BYTES + 80];
 };
 
 static const char *reason(void)
@@ -272,9 +272,9 @@ bool tls_proves_names(const struct tls *tls)
 
 /* ---- A session ------------------------------------------------------------------------------- */
 
-/* The name that the peer's certificate must have: an address among its addresses, any other among
- * its host names. SNI names hosts only. */
-static bool demand(SSL *ssl, const char *name, bool is_asked_for)
+/* The name that a foreign server's certificate must have: an address among its addresses, any other
+ * among its host names. SNI names hosts only. */
+static bool demand(SSL *ssl, const char *name)
 {
     unsigned char address[sizeof(struct in6_addr)];
     bool is_address =
@@ -284,8 +284,7 @@ static bool demand(SSL *ssl, const char *name, bool is_asked_for)
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
     }
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    return SSL_set1_host(ssl, name) == 1 &&
-           (!is_asked_for || SSL_set_tlsext_host_name(ssl, name) == 1);
+    return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
 struct tls_session *tls_session_new(const struct tls *tls, bool is_client, const char *peer_name)
@@ -311,9 +310,12 @@ struct tls_session *tls_session_new(const struct tls *tls, bool is_client, const
     } else {
         SSL_set_accept_state(session->ssl);
     }
-    if (peer_name && !tls->has_key && !demand(session->ssl, peer_name, tls->is_foreign)) {
+    if (peer_name && tls->is_foreign && !demand(session->ssl, peer_name)) {
         tls_session_free(session);
         return NULL;
+    }
+    if (peer_name && tls_proves_names(tls) && !tls->is_foreign) {
+        (void)snprintf(session->wanted, sizeof(session->wanted), "%s", peer_name);
     }
     return session;
 }
@@ -324,32 +326,6 @@ void tls_session_free(struct tls_session *session)
         SSL_free(session->ssl);
         free(session);
     }
-}
-
-/* The first DNS name of the peer's certificate, or its common name. */
-static void note_peer_name(struct tls_session *session)
-{
-    X509 *certificate = SSL_get1_peer_certificate(session->ssl);
-    GENERAL_NAMES *names = NULL;
-
-    if (!certificate) {
-        return;
-    }
-    names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
-    for (int i = 0; names && i < sk_GENERAL_NAME_num(names) && !session->peer_name[0]; i++) {
-        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
-        if (name->type == GEN_DNS) {
-            (void)snprintf(session->peer_name, sizeof(session->peer_name), "%.*s",
-                           ASN1_STRING_length(name->d.dNSName),
-                           (const char *)ASN1_STRING_get0_data(name->d.dNSName));
-        }
-    }
-    if (!session->peer_name[0]) {
-        (void)X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName,
-                                        session->peer_name, sizeof(session->peer_name));
-    }
-    GENERAL_NAMES_free(names);
-    X509_free(certificate);
 }
 
 static void drain(struct tls_session *session, struct buffer *out)
@@ -377,6 +353,9 @@ static const char *explain(struct tls_session *session)
 {
     unsigned long code = ERR_peek_last_error();
 
+    if (session->problem[0]) {
+        return session->problem;
+    }
     if (ERR_GET_LIB(code) != ERR_LIB_SSL ||
         ERR_GET_REASON(code) != SSL_R_CERTIFICATE_VERIFY_FAILED) {
         return reason();
@@ -390,12 +369,17 @@ static int handshake(struct tls_session *session)
 {
     int result = SSL_do_handshake(session->ssl);
 
-    if (result == 1) {
-        session->is_open = true;
-        note_peer_name(session);
-        return BATON_OK;
+    if (result != 1) {
+        return go_on(session, result);
     }
-    return go_on(session, result);
+    if (session->wanted[0] && !tls_session_proves(session, session->wanted)) {
+        (void)snprintf(session->problem, sizeof(session->problem),
+                       "certificate refused: it is not for \"%s\"; give it that DNS name",
+                       session->wanted);
+        return BATON_EAUTH;
+    }
+    session->is_open = true;
+    return BATON_OK;
 }
 
 static int read_clear(struct tls_session *session, struct buffer *in)
@@ -448,7 +432,11 @@ bool tls_session_is_open(const struct tls_session *session)
     return session->is_open;
 }
 
-const char *tls_session_peer_name(const struct tls_session *session)
+bool tls_session_proves(const struct tls_session *session, const char *name)
 {
-    return session->peer_name[0] ? session->peer_name : NULL;
+    X509 *certificate = SSL_get1_peer_certificate(session->ssl);
+    bool is_of = certificate && tls_certificate_is_of(certificate, name);
+
+    X509_free(certificate);
+    return is_of;
 }

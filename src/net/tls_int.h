@@ -6,11 +6,12 @@
 #include "base/buffer.h"
 #include "net/tls.h"
 
+#include <openssl/x509.h>
 #include <stddef.h>
 
 struct tls_session; /* opaque */
 
-/* peer_name: what a client demands of the server's certificate; NULL: anybody of the group. */
+/* peer_name: whose certificate a server must have; NULL: anybody's of the group. */
 struct tls_session *tls_session_new(const struct tls *tls, bool is_client, const char *peer_name);
 void tls_session_free(struct tls_session *session);
 
@@ -21,6 +22,9 @@ int tls_session_receive(struct tls_session *session, const void *data, size_t by
 int tls_session_send(struct tls_session *session, const void *data, size_t bytes,
                      struct buffer *out);
 bool tls_session_is_open(const struct tls_session *session);
-const char *tls_session_peer_name(const struct tls_session *session); /* proved; or NULL */
+/* The peer has shown a certificate for this name. */
+bool tls_session_proves(const struct tls_session *session, const char *name);
+
+bool tls_certificate_is_of(const X509 *certificate, const char *name); /* tls_name.c */
 
 #endif

@@ -215,13 +215,12 @@ void meeting_greet(struct connection *connection)
 static bool is_acceptable(const struct connection *connection, const struct greeting *greeting)
 {
     const struct node *node = connection->node;
-    const char *proved = stream_peer_name(connection->stream);
 
     if (strcmp(greeting->cluster, node->greeting.cluster) != 0 || !identity_is_sound(greeting) ||
         strcmp(greeting->name, node->greeting.name) == 0) {
         return false;
     }
-    if (tls_proves_names(node->tls) && (!proved || strcmp(proved, greeting->name) != 0)) {
+    if (tls_proves_names(node->tls) && !stream_proves(connection->stream, greeting->name)) {
         return false;
     }
     return strcmp(connection->link ? connection->link->name : greeting->expected,
