@@ -14,6 +14,13 @@
  *   lease-not-covered   a lease outlasts the promises that it stands on
  *   gave-way            a leader under its lease enters a term because somebody asks for votes
  *   old-term-counted    a leader commits an entry of an earlier term by counting
+ *   won-without-votes   a winner lacks the votes of a quorum
+ *   vote-not-stored     a vote leaves that neither the disk nor a stored pledge holds;
+ *                       vote-unproved: by a pledge, and its leader is not gone
+ *   pledge-changed      a stored pledge goes back, or to another
+ *   promise-not-stored  a promise leaves that is longer than the stored one
+ *   not-stored          a node takes for stored what its disk does not hold
+ *   commit-beyond       a follower commits what the append did not reach
  *   stale-read          a read index below what was committed when the read was asked
  *   snapshot-differs    an installed snapshot is not the state that was committed
  *   snapshot-untried    a snapshot is installed that the process could not take in
@@ -63,9 +70,8 @@ void checks_begin(struct world *world)
     checks->reads_asked = 0;
 }
 
-/* The value kept for the key; `value` itself if there was none. */
-static uint64_t first_seen(struct world *world, struct seen *table, uint64_t a, uint64_t b,
-                           uint64_t value)
+/* The place of the key: one of this run, or the one that it would take. */
+static struct seen *seen_at(struct world *world, struct seen *table, uint64_t a, uint64_t b)
 {
     uint64_t stamp = world->checks.stamp;
     uint64_t hash = (a * 0x9e3779b97f4a7c15u) ^ (b * 0xbf58476d1ce4e5b9u);
@@ -73,16 +79,31 @@ static uint64_t first_seen(struct world *world, struct seen *table, uint64_t a, 
 
     for (size_t tries = 0; tries < SIM_SEEN_SIZE; tries++) {
         struct seen *seen = &table[at];
-        if (seen->stamp != stamp) {
-            *seen = (struct seen){.key_a = a, .key_b = b, .value = value, .stamp = stamp};
-            return value;
-        }
-        if (seen->key_a == a && seen->key_b == b) {
-            return seen->value;
+        if (seen->stamp != stamp || (seen->key_a == a && seen->key_b == b)) {
+            return seen;
         }
         at = (at + 1) % SIM_SEEN_SIZE;
     }
     violated(world, "too-much", "more than %d terms or entries in one run", SIM_SEEN_SIZE);
+}
+
+/* The value kept for the key; 0: none. */
+static uint64_t seen_value(struct world *world, struct seen *table, uint64_t a, uint64_t b)
+{
+    const struct seen *seen = seen_at(world, table, a, b);
+    return seen->stamp == world->checks.stamp ? seen->value : 0;
+}
+
+/* The same; `value` itself if there was none, and kept from now on. */
+static uint64_t first_seen(struct world *world, struct seen *table, uint64_t a, uint64_t b,
+                           uint64_t value)
+{
+    struct seen *seen = seen_at(world, table, a, b);
+
+    if (seen->stamp != world->checks.stamp) {
+        *seen = (struct seen){.key_a = a, .key_b = b, .value = value, .stamp = world->checks.stamp};
+    }
+    return seen->value;
 }
 
 uint64_t checks_committed_chain(const struct world *world, raft_index index)
@@ -129,6 +150,14 @@ void checks_stored(struct world *world, struct node *node, const struct raft_har
                  (unsigned long long)node->id, (unsigned long long)hard->term,
                  (unsigned long long)node->hard.vote, (unsigned long long)hard->vote);
     }
+    if (hard->pledged_term < node->hard.pledged_term ||
+        (hard->pledged_term == node->hard.pledged_term &&
+         hard->pledged_to != node->hard.pledged_to)) {
+        violated(world, "pledge-changed", "node %llu: pledge to %llu in term %llu, then in %llu",
+                 (unsigned long long)node->id, (unsigned long long)node->hard.pledged_to,
+                 (unsigned long long)node->hard.pledged_term,
+                 (unsigned long long)hard->pledged_term);
+    }
     if (hard->vote == node->id) {
         count_vote(world, node, hard->term, node->id);
     }
@@ -145,6 +174,11 @@ static void note_pledge(struct world *world, const struct node *node,
         *pledge = (struct pledge){.term = message->term, .until = INSTANT_PAST};
     }
     pledge->until = instant_max(pledge->until, until);
+    if (message->heartbeat_reply.granted.ns > node->hard.promised_max.ns) {
+        violated(world, "promise-not-stored", "node %llu promises %.3f ms, stored are %.3f ms",
+                 (unsigned long long)node->id, (double)message->heartbeat_reply.granted.ns / 1e6,
+                 (double)node->hard.promised_max.ns / 1e6);
+    }
 }
 
 static void check_pledges(struct world *world, const struct node *voter, raft_id candidate,
@@ -167,6 +201,35 @@ static void check_pledges(struct world *world, const struct node *voter, raft_id
     }
 }
 
+/* A vote that leaves before it is stored is one that a stored pledge binds to, and the leader of
+ * the term that is stored is gone: a crash takes this voter back to that term, in which nobody may
+ * count on it any more. */
+static void check_unstored_vote(struct world *world, const struct node *voter, raft_term term,
+                                raft_id vote)
+{
+    const struct raft_hard_state *hard = &voter->hard;
+
+    if (hard->term >= term) {
+        return;
+    }
+    if (hard->pledged_term != term || hard->pledged_to != vote) {
+        violated(world, "vote-not-stored",
+                 "node %llu votes for %llu in term %llu, stored is term %llu",
+                 (unsigned long long)voter->id, (unsigned long long)vote, (unsigned long long)term,
+                 (unsigned long long)hard->term);
+    }
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        const struct node *leader = &world->nodes[id];
+        if (id != voter->id && leader->is_up && leader->role == RAFT_LEADER &&
+            leader->role_term == hard->term) {
+            violated(world, "vote-unproved",
+                     "node %llu votes in term %llu and has stored term %llu, which node %llu leads",
+                     (unsigned long long)voter->id, (unsigned long long)term,
+                     (unsigned long long)hard->term, (unsigned long long)id);
+        }
+    }
+}
+
 void checks_sent(struct world *world, struct node *node, const struct raft_message *message)
 {
     raft_id vote = RAFT_NOBODY;
@@ -181,6 +244,7 @@ void checks_sent(struct world *world, struct node *node, const struct raft_messa
     }
     if (vote != RAFT_NOBODY) {
         check_pledges(world, node, vote, message->term);
+        check_unstored_vote(world, node, message->term, vote);
         count_vote(world, node, message->term, vote);
     }
 }
@@ -210,6 +274,7 @@ static void commit(struct world *world, struct node *node, raft_index index, raf
                                    sizeof(*checks->committed));
     checks->committed[checks->committed_count++] =
         (struct committed){.term = term, .chain = chain, .committed_in = node->status.term};
+    members_committed(world, node, index);
     world->result.counts[COUNT_COMMITTED]++;
 }
 
@@ -267,7 +332,43 @@ static void check_commit(struct world *world, struct node *node, const struct ra
     }
 }
 
+/* What a node believes to be on its disk is there. */
+static void check_stored(struct world *world, const struct node *node)
+{
+    raft_index index = node->status.stored_index;
+    raft_term term;
+    uint64_t in_memory, on_disk;
+
+    if (!node->disk_failed && index > node->disk.base && index > node->memory.base &&
+        (!journal_at(&node->memory, index, &term, &in_memory) ||
+         !journal_at(&node->disk, index, &term, &on_disk) || in_memory != on_disk)) {
+        violated(world, "not-stored", "node %llu takes entry %llu for stored",
+                 (unsigned long long)node->id, (unsigned long long)index);
+    }
+}
+
 /* ---- leaders --------------------------------------------------------------------------------- */
+
+/* A winner has the votes of a quorum of the members that it goes by, in both halves if joint. */
+static void check_votes(struct world *world, const struct node *node, raft_term term)
+{
+    const struct raft_configuration *c = raft_get_configuration(node->raft);
+    uint64_t all = 0, has = 0, all_old = 0, has_old = 0;
+
+    for (size_t i = 0; i < c->count; i++) {
+        const struct raft_member *member = &c->members[i];
+        uint64_t voted = seen_value(world, world->checks.votes, member->id, term) == node->id;
+        all += member->weight;
+        has += member->weight * voted;
+        all_old += member->old_weight;
+        has_old += member->old_weight * voted;
+    }
+    if (2 * has <= all || (c->is_joint && 2 * has_old <= all_old)) {
+        violated(world, "won-without-votes", "node %llu wins term %llu with weight %llu of %llu%s",
+                 (unsigned long long)node->id, (unsigned long long)term, (unsigned long long)has,
+                 (unsigned long long)all, c->is_joint ? " (joint)" : "");
+    }
+}
 
 static void check_winner(struct world *world, struct node *node, raft_term term)
 {
@@ -280,6 +381,8 @@ static void check_winner(struct world *world, struct node *node, raft_term term)
                  (unsigned long long)node->id, (unsigned long long)term);
     }
     count_vote(world, node, term, node->id);
+    check_unstored_vote(world, node, term, node->id);
+    check_votes(world, node, term);
     for (raft_index i = node->memory.base; i <= checks->committed_count; i++) {
         raft_term there;
         uint64_t chain;
@@ -305,6 +408,7 @@ static void check_acquired(struct world *world, struct node *node, raft_term epo
                  (unsigned long long)world->checks.highest_epoch);
     }
     world->checks.highest_epoch = epoch;
+    members_acquired(world, node);
 }
 
 static void check_alone(struct world *world, const struct node *node)
@@ -493,6 +597,21 @@ static void check_covered(struct world *world, const struct node *node,
     }
 }
 
+/* A follower commits only what the leader's message shows that it has in common with it. */
+static void check_followed(struct world *world, const struct node *node,
+                           const struct raft_status *before, const struct raft_input *input)
+{
+    const struct raft_message *message = input->type == RAFT_IN_MESSAGE ? input->message : NULL;
+
+    if (message && message->type == RAFT_MSG_APPEND &&
+        node->status.commit_index > before->commit_index &&
+        node->status.commit_index > message->append.prev_index + message->append.entry_count) {
+        violated(world, "commit-beyond", "node %llu commits entry %llu, the append ends at %llu",
+                 (unsigned long long)node->id, (unsigned long long)node->status.commit_index,
+                 (unsigned long long)(message->append.prev_index + message->append.entry_count));
+    }
+}
+
 static void check_rules(struct world *world, const struct node *node,
                         const struct raft_status *before, const struct raft_input *input)
 {
@@ -535,11 +654,14 @@ void checks_stepped(struct world *world, struct node *node, const struct raft_up
     node->role = status->role;
     node->role_term = status->term;
     check_events(world, node, update);
+    members_stepped(world, node, update);
+    check_stored(world, node);
     check_alone(world, node);
     if (!world->options.breaks_drift) { /* the control is to show what comes of it */
         check_covered(world, node, before);
     }
     check_rules(world, node, before, input);
+    check_followed(world, node, before, input);
     check_commit(world, node, status);
     check_reads(world, node, update);
 }

@@ -169,6 +169,9 @@ void disk_write(struct world *world, struct node *node, const struct raft_write 
         world->profile.disk_delay + random_between(&world->random, 0, world->profile.disk_jitter);
 
     journal_write(world, node, &node->memory, pending);
+    if (pending->write.snapshot) {
+        node->base_members = pending->write.snapshot->configuration;
+    }
     checks_written(world, node, &pending->write);
     *node->writes_end = pending;
     node->writes_end = &pending->next;

@@ -148,6 +148,28 @@ static void isolate(struct world *world, struct node *node)
     network_cut(world, partition, until_healed(world));
 }
 
+/* The leader and one other lose each other, and those who hear both are restarted meanwhile: what
+ * they promised is all that holds the other back. */
+static void divide(struct world *world, struct node *leader)
+{
+    struct partition *partition = arena_take(&world->arena, sizeof(*partition));
+    raft_id other = 1 + random_below(&world->random, world->node_count);
+    int64_t heal_at = until_healed(world);
+
+    *partition = (struct partition){0};
+    partition->cut[leader->id] = (uint16_t)(1u << other);
+    partition->cut[other] = (uint16_t)(1u << leader->id);
+    trace_say(world, leader->id, "and n%llu lose each other", (unsigned long long)other);
+    network_cut(world, partition, heal_at);
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        if (id != leader->id && id != other && random_chance(&world->random, 700000)) {
+            queue_push(world, (struct event){.kind = EVENT_FAULT,
+                                             .at = world->now + some(world, heal_at - world->now),
+                                             .node = id});
+        }
+    }
+}
+
 static void cordon(struct world *world, struct node *node)
 {
     struct raft_input input = {.type = RAFT_IN_ELIGIBLE};
@@ -174,6 +196,9 @@ static void with_node(struct world *world, enum sim_fault fault, struct node *no
         break;
     case SIM_FAULT_ISOLATE_LEADER:
         isolate(world, node);
+        break;
+    case SIM_FAULT_DIVIDE:
+        divide(world, node);
         break;
     case SIM_FAULT_RESET:
         proofs_reset(world, node);
@@ -220,7 +245,7 @@ static bool wants_leader(enum sim_fault fault)
 {
     return fault == SIM_FAULT_CRASH_LEADER || fault == SIM_FAULT_CRASH_SERIES ||
            fault == SIM_FAULT_PAUSE_LEADER || fault == SIM_FAULT_ISOLATE_LEADER ||
-           fault == SIM_FAULT_RESET || fault == SIM_FAULT_TRANSFER ||
+           fault == SIM_FAULT_DIVIDE || fault == SIM_FAULT_RESET || fault == SIM_FAULT_TRANSFER ||
            fault == SIM_FAULT_RECONFIGURE;
 }
 

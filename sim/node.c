@@ -58,6 +58,8 @@ static void begin_life(struct world *world, struct node *node)
                node->disk.count * sizeof(*node->disk.records));
     }
     node->memory.count = node->disk.count;
+    node->base_members = node->snapshot.configuration;
+    profile_settings(world, &node->settings);
 }
 
 static struct raft_entry *stored_entries(struct world *world, const struct node *node)
@@ -83,7 +85,7 @@ void node_start(struct world *world, struct node *node)
     start = (struct raft_start){.id = node->id,
                                 .incarnation = node->incarnation,
                                 .seed = random_next(&world->random),
-                                .settings = world->profile.settings,
+                                .settings = node->settings,
                                 .hard = node->hard,
                                 .snapshot = {.index = node->snapshot.index,
                                              .term = node->snapshot.term,
@@ -93,10 +95,12 @@ void node_start(struct world *world, struct node *node)
                                 .entries = stored_entries(world, node),
                                 .entry_count = node->disk.count,
                                 .eligible = node->eligible};
-    trace_say(world, node->id, "starts: term %llu, vote n%llu, log %llu..%llu",
-              (unsigned long long)node->hard.term, (unsigned long long)node->hard.vote,
-              (unsigned long long)node->disk.base,
-              (unsigned long long)(node->disk.base + node->disk.count));
+    trace_say(
+        world, node->id, "starts: term %llu, vote n%llu, log %llu..%llu, lease %.3f ms of %.3f",
+        (unsigned long long)node->hard.term, (unsigned long long)node->hard.vote,
+        (unsigned long long)node->disk.base,
+        (unsigned long long)(node->disk.base + node->disk.count),
+        (double)node->settings.lease.ns / 1e6, (double)node->settings.heartbeat_timeout.ns / 1e6);
     if (raft_new(&node->raft, &start, clock_local(node, world->now), &error) != BATON_OK) {
         node->raft = NULL;
         violated(world, "start-refused", "node %llu: %s", (unsigned long long)node->id,

@@ -13,6 +13,7 @@ static const struct theme {
     uint32_t dirt; /* how much the network loses, repeats, delays: 0 to 4 */
     size_t nodes;  /* 0: drawn */
     bool is_quiet; /* few entries, few heartbeats, quick elections: nothing but promises decides */
+    bool settings_differ;
 } themes[] = {
     {"everything",
      {[SIM_FAULT_CRASH] = 3,
@@ -35,6 +36,7 @@ static const struct theme {
      true,
      1,
      0,
+     false,
      false},
     {"restarts",
      {[SIM_FAULT_CRASH] = 10,
@@ -47,6 +49,7 @@ static const struct theme {
      false,
      1,
      0,
+     false,
      false},
     {"certificates",
      {[SIM_FAULT_CRASH_LEADER] = 8,
@@ -60,6 +63,7 @@ static const struct theme {
      false,
      1,
      0,
+     false,
      false},
     {"partitions",
      {[SIM_FAULT_PARTITION] = 6,
@@ -70,6 +74,7 @@ static const struct theme {
      true,
      1,
      0,
+     false,
      false},
     {"clocks",
      {[SIM_FAULT_ISOLATE_LEADER] = 8,
@@ -80,6 +85,7 @@ static const struct theme {
      true,
      0,
      0,
+     false,
      false},
     {"members",
      {[SIM_FAULT_RECONFIGURE] = 12,
@@ -92,6 +98,7 @@ static const struct theme {
      false,
      1,
      0,
+     false,
      false},
     {"disks",
      {[SIM_FAULT_BAD_DISK] = 6,
@@ -104,6 +111,7 @@ static const struct theme {
      false,
      1,
      0,
+     false,
      false},
     {"hand-overs",
      {[SIM_FAULT_TRANSFER] = 10,
@@ -116,28 +124,35 @@ static const struct theme {
      false,
      1,
      0,
+     false,
      false},
     {"forgetful",
-     {[SIM_FAULT_CRASH] = 10, [SIM_FAULT_PARTITION] = 6, [SIM_FAULT_ISOLATE_LEADER] = 2},
+     {[SIM_FAULT_CRASH] = 6,
+      [SIM_FAULT_DIVIDE] = 8,
+      [SIM_FAULT_PARTITION] = 4,
+      [SIM_FAULT_ISOLATE_LEADER] = 2},
      0,
      false,
      1,
      0,
-     true},
+     true,
+     false},
     {"series",
      {[SIM_FAULT_CRASH_SERIES] = 10, [SIM_FAULT_SLOW_DISK] = 1, [SIM_FAULT_PARTITION] = 5},
      950000,
      false,
      4,
      3,
-     true},
+     true,
+     false},
     {"storms",
      {[SIM_FAULT_CRASH_LEADER] = 8, [SIM_FAULT_TRANSFER] = 4, [SIM_FAULT_PARTITION] = 2},
      800000,
      false,
      4,
      0,
-     true},
+     true,
+     false},
     {"logs",
      {[SIM_FAULT_PARTITION] = 6,
       [SIM_FAULT_ISOLATE_LEADER] = 5,
@@ -148,7 +163,21 @@ static const struct theme {
      false,
      1,
      0,
+     false,
      false},
+    {"settings",
+     {[SIM_FAULT_CRASH] = 4,
+      [SIM_FAULT_CRASH_LEADER] = 2,
+      [SIM_FAULT_DIVIDE] = 8,
+      [SIM_FAULT_ISOLATE_LEADER] = 3,
+      [SIM_FAULT_PARTITION] = 2,
+      [SIM_FAULT_PAUSE_LEADER] = 2},
+     300000,
+     false,
+     1,
+     0,
+     false,
+     true},
 };
 
 static uint32_t up_to(struct world *world, uint32_t most)
@@ -186,6 +215,10 @@ static void draw_settings(struct world *world, const struct theme *theme)
         s->election_timeout_min = part(s->lease, random_between(random, 10000, 100000));
         s->election_timeout_max = part(s->election_timeout_min, 1500000);
     }
+    world->profile.settings_differ = theme->settings_differ || random_chance(random, 150000);
+    if (world->profile.settings_differ && !theme->is_quiet) { /* short for the shortest lease */
+        s->heartbeat_interval = part(s->lease, random_between(random, 40000, 130000));
+    }
     s->clock_drift_ppm = theme->drifts ? 1000 + up_to(world, 90000) : up_to(world, 20000);
     s->preferred_stable = part(s->lease, random_between(random, 500000, 6000000));
     s->message_bytes_max = 128 + up_to(world, 4000);
@@ -193,6 +226,28 @@ static void draw_settings(struct world *world, const struct theme *theme)
     s->log_bytes_max = s->message_bytes_max + up_to(world, 16000);
     if (raft_settings_check(s, NULL) != BATON_OK) {
         (void)raft_settings_preset(s, "fast", NULL);
+    }
+}
+
+/* Leases of 0.4 to 3 times the usual one, and whatever else may differ. Where heartbeats are rare
+ * they are not below the usual one: one lost heartbeat would end every leadership. */
+void profile_settings(struct world *world, struct raft_settings *ret)
+{
+    const struct raft_settings *usual = &world->profile.settings;
+    struct random *random = &world->random;
+    bool is_rare = 5 * usual->heartbeat_interval.ns > usual->lease.ns;
+    struct raft_settings s = *usual;
+
+    *ret = *usual;
+    if (!world->profile.settings_differ || random_chance(random, 300000)) {
+        return;
+    }
+    s.lease = part(usual->lease, random_between(random, is_rare ? 1000000 : 400000, 3000000));
+    s.heartbeat_timeout = part(s.lease, random_between(random, 1000000, 1500000));
+    s.heartbeat_interval = part(usual->heartbeat_interval, random_between(random, 500000, 1000000));
+    s.clock_drift_ppm += up_to(world, usual->clock_drift_ppm);
+    if (raft_settings_check(&s, NULL) == BATON_OK) {
+        *ret = s;
     }
 }
 

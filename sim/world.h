@@ -6,7 +6,8 @@
  *   network.c   messages on their way                      disk.c    writes, crashes, fsync errors
  *   faults.c    what goes wrong, and when                  client.c  what the users ask for
  *   proofs.c    certificates, greetings, ends of connections: true, late, repeated, worthless
- *   checks.c    what must hold after every event           trace.c   what happened, for people
+ *   checks.c    what must hold after every event           members.c the same of the members
+ *   trace.c     what happened, for people
  *   world.c     the run: a phase with faults, then one without in which work must get done
  *
  * True time is an int64_t of nanoseconds that no node can see. Memory of a run comes from one arena
@@ -41,6 +42,7 @@ enum {
     X(PAUSE_LEADER, "pause-leader")                                                                \
     X(PARTITION, "partition")                                                                      \
     X(ISOLATE_LEADER, "isolate-leader")                                                            \
+    X(DIVIDE, "divide")                                                                            \
     X(RESET, "reset")                                                                              \
     X(OLD_CERTIFICATE, "old-certificate")                                                          \
     X(REPLAY, "replay")                                                                            \
@@ -63,10 +65,11 @@ enum sim_drift { SIM_DRIFT_NONE, SIM_DRIFT_RANDOM, SIM_DRIFT_EXTREME };
 
 struct profile {
     const char *name;
-    struct raft_settings settings;
-    size_t nodes;    /* members at the start */
-    size_t spares;   /* nodes that may join later */
-    uint32_t events; /* how many the phase with faults has */
+    struct raft_settings settings; /* by which everything else is measured */
+    bool settings_differ;          /* between nodes, and between the lives of one */
+    size_t nodes;                  /* members at the start */
+    size_t spares;                 /* nodes that may join later */
+    uint32_t events;               /* how many the phase with faults has */
     enum sim_drift drift;
     int64_t drift_ppm; /* how far clocks really go; beyond the settings' with --break-drift */
     int64_t delay;     /* of a message, at least; ns */
@@ -182,6 +185,7 @@ struct node {
     int64_t paused_until;
     uint64_t incarnation;
     bool eligible;
+    struct raft_settings settings; /* of this life */
     struct raft *raft;
 
     struct drift_clock clock;
@@ -203,6 +207,7 @@ struct node {
     struct stored_snapshot snapshot;
     struct journal disk;
     struct journal memory;
+    struct raft_configuration base_members; /* of `memory`, in the arena */
     struct pending_write *writes, **writes_end;
     int64_t disk_free_at;
     int64_t disk_slow_until;
@@ -235,6 +240,13 @@ struct pledge {
     instant until; /* by the voter's clock */
 };
 
+/* A committed change of members, in the arena. */
+struct committed_members {
+    const struct committed_members *before;
+    raft_index index;
+    struct raft_configuration members;
+};
+
 struct checks {
     struct pledge pledges[SIM_NODES_MAX + 1][SIM_NODES_MAX + 1]; /* [voter][leader] */
     struct seen *entries;                                        /* (index, term) -> chain */
@@ -246,7 +258,7 @@ struct checks {
     size_t committed_count, committed_capacity;
     raft_index read_floor[SIM_READS_KEPT]; /* committed when the read was asked */
     uint64_t reads_asked;
-    bool durability_off; /* a disk lied: only behaviour counts */
+    const struct committed_members *members; /* the latest */
 };
 
 /* ---- the world ------------------------------------------------------------------------------- */
@@ -305,6 +317,8 @@ void *grow_array(void *array, size_t *capacity, size_t wanted, size_t size);
 /* profile.c */
 void profile_draw(struct world *world);
 void profile_members(struct world *world, struct raft_configuration *ret);
+/* What one life of one node is configured with. */
+void profile_settings(struct world *world, struct raft_settings *ret);
 void profile_random_member(struct world *world, raft_id id, struct raft_member *ret);
 
 /* queue.c */
@@ -372,6 +386,14 @@ void checks_applied(struct world *world, struct node *node, const struct raft_up
 /* `before`: the node's state ahead of the step; `input`: what it took. */
 void checks_stepped(struct world *world, struct node *node, const struct raft_update *update,
                     const struct raft_status *before, const struct raft_input *input);
+/* The stored journal's and the ledger's view of who belongs to the group (members.c). */
+void members_begin(struct world *world, const struct raft_configuration *first);
+void members_committed(struct world *world, const struct node *node, raft_index index);
+void members_stepped(struct world *world, const struct node *node,
+                     const struct raft_update *update);
+void members_acquired(struct world *world, const struct node *node);
+/* Whether those who are up are a quorum, and one of them may lead, as each of them sees it. */
+bool members_are_enough(const struct world *world);
 void checks_read_asked(struct world *world, uint64_t context);
 uint64_t checks_committed_chain(const struct world *world, raft_index index);
 /* Ends the run: does not return. */

@@ -101,7 +101,7 @@ static bool must_finish_change(const struct raft *raft)
 
 static bool is_candidate_by_right(const struct raft *raft)
 {
-    return raft->eligible &&
+    return (raft->eligible || RAFT_MUTANT(CORDON_IGNORED)) &&
            (may_lead_in(&raft->configuration, raft->id) || must_finish_change(raft));
 }
 

@@ -34,6 +34,13 @@ static void acquire(struct raft *raft)
     event->node = raft->id;
 }
 
+/* A caretaker leads only to hand over, and so does a winner that has been cordoned since. */
+static bool may_acquire(const struct raft *raft)
+{
+    return (raft->eligible || RAFT_MUTANT(CORDON_IGNORED)) &&
+           (!election_is_caretaker(raft) || RAFT_MUTANT(CARETAKER_TAKES_LEASE));
+}
+
 void leader_lease_renew(struct raft *raft)
 {
     instant end = {quorum_value(raft, covered_until)};
@@ -41,7 +48,7 @@ void leader_lease_renew(struct raft *raft)
     if (RAFT_MUTANT(NO_EXPIRY) && instant_before(raft->now, end)) {
         end = INSTANT_NEVER;
     }
-    if (!instant_before(raft->now, end) || (!raft->lease.held && election_is_caretaker(raft))) {
+    if (!instant_before(raft->now, end) || (!raft->lease.held && !may_acquire(raft))) {
         return;
     }
     if (!raft->lease.held || instant_before(raft->lease.end, end)) {
@@ -59,7 +66,7 @@ void leader_lease_cap(struct raft *raft)
 {
     span longest = raft_settings_shorten(&raft->settings, raft->settings.lease);
 
-    if (!raft->lease.held) {
+    if (!raft->lease.held || RAFT_MUTANT(ENDLESS_NOT_CAPPED)) {
         return;
     }
     raft->lease.end = instant_min(raft->lease.end, instant_add(raft->now, longest));
@@ -101,7 +108,9 @@ static void send_heartbeat(struct raft *raft, struct peer *peer)
     if (message) {
         message->heartbeat.sent = raft->now;
         message->heartbeat.lease = raft->settings.lease;
-        message->heartbeat.commit = raft->commit < peer->match ? raft->commit : peer->match;
+        message->heartbeat.commit = raft->commit < peer->match || RAFT_MUTANT(COMMIT_TOLD_TO_ALL)
+                                        ? raft->commit
+                                        : peer->match;
         peer->told_commit = message->heartbeat.commit;
         message->heartbeat.heir = raft->heir;
         message->heartbeat.heir_term = raft->heir_term;

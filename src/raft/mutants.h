@@ -36,8 +36,25 @@
     X(PREV_NOT_CHECKED, "an append does not check the entry before it")                            \
     X(SNAPSHOT_UNTRIED, "a snapshot is stored before its state could be taken in")                 \
     X(CHANGE_UNCHECKED, "a change of members may leave no quorum that answers")                    \
-    X(ANSWER_LOWERS_INFLIGHT,                                                                      \
-      "any answer counts as that of the last append, and a loss is not seen")
+    X(ANSWER_LOWERS_INFLIGHT, "any answer counts as the last append's, and a loss is not seen")    \
+    X(COUNTS_WHAT_IT_ASKED, "the leader counts what it asked for, not what was granted")           \
+    X(SILENCE_OF_TODAY, "a voter is silent as long as its settings say today, not as promised")    \
+    X(GRANT_NOT_LIMITED, "a voter grants more than its own heartbeat timeout")                     \
+    X(PROMISED_ONCE, "the longest promise is stored once, and not when it grows")                  \
+    X(CARETAKER_TAKES_LEASE, "a caretaker takes a lease")                                          \
+    X(ENDLESS_NOT_CAPPED, "a lease without end is kept when others get a say")                     \
+    X(WITNESS_LEADS, "a witness runs for itself")                                                  \
+    X(CORDON_IGNORED, "a cordoned node runs for itself")                                           \
+    X(VOTE_OF_ANY_TERM, "a vote of an earlier term is counted")                                    \
+    X(PLEDGE_WITHOUT_PROOF, "a pledge stands for a stored vote though the leader may live")        \
+    X(PLEDGE_TAKEN_BACK, "a pledge is replaced by one to an earlier term")                         \
+    X(STORED_KEPT_AT_TRUNCATION, "what was stored before a truncation counts after it")            \
+    X(MEMBERS_KEPT_AT_TRUNCATION, "a truncation leaves the dropped members in force")              \
+    X(COMMIT_UNCHECKED, "a follower commits what the append did not reach")                        \
+    X(COMMIT_TOLD_TO_ALL, "a heartbeat tells of commits that the follower may lack")               \
+    X(READ_BEFORE_OWN_TERM, "a read is served before an entry of the own term is committed")       \
+    X(SNAPSHOT_OF_LATEST_MEMBERS, "a snapshot has the latest members, not those of its index")     \
+    X(SNAPSHOT_WITHOUT_MEMBERS, "a snapshot's members are not taken over")
 
 enum raft_mutant {
     RAFT_MUTANT_NONE,

@@ -30,7 +30,7 @@ bool member_votes(const struct raft_member *member)
 
 bool member_may_lead(const struct raft_member *member)
 {
-    return member->kind == RAFT_VOTER && member_votes(member);
+    return (member->kind == RAFT_VOTER || RAFT_MUTANT(WITNESS_LEADS)) && member_votes(member);
 }
 
 bool peer_answers(const struct raft *raft, const struct peer *peer)

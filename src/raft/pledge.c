@@ -42,11 +42,12 @@ void pledge_give(struct raft *raft, const struct raft_message *heartbeat)
     raft_term term = heartbeat->heartbeat.heir_term;
     raft_id heir = heartbeat->heartbeat.heir;
 
-    if (heir == RAFT_NOBODY || term <= heartbeat->term || term < raft->hard.pledged_term ||
+    if (heir == RAFT_NOBODY || term <= heartbeat->term ||
+        (term < raft->hard.pledged_term && !RAFT_MUTANT(PLEDGE_TAKEN_BACK)) ||
         (term == raft->hard.pledged_term && heir != raft->hard.pledged_to)) {
         return; /* none that would be to anybody's use, or one that a later one has replaced */
     }
-    if (term > raft->hard.pledged_term) {
+    if (term > raft->hard.pledged_term || RAFT_MUTANT(PLEDGE_TAKEN_BACK)) {
         raft->hard.pledged_term = term;
         raft->hard.pledged_to = heir;
         raft->pledge.write = update_write_id(raft);
@@ -62,6 +63,9 @@ static bool is_leader_gone(const struct raft *raft)
 {
     const struct peer *peer = peer_find(raft, raft->pledge.leader);
 
+    if (RAFT_MUTANT(PLEDGE_WITHOUT_PROOF)) {
+        return true;
+    }
     return peer && (raft->pledge.incarnation <= peer->dead_through ||
                     (raft->pledge.incarnation == peer->resigned_incarnation &&
                      raft->pledge.term <= peer->resigned_through));

@@ -73,10 +73,10 @@ span promise_give(struct raft *raft, const struct raft_message *heartbeat)
     if (granted.ns <= 0) {
         return SPAN_NS(0);
     }
-    if (granted.ns > raft->settings.heartbeat_timeout.ns) {
+    if (granted.ns > raft->settings.heartbeat_timeout.ns && !RAFT_MUTANT(GRANT_NOT_LIMITED)) {
         granted = raft->settings.heartbeat_timeout;
     }
-    if (raft->hard.promised_max.ns < granted.ns) {
+    if (raft->hard.promised_max.ns < (RAFT_MUTANT(PROMISED_ONCE) ? SPAN_NS(1) : granted).ns) {
         raft->hard.promised_max = raft->settings.heartbeat_timeout; /* once for good */
         update_hard_changed(raft, HARD_NEEDED);
     }

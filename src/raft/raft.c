@@ -74,7 +74,7 @@ static void be_silent(struct raft *raft)
     raft->silent_until = INSTANT_PAST;
     if (raft->hard.promised_max.ns > 0) {
         span longest = raft->hard.promised_max;
-        if (longest.ns < raft->settings.heartbeat_timeout.ns) {
+        if (longest.ns < raft->settings.heartbeat_timeout.ns || RAFT_MUTANT(SILENCE_OF_TODAY)) {
             longest = raft->settings.heartbeat_timeout;
         }
         raft->silent_until = instant_add(raft->now, longest);

@@ -47,7 +47,8 @@ void read_ask(struct raft *raft, uint64_t context, raft_id from, bool by_lease)
         }
         return;
     }
-    if (by_lease && raft->lease.held && raft->commit >= raft->term_start) {
+    if (by_lease && raft->lease.held &&
+        (raft->commit >= raft->term_start || RAFT_MUTANT(READ_BEFORE_OWN_TERM))) {
         answer(raft, from, context, raft->commit);
         return;
     }

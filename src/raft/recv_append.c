@@ -45,13 +45,14 @@ static size_t already_there(const struct raft *raft, const struct raft_message *
 static int truncate(struct raft *raft, raft_index from)
 {
     RAFT_INVARIANT(from > raft->commit);
-    if (raft->configuration_index >= from && configuration_revert(raft, from) != BATON_OK) {
+    if (raft->configuration_index >= from && !RAFT_MUTANT(MEMBERS_KEPT_AT_TRUNCATION) &&
+        configuration_revert(raft, from) != BATON_OK) {
         return BATON_ENOMEM;
     }
     log_truncate(&raft->log, from);
     raft->out.truncates = true;
     raft->out.truncate_from = from;
-    if (raft->stored_index >= from) {
+    if (raft->stored_index >= from && !RAFT_MUTANT(STORED_KEPT_AT_TRUNCATION)) {
         raft->stored_index = from - 1;
     }
     return BATON_OK;
@@ -128,6 +129,8 @@ void recv_append(struct raft *raft, const struct raft_message *message)
         raft->out.out_of_memory = true; /* as if the message had been lost */
         return;
     }
-    replicate_commit_to(raft, message->append.commit < through ? message->append.commit : through);
+    replicate_commit_to(raft, message->append.commit < through || RAFT_MUTANT(COMMIT_UNCHECKED)
+                                  ? message->append.commit
+                                  : through);
     answer(raft, message->from, false, through, 0);
 }

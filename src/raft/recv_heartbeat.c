@@ -74,7 +74,8 @@ static void hear(struct raft *raft, struct peer *peer)
 static void count_grant(struct raft *raft, struct peer *peer, const struct raft_message *message)
 {
     instant sent = message->heartbeat_reply.sent;
-    span granted = message->heartbeat_reply.granted;
+    span granted =
+        RAFT_MUTANT(COUNTS_WHAT_IT_ASKED) ? raft->settings.lease : message->heartbeat_reply.granted;
     span counted = raft_settings_shorten(&raft->settings, granted);
     instant from = RAFT_MUTANT(LEASE_FROM_RECEIPT) ? raft->now : sent;
     instant until = instant_add(from, RAFT_MUTANT(NO_DRIFT_FACTOR) ? granted : counted);

@@ -80,7 +80,8 @@ static int install(struct raft *raft)
     if (raft_configuration_copy(&copy, &incoming->configuration) != BATON_OK) {
         return BATON_ENOMEM;
     }
-    if (configuration_enter(raft, &copy, incoming->index) != BATON_OK) {
+    if (!RAFT_MUTANT(SNAPSHOT_WITHOUT_MEMBERS) &&
+        configuration_enter(raft, &copy, incoming->index) != BATON_OK) {
         raft_configuration_fini(&copy);
         return BATON_ENOMEM;
     }

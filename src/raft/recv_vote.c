@@ -130,7 +130,8 @@ void recv_vote_reply(struct raft *raft, const struct raft_message *message)
         convert_adopt_term(raft, message->term);
         return;
     }
-    if (!peer || raft->role != RAFT_CANDIDATE || message->term != raft->hard.term) {
+    if (!peer || raft->role != RAFT_CANDIDATE ||
+        (message->term != raft->hard.term && !RAFT_MUTANT(VOTE_OF_ANY_TERM))) {
         return;
     }
     if (message->vote_reply.granted) {

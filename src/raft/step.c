@@ -199,7 +199,9 @@ static int take_compaction(struct raft *raft, raft_index index, const void *data
     if (index < raft->log.snapshot_index || index > raft->applied || index == 0) {
         return BATON_EINVAL;
     }
-    if (configuration_at(raft, index, &taken.configuration, &ignored) != BATON_OK) {
+    if (configuration_at(
+            raft, RAFT_MUTANT(SNAPSHOT_OF_LATEST_MEMBERS) ? raft->configuration_index : index,
+            &taken.configuration, &ignored) != BATON_OK) {
         return BATON_ENOMEM;
     }
     if (data_copy(&copy, data, bytes) != BATON_OK) {

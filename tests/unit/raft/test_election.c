@@ -239,6 +239,35 @@ static void a_candidate_that_is_cordoned_gives_up(void **state)
     cluster_free(cluster);
 }
 
+static bool loses_grants(struct cluster *cluster, const struct raft_message *message)
+{
+    (void)cluster;
+    return message->type != RAFT_MSG_HEARTBEAT_REPLY;
+}
+
+static void a_winner_that_is_cordoned_before_its_lease_never_leads(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    struct raft_input cordon = {.type = RAFT_IN_ELIGIBLE, .eligible = false};
+    raft_id winner = RAFT_NOBODY;
+    (void)state;
+
+    cluster->filter = loses_grants;
+    cluster_start(cluster);
+    for (int ms = 0; ms < 3000 && winner == RAFT_NOBODY; ms++) {
+        cluster_run(cluster, 1);
+        for (raft_id id = 1; id <= 3; id++) {
+            winner = node_status(cluster, id).role == RAFT_LEADER ? id : winner;
+        }
+    }
+    node_step(cluster, winner, &cordon);
+    cluster->filter = NULL;
+    cluster_run(cluster, 3000);
+    assert_false(node_saw(cluster, winner, RAFT_EV_ACQUIRED));
+    assert_int_not_equal(cluster_leader(cluster), RAFT_NOBODY);
+    cluster_free(cluster);
+}
+
 static void too_many_elections_are_told_once(void **state)
 {
     struct cluster *cluster = cluster_new(3);
@@ -414,6 +443,7 @@ int main(void)
         cmocka_unit_test(a_witness_votes_but_never_leads),
         cmocka_unit_test(a_cordoned_node_votes_but_does_not_run),
         cmocka_unit_test(a_candidate_that_is_cordoned_gives_up),
+        cmocka_unit_test(a_winner_that_is_cordoned_before_its_lease_never_leads),
         cmocka_unit_test(too_many_elections_are_told_once),
         cmocka_unit_test(a_vote_waits_for_the_disk),
         cmocka_unit_test(a_candidate_counts_its_own_vote_only_when_stored),
