@@ -56,7 +56,7 @@ void contest_check_leaders(struct contest *contest)
 /* Nothing makes it ask more than once in 10 ms, or twice in a check or renewal, time after time. */
 void contest_check_asked(struct contest *contest, struct contender *who)
 {
-    const struct lease_settings *s = &contest->profile.settings;
+    const struct lease_settings *s = &who->settings;
     int64_t *oldest = &who->asked_at[who->asks % CONTEST_ASKS_KEPT];
     int64_t each = SPAN_MS(10).ns;
 
@@ -75,9 +75,9 @@ void contest_check_asked(struct contest *contest, struct contender *who)
 void contest_check_answered(struct contest *contest, struct contender *who,
                             const struct lease_input *reply)
 {
-    const struct lease_settings *s = &contest->profile.settings;
+    int64_t fast_ppm = PPM + contest->profile.settings.clock_drift_ppm;
     int64_t until = who->sent_at[reply->reply.request % CONTEST_REQUESTS_KEPT] +
-                    (int64_t)((__int128)s->lease.ns * PPM / (PPM + s->clock_drift_ppm));
+                    (int64_t)((__int128)who->settings.lease.ns * PPM / fast_ppm);
 
     if (reply->reply.outcome != LEASE_GRANTED) {
         return;

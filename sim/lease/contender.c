@@ -66,7 +66,7 @@ static void send(struct contest *contest, struct contender *who,
     if (!is_release) {
         who->outstanding = command->request;
         if (contest->profile.hangs_up) {
-            span wait = contest->profile.settings.answer_timeout;
+            span wait = who->settings.answer_timeout;
             instant due = instant_add(drift_local(&who->clock, contest->now), wait);
             push_for(contest, who, CONTEST_OVERDUE, drift_true(&who->clock, due) + MS)->number =
                 command->request;
@@ -84,7 +84,9 @@ static void send(struct contest *contest, struct contender *who,
                                      .epoch = command->epoch,
                                      .id = id_of(who),
                                      .history = who->history,
-                                     .heir = who->heir};
+                                     .heir = who->heir,
+                                     .ttl_ms = who->settings.lease.ns / MS,
+                                     .most_ms = who->max_lease.ns / MS};
     }
 }
 
@@ -135,8 +137,8 @@ void contender_step(struct contest *contest, struct contender *who, const struct
     if (input->type == LEASE_IN_REPLY) {
         contest_check_answered(contest, who, input);
     }
-    lease_step(&who->lease, &contest->profile.settings, input,
-               drift_local(&who->clock, contest->now), random_next(&contest->random), &who->update);
+    lease_step(&who->lease, &who->settings, input, drift_local(&who->clock, contest->now),
+               random_next(&contest->random), &who->update);
     for (uint32_t i = 0; i < who->update.event_count; i++) {
         tell(contest, who, &who->update.events[i]);
     }
@@ -211,7 +213,9 @@ void contender_start(struct contest *contest, struct contender *who)
     who->id = ++contest->ids;
     who->update.end = INSTANT_PAST;
     who->pause = RECONNECT_MIN_MS * (int64_t)MS;
-    contest_say(contest, who, "starts");
+    contest_draw_life(contest, who);
+    contest_say(contest, who, "starts, lease %.3f ms, max-lease %.3f ms",
+                (double)who->settings.lease.ns / 1e6, (double)who->max_lease.ns / 1e6);
     lease_init(&who->lease, true, 0);
     contender_step(contest, who, &contenders);
     connect(contest, who, 0);

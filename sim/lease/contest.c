@@ -38,10 +38,13 @@ static void populate(struct contest *contest)
     const struct contest_profile *p = &contest->profile;
 
     contest_draw(contest);
-    contest_say(contest, NULL,
-                "a contest of %s: %zu contenders, lease %.3f ms, %u ppm, answers in up to %.3f ms",
-                p->name, p->contenders, (double)p->settings.lease.ns / 1e6,
-                p->settings.clock_drift_ppm, (double)(2 * (p->delay + p->jitter)) / 1e6);
+    contest_say(
+        contest, NULL,
+        "a contest of %s: %zu contenders, lease %.3f to %.3f ms, max-lease %.3f ms%s, %u ppm, "
+        "answers in up to %.3f ms",
+        p->name, p->contenders, (double)p->settings.lease.ns / 1e6, (double)p->most.lease.ns / 1e6,
+        (double)p->max_lease.ns / 1e6, p->max_leases_differ ? " or less" : "",
+        p->settings.clock_drift_ppm, (double)(2 * (p->delay + p->jitter)) / 1e6);
     server_begin(contest);
     for (size_t i = 0; i < p->contenders; i++) {
         struct contender *who = &contest->contenders[i];
@@ -103,9 +106,9 @@ static int64_t stretched(const struct contest *contest, int64_t time)
 static int64_t calm_bound(const struct contest *contest)
 {
     const struct contest_profile *p = &contest->profile;
-    const struct lease_settings *s = &p->settings;
+    const struct lease_settings *s = &p->most;
 
-    return stretched(contest, 4 * s->lease.ns + 3 * s->answer_timeout.ns +
+    return stretched(contest, 4 * p->max_lease.ns + 3 * s->answer_timeout.ns +
                                   3 * s->check_interval.ns + 2 * s->renew_interval.ns +
                                   4 * s->spread_max.ns) +
            2 * p->reconnect + p->down_time + 4 * p->tail + 10 * round_trip(contest) +
@@ -144,16 +147,35 @@ static void leader_stays(struct contest *contest)
     const struct contender *leader = contest_leader(contest);
     uint64_t epoch = leader->update.epoch;
 
-    play_until(contest, contest->now + 3 * contest->profile.settings.lease.ns);
+    play_until(contest, contest->now + 3 * contest->profile.most.lease.ns);
     if (!contender_leads(contest, leader) || leader->update.epoch != epoch) {
         contest_violated(contest, "unsteady", "c%u in epoch %llu does not stay leader",
                          leader->number, (unsigned long long)epoch);
     }
 }
 
+/* The server comes back empty while the leader has much of its lease left: it leads on. */
+static void lose_data(struct contest *contest, const struct contender *leader)
+{
+    struct contest_profile *p = &contest->profile;
+    uint64_t epoch = leader->update.epoch;
+    int64_t left = instant_since(leader->update.end, drift_local(&leader->clock, contest->now)).ns;
+
+    p->down_time = 0;
+    if (left < stretched(contest, 4 * round_trip(contest) + 200 * (int64_t)MS)) {
+        return;
+    }
+    server_fail(contest, SERVER_HAS_NOTHING);
+    play_until(contest, contest->now + 3 * p->most.lease.ns);
+    if (!contender_leads(contest, leader) || leader->update.epoch != epoch) {
+        contest_violated(contest, "deposed", "c%u led in epoch %llu when the server lost its data",
+                         leader->number, (unsigned long long)epoch);
+    }
+}
+
 static void drill(struct contest *contest)
 {
-    const struct lease_settings *s = &contest->profile.settings;
+    const struct lease_settings *s = &contest->profile.most;
     struct contender *leader = contest_leader(contest);
     int64_t spread = s->spread_each.ns * (int64_t)contest->profile.contenders;
     int64_t handover = 4 * round_trip(contest) +
@@ -164,10 +186,11 @@ static void drill(struct contest *contest)
         return;
     }
     if (leader->history != contest->server.history) {
-        handover += s->lease.ns; /* it changed under the leader, whose renewals end no wait then */
+        handover += contest->profile.max_lease
+                        .ns; /* it changed under the leader, whose renewals end no wait then */
     }
     contest->profile.down_time = 100 * s->lease.ns; /* nobody comes back for the drill */
-    switch (random_below(&contest->random, 3)) {
+    switch (random_below(&contest->random, 4)) {
     case 0:
         contender_crash(contest, leader, false);
         somebody_leads_within(contest, stretched(contest, s->lease.ns) + handover, "slow-takeover");
@@ -175,6 +198,9 @@ static void drill(struct contest *contest)
     case 1:
         contender_crash(contest, leader, true);
         somebody_leads_within(contest, stretched(contest, handover), "slow-handover");
+        break;
+    case 2:
+        lose_data(contest, leader);
         break;
     default:
         contender_step(contest, leader, &resign);
@@ -189,8 +215,8 @@ static int64_t settling(const struct contest *contest)
 {
     const struct contest_profile *p = &contest->profile;
 
-    return stretched(contest, 2 * p->tail + p->down_time + p->settings.check_interval.ns +
-                                  p->settings.answer_timeout.ns + 600 * (int64_t)MS);
+    return stretched(contest, 2 * p->tail + p->down_time + p->most.check_interval.ns +
+                                  p->most.answer_timeout.ns + 600 * (int64_t)MS);
 }
 
 static void calm(struct contest *contest)

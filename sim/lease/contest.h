@@ -41,6 +41,12 @@ enum {
     X(RELEASE_ANYBODYS, "a release does not ask whose lock it is")                                 \
     X(RELEASE_ANY_EPOCH, "a release does not ask for its epoch")                                   \
     X(NO_WAIT_AFTER_LOSS, "a server that may have forgotten a lease gives one at once")            \
+    X(WAITS_ASKERS_LEASE, "such a server waits for the asker's lease, not for the longest")        \
+    X(RECORD_HAS_NO_LONGEST, "what the record says of the last leader's max-lease is ignored")     \
+    X(REPLICA_COUNTS_FROM_START, "a replica without a record waits from its start on only")        \
+    X(LEADER_NOT_RESTORED, "a leader whose lock the server lost is refused its renewal")           \
+    X(RESTORED_AFTER_ANOTHER, "a late renewal gets the lock although another one led since")       \
+    X(RESTORED_AFTER_RELEASE, "a late renewal gets the lock although it was released")             \
     X(OWN_LOCK_UNQUESTIONED, "what an older copy of the data calls ours is taken without waiting") \
     X(UPTIME_AT_ITS_WORD, "the server's uptime is not allowed to be a second too long")            \
     X(EPOCH_NOT_KEPT, "the epoch is the time alone: the one before it is not looked at")           \
@@ -96,7 +102,12 @@ enum contest_fault {
 
 struct contest_profile {
     const char *name;
-    struct lease_settings settings;
+    struct lease_settings settings; /* of each life; or the least that it may have: */
+    struct lease_settings most;     /* the most */
+    span pace;                      /* of faults: one of both leases */
+    span max_lease;                 /* that all of them have */
+    bool is_mixed;                  /* each life has settings of its own */
+    bool max_leases_differ;         /* each life has a max-lease of its own, too */
     size_t contenders;
     uint32_t events;    /* of the phase with faults */
     int64_t delay;      /* of what is on its way, at least; ns */
@@ -126,6 +137,7 @@ struct contest_keys {
     uint64_t holder;
     uint64_t history; /* 0: no such field ("server"), nor `since` */
     int64_t since_ms;
+    int64_t most_ms; /* max-lease of the last one that it was granted to; 0: no such field */
 };
 
 struct contest_server {
@@ -146,9 +158,10 @@ struct contest_request {
     enum lease_command_type type;
     uint32_t request;
     uint64_t epoch;
-    uint64_t id;      /* of the process */
-    uint64_t history; /* RENEW: the server's, as of the greeting */
-    uint64_t heir;    /* RELEASE: who is meant to have it next, or NOBODY */
+    uint64_t id;             /* of the process */
+    uint64_t history;        /* RENEW: the server's, as of the greeting */
+    uint64_t heir;           /* RELEASE: who is meant to have it next, or NOBODY */
+    int64_t ttl_ms, most_ms; /* TAKE, RENEW: its lease and its max-lease */
 };
 
 /* ---- wire.c ---------------------------------------------------------------------------------- */
@@ -195,6 +208,8 @@ struct contender {
     bool is_leaving;
     uint64_t id; /* of this process; the next one has another */
     struct drift_clock clock;
+    struct lease_settings settings; /* of this life */
+    span max_lease;
     struct lease lease;
     struct lease_update update; /* of the latest step: what is published */
     uint64_t tick;              /* the one that counts */
@@ -254,6 +269,7 @@ void contest_run(struct contest *contest, const struct options *options, struct 
 /* profile.c */
 void contest_draw(struct contest *contest);
 int64_t contest_draw_rate(struct contest *contest);
+void contest_draw_life(struct contest *contest, struct contender *who);
 
 /* wire.c */
 struct contest_event *contest_push(struct contest *contest, enum contest_event_kind kind,

@@ -26,7 +26,7 @@ static struct contender *leader_or_any(struct contest *contest)
 
 static void stop(struct contest *contest, struct contender *who)
 {
-    int64_t lease = contest->profile.settings.lease.ns;
+    int64_t lease = contest->profile.pace.ns;
     int64_t most = random_chance(&contest->random, 500000) ? lease / 2 : 3 * lease;
 
     who->paused_until = contest->now + some(contest, most);
@@ -39,7 +39,7 @@ static void stop(struct contest *contest, struct contender *who)
 
 static void cut(struct contest *contest, struct contender *who)
 {
-    int64_t lease = contest->profile.settings.lease.ns;
+    int64_t lease = contest->profile.pace.ns;
 
     who->cut_until = contest->now + lease / 20 + some(contest, 3 * lease);
     who->is_mute = random_chance(&contest->random, 800000);
@@ -81,7 +81,7 @@ static void cordon(struct contest *contest, struct contender *who, bool eligible
 
 static void stall(struct contest *contest)
 {
-    int64_t lease = contest->profile.settings.lease.ns;
+    int64_t lease = contest->profile.pace.ns;
 
     contest->server.stalled_until =
         contest->now + some(contest, random_chance(&contest->random, 500000) ? lease / 5 : lease);

@@ -130,6 +130,65 @@ static void draw_settings(struct contest *contest, const struct theme *theme)
     }
 }
 
+/* The most that a life may have of each, where lives have settings of their own. */
+static void draw_mixture(struct contest *contest)
+{
+    struct contest_profile *p = &contest->profile;
+    int64_t factor = 1 + up_to(contest, 11);
+
+    p->is_mixed = random_chance(&contest->random, 600000);
+    p->most = p->settings;
+    if (p->is_mixed) {
+        p->most.lease.ns *= factor;
+        p->most.check_interval.ns *= factor;
+        p->most.answer_timeout.ns *= 2;
+        p->most.clock_drift_ppm += 20000;
+    }
+    p->pace = random_chance(&contest->random, 500000) ? p->most.lease : p->settings.lease;
+    p->most.renew_interval = p->most.lease;
+    p->max_lease = p->most.lease;
+    if (random_chance(&contest->random, 300000)) {
+        p->max_lease.ns *= 2;
+    }
+    p->max_leases_differ = p->is_mixed && random_chance(&contest->random, 300000);
+}
+
+static span between(struct contest *contest, span least, span most)
+{
+    return SPAN_NS(random_between(&contest->random, least.ns, most.ns));
+}
+
+void contest_draw_life(struct contest *contest, struct contender *who)
+{
+    const struct contest_profile *p = &contest->profile;
+    const struct lease_settings *least = &p->settings;
+    const struct lease_settings *most = &p->most;
+    struct lease_settings *s = &who->settings;
+
+    *s = *least;
+    who->max_lease = p->max_lease;
+    if (!p->is_mixed) {
+        return;
+    }
+    s->lease = random_chance(&contest->random, 400000) ? least->lease
+               : random_chance(&contest->random, 500000)
+                   ? most->lease
+                   : between(contest, least->lease, most->lease);
+    s->lease.ns -= s->lease.ns % MS;
+    s->check_interval = between(contest, least->check_interval, most->check_interval);
+    s->answer_timeout = between(contest, least->answer_timeout, most->answer_timeout);
+    s->clock_drift_ppm += (uint32_t)up_to(contest, 20000);
+    s->renew_interval = part(s->lease, random_between(&contest->random, 150000, 400000));
+    if (lease_settings_check(s, NULL) != BATON_OK) {
+        s->renew_interval = part(s->lease, 300000);
+    }
+    if (p->max_leases_differ) {
+        who->max_lease = random_chance(&contest->random, 700000)
+                             ? s->lease
+                             : between(contest, s->lease, p->max_lease);
+    }
+}
+
 static void draw_ways(struct contest *contest, const struct theme *theme)
 {
     struct contest_profile *p = &contest->profile;
@@ -154,10 +213,13 @@ static void draw_ways(struct contest *contest, const struct theme *theme)
 static void draw_faults(struct contest *contest, const struct theme *theme)
 {
     struct contest_profile *p = &contest->profile;
-    int64_t lease = p->settings.lease.ns;
+    int64_t lease = p->pace.ns;
 
     p->fault_weight_sum = 0;
     for (int i = 0; i < CONTEST_FAULT_COUNT; i++) {
+        if (i == CONTEST_FAULT_FORGET && p->max_leases_differ) {
+            continue; /* the record alone tells a contender what the leader may have */
+        }
         p->fault_weight[i] = random_chance(&contest->random, 200000) ? 0 : theme->weight[i];
         p->fault_weight_sum += p->fault_weight[i];
     }
@@ -187,6 +249,7 @@ void contest_draw(struct contest *contest)
 
     *p = (struct contest_profile){.name = theme->name};
     draw_settings(contest, theme);
+    draw_mixture(contest);
     draw_ways(contest, theme);
     draw_faults(contest, theme);
     p->drift_ppm = random_chance(&contest->random, 250000) ? 0 : p->settings.clock_drift_ppm;

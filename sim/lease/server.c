@@ -156,7 +156,11 @@ void server_fail(struct contest *contest, enum server_memory memory)
     if (memory == SERVER_HAS_NOTHING) {
         server->keys = (struct contest_keys){0};
     } else if (memory != SERVER_HAS_ALL) {
-        server->keys = some_writes_ago(contest);
+        struct contest_keys copy = some_writes_ago(contest);
+        for (int i = 0; contest->profile.max_leases_differ && copy.epoch != server->keys.epoch;) {
+            copy = i++ < 8 ? some_writes_ago(contest) : server->keys; /* it has the record */
+        }
+        server->keys = copy;
     }
     server->writes = 0;
     write_down(contest);
@@ -168,7 +172,8 @@ void server_fail(struct contest *contest, enum server_memory memory)
     for (size_t i = 0; i < contest->profile.contenders; i++) {
         struct contender *who = &contest->contenders[i];
         /* Who is not told notices it when an answer is overdue, if it gives up at all. */
-        if (!contest->profile.hangs_up || random_chance(&contest->random, 700000)) {
+        if (!contest->profile.hangs_up || contest->is_calm ||
+            random_chance(&contest->random, 700000)) {
             struct contest_event *event =
                 contest_push(contest, CONTEST_DOWN, contest->now + contest_way(contest));
             event->who = who;
@@ -257,13 +262,30 @@ static uint64_t name_of(const struct contest_server *server)
 
 /* Redis tells its uptime as the difference of two times that were cut to whole seconds: it may be
  * almost a second too long. */
-static bool may_have_forgotten(const struct call *call)
+static int64_t forgotten_at(const struct call *call)
 {
     const struct contest_server *server = &call->contest->server;
     int64_t uptime_s = call->now / 1000 - server->started_s;
     int64_t surely_s = CONTEST_MUTANT(UPTIME_AT_ITS_WORD) ? uptime_s : uptime_s - 1;
 
-    return surely_s * 1000 < call->ttl || server->was_promoted;
+    if (server->was_promoted && !CONTEST_MUTANT(REPLICA_COUNTS_FROM_START)) {
+        return call->now;
+    }
+    return call->now - (surely_s > 0 ? surely_s : 0) * 1000;
+}
+
+static int64_t wait_ms(const struct call *call)
+{
+    int64_t own = call->request->most_ms;
+    int64_t known = call->keys->most_ms;
+
+    if (CONTEST_MUTANT(NO_WAIT_AFTER_LOSS)) {
+        return 0;
+    }
+    if (CONTEST_MUTANT(WAITS_ASKERS_LEASE)) {
+        return call->ttl;
+    }
+    return own > known || CONTEST_MUTANT(RECORD_HAS_NO_LONGEST) ? own : known;
 }
 
 static bool must_wait(struct call *call)
@@ -272,12 +294,12 @@ static bool must_wait(struct call *call)
     uint64_t name = name_of(&call->contest->server);
 
     if (keys->history != name || keys->since_ms > call->now) {
-        keys->since_ms = keys->history || may_have_forgotten(call) ? call->now : 0;
+        keys->since_ms = keys->history ? call->now : forgotten_at(call);
         keys->history = name;
         write_down(call->contest);
     }
-    if (keys->since_ms + call->ttl > call->now && !CONTEST_MUTANT(NO_WAIT_AFTER_LOSS)) {
-        answer(call, LEASE_NOT_YET, 0, keys->since_ms + call->ttl - call->now);
+    if (keys->since_ms + wait_ms(call) > call->now) {
+        answer(call, LEASE_NOT_YET, 0, keys->since_ms + wait_ms(call) - call->now);
         return true;
     }
     return false;
@@ -318,9 +340,41 @@ static void take(struct call *call)
     }
     keys->epoch = next_epoch(call);
     keys->master = keys->holder = request->id;
+    keys->most_ms = request->most_ms;
     expire_in(call);
     answer(call, LEASE_GRANTED, keys->epoch, 0);
     contest_notify(call->contest, CONTEST_TAKEN, keys->epoch, NOBODY);
+}
+
+static void look(struct call *call)
+{
+    if (call->keys->master != NOBODY) {
+        held(call);
+    } else {
+        answer(call, LEASE_FREE, 0, 0);
+    }
+}
+
+/* The lock or its record is gone, or older than what the leader was granted, and shows neither a
+ * later leadership nor a release: nobody else was granted a lease since. */
+static bool restore(struct call *call)
+{
+    struct contest_keys *keys = call->keys;
+    const struct contest_request *request = call->request;
+    bool is_released = keys->epoch == request->epoch && keys->holder != request->id;
+
+    if (keys->master != NOBODY && keys->master != request->id) {
+        return false;
+    }
+    if (CONTEST_MUTANT(LEADER_NOT_RESTORED) ||
+        (keys->epoch > request->epoch && !CONTEST_MUTANT(RESTORED_AFTER_ANOTHER)) ||
+        (is_released && !CONTEST_MUTANT(RESTORED_AFTER_RELEASE))) {
+        return false;
+    }
+    keys->master = keys->holder = request->id;
+    keys->epoch = request->epoch;
+    keys->most_ms = request->most_ms;
+    return true;
 }
 
 static void renew(struct call *call)
@@ -329,13 +383,12 @@ static void renew(struct call *call)
     uint64_t name = CONTEST_MUTANT(PROCESS_FOR_HISTORY) ? call->contest->server.process
                                                         : call->request->history;
     bool is_ours = keys->master == call->request->id && keys->epoch == call->request->epoch;
+    bool is_restored = !is_ours && !CONTEST_MUTANT(RENEW_ANYBODYS) && restore(call);
 
-    if (keys->master == NOBODY) {
-        answer(call, LEASE_FREE, 0, 0);
-    } else if (!is_ours && !CONTEST_MUTANT(RENEW_ANYBODYS)) {
-        held(call);
+    if (!is_ours && !CONTEST_MUTANT(RENEW_ANYBODYS) && !is_restored) {
+        look(call);
     } else {
-        if (keys->history != name && !CONTEST_MUTANT(RENEWAL_IGNORES_HISTORY)) {
+        if ((is_restored || keys->history != name) && !CONTEST_MUTANT(RENEWAL_IGNORES_HISTORY)) {
             keys->history = name;
             keys->since_ms = 0;
         }
@@ -355,18 +408,9 @@ static void release(struct call *call)
          !CONTEST_MUTANT(RELEASE_ANY_EPOCH) && !CONTEST_MUTANT(RELEASE_ANYBODYS))) {
         return;
     }
-    keys->master = NOBODY;
+    keys->master = keys->holder = NOBODY;
     write_down(call->contest);
     contest_notify(call->contest, CONTEST_RELEASED, request->id, request->heir);
-}
-
-static void look(struct call *call)
-{
-    if (call->keys->master != NOBODY) {
-        held(call);
-    } else {
-        answer(call, LEASE_FREE, 0, 0);
-    }
 }
 
 struct lease_input server_serve(struct contest *contest, const struct contest_request *request)
@@ -382,7 +426,7 @@ struct lease_input server_serve(struct contest *contest, const struct contest_re
                         .keys = &contest->server.keys,
                         .request = request,
                         .now = server_ms(contest),
-                        .ttl = contest->profile.settings.lease.ns / MS,
+                        .ttl = request->ttl_ms,
                         .answer = {.type = LEASE_IN_REPLY, .reply = {.request = request->request}}};
 
     contest->result.counts[CONTEST_COUNT_SERVED]++;

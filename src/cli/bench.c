@@ -198,10 +198,12 @@ static int run_rounds(struct bench *bench, const struct cluster_plan *plan,
 
 static void name_server(struct bench *bench, const struct options *options, bool is_ours)
 {
+    long long lease_ms = (long long)options_duration(options, "lease").ns / 1000000;
+
     if (is_ours) {
         (void)snprintf(bench->server_url, sizeof(bench->server_url),
-                       "redis://%s?lease=%lldms&guardian=%s", bench->server.address,
-                       (long long)options_duration(options, "lease").ns / 1000000,
+                       "redis://%s?lease=%lldms&max-lease=%lldms&guardian=%s",
+                       bench->server.address, lease_ms, lease_ms,
                        options_text(options, "guardian"));
     } else {
         (void)snprintf(bench->server_url, sizeof(bench->server_url), "%s", bench->server.address);

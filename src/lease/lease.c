@@ -43,7 +43,7 @@ int lease_settings_check(const struct lease_settings *s, struct baton_error *ret
         return error_set(reterr, BATON_EUNSAFE, "clock drift %u ppm: must be below 1000000",
                          s->clock_drift_ppm);
     }
-    if (s->lease.ns < SPAN_MS(1).ns || s->lease.ns > SPAN_S(86400).ns ||
+    if (s->lease.ns < SPAN_MS(1).ns || s->lease.ns > SPAN_S(LEASE_MAX_S).ns ||
         s->renew_interval.ns <= 0 || s->check_interval.ns <= 0 || s->answer_timeout.ns <= 0 ||
         s->spread_each.ns < 0 || s->spread_max.ns < 0) {
         return error_set(reterr, BATON_EINVAL,

@@ -30,6 +30,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { LEASE_MAX_S = 86400 };
+
 struct lease_settings {
     span lease;          /* lifetime of the lock in the store (the seed: 30 s) */
     span renew_interval; /* how often a leader renews it (10 s) */

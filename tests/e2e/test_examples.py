@@ -51,7 +51,8 @@ class Service:
 class Examples(ProgramTest):
     def setUp(self):
         self.port = free_ports(1)[0]
-        self.url = "redis://127.0.0.1:%d?lease=600s&heartbeat-interval=5s" % self.port
+        self.url = ("redis://127.0.0.1:%d?lease=600s&max-lease=600s&heartbeat-interval=5s"
+                    % self.port)
         self.server = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
              "--dbfilename", "", "--appendonly", "no"], stdin=subprocess.DEVNULL,

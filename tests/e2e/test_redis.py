@@ -17,8 +17,8 @@ class RedisCluster(Cluster):
 
     def __init__(self, count, port, options=""):
         super().__init__(count)
-        self.url = "redis://:pa%%20ss@127.0.0.1:%d/3?lease=%s&heartbeat-interval=%s&%s" % (
-            port, LEASE, BEAT, options)
+        self.url = ("redis://:pa%%20ss@127.0.0.1:%d/3?lease=%s&max-lease=%s"
+                    "&heartbeat-interval=%s&%s" % (port, LEASE, LEASE, BEAT, options))
 
     def arguments(self, name):
         return ["--node", name, "--data", self.data(name), "--provider", self.url]
@@ -262,7 +262,8 @@ class OnRedis(ProgramTest):
             self.assertEqual(len(set(re.findall("epoch=([1-9][0-9]*)", one.log("a")))), 1)
 
     def test_a_server_that_may_have_forgotten_is_waited_for_aloud(self):
-        url = "redis://:pa%%20ss@127.0.0.1:%d/3?lease=600s&heartbeat-interval=5s" % self.port
+        url = ("redis://:pa%%20ss@127.0.0.1:%d/3?lease=600s&max-lease=600s&heartbeat-interval=5s"
+               % self.port)
         fresh = ["--node", "a", "--provider", url, "--election", "fresh", "--wait-timeout", "3s"]
         for words in (["run", *fresh], ["once", "schema", *fresh]):
             done = baton(*words, "--", "true")
@@ -272,7 +273,7 @@ class OnRedis(ProgramTest):
             self.assertRegex(done.stderr.splitlines()[-1], "--wait-timeout 3s.*" + waits)
 
     def test_once_on_a_fresh_server_waits_for_as_long_as_the_server_does(self):
-        url = "redis://:pa%%20ss@127.0.0.1:%d/3?lease=4s" % self.port
+        url = "redis://:pa%%20ss@127.0.0.1:%d/3?lease=4s&max-lease=4s" % self.port
         done = baton("once", "schema", "--node", "a", "--provider", url, "--election", "fresh",
                      "--", "sh", "-c", "exit 3")
         self.assertEqual(done.returncode, 3, done.stderr)

@@ -110,7 +110,8 @@ static void redis_url(void *group, int number, char *ret, size_t ret_bytes)
     (void)number;
 
     snprintf(ret, ret_bytes,
-             "redis://127.0.0.1:%d/%d?lease=900ms&check-interval=500ms&state-prefix=suite-%d",
+             "redis://127.0.0.1:%d/"
+             "%d?lease=900ms&max-lease=900ms&check-interval=500ms&state-prefix=suite-%d",
              server->port, server->groups % DATABASES, server->groups);
 }
 

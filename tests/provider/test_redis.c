@@ -92,7 +92,9 @@ static void url(void *own, int number, char *ret, size_t ret_bytes)
     (void)own;
     (void)number;
     snprintf(ret, ret_bytes,
-             "redis://127.0.0.1:%d?lease=900ms&check-interval=300ms&answer-timeout=500ms", port);
+             "redis://"
+             "127.0.0.1:%d?lease=900ms&max-lease=900ms&check-interval=300ms&answer-timeout=500ms",
+             port);
 }
 
 static void end(void *own)
@@ -149,12 +151,77 @@ static void a_server_that_lost_its_data_gives_no_second_lease(void **state)
     leader = group_leader(group);
     epoch = baton_epoch(group->members[leader].election);
     process_end(server);
+    GROUP_AWAIT(nobody_leads(group)); /* the lease ends by the clock */
     server = process_fork(server_main, NULL);
-    /* Whoever asks the new server while the old lease may hold gets nothing; the lease ends by the
-     * clock, since the new server knows nothing of it; then somebody leads with a greater epoch. */
-    GROUP_AWAIT(nobody_leads(group));
     leader = group_leader(group);
     assert_true(baton_epoch(group->members[leader].election) > epoch);
+}
+
+/* Long leases are granted although the server has just begun. */
+static void trust(void)
+{
+    redisReply *info = ask("INFO replication");
+    const char *history = strstr(info->str, "master_replid:");
+    char command[128];
+
+    assert_non_null(history);
+    snprintf(command, sizeof(command), "HSET race:epoch server %.40s since 0",
+             history + strlen("master_replid:"));
+    tell(command);
+    freeReplyObject(info);
+}
+
+static void open_with(struct member *member, const char *settings)
+{
+    struct baton_options options = {.node = "n"};
+    char url[160];
+
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d?check-interval=100ms&%s", port, settings);
+    ASSERT_OK(baton_open(&member->baton, url, &options, failure));
+}
+
+static void a_leader_keeps_its_lease_when_the_server_comes_back_empty(void **state)
+{
+    struct group *group = *state;
+    struct member *member = &group->members[0];
+    char epoch[24];
+
+    trust();
+    open_with(member, "lease=60s&max-lease=60s&heartbeat-interval=100ms");
+    ASSERT_OK(baton_campaign(&member->election, member->baton, "race", NULL, failure));
+    GROUP_AWAIT(baton_is_leader(member->election));
+    snprintf(epoch, sizeof(epoch), "%llu", (unsigned long long)baton_epoch(member->election));
+    process_end(server);
+    server = process_fork(server_main, NULL);
+    GROUP_AWAIT(!baton_is_leader(member->election) || answers("HGET race:epoch epoch", epoch));
+    assert_true(baton_is_leader(member->election));
+    assert_true(answers("HGET race:epoch most", "60000"));
+}
+
+static void hear_difference(struct baton_election *election, const struct baton_event *event,
+                            void *userdata)
+{
+    (void)election;
+    if (event->type == BATON_EVENT_ERROR && strstr(event->error.message, "max-lease=0.9s") &&
+        strstr(event->error.message, "max-lease=2s")) {
+        *(_Atomic bool *)userdata = true;
+    }
+}
+
+static void a_max_lease_that_differs_from_the_leaders_is_told(void **state)
+{
+    struct group *group = *state;
+    struct member *member = &group->members[1];
+    struct baton_campaign_options observes = {.observes = true};
+    _Atomic bool is_told = false;
+
+    open_with(member, "lease=900ms&max-lease=2s");
+    ASSERT_OK(baton_campaign(&member->election, member->baton, "race", &observes, failure));
+    ASSERT_OK(baton_on(NULL, member->election, BATON_EVENT_ERROR, BATON_ON_LOOP, hear_difference,
+                       (void *)&is_told, failure));
+    group_open(group, 0, true, false);
+    GROUP_AWAIT(is_told);
+    group_close(group, 1);
 }
 
 static void a_server_that_hangs_costs_the_lease_and_no_more(void **state)
@@ -522,6 +589,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(a_server_that_lost_its_data_gives_no_second_lease),
+        CASE(a_leader_keeps_its_lease_when_the_server_comes_back_empty),
+        CASE(a_max_lease_that_differs_from_the_leaders_is_told),
         CASE(a_server_that_hangs_costs_the_lease_and_no_more),
         CASE(a_server_that_is_not_there_yet_is_waited_for),
         CASE(a_first_replica_is_no_reason_to_wait),

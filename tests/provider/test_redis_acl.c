@@ -256,8 +256,10 @@ static void elect(struct life *life)
         char full[320];
         struct baton_log log = {.fd = fileno(life->log), .level = BATON_LOG_DEBUG};
         struct baton_options options = {.node = i == 0 ? "a" : "b", .log = &log};
-        snprintf(full, sizeof(full),
-                 "%s?lease=600ms&check-interval=200ms&answer-timeout=300ms&guardian=off", url);
+        snprintf(
+            full, sizeof(full),
+            "%s?lease=600ms&max-lease=600ms&check-interval=200ms&answer-timeout=300ms&guardian=off",
+            url);
         LIVES(baton_open(&life->baton[i], full, &options, failure));
         LIVES(baton_campaign(&life->election[i], life->baton[i], "race", NULL, failure));
         LIVES(baton_on(NULL, life->election[i], BATON_EVENT_ERROR, BATON_ON_LOOP, hear_error, life,
@@ -397,7 +399,7 @@ static int baton_main(void *userdata)
     char full[320];
     (void)userdata;
 
-    snprintf(full, sizeof(full), "%s?lease=600s&heartbeat-interval=5s", url);
+    snprintf(full, sizeof(full), "%s?lease=600s&max-lease=600s&heartbeat-interval=5s", url);
     execl(BATON_PROGRAM, "baton", "run", "--provider", full, "--election", "race", "--node", "g",
           "--data", server.folder, "--", "sleep", "1000", (char *)NULL);
     return 127;

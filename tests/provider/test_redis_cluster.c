@@ -18,7 +18,7 @@ static int ports[NODES];
 static char folder[128]; /* of the certificates; "": in the clear */
 
 /* Of member and guardian: leases that no test waits for. */
-#define LONG "lease=600s&heartbeat-interval=5s"
+#define LONG "lease=600s&max-lease=600s&heartbeat-interval=5s"
 
 static void write_url(char ret[512], int node, const char *query)
 {
@@ -235,8 +235,8 @@ static void whichever_node_is_known_all_are_used(void **state)
     size_t count;
     (void)state;
 
-    open_at(&one, 0, "lease=60s");
-    open_at(&other, 2, "lease=60s&node=other");
+    open_at(&one, 0, "lease=60s&max-lease=60s");
+    open_at(&other, 2, "lease=60s&max-lease=60s&node=other");
     for (int i = 0; i < NODES; i++) {
         char name[16];
         name_on(i, name);
@@ -296,11 +296,11 @@ static void a_slot_moves_while_a_lease_is_held(void **state)
     name_on(1, name);
     slot = slot_of(name);
     server_trust(&nodes[1], name);
-    open_at(&leader, 0, "lease=60s&heartbeat-interval=100ms&process-lifetime=30s");
+    open_at(&leader, 0, "lease=60s&max-lease=60s&heartbeat-interval=100ms&process-lifetime=30s");
     campaign(&leader, name);
     GROUP_AWAIT(baton_is_leader(leader.election));
     epoch = baton_epoch(leader.election);
-    open_at(&follower, 2, "lease=60s&heartbeat-interval=100ms&process-lifetime=30s");
+    open_at(&follower, 2, "lease=60s&max-lease=60s&heartbeat-interval=100ms&process-lifetime=30s");
     campaign(&follower, name);
 
     server_tell(&nodes[2], "CLUSTER SETSLOT %d IMPORTING %s", (int)slot, ids[1]);
@@ -326,7 +326,7 @@ static void a_name_without_a_tag_is_told(void **state)
     struct member member;
     (void)state;
 
-    open_at(&member, 0, "lease=600ms&check-interval=100ms");
+    open_at(&member, 0, "lease=600ms&max-lease=600ms&check-interval=100ms");
     want_error("CROSSSLOT");
     campaign(&member, "race");
     GROUP_AWAIT(heard.is_there);
@@ -342,7 +342,7 @@ static void a_cluster_that_is_down_is_told_and_waited_for(void **state)
     (void)state;
 
     name_on(1, name);
-    open_at(&member, 0, "lease=2s&check-interval=100ms&answer-timeout=500ms");
+    open_at(&member, 0, "lease=2s&max-lease=2s&check-interval=100ms&answer-timeout=500ms");
     campaign(&member, name);
     GROUP_AWAIT(baton_is_leader(member.election));
     epoch = baton_epoch(member.election);
@@ -370,7 +370,7 @@ static void the_node_that_was_named_may_die(void **state)
     }
     name_on(1, name);
     server_trust(&nodes[1], name);
-    open_at(&member, 0, "lease=60s&heartbeat-interval=100ms&answer-timeout=500ms");
+    open_at(&member, 0, "lease=60s&max-lease=60s&heartbeat-interval=100ms&answer-timeout=500ms");
     campaign(&member, name);
     GROUP_AWAIT(baton_is_leader(member.election));
     epoch = baton_epoch(member.election);
@@ -440,14 +440,14 @@ static void replicas_are_not_waited_for_in_a_cluster_and_that_is_told(void **sta
 
     name_on(1, name);
     server_trust(&nodes[1], name);
-    open_at(&member, 0, "lease=60s&wait-replicas=1");
+    open_at(&member, 0, "lease=60s&max-lease=60s&wait-replicas=1");
     want_error("wait-replicas is not for a Redis Cluster: leave it out");
     campaign(&member, name);
     GROUP_AWAIT(heard.is_there);
     assert_false(baton_is_leader(member.election));
     baton_close(member.baton);
     SERVER_AWAIT(!has_key(&nodes[1], name)); /* nor is the lock left behind */
-    open_at(&member, 0, "lease=60s");
+    open_at(&member, 0, "lease=60s&max-lease=60s");
     campaign(&member, name);
     GROUP_AWAIT(baton_is_leader(member.election));
     baton_close(member.baton);

@@ -19,7 +19,8 @@ static void open_at(struct listener *listener, const char *wanted, const char *u
     char url[256];
 
     snprintf(url, sizeof(url),
-             "redis://%s127.0.0.1:%d?lease=600ms&check-interval=100ms&answer-timeout=300ms&"
+             "redis://"
+             "%s127.0.0.1:%d?lease=600ms&max-lease=600ms&check-interval=100ms&answer-timeout=300ms&"
              "guardian=off",
              user, server.port);
     listener_open(listener, url, wanted);

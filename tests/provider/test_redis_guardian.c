@@ -30,7 +30,7 @@ static int end(void **state)
 }
 
 /* Leases that no test waits for. */
-#define LONG "lease=600s&heartbeat-interval=5s"
+#define LONG "lease=600s&max-lease=600s&heartbeat-interval=5s"
 
 /* Files are named as from the folder that the process is in: its guardian is elsewhere. */
 static int lead(void *userdata)

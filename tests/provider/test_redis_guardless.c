@@ -22,10 +22,10 @@ static int begin(void **state)
     port = certificates_serve(&server, folder, "right", "no");
     server_start(&server);
     server_trust(&server, "race");
-    snprintf(
-        url, sizeof(url),
-        "rediss://127.0.0.1:%d?ca=%s/ca.crt&lease=600s&heartbeat-interval=5s&check-interval=100ms",
-        port, folder);
+    snprintf(url, sizeof(url),
+             "rediss://127.0.0.1:%d?ca=%s/"
+             "ca.crt&lease=600s&max-lease=600s&heartbeat-interval=5s&check-interval=100ms",
+             port, folder);
     return 0;
 }
 

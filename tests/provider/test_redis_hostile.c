@@ -10,10 +10,12 @@
 #include <string.h>
 #include <time.h>
 
-#define SHORT "lease=600ms&check-interval=100ms&process-lifetime=1500ms&guardian=off"
+#define SHORT                                                                                      \
+    "lease=600ms&max-lease=600ms&check-interval=100ms&process-lifetime=1500ms&guardian=off"
 /* A server that reads a huge value is busy for a while. */
 #define PATIENT                                                                                    \
-    "lease=20s&heartbeat-interval=500ms&check-interval=100ms&process-lifetime=2s&guardian=off&"    \
+    "lease=20s&max-lease=20s&heartbeat-interval=500ms&check-interval=100ms&process-lifetime=2s&"   \
+    "guardian=off&"                                                                                \
     "answer-timeout=10s"
 
 enum { HUGE_BYTES = 70 * 1024 * 1024 }; /* more than an answer may have */
@@ -136,6 +138,19 @@ static void a_huge_lock_is_told_and_followed(void **state)
     GROUP_AWAIT(baton_is_leader(ours.election));
     server_tell(&server, "SETRANGE spoilt %d x", HUGE_BYTES);
     tell_line("RENAME spoilt race:master"); /* without the lifetime of ours */
+    listener_await(&ours);
+    assert_false(baton_is_leader(ours.election));
+    server_tell(&server, "DEL race:master");
+    GROUP_AWAIT(baton_is_leader(ours.election));
+    listener_close(&ours);
+}
+
+static void a_foreign_lock_without_a_lifetime_is_told(void **state)
+{
+    (void)state;
+    take_part(SHORT, "race:master has no lifetime");
+    GROUP_AWAIT(baton_is_leader(ours.election));
+    tell_line("SET race:master somebody");
     listener_await(&ours);
     assert_false(baton_is_leader(ours.election));
     server_tell(&server, "DEL race:master");
@@ -517,6 +532,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(what_spoils_the_lock_is_told_until_it_is_gone),
         CASE(a_huge_lock_is_told_and_followed),
+        CASE(a_foreign_lock_without_a_lifetime_is_told),
         CASE(an_epoch_that_is_none_is_told_and_gone_on_from),
         CASE(what_we_only_write_is_written_over),
         CASE(an_entry_that_is_none_of_ours_is_told),

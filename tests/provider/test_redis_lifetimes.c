@@ -45,10 +45,11 @@ static void open_member(struct baton **ret)
     char url[160];
     struct baton_election *election;
 
-    snprintf(url, sizeof(url),
-             "redis://127.0.0.1:%d?lease=1s&heartbeat-interval=100ms&process-lifetime=%dms"
-             "&guardian=off",
-             server.port, LIFETIME_MS);
+    snprintf(
+        url, sizeof(url),
+        "redis://127.0.0.1:%d?lease=1s&max-lease=1s&heartbeat-interval=100ms&process-lifetime=%dms"
+        "&guardian=off",
+        server.port, LIFETIME_MS);
     ASSERT_OK(baton_open(ret, url, NULL, failure));
     ASSERT_OK(baton_campaign(&election, *ret, "race", NULL, failure));
 }

@@ -43,7 +43,7 @@ static void url_of(char *ret, size_t ret_bytes, const char *query)
     snprintf(ret, ret_bytes, "%s?quorum=majority&guardian=off&%s", hosts, query);
 }
 
-#define QUICK "lease=600ms&check-interval=200ms&answer-timeout=200ms&spread=100ms"
+#define QUICK "lease=600ms&max-lease=600ms&check-interval=200ms&answer-timeout=200ms&spread=100ms"
 
 static void trust_all(void)
 {
@@ -99,7 +99,8 @@ static void await_renewals(const struct member *member)
     }
 }
 
-#define LONG "lease=60s&heartbeat-interval=100ms&process-lifetime=30s&answer-timeout=500ms"
+#define LONG                                                                                       \
+    "lease=60s&max-lease=60s&heartbeat-interval=100ms&process-lifetime=30s&answer-timeout=500ms"
 
 static void a_minority_may_be_lost_and_another_once_it_is_back(void **state)
 {
@@ -200,8 +201,10 @@ static void a_guardian_releases_on_every_server(void **state)
     (void)state;
 
     trust_all();
-    snprintf(url, sizeof(url),
-             "%s?quorum=majority&lease=600s&heartbeat-interval=5s&answer-timeout=500ms", hosts);
+    snprintf(
+        url, sizeof(url),
+        "%s?quorum=majority&lease=600s&max-lease=600s&heartbeat-interval=5s&answer-timeout=500ms",
+        hosts);
     for (int i = 0; i < 2; i++) {
         witness_start(&witnesses, i, url);
         GROUP_AWAIT(witnesses.of[0]->leads);
@@ -238,7 +241,7 @@ static void the_epoch_is_the_greatest_and_most_have_it(void **state)
     trust_all();
     server_tell(&servers[1], "HSET race:epoch epoch 4000000000000 holder nobody");
     server_kill(&servers[2]); /* so that both of the others are needed */
-    url_of(url, sizeof(url), "lease=60s");
+    url_of(url, sizeof(url), "lease=60s&max-lease=60s");
     ASSERT_OK(baton_open(&baton, url, NULL, failure));
     ASSERT_OK(baton_campaign(&election, baton, "race", NULL, failure));
     GROUP_AWAIT(baton_is_leader(election));
@@ -286,7 +289,7 @@ static void registry_and_channels_do_without_one_and_state_is_refused(void **sta
     (void)state;
 
     trust_all();
-    url_of(url, sizeof(url), "lease=60s&heartbeat-interval=200ms");
+    url_of(url, sizeof(url), "lease=60s&max-lease=60s&heartbeat-interval=200ms");
     for (int i = 0; i < 2; i++) {
         ASSERT_OK(baton_open(&batons[i], url, NULL, failure));
         ASSERT_OK(baton_campaign(&elections[i], batons[i], "race", NULL, failure));

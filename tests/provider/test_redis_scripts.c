@@ -47,7 +47,7 @@ static struct answer run(const struct server *server, enum script_name script, c
                          const char *arguments)
 {
     static const char *const names[] = {"e:master", "e:heartbeat", "e:epoch", "e:wake"};
-    const char *words[16] = {"EVAL", scripts[script].text, keys};
+    const char *words[20] = {"EVAL", scripts[script].text, keys};
     int count = 3 + (keys[0] - '0');
     struct answer answer = {0};
     char copy[256];
@@ -76,7 +76,18 @@ static struct answer take(const struct server *server, const char *who, long lon
 {
     char arguments[128];
 
-    snprintf(arguments, sizeof(arguments), "%s " LONG " %lld " LONG " ", who, least);
+    snprintf(arguments, sizeof(arguments), "%s " LONG " %lld " LONG "  0  " LONG " " LONG, who,
+             least);
+    return run(server, SCRIPT_TAKE, "4", arguments);
+}
+
+static struct answer take_for(const struct server *server, const char *who, const char *lease_ms,
+                              const char *max_lease_ms)
+{
+    char arguments[128];
+
+    snprintf(arguments, sizeof(arguments), "%s %s 0 %s  0  %s %s", who, lease_ms, lease_ms,
+             max_lease_ms, max_lease_ms);
     return run(server, SCRIPT_TAKE, "4", arguments);
 }
 
@@ -85,7 +96,8 @@ static struct answer renew(const struct server *server, const char *who, long lo
 {
     char arguments[128];
 
-    snprintf(arguments, sizeof(arguments), "%s " LONG " %lld %s " LONG " ", who, epoch, history);
+    snprintf(arguments, sizeof(arguments), "%s " LONG " %lld %s " LONG "  " LONG, who, epoch,
+             history);
     return run(server, SCRIPT_RENEW, "3", arguments);
 }
 
@@ -156,7 +168,7 @@ static void a_restart_with_old_data_gives_none(void **state)
     server_tell(&first, "SAVE");
     server_kill(&first);
     server_start(&first);
-    SERVER_AWAIT(server_says(&first, "HGET e:epoch holder", "A"));
+    SERVER_AWAIT(server_says(&first, "HGET e:epoch most", LONG));
     assert_int_equal(take(&first, "B", 0).outcome, ANSWER_NOT_YET);
 }
 
@@ -238,12 +250,12 @@ static void a_promoted_replica_that_knows_nothing_gives_none(void **state)
 {
     (void)state;
     SERVER_AWAIT(has_run_for(&first, 2));
-    assert_int_equal(run(&first, SCRIPT_TAKE, "4", "A 900 0 900 ").outcome, ANSWER_GRANTED);
+    assert_int_equal(take_for(&first, "A", "900", "900").outcome, ANSWER_GRANTED);
     server_tell(&first, "FLUSHALL");
     follow(&second, &first);
     lead(&second);
     SERVER_AWAIT(has_run_for(&second, 2));
-    assert_int_equal(run(&second, SCRIPT_TAKE, "4", "A 900 0 900 ").outcome, ANSWER_NOT_YET);
+    assert_int_equal(take_for(&second, "A", "900", "900").outcome, ANSWER_NOT_YET);
 }
 
 static void a_time_from_the_future_is_not_waited_for(void **state)
@@ -253,8 +265,86 @@ static void a_time_from_the_future_is_not_waited_for(void **state)
 
     server_history(&first, history);
     server_tell(&first, "HSET e:epoch server %s since 99999999999999", history);
-    assert_int_equal(run(&first, SCRIPT_TAKE, "4", "A 1 0 1 ").outcome, ANSWER_NOT_YET);
-    SERVER_AWAIT(run(&first, SCRIPT_TAKE, "4", "A 1 0 1 ").outcome == ANSWER_GRANTED);
+    assert_int_equal(take_for(&first, "A", "1", "1").outcome, ANSWER_NOT_YET);
+    SERVER_AWAIT(take_for(&first, "A", "1", "1").outcome == ANSWER_GRANTED);
+}
+
+/* ---- Leases of different lengths ------------------------------------------------------------- */
+
+/* The lease that the server lost may have been another one's, and longer than the asker's. */
+static void a_server_that_began_less_than_the_longest_lease_ago_gives_none(void **state)
+{
+    (void)state;
+    SERVER_AWAIT(has_run_for(&first, 2));
+    assert_int_equal(take_for(&first, "B", "900", LONG).outcome, ANSWER_NOT_YET);
+    assert_int_equal(take_for(&first, "B", "900", "900").outcome, ANSWER_GRANTED);
+}
+
+/* B does not know what A's longest lease may be; the record does. */
+static void after_another_history_the_recorded_longest_lease_is_waited_for(void **state)
+{
+    (void)state;
+    server_trust(&first, "e");
+    assert_int_equal(take(&first, "A", 0).outcome, ANSWER_GRANTED);
+    server_tell(&first, "DEL e:master");
+    server_tell(&first, "HSET e:epoch server another");
+    assert_int_equal(take_for(&first, "B", "1", "1").outcome, ANSWER_NOT_YET);
+    server_pause();
+    assert_int_equal(take_for(&first, "B", "1", "1").outcome, ANSWER_NOT_YET);
+}
+
+/* ---- A leader whose lock the server has lost ------------------------------------------------- */
+
+static void a_leader_has_its_lock_back_in_its_epoch_from_a_server_that_came_back_empty(void **state)
+{
+    char history[SERVER_HISTORY_BYTES];
+    struct answer ours;
+    struct answer again;
+    (void)state;
+
+    server_trust(&first, "e");
+    ours = take(&first, "A", 0);
+    server_kill(&first);
+    server_start(&first);
+    server_history(&first, history);
+    assert_int_equal(take(&first, "B", 0).outcome, ANSWER_NOT_YET);
+    again = renew(&first, "A", ours.epoch, history);
+    assert_int_equal(again.outcome, ANSWER_GRANTED);
+    assert_int_equal(again.epoch, ours.epoch);
+    assert_int_equal(take(&first, "B", 0).outcome, ANSWER_HELD);
+    assert_int_equal(release(&first, "A", ours.epoch).outcome, 1);
+    assert_true(take(&first, "B", 0).epoch > ours.epoch);
+}
+
+static void a_late_renewal_does_not_bring_back_what_was_released(void **state)
+{
+    char history[SERVER_HISTORY_BYTES];
+    struct answer ours;
+    (void)state;
+
+    server_trust(&first, "e");
+    server_history(&first, history);
+    ours = take(&first, "A", 0);
+    assert_int_equal(release(&first, "A", ours.epoch).outcome, 1);
+    assert_int_equal(renew(&first, "A", ours.epoch, history).outcome, ANSWER_FREE);
+    assert_int_equal(take(&first, "B", 0).outcome, ANSWER_GRANTED);
+}
+
+static void a_late_renewal_does_not_bring_back_what_another_one_had_since(void **state)
+{
+    char history[SERVER_HISTORY_BYTES];
+    struct answer ours;
+    struct answer theirs;
+    (void)state;
+
+    server_trust(&first, "e");
+    server_history(&first, history);
+    ours = take(&first, "A", 0);
+    server_tell(&first, "DEL e:master");
+    theirs = take(&first, "B", 0);
+    server_tell(&first, "DEL e:master");
+    assert_int_equal(renew(&first, "A", ours.epoch, history).outcome, ANSWER_FREE);
+    assert_int_equal(renew(&first, "B", theirs.epoch, history).outcome, ANSWER_GRANTED);
 }
 
 int main(void)
@@ -269,6 +359,11 @@ int main(void)
         CASE(a_second_promotion_of_one_process_gives_none),
         CASE(a_promoted_replica_that_knows_nothing_gives_none),
         CASE(a_time_from_the_future_is_not_waited_for),
+        CASE(a_server_that_began_less_than_the_longest_lease_ago_gives_none),
+        CASE(after_another_history_the_recorded_longest_lease_is_waited_for),
+        CASE(a_leader_has_its_lock_back_in_its_epoch_from_a_server_that_came_back_empty),
+        CASE(a_late_renewal_does_not_bring_back_what_was_released),
+        CASE(a_late_renewal_does_not_bring_back_what_another_one_had_since),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

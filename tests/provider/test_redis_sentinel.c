@@ -136,7 +136,7 @@ static int start_all_with_witnesses(char *ret_url, size_t ret_bytes)
 {
     start_all();
     url_of(ret_url, ret_bytes, "ours",
-           "lease=600ms&check-interval=200ms&answer-timeout=300ms&guardian=off");
+           "lease=600ms&max-lease=600ms&check-interval=200ms&answer-timeout=300ms&guardian=off");
     witnesses_start(&witnesses, ret_url);
     return witnesses_await_leader(&witnesses, 0);
 }
@@ -177,11 +177,13 @@ static void a_replica_that_missed_the_lock_grants_none_beside_it(void **state)
 
     start_all();
     server_trust(&servers[0], "race");
-    snprintf(direct, sizeof(direct), "redis://127.0.0.1:%d?lease=4s&guardian=off", servers[0].port);
+    snprintf(direct, sizeof(direct), "redis://127.0.0.1:%d?lease=4s&max-lease=4s&guardian=off",
+             servers[0].port);
     witness_start(&witnesses, 0, direct);
     (void)witnesses_await_leader(&witnesses, 0);
     epoch = witnesses.of[0]->epoch;
-    url_of(url, sizeof(url), "ours", "lease=4s&check-interval=200ms&guardian=off&spread=100ms");
+    url_of(url, sizeof(url), "ours",
+           "lease=4s&max-lease=4s&check-interval=200ms&guardian=off&spread=100ms");
     witness_start(&witnesses, 1, url);
     witness_start(&witnesses, 2, url);
     SERVER_AWAIT(members_at(&servers[0]) == WITNESS_NODES);
@@ -255,7 +257,8 @@ static void a_guardian_releases_to_the_master_of_today(void **state)
 
     start_all();
     server_trust(&servers[0], "race");
-    url_of(url, sizeof(url), "ours", "lease=600s&heartbeat-interval=1s&answer-timeout=500ms");
+    url_of(url, sizeof(url), "ours",
+           "lease=600s&max-lease=600s&heartbeat-interval=1s&answer-timeout=500ms");
     child = start_program("g", url);
     SERVER_AWAIT(server_says(&servers[0], "HVALS race:processes", "\"role\":\"master\""));
     reply = server_ask(&servers[0], "GET race:master");
@@ -372,7 +375,7 @@ static void sentinels_and_server_have_passwords_of_their_own(void **state)
     expect(url, "NOAUTH");
     snprintf(url, sizeof(url),
              "redis+sentinel://:eins@127.0.0.1:%d,127.0.0.1:%d/ours/2?sentinel-password=zwei&"
-             "guardian=off&lease=600ms",
+             "guardian=off&lease=600ms&max-lease=600ms",
              sentinels[0].port, sentinels[1].port);
     ASSERT_OK(baton_open(&baton, url, NULL, failure));
     ASSERT_OK(baton_campaign(&election, baton, "race", NULL, failure));
@@ -395,7 +398,8 @@ static void a_replica_is_not_taken_for_the_master(void **state)
     sentinels[1].port = process_free_port();
     sentinels[2].port = process_free_port();
     server_tell(&servers[0], "REPLICAOF 127.0.0.1 %d", process_free_port());
-    url_of(url, sizeof(url), "ours", "guardian=off&lease=600ms&answer-timeout=300ms");
+    url_of(url, sizeof(url), "ours",
+           "guardian=off&lease=600ms&max-lease=600ms&answer-timeout=300ms");
     expect(url, "is a replica");
     ASSERT_OK(baton_open(&baton, url, NULL, failure));
     ASSERT_OK(baton_campaign(&election, baton, "race", NULL, failure));

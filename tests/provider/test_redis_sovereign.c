@@ -27,9 +27,9 @@ static void url(void *own, int number, char *ret, size_t ret_bytes)
     (void)own;
     (void)number;
     snprintf(ret, ret_bytes,
-             "redis://127.0.0.1:%d?layout=sovereign&lease=%dms&check-interval=300ms"
-             "&answer-timeout=500ms",
-             server.port, LEASE_MS);
+             "redis://127.0.0.1:%d?layout=sovereign&lease=%dms&max-lease=%dms"
+             "&check-interval=300ms&answer-timeout=500ms",
+             server.port, LEASE_MS, LEASE_MS);
 }
 
 static void url_and(const char *more, char *ret, size_t ret_bytes)

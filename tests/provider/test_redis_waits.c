@@ -99,7 +99,7 @@ static bool has_lock(const struct server *server, const char *election)
 
 static void a_leader_has_its_lock_on_the_replica(void **state)
 {
-    struct baton *baton = open_with("lease=60s&heartbeat-interval=50ms" PATIENT);
+    struct baton *baton = open_with("lease=60s&max-lease=60s&heartbeat-interval=50ms" PATIENT);
     struct heard heard = {0};
     struct baton_election *election = campaign(baton, "race", &heard);
     int64_t before;
@@ -125,7 +125,7 @@ static void without_its_replica_nobody_leads(void **state)
     (void)state;
 
     server_kill(&replica);
-    baton = open_with("lease=60s&wait-timeout=20ms");
+    baton = open_with("lease=60s&max-lease=60s&wait-timeout=20ms");
     election = campaign(baton, "race", &heard);
     GROUP_AWAIT(heard.refusals > 2);
     assert_int_equal(heard.acquired, 0);
@@ -146,7 +146,7 @@ static void a_lock_that_the_replica_does_not_have_is_given_back(void **state)
     (void)state;
 
     assert_int_equal(kill(replica.pid, SIGSTOP), 0);
-    baton = open_with("lease=60s&wait-timeout=20ms");
+    baton = open_with("lease=60s&max-lease=60s&wait-timeout=20ms");
     election = campaign(baton, "race", &heard);
     GROUP_AWAIT(heard.refusals > 0);
     assert_int_equal(heard.acquired, 0);
@@ -159,7 +159,8 @@ static void a_lock_that_the_replica_does_not_have_is_given_back(void **state)
 /* The lease goes on to its end, and no further. */
 static void a_renewal_that_the_replica_does_not_have_does_not_count(void **state)
 {
-    struct baton *baton = open_with("lease=2s&heartbeat-interval=100ms&wait-timeout=20ms");
+    struct baton *baton =
+        open_with("lease=2s&max-lease=2s&heartbeat-interval=100ms&wait-timeout=20ms");
     struct heard heard = {0};
     struct baton_election *election = campaign(baton, "race", &heard);
     uint64_t epoch;
@@ -180,7 +181,7 @@ static void a_renewal_that_the_replica_does_not_have_does_not_count(void **state
 
 static void many_elections_wait_together(void **state)
 {
-    struct baton *baton = open_with("lease=60s" PATIENT);
+    struct baton *baton = open_with("lease=60s&max-lease=60s" PATIENT);
     struct baton_election *elections[MANY];
     struct heard heard = {0};
     (void)state;
@@ -207,7 +208,7 @@ static void a_server_that_ends_meanwhile_grants_nothing(void **state)
     (void)state;
 
     assert_int_equal(kill(replica.pid, SIGSTOP), 0);
-    baton = open_with("lease=60s&wait-timeout=10s&answer-timeout=30s");
+    baton = open_with("lease=60s&max-lease=60s&wait-timeout=10s&answer-timeout=30s");
     election = campaign(baton, "race", &heard);
     SERVER_AWAIT(server_says(&master, "CLIENT LIST", "cmd=wait"));
     server_kill(&master);

@@ -79,8 +79,10 @@ struct seat {
     uint64_t holder_epoch;
     instant beatless_since; /* the holder has no heartbeat; 0: it has one */
     enum { BEAT_FINE, BEAT_STALE, BEAT_AHEAD } told_beat; /* the holder's heartbeat, as told */
-    bool knows_odd;      /* it was told that the lock's value is no id */
-    bool knows_nameless; /* the same of an id in the registry */
+    bool knows_endless;    /* it was told that the lock has no lifetime */
+    bool knows_difference; /* it was told that the leader has another max-lease */
+    bool knows_odd;        /* it was told that the lock's value is no id */
+    bool knows_nameless;   /* the same of an id in the registry */
     struct refusal refusals[ERRANDS];
     uint64_t told_leader; /* epoch that was told with it */
     struct text *told;
@@ -151,6 +153,8 @@ struct client {
     struct redis_address address;
     struct lease_settings settings;
     const struct layout *layout;
+    span max_lease;        /* the longest lease that any process of these elections may have */
+    span longest;          /* the same, or a greater one that a leader has */
     span process_lifetime; /* of a registry entry */
     char lifetimes[16];    /* by what its entries end on the server, as that told last */
     span start_delay;      /* at most, before a process first contends */
@@ -183,6 +187,8 @@ struct client {
     } drafts; /* of the entries of whoever has no metadata */
     uint64_t chance;
     char lease_ms[24]; /* lifetimes as the scripts take them */
+    char max_lease_ms[24];
+    char longest_ms[24];
     char beat_ms[24];
     struct text *texts;
     struct text *self; /* the id */

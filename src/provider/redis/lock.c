@@ -43,7 +43,7 @@ struct call {
     enum script_name script;
     int key_count;
     int count;
-    const char *words[11];
+    const char *words[13];
 };
 
 int seat_send(struct seat *seat, int server, const struct majority_order *order,
@@ -59,9 +59,10 @@ int seat_send(struct seat *seat, int server, const struct majority_order *order,
     case MAJORITY_TAKE:
         call = (struct call){SCRIPT_TAKE,
                              4,
-                             11,
+                             13,
                              {w.keys[0], w.keys[1], w.keys[2], w.wake, client->id, w.ttl, w.epoch,
-                              w.beat_ttl, w.beats, w.least, server >= 0 ? "quiet" : ""}};
+                              w.beat_ttl, w.beats, w.least, server >= 0 ? "quiet" : "",
+                              client->max_lease_ms, client->longest_ms}};
         break;
     case MAJORITY_LOOK:
         call = (struct call){SCRIPT_LOOK, 2, 3, {w.keys[0], w.keys[2], w.beats}};
@@ -69,9 +70,10 @@ int seat_send(struct seat *seat, int server, const struct majority_order *order,
     case MAJORITY_RENEW:
         call = (struct call){SCRIPT_RENEW,
                              3,
-                             9,
+                             10,
                              {w.keys[0], w.keys[1], w.keys[2], client->id, w.ttl, w.epoch,
-                              history_of(client, server, w.keys[0]), w.beat_ttl, w.beats}};
+                              history_of(client, server, w.keys[0]), w.beat_ttl, w.beats,
+                              client->max_lease_ms}};
         break;
     case MAJORITY_RAISE:
         call =
@@ -97,6 +99,49 @@ int seat_send(struct seat *seat, int server, const struct majority_order *order,
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
+/* A peer may set the lock and its lifetime in two commands: only a second look finds it endless. */
+static void judge_lifetime(struct seat *seat, const struct lock_answer *answer)
+{
+    char key[LAYOUT_KEY_MAX];
+    struct baton_error error;
+
+    if (answer->is_endless && seat->lease.endless > 0 && !seat->knows_endless) {
+        layout_lock_key(seat->client->layout, seat->name, key);
+        (void)error_set(&error, BATON_EPROTO,
+                        "election \"%s\": %s has no lifetime, and \"%s\" holds it: nobody else "
+                        "can lead until DEL %s or PEXPIRE",
+                        seat->name, key, answer->holder, key);
+        seat_error(seat, &error);
+        seat->knows_endless = true;
+    }
+    seat->knows_endless = seat->knows_endless && answer->is_endless;
+}
+
+/* After a loss of data this process waits for the longest lease that it knows of: its own setting
+ * is too short for what another one may have been granted. */
+static void judge_max_lease(struct seat *seat, const struct lock_answer *answer)
+{
+    struct client *client = seat->client;
+    bool differs = answer->max_lease.ns > 0 && answer->max_lease.ns != client->max_lease.ns;
+    struct baton_error error;
+
+    if (answer->max_lease.ns > client->longest.ns) {
+        client->longest = answer->max_lease;
+        (void)snprintf(client->longest_ms, sizeof(client->longest_ms), "%lld",
+                       (long long)(client->longest.ns / 1000000));
+    }
+    if (differs && !seat->knows_difference) {
+        (void)error_set(&error, BATON_EINVAL,
+                        "election \"%s\": its leader %s has max-lease=%gs and this process "
+                        "max-lease=%gs: give all the same, or two may lead after Redis loses its "
+                        "data",
+                        seat->name, answer->holder, (double)answer->max_lease.ns / 1e9,
+                        (double)client->max_lease.ns / 1e9);
+        seat_error(seat, &error);
+    }
+    seat->knows_difference = differs || (seat->knows_difference && answer->max_lease.ns == 0);
+}
+
 void lock_judge(struct seat *seat, const struct lock_answer *answer)
 {
     char key[LAYOUT_KEY_MAX];
@@ -118,4 +163,6 @@ void lock_judge(struct seat *seat, const struct lock_answer *answer)
         seat_error(seat, &error);
     }
     seat->knows_odd = answer->is_odd;
+    judge_lifetime(seat, answer);
+    judge_max_lease(seat, answer);
 }

@@ -35,6 +35,8 @@ struct lock_answer {
     char holder[BATON_NAME_MAX];  /* HELD: who has it, as it may be shown; never "" */
     bool is_odd;                  /* that is not all of it, or not as it was */
     char spoiled[BATON_NAME_MAX]; /* GRANTED: what stood in an epoch's place and is none; or "" */
+    bool is_endless;              /* HELD: the lock has no lifetime */
+    span max_lease;               /* HELD: the holder's setting; 0: not known */
     bool has_beat;                /* HELD: there is a heartbeat, and this is its age; */
     int64_t beat_age_ms;          /* below 0: it comes from the future */
 };

@@ -5,12 +5,12 @@
 
 #include <string.h>
 
-enum { LEFT_MAX_MS = 1000000000 };
+enum { LEFT_MAX_MS = 1000000000, NO_LIFETIME = -1 /* of PTTL */ };
 
 /* Outcome, epoch, time left; what is not there is 0. */
 static bool take_numbers(long long ret[3], const redisReply *reply)
 {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 || reply->elements > 5) {
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 || reply->elements > 6) {
         return false;
     }
     for (size_t i = 0; i < reply->elements && i < 3; i++) {
@@ -26,7 +26,10 @@ static bool take_numbers(long long ret[3], const redisReply *reply)
 static void take_holder(struct lock_answer *ret, const redisReply *reply)
 {
     const redisReply *holder = reply->elements > 3 ? reply->element[3] : NULL;
-    const redisReply *beat = reply->elements > 4 ? reply->element[4] : NULL;
+    const redisReply *most = reply->elements > 4 ? reply->element[4] : NULL;
+    const redisReply *beat = reply->elements > 5 ? reply->element[5] : NULL;
+    bool has_most = most && most->type == REDIS_REPLY_INTEGER && most->integer > 0 &&
+                    most->integer < LEFT_MAX_MS;
 
     if (holder && holder->type == REDIS_REPLY_STRING && holder->len > 0) {
         ret->is_odd =
@@ -35,6 +38,7 @@ static void take_holder(struct lock_answer *ret, const redisReply *reply)
         ret->is_odd = true;
         memcpy(ret->holder, "?", 2);
     }
+    ret->max_lease = SPAN_MS(has_most ? most->integer : 0);
     ret->has_beat = beat && beat->type == REDIS_REPLY_INTEGER;
     ret->beat_age_ms = ret->has_beat ? beat->integer : 0;
 }
@@ -56,6 +60,8 @@ bool parse_lock(struct lock_answer *ret, const redisReply *reply)
         .left = SPAN_MS(numbers[2] > 0 && numbers[2] < LEFT_MAX_MS ? numbers[2] : 0)};
     ret->holder[0] = '\0';
     ret->is_odd = false;
+    ret->is_endless = numbers[0] == ANSWER_HELD && numbers[2] == NO_LIFETIME;
+    ret->max_lease = SPAN_NS(0);
     ret->has_beat = false;
     ret->beat_age_ms = 0;
     ret->spoiled[0] = '\0';

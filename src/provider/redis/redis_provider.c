@@ -168,6 +168,7 @@ static const struct provider_setting redis_settings[] = {
     TEXT("node", node),
     OWN("layout", take_layout),
     SPAN("lease", settings.lease),
+    SPAN("max-lease", max_lease),
     SPAN("heartbeat-interval", settings.renew_interval),
     SPAN("check-interval", settings.check_interval),
     SPAN("answer-timeout", settings.answer_timeout),
@@ -197,6 +198,7 @@ static void set_defaults(struct client *client)
     (void)layout_find(&client->layout, NULL, NULL);
     client->settings.check_interval = layout_check_interval(client->layout);
     client->settings.renew_interval = NOT_GIVEN;
+    client->max_lease = client->settings.lease;
     client->process_lifetime = SPAN_S(45);
     client->waits.timeout = SPAN_MS(WAIT_TIMEOUT_MS);
     client->wants_guardian = true;
@@ -213,6 +215,28 @@ static void write_lifetimes(struct client *client)
                    (long long)(lease.ns / 1000000));
     (void)snprintf(client->beat_ms, sizeof(client->beat_ms), "%lld",
                    (long long)(beat.ns / 1000000));
+    (void)snprintf(client->max_lease_ms, sizeof(client->max_lease_ms), "%lld",
+                   (long long)(client->max_lease.ns / 1000000));
+    memcpy(client->longest_ms, client->max_lease_ms, sizeof(client->longest_ms));
+    client->longest = client->max_lease;
+}
+
+/* A lease beyond it could outlast the wait of a server that has lost its data. */
+static int check_max_lease(const struct client *client, struct baton_error *reterr)
+{
+    double lease_s = (double)client->settings.lease.ns / 1e9;
+    double most_s = (double)client->max_lease.ns / 1e9;
+
+    if (client->max_lease.ns > SPAN_S(LEASE_MAX_S).ns) {
+        return error_set(reterr, BATON_EINVAL, "max-lease: %g s is more than a day", most_s);
+    }
+    if (client->settings.lease.ns > client->max_lease.ns) {
+        return error_set(reterr, BATON_EUNSAFE,
+                         "lease <= max-lease fails: %g s > %g s; give every process of the "
+                         "election max-lease=%gs in its URL",
+                         lease_s, most_s, lease_s);
+    }
+    return BATON_OK;
 }
 
 static int check_settings(struct client *client, struct baton_error *reterr)
@@ -231,6 +255,9 @@ static int check_settings(struct client *client, struct baton_error *reterr)
     }
     write_lifetimes(client);
     r = waits_check(client, reterr);
+    if (r == BATON_OK) {
+        r = check_max_lease(client, reterr);
+    }
     return r == BATON_OK ? lease_settings_check(settings, reterr) : r;
 }
 

@@ -11,36 +11,40 @@
 #define COUNTED                                                                                    \
     "local function counted(text)\n"                                                               \
     "  return text and string.match(text, '^%d+$') and tonumber(text) or 0\n"                      \
-    "end\n"
+    "end\n"                                                                                        \
+    "local function most_of(text) return math.min(counted(text), 86400000) end\n"
 
-/* {HELD, its epoch if it is one of ours that has it, its time left, its id, its heartbeat's age} */
+/* {HELD, its epoch if it is one of ours that has it, its time left, its id, its max-lease if it is
+ * one of ours, its heartbeat's age} */
 #define HELD_BY                                                                                    \
     COUNTED                                                                                        \
     "local function held(master, record, holder, beats)\n"                                         \
-    "  local of = redis.call('HMGET', record, 'epoch', 'holder')\n"                                \
-    "  local epoch = 0\n"                                                                          \
-    "  if of[2] == holder then epoch = counted(of[1]) end\n"                                       \
+    "  local of = redis.call('HMGET', record, 'epoch', 'holder', 'most')\n"                        \
+    "  local epoch, most = 0, 0\n"                                                                 \
+    "  if of[2] == holder then epoch, most = counted(of[1]), most_of(of[3]) end\n"                 \
     "  if epoch >= " EPOCH_END " then epoch = 0 end\n"                                             \
-    "  local found = {0, epoch, redis.call('PTTL', master), string.sub(holder, 1, 256)}\n"         \
+    "  local found = {0, epoch, redis.call('PTTL', master), string.sub(holder, 1, 256), most}\n"   \
     "  if beats ~= '' then\n"                                                                      \
     "    local beat = redis.pcall('GET', beats .. holder)\n"                                       \
     "    beat = type(beat) == 'string' and tonumber(beat)\n"                                       \
-    "    found[5] = beat and math.max(-1e15, math.min(now - beat, 1e15)) or 'none'\n"              \
+    "    found[6] = beat and math.max(-1e15, math.min(now - beat, 1e15)) or 'none'\n"              \
     "  end\n"                                                                                      \
     "  return found\n"                                                                             \
     "end\n"
 
 /* A server's history has a name that changes with each start, and when a replica becomes a master.
- * Whoever was away may have missed a lease, whatever else its data says: it gives none for as long
- * as one could last. That is asked of the server itself, since it may change under a connection.
- * Its uptime is the difference of two times cut to seconds, and up to one too long. */
+ * A server that was away may have missed a lease, whatever else its data says: it gives none for as
+ * long as the longest could last. That is asked of the server itself, since it may change under a
+ * connection. Without a record, the data may have been lost when the server started, at the latest;
+ * a replica may have missed something until now. The uptime is the difference of two times cut to
+ * seconds, and up to one too long. */
 #define HISTORY                                                                                    \
     "local news = redis.call('INFO', 'replication')\n"                                             \
     "local history = string.match(news, 'master_replid:(%w+)') or '?'\n"                           \
-    "local function may_have_forgotten(ttl)\n"                                                     \
+    "local function forgotten_at()\n"                                                              \
+    "  if not string.find(news, 'second_repl_offset:-1', 1, true) then return now end\n"           \
     "  local up = string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)')\n"         \
-    "  return ((tonumber(up) or 0) - 1) * 1000 < ttl\n"                                            \
-    "    or not string.find(news, 'second_repl_offset:-1', 1, true)\n"                             \
+    "  return now - math.max((tonumber(up) or 0) - 1, 0) * 1000\n"                                 \
     "end\n"
 
 static const char take[] = NOW HELD_BY
@@ -48,17 +52,17 @@ static const char take[] = NOW HELD_BY
     "local holder = redis.call('GET', KEYS[1])\n"
     "if holder and holder ~= ARGV[1] then return held(KEYS[1], KEYS[3], holder, ARGV[5]) "
     "end\n" HISTORY
-    "local of = redis.call('HMGET', KEYS[3], 'epoch', 'holder', 'server', 'since')\n"
+    "local of = redis.call('HMGET', KEYS[3], 'epoch', 'holder', 'server', 'since', 'most')\n"
     "local epoch, since = counted(of[1]), tonumber(of[4]) or 0\n"
     "if epoch >= " EPOCH_END " then\n"
     "  return redis.error_reply('SPOILED no epoch is above that of ' .. KEYS[3] .. ': DEL it')\n"
     "end\n"
     "if of[3] ~= history or since > now then\n"
-    "  since = 0\n"
-    "  if of[3] or may_have_forgotten(ttl) then since = now end\n"
+    "  since = of[3] and now or forgotten_at()\n"
     "  redis.call('HSET', KEYS[3], 'server', history, 'since', whole(since))\n"
     "end\n"
-    "if since + ttl > now then return {2, 0, since + ttl - now} end\n"
+    "local wait = math.max(tonumber(ARGV[9]), most_of(of[5]))\n"
+    "if since + wait > now then return {2, 0, since + wait - now} end\n"
     "local wanted = tonumber(ARGV[6]) or 0\n"
     /* An answer was lost: it is ours. */
     "if holder and of[2] == holder and epoch > least and epoch >= wanted then\n"
@@ -69,7 +73,7 @@ static const char take[] = NOW HELD_BY
     "epoch = math.max(epoch + 1, wanted > 0 and wanted or now, least + 1)\n"
     "redis.call('SET', KEYS[1], ARGV[1], 'PX', ttl)\n"
     "redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[4])\n"
-    "redis.call('HSET', KEYS[3], 'epoch', whole(epoch), 'holder', ARGV[1])\n"
+    "redis.call('HSET', KEYS[3], 'epoch', whole(epoch), 'holder', ARGV[1], 'most', ARGV[8])\n"
     "if ARGV[7] ~= 'quiet' then\n"
     "  redis.call('PUBLISH', KEYS[4], 'taken ' .. whole(epoch) .. ' ' .. ARGV[1])\n"
     "end\n"
@@ -83,22 +87,34 @@ static const char look[] =
                 "if holder then return held(KEYS[1], KEYS[2], holder, ARGV[1]) end\n"
                 "return {3, 0, 0}\n";
 
+/* The lock or the record may be gone, or be older than what the leader was granted: the server has
+ * lost data, or somebody has deleted the lock. If the record shows no later leadership and no
+ * release, nobody else was granted a lease since, and the leader has its lock back, in its epoch.
+ */
 static const char renew[] =
     NOW HELD_BY "local holder = redis.call('GET', KEYS[1])\n"
-                "if not holder then return {3, 0, 0} end\n"
-                "local of = redis.call('HMGET', KEYS[3], 'epoch', 'server')\n"
-                "local epoch = of[1]\n"
-                "if holder ~= ARGV[1] or epoch ~= ARGV[3] then\n"
-                "  return held(KEYS[1], KEYS[3], holder, ARGV[6])\n"
+                "local of = redis.call('HMGET', KEYS[3], 'epoch', 'server', 'holder')\n"
+                "local known, ours = counted(of[1]), tonumber(ARGV[3])\n"
+                "local is_spoilt = of[1] and not string.match(of[1], '^%d+$')\n"
+                "if holder and holder ~= ARGV[1] or known > ours or is_spoilt then\n"
+                "  if holder then return held(KEYS[1], KEYS[3], holder, ARGV[6]) end\n"
+                "  return {3, 0, 0}\n"
+                "end\n"
+                "if not holder and known == ours and of[3] ~= ARGV[1] then return {3, 0, 0} end\n"
+                "local is_restored = not holder or known < ours\n"
+                "if is_restored then\n"
+                "  redis.call('SET', KEYS[1], ARGV[1])\n"
+                "  redis.call('HSET', KEYS[3], 'epoch', ARGV[3], 'holder', ARGV[1],\n"
+                "             'most', ARGV[7])\n"
                 "end\n"
                 /* Whoever renews held it until now, so that this server has missed no lease: after
                  * this one there is nothing to wait for. */
-                "if ARGV[4] ~= '' and ARGV[4] ~= of[2] then\n"
+                "if ARGV[4] ~= '' and (is_restored or ARGV[4] ~= of[2]) then\n"
                 "  redis.call('HSET', KEYS[3], 'server', ARGV[4], 'since', 0)\n"
                 "end\n"
                 "redis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
                 "redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[5])\n"
-                "return {1, tonumber(epoch)}\n";
+                "return {1, ours}\n";
 
 static const char raise_epoch[] =
     "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {3, 0, 0} end\n"
@@ -112,6 +128,7 @@ static const char release[] =
     "local epoch = redis.call('HGET', KEYS[3], 'epoch') or ''\n"
     "if ARGV[2] ~= '0' and epoch ~= ARGV[2] then return 0 end\n"
     "redis.call('DEL', KEYS[1], KEYS[2])\n"
+    "redis.call('HDEL', KEYS[3], 'holder')\n"
     "if ARGV[3] ~= '' then\n"
     "  redis.call('PUBLISH', KEYS[4], ARGV[3] .. ' ' .. string.sub(epoch, 1, 20))\n"
     "end\n"

@@ -13,10 +13,11 @@
 
 enum script_name {
     SCRIPT_TAKE,     /* lock heartbeat epoch wake | id ttl min-epoch heartbeat-ttl beats
-                        wanted-epoch ("0": the time) quiet (nobody is told) */
+                        wanted-epoch ("0": the time) quiet (nobody is told) max-lease
+                        the-longest-max-lease-known */
     SCRIPT_LOOK,     /* lock epoch | beats */
     SCRIPT_RENEW,    /* lock heartbeat epoch | id ttl epoch history ("": not known) heartbeat-ttl
-                        beats */
+                        beats max-lease */
     SCRIPT_RAISE,    /* lock epoch | id epoch new-epoch */
     SCRIPT_RELEASE,  /* lock heartbeat epoch wake | id epoch notice ("": none) */
     SCRIPT_SWEEP,    /* | cursor pattern heartbeat-ttl */
@@ -33,9 +34,9 @@ enum script_name {
 };
 
 /* The answers of TAKE, LOOK and RENEW begin with one of these. Then comes the epoch, what is left
- * of the lock, and for HELD who has it and, where `beats` (what stands before the id in the key of
- * a heartbeat) is not "", how many ms old its heartbeat is, or "none". GRANTED may
- * name what stood where the epoch is kept and is none. */
+ * of the lock, and for HELD the holder's id, its max-lease (0: not known) and, where `beats` (what
+ * stands before the id in the key of a heartbeat) is not "", how many ms old its heartbeat is, or
+ * "none". GRANTED may name what stood where the epoch is kept and is none. */
 enum { ANSWER_HELD = 0, ANSWER_GRANTED = 1, ANSWER_NOT_YET = 2, ANSWER_FREE = 3 };
 
 /* Fills SCRIPT_COUNT of them, for redis_options. */

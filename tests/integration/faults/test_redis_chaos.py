@@ -15,7 +15,8 @@ from redis_ground import RedisServer, WatchedRedis
 
 NODES = 5
 SERVER = "Redis"
-OPTIONS = "lease=1s&heartbeat-interval=300ms&check-interval=300ms&answer-timeout=500ms&layout="
+OPTIONS = ("lease=1s&max-lease=1s&heartbeat-interval=300ms&check-interval=300ms"
+           "&answer-timeout=500ms&layout=")
 
 
 class RedisChaos(Chaos):

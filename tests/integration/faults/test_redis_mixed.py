@@ -89,8 +89,8 @@ class Mixed(FaultTest):
         self.addCleanup(self.server.close)
 
     def kinds(self, layout):
-        ours = WatchedRedis(5, self.server.port, "layout=%s&lease=%dms&check-interval=300ms"
-                            % (layout, TTL_MS))
+        ours = WatchedRedis(5, self.server.port, "layout=%s&lease=%dms&max-lease=%dms"
+                            "&check-interval=300ms" % (layout, TTL_MS, TTL_MS))
         self.addCleanup(ours.close)
         plain = Plain(ours, layout, self.server.port, ["v", "w", "x", "y", "z"])
         self.addCleanup(plain.close)

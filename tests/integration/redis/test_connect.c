@@ -20,7 +20,7 @@ static void a_unix_socket_serves_like_a_port(void **state)
 
     server_start(&server);
     for (size_t i = 0; i < 2; i++) {
-        snprintf(url, sizeof(url), "%s://%s?db=3&lease=1s", schemes[i], server.socket);
+        snprintf(url, sizeof(url), "%s://%s?db=3&lease=1s&max-lease=1s", schemes[i], server.socket);
         link_open(&ours, url, NULL);
         LINK_AWAIT(&ours, ours.ups == 1);
         LINK_ASK(&ours, "SET", "where", "here");

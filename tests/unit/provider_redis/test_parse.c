@@ -66,12 +66,15 @@ static void an_answer_about_the_lock_is_taken_apart(void **state)
     assert_true(parse_lock(&lock, answer(TEXT("*4\r\n:1\r\n:7\r\n:0\r\n$5\r\nwords\r\n"))));
     assert_string_equal(lock.spoiled, "words");
 
-    assert_true(parse_lock(&lock, answer(TEXT("*5\r\n:0\r\n:9\r\n:1500\r\n$2\r\nme\r\n:40\r\n"))));
+    assert_true(parse_lock(
+        &lock, answer(TEXT("*6\r\n:0\r\n:9\r\n:1500\r\n$2\r\nme\r\n:60000\r\n:40\r\n"))));
     assert_int_equal(lock.reply.outcome, LEASE_HELD);
     assert_int_equal(lock.reply.epoch, 9);
     assert_int_equal(lock.reply.left.ns, SPAN_MS(1500).ns);
     assert_string_equal(lock.holder, "me");
     assert_false(lock.is_odd);
+    assert_int_equal(lock.max_lease.ns, SPAN_S(60).ns);
+    assert_false(lock.is_endless);
     assert_true(lock.has_beat);
     assert_int_equal(lock.beat_age_ms, 40);
 
@@ -83,14 +86,16 @@ static void an_answer_about_the_lock_is_taken_apart(void **state)
 
 static void a_lock_of_others_may_hold_anything(void **state)
 {
-    static const char without_beat[] = "*5\r\n:0\r\n:0\r\n:-1\r\n$2\r\nme\r\n$4\r\nnone\r\n";
+    static const char without_beat[] = "*6\r\n:0\r\n:0\r\n:-1\r\n$2\r\nme\r\n:0\r\n$4\r\nnone\r\n";
     struct lock_answer lock;
     char bytes[512];
     (void)state;
 
     assert_true(parse_lock(&lock, answer(TEXT(without_beat))));
     assert_false(lock.has_beat);
-    assert_int_equal(lock.reply.left.ns, 0); /* it has no end */
+    assert_int_equal(lock.reply.left.ns, 0);
+    assert_true(lock.is_endless);
+    assert_int_equal(lock.max_lease.ns, 0);
 
     assert_true(parse_lock(&lock, answer(TEXT("*4\r\n:0\r\n:0\r\n:1\r\n$0\r\n\r\n"))));
     assert_string_equal(lock.holder, "?");
@@ -108,8 +113,9 @@ static void a_lock_of_others_may_hold_anything(void **state)
     /* Longer than any lease: as good as without an end. */
     assert_true(parse_lock(
         &lock,
-        answer(
-            TEXT("*5\r\n:0\r\n:0\r\n:9223372036854775807\r\n$1\r\na\r\n:-1000000000000000\r\n"))));
+        answer(TEXT("*6\r\n:0\r\n:0\r\n:9223372036854775807\r\n$1\r\na\r\n:9223372036854775807\r\n"
+                    ":-1000000000000000\r\n"))));
+    assert_int_equal(lock.max_lease.ns, 0);
     assert_int_equal(lock.reply.left.ns, 0);
     assert_int_equal(lock.beat_age_ms, -1000000000000000);
 }
@@ -125,7 +131,7 @@ static void what_is_no_answer_about_a_lock_is_refused(void **state)
         "*4\r\n:0\r\n:9223372036854775807\r\n:1\r\n$1\r\na\r\n",
         "*2\r\n:1\r\n$1\r\n7\r\n",
         "*2\r\n*0\r\n:1\r\n",
-        "*6\r\n:0\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n",
+        "*7\r\n:0\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n",
     };
     struct lock_answer lock;
     (void)state;

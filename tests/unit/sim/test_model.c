@@ -42,7 +42,6 @@ static int begin(void **state)
     freeReplyObject(info);
     pair.model = contest_new();
     assert_non_null(pair.model);
-    pair.model->profile.settings.lease = SPAN_MS(TTL_MS);
     pair.model->server.history = 1;
     pair.random.state = 1;
     return 0;
@@ -76,11 +75,12 @@ static uint64_t number_of(const redisReply *reply)
 static struct contest_keys real_keys(void)
 {
     redisReply *master = server_ask(&pair.real, "GET e:master");
-    redisReply *of = server_ask(&pair.real, "HMGET e:epoch epoch holder server since");
+    redisReply *of = server_ask(&pair.real, "HMGET e:epoch epoch holder server since most");
     struct contest_keys keys = {.master = number_of(master),
                                 .epoch = number_of(of->element[0]),
                                 .holder = number_of(of->element[1]),
-                                .since_ms = (int64_t)number_of(of->element[3])};
+                                .since_ms = (int64_t)number_of(of->element[3]),
+                                .most_ms = (int64_t)number_of(of->element[4])};
 
     if (of->element[2]->type == REDIS_REPLY_STRING) {
         keys.history = strcmp(of->element[2]->str, pair.history) == 0 ? 1 : OTHER_HISTORY;
@@ -157,14 +157,17 @@ static redisReply *real_call(const struct contest_request *request)
     /* Behind each: the heartbeat's lifetime, and where others' heartbeats are: not asked for. */
     switch (request->type) {
     case LEASE_TAKE:
-        return server_ask(&pair.real,
-                          "EVAL %s 4 e:master e:heartbeat e:epoch e:wake %d %d %llu %d %s", text,
-                          id, TTL_MS, epoch, TTL_MS, "");
+        return server_ask(
+            &pair.real,
+            "EVAL %s 4 e:master e:heartbeat e:epoch e:wake %d %d %llu %d %s 0 %s %lld %lld", text,
+            id, TTL_MS, epoch, TTL_MS, "", "", (long long)request->most_ms,
+            (long long)request->most_ms);
     case LEASE_LOOK:
         return server_ask(&pair.real, "EVAL %s 2 e:master e:epoch %s", text, "");
     case LEASE_RENEW:
-        return server_ask(&pair.real, "EVAL %s 3 e:master e:heartbeat e:epoch %d %d %llu %s %d %s",
-                          text, id, TTL_MS, epoch, history_text(request->history), TTL_MS, "");
+        return server_ask(
+            &pair.real, "EVAL %s 3 e:master e:heartbeat e:epoch %d %d %llu %s %d %s %lld", text, id,
+            TTL_MS, epoch, history_text(request->history), TTL_MS, "", (long long)request->most_ms);
     case LEASE_RELEASE:
         break;
     }
@@ -216,6 +219,7 @@ static void compare(const struct contest_request *request)
     assert_int_equal(real.epoch, modelled->epoch);
     assert_int_equal(real.holder, modelled->holder);
     assert_int_equal(real.history, modelled->history);
+    assert_int_equal(real.most_ms, modelled->most_ms);
     assert_int_equal(real.since_ms == 0, modelled->since_ms == 0);
     modelled->since_ms = real.since_ms; /* a millisecond may have passed */
     freeReplyObject(reply);
@@ -227,7 +231,9 @@ static struct contest_request draw(void)
     const struct contest_keys *keys = &pair.model->server.keys;
     struct contest_request request = {.type = (enum lease_command_type)below(4),
                                       .id = 1 + below(IDS),
-                                      .history = below(3) ? 1 : OTHER_HISTORY};
+                                      .history = below(3) ? 1 : OTHER_HISTORY,
+                                      .ttl_ms = TTL_MS,
+                                      .most_ms = below(2) ? TTL_MS : 2 * TTL_MS};
 
     if (keys->master && below(2)) {
         request.id = keys->master;
