@@ -13,6 +13,7 @@
  *   daemon     a worker in a session of its own, whose parent has ended
  *   opaque     its environment and descriptors cannot be read by an unprivileged process
  *   forks      the program and two children
+ *   moves      a process that leaves its cgroup for the topmost one
  *   stubborn   SIGTERM is ignored
  */
 #include <errno.h>
@@ -136,6 +137,20 @@ static void daemonize(void)
     }
 }
 
+/* As `systemd-run --scope` and container engines do it. Where it is not allowed, it stays. */
+static void move_to_top_cgroup(void)
+{
+    static const char *const paths[] = {"/sys/fs/cgroup/cgroup.procs",
+                                        "/sys/fs/cgroup/unified/cgroup.procs"};
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        int fd = open(paths[i], O_WRONLY | O_CLOEXEC);
+        if (fd >= 0) {
+            (void)!write(fd, "0", 1);
+            (void)close(fd);
+        }
+    }
+}
+
 static void become_other_user(void)
 {
     if (setgid(OTHER_USER) != 0 || setuid(OTHER_USER) != 0) {
@@ -164,6 +179,9 @@ int main(int argc, char **argv)
     (void)snprintf(self.node, sizeof(self.node), "%s", node);
     if (is_kind(kinds, "stubborn")) {
         (void)signal(SIGTERM, SIG_IGN);
+    }
+    if (is_kind(kinds, "moves")) {
+        move_to_top_cgroup();
     }
     if (is_kind(kinds, "setuid")) {
         become_other_user();

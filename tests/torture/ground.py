@@ -2,6 +2,8 @@
 
 What differs from host to host, and from one life of a node to the next, is drawn from the seed.
 """
+import contextlib
+import functools
 import mmap
 import os
 import shutil
@@ -13,6 +15,7 @@ import threading
 import time
 
 from checker import Records
+from faults import skip
 from harness import BATON, Cluster, clean_environment, is_alive, until
 from namespaces import Network, run
 
@@ -38,7 +41,7 @@ LEASES = ("lease=1500ms&heartbeat-interval=300ms", "lease=2s&heartbeat-interval=
 REDIS_REST = "&check-interval=400ms&answer-timeout=400ms&process-lifetime=6s"
 
 ROOTS_KINDS = ("plain", "setuid", "daemon", "forks", "setuid+daemon", "stubborn",
-               "daemon+stubborn")
+               "daemon+stubborn", "moves+daemon")
 OTHERS_KINDS = ("plain", "daemon", "opaque+daemon", "opaque", "forks", "opaque+daemon+stubborn")
 
 
@@ -54,6 +57,7 @@ class Host:
         self.number = number
         self.suffix = suffix
         self.account = dice.choice([None, FIRST_ACCOUNT + number])
+        self.has_cgroup = dice.random() < 0.5
         self.ppm = dice.choice(SKEWS_PPM)
         self.setting = dice.randrange(len(SETTINGS))
         self.kinds, self.allowed = None, None
@@ -69,8 +73,9 @@ class Host:
         self.kinds = self.kinds if self.kinds in kinds else kinds[0]
 
     def __str__(self):
-        return "%s as %s, clock %+d ppm, setting %d" % (
-            self.kinds, self.account or "root", self.ppm, self.setting)
+        return "%s as %s, %s cgroups, clock %+d ppm, setting %d" % (
+            self.kinds, self.account or "root", "with" if self.has_cgroup else "without",
+            self.ppm, self.setting)
 
 
 class Ground(Cluster):
@@ -82,7 +87,8 @@ class Ground(Cluster):
         super().__init__(count)
         os.chmod(self.dir, 0o755)
         self.suffixes = suffixes or {}
-        self.quiet = threading.Lock()  # one process is started at a time
+        self.is_closed = False
+        self.starting = threading.Lock()  # nothing is started any more once the ground is closed
         self.helpers = []  # processes of the harness's own
         self.mounts = []
         self.since_ns = boot_ns()
@@ -91,6 +97,7 @@ class Ground(Cluster):
         self.network = None
         self.records = None
         self.tell = print  # what happens, for the timeline
+        self.born = []  # (when, name, kinds of its program), for each start
 
     def open(self):
         self.network = Network(self.names + list(self.spare_spaces))
@@ -98,7 +105,11 @@ class Ground(Cluster):
         self.ports = dict.fromkeys(self.names, PORT)
         self.open_files()
         for name in self.names:
-            self.make_disk(name)
+            try:
+                self.make_disk(name)
+            except OSError as error:
+                skip("no disk of its own: %s" % error)
+            self.make_cgroup(name)
 
     def path(self, name):
         return os.path.join(self.dir, name)
@@ -115,15 +126,38 @@ class Ground(Cluster):
         until(lambda: os.path.exists(self.path("store")), "the store listens")
         os.chmod(self.path("store"), 0o777)
 
+    def spawn(self, words, **files):
+        with self.starting:
+            if self.is_closed:
+                raise InterruptedError("the ground is closed")
+            return subprocess.Popen(words, stdin=subprocess.DEVNULL, env=clean_environment(),
+                                    cwd="/", start_new_session=True, **files)
+
     def helper(self, *words):
         with open(self.path("helpers.log"), "ab") as log:
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                       start_new_session=True)
-        self.helpers.append(process)
-        return process
+            self.helpers.append(self.spawn(words, stdout=log, stderr=log))
+        return self.helpers[-1]
 
     def in_space(self, name, *words):
         return ("nsenter", "--net=/run/netns/" + self.network.space(name), *words)
+
+    def on_host(self, name, *words):
+        """In its cgroup, if it has one. `ip netns exec` hides them all by a /sys of its own."""
+        if self.hosts_of[name].has_cgroup:
+            return ("sh", "-c", 'echo 0 >"$0"/cgroup.procs && exec "$@"', self.cgroup(name),
+                    *self.in_space(name, *words))
+        return ("ip", "netns", "exec", self.network.space(name), *words)
+
+    def cgroup(self, name):
+        return os.path.join(cgroups(), self.network.space(name))
+
+    def make_cgroup(self, name):
+        host = self.hosts_of[name]
+        if not cgroups():
+            host.has_cgroup = False
+        if host.has_cgroup:
+            os.mkdir(self.cgroup(name))
+            self.own(name, self.cgroup(name), self.cgroup(name) + "/cgroup.procs")
 
     # ---- a host's disk, account and clocks
 
@@ -137,7 +171,6 @@ class Ground(Cluster):
             file.write(bytes(8))
         self.own(name, disk, os.path.join(disk, "key"))
         self.make_data(name)
-        host.is_joined = False
 
     def disk(self, name):
         return self.path(name + ".disk")
@@ -148,6 +181,18 @@ class Ground(Cluster):
     def make_data(self, name):
         os.makedirs(self.data(name), mode=0o700, exist_ok=True)
         self.own(name, self.data(name))
+
+    def empty_data(self, name):
+        shutil.rmtree(self.data(name), ignore_errors=True)
+        self.make_data(name)
+
+    def copy_data(self, name):
+        shutil.rmtree(self.path("copy"), ignore_errors=True)
+        subprocess.run(["cp", "-a", self.data(name), self.path("copy")], check=True)
+
+    def restore_data(self, name):
+        shutil.rmtree(self.data(name), ignore_errors=True)
+        subprocess.run(["cp", "-a", self.path("copy"), self.data(name)], check=True)
 
     def own(self, name, *paths):
         account = self.hosts_of[name].account
@@ -174,16 +219,16 @@ class Ground(Cluster):
     # ---- a node's life
 
     def start(self, name):
+        self.born.append((boot_ns(), name, self.hosts_of[name].kinds))
         self.tell("%s starts as %s" % (name, self.hosts_of[name]))
         clocks = ["%s=%s" % pair for pair in self.clocks(name).items()]
         words = [os.path.abspath(BATON), "run", *self.arguments(name), "--",
                  os.path.abspath(os.path.join(PROGRAMS, "baton_actor")), self.hosts_of[name].kinds,
                  self.path("records"), self.path("store")]
-        with self.quiet, open(self.path(name + ".log"), "ab") as log:
-            self.processes[name] = subprocess.Popen(
-                self.in_space(name, *self.as_account(name), "env", *clocks, *words),
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(),
-                cwd="/", start_new_session=True)
+        with open(self.path(name + ".log"), "ab") as log:
+            self.processes[name] = self.spawn(
+                self.on_host(name, *self.as_account(name), "env", *clocks, *words), stdout=log,
+                stderr=log)
 
     def processes_of(self, name):
         """{part: [pid]} of what runs on a host: wrapper, guardian, cmd, supervisor, other."""
@@ -209,9 +254,14 @@ class Ground(Cluster):
                 send(pid, signal.SIGKILL)
             self.reap(name)
             time.sleep(0.01)
+        self.reap(name)
 
     def rebuilt(self, name):
         """Called when a host has a namespace anew: what must run there, beside the node."""
+
+    def kinds_of(self, life):
+        return next((kinds for when, name, kinds in reversed(self.born)
+                     if name == life.node and when < life.first_ns), "?")
 
     def end_life(self, life):
         """What a program left behind would be in the way of all judgements to come."""
@@ -228,30 +278,58 @@ class Ground(Cluster):
 
     def operator(self, name, *words):
         """A command of the operator at that host; (exit code, what it said)."""
-        done = subprocess.run(
-            self.in_space(name, os.path.abspath(BATON), *words), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True,
-            env=clean_environment(), check=False, timeout=90)
-        return done.returncode, done.stdout.strip()
+        process = self.spawn(self.in_space(name, os.path.abspath(BATON), *words),
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        said, _ = process.communicate()
+        if process.returncode == 64:
+            raise ValueError("a wrong command: %s" % said.decode())
+        return process.returncode, said.decode().strip()
 
     def close(self):
-        for name in self.names + list(self.spare_spaces):
-            if self.network and self.network.space(name) in self.network.made:
-                self.end_all(name)
-        for process in self.helpers:
-            process.kill()
-            process.wait()
-        for process in self.processes.values():
-            process.wait()
-        for mount in self.mounts:
-            subprocess.run(["umount", mount], check=False)
-        if self.network:
-            self.network.close()
-        if self.records:
-            self.records.close()
+        """Whatever fails, the rest is cleared all the same."""
+        with self.starting:
+            self.is_closed = True
+        with contextlib.ExitStack() as clearing:  # the last one first
+            if self.records:
+                clearing.callback(self.records.close)
+            if self.network:
+                clearing.callback(self.network.close)
+            for mount in self.mounts:
+                clearing.callback(run, "umount", mount)
+            clearing.callback(self.remove_cgroups)
+            for process in self.helpers:
+                clearing.callback(process.wait)
+                clearing.callback(process.kill)
+            for name in self.network.hosts if self.network else ():
+                clearing.callback(self.end_all, name)
+
+    def remove_cgroups(self):
+        """With those that wrappers left behind which were killed together with their guardians."""
+        for name in self.names if cgroups() else ():
+            for folder, _, _ in os.walk(self.cgroup(name), topdown=False):
+                until(lambda one=folder: has_removed(one), folder + " is empty")
 
     def forget(self):
         shutil.rmtree(self.dir, ignore_errors=True)
+
+
+@functools.cache
+def cgroups():
+    """Where cgroups of version 2 can be made, if anywhere."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts, \
+            open("/proc/self/cgroup", encoding="utf-8") as places:
+        mount = next((line.split()[4] for line in mounts if " - cgroup2 " in line), None)
+        place = next((line.strip()[3:] for line in places if line.startswith("0::")), None)
+    folder = mount and place and mount + place.rstrip("/")
+    return folder if folder and os.access(folder + "/cgroup.procs", os.W_OK) else None
+
+
+def has_removed(folder):
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return False
+    return True
 
 
 def part_of(pid, wrapper):
@@ -284,6 +362,10 @@ class RaftGround(Ground):
                 words += ["--peer", "%s=%s%s" % (peer, self.address(peer),
                                                  self.hosts_of[peer].suffix)]
         return words
+
+    def nowhere(self):
+        """An address at which nothing answers."""
+        return "%s:%d" % (self.hosts["a"], PORT + 1)
 
     def voters(self):
         return [name for name in self.names if "learner" not in self.hosts_of[name].suffix]

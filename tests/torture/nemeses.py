@@ -4,18 +4,22 @@ Which faults, where and for how long is drawn from the seed alone; what comes of
 too. Faults overlap: each runs in a thread of its own, and no two of them on one host.
 """
 import collections
+import itertools
 import os
 import random
 import shutil
 import signal
-import subprocess
 import threading
+import time
 
 from ground import boot_ns, send
 
+PATIENCE_S = 30  # with a group that is healthy
 LONGEST_S = 5.0  # of a fault: longer than a lease and what comes after it
 FRESH_NS = 300000000
+THAW_NS = 1000000000  # in which a program is stopped whose lease ended while all was frozen
 AGAIN_S = 0.1  # in which a wrapper is started again at once
+PARTS = ("wrapper", "guardian", "supervisor", "cmd")
 METHODS = {"pass": "pass_leadership"}  # where the word is Python's own
 
 # How often each fault, by its kind. A word after the kind names the processes that it strikes.
@@ -24,11 +28,12 @@ ANYWHERE = {
     "pause wrapper+cmd": 1, "pause guardian+cmd": 1,
     "kill wrapper": 5, "kill guardian": 2, "kill cmd": 2, "kill wrapper+guardian": 2,
     "kill wrapper+cmd": 1, "kill guardian+cmd": 1, "kill wrapper+guardian+cmd": 1,
-    "restart-at-once": 4, "pause-guardian-and-restart": 3, "end": 2, "settings": 2,
+    "freeze": 1, "restart-at-once": 4, "pause-guardian-and-restart": 3, "end": 2, "settings": 2,
     "cut-off": 3, "deaf": 2, "mute": 2, "loss": 2, "disk-stalls": 2, "wall-jumps": 1,
     "space-torn": 1,
 }
-RAFT = {**ANYWHERE, "disk-full": 2, "part": 2, "repair": 3, "pass": 1}
+RAFT = {**ANYWHERE, "disk-full": 2, "part": 2, "repair": 3, "forget": 1, "restore": 1,
+        "join-nobody": 1, "pass": 1}
 TUNNELS = {**ANYWHERE, "tunnel-dies": 8, "disk-full": 1}
 REDIS = {**ANYWHERE, "server-stops": 2, "server-restarts": 1, "pass": 1}
 
@@ -54,8 +59,11 @@ class Nemeses:
         self.over = threading.Event()  # set: faults that hold on end at once
         self.lock = threading.Lock()
         self.busy = set()  # hosts on which something happens now
+        self.frozen = []  # (host, from when, until when)
+        self.operating = threading.Lock()  # one change of members at a time
         self.threads = []
-        self.failures = []
+        self.failures = []  # of the harness
+        self.undone = []  # what operators could not do in a healthy group
 
     # ---- which, where and when
 
@@ -103,13 +111,9 @@ class Nemeses:
         self.ground.signal(name, signal.SIGTERM)
         self.hold(plan)
 
-    def settle(self):
-        """Ends all faults that hold on, and waits for the rest."""
-        self.over.set()
-        for thread in self.threads:
-            thread.join()
-        self.threads = []
-        self.over.clear()
+    def is_striking(self):
+        self.threads = [thread for thread in self.threads if thread.is_alive()]
+        return bool(self.threads)
 
     def revive(self):
         """Starts again what ended, outside of faults; [(name, exit code)]."""
@@ -131,6 +135,18 @@ class Nemeses:
         self.hold(plan)
         for pid in pids:
             send(pid, signal.SIGCONT)
+
+    def freeze(self, name, plan):
+        """All at once, as a virtual machine is frozen: the program may act once more before anybody
+        can stop it. Only the epoch helps there, so such an overlap is no violation."""
+        self.frozen.append((name, boot_ns(), 1 << 63))
+        where = len(self.frozen) - 1
+        self.pause(name, plan, PARTS)
+        self.frozen[where] = (name, self.frozen[where][1], boot_ns())
+
+    def excuses(self, life, later):
+        return any(name == life.node and begin_ns <= later.first_ns <= end_ns + THAW_NS and
+                   life.last_ns <= end_ns + THAW_NS for name, begin_ns, end_ns in self.frozen)
 
     def kill(self, name, plan, parts):
         for pid in self.pids(name, plan, parts):
@@ -239,11 +255,10 @@ class Nemeses:
     def disk_stalls(self, name, plan):
         """Each fdatasync of the wrapper takes a second and more, as long as it lasts."""
         stall_us = 1000000 + plan.dice.randrange(3000000)
-        tracer = subprocess.Popen(
-            ["strace", "-f", "-p", str(self.ground.processes[name].pid), "-o", "/dev/null",
-             "-e", "trace=fdatasync,fsync", "-e",
-             "inject=fdatasync,fsync:delay_enter=%d" % stall_us],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        tracer = self.ground.helper(
+            "strace", "-f", "-p", str(self.ground.processes[name].pid), "-o", "/dev/null",
+            "-e", "trace=fdatasync,fsync", "-e",
+            "inject=fdatasync,fsync:delay_enter=%d" % stall_us)
         self.hold(plan)
         tracer.send_signal(signal.SIGINT)  # lets go of the process, and ends
         tracer.wait()
@@ -251,32 +266,79 @@ class Nemeses:
     # ---- operators
 
     def repair(self, name, plan):
-        """As docs/operations.md says: leave, an empty directory, join under the same name."""
+        """As docs/operations.md says: leave, an empty directory, join under the same name. One at
+        a time: what was forgotten by two of three is lost."""
+        with self.operating:
+            self.ground.end_all(name)
+            self.hold(plan)
+            self.leave_and_join(name)
+
+    def leave_and_join(self, name):
         ground = self.ground
         ground.end_all(name)
-        self.hold(plan)
-        asked = plan.dice.choice([one for one in ground.names if one != name])
-        self.operate(asked, "leave", "--data", ground.data(asked), name)
-        shutil.rmtree(ground.data(name), ignore_errors=True)
-        ground.make_data(name)
+        if not self.operate(name, "leave", name):
+            return
+        ground.empty_data(name)
         ground.hosts_of[name].is_joined = True
         ground.start(name)
-        self.operate(asked, "join", "--data", ground.data(asked), "%s=%s%s" % (
+        self.operate(name, "join", "%s=%s%s" % (
             name, ground.address(name), ground.hosts_of[name].suffix))
 
-    def operate(self, name, *words):
-        """Again and again, as a person does, until it is done or the time is over."""
-        for _ in range(20):
-            code, said = self.ground.operator(name, *words, "--timeout", "10s")
-            self.tell("baton %s: %d %s" % (" ".join(words[:1] + words[3:]), code, said))
+    def forget(self, name, plan):
+        """The directory is emptied, and the node started all the same; then it is repaired."""
+        with self.operating:
+            self.ground.end_all(name)
+            self.ground.empty_data(name)
+            self.ground.start(name)
+            self.hold(plan)
+            self.leave_and_join(name)
+
+    def restore(self, name, plan):
+        """The same with an older copy of the directory."""
+        with self.operating:
+            self.ground.end_all(name)
+            self.ground.copy_data(name)
+            self.ground.start(name)
+            self.hold(plan)
+            self.ground.end_all(name)
+            self.ground.restore_data(name)
+            self.ground.start(name)
+            self.hold(plan)
+            self.leave_and_join(name)
+
+    def join_nobody(self, name, plan):
+        """A voter is to join at an address where nothing answers: the group must not suffer."""
+        with self.operating:
+            code, said = self.ground.operator(
+                name, "join", "--data", self.ground.data(name), "--timeout", "5s",
+                "x=%s" % self.ground.nowhere())
+            self.tell("baton join x at %s: %d %s" % (name, code, said))
+            self.hold(plan)
+            if code in (0, 124):
+                self.operate("x", "leave", "x")
+
+    def operate(self, about, verb, member):
+        """Asks one node and then another, as a person does; in a healthy group it must work."""
+        others = [one for one in self.ground.names if one != about]
+        healed_at = None
+        for name in itertools.cycle(others):
+            code, said = self.ground.operator(name, verb, "--data", self.ground.data(name), member,
+                                              "--timeout", "10s")
+            self.tell("baton %s %s at %s: %d %s" % (verb, member, name, code, said))
             if code == 0:
                 return True
-            self.over.wait(0.5)
-        return False
+            if self.over.is_set() and not healed_at:
+                healed_at = time.monotonic()
+            if healed_at and time.monotonic() > healed_at + PATIENCE_S:
+                self.undone.append("baton %s %s at %s: %d %s" % (verb, member, name, code, said))
+                return False
+            time.sleep(0.5)
 
     def pass_leadership(self, name, plan):
         to = plan.dice.choice([one for one in self.ground.names if one != name])
-        self.ground.operator(name, "pass", "--data", self.ground.data(name), "--timeout", "3s", to)
+        code, said = self.ground.operator(name, "pass", "--data", self.ground.data(name),
+                                          "--timeout", "3s", "--to", to)
+        self.tell("baton pass %s at %s: %d %s" % (to, name, code, said))
 
     # ---- the Redis server
 

@@ -9,6 +9,7 @@ one was made without knowing the latest update: that update is lost. The store a
 as most stores would, and writes a line of JSON about it into LOG.
 """
 import json
+import os
 import selectors
 import socket
 import struct
@@ -56,8 +57,9 @@ VERBS = {b"r": "register", b"g": "read", b"p": "write"}
 
 def serve(path, register):
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listener.bind(path)
+    listener.bind(path + ".new")
     listener.listen(64)
+    os.rename(path + ".new", path)  # who sees it can connect to it
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
     while True:
