@@ -13,6 +13,7 @@
  *   vote-under-lease    a voter votes although it promised a leader who leads at this instant
  *   lease-not-covered   a lease outlasts the promises that it stands on
  *   gave-way            a leader under its lease enters a term because somebody asks for votes
+ *   stranger-heard      a node under a leader enters the term of one that was never a member
  *   old-term-counted    a leader commits an entry of an earlier term by counting
  *   won-without-votes   a winner lacks the votes of a quorum
  *   vote-not-stored     a vote leaves that neither the disk nor a stored pledge holds;
@@ -612,6 +613,12 @@ static void check_followed(struct world *world, const struct node *node,
     }
 }
 
+static bool is_stranger(const struct node *node, raft_id id)
+{
+    const struct raft_configuration *members = raft_get_configuration(node->raft);
+    return id == SIM_STRANGER && members->count > 0 && !raft_configuration_find(members, id);
+}
+
 static void check_rules(struct world *world, const struct node *node,
                         const struct raft_status *before, const struct raft_input *input)
 {
@@ -626,6 +633,14 @@ static void check_rules(struct world *world, const struct node *node,
         violated(world, "gave-way", "node %llu leads in term %llu and enters term %llu",
                  (unsigned long long)node->id, (unsigned long long)before->term,
                  (unsigned long long)status->term);
+    }
+    if (input->type == RAFT_IN_MESSAGE && status->term > before->term &&
+        clock_local(node, world->now).ns <
+            (before->lease.held ? before->lease.end.ns : before->promised_until.ns) &&
+        before->promised_to != input->message->from && is_stranger(node, input->message->from)) {
+        violated(world, "stranger-heard", "node %llu, under a leader, enters term %llu of n%llu",
+                 (unsigned long long)node->id, (unsigned long long)status->term,
+                 (unsigned long long)input->message->from);
     }
     if (before->role == RAFT_LEADER && status->role == RAFT_LEADER &&
         before->term == status->term && status->commit_index > before->commit_index &&

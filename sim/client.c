@@ -96,7 +96,8 @@ void client_reconfigure(struct world *world, struct node *leader)
     struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
     bool is_forced = random_chance(&world->random, 500000);
     uint32_t change_ppm = random_chance(&world->random, 500000) ? 200000 : 600000;
-    raft_id last = is_forced ? world->node_count : SIM_NODES_MAX;
+    raft_id last =
+        is_forced || world->node_count >= SIM_STRANGER ? world->node_count : SIM_STRANGER - 1;
     size_t electable = 0;
 
     for (raft_id id = 1; id <= last; id++) {

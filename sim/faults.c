@@ -221,6 +221,7 @@ static void with_node(struct world *world, enum sim_fault fault, struct node *no
         break;
     case SIM_FAULT_RECONFIGURE:
         client_reconfigure(world, node);
+        proofs_stranger(world, &world->nodes[1 + random_below(&world->random, world->node_count)]);
         break;
     case SIM_FAULT_COMPACT:
         client_compact(world, node);

@@ -182,6 +182,33 @@ static void calm(struct world *world)
     }
 }
 
+static bool votes_in(const struct raft_configuration *configuration, raft_id id)
+{
+    const struct raft_member *member = raft_configuration_find(configuration, id);
+    return member && member->weight + member->old_weight > 0;
+}
+
+/* A removed voter learns that it is one, from a leader that it asks for votes. It cannot where what
+ * it lacks is compacted away, or where it had entered a higher term before. */
+static bool is_unaware(const struct world *world, const struct node *leader)
+{
+    static const struct raft_configuration nothing;
+    const struct raft_configuration *members = raft_get_configuration(leader->raft);
+
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        const struct node *node = &world->nodes[id];
+        const struct raft_configuration *own =
+            node->is_up ? raft_get_configuration(node->raft) : &nothing;
+        const struct raft_member *self = raft_configuration_find(own, id);
+        if (self && votes_in(own, leader->id) && !raft_configuration_find(members, id) &&
+            self->weight + self->old_weight > 0 && node->status.term <= leader->status.term &&
+            node->status.commit_index + 1 >= leader->status.first_index) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What has not arrived yet in a group that nobody asks for anything; NULL: everything has. */
 static const char *is_missing(const struct world *world, const struct node *leader)
 {
@@ -202,6 +229,9 @@ static const char *is_missing(const struct world *world, const struct node *lead
         if (member->is_up && member->applied < leader->status.commit_index) {
             return "a member has not applied all";
         }
+    }
+    if (is_unaware(world, leader)) {
+        return "a removed member does not know that it is one";
     }
     return NULL;
 }

@@ -26,6 +26,7 @@
 #include <setjmp.h>
 
 enum {
+    SIM_STRANGER = 9,  /* never asked to join, though it may be a member from the start */
     SIM_NODES_MAX = 9, /* ids 1 to 9: members from the start, and those who join later */
     SIM_SNAPSHOT_MAX = 4096,
     SIM_READS_KEPT = 256,
@@ -366,6 +367,7 @@ void proofs_greet(struct world *world, const struct node *node);
 void proofs_reset(struct world *world, const struct node *node);
 void proofs_old(struct world *world);
 void proofs_replay(struct world *world);
+void proofs_stranger(struct world *world, struct node *node);
 
 /* faults.c, client.c */
 void faults_next(struct world *world);

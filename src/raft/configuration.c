@@ -141,6 +141,46 @@ int configuration_at(const struct raft *raft, raft_index index, struct raft_conf
                  : raft_configuration_copy(ret, &raft->snapshot.configuration);
 }
 
+bool configuration_before_holds(const struct raft *raft, raft_id id,
+                                bool (*holds)(const struct raft_configuration *, raft_id))
+{
+    struct raft_configuration before = {0};
+    raft_index ignored;
+    bool held;
+
+    if (raft->configuration_index <= raft->commit ||
+        configuration_at(raft, raft->configuration_index - 1, &before, &ignored) != BATON_OK) {
+        return false;
+    }
+    held = holds(&before, id);
+    raft_configuration_fini(&before);
+    return held;
+}
+
+static bool somebody_leads(const struct raft_configuration *configuration)
+{
+    uint64_t old_weight = 0;
+    bool may_lead = false;
+
+    for (size_t i = 0; i < configuration->count; i++) {
+        const struct raft_member *member = &configuration->members[i];
+        may_lead |= member->kind == RAFT_VOTER && member->weight > 0 && !member->is_leaving;
+        old_weight += member->old_weight;
+    }
+    return may_lead && (old_weight > 0 || !configuration->is_joint);
+}
+
+bool configuration_is_sane(const struct raft_configuration *configuration)
+{
+    for (size_t i = 0; i < configuration->count; i++) {
+        const struct raft_member *member = &configuration->members[i];
+        if (check_member(member, NULL) != BATON_OK || (i > 0 && member[-1].id >= member->id)) {
+            return false;
+        }
+    }
+    return configuration->count <= RAFT_MEMBERS_MAX && somebody_leads(configuration);
+}
+
 int configuration_revert(struct raft *raft, raft_index from)
 {
     struct raft_configuration found = {0};

@@ -98,6 +98,7 @@ void convert_to_leader(struct raft *raft)
     peers_reset(raft);
     raft->uncommitted_bytes = 0;
     raft->commit_before = raft->commit;
+    raft->departed_count = 0;
     raft->term_start = RAFT_NOT_YET; /* see leader_open_term */
     raft->leader_since = raft->now;
     raft->lease = (struct raft_lease){.epoch = raft->hard.term};

@@ -73,30 +73,12 @@ static bool votes_in(const struct raft_configuration *configuration, raft_id id)
     return member && member_votes(member);
 }
 
-/* Whether it held in the configuration before the last one, as long as the last one is not known to
- * be committed: until then those who go by the one before may need this node. */
-static bool held_before(const struct raft *raft,
-                        bool (*holds)(const struct raft_configuration *, raft_id))
-{
-    struct raft_configuration before = {0};
-    raft_index ignored;
-    bool held;
-
-    if (raft->configuration_index <= raft->commit ||
-        configuration_at(raft, raft->configuration_index - 1, &before, &ignored) != BATON_OK) {
-        return false;
-    }
-    held = holds(&before, raft->id);
-    raft_configuration_fini(&before);
-    return held;
-}
-
 /* Who may not lead in the last configuration of its log may still have to: it can be the only one
  * with a log long enough, and its vote be needed by the others, to whom it cannot give it (Raft
  * thesis, 4.2.2). */
 static bool must_finish_change(const struct raft *raft)
 {
-    return held_before(raft, may_lead_in);
+    return configuration_before_holds(raft, raft->id, may_lead_in);
 }
 
 static bool is_candidate_by_right(const struct raft *raft)
@@ -111,7 +93,8 @@ static bool is_candidate_by_right(const struct raft *raft)
 bool election_is_caretaker(const struct raft *raft)
 {
     return raft->must_help && !is_candidate_by_right(raft) &&
-           (votes_in(&raft->configuration, raft->id) || held_before(raft, votes_in));
+           (votes_in(&raft->configuration, raft->id) ||
+            configuration_before_holds(raft, raft->id, votes_in));
 }
 
 void election_note_shorter(struct raft *raft)
@@ -127,7 +110,8 @@ void election_note_shorter(struct raft *raft)
 
 static bool may_run(const struct raft *raft)
 {
-    return !raft->storage_failed && (is_candidate_by_right(raft) || election_is_caretaker(raft));
+    return !raft->storage_failed && pledge_next_term(raft) < RAFT_SANE_MAX &&
+           (is_candidate_by_right(raft) || election_is_caretaker(raft));
 }
 
 static bool granted_by(const struct raft *raft, const struct peer *peer)

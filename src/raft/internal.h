@@ -15,6 +15,7 @@ enum {
     RAFT_READS_MAX = 1024,     /* read requests that wait at once */
     RAFT_ELECTIONS_KEPT = 256, /* of the last hour, remembered */
     RAFT_SNAPSHOT_CHUNK_MIN = 1024,
+    RAFT_SNAPSHOT_BYTES_MAX = 1 << 30,
 };
 
 /* No index is as high: the first entry of this leadership is still to come. */
@@ -22,6 +23,23 @@ enum {
 
 /* Indexes and terms beyond this do not come from an honest peer: no arithmetic here overflows. */
 #define RAFT_SANE_MAX ((uint64_t)1 << 56)
+
+/* Nor does a term that is above the own one by so many elections: it would bring the own term near
+ * that limit, at which nobody can be elected any more. */
+#define RAFT_TERMS_AHEAD_MAX ((uint64_t)1 << 32)
+
+/* ---- sane.c: what no honest peer says ----------------------------------------------------------
+ */
+
+/* Whether an honest peer could have sent it, whatever this node knows. */
+bool sane_message(const struct raft *raft, const struct raft_message *message);
+/* An entry of a kind that there is; if it is a configuration, one that can be in force. */
+bool sane_entry(const struct raft_entry *entry);
+/* Whether it says otherwise than what is committed here: then it is told, and true. The peer is of
+ * another group, or one of the two has lost what it had stored. */
+bool sane_contradicts(struct raft *raft, const struct raft_message *message);
+/* Whether this node listens to its sender at all; docs/raft.md, "Who is listened to". */
+bool sane_is_heard(const struct raft *raft, const struct raft_message *message);
 
 /* ---- log.c: the entries after the snapshot, in memory ---------------------------------------- */
 
@@ -155,6 +173,11 @@ struct outbox {
 
 /* ---- The node -------------------------------------------------------------------------------- */
 
+struct departed {
+    raft_id id;
+    raft_index match;
+};
+
 struct transfer {
     bool is_wanted;
     raft_id to; /* RAFT_NOBODY: the best placed */
@@ -204,6 +227,8 @@ struct raft {
     raft_index configuration_index;
     struct peer *peers; /* one for each member, in the order of the configuration */
     size_t peer_count;
+    struct departed *departed; /* leader: left with the last configuration, not told yet */
+    size_t departed_count;
     struct quorum_item *scratch; /* room for peer_count */
 
     enum raft_role role;
@@ -221,6 +246,9 @@ struct raft {
     struct pledge pledge;
     instant silent_until;
     struct raft_proof proof; /* why the last leader is gone; carried in our vote requests */
+
+    raft_id contradicted_by; /* the last one that was told of */
+    uint64_t contradicted_incarnation;
 
     bool must_help;           /* refused a candidate whose log was shorter; see election.c */
     instant election_at;      /* follower: doubts the leader; candidate: the round ends */
@@ -292,6 +320,12 @@ int configuration_enter(struct raft *raft, struct raft_configuration *configurat
                         raft_index index);
 /* Before a truncation: back to the last configuration before `from`, in the log or snapshot. */
 int configuration_revert(struct raft *raft, raft_index from);
+/* Whether it holds in the configuration before the last one, as long as the last one is not known
+ * to be committed: until then those who go by the one before may need that node. */
+bool configuration_before_holds(const struct raft *raft, raft_id id,
+                                bool (*holds)(const struct raft_configuration *, raft_id));
+/* One that this core could have made: in order, and somebody may lead in it. */
+bool configuration_is_sane(const struct raft_configuration *configuration);
 /* A copy of the configuration that was in force at `index`, which is in the log or its snapshot. */
 int configuration_at(const struct raft *raft, raft_index index, struct raft_configuration *ret,
                      raft_index *ret_index);
@@ -374,6 +408,10 @@ void leader_choose_heir(struct raft *raft);
 void replicate_to(struct raft *raft, struct peer *peer);
 void replicate_to_all(struct raft *raft);
 /* The snapshot is another one, or has another form. */
+/* To nodes that left with the last configuration, once it is committed: that they did. */
+void replicate_farewell(struct raft *raft);
+/* To a node that is no member and does not know it: it asks for votes, or refuses an append. */
+void replicate_to_stranger(struct raft *raft, const struct raft_message *message);
 void replicate_snapshot_anew(struct raft *raft);
 int replicate_append(struct raft *raft, const struct raft_entry *entry);
 void replicate_commit(struct raft *raft);

@@ -34,6 +34,8 @@
     X(LOG_NOT_COMPARED, "a vote does not compare logs")                                            \
     X(COMMIT_OF_OLD_TERM, "entries of earlier terms are committed by counting")                    \
     X(PREV_NOT_CHECKED, "an append does not check the entry before it")                            \
+    X(STRANGERS_HEARD, "terms of nodes that are no members are adopted under a leader")            \
+    X(FAREWELL_UNSAID, "removed members never get the configuration without them")                 \
     X(SNAPSHOT_UNTRIED, "a snapshot is stored before its state could be taken in")                 \
     X(CHANGE_UNCHECKED, "a change of members may leave no quorum that answers")                    \
     X(ANSWER_LOWERS_INFLIGHT, "any answer counts as the last append's, and a loss is not seen")    \

@@ -4,29 +4,63 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int check_hard(const struct raft_hard_state *hard, raft_term last,
+                      struct baton_error *reterr)
+{
+    if (hard->term < last) {
+        return error_set(reterr, BATON_ECORRUPT,
+                         "stored term %llu is below the last entry's term %llu",
+                         (unsigned long long)hard->term, (unsigned long long)last);
+    }
+    if (hard->term >= RAFT_SANE_MAX || hard->pledged_term >= RAFT_SANE_MAX) {
+        return error_set(reterr, BATON_ECORRUPT, "stored term %llu, pledged %llu: at most 2^56",
+                         (unsigned long long)hard->term, (unsigned long long)hard->pledged_term);
+    }
+    if (hard->promised_max.ns < 0 || hard->promised_max.ns > SPAN_S(3600).ns) {
+        return error_set(reterr, BATON_ECORRUPT, "stored longest promise %lld ns: 0 to one hour",
+                         (long long)hard->promised_max.ns);
+    }
+    return BATON_OK;
+}
+
+static int check_entry(const struct raft_entry *entry, raft_index index, raft_term before,
+                       struct baton_error *reterr)
+{
+    if (entry->term < before || entry->term == 0) {
+        return error_set(reterr, BATON_ECORRUPT,
+                         "stored log: entry %llu is of term %llu, the one before it of %llu",
+                         (unsigned long long)index, (unsigned long long)entry->term,
+                         (unsigned long long)before);
+    }
+    if (!sane_entry(entry)) {
+        return error_set(reterr, BATON_ECORRUPT,
+                         "stored log: entry %llu is of no known kind, or holds no configuration",
+                         (unsigned long long)index);
+    }
+    return BATON_OK;
+}
+
 static int check_start(const struct raft_start *start, struct baton_error *reterr)
 {
-    raft_term before = start->snapshot.term;
+    const struct raft_snapshot *snapshot = &start->snapshot;
+    raft_term before = snapshot->term;
+    int r = BATON_OK;
 
     if (start->id == RAFT_NOBODY || start->incarnation == 0) {
         return error_set(reterr, BATON_EINVAL, "a node's id and incarnation start at 1, not 0");
     }
-    for (size_t i = 0; i < start->entry_count; i++) {
-        if (start->entries[i].term < before) {
-            return error_set(reterr, BATON_ECORRUPT,
-                             "stored log: entry %llu is of term %llu, the one before it of %llu",
-                             (unsigned long long)(start->snapshot.index + i + 1),
-                             (unsigned long long)start->entries[i].term,
-                             (unsigned long long)before);
-        }
+    if (snapshot->index >= RAFT_SANE_MAX || (snapshot->index == 0) != (snapshot->term == 0)) {
+        return error_set(reterr, BATON_ECORRUPT, "stored snapshot of entry %llu and term %llu",
+                         (unsigned long long)snapshot->index, (unsigned long long)snapshot->term);
+    }
+    for (size_t i = 0; i < start->entry_count && r == BATON_OK; i++) {
+        r = check_entry(&start->entries[i], snapshot->index + i + 1, before, reterr);
         before = start->entries[i].term;
     }
-    if (start->hard.term < before) {
-        return error_set(reterr, BATON_ECORRUPT,
-                         "stored term %llu is below the last entry's term %llu",
-                         (unsigned long long)start->hard.term, (unsigned long long)before);
+    if (r == BATON_OK) {
+        r = check_hard(&start->hard, before, reterr);
     }
-    return raft_settings_check(&start->settings, reterr);
+    return r == BATON_OK ? raft_settings_check(&start->settings, reterr) : r;
 }
 
 static int copy_snapshot(struct raft_snapshot *ret, const struct raft_snapshot *from)
@@ -139,6 +173,7 @@ void raft_free(struct raft *raft)
     raft_configuration_fini(&raft->snapshot.configuration);
     raft_configuration_fini(&raft->configuration);
     free(raft->peers);
+    free(raft->departed);
     free(raft->scratch);
     update_fini(raft);
     free(raft);

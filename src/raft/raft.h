@@ -378,6 +378,8 @@ enum raft_event_type {
                                    group), once RAFT_IN_DRAINED says that nothing acts under the
                                    lease any more; after .left in any case */
     RAFT_EV_TRANSFER_FAILED,    /* .node did not catch up in time; this node goes on leading */
+    RAFT_EV_CONTRADICTED,       /* .node, .incarnation, .term: a leader's message differs from what
+                                   is committed here and was refused; once for each life of it */
     RAFT_EV_SNAPSHOT_REFUSED,   /* leader only: .node cannot take in the state; .count: the highest
                                    format that it can, 0: not known. It is sent again after a
                                    heartbeat timeout, and at once after RAFT_IN_COMPACT, which may

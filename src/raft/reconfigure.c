@@ -203,6 +203,21 @@ int reconfigure_begin(struct raft *raft, const struct raft_configuration *wanted
     return r;
 }
 
+/* Those who leave are told when it is certain; without memory for that they find out by asking. */
+static void note_departed(struct raft *raft)
+{
+    free(raft->departed);
+    raft->departed_count = 0;
+    raft->departed = calloc(raft->peer_count + 1, sizeof(*raft->departed));
+    for (size_t i = 0; i < raft->peer_count && raft->departed; i++) {
+        const struct peer *peer = &raft->peers[i];
+        if (peer_member(raft, peer)->is_leaving && peer->id != raft->id) {
+            raft->departed[raft->departed_count++] =
+                (struct departed){.id = peer->id, .match = peer->match};
+        }
+    }
+}
+
 static int make_final(struct raft_configuration *ret, const struct raft_configuration *joint)
 {
     size_t kept = 0;
@@ -244,6 +259,7 @@ void reconfigure_advance(struct raft *raft)
             (!leads_on(raft) && !drain_is_over(raft, RAFT_NOBODY))) {
             return;
         }
+        note_departed(raft);
         if (make_final(&final, &raft->configuration) != BATON_OK ||
             append_configuration(raft, &final) != BATON_OK) {
             raft->out.out_of_memory = true; /* tried again at the next commit or heartbeat */
@@ -251,6 +267,7 @@ void reconfigure_advance(struct raft *raft)
         raft_configuration_fini(&final);
         return;
     }
+    replicate_farewell(raft);
     self = raft_configuration_find(&raft->configuration, raft->id);
     if ((!self || !member_may_lead(self)) && !election_is_caretaker(raft)) {
         transfer_now(raft, raft->heir, RAFT_LOSS_REMOVED);

@@ -118,7 +118,8 @@ void recv_append(struct raft *raft, const struct raft_message *message)
 {
     raft_index through = message->append.prev_index + message->append.entry_count;
 
-    if (!recv_from_leader(raft, message)) {
+    if ((message->term >= raft->hard.term && sane_contradicts(raft, message)) ||
+        !recv_from_leader(raft, message)) {
         return;
     }
     if (!fits(raft, message)) {

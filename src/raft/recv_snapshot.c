@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SNAPSHOT_BYTES_MAX ((uint64_t)1 << 30)
-
 void incoming_snapshot_drop(struct raft *raft)
 {
     free(raft->incoming.data);
@@ -105,14 +103,6 @@ static int install(struct raft *raft)
     return BATON_OK;
 }
 
-static bool is_sane(const struct raft_message *message)
-{
-    return message->snapshot.total_bytes <= SNAPSHOT_BYTES_MAX &&
-           message->snapshot.offset <= message->snapshot.total_bytes &&
-           message->snapshot.bytes <= message->snapshot.total_bytes - message->snapshot.offset &&
-           (message->snapshot.offset > 0 || message->snapshot.configuration);
-}
-
 static void offer(struct raft *raft)
 {
     struct incoming_snapshot *incoming = &raft->incoming;
@@ -157,7 +147,8 @@ void recv_snapshot(struct raft *raft, const struct raft_message *message)
     struct incoming_snapshot *incoming = &raft->incoming;
     raft_index index = message->snapshot.index;
 
-    if (!is_sane(message) || !recv_from_leader(raft, message)) {
+    if ((message->term >= raft->hard.term && sane_contradicts(raft, message)) ||
+        !recv_from_leader(raft, message)) {
         return;
     }
     if (index <= raft->commit ||

@@ -136,6 +136,56 @@ void replicate_to_all(struct raft *raft)
     }
 }
 
+/* Outside of any member's progress: at most up to what is committed, and whether or not it is lost.
+ */
+static void send_committed(struct raft *raft, raft_id to, raft_index after)
+{
+    size_t count = log_fitting(&raft->log, after + 1, raft->settings.message_bytes_max);
+    struct raft_message *message;
+
+    if (after < raft->log.snapshot_index || after >= raft->commit || RAFT_MUTANT(FAREWELL_UNSAID) ||
+        !(message = update_message(raft, RAFT_MSG_APPEND, to, AFTER_NOTHING))) {
+        return;
+    }
+    message->append.prev_index = after;
+    message->append.prev_term = log_term_at(&raft->log, after);
+    message->append.commit = raft->commit;
+    message->append.entry_count = count < raft->commit - after ? count : raft->commit - after;
+}
+
+void replicate_farewell(struct raft *raft)
+{
+    for (size_t i = 0; i < raft->departed_count; i++) {
+        send_committed(raft, raft->departed[i].id, raft->departed[i].match);
+    }
+    raft->departed_count = 0;
+}
+
+/* A removed member whose farewell was lost asks for votes, in vain. It gets what it lacks; where
+ * the logs turn out to differ, its answer says from where on. */
+void replicate_to_stranger(struct raft *raft, const struct raft_message *message)
+{
+    raft_index after = message->vote.last_index;
+    raft_term term = message->vote.last_term;
+
+    if (message->type == RAFT_MSG_APPEND_REPLY && message->append_reply.rejected) {
+        after = message->append_reply.hint;
+        term = message->append_reply.hint_term;
+    } else if (message->type != RAFT_MSG_PRE_VOTE && message->type != RAFT_MSG_VOTE) {
+        return;
+    }
+    if (raft->role != RAFT_LEADER) {
+        return;
+    }
+    if (after > raft->commit) {
+        after = raft->commit;
+    }
+    while (after > raft->log.snapshot_index && log_term_at(&raft->log, after) > term) {
+        after--;
+    }
+    send_committed(raft, message->from, after);
+}
+
 void replicate_snapshot_anew(struct raft *raft)
 {
     for (size_t i = 0; i < raft->peer_count; i++) {
@@ -233,7 +283,7 @@ void recv_append_reply(struct raft *raft, const struct raft_message *message)
         peer->inflight--;
     }
     if (message->append_reply.rejected) {
-        raft_index next = message->append_reply.hint;
+        raft_index next = message->append_reply.hint < last ? message->append_reply.hint : last;
         if (message->append_reply.index <= peer->match || peer->state == REPLICATION_SNAPSHOT) {
             return; /* an old answer */
         }

@@ -4,41 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_sane(const struct raft *raft, const struct raft_message *message)
-{
-    uint64_t farthest = 0;
-
-    if (message->to != raft->id || message->from == raft->id || message->from == RAFT_NOBODY ||
-        message->incarnation == 0 || message->term >= RAFT_SANE_MAX) {
-        return false;
-    }
-    switch (message->type) {
-    case RAFT_MSG_PRE_VOTE:
-    case RAFT_MSG_VOTE:
-        farthest = message->vote.last_index | message->vote.last_term;
-        break;
-    case RAFT_MSG_HEARTBEAT:
-        farthest = message->heartbeat.heir_term;
-        break;
-    case RAFT_MSG_APPEND:
-        farthest = message->append.prev_index | message->append.commit;
-        break;
-    case RAFT_MSG_APPEND_REPLY:
-        farthest = message->append_reply.index | message->append_reply.hint;
-        break;
-    case RAFT_MSG_SNAPSHOT:
-        farthest = message->snapshot.index | message->snapshot.snapshot_term;
-        break;
-    default:
-        break;
-    }
-    return farthest < RAFT_SANE_MAX;
-}
-
 static void take_message(struct raft *raft, const struct raft_message *message)
 {
-    if (raft->storage_failed || !is_sane(raft, message) ||
-        !promise_observe_incarnation(raft, message)) {
+    if (raft->storage_failed || !sane_message(raft, message)) {
+        return;
+    }
+    if (!sane_is_heard(raft, message)) {
+        replicate_to_stranger(raft, message);
+        return;
+    }
+    if (!promise_observe_incarnation(raft, message)) {
         return;
     }
     switch (message->type) {
@@ -203,6 +178,10 @@ static int take_compaction(struct raft *raft, raft_index index, const void *data
             raft, RAFT_MUTANT(SNAPSHOT_OF_LATEST_MEMBERS) ? raft->configuration_index : index,
             &taken.configuration, &ignored) != BATON_OK) {
         return BATON_ENOMEM;
+    }
+    if (taken.configuration.count == 0) { /* of before this node joined: no use to anybody */
+        raft_configuration_fini(&taken.configuration);
+        return BATON_EINVAL;
     }
     if (data_copy(&copy, data, bytes) != BATON_OK) {
         raft_configuration_fini(&taken.configuration);

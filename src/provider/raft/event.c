@@ -136,10 +136,26 @@ static void tell_refused_snapshot(struct node *node, raft_id id)
     event_error(node, BATON_ENOTSUP, &error);
 }
 
+static void tell_contradiction(struct node *node, raft_id id)
+{
+    struct baton_member member = {0};
+    struct baton_error error;
+
+    event_member_of(node, id, &member);
+    (void)error_set(&error, BATON_ECONFLICT,
+                    "member \"%s\": what it sends differs from what is committed here, and is "
+                    "refused: it is of another group of this name, or one of the two data "
+                    "directories is older than it was; let the wrong one leave, and join anew",
+                    member.id);
+    event_error(node, BATON_ECONFLICT, &error);
+}
+
 static void tell_failure(struct node *node, const struct raft_event *from)
 {
     if (from->type == RAFT_EV_TRANSFER_FAILED) {
         tell_failed_transfer(node);
+    } else if (from->type == RAFT_EV_CONTRADICTED) {
+        tell_contradiction(node, from->node);
     } else {
         tell_refused_snapshot(node, from->node);
     }
@@ -178,6 +194,13 @@ static void tell_leader_that_has_a_name(struct node *node)
         node->has_unnamed_leader = false;
         event_push(node, &event);
     }
+}
+
+static void take_membership(struct node *node)
+{
+    link_follow_membership(node);
+    ward_follow_membership(node);
+    tell_leader_that_has_a_name(node);
 }
 
 void event_take(struct node *node, const struct raft_event *from)
@@ -233,9 +256,7 @@ void event_take(struct node *node, const struct raft_event *from)
         node->counters.proofs_ignored++;
         return;
     case RAFT_EV_MEMBERSHIP:
-        link_follow_membership(node);
-        ward_follow_membership(node);
-        tell_leader_that_has_a_name(node);
+        take_membership(node);
         return;
     case RAFT_EV_PEER:
         event.type = from->is_active ? BATON_EVENT_MEMBER_JOINED : BATON_EVENT_MEMBER_LEFT;
@@ -247,6 +268,7 @@ void event_take(struct node *node, const struct raft_event *from)
         event_member_of(node, from->node, &event.member);
         break;
     case RAFT_EV_TRANSFER_FAILED:
+    case RAFT_EV_CONTRADICTED:
     case RAFT_EV_SNAPSHOT_REFUSED:
         tell_failure(node, from);
         return;

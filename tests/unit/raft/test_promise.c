@@ -27,7 +27,7 @@ static struct raft_message vote_request(enum raft_message_type type, raft_id fro
 {
     struct raft_message message = {
         .type = type, .from = from, .to = 1, .incarnation = 1, .term = term};
-    message.vote.last_index = 100;
+    message.vote.last_index = term > 1 ? 100 : 0;
     message.vote.last_term = term - 1;
     return message;
 }
