@@ -47,7 +47,9 @@ class Scene {
     }
     // What is found in some frames that come from now on.
     async found(name) {
-        await this.frames(name); // those before the change are through then
+        await this.caught_up(); // the worker has read the change,
+        await this.frames(name); // the frames before it are through,
+        await this.caught_up(); // and what was said of them has been read here
         const found = [];
         const collect = (data) => {
             const message = JSON.parse(data);
