@@ -1,15 +1,50 @@
 /* Whatever a peer sends: taken as a frame, or refused; and what is taken can be written again. */
-#include "provider/raft/frame.h"
+#include "base/crc32c.h"
+#include "provider/raft/identity.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+/* Whatever is greeted, the verdict is one of the known ones, and has its reason. */
+static void judge(const struct greeting *theirs)
+{
+    struct raft_member member = {.id = theirs->id, .birth = 1, .weight = 1, .name = "c"};
+    struct raft_configuration members = {.group = 1, .members = &member, .count = 1};
+    struct greeting ours = {.cluster = "jobs", .name = "a", .group = 1, .founders = 1};
+    struct storage_peer known = {.id = theirs->id, .birth = 1, .incarnation = 1, .term = 1};
+    struct identity_view view = {.ours = &ours, .members = &members, .known = &known};
+    char why[IDENTITY_WHY_MAX] = "";
+    enum refusal refusal = identity_judge(&view, theirs, why);
+
+    (void)identity_is_sound(theirs);
+    if (refusal > REFUSAL_TWIN || (refusal != REFUSAL_NONE && !why[0])) {
+        abort();
+    }
+}
+
+static void write_again(uint32_t cluster, const struct frame *frame, size_t used)
+{
+    struct buffer buffer;
+
+    buffer_init(&buffer, FRAME_BYTES_MAX + 64);
+    if (frame->type == FRAME_MESSAGE) {
+        frame_put_message(&buffer, cluster, &frame->message);
+    } else {
+        judge(&frame->greeting);
+        frame_put_greeting(&buffer, cluster, &frame->greeting);
+    }
+    if (buffer.failed || buffer.bytes != used) {
+        abort();
+    }
+    buffer_fini(&buffer);
+}
+
+static void take(const uint8_t *data, size_t bytes)
 {
     static struct frame_scratch scratch;
     struct frame frame;
-    struct buffer buffer;
     uint32_t cluster = 0;
     int used;
 
@@ -18,13 +53,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         cluster = reader_u32(&reader);
     }
     used = frame_take(&frame, &scratch, cluster, data, bytes);
-    if (used > 0 && frame.type == FRAME_MESSAGE) {
-        buffer_init(&buffer, FRAME_BYTES_MAX + 64);
-        frame_put_message(&buffer, cluster, &frame.message);
-        if (buffer.failed || buffer.bytes != (size_t)used) {
-            abort();
-        }
-        buffer_fini(&buffer);
+    if (used > 0 && (frame.type == FRAME_MESSAGE || frame.type == FRAME_GREETING)) {
+        write_again(cluster, &frame, (size_t)used);
     }
+}
+
+static void put_u32(uint8_t *to, uint32_t value)
+{
+    for (int i = 0; i < 4; i++) {
+        to[i] = (uint8_t)(value >> (8 * i));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    uint8_t *whole;
+
+    take(data, bytes);
+    if (bytes < FRAME_OVERHEAD || bytes > FRAME_BYTES_MAX || !(whole = malloc(bytes))) {
+        return 0;
+    }
+    memcpy(whole, data, bytes); /* the same as one whole frame: nobody guesses a checksum either */
+    put_u32(whole, (uint32_t)bytes);
+    whole[4] = FRAME_VERSION;
+    put_u32(whole + bytes - 4, crc32c(0, whole, bytes - 4));
+    take(whole, bytes);
+    free(whole);
     return 0;
 }

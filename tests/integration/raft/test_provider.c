@@ -4,6 +4,7 @@
 #include "lib/process.h"
 #include "provider/provider.h"
 #include "provider/raft/frame.h"
+#include "provider/raft/identity.h"
 #include "provider/raft/options.h"
 #include "provider/raft/raft_provider.h"
 
@@ -383,6 +384,85 @@ static void a_forged_certificate_changes_nothing(void **state)
     assert_true(reports[leader].epoch == epoch);
 }
 
+/* Greets the node of that number, and gives the socket. */
+static int greet(int number, const struct greeting *greeting)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr = {htonl(INADDR_LOOPBACK)},
+                                  .sin_port = htons((uint16_t)ports[number - 1])};
+    struct timeval patience = {.tv_sec = PROCESS_PATIENCE_MS / 1000};
+    struct buffer buffer;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+    buffer_init(&buffer, 4096);
+    frame_put_greeting(&buffer, frame_cluster_of("test"), greeting);
+    assert_false(buffer.failed);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(write(fd, buffer.data, buffer.bytes), buffer.bytes);
+    buffer_fini(&buffer);
+    return fd;
+}
+
+/* The next frame of that type; anything else that comes first is of no interest here. */
+static struct frame await_frame(int fd, enum frame_type type)
+{
+    static struct frame_scratch scratch;
+    static struct buffer input;
+    struct frame frame = {0};
+    int used = 0;
+
+    buffer_init(&input, FRAME_BYTES_MAX);
+    do {
+        uint8_t byte;
+        buffer_consume(&input, used > 0 ? (size_t)used : 0);
+        while ((used = frame_take(&frame, &scratch, frame_cluster_of("test"), input.data,
+                                  input.bytes)) == 0) {
+            assert_int_equal(read(fd, &byte, 1), 1);
+            buffer_put(&input, &byte, 1);
+        }
+        assert_true(used > 0);
+    } while (frame.type != type);
+    frame.text = NULL; /* the bytes go */
+    buffer_fini(&input);
+    frame_scratch_fini(&scratch);
+    return frame;
+}
+
+/* Whoever has the cluster's key, or is on its loopback, knows all that is in a greeting. */
+static void a_forged_greeting_ends_no_promise_to_the_living(void **state)
+{
+    struct greeting forged = {.cluster = "test",
+                              .birth = 1,
+                              .incarnation = 1,
+                              .lease = SPAN_S(5),
+                              .heartbeat_timeout = SPAN_S(5)};
+    (void)state;
+
+    spawn_all("&heartbeat-timeout=5s&lease=5s");
+    int leader = wait_for_leader_other_than(0);
+    int follower = leader % NODES + 1;
+    wait_until_all_follow(leader);
+    uint64_t epoch = reports[leader].epoch;
+    snprintf(forged.name, sizeof(forged.name), "n%d", follower);
+    snprintf(forged.expected, sizeof(forged.expected), "n%d", leader);
+    forged.id = raft_id_of(forged.name);
+    int fd = greet(leader, &forged); /* refused, but answered: so the leader's identity is known */
+    struct greeting real = await_frame(fd, FRAME_GREETING).greeting;
+    assert_int_equal(await_frame(fd, FRAME_TURNED_AWAY).request_id, REFUSAL_BIRTH);
+    close(fd);
+    forged = real;
+    memset(forged.commitment, 7, sizeof(forged.commitment));
+    snprintf(forged.expected, sizeof(forged.expected), "n%d", follower);
+    for (int i = 0; i < 2; i++) { /* as the process that lives, and as one that started after it */
+        fd = greet(follower, &forged);
+        assert_int_equal(await_frame(fd, FRAME_TURNED_AWAY).request_id, REFUSAL_TWIN);
+        close(fd);
+        forged.incarnation++;
+    }
+    assert_true(reports[leader].epoch == epoch);
+}
+
 static void on_closed(void *userdata)
 {
     *(int *)userdata += 1;
@@ -473,6 +553,7 @@ int main(void)
         WITH_NODES(certificates_bind_names_and_a_wrong_one_is_kept_out),
         WITH_NODES(a_node_in_the_clear_has_no_say_among_those_who_speak_tls),
         WITH_NODES(a_forged_certificate_changes_nothing),
+        WITH_NODES(a_forged_greeting_ends_no_promise_to_the_living),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
