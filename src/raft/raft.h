@@ -299,6 +299,7 @@ enum raft_input_type {
     RAFT_IN_ELIGIBLE,       /* .eligible: may campaign (a cordoned node votes, but never leads) */
     RAFT_IN_READ,           /* .read: ask for a read index; any role */
     RAFT_IN_COMPACT,        /* .compact: the state up to an applied index is in this snapshot */
+    RAFT_IN_DRIFT,          /* .drift_ppm: a peer's bound, before its first message */
 };
 
 struct raft_input {
@@ -335,6 +336,7 @@ struct raft_input {
             bool or_stay;     /* at the deadline stay leader instead */
         } transfer;
         bool eligible;
+        uint32_t drift_ppm; /* grants are shortened by the largest bound of all */
         struct {
             uint64_t context;
             bool by_lease; /* trust the own lease; else ask a quorum, whatever the clocks do */
@@ -460,6 +462,7 @@ void raft_free(struct raft *raft); /* NULL allowed */
  *   BATON_EINVAL       RECONFIGURE: no voter, a double id …; TRANSFER: not a voter that may lead;
  *                      SNAPSHOT: that one is not on offer any more
  *   BATON_EUNSAFE      RECONFIGURE: as raft_check_change
+ *   BATON_EUNSAFE, BATON_EINVAL  DRIFT: with this bound the settings could not work
  *   BATON_ETOOBIG      PROPOSE: larger than message_bytes_max
  *   BATON_ENOMEM       the input may be lost, like a message on the way; nothing else is
  */

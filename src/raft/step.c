@@ -199,6 +199,23 @@ static int take_compaction(struct raft *raft, raft_index index, const void *data
     return BATON_OK;
 }
 
+/* A lease is safe if no clock drifts by more than the bound, so the widest bound counts. */
+static int take_drift(struct raft *raft, uint32_t drift_ppm)
+{
+    struct raft_settings wider = raft->settings;
+    int r;
+
+    if (drift_ppm <= raft->settings.clock_drift_ppm) {
+        return BATON_OK;
+    }
+    wider.clock_drift_ppm = drift_ppm;
+    r = raft_settings_check(&wider, NULL);
+    if (r == BATON_OK) {
+        raft->settings = wider;
+    }
+    return r;
+}
+
 static int dispatch(struct raft *raft, const struct raft_input *input)
 {
     switch (input->type) {
@@ -242,6 +259,8 @@ static int dispatch(struct raft *raft, const struct raft_input *input)
     case RAFT_IN_READ:
         read_ask(raft, input->read.context, RAFT_NOBODY, input->read.by_lease);
         return BATON_OK;
+    case RAFT_IN_DRIFT:
+        return take_drift(raft, input->drift_ppm);
     case RAFT_IN_COMPACT:
         return take_compaction(raft, input->compact.index, input->compact.data,
                                input->compact.bytes);

@@ -235,6 +235,31 @@ class Identity(ClusterTest):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("baton leave %s" % lost, done.stderr)
 
+    def test_settings_that_differ_are_named_and_a_group_forms_all_the_same(self):
+        three = self.cluster(3)
+        three.start("a", "--heartbeat-timeout", "1200ms", "--lease", "1200ms")
+        three.start("b", "--clock-drift-ppm", "20000")
+        three.start("c")
+        three.wait_leader()
+        self.all_follow(three)
+        said = {name: three.log(name) for name in three.names}
+        self.assertIn("lease here: 1500 ms; heartbeat-timeout of a: 1200 ms", said["b"])
+        self.assertIn("lease here: 1500 ms; heartbeat-timeout of a: 1200 ms", said["c"])
+        self.assertIn("clock-drift-ppm here: 10000; of b: 20000", said["c"])
+        peers = {one["name"]: one for one in three.status("c")["raft"]["peers"]}
+        self.assertIn("clock-drift-ppm", peers["b"]["settings"])
+        self.assertNotIn("settings", peers["c"])
+
+    def test_a_bound_on_clocks_that_leaves_no_lease_is_refused_by_name(self):
+        three = self.cluster(3, "--heartbeat-interval", "600ms")
+        three.start("a", "--clock-drift-ppm", "500000", "--heartbeat-timeout", "100s", "--lease",
+                    "100s")
+        three.start("b")
+        three.start("c")
+        three.wait_leader(["b", "c"])
+        told = "clock-drift-ppm of a: 500000"
+        until(lambda: all(told in three.log(name) for name in three.names), "it is refused")
+
 
 if __name__ == "__main__":
     main()

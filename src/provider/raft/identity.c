@@ -212,6 +212,31 @@ enum refusal identity_judge(const struct identity_view *view, const struct greet
     return REFUSAL_NONE;
 }
 
+#define MS(value) ((double)(value).ns / 1e6)
+
+void identity_compare(const struct raft_settings *ours, const struct greeting *theirs,
+                      char ret_text[IDENTITY_WHY_MAX])
+{
+    span effective = raft_settings_shorten(ours, theirs->heartbeat_timeout);
+
+    ret_text[0] = '\0';
+    if (ours->heartbeat_interval.ns > effective.ns) {
+        (void)snprintf(ret_text, IDENTITY_WHY_MAX,
+                       "heartbeat-interval here: %g ms; heartbeat-timeout of %s: %g ms; what it "
+                       "promises ends before our next heartbeat, so its vote keeps no lease",
+                       MS(ours->heartbeat_interval), theirs->name, MS(theirs->heartbeat_timeout));
+    } else if (ours->lease.ns > theirs->heartbeat_timeout.ns) {
+        (void)snprintf(ret_text, IDENTITY_WHY_MAX,
+                       "lease here: %g ms; heartbeat-timeout of %s: %g ms; it promises no longer "
+                       "than that, so our lease may be as short",
+                       MS(ours->lease), theirs->name, MS(theirs->heartbeat_timeout));
+    } else if (ours->clock_drift_ppm != theirs->clock_drift_ppm) {
+        (void)snprintf(ret_text, IDENTITY_WHY_MAX,
+                       "clock-drift-ppm here: %u; of %s: %u; the larger one counts",
+                       ours->clock_drift_ppm, theirs->name, theirs->clock_drift_ppm);
+    }
+}
+
 bool identity_is_final(enum refusal refusal, raft_index index, raft_index commit)
 {
     switch (refusal) {
@@ -222,6 +247,7 @@ bool identity_is_final(enum refusal refusal, raft_index index, raft_index commit
         return true;
     case REFUSAL_NONE:
     case REFUSAL_GROUP:
+    case REFUSAL_DRIFT:
         break;
     }
     return false;

@@ -33,6 +33,7 @@ enum refusal {
     REFUSAL_BIRTH, /* another data directory than the group knows by this name */
     REFUSAL_OLDER, /* an older copy of the data directory */
     REFUSAL_TWIN,  /* another process has this data directory, or a copy of it */
+    REFUSAL_DRIFT, /* a bound on the clocks' drift that leaves no lease */
 };
 
 /* What a node knows when it is greeted. */
@@ -52,6 +53,11 @@ enum refusal identity_judge(const struct identity_view *view, const struct greet
                             char ret_why[IDENTITY_WHY_MAX]);
 
 enum refusal identity_refuse_twin(const char *name, char ret_why[IDENTITY_WHY_MAX]);
+
+/* What does not go together although it is safe, from our side: a sentence that names the values;
+ * "" if all is well. */
+void identity_compare(const struct raft_settings *ours, const struct greeting *theirs,
+                      char ret_text[IDENTITY_WHY_MAX]);
 
 /* Whether a node that is refused for this reason must stop: it is not who the group knows. `index`
  * is that of the configuration that this node follows, `commit` what the refusing peer has

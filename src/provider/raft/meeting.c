@@ -281,6 +281,37 @@ static bool get_acquainted(struct connection *connection, const struct greeting 
     return true;
 }
 
+/* Safe whatever they are, as far as it is accepted at all; but a person should know. */
+static bool fits_settings(struct connection *connection, const struct greeting *greeting,
+                          char ret_why[IDENTITY_WHY_MAX])
+{
+    struct node *node = connection->node;
+    struct raft_input input = {.type = RAFT_IN_DRIFT, .drift_ppm = greeting->clock_drift_ppm};
+
+    if (node_step(node, &input) == BATON_OK) {
+        return true;
+    }
+    (void)snprintf(ret_why, IDENTITY_WHY_MAX,
+                   "clock-drift-ppm of %s: %u; it leaves %s no lease of its %g ms; give all nodes "
+                   "the same",
+                   greeting->name, greeting->clock_drift_ppm, node->options.node,
+                   (double)node->options.settings.lease.ns / 1e6);
+    return false;
+}
+
+static void compare_settings(struct node *node, const struct greeting *greeting)
+{
+    struct acquaintance *known = acquaintance_of(node, greeting->id);
+    char text[IDENTITY_WHY_MAX];
+
+    identity_compare(&node->options.settings, greeting, text);
+    if (strcmp(known->settings, text) != 0 && text[0]) {
+        log_warning(node->logger, "settings-differ", LOG_STR("peer", greeting->name),
+                    LOG_STR("text", text));
+    }
+    memcpy(known->settings, text, sizeof(text));
+}
+
 static int take_in(struct connection *connection, const struct greeting *greeting)
 {
     struct node *node = connection->node;
@@ -299,6 +330,7 @@ static int take_in(struct connection *connection, const struct greeting *greetin
     } else {
         link_hurry(node, greeting->id);
     }
+    compare_settings(node, greeting);
     node->is_pinning = true;
     connection_tell_core(node, greeting->id, true);
     return BATON_OK;
@@ -317,6 +349,9 @@ int meeting_take_greeting(struct connection *connection, const struct greeting *
         meeting_greet(connection);
     }
     refusal = judge(connection, greeting, why);
+    if (refusal == REFUSAL_NONE && !fits_settings(connection, greeting, why)) {
+        refusal = REFUSAL_DRIFT;
+    }
     if (refusal == REFUSAL_NONE) {
         switch (earlier_presence(connection, greeting)) {
         case PRESENCE_UNKNOWN:

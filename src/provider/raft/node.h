@@ -75,6 +75,7 @@ struct acquaintance {
     struct storage_peer seen; /* what it had stored, by all that it has said */
     bool has_greeted;         /* this process: else it is known from the data directory alone */
     bool is_unsaved;          /* more is seen than is on disk */
+    char settings[IDENTITY_WHY_MAX]; /* which of its settings do not go with ours; "" */
     uint8_t commitment[32];
     uint8_t flags; /* GREETING_GUARDIAN_ONLY stays from any earlier incarnation */
     /* An earlier incarnation whose guardian has yet to certify its death; 0: none. */

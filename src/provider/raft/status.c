@@ -3,6 +3,7 @@
 
 static json_t *peer_json(const struct node *node, const struct raft_member *member)
 {
+    const struct acquaintance *known = acquaintance_of(node, member->id);
     const struct link *link = link_to(node, member->id);
     struct raft_progress progress = {0};
     bool has_progress = raft_get_progress(node->raft, member->id, &progress);
@@ -18,6 +19,9 @@ static json_t *peer_json(const struct node *node, const struct raft_member *memb
         (void)json_object_set_new(peer, "active", json_boolean(progress.is_active));
         (void)json_object_set_new(peer, "round_trip_us",
                                   json_real((double)progress.round_trip.ns / 1e3));
+    }
+    if (peer && known && known->settings[0]) {
+        (void)json_object_set_new(peer, "settings", json_string(known->settings));
     }
     if (peer && link && link->refusal[0]) {
         (void)json_object_set_new(peer, "refused", json_string(link->refusal));

@@ -226,6 +226,28 @@ static void a_peer_that_lags_behind_casts_nobody_out(void **state)
     assert_false(identity_is_final((enum refusal)77, 0, 9));
 }
 
+static void settings_that_do_not_go_together_are_named(void **state)
+{
+    struct raft_settings settings;
+    (void)state;
+
+    assert_int_equal(raft_settings_preset(&settings, "default", NULL), 0);
+    theirs.lease = settings.lease;
+    theirs.heartbeat_timeout = settings.heartbeat_timeout;
+    theirs.clock_drift_ppm = settings.clock_drift_ppm;
+    identity_compare(&settings, &theirs, why);
+    assert_string_equal(why, "");
+    theirs.clock_drift_ppm++;
+    identity_compare(&settings, &theirs, why);
+    assert_non_null(strstr(why, "clock-drift-ppm here: 10000; of c: 10001"));
+    theirs.heartbeat_timeout = SPAN_S(2);
+    identity_compare(&settings, &theirs, why);
+    assert_non_null(strstr(why, "lease here: 5000 ms; heartbeat-timeout of c: 2000 ms"));
+    theirs.heartbeat_timeout = SPAN_MS(75);
+    identity_compare(&settings, &theirs, why);
+    assert_non_null(strstr(why, "heartbeat-interval here: 1000 ms; heartbeat-timeout of c: 75 ms"));
+}
+
 #define RULE(test) cmocka_unit_test_setup(test, set_up)
 
 int main(void)
@@ -244,6 +266,7 @@ int main(void)
         RULE(the_same_incarnation_with_another_secret_is_refused),
         RULE(a_candidate_is_one_that_was_started_to_join_or_was_here_before),
         RULE(a_peer_that_lags_behind_casts_nobody_out),
+        RULE(settings_that_do_not_go_together_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,42 @@ static void a_new_leader_is_none_before_its_first_round(void **state)
     cluster_free(cluster);
 }
 
+static int drift(struct cluster *cluster, uint32_t drift_ppm)
+{
+    struct raft_input input = {.type = RAFT_IN_DRIFT, .drift_ppm = drift_ppm};
+    return node_step(cluster, 1, &input);
+}
+
+static void grants_are_shortened_by_the_widest_bound_of_all_members(void **state)
+{
+    struct cluster *cluster = leading(3);
+    struct raft_settings wider = cluster->settings;
+    instant sent = cluster->now;
+    (void)state;
+
+    wider.clock_drift_ppm = 5 * cluster->settings.clock_drift_ppm;
+    assert_int_equal(drift(cluster, wider.clock_drift_ppm), 0);
+    assert_int_equal(drift(cluster, 1), 0); /* another one's is narrower: nothing changes */
+    answer_from(cluster, 2, sent, SPAN_MS(75));
+    assert_true(node_of(cluster, 1)->lease.end.ns ==
+                instant_add(sent, raft_settings_shorten(&wider, SPAN_MS(75))).ns);
+    cluster_free(cluster);
+}
+
+static void a_bound_that_leaves_no_lease_is_refused(void **state)
+{
+    struct cluster *cluster = leading(3);
+    instant sent = cluster->now;
+    (void)state;
+
+    assert_int_equal(drift(cluster, 1000000), BATON_EUNSAFE);
+    assert_int_equal(drift(cluster, 900000), BATON_EINVAL);
+    answer_from(cluster, 2, sent, SPAN_MS(75));
+    assert_true(node_of(cluster, 1)->lease.end.ns ==
+                instant_add(sent, raft_settings_shorten(&cluster->settings, SPAN_MS(75))).ns);
+    cluster_free(cluster);
+}
+
 static void the_lease_counts_from_the_sending_and_is_shortened(void **state)
 {
     struct cluster *cluster = leading(3);
@@ -275,6 +311,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_leader_is_none_before_its_first_round),
         cmocka_unit_test(the_lease_counts_from_the_sending_and_is_shortened),
+        cmocka_unit_test(grants_are_shortened_by_the_widest_bound_of_all_members),
+        cmocka_unit_test(a_bound_that_leaves_no_lease_is_refused),
         cmocka_unit_test(a_shorter_grant_is_what_counts),
         cmocka_unit_test(answers_that_no_honest_voter_sends_do_not_count),
         cmocka_unit_test(when_the_lease_ends_the_leader_is_a_follower_whoever_answers_later),
