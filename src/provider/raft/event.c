@@ -123,17 +123,24 @@ static void tell_failed_transfer(struct node *node)
     event_error(node, BATON_ETIMEDOUT, &error);
 }
 
-static void tell_refused_snapshot(struct node *node, raft_id id)
+static void tell_refused_snapshot(struct node *node, raft_id id, uint64_t format)
 {
     struct baton_member member = {0};
     struct baton_error error;
 
     event_member_of(node, id, &member);
-    (void)error_set(&error, BATON_ENOTSUP,
-                    "member \"%s\": cannot take in the group's state: its version is older, or it "
-                    "is out of memory; it is asked again",
-                    member.id);
-    event_error(node, BATON_ENOTSUP, &error);
+    if (format > 0) {
+        (void)error_set(&error, BATON_ENOTSUP,
+                        "member \"%s\": knows formats of the group's state up to %llu, and this "
+                        "leader writes %d: run the newer version there; it is asked again",
+                        member.id, (unsigned long long)format, KEYS_FORMAT);
+    } else {
+        (void)error_set(&error, BATON_ENOMEM,
+                        "member \"%s\": cannot take in the group's state: its log says why; it is "
+                        "asked again",
+                        member.id);
+    }
+    event_error(node, error.code, &error);
 }
 
 static void tell_contradiction(struct node *node, raft_id id)
@@ -157,7 +164,7 @@ static void tell_failure(struct node *node, const struct raft_event *from)
     } else if (from->type == RAFT_EV_CONTRADICTED) {
         tell_contradiction(node, from->node);
     } else {
-        tell_refused_snapshot(node, from->node);
+        tell_refused_snapshot(node, from->node, from->count);
     }
 }
 

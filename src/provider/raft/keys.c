@@ -11,7 +11,7 @@ struct keys {
     size_t bytes;
 };
 
-enum { ORDER_VERSION = 1, SNAPSHOT_VERSION = 1, HAS_DATA = 1 };
+enum { ORDER_VERSION = 1, HAS_DATA = 1 };
 
 /* ---- Orders as bytes ------------------------------------------------------------------------- */
 
@@ -253,7 +253,7 @@ const struct keys_value *keys_first_to_expire(const struct keys *keys)
 
 void keys_snapshot(const struct keys *keys, struct buffer *buffer)
 {
-    buffer_put_u8(buffer, SNAPSHOT_VERSION);
+    buffer_put_u8(buffer, KEYS_FORMAT);
     buffer_put_u32(buffer, (uint32_t)keys->count);
     for (size_t i = 0; i < keys->count; i++) {
         const struct keys_value *value = keys->all[i];
@@ -293,9 +293,11 @@ int keys_restore(struct keys *keys, const void *data, size_t bytes, instant now)
 {
     struct reader reader = reader_of(data, bytes);
     struct keys fresh = {0};
-    uint8_t version = bytes > 0 ? reader_u8(&reader) : SNAPSHOT_VERSION;
+    uint8_t version = bytes > 0 ? reader_u8(&reader) : KEYS_FORMAT;
     uint32_t count = bytes > 0 ? reader_u32(&reader) : 0; /* nothing: the state of a new group */
-    int code = version == SNAPSHOT_VERSION && !reader.failed ? BATON_OK : BATON_ECORRUPT;
+    int code = version > KEYS_FORMAT                      ? BATON_ENOTSUP
+               : version == KEYS_FORMAT && !reader.failed ? BATON_OK
+                                                          : BATON_ECORRUPT;
 
     for (uint32_t i = 0; code == BATON_OK && i < count; i++) {
         code = restore_one(&fresh, &reader, now);

@@ -15,6 +15,7 @@
 struct keys; /* opaque; one thread */
 
 enum {
+    KEYS_FORMAT = 1, /* of a snapshot, the only one so far */
     KEYS_NAME_MAX = 512,
     KEYS_VALUE_MAX = 128 * 1024,
     KEYS_ORDER_MAX = KEYS_VALUE_MAX + KEYS_NAME_MAX + 64,
@@ -64,7 +65,7 @@ const struct keys_value *keys_next(const struct keys *keys, const char *prefix,
 const struct keys_value *keys_first_to_expire(const struct keys *keys);
 
 /* The whole state, and back; restoring replaces all or, on failure, nothing. Lifetimes begin anew.
- * BATON_ECORRUPT, BATON_ENOMEM. */
+ * BATON_ENOTSUP (a format above KEYS_FORMAT), BATON_ECORRUPT, BATON_ENOMEM. */
 void keys_snapshot(const struct keys *keys, struct buffer *buffer);
 int keys_restore(struct keys *keys, const void *data, size_t bytes, instant now);
 

@@ -68,7 +68,9 @@ void node_fail_storage(struct node *node, int code, const struct baton_error *er
 static void answer_offer(struct node *node, raft_index index, int code)
 {
     struct raft_input input = {.type = RAFT_IN_SNAPSHOT,
-                               .snapshot = {.index = index, .is_taken = code == BATON_OK}};
+                               .snapshot = {.index = index,
+                                            .is_taken = code == BATON_OK,
+                                            .format = code == BATON_ENOTSUP ? KEYS_FORMAT : 0}};
 
     if (code != BATON_OK) {
         log_warning(node->logger, "snapshot-refused", LOG_STR("error", baton_strerror(code)));
@@ -98,6 +100,7 @@ static void perform(struct node *node, const struct raft_update *update)
     int offer_code = update->offer ? state_offer(node, update->offer) : BATON_OK;
     instant deadline = update->deadline;
     struct baton_error error = {0};
+    bool is_lost = false;
     int r = BATON_OK;
 
     publish(node, &update->lease);
@@ -110,7 +113,7 @@ static void perform(struct node *node, const struct raft_update *update)
     if (r == BATON_OK) {
         note_stored(node, update->write);
         send_messages(node, update, true);
-        state_apply(node, update);
+        is_lost = !state_apply(node, update);
         if (update->install && update->install->index > applied) {
             applied = update->install->index;
         }
@@ -130,12 +133,13 @@ static void perform(struct node *node, const struct raft_update *update)
         struct raft_input input = {.type = RAFT_IN_WRITTEN, .write_id = written};
         (void)node_step(node, &input);
     }
-    if (node->state_is_lost) {
-        (void)error_set(&error, BATON_ENOMEM, "out of memory for the group's state");
+    if (is_lost) {
+        (void)error_set(&error, BATON_ENOMEM,
+                        "out of memory for the group's state: this node has stopped voting; give "
+                        "it more memory and start it again");
         node_fail_storage(node, BATON_ENOMEM, &error);
-        return;
     }
-    if (applied > node->applied) {
+    if (applied > node->applied && !node->state_is_lost) {
         struct raft_input input = {.type = RAFT_IN_APPLIED, .index = applied};
         node->applied = applied;
         (void)node_step(node, &input);

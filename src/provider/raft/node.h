@@ -219,7 +219,7 @@ struct node {
     bool has_victims;
 
     struct node_state *state; /* NULL before the first campaign, and after the end */
-    bool state_is_lost;       /* out of memory while carrying out what the group decided */
+    bool state_is_lost;       /* memory ran out while an order was carried out: until a new start */
 
     struct node_election *election;
     struct node_request *requests;
@@ -355,7 +355,8 @@ void state_end(struct node *node);
 /* Tries a snapshot's state and keeps it for the update that installs it, which comes next if at
  * all. BATON_ECORRUPT, BATON_ENOMEM: it cannot be taken in. */
 int state_offer(struct node *node, const struct raft_snapshot *snapshot);
-void state_apply(struct node *node, const struct raft_update *update);
+/* False: out of memory, and this update's orders were the first that were lost by it. */
+bool state_apply(struct node *node, const struct raft_update *update);
 void state_applied(struct node *node, raft_index applied);
 void state_tell(struct node *node);
 void state_snapshot(const struct node *node, struct buffer *buffer);

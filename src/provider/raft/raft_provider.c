@@ -143,7 +143,7 @@ static void on_checkpoint(uv_timer_t *timer)
     struct baton_error error;
 
     raft_get_status(node->raft, &status);
-    if (status.applied_index >= status.first_index + NODE_COMPACT_ENTRIES) {
+    if (status.applied_index >= status.first_index + NODE_COMPACT_ENTRIES && !node->state_is_lost) {
         struct raft_input compact = {.type = RAFT_IN_COMPACT,
                                      .compact = {.index = status.applied_index}};
         struct buffer state;

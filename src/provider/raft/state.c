@@ -45,8 +45,11 @@ int state_begin(struct node *node, const struct raft_snapshot *snapshot, struct 
             keys_free(state->keys);
             free(state);
         }
-        return error_set(reterr, code, "data directory %s: the state in its snapshot is damaged",
-                         node->options.data);
+        return error_set(
+            reterr, code, "data directory %s: the state in its snapshot: %s", node->options.data,
+            code == BATON_ENOMEM    ? "out of memory"
+            : code == BATON_ENOTSUP ? "a newer version of Baton has made it; run that one"
+                                    : "damaged; remove it and join the group anew");
     }
     state->node = node;
     watches_init(&state->watches);
@@ -173,7 +176,9 @@ static void rearm(struct node_state *state)
 
 /* ---- What the log brings --------------------------------------------------------------------- */
 
-static void carry_out(struct node_state *state, const struct raft_entry *entry, raft_index index)
+/* False: out of memory. The keys are no longer the group's then, and nothing more is carried out.
+ */
+static bool carry_out(struct node_state *state, const struct raft_entry *entry, raft_index index)
 {
     struct node *node = state->node;
     struct keys_order order;
@@ -183,7 +188,8 @@ static void carry_out(struct node_state *state, const struct raft_entry *entry, 
     int code;
 
     if (keys_decode(&order, entry->data, entry->bytes) != BATON_OK) {
-        return; /* of a later version: the same bytes are skipped by all that do not know them */
+        return true; /* of a later version: the same bytes are skipped by all that do not know them
+                      */
     }
     code = keys_carry_out(state->keys, &order, index, clock_now(), &changed);
     (void)snprintf(name, sizeof(name), "%.*s", (int)order.name_bytes, order.name);
@@ -196,10 +202,10 @@ static void carry_out(struct node_state *state, const struct raft_entry *entry, 
                         "key \"%.60s\": is at revision %llu, not at %llu; read it again", name,
                         (unsigned long long)changed.revision, (unsigned long long)order.revision);
     }
-    if (question) {
+    if (question && code != BATON_ENOMEM) { /* the group carries it out: the deadline says "may" */
         question_answer(question, code);
     }
-    node->state_is_lost |= code == BATON_ENOMEM;
+    return code != BATON_ENOMEM;
 }
 
 int state_offer(struct node *node, const struct raft_snapshot *snapshot)
@@ -246,19 +252,21 @@ static void install(struct node_state *state, const struct raft_snapshot *snapsh
     keys_free(before);
 }
 
-void state_apply(struct node *node, const struct raft_update *update)
+bool state_apply(struct node *node, const struct raft_update *update)
 {
     struct node_state *state = node->state;
 
-    if (!state) {
-        return;
+    if (!state || node->state_is_lost) {
+        return true;
     }
     if (update->install) {
         install(state, update->install);
     }
     for (size_t i = 0; i < update->apply_count; i++) {
-        if (update->apply[i].kind == RAFT_ENTRY_DATA) {
-            carry_out(state, &update->apply[i], update->apply_first + i);
+        if (update->apply[i].kind == RAFT_ENTRY_DATA &&
+            !carry_out(state, &update->apply[i], update->apply_first + i)) {
+            node->state_is_lost = true;
+            return false;
         }
     }
     if (update->install || update->apply_count > 0) {
@@ -270,6 +278,7 @@ void state_apply(struct node *node, const struct raft_update *update)
             question->index = update->reads[i].index; /* 0: refused; asked again by the timer */
         }
     }
+    return true;
 }
 
 void state_applied(struct node *node, raft_index applied)

@@ -108,6 +108,8 @@ static void a_snapshot_gives_the_same_keys(void **state)
     for (size_t cut = 1; cut < bytes.bytes; cut++) {
         assert_int_equal(keys_restore(other, bytes.data, cut, (instant){0}), BATON_ECORRUPT);
     }
+    bytes.data[0] = KEYS_FORMAT + 1;
+    assert_int_equal(keys_restore(other, bytes.data, bytes.bytes, (instant){0}), BATON_ENOTSUP);
     assert_non_null(keys_find(other, "key-1"));
     assert_int_equal(keys_restore(other, NULL, 0, (instant){0}), BATON_OK);
     assert_null(keys_find(other, "key-1"));
