@@ -147,6 +147,11 @@ void lease_cell_poison(struct lease_cell *cell)
     show(cell, 0);
 }
 
+bool lease_cell_is_poisoned(const struct lease_cell *cell)
+{
+    return atomic_load(&cell->poisoned);
+}
+
 /* The lease's end and the epoch that it belongs to; 0 if none. */
 static int64_t read_pair(const struct lease_cell *cell, uint64_t *ret_epoch)
 {

@@ -33,6 +33,8 @@ void lease_cell_watch(struct lease_cell *cell, struct lease_watch *watch);
 void lease_cell_publish(struct lease_cell *cell, uint64_t epoch, instant end);
 /* Writer: no longer leads. Returns only when every later read says so. Async-signal-safe. */
 void lease_cell_void(struct lease_cell *cell);
+/* Whether it was poisoned. */
+bool lease_cell_is_poisoned(const struct lease_cell *cell);
 /* For ever: every read from here on says "not the leader", whatever is published. For a process
  * that has begun to die. Any thread; async-signal-safe. */
 void lease_cell_poison(struct lease_cell *cell);

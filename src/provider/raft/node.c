@@ -150,6 +150,11 @@ static void perform(struct node *node, const struct raft_update *update)
     }
 }
 
+static bool is_poisoned(const struct node *node)
+{
+    return node->election && node->election->cell && lease_cell_is_poisoned(node->election->cell);
+}
+
 int node_step(struct node *node, const struct raft_input *input)
 {
     const struct raft_update *update;
@@ -157,6 +162,9 @@ int node_step(struct node *node, const struct raft_input *input)
 
     if (!node->raft || node->is_closed) {
         return BATON_ECLOSED;
+    }
+    if (!node->is_poisoned && is_poisoned(node)) {
+        node_retire(node);
     }
     node->depth++;
     r = raft_step(node->raft, input, clock_now(), &update);

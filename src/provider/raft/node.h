@@ -231,6 +231,7 @@ struct node {
     bool eligible;
     bool is_isolated;
     bool has_unnamed_leader; /* it follows one whose name it has yet to learn */
+    bool is_poisoned;        /* its crash was announced: it never leads again */
     bool is_broken;          /* its start failed: only to be closed */
     bool is_closing;
     bool is_closed;
@@ -242,6 +243,11 @@ struct node {
     void (*closed)(void *userdata);
     void *closed_userdata;
 };
+
+/* raft_provider.c */
+/* The process has announced its crash, and was certified dead, but goes on: it steps down, and
+ * neither campaigns nor answers by its lease from now on. It still votes. */
+void node_retire(struct node *node);
 
 /* node.c */
 int node_step(struct node *node, const struct raft_input *input);

@@ -340,8 +340,9 @@ static int check_campaign(const struct node *node, const struct provider_campaig
     return BATON_OK;
 }
 
-static int set_eligible(struct node *node, bool eligible)
+static int set_eligible(struct node *node, bool is_wanted)
 {
+    bool eligible = is_wanted && !node->is_poisoned;
     struct raft_input input = {.type = RAFT_IN_ELIGIBLE, .eligible = eligible};
     uint8_t others = node->greeting.flags & (uint8_t)~GREETING_CORDONED;
 
@@ -349,6 +350,21 @@ static int set_eligible(struct node *node, bool eligible)
     node->greeting.flags = (uint8_t)(others | (eligible ? 0 : GREETING_CORDONED));
     connection_tell_cordon(node);
     return node_step(node, &input);
+}
+
+void node_retire(struct node *node)
+{
+    struct raft_input transfer = {.type = RAFT_IN_TRANSFER, .transfer = {.deadline = clock_now()}};
+    struct baton_error error;
+
+    (void)error_set(&error, BATON_ECLOSED,
+                    "a fatal signal of this process was announced as its death, and the process "
+                    "goes on: it does not lead again; restart it");
+    log_error(node->logger, "retired", LOG_STR("reason", error.message));
+    node->is_poisoned = true;
+    event_error(node, error.code, &error);
+    (void)node_step(node, &transfer); /* BATON_ENOTLEADER: nothing to hand over */
+    (void)set_eligible(node, false);
 }
 
 static int raft_campaign(struct provider_election **ret, struct provider *provider,
@@ -447,8 +463,14 @@ static void raft_drained(struct provider_election *election)
 static int raft_set_eligible(struct provider_election *election, bool eligible,
                              struct baton_error *reterr)
 {
-    (void)reterr;
-    return set_eligible(((struct node_election *)election)->node, eligible);
+    struct node *node = ((struct node_election *)election)->node;
+
+    if (eligible && node->is_poisoned) {
+        return error_set(reterr, BATON_ECLOSED,
+                         "a fatal signal of this process was announced as its death: it does not "
+                         "lead again; restart it");
+    }
+    return set_eligible(node, eligible);
 }
 
 static void raft_leave(struct provider_election *election)

@@ -316,8 +316,9 @@ static void ask(struct node_state *state, struct question *question)
     raft_get_status(node->raft, &status);
     if (question->kind != QUESTION_WRITE) {
         if (question->index == 0) {
-            struct raft_input input = {.type = RAFT_IN_READ,
-                                       .read = {.context = question->id, .by_lease = true}};
+            struct raft_input input = {
+                .type = RAFT_IN_READ,
+                .read = {.context = question->id, .by_lease = !node->is_poisoned}};
             (void)node_step(node, &input);
         }
     } else if (!question->is_sent && status.role == RAFT_LEADER) {

@@ -31,7 +31,7 @@ struct report {
     _Atomic int leader_seen;
     _Atomic int loss;
     _Atomic uint64_t acquired;
-    _Atomic int command; /* 1: resign */
+    _Atomic int command; /* 1: resign; 2: a fatal signal that the program survives */
 };
 static struct report *reports;
 
@@ -126,6 +126,12 @@ static void begin(struct one *one, uv_loop_t *loop, int number, const char *more
     }
 }
 
+/* What guardian_arm has the handler do; the program's own handler then jumps back to life. */
+static void survive_fatal_signal(struct one *one)
+{
+    lease_cell_poison(one->cell);
+}
+
 static void on_poll_command(uv_timer_t *timer)
 {
     struct one *one = timer->data;
@@ -134,6 +140,9 @@ static void on_poll_command(uv_timer_t *timer)
         report->command = 0;
         (void)one->provider->ops->resign(one->election, NULL, instant_add(clock_now(), SPAN_S(1)),
                                          NULL);
+    } else if (report->command == 2) {
+        report->command = 0;
+        survive_fatal_signal(one);
     }
 }
 
@@ -237,6 +246,26 @@ static void a_stopped_leader_follows_when_it_wakes_up(void **state)
     kill(pids[old], SIGCONT);
     wait_for_loss(old);
     assert_int_equal(reports[old].loss - 1, BATON_LOSS_EXPIRED);
+}
+
+/* Heirs are named by how near they are: over some rounds the survivor would be one. */
+static void who_survived_its_announced_crash_steps_down_and_never_leads_again(void **state)
+{
+    (void)state;
+    spawn_all("&proofs=none");
+    int survivor = wait_for_leader_other_than(0);
+    uint64_t times = reports[survivor].acquired;
+    wait_until_all_follow(survivor);
+    reports[survivor].command = 2;
+    for (int round = 0; round < 6; round++) {
+        int leader = wait_for_leader_other_than(survivor);
+        wait_until_all_follow(leader);
+        assert_int_equal(reports[survivor].acquired, times);
+        assert_int_equal(reports[survivor].epoch, 0);
+        reports[leader].command = 1;
+        wait_for_loss(leader);
+        reports[leader].loss = 0;
+    }
 }
 
 static void a_resignation_hands_over(void **state)
@@ -552,6 +581,7 @@ int main(void)
         WITH_NODES(a_shared_key_protects_and_a_wrong_one_is_kept_out),
         WITH_NODES(certificates_bind_names_and_a_wrong_one_is_kept_out),
         WITH_NODES(a_node_in_the_clear_has_no_say_among_those_who_speak_tls),
+        WITH_NODES(who_survived_its_announced_crash_steps_down_and_never_leads_again),
         WITH_NODES(a_forged_certificate_changes_nothing),
         WITH_NODES(a_forged_greeting_ends_no_promise_to_the_living),
     };
