@@ -86,7 +86,8 @@ static void send(struct contest *contest, struct contender *who,
                                      .history = who->history,
                                      .heir = who->heir,
                                      .ttl_ms = who->settings.lease.ns / MS,
-                                     .most_ms = who->max_lease.ns / MS};
+                                     .most_ms = who->max_lease.ns / MS,
+                                     .interval_ms = contest->profile.visitor_interval / MS};
     }
 }
 

@@ -78,6 +78,7 @@ static void go_on(struct contest *contest)
     case CONTEST_REQUEST:
     case CONTEST_GUARDIAN:
     case CONTEST_SERVER_UP:
+    case CONTEST_EXPIRE:
         server_happen(contest, &event);
         break;
     default:

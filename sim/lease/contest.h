@@ -44,6 +44,7 @@ enum {
     X(WAITS_ASKERS_LEASE, "such a server waits for the asker's lease, not for the longest")        \
     X(RECORD_HAS_NO_LONGEST, "what the record says of the last leader's max-lease is ignored")     \
     X(REPLICA_COUNTS_FROM_START, "a replica without a record waits from its start on only")        \
+    X(PEER_FOLLOWED_AT_ONCE, "a lock that ran out is taken although its holder may renew it late") \
     X(LEADER_NOT_RESTORED, "a leader whose lock the server lost is refused its renewal")           \
     X(RESTORED_AFTER_ANOTHER, "a late renewal gets the lock although another one led since")       \
     X(RESTORED_AFTER_RELEASE, "a late renewal gets the lock although it was released")             \
@@ -109,14 +110,15 @@ struct contest_profile {
     bool is_mixed;                  /* each life has settings of its own */
     bool max_leases_differ;         /* each life has a max-lease of its own, too */
     size_t contenders;
-    uint32_t events;    /* of the phase with faults */
-    int64_t delay;      /* of what is on its way, at least; ns */
-    int64_t jitter;     /* on top, at most */
-    int64_t tail;       /* a straggler's, at most */
-    int64_t lateness;   /* of a tick, and between a step and what it sends, at most */
-    int64_t reconnect;  /* between two tries, at most */
-    int64_t down_time;  /* of a process or of the server, at most */
-    int64_t skew;       /* of a server's clock against the others', at most */
+    uint32_t events;          /* of the phase with faults */
+    int64_t delay;            /* of what is on its way, at least; ns */
+    int64_t jitter;           /* on top, at most */
+    int64_t tail;             /* a straggler's, at most */
+    int64_t lateness;         /* of a tick, and between a step and what it sends, at most */
+    int64_t reconnect;        /* between two tries, at most */
+    int64_t down_time;        /* of a process or of the server, at most */
+    int64_t visitor_interval; /* it renews with GET and EXPIRE, at most so far apart; 0: never */
+    int64_t skew;             /* of a server's clock against the others', at most */
     int64_t drift_ppm;  /* how far clocks really go; beyond the settings' with --break-drift */
     bool drifts_widely; /* to the bound, rather than anywhere within */
     bool hangs_up; /* a connection without an answer in time is given up, as the provider does */
@@ -137,7 +139,8 @@ struct contest_keys {
     uint64_t holder;
     uint64_t history; /* 0: no such field ("server"), nor `since` */
     int64_t since_ms;
-    int64_t most_ms; /* max-lease of the last one that it was granted to; 0: no such field */
+    int64_t foreign_ms; /* the end of a peer's lock, as it was seen last; 0: no such field */
+    int64_t most_ms;    /* max-lease of the last one that it was granted to; 0: no such field */
 };
 
 struct contest_server {
@@ -149,6 +152,7 @@ struct contest_server {
     int64_t started_s;
     bool was_promoted;
     int64_t stalled_until;
+    bool visitor_renews; /* it has read its id, and sends EXPIRE next */
     struct contest_keys keys;
     struct contest_keys written[CONTEST_WRITES_KEPT]; /* the keys after each write */
     uint64_t writes;
@@ -162,6 +166,7 @@ struct contest_request {
     uint64_t history;        /* RENEW: the server's, as of the greeting */
     uint64_t heir;           /* RELEASE: who is meant to have it next, or NOBODY */
     int64_t ttl_ms, most_ms; /* TAKE, RENEW: its lease and its max-lease */
+    int64_t interval_ms;     /* TAKE: of a peer that renews in two commands; 0: there is none */
 };
 
 /* ---- wire.c ---------------------------------------------------------------------------------- */
@@ -179,6 +184,7 @@ enum contest_event_kind {
     CONTEST_GUARDIAN, /* .request, said for the dead, reaches the server */
     CONTEST_START,    /* a process that was down starts */
     CONTEST_SERVER_UP,
+    CONTEST_EXPIRE, /* a visitor has read its id, and renews: .number: when it read */
     CONTEST_FAULT,
 };
 

@@ -217,6 +217,9 @@ static void draw_faults(struct contest *contest, const struct theme *theme)
 
     p->fault_weight_sum = 0;
     for (int i = 0; i < CONTEST_FAULT_COUNT; i++) {
+        if (i == CONTEST_FAULT_CLOCK_BACK && p->visitor_interval) {
+            continue; /* a lock that ran out would look like one that was deleted */
+        }
         if (i == CONTEST_FAULT_FORGET && p->max_leases_differ) {
             continue; /* the record alone tells a contender what the leader may have */
         }
@@ -251,6 +254,7 @@ void contest_draw(struct contest *contest)
     draw_settings(contest, theme);
     draw_mixture(contest);
     draw_ways(contest, theme);
+    p->visitor_interval = random_chance(&contest->random, 500000) ? 0 : p->settings.lease.ns / 3;
     draw_faults(contest, theme);
     p->drift_ppm = random_chance(&contest->random, 250000) ? 0 : p->settings.clock_drift_ppm;
     p->drifts_widely = random_chance(&contest->random, 700000);

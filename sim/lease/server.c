@@ -199,15 +199,57 @@ void server_visitor_leaves(struct contest *contest)
     }
 }
 
+/* By GET; its EXPIRE comes within its interval. It is shown only for a lock whose end a contender
+ * has seen since it was renewed last: a contender that has just come knows nothing of it. */
+static void visitor_reads(struct contest *contest)
+{
+    const struct contest_keys *keys = &contest->server.keys;
+    int64_t late = random_between(&contest->random, 0, contest->profile.visitor_interval / 2);
+
+    if (keys->foreign_ms == keys->until_ms) {
+        struct contest_event *event = contest_push(contest, CONTEST_EXPIRE, contest->now + late);
+        event->boot = contest->server.boot;
+        event->number = (uint64_t)contest->now;
+        contest->server.visitor_renews = true;
+        contest_say(contest, NULL, "the visitor reads its id");
+    }
+}
+
+static void visitor_expires(struct contest *contest, const struct contest_event *event)
+{
+    struct contest_keys *keys = &contest->server.keys;
+    int64_t now = server_ms(contest);
+    int64_t ttl = contest->profile.settings.lease.ns;
+    const struct contender *leader = contest_leader(contest);
+
+    contest->server.visitor_renews = false;
+    if (!contest->server.is_up || contest->is_calm || event->boot != contest->server.boot ||
+        keys->master == NOBODY || now > keys->until_ms || keys->until_ms == INT64_MAX) {
+        return; /* it finds no lock, and leads no more */
+    }
+    keys->until_ms = now + ttl / MS;
+    write_down(contest);
+    contest_say(contest, NULL, "the visitor renews a lock");
+    if (keys->master != visitor && leader && (int64_t)event->number + ttl > contest->now) {
+        contest_violated(
+            contest, "two-leaders",
+            "a visitor has renewed the lock of c%u in epoch %llu, and takes it for its",
+            leader->number, (unsigned long long)leader->update.epoch);
+    }
+}
+
 void server_visit(struct contest *contest)
 {
     struct contest_keys *keys = &contest->server.keys;
     int64_t now = server_ms(contest);
 
-    if (!contest->server.is_up) {
+    if (!contest->server.is_up || contest->server.visitor_renews) {
         return;
     }
-    if (keys->master == visitor) {
+    if (keys->master == visitor && now <= keys->until_ms && contest->profile.visitor_interval &&
+        random_chance(&contest->random, 700000)) {
+        visitor_reads(contest);
+    } else if (keys->master == visitor) {
         server_visitor_leaves(contest);
     } else if (keys->master == NOBODY || now > keys->until_ms) {
         keys->master = visitor;
@@ -215,6 +257,7 @@ void server_visit(struct contest *contest)
                              ? INT64_MAX
                              : now + contest->profile.settings.lease.ns / MS;
         write_down(contest);
+        keys->foreign_ms = 0;
         contest_say(contest, NULL, "a visitor has the lock%s",
                     keys->until_ms == INT64_MAX ? ", without a lifetime" : "");
     }
@@ -292,6 +335,7 @@ static bool must_wait(struct call *call)
 {
     struct contest_keys *keys = call->keys;
     uint64_t name = name_of(&call->contest->server);
+    int64_t interval = call->request->interval_ms;
 
     if (keys->history != name || keys->since_ms > call->now) {
         keys->since_ms = keys->history ? call->now : forgotten_at(call);
@@ -300,6 +344,11 @@ static bool must_wait(struct call *call)
     }
     if (keys->since_ms + wait_ms(call) > call->now) {
         answer(call, LEASE_NOT_YET, 0, keys->since_ms + wait_ms(call) - call->now);
+        return true;
+    }
+    if (call->now + 1 >= keys->foreign_ms && call->now < keys->foreign_ms + interval &&
+        !CONTEST_MUTANT(PEER_FOLLOWED_AT_ONCE)) {
+        answer(call, LEASE_NOT_YET, 0, keys->foreign_ms + interval - call->now);
         return true;
     }
     return false;
@@ -328,6 +377,10 @@ static void take(struct call *call)
 
     if (keys->master != NOBODY && !is_own && !CONTEST_MUTANT(TAKE_NOT_EXCLUSIVE)) {
         held(call);
+        if (request->interval_ms > 0 && keys->holder != keys->master &&
+            keys->until_ms != INT64_MAX) {
+            keys->foreign_ms = keys->until_ms;
+        }
         return;
     }
     if (!(is_own && CONTEST_MUTANT(OWN_LOCK_UNQUESTIONED)) && must_wait(call)) {
@@ -341,6 +394,7 @@ static void take(struct call *call)
     keys->epoch = next_epoch(call);
     keys->master = keys->holder = request->id;
     keys->most_ms = request->most_ms;
+    keys->foreign_ms = 0;
     expire_in(call);
     answer(call, LEASE_GRANTED, keys->epoch, 0);
     contest_notify(call->contest, CONTEST_TAKEN, keys->epoch, NOBODY);
@@ -514,6 +568,8 @@ void server_happen(struct contest *contest, const struct contest_event *event)
 {
     if (event->kind == CONTEST_CONNECT) {
         greet(contest, event);
+    } else if (event->kind == CONTEST_EXPIRE) {
+        visitor_expires(contest, event);
     } else if (event->kind == CONTEST_SERVER_UP) {
         if (event->number) {
             replace(contest);

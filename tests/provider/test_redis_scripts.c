@@ -47,7 +47,7 @@ static struct answer run(const struct server *server, enum script_name script, c
                          const char *arguments)
 {
     static const char *const names[] = {"e:master", "e:heartbeat", "e:epoch", "e:wake"};
-    const char *words[20] = {"EVAL", scripts[script].text, keys};
+    const char *words[24] = {"EVAL", scripts[script].text, keys};
     int count = 3 + (keys[0] - '0');
     struct answer answer = {0};
     char copy[256];
@@ -76,7 +76,7 @@ static struct answer take(const struct server *server, const char *who, long lon
 {
     char arguments[128];
 
-    snprintf(arguments, sizeof(arguments), "%s " LONG " %lld " LONG "  0  " LONG " " LONG, who,
+    snprintf(arguments, sizeof(arguments), "%s " LONG " %lld " LONG "  0  " LONG " " LONG " 0", who,
              least);
     return run(server, SCRIPT_TAKE, "4", arguments);
 }
@@ -86,7 +86,7 @@ static struct answer take_for(const struct server *server, const char *who, cons
 {
     char arguments[128];
 
-    snprintf(arguments, sizeof(arguments), "%s %s 0 %s  0  %s %s", who, lease_ms, lease_ms,
+    snprintf(arguments, sizeof(arguments), "%s %s 0 %s  0  %s %s 0", who, lease_ms, lease_ms,
              max_lease_ms, max_lease_ms);
     return run(server, SCRIPT_TAKE, "4", arguments);
 }
@@ -293,6 +293,38 @@ static void after_another_history_the_recorded_longest_lease_is_waited_for(void 
     assert_int_equal(take_for(&first, "B", "1", "1").outcome, ANSWER_NOT_YET);
 }
 
+/* ---- A peer of seed 001, whose EXPIRE comes late --------------------------------------------- */
+
+static struct answer take_from_a_peer(void)
+{
+    return run(&first, SCRIPT_TAKE, "4",
+               "A " LONG " 0 " LONG " e:heartbeat: 0  " LONG " " LONG " " LONG);
+}
+
+static void a_peers_lock_that_ran_out_is_not_there_for_its_late_expire(void **state)
+{
+    redisReply *reply;
+    (void)state;
+
+    server_trust(&first, "e");
+    server_tell(&first, "SET e:master P PX 300");
+    assert_int_equal(take_from_a_peer().outcome, ANSWER_HELD); /* and P has read "P" */
+    SERVER_AWAIT(take_from_a_peer().outcome == ANSWER_NOT_YET);
+    reply = server_ask(&first, "EXPIRE e:master 30");
+    assert_int_equal(reply->integer, 0); /* P leads no more, and knows it */
+    freeReplyObject(reply);
+}
+
+static void a_peers_lock_that_was_deleted_is_taken_at_once(void **state)
+{
+    (void)state;
+    server_trust(&first, "e");
+    server_tell(&first, "SET e:master P PX " LONG);
+    assert_int_equal(take_from_a_peer().outcome, ANSWER_HELD);
+    server_tell(&first, "DEL e:master");
+    assert_int_equal(take_from_a_peer().outcome, ANSWER_GRANTED);
+}
+
 /* ---- A leader whose lock the server has lost ------------------------------------------------- */
 
 static void a_leader_has_its_lock_back_in_its_epoch_from_a_server_that_came_back_empty(void **state)
@@ -361,6 +393,8 @@ int main(void)
         CASE(a_time_from_the_future_is_not_waited_for),
         CASE(a_server_that_began_less_than_the_longest_lease_ago_gives_none),
         CASE(after_another_history_the_recorded_longest_lease_is_waited_for),
+        CASE(a_peers_lock_that_ran_out_is_not_there_for_its_late_expire),
+        CASE(a_peers_lock_that_was_deleted_is_taken_at_once),
         CASE(a_leader_has_its_lock_back_in_its_epoch_from_a_server_that_came_back_empty),
         CASE(a_late_renewal_does_not_bring_back_what_was_released),
         CASE(a_late_renewal_does_not_bring_back_what_another_one_had_since),

@@ -189,6 +189,7 @@ struct client {
     char lease_ms[24]; /* lifetimes as the scripts take them */
     char max_lease_ms[24];
     char longest_ms[24];
+    char interval_ms[24];
     char beat_ms[24];
     struct text *texts;
     struct text *self; /* the id */

@@ -43,7 +43,7 @@ struct call {
     enum script_name script;
     int key_count;
     int count;
-    const char *words[13];
+    const char *words[14];
 };
 
 int seat_send(struct seat *seat, int server, const struct majority_order *order,
@@ -59,10 +59,11 @@ int seat_send(struct seat *seat, int server, const struct majority_order *order,
     case MAJORITY_TAKE:
         call = (struct call){SCRIPT_TAKE,
                              4,
-                             13,
+                             14,
                              {w.keys[0], w.keys[1], w.keys[2], w.wake, client->id, w.ttl, w.epoch,
                               w.beat_ttl, w.beats, w.least, server >= 0 ? "quiet" : "",
-                              client->max_lease_ms, client->longest_ms}};
+                              client->max_lease_ms, client->longest_ms,
+                              w.beats[0] ? client->interval_ms : "0"}};
         break;
     case MAJORITY_LOOK:
         call = (struct call){SCRIPT_LOOK, 2, 3, {w.keys[0], w.keys[2], w.beats}};

@@ -217,6 +217,8 @@ static void write_lifetimes(struct client *client)
                    (long long)(beat.ns / 1000000));
     (void)snprintf(client->max_lease_ms, sizeof(client->max_lease_ms), "%lld",
                    (long long)(client->max_lease.ns / 1000000));
+    (void)snprintf(client->interval_ms, sizeof(client->interval_ms), "%lld",
+                   (long long)(client->settings.renew_interval.ns / 1000000));
     memcpy(client->longest_ms, client->max_lease_ms, sizeof(client->longest_ms));
     client->longest = client->max_lease;
 }

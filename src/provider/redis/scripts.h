@@ -14,7 +14,8 @@
 enum script_name {
     SCRIPT_TAKE,     /* lock heartbeat epoch wake | id ttl min-epoch heartbeat-ttl beats
                         wanted-epoch ("0": the time) quiet (nobody is told) max-lease
-                        the-longest-max-lease-known */
+                        the-longest-max-lease-known the-interval-of-a-seed's-peer ("0": its
+                        renewal is one script) */
     SCRIPT_LOOK,     /* lock epoch | beats */
     SCRIPT_RENEW,    /* lock heartbeat epoch | id ttl epoch history ("": not known) heartbeat-ttl
                         beats max-lease */

@@ -131,14 +131,17 @@ static void tell_started(struct seat *seat)
 static void tell_failed(struct seat *seat, const struct lease_input *reply)
 {
     struct baton_event event = {.type = BATON_EVENT_ELECTION_FAILED};
+    char beats[LAYOUT_KEY_MAX];
 
+    layout_heartbeat_prefix(seat->client->layout, seat->name, beats);
     seat->is_contending = false;
     if (reply->reply.outcome == LEASE_NOT_YET) {
         event.lease_left_ns = reply->reply.left.ns;
         (void)error_set(&event.error, BATON_EUNAVAILABLE,
-                        "election \"%s\": the server may have forgotten a lease; it grants none "
-                        "for another %.0f s",
-                        seat->name, (double)event.lease_left_ns / 1e9);
+                        "election \"%s\": the server may have forgotten a lease%s; it grants "
+                        "none for another %.0f s",
+                        seat->name, beats[0] ? ", or a peer may yet renew its lock" : "",
+                        (double)event.lease_left_ns / 1e9);
     } else if (reply->reply.outcome == LEASE_NO_ANSWER && seat->client->cause) {
         event.error = *seat->client->cause;
     } else if (reply->reply.outcome == LEASE_NO_ANSWER) {

@@ -159,7 +159,7 @@ static redisReply *real_call(const struct contest_request *request)
     case LEASE_TAKE:
         return server_ask(
             &pair.real,
-            "EVAL %s 4 e:master e:heartbeat e:epoch e:wake %d %d %llu %d %s 0 %s %lld %lld", text,
+            "EVAL %s 4 e:master e:heartbeat e:epoch e:wake %d %d %llu %d %s 0 %s %lld %lld 0", text,
             id, TTL_MS, epoch, TTL_MS, "", "", (long long)request->most_ms,
             (long long)request->most_ms);
     case LEASE_LOOK:
