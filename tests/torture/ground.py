@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 
 from checker import Records
 from faults import skip
@@ -22,6 +23,7 @@ from namespaces import Network, run
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.environ.get("TORTURE_PROGRAMS", "build/tests/torture")
 PORT = 7400
+LIBRARY = "library"  # the kind of a program that is a member by the library, not by `baton run`
 FIRST_ACCOUNT = 61900  # of a wrapper that does not run as root: this one, and the next for the next
 SKEWS_PPM = (0, 0, 9900, -9900)  # what is allowed by default is 10,000
 DISK_BYTES = 8 << 20
@@ -38,7 +40,7 @@ SETTINGS = (
 )
 LEASES = ("lease=1500ms&heartbeat-interval=300ms", "lease=2s&heartbeat-interval=500ms",
           "lease=3s&heartbeat-interval=700ms", "lease=1200ms&heartbeat-interval=300ms")
-REDIS_REST = "&check-interval=400ms&answer-timeout=400ms&process-lifetime=6s"
+REDIS_REST = "&check-interval=400ms&answer-timeout=400ms&process-lifetime=6s&max-lease=3s"
 
 ROOTS_KINDS = ("plain", "setuid", "daemon", "forks", "setuid+daemon", "stubborn",
                "daemon+stubborn", "moves+daemon")
@@ -60,12 +62,15 @@ class Host:
         self.has_cgroup = dice.random() < 0.5
         self.ppm = dice.choice(SKEWS_PPM)
         self.setting = dice.randrange(len(SETTINGS))
+        # One: nobody can be asked to change the members at a host that has no control socket.
+        self.may_be_library = number == 1
         self.kinds, self.allowed = None, None
         self.is_joined = False
         self.draw_kinds(dice)
 
     def draw_kinds(self, dice):
         drawn = dice.choice(OTHERS_KINDS if self.account else ROOTS_KINDS)
+        drawn = LIBRARY if dice.random() < 0.5 and self.may_be_library else drawn
         self.kinds = drawn if not self.allowed or drawn in self.allowed else self.allowed[0]
 
     def restrict(self, kinds):
@@ -211,7 +216,7 @@ class Ground(Cluster):
             page[:] = struct.pack("<q", seconds)
 
     def clocks(self, name):
-        return {"LD_PRELOAD": os.path.abspath(os.path.join(PROGRAMS, "baton_clocks.so")),
+        return {"LD_PRELOAD": program("baton_clocks.so"),
                 "TORTURE_PPM": str(self.hosts_of[name].ppm),
                 "TORTURE_SINCE_NS": str(self.since_ns),
                 "TORTURE_WALL": os.path.join(self.disk(name), "wall")}
@@ -222,13 +227,23 @@ class Ground(Cluster):
         self.born.append((boot_ns(), name, self.hosts_of[name].kinds))
         self.tell("%s starts as %s" % (name, self.hosts_of[name]))
         clocks = ["%s=%s" % pair for pair in self.clocks(name).items()]
-        words = [os.path.abspath(BATON), "run", *self.arguments(name), "--",
-                 os.path.abspath(os.path.join(PROGRAMS, "baton_actor")), self.hosts_of[name].kinds,
-                 self.path("records"), self.path("store")]
+        words = self.words_of_member(name) if self.hosts_of[name].kinds == LIBRARY else [
+            os.path.abspath(BATON), "run", *self.arguments(name), "--", program("baton_actor"),
+            self.hosts_of[name].kinds]
+        words += [self.path("records"), self.path("store")]
         with open(self.path(name + ".log"), "ab") as log:
             self.processes[name] = self.spawn(
                 self.on_host(name, *self.as_account(name), "env", *clocks, *words), stdout=log,
                 stderr=log)
+
+    def words_of_member(self, name):
+        """A program that is a member itself: the same settings, in a URL."""
+        settings = settings_of(self.arguments(name))
+        base = settings.pop("provider", None) or "raft://" + settings.pop("listen")
+        if base.startswith("redis:"):
+            del settings["data"]
+        return [program("baton_member"), base + ("&" if "?" in base else "?") +
+                urllib.parse.urlencode(settings), "default", name]
 
     def processes_of(self, name):
         """{part: [pid]} of what runs on a host: wrapper, guardian, cmd, supervisor, other."""
@@ -311,6 +326,23 @@ class Ground(Cluster):
 
     def forget(self):
         shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def program(name):
+    return os.path.abspath(os.path.join(PROGRAMS, name))
+
+
+def settings_of(flags):
+    """{"lease": "2s", …} of ["--lease", "2s", …]"""
+    settings, peers, rest = {}, [], list(flags)
+    while rest:
+        key = rest.pop(0)[2:]
+        value = "on" if key == "join" else rest.pop(0)
+        if key == "peer":
+            peers.append(value)
+        else:
+            settings[key] = value
+    return {**settings, **({"peers": ",".join(peers)} if peers else {})}
 
 
 @functools.cache
