@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOSTS_MAX = 16 };
+enum { HOSTS_MAX = 16, HEAD_WITHIN_S = 3 };
 
 struct http_server {
     struct lws_context *context;
@@ -196,7 +196,8 @@ static int start(struct http_server *server, struct baton_error *reterr)
     struct lws_context_creation_info info = {
         .fd_limit_per_thread = HTTP_CLIENTS_MAX + 8,
         .max_http_header_data = 4096,
-        .max_http_header_pool = 16,
+        .max_http_header_pool =
+            HTTP_CLIENTS_MAX, /* allocated when used: a slow head delays no other */
     };
 
     server->context = web_begin(server->config.loop, &info);
@@ -212,7 +213,7 @@ static int start(struct http_server *server, struct baton_error *reterr)
     info.protocols = server->protocols;
     info.port = server->config.port;
     info.vhost_name = "status";
-    info.timeout_secs = 5;
+    info.timeout_secs = info.timeout_secs_ah_idle = HEAD_WITHIN_S;
     info.keepalive_timeout = 5;
     server->vhost = web_listen(server->context, &info, server->host);
     if (!server->vhost) {

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-enum { HTTP_CLIENTS_MAX = 64, HTTP_BODY_MAX = 4 * 1024 * 1024, HTTP_TOKEN_MAX = 256 };
+enum { HTTP_CLIENTS_MAX = 512, HTTP_BODY_MAX = 4 * 1024 * 1024, HTTP_TOKEN_MAX = 256 };
 
 struct http_answer {
     unsigned status;

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,18 +245,43 @@ static void a_megabyte_of_header_is_harmless(void **state)
     expect(state, "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\n" END, "200");
 }
 
-static void silent_clients_do_not_stop_the_others(void **state)
+static bool is_open(int fd)
 {
-    enum { SILENT = 12 };
-    int silent[SILENT];
-    for (int i = 0; i < SILENT; i++) {
-        silent[i] = dial(*state);
-        (void)send(silent[i], "GET /st", 7, MSG_NOSIGNAL);
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;
+}
+
+/* Probes are answered while the slow ones are there, and not when their time is over. */
+static void two_hundred_slow_clients_delay_no_probe(void **state)
+{
+    enum { SLOW = 200, PROBES = 8 };
+    int slow[SLOW];
+
+    for (int i = 0; i < SLOW; i++) {
+        slow[i] = dial(*state);
+        (void)send(slow[i], "GET /st", 7, MSG_NOSIGNAL);
     }
-    expect(state, "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\n" END, "200");
-    for (int i = 0; i < SILENT; i++) {
-        close(silent[i]);
+    for (int i = 0; i < PROBES; i++) {
+        expect(state, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n" END, "200");
     }
+    assert_true(is_open(slow[SLOW - 1]));
+    for (int i = 0; i < SLOW; i++) {
+        close(slow[i]);
+    }
+}
+
+static void a_head_that_comes_byte_by_byte_is_cut_off(void **state)
+{
+    enum { LOOKS_MAX = PROCESS_PATIENCE_MS / 10 };
+    int fd = dial(*state);
+    int looks = 0;
+
+    (void)send(fd, "GET /status HTTP/1.1\r\nX-Long: ", 31, MSG_NOSIGNAL);
+    while (send(fd, "a", 1, MSG_NOSIGNAL) == 1 && is_open(fd)) {
+        assert_true(looks++ < LOOKS_MAX);
+        (void)poll(NULL, 0, 10);
+    }
+    close(fd);
 }
 
 /* Libwebsockets by itself would listen at all of them. */
@@ -341,7 +367,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_token_is_demanded_of_all_but_health, setup_with_token,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_megabyte_of_header_is_harmless, setup, teardown),
-        cmocka_unit_test_setup_teardown(silent_clients_do_not_stop_the_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(two_hundred_slow_clients_delay_no_probe, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_head_that_comes_byte_by_byte_is_cut_off, setup, teardown),
         cmocka_unit_test_setup_teardown(it_listens_at_its_address_and_no_other, setup, teardown),
         cmocka_unit_test(where_it_cannot_listen_it_says_so_and_nothing_is_left),
         cmocka_unit_test(off_loopback_it_does_not_start_without_a_token),
