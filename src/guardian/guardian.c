@@ -34,6 +34,7 @@ struct link {
     int fd;
     pid_t first; /* the short-lived child; 0: waited for */
     pid_t pid;   /* 0: has not greeted yet */
+    int pidfd;   /* of it; -1: the same */
     instant since;
 };
 
@@ -114,6 +115,9 @@ static void link_closed(uv_handle_t *handle)
     struct link *link = handle->data;
     struct guardian *guardian = link->guardian;
     (void)close(link->fd);
+    if (link->pidfd >= 0) {
+        (void)close(link->pidfd);
+    }
     free(link);
     release(guardian);
 }
@@ -192,6 +196,7 @@ static void on_readable(uv_poll_t *handle, int status, int events)
     if (bytes == (ssize_t)sizeof(message) && message.version == GUARDIAN_VERSION &&
         message.type == GUARDIAN_HELLO) {
         link->pid = message.pid;
+        link->pidfd = link->pidfd >= 0 ? link->pidfd : pidfd_open(message.pid, 0);
         wait_for_first(link);
     } else if (bytes == 0 || (bytes < 0 && errno != EAGAIN && errno != EINTR)) {
         lose_link(link->guardian, "has ended");
@@ -214,6 +219,7 @@ static int make_link(struct link **ret, struct guardian *guardian, int ours,
     link->poll.data = link;
     link->guardian = guardian;
     link->fd = ours;
+    link->pidfd = -1;
     link->since = clock_now();
     guardian->open++;
     *ret = link;
@@ -289,8 +295,8 @@ static void lose_link(struct guardian *guardian, const char *reason)
     (void)error_set(&error, BATON_EUNAVAILABLE,
                     "guardian (process %d) %s; leadership is unaffected, it is started again",
                     (int)link->pid, reason);
-    if (link->pid > 0) {
-        (void)kill(link->pid, SIGKILL); /* mostly dead already */
+    if (link->pidfd >= 0) {
+        (void)pidfd_send_signal(link->pidfd, SIGKILL, NULL, 0); /* mostly dead already */
     }
     drop_link(guardian);
     restart_later(guardian);

@@ -6,24 +6,41 @@
  * two leaderships the end was 0. The last word is `poisoned`: a dying thread sets it while another
  * may be publishing, so a reader looks at it after the end.
  *
+ * A process that is cloned with CLONE_VM alone sees everything as this one does, registers of its
+ * threads included, so only the kernel can tell them apart, and asking it (getpid) costs more than
+ * the whole answer. But the kernel writes into memory when a thread dies that holds a robust lock:
+ * the thread that publishes holds one for life, and a reader looks at its word.
+ *
  * The pages are private and anonymous, the only kind that MADV_WIPEONFORK takes; a forked child
  * reads zeros. Which places of a page are taken is kept elsewhere, or a child would forget it.
  */
 #include "provider/lease_cell.h"
 
+#include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 struct lease_cell {
     _Alignas(64) _Atomic uint64_t epoch;
     _Atomic int64_t end_ns; /* 0: none */
     _Atomic bool poisoned;
-    struct lease_watch *watch; /* or NULL */
+    struct lease_watch *watch;   /* or NULL */
+    _Atomic(struct life *) life; /* or NULL */
+    uint32_t owner;              /* the thread that holds it */
 };
 
+/* A lock that a thread holds as long as it lives; with glibc, its first word is the futex. */
+struct life {
+    pthread_mutex_t lock;
+    bool is_made;
+};
+
+enum { LIVES_MAX = 64 }; /* threads that publish; more go without */
 enum { PAGE_BYTES = 4096, CELLS_A_PAGE = PAGE_BYTES / (int)sizeof(struct lease_cell) };
 
 struct page {
@@ -35,6 +52,8 @@ struct page {
 /* An allocator of this process, like malloc's own state, and as hidden. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct page *pages;
+static struct life lives[LIVES_MAX];
+static _Thread_local struct life *own_life;
 
 _Static_assert(CELLS_A_PAGE == 64, "a bit of page.taken for each cell");
 
@@ -108,6 +127,60 @@ void lease_cell_free(struct lease_cell *cell)
     (void)pthread_mutex_unlock(&lock);
 }
 
+/* ---- The life of a thread -------------------------------------------------------------------- */
+
+static uint32_t holder_of(const struct life *life)
+{
+    return __atomic_load_n((const uint32_t *)&life->lock, __ATOMIC_SEQ_CST) & FUTEX_TID_MASK;
+}
+
+static bool make_life(struct life *life)
+{
+    pthread_mutexattr_t attributes;
+
+    if (!life->is_made && pthread_mutexattr_init(&attributes) == 0) {
+        life->is_made = pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST) == 0 &&
+                        pthread_mutex_init(&life->lock, &attributes) == 0;
+        (void)pthread_mutexattr_destroy(&attributes);
+    }
+    return life->is_made;
+}
+
+/* A free one, or one whose thread has ended. */
+static bool take_life(struct life *life)
+{
+    int error = make_life(life) ? pthread_mutex_trylock(&life->lock) : EAGAIN;
+
+    return error == 0 || (error == EOWNERDEAD && pthread_mutex_consistent(&life->lock) == 0);
+}
+
+void lease_cell_bind(struct lease_cell *cell)
+{
+    uint32_t self = (uint32_t)gettid();
+
+    (void)pthread_mutex_lock(&lock);
+    if (own_life && holder_of(own_life) != self) {
+        own_life = NULL; /* this is a forked child's copy */
+    }
+    for (int i = 0; !own_life && i < LIVES_MAX; i++) {
+        own_life = take_life(&lives[i]) ? &lives[i] : NULL;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    if (own_life && holder_of(own_life) == self) { /* its first word is what we take it for */
+        cell->owner = self;
+        atomic_store(&cell->life, own_life);
+    }
+}
+
+static bool has_begun_to_die(const struct lease_cell *cell)
+{
+    const struct life *life = atomic_load(&cell->life);
+
+    return life && holder_of(life) != cell->owner;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
 void lease_cell_watch(struct lease_cell *cell, struct lease_watch *watch)
 {
     cell->watch = watch;
@@ -160,7 +233,7 @@ static int64_t read_pair(const struct lease_cell *cell, uint64_t *ret_epoch)
         int64_t end_ns = atomic_load(&cell->end_ns);
         if (atomic_load(&cell->epoch) == before) {
             *ret_epoch = before;
-            return atomic_load(&cell->poisoned) ? 0 : end_ns;
+            return atomic_load(&cell->poisoned) || has_begun_to_die(cell) ? 0 : end_ns;
         }
     }
 }

@@ -26,6 +26,10 @@ struct lease_cell *lease_cell_new(void);
 /* After the last reader is gone. NULL allowed. */
 void lease_cell_free(struct lease_cell *cell);
 
+/* From now on the cell says "not the leader" as soon as the calling thread, which lives as long as
+ * the process, has begun to die: a process that shares this one's memory without being a thread of
+ * it (CLONE_VM) does not outlive it as a leader. Without the means for that, nothing happens. */
+void lease_cell_bind(struct lease_cell *cell);
 /* From now on `watch` is written, too; it outlives the cell. */
 void lease_cell_watch(struct lease_cell *cell, struct lease_watch *watch);
 

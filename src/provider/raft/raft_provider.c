@@ -394,6 +394,7 @@ static int raft_campaign(struct provider_election **ret, struct provider *provid
     node->eligible = campaign->eligible;
     *ret = &election->base;
     if (node->raft) {
+        lease_cell_bind(election->cell);
         return set_eligible(node, campaign->eligible);
     }
     node->depth++; /* the caller shall have its handle before the first event */
@@ -405,7 +406,8 @@ static int raft_campaign(struct provider_election **ret, struct provider *provid
         free(election);
         return r;
     }
-    node_rearm(node, clock_now()); /* the first events come from the loop */
+    lease_cell_bind(election->cell); /* after the guardian's lock, so that it is seen before */
+    node_rearm(node, clock_now());   /* the first events come from the loop */
     return BATON_OK;
 }
 

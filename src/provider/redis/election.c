@@ -113,6 +113,7 @@ static struct seat *make(struct client *client, const struct provider_campaign *
     seat->client = client;
     memcpy(seat->name, campaign->election, name_bytes);
     seat->cell = campaign->cell;
+    lease_cell_bind(seat->cell);
     seat->on_event = campaign->on_event;
     seat->userdata = campaign->userdata;
     seat->eligible = campaign->eligible;

@@ -2,9 +2,12 @@
 #include "cmocka_all.h"
 #include "provider/lease_cell.h"
 
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +72,98 @@ static void a_forked_child_never_says_yes(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     assert_true(lease_cell_is_leader(cell, NULL)); /* the parent does */
+    lease_cell_free(cell);
+}
+
+struct clone_scene {
+    struct lease_cell *cell;
+    int parent, ready, answer; /* pidfd; pipes */
+};
+
+/* Runs beside its parent in the same memory, and after it. */
+static int ask_when_the_parent_is_dead(void *userdata)
+{
+    struct clone_scene *scene = userdata;
+    struct pollfd ended = {.fd = scene->parent, .events = POLLIN};
+    char letters[2] = {lease_cell_is_leader(scene->cell, NULL) ? 'y' : 'n', 0};
+
+    (void)!write(scene->ready, "r", 1);
+    while (poll(&ended, 1, -1) < 0) {
+    }
+    letters[1] = lease_cell_is_leader(scene->cell, NULL) ? 'y' : 'n';
+    (void)!write(scene->answer, letters, 2);
+    _exit(0);
+}
+
+static void a_process_that_shares_the_memory_does_not_outlive_it_as_a_leader(void **state)
+{
+    static char stack[256 * 1024] __attribute__((aligned(16)));
+    int ready[2], answer[2];
+    char letters[2];
+    pid_t leader;
+    (void)state;
+
+    assert_int_equal(pipe(ready) | pipe(answer), 0);
+    leader = fork();
+    if (leader == 0) {
+        struct clone_scene scene = {lease_cell_new(), pidfd_open(getpid(), 0), ready[1], answer[1]};
+        lease_cell_bind(scene.cell);
+        lease_cell_publish(scene.cell, 1, INSTANT_NEVER);
+        (void)clone(ask_when_the_parent_is_dead, stack + sizeof(stack), CLONE_VM | SIGCHLD, &scene);
+        for (;;) {
+            pause();
+        }
+    }
+    assert_int_equal(read(ready[0], letters, 1), 1);
+    kill(leader, SIGKILL);
+    assert_int_equal(read(answer[0], letters, 2), 2);
+    assert_memory_equal(letters, "yn", 2);
+    waitpid(leader, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(answer[i]);
+    }
+}
+
+static void *bind_for_a_moment(void *userdata)
+{
+    lease_cell_bind(userdata);
+    lease_cell_publish(userdata, 1, INSTANT_NEVER);
+    return (void *)(intptr_t)lease_cell_is_leader(userdata, NULL);
+}
+
+static void a_bound_cell_says_no_when_its_thread_has_ended(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 200; round++) { /* more than there are places: they come free */
+        struct lease_cell *cell = lease_cell_new();
+        pthread_t thread;
+        void *led = NULL;
+        assert_int_equal(pthread_create(&thread, NULL, bind_for_a_moment, cell), 0);
+        assert_int_equal(pthread_join(thread, &led), 0);
+        assert_true(led != NULL);
+        assert_false(lease_cell_is_leader(cell, NULL));
+        lease_cell_free(cell);
+    }
+}
+
+static void a_forked_child_may_lead_by_itself(void **state)
+{
+    struct lease_cell *cell = lease_cell_new();
+    int status;
+    pid_t child;
+    (void)state;
+
+    lease_cell_bind(cell);
+    child = fork();
+    if (child == 0) {
+        struct lease_cell *own = lease_cell_new();
+        lease_cell_bind(own);
+        lease_cell_publish(own, 1, INSTANT_NEVER);
+        _exit(lease_cell_is_leader(own, NULL) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     lease_cell_free(cell);
 }
 
@@ -165,6 +260,11 @@ int main(void)
         cmocka_unit_test(a_published_lease_holds_until_its_end_and_no_longer),
         cmocka_unit_test(a_poisoned_cell_never_says_yes_again),
         cmocka_unit_test(a_forked_child_never_says_yes),
+#ifndef __SANITIZE_THREAD__ /* which does not know of processes in one memory */
+        cmocka_unit_test(a_process_that_shares_the_memory_does_not_outlive_it_as_a_leader),
+#endif
+        cmocka_unit_test(a_bound_cell_says_no_when_its_thread_has_ended),
+        cmocka_unit_test(a_forked_child_may_lead_by_itself),
         cmocka_unit_test(who_was_stopped_past_the_lease_says_no_at_the_first_call),
         cmocka_unit_test(a_reader_never_sees_a_mixed_pair),
         cmocka_unit_test(many_cells_do_not_disturb_each_other),
