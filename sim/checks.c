@@ -1,6 +1,8 @@
 /* What must hold, looked at after every event, where something changed.
  *
  *   two-leaders         is_leader() true in two processes at one instant
+ *   two-act             a program that outlived its process acts, and another node leads;
+ *                       two-programs: and another program of the same node
  *   epoch-order         a leadership is acquired with an epoch not above all before it
  *   two-in-a-term       two winners of one term
  *   two-votes           a node gave, or asked for, two votes in one term
@@ -18,6 +20,8 @@
  *   won-without-votes   a winner lacks the votes of a quorum
  *   vote-not-stored     a vote leaves that neither the disk nor a stored pledge holds;
  *                       vote-unproved: by a pledge, and its leader is not gone
+ *   vote-against-pledge a vote below the stored pledge, or in its term for another
+ *   ran-under-promise   a node is a candidate while it is bound by a promise
  *   pledge-changed      a stored pledge goes back, or to another
  *   promise-not-stored  a promise leaves that is longer than the stored one
  *   not-stored          a node takes for stored what its disk does not hold
@@ -210,6 +214,16 @@ static void check_unstored_vote(struct world *world, const struct node *voter, r
 {
     const struct raft_hard_state *hard = &voter->hard;
 
+    if (seen_value(world, world->checks.votes, voter->id, term) == vote ||
+        seen_value(world, world->checks.leaders, term, 0) != 0) {
+        return; /* given before, or in a term that has been won without it */
+    }
+    if (term < hard->pledged_term || (term == hard->pledged_term && vote != hard->pledged_to)) {
+        violated(world, "vote-against-pledge",
+                 "node %llu votes for %llu in term %llu, pledged is %llu in %llu",
+                 (unsigned long long)voter->id, (unsigned long long)vote, (unsigned long long)term,
+                 (unsigned long long)hard->pledged_to, (unsigned long long)hard->pledged_term);
+    }
     if (hard->term >= term) {
         return;
     }
@@ -381,8 +395,8 @@ static void check_winner(struct world *world, struct node *node, raft_term term)
         violated(world, "two-in-a-term", "node %llu wins term %llu, which another won before",
                  (unsigned long long)node->id, (unsigned long long)term);
     }
-    count_vote(world, node, term, node->id);
     check_unstored_vote(world, node, term, node->id);
+    count_vote(world, node, term, node->id);
     check_votes(world, node, term);
     for (raft_index i = node->memory.base; i <= checks->committed_count; i++) {
         raft_term there;
@@ -419,6 +433,13 @@ static void check_alone(struct world *world, const struct node *node)
     }
     for (raft_id id = 1; id <= world->node_count; id++) {
         const struct node *other = &world->nodes[id];
+        if (id != node->id && node_acts(world, other) && !node_leads(world, other)) {
+            violated(world, "two-act",
+                     "node %llu (epoch %llu) and the program of n%llu/%llu (epoch %llu)",
+                     (unsigned long long)node->id, (unsigned long long)node->lease.epoch,
+                     (unsigned long long)id, (unsigned long long)other->program.life,
+                     (unsigned long long)other->program.lease.epoch);
+        }
         if (id != node->id && node_leads(world, other)) {
             violated(world, "two-leaders",
                      "node %llu (epoch %llu) and node %llu (epoch %llu%s), which has %.6f ms left",
@@ -628,6 +649,11 @@ static void check_rules(struct world *world, const struct node *node,
     raft_term term;
     uint64_t chain;
 
+    if ((status->role == RAFT_PRE_CANDIDATE || status->role == RAFT_CANDIDATE) &&
+        status->promised_to != RAFT_NOBODY) {
+        violated(world, "ran-under-promise", "node %llu runs, but promised node %llu",
+                 (unsigned long long)node->id, (unsigned long long)status->promised_to);
+    }
     if (is_asked && before->lease.held && status->term > before->term &&
         clock_local(node, world->now).ns < before->lease.end.ns) {
         violated(world, "gave-way", "node %llu leads in term %llu and enters term %llu",

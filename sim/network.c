@@ -9,6 +9,7 @@ const struct raft_message *network_copy(struct world *world, const struct raft_m
     struct raft_message *copy = &outgoing->message;
 
     *outgoing = (struct outgoing){.message = *message, .made = made};
+    copy->is_outlived = world->nodes[message->from].is_outlived;
 
     if (copy->type == RAFT_MSG_APPEND) {
         size_t count = copy->append.entry_count;

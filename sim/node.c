@@ -82,6 +82,7 @@ void node_start(struct world *world, struct node *node)
     struct baton_error error;
 
     begin_life(world, node);
+    program_look_for(world, node);
     start = (struct raft_start){.id = node->id,
                                 .incarnation = node->incarnation,
                                 .seed = random_next(&world->random),
@@ -94,7 +95,8 @@ void node_start(struct world *world, struct node *node)
                                              .bytes = node->snapshot.bytes},
                                 .entries = stored_entries(world, node),
                                 .entry_count = node->disk.count,
-                                .eligible = node->eligible};
+                                .eligible = node->eligible,
+                                .is_outlived = node->is_outlived};
     trace_say(
         world, node->id, "starts: term %llu, vote n%llu, log %llu..%llu, lease %.3f ms of %.3f",
         (unsigned long long)node->hard.term, (unsigned long long)node->hard.vote,
@@ -120,6 +122,7 @@ void node_crash(struct world *world, struct node *node)
     node->is_up = false;
     node->is_paused = false;
     node->lease = (struct raft_lease){0};
+    program_outlive(world, node);
     proofs_of_death(world, node);
 }
 
@@ -204,6 +207,7 @@ void node_step(struct world *world, struct node *node, const struct raft_input *
     (void)raft_step(node->raft, input, clock_local(node, world->now), &update);
     offer = update->offer ? update->offer->index : 0;
     node->lease = update->lease;
+    program_follow(world, node);
     raft_get_status(node->raft, &node->status);
     send_all(world, node, update, false);
     node->heir = update->heir;

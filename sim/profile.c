@@ -14,6 +14,7 @@ static const struct theme {
     size_t nodes;  /* 0: drawn */
     bool is_quiet; /* few entries, few heartbeats, quick elections: nothing but promises decides */
     bool settings_differ;
+    bool has_programs; /* all nodes are wrappers of one */
 } themes[] = {
     {"everything",
      {[SIM_FAULT_CRASH] = 3,
@@ -37,6 +38,7 @@ static const struct theme {
      1,
      0,
      false,
+     false,
      false},
     {"restarts",
      {[SIM_FAULT_CRASH] = 10,
@@ -49,6 +51,7 @@ static const struct theme {
      false,
      1,
      0,
+     false,
      false,
      false},
     {"certificates",
@@ -64,6 +67,7 @@ static const struct theme {
      1,
      0,
      false,
+     false,
      false},
     {"partitions",
      {[SIM_FAULT_PARTITION] = 6,
@@ -75,6 +79,7 @@ static const struct theme {
      1,
      0,
      false,
+     false,
      false},
     {"clocks",
      {[SIM_FAULT_ISOLATE_LEADER] = 8,
@@ -85,6 +90,7 @@ static const struct theme {
      true,
      0,
      0,
+     false,
      false,
      false},
     {"members",
@@ -99,6 +105,7 @@ static const struct theme {
      1,
      0,
      false,
+     false,
      false},
     {"disks",
      {[SIM_FAULT_BAD_DISK] = 6,
@@ -111,6 +118,7 @@ static const struct theme {
      false,
      1,
      0,
+     false,
      false,
      false},
     {"hand-overs",
@@ -125,6 +133,7 @@ static const struct theme {
      1,
      0,
      false,
+     false,
      false},
     {"forgetful",
      {[SIM_FAULT_CRASH] = 6,
@@ -136,6 +145,7 @@ static const struct theme {
      1,
      0,
      true,
+     false,
      false},
     {"series",
      {[SIM_FAULT_CRASH_SERIES] = 10, [SIM_FAULT_SLOW_DISK] = 1, [SIM_FAULT_PARTITION] = 5},
@@ -144,6 +154,7 @@ static const struct theme {
      4,
      3,
      true,
+     false,
      false},
     {"storms",
      {[SIM_FAULT_CRASH_LEADER] = 8, [SIM_FAULT_TRANSFER] = 4, [SIM_FAULT_PARTITION] = 2},
@@ -152,6 +163,7 @@ static const struct theme {
      4,
      0,
      true,
+     false,
      false},
     {"logs",
      {[SIM_FAULT_PARTITION] = 6,
@@ -163,6 +175,7 @@ static const struct theme {
      false,
      1,
      0,
+     false,
      false,
      false},
     {"settings",
@@ -177,6 +190,24 @@ static const struct theme {
      1,
      0,
      false,
+     true,
+     false},
+    {"programs",
+     {[SIM_FAULT_CRASH] = 2,
+      [SIM_FAULT_CRASH_LEADER] = 10,
+      [SIM_FAULT_DIVIDE] = 3,
+      [SIM_FAULT_ISOLATE_LEADER] = 2,
+      [SIM_FAULT_PAUSE_LEADER] = 2,
+      [SIM_FAULT_OLD_CERTIFICATE] = 2,
+      [SIM_FAULT_REPLAY] = 2,
+      [SIM_FAULT_RESET] = 2,
+      [SIM_FAULT_RECONFIGURE] = 1},
+     500000,
+     false,
+     1,
+     0,
+     false,
+     true,
      true},
 };
 
@@ -302,6 +333,9 @@ static void draw_faults(struct world *world, const struct theme *theme)
     }
     p->luck_ppm = theme->weight[SIM_FAULT_CRASH_SERIES] > 0 ? 100000 : 400000;
     p->certificate_ppm = theme->certificate_ppm;
+    p->programs_ppm = theme->has_programs                     ? 1000000
+                      : random_chance(&world->random, 200000) ? 400000
+                                                              : 0;
     p->certificate_late_ppm = at_times(world, 300000);
     p->certificate_again_ppm = at_times(world, 400000);
 }

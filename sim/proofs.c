@@ -61,17 +61,41 @@ static void spread(struct world *world, const struct proof_input *proof)
     }
 }
 
+/* The guardian's certificate: nothing acts for that incarnation any more. */
+void proofs_certify(struct world *world, const struct node *node, uint64_t incarnation)
+{
+    raft_id heir = random_chance(&world->random, 800000) ? node->heir : RAFT_NOBODY;
+    const struct proof_input *proof = make(world, RAFT_PROOF_GUARDIAN, node->id, incarnation, heir);
+
+    keep(world, proof);
+    if (random_chance(&world->random, world->profile.certificate_ppm)) {
+        trace_say(world, node->id, "the end of incarnation %llu is certified, heir n%llu",
+                  (unsigned long long)incarnation, (unsigned long long)heir);
+        spread(world, proof);
+    }
+}
+
+/* What the driver takes for a proof when the connection to a process that is gone has ended. Of a
+ * node that its program may outlive it takes none; a refusal counts on a path declared trusted. */
+static void believe(struct world *world, const struct node *node)
+{
+    bool by_refusal = random_chance(&world->random, 500000);
+    enum raft_proof_kind kind = by_refusal ? RAFT_PROOF_REFUSED : RAFT_PROOF_PIDFD;
+    bool is_outlived = node->is_outlived &&
+                       !(by_refusal ? SIM_MUTANT(TUNNEL_REFUSES) : SIM_MUTANT(PIDFD_OF_OUTLIVED));
+
+    if (!is_outlived && random_chance(&world->random, world->profile.certificate_ppm / 2)) {
+        keep(world, make(world, kind, node->id, node->incarnation, RAFT_NOBODY));
+        spread(world, make(world, kind, node->id, node->incarnation, RAFT_NOBODY));
+    }
+}
+
 /* Called when the process is gone. */
 void proofs_of_death(struct world *world, const struct node *node)
 {
-    static const enum raft_proof_kind kinds[] = {RAFT_PROOF_GUARDIAN, RAFT_PROOF_GUARDIAN,
-                                                 RAFT_PROOF_PIDFD, RAFT_PROOF_REFUSED};
-    enum raft_proof_kind kind = kinds[random_below(&world->random, 4)];
-    raft_id heir = random_chance(&world->random, 800000) ? node->heir : RAFT_NOBODY;
     const struct proof_input *end =
         make(world, RAFT_PROOF_EOF_ONLY, node->id, node->incarnation, RAFT_NOBODY);
 
-    keep(world, make(world, kind, node->id, node->incarnation, heir));
     for (raft_id id = 1; id <= world->node_count; id++) {
         if (id != node->id && random_chance(&world->random, 500000)) {
             tell(world, id, end, soon(world));
@@ -81,18 +105,19 @@ void proofs_of_death(struct world *world, const struct node *node)
                                              .peer = node->id});
         }
     }
-    if (random_chance(&world->random, world->profile.certificate_ppm)) {
-        trace_say(world, node->id, "its end is certified, heir n%llu", (unsigned long long)heir);
-        spread(world, make(world, kind, node->id, node->incarnation, heir));
+    believe(world, node);
+    if (!program_outlives(world, node, node->incarnation) || SIM_MUTANT(CERTIFIED_WHILE_IT_LIVES)) {
+        proofs_certify(world, node, node->incarnation);
     }
 }
 
-/* A new incarnation holds the data directory: whoever it connects to knows the old one dead. */
+/* A new incarnation holds the data directory: whoever it connects to knows the old one dead, unless
+ * a program may have outlived it. */
 void proofs_greet(struct world *world, const struct node *node)
 {
     const struct proof_input *proof;
 
-    if (node->incarnation < 2) {
+    if (node->incarnation < 2 || (node->is_outlived && !SIM_MUTANT(GREETING_OF_OUTLIVED))) {
         return;
     }
     proof = make(world, RAFT_PROOF_GREETING, node->id, node->incarnation - 1, RAFT_NOBODY);
@@ -104,6 +129,16 @@ void proofs_greet(struct world *world, const struct node *node)
     }
 }
 
+/* Somebody who is not the node greets as its present incarnation, and then certifies its death with
+ * a secret of its own: a forgery, or a copy of the data directory. Who has the first commitment
+ * takes no other. */
+static void forge(struct world *world, const struct node *node)
+{
+    if (SIM_MUTANT(COMMITMENT_REPLACED)) {
+        spread(world, make(world, RAFT_PROOF_GUARDIAN, node->id, node->incarnation, RAFT_NOBODY));
+    }
+}
+
 /* A middlebox resets the connections of a process that lives on. */
 void proofs_reset(struct world *world, const struct node *node)
 {
@@ -111,6 +146,10 @@ void proofs_reset(struct world *world, const struct node *node)
         make(world, RAFT_PROOF_EOF_ONLY, node->id, node->incarnation, node->heir);
 
     trace_say(world, node->id, "its connections are reset; it lives");
+    forge(world, node);
+    if (SIM_MUTANT(TUNNEL_REFUSES)) {
+        spread(world, make(world, RAFT_PROOF_REFUSED, node->id, node->incarnation, RAFT_NOBODY));
+    }
     for (raft_id id = 1; id <= world->node_count; id++) {
         if (id == node->id || random_chance(&world->random, 200000)) {
             continue;
@@ -138,6 +177,9 @@ void proofs_old(struct world *world)
     if (node->incarnation > 1) {
         uint64_t earlier = 1 + random_below(&world->random, node->incarnation - 1);
         raft_id heir = 1 + random_below(&world->random, world->node_count);
+        if (program_outlives(world, node, earlier)) {
+            return;
+        }
         trace_say(world, node->id, "a certificate of its incarnation %llu comes",
                   (unsigned long long)earlier);
         spread(world, make(world, RAFT_PROOF_GUARDIAN, node->id, earlier, heir));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 _Thread_local enum raft_mutant raft_mutant = RAFT_MUTANT_NONE;
+_Thread_local enum sim_mutant sim_mutant = SIM_MUTANT_NONE;
 
 /* Where a broken promise inside the core is reported: the run under way in this thread. */
 static _Thread_local struct world *running;
@@ -91,6 +92,7 @@ static void populate(struct world *world)
         struct node *node = &world->nodes[id];
         node->id = id;
         node->eligible = true;
+        node->is_outlived = random_chance(&world->random, world->profile.programs_ppm);
         clock_start(world, node);
         if (id <= world->profile.nodes) {
             node->snapshot.configuration = members;
@@ -120,6 +122,9 @@ static void happen(struct world *world, const struct event *event)
         if (!world->is_calm) {
             network_heal(world, event->partition);
         }
+        break;
+    case EVENT_GUARDIAN:
+        program_guardian(world, event);
         break;
     case EVENT_RESTART:
         if (!world->nodes[event->node].is_up) {
@@ -323,12 +328,18 @@ static void game_print_tail(const void *world)
 
 static void game_set_mutant(int number)
 {
-    raft_mutant = (enum raft_mutant)number;
+    bool is_in_core = number < RAFT_MUTANT_COUNT;
+
+    raft_mutant = is_in_core ? (enum raft_mutant)number : RAFT_MUTANT_NONE;
+    sim_mutant = is_in_core ? SIM_MUTANT_NONE : (enum sim_mutant)number;
 }
 
 static const struct game_mutant mutants[] = {
 #define MUTANT_ROW(mutant, text) {RAFT_MUTANT_##mutant, #mutant, text},
     RAFT_MUTANTS(MUTANT_ROW)
+#undef MUTANT_ROW
+#define MUTANT_ROW(mutant, text) {SIM_MUTANT_##mutant, #mutant, text},
+        SIM_MUTANTS(MUTANT_ROW)
 #undef MUTANT_ROW
 };
 

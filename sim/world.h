@@ -6,6 +6,7 @@
  *   network.c   messages on their way                      disk.c    writes, crashes, fsync errors
  *   faults.c    what goes wrong, and when                  client.c  what the users ask for
  *   proofs.c    certificates, greetings, ends of connections: true, late, repeated, worthless
+ *   program.c   what acts for a node beside its process, and may outlive it
  *   checks.c    what must hold after every event           members.c the same of the members
  *   trace.c     what happened, for people
  *   world.c     the run: a phase with faults, then one without in which work must get done
@@ -67,6 +68,7 @@ enum sim_drift { SIM_DRIFT_NONE, SIM_DRIFT_RANDOM, SIM_DRIFT_EXTREME };
 struct profile {
     const char *name;
     struct raft_settings settings; /* by which everything else is measured */
+    uint32_t programs_ppm;         /* of the nodes have a program that may outlive them */
     bool settings_differ;          /* between nodes, and between the lives of one */
     size_t nodes;                  /* members at the start */
     size_t spares;                 /* nodes that may join later */
@@ -101,7 +103,8 @@ enum event_kind {
     EVENT_HEAL, /* .partition */
     EVENT_FAULT,
     EVENT_CLIENT,
-    EVENT_DRAINED, /* what the leader ran has stopped */
+    EVENT_DRAINED,  /* what the leader ran has stopped */
+    EVENT_GUARDIAN, /* .number: of that life; it has ended the program that outlived it */
 };
 
 struct proof_input {
@@ -178,8 +181,17 @@ struct held_message {
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
+/* Acts for a node beside it, until the end of the lease at the latest. */
+struct program {
+    bool runs;
+    uint64_t life;           /* of the process that started it */
+    struct raft_lease lease; /* as that process published it last */
+};
+
 struct node {
     raft_id id;
+    bool is_outlived; /* by its program, perhaps: it has one */
+    struct program program;
     bool exists;
     bool is_up;
     bool is_paused;
@@ -301,6 +313,24 @@ struct world {
     struct result result;
 };
 
+/* Planted bugs of those who surround the core: the driver, the wrapper and the guardian.
+ * X(name, what the bug is) */
+#define SIM_MUTANTS(X)                                                                             \
+    X(GREETING_OF_OUTLIVED, "the driver takes a new incarnation for the end of its program")       \
+    X(PIDFD_OF_OUTLIVED, "the driver takes the end of the wrapper for that of its program")        \
+    X(TUNNEL_REFUSES, "a refused reconnect through a tunnel is taken for a death")                 \
+    X(CERTIFIED_WHILE_IT_LIVES, "the guardian certifies before the program has ended")             \
+    X(COMMITMENT_REPLACED, "a greeting of the same incarnation brings another commitment")
+
+enum sim_mutant {
+    SIM_MUTANT_NONE = RAFT_MUTANT_COUNT,
+#define SIM_MUTANT_ENUM(name, text) SIM_MUTANT_##name,
+    SIM_MUTANTS(SIM_MUTANT_ENUM)
+#undef SIM_MUTANT_ENUM
+};
+extern _Thread_local enum sim_mutant sim_mutant;
+#define SIM_MUTANT(name) (sim_mutant == SIM_MUTANT_##name)
+
 extern const struct game raft_game;
 
 /* Plays one seed. The world's memory is kept for the next one. */
@@ -339,7 +369,16 @@ void node_step(struct world *world, struct node *node, const struct raft_input *
 void node_crash(struct world *world, struct node *node);
 void node_event(struct world *world, const struct event *event);
 bool node_leads(const struct world *world, const struct node *node); /* is_leader, right now */
-struct node *world_leader(struct world *world);                      /* NULL: none */
+
+/* program.c */
+bool node_acts(const struct world *world, const struct node *node); /* it, or a program of it */
+bool program_outlives(const struct world *world, const struct node *node, uint64_t life);
+void program_follow(struct world *world, struct node *node);
+void program_outlive(struct world *world, struct node *node);
+void program_look_for(struct world *world, struct node *node);
+void program_guardian(struct world *world, const struct event *event);
+
+struct node *world_leader(struct world *world); /* NULL: none */
 
 /* network.c */
 void network_send(struct world *world, struct node *from, const struct raft_message *message);
@@ -363,6 +402,7 @@ void configuration_to_arena(struct world *world, struct raft_configuration *ret,
 
 /* proofs.c */
 void proofs_of_death(struct world *world, const struct node *node);
+void proofs_certify(struct world *world, const struct node *node, uint64_t incarnation);
 void proofs_greet(struct world *world, const struct node *node);
 void proofs_reset(struct world *world, const struct node *node);
 void proofs_old(struct world *world);

@@ -86,6 +86,9 @@ void convert_to_candidate(struct raft *raft)
         update_hard_changed(raft, HARD_NEEDED);
     }
     raft->hard.vote = raft->id;
+    if (!quorum_is_self(raft)) {
+        promise_own_lease(raft);
+    }
     set_role(raft, RAFT_CANDIDATE);
     raft->election_at = instant_add(raft->now, election_round_time(raft));
     event = update_event(raft, RAFT_EV_ELECTION_STARTED);

@@ -208,6 +208,7 @@ struct incoming_snapshot {
 struct raft {
     raft_id id;
     uint64_t incarnation;
+    bool is_outlived;
     struct raft_settings settings;
     uint64_t random_state;
     instant now; /* of the current step */
@@ -340,6 +341,8 @@ bool promise_allows_candidacy(const struct raft *raft);
 instant promise_candidacy_at(const struct raft *raft);
 /* Promises a heartbeat's sender; the time granted: 0 if it cannot be. */
 span promise_give(struct raft *raft, const struct raft_message *heartbeat);
+/* Once others have a say: after a restart it is silent for as long as its own program may act. */
+void promise_own_lease(struct raft *raft);
 /* Whether a proof already held says that this message's sender was no leader any more. */
 bool promise_is_disproved(const struct raft *raft, const struct raft_message *message);
 /* Ends what the proof ends; true if anything did. */

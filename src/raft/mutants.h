@@ -47,6 +47,10 @@
     X(ENDLESS_NOT_CAPPED, "a lease without end is kept when others get a say")                     \
     X(WITNESS_LEADS, "a witness runs for itself")                                                  \
     X(CORDON_IGNORED, "a cordoned node runs for itself")                                           \
+    X(OUTLIVED_BY_NOTHING, "a later incarnation proves the end of a program that outlives it")     \
+    X(PROOF_OF_LATER_LIFE,                                                                         \
+      "a proof of a later incarnation ends a promise to one that is outlived")                     \
+    X(OWN_LEASE_FORGOTTEN, "a leader that is outlived votes after a restart under its own lease")  \
     X(VOTE_OF_ANY_TERM, "a vote of an earlier term is counted")                                    \
     X(PLEDGE_WITHOUT_PROOF, "a pledge stands for a stored vote though the leader may live")        \
     X(PLEDGE_TAKEN_BACK, "a pledge is replaced by one to an earlier term")                         \

@@ -53,6 +53,9 @@ void pledge_give(struct raft *raft, const struct raft_message *heartbeat)
         raft->pledge.write = update_write_id(raft);
         raft->pledge.is_of_this_life = true;
         update_hard_changed(raft, HARD_SOON);
+        if (heir == raft->id) {
+            promise_own_lease(raft); /* it runs without storing anything */
+        }
     }
     raft->pledge.leader = heartbeat->from;
     raft->pledge.incarnation = heartbeat->incarnation;

@@ -15,6 +15,16 @@ bool promise_is_active(const struct raft *raft)
     return raft->promise.to != RAFT_NOBODY && instant_before(raft->now, raft->promise.until);
 }
 
+/* Its own program is bound by no answer to anybody, and may act on when this process is gone. */
+void promise_own_lease(struct raft *raft)
+{
+    if (raft->is_outlived && raft->hard.promised_max.ns < raft->settings.heartbeat_timeout.ns &&
+        !RAFT_MUTANT(OWN_LEASE_FORGOTTEN)) {
+        raft->hard.promised_max = raft->settings.heartbeat_timeout;
+        update_hard_changed(raft, HARD_NEEDED);
+    }
+}
+
 static bool is_silent(const struct raft *raft)
 {
     return instant_before(raft->now, raft->silent_until) && !RAFT_MUTANT(NO_SILENCE);
@@ -104,12 +114,22 @@ bool promise_is_disproved(const struct raft *raft, const struct raft_message *me
            message->term <= peer->resigned_through;
 }
 
-static bool fits(const struct raft_proof *proof, raft_id node, uint64_t incarnation, raft_term term)
+/* Of an incarnation whose program may outlive it, a proof of a later one proves nothing. */
+static bool is_about(const struct raft *raft, const struct raft_proof *proof, uint64_t incarnation)
 {
-    if (proof->node == RAFT_NOBODY || proof->node != node) {
-        return false;
+    const struct peer *peer = peer_find(raft, proof->node);
+
+    if (RAFT_MUTANT(CERTIFICATE_ANY_INCARNATION) || incarnation == proof->incarnation) {
+        return true;
     }
-    if (incarnation > proof->incarnation && !RAFT_MUTANT(CERTIFICATE_ANY_INCARNATION)) {
+    return incarnation < proof->incarnation &&
+           (!peer || !peer->is_outlived || RAFT_MUTANT(PROOF_OF_LATER_LIFE));
+}
+
+static bool fits(const struct raft *raft, const struct raft_proof *proof, raft_id node,
+                 uint64_t incarnation, raft_term term)
+{
+    if (proof->node == RAFT_NOBODY || proof->node != node || !is_about(raft, proof, incarnation)) {
         return false;
     }
     return term <= proof->through_term || RAFT_MUTANT(RESIGNATION_ANY_TERM);
@@ -146,12 +166,12 @@ bool promise_apply_proof(struct raft *raft, enum raft_proof_kind kind,
     if (kind != RAFT_PROOF_EOF_ONLY || RAFT_MUTANT(EOF_IS_PROOF)) {
         remember(raft, proof);
         if (promise_is_active(raft) &&
-            fits(proof, raft->promise.to, raft->promise.incarnation, raft->promise.term)) {
+            fits(raft, proof, raft->promise.to, raft->promise.incarnation, raft->promise.term)) {
             raft->promise = (struct promise){0};
             ended = true;
         }
         if (raft->leader != raft->id &&
-            fits(proof, raft->leader, raft->leader_incarnation, raft->hard.term)) {
+            fits(raft, proof, raft->leader, raft->leader_incarnation, raft->hard.term)) {
             ended = true;
         }
     }
@@ -179,7 +199,8 @@ bool promise_observe_incarnation(struct raft *raft, const struct raft_message *m
         return false;
     }
     if (message->incarnation > peer->incarnation) {
-        bool is_proof = peer->incarnation > 0 && !peer->is_outlived;
+        bool is_proof =
+            peer->incarnation > 0 && (!peer->is_outlived || RAFT_MUTANT(OUTLIVED_BY_NOTHING));
         peer->incarnation = message->incarnation;
         if (is_proof && (raft->promise.to == message->from || raft->leader == message->from) &&
             promise_apply_proof(raft, RAFT_PROOF_GREETING, &proof) &&

@@ -150,6 +150,7 @@ int raft_new(struct raft **ret, const struct raft_start *start, instant now,
     raft->random_state = start->seed;
     raft->hard = start->hard;
     raft->eligible = start->eligible;
+    raft->is_outlived = start->is_outlived;
     raft->now = now;
     raft->leader_until = INSTANT_PAST;
     raft->store_at = INSTANT_NEVER;

@@ -445,7 +445,8 @@ struct raft_start {
     struct raft_snapshot snapshot;    /* with the first configuration; copied */
     const struct raft_entry *entries; /* entries[0] has index snapshot.index + 1; copied */
     size_t entry_count;
-    bool eligible; /* campaigns at all */
+    bool eligible;    /* campaigns at all */
+    bool is_outlived; /* a program that acts for this node may live on after its process */
 };
 
 /* BATON_EINVAL, BATON_EUNSAFE: the settings; BATON_ECORRUPT: the stored state contradicts itself;

@@ -37,6 +37,9 @@ static int append_configuration(struct raft *raft, struct raft_configuration *co
     }
     free(data);
     if (r == BATON_OK) {
+        if (!quorum_is_self(raft)) {
+            promise_own_lease(raft);
+        }
         leader_lease_cap(raft);
         leader_heartbeat(raft); /* who is new must be asked for its share of the lease */
         replicate_to_all(raft);

@@ -231,6 +231,7 @@ static int begin_core(struct node *node, struct baton_error *reterr)
     start.entries = loaded.entries;
     start.entry_count = loaded.entry_count;
     start.eligible = node->eligible;
+    start.is_outlived = node->options.is_guardian_only;
     if (RAND_bytes((unsigned char *)&start.seed, sizeof(start.seed)) != 1) {
         start.seed = node->id ^ (uint64_t)clock_now().ns;
     }

@@ -233,7 +233,8 @@ void node_start(struct cluster *cluster, raft_id id)
                                .hard = node->hard,
                                .entries = node->log,
                                .entry_count = node->log_count,
-                               .eligible = true};
+                               .eligible = true,
+                               .is_outlived = cluster->is_outlived};
     struct baton_error error = {0};
     struct raft_input tick = {.type = RAFT_IN_TICK};
 

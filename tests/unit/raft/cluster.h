@@ -49,6 +49,7 @@ struct cluster {
     size_t count;
     instant now;
     struct raft_settings settings;
+    bool is_outlived; /* each node, by a program of its own */
     struct raft_configuration first;
     struct queued queue[QUEUE_MAX];
     size_t queue_head, queue_tail;

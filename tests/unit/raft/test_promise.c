@@ -384,6 +384,44 @@ a_higher_incarnation_proves_nothing_where_a_program_may_have_outlived_the_earlie
     cluster_free(cluster);
 }
 
+static void
+a_proof_of_a_later_incarnation_proves_nothing_where_a_program_may_outlive_it(void **state)
+{
+    struct cluster *cluster = alone_of_three();
+    struct raft_message lived = {.type = RAFT_MSG_PRE_VOTE_REPLY,
+                                 .from = 2,
+                                 .to = 1,
+                                 .incarnation = 4,
+                                 .is_outlived = true,
+                                 .term = 1};
+    (void)state;
+
+    node_message(cluster, &lived);
+    heartbeat(cluster, 2, 4, 5);
+    node_proof(cluster, 1, RAFT_PROOF_GUARDIAN, death(2, 5), RAFT_NOBODY);
+    assert_null(node_last(cluster, 1, RAFT_EV_PROOF_ACCEPTED));
+    assert_false(votes_for(cluster, 3, 6));
+    node_proof(cluster, 1, RAFT_PROOF_GUARDIAN, death(2, 4), RAFT_NOBODY);
+    assert_true(votes_for(cluster, 3, 6));
+    cluster_free(cluster);
+}
+
+static void a_leader_whose_program_may_outlive_it_is_silent_after_a_restart(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    (void)state;
+
+    cluster->is_outlived = true;
+    cluster_start(cluster);
+    leader = cluster_elect(cluster); /* it has promised nobody anything yet */
+    node_crash(cluster, leader);
+    node_start(cluster, leader);
+    assert_int_equal(instant_since(node_status(cluster, leader).silent_until, cluster->now).ns,
+                     cluster->settings.heartbeat_timeout.ns);
+    cluster_free(cluster);
+}
+
 static void a_follower_sticks_to_a_leader_it_heard_of_lately(void **state)
 {
     struct cluster *cluster = alone_of_three();
@@ -422,6 +460,9 @@ int main(void)
         cmocka_unit_test(a_higher_incarnation_proves_the_earlier_one_dead),
         cmocka_unit_test(
             a_higher_incarnation_proves_nothing_where_a_program_may_have_outlived_the_earlier_one),
+        cmocka_unit_test(
+            a_proof_of_a_later_incarnation_proves_nothing_where_a_program_may_outlive_it),
+        cmocka_unit_test(a_leader_whose_program_may_outlive_it_is_silent_after_a_restart),
         cmocka_unit_test(a_follower_sticks_to_a_leader_it_heard_of_lately),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

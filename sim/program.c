@@ -1,0 +1,89 @@
+/* What acts for a node: the process itself, or a program beside it (`baton run`), which may live on
+ * after it.
+ *
+ *   acquired ──▶ the program runs ──lease void or over, by the wrapper──▶ ended
+ *                     │ the wrapper dies: it is outlived
+ *                     ├── the kernel's signal at its parent's death, at once ──▶ ended
+ *                     ├── its guardian, sooner or later, which then certifies ──▶ ended
+ *                     ├── the next life of the wrapper, if it finds it ────────▶ ended
+ *                     └── the end of the lease, whatever else has died ────────▶ ended
+ */
+#include "sim/world.h"
+
+static bool program_acts(const struct world *world, const struct node *node)
+{
+    return node->program.runs && clock_local(node, world->now).ns < node->program.lease.end.ns;
+}
+
+bool node_acts(const struct world *world, const struct node *node)
+{
+    return node_leads(world, node) || program_acts(world, node);
+}
+
+bool program_outlives(const struct world *world, const struct node *node, uint64_t life)
+{
+    return program_acts(world, node) && node->program.life == life &&
+           (!node->is_up || life < node->incarnation);
+}
+
+void program_follow(struct world *world, struct node *node)
+{
+    struct program *program = &node->program;
+
+    if (!node->is_outlived || (!node->lease.held && program->life != node->incarnation)) {
+        return;
+    }
+    if (node_leads(world, node) && program->life < node->incarnation && program_acts(world, node)) {
+        violated(world, "two-programs",
+                 "node %llu starts its program beside that of incarnation %llu",
+                 (unsigned long long)node->id, (unsigned long long)program->life);
+    }
+    *program =
+        (struct program){.runs = node->lease.held, .life = node->incarnation, .lease = node->lease};
+}
+
+/* The process has died. */
+void program_outlive(struct world *world, struct node *node)
+{
+    bool has_end = node->program.lease.end.ns != INSTANT_NEVER.ns;
+
+    if (!program_outlives(world, node, node->incarnation)) {
+        return;
+    }
+    if (random_chance(&world->random, 300000)) {
+        node->program.runs = false;
+        return;
+    }
+    trace_say(world, node->id, "its program acts on");
+    if (!has_end || random_chance(&world->random, 500000)) {
+        int64_t most = world->profile.settings.lease.ns;
+        queue_push(world, (struct event){.kind = EVENT_GUARDIAN,
+                                         .at = world->now + random_between(&world->random, 0, most),
+                                         .node = node->id,
+                                         .number = node->incarnation});
+    }
+}
+
+/* Before anything is said to anybody. What has left the cgroup is not found; a lease without an end
+ * is one that nobody else can get meanwhile, but the next life of the same node can. */
+void program_look_for(struct world *world, struct node *node)
+{
+    bool has_end = node->program.lease.end.ns != INSTANT_NEVER.ns;
+
+    if (program_acts(world, node) && (!has_end || random_chance(&world->random, 300000))) {
+        trace_say(world, node->id, "ends the program of its earlier life");
+        node->program.runs = false;
+    }
+}
+
+void program_guardian(struct world *world, const struct event *event)
+{
+    struct node *node = &world->nodes[event->node];
+
+    if (node->program.life == event->number) {
+        node->program.runs = false;
+    }
+    trace_say(world, node->id, "the guardian of incarnation %llu has ended its program",
+              (unsigned long long)event->number);
+    proofs_certify(world, node, event->number);
+}
