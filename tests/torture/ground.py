@@ -253,7 +253,8 @@ class Ground(Cluster):
             try:
                 if entry.isdigit() and os.stat("/proc/%s/ns/net" % entry).st_ino == space:
                     part = part_of(entry, wrapper and wrapper.pid)
-                    found.setdefault(part, []).append(int(entry))
+                    if part != "rules":
+                        found.setdefault(part, []).append(int(entry))
             except OSError:
                 continue
         return found
@@ -324,6 +325,14 @@ class Ground(Cluster):
             for folder, _, _ in os.walk(self.cgroup(name), topdown=False):
                 until(lambda one=folder: has_removed(one), folder + " is empty")
 
+    def keep_disks(self):
+        for name in self.names:
+            if os.path.isdir(self.data(name)):
+                shutil.copytree(self.data(name), self.path(name + ".data"),
+                                ignore=lambda folder, files: [
+                                    one for one in files if not os.path.isfile(
+                                        os.path.join(folder, one))])
+
     def forget(self):
         shutil.rmtree(self.dir, ignore_errors=True)
 
@@ -370,7 +379,10 @@ def part_of(pid, wrapper):
         return "wrapper"
     if program.startswith("baton-guardian"):
         return "guardian"
-    return {"baton_actor": "cmd", "baton": "supervisor"}.get(program, "other")
+    if program == "baton":
+        with open("/proc/%s/cmdline" % pid, "rb") as file:
+            return "supervisor" if file.read().split(b"\0")[1:2] == [b"run"] else "other"
+    return {"baton_actor": "cmd", "ip": "rules", "nft": "rules"}.get(program, "other")
 
 
 def send(pid, number):
@@ -433,6 +445,9 @@ class TunnelGround(RaftGround):
 
 class RedisGround(Ground):
     spare_spaces = ("redis",)
+
+    def electable(self):
+        return self.names
 
     def open(self):
         super().open()

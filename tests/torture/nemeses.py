@@ -16,7 +16,9 @@ from ground import boot_ns, send
 
 PATIENCE_S = 30  # with a group that is healthy
 LONGEST_S = 5.0  # of a fault: longer than a lease and what comes after it
+AGAIN_NS = 500000000  # between two starts of a node that ends by itself
 FRESH_NS = 300000000
+FOREVER_NS = 1 << 63
 THAW_NS = 1000000000  # in which a program is stopped whose lease ended while all was frozen
 AGAIN_S = 0.1  # in which a wrapper is started again at once
 PARTS = ("wrapper", "guardian", "supervisor", "cmd")
@@ -24,11 +26,15 @@ METHODS = {"pass": "pass_leadership"}  # where the word is Python's own
 
 # How often each fault, by its kind. A word after the kind names the processes that it strikes.
 ANYWHERE = {
-    "pause wrapper": 4, "pause guardian": 1, "pause cmd": 1, "pause wrapper+guardian": 1,
-    "pause wrapper+cmd": 1, "pause guardian+cmd": 1,
-    "kill wrapper": 5, "kill guardian": 2, "kill cmd": 2, "kill wrapper+guardian": 2,
-    "kill wrapper+cmd": 1, "kill guardian+cmd": 1, "kill wrapper+guardian+cmd": 1,
-    "freeze": 1, "restart-at-once": 4, "pause-guardian-and-restart": 3, "end": 2, "settings": 2,
+    "pause wrapper": 4, "pause guardian": 1, "pause supervisor": 1, "pause cmd": 1,
+    "pause wrapper+guardian": 1, "pause wrapper+supervisor": 1, "pause guardian+supervisor": 1,
+    "pause wrapper+cmd": 1, "pause guardian+cmd": 1, "freeze": 1,
+    "kill wrapper": 5, "kill guardian": 2, "kill supervisor": 2, "kill cmd": 2,
+    "kill wrapper+guardian": 2, "kill wrapper+supervisor": 1, "kill guardian+supervisor": 1,
+    "kill wrapper+cmd": 1, "kill guardian+cmd": 1, "kill supervisor+cmd": 1,
+    "kill wrapper+guardian+supervisor": 1, "kill wrapper+guardian+supervisor+cmd": 1,
+    "restart-at-once": 4, "pause-and-restart guardian": 2, "pause-and-restart supervisor": 2,
+    "end": 2, "settings": 2,
     "cut-off": 3, "deaf": 2, "mute": 2, "loss": 2, "disk-stalls": 2, "wall-jumps": 1,
     "space-torn": 1,
 }
@@ -59,7 +65,7 @@ class Nemeses:
         self.over = threading.Event()  # set: faults that hold on end at once
         self.lock = threading.Lock()
         self.busy = set()  # hosts on which something happens now
-        self.frozen = []  # (host, from when, until when)
+        self.excuses = []  # (host, from when, until when)
         self.operating = threading.Lock()  # one change of members at a time
         self.threads = []
         self.failures = []  # of the harness
@@ -120,35 +126,60 @@ class Nemeses:
         ended = []
         for name in self.ground.names:
             with self.lock:
-                if name in self.busy or self.ground.running(name):
+                if name in self.busy or self.ground.running(name) or not self.may_start(name):
                     continue
                 ended.append((name, self.ground.reap(name)))
                 self.ground.start(name)
         return ended
 
+    def may_start(self, name):
+        """As a service manager does: not again and again at once."""
+        last_ns = next(when for when, one, _ in reversed(self.ground.born) if one == name)
+        return boot_ns() > last_ns + AGAIN_NS
+
+    # ---- what is not promised (docs/guardian.md); only the epoch helps there
+
+    def excuse(self, name):
+        """From now on, programs that act already at that host may act beside the next leader's.
+        Returns what ends the excuse."""
+        where, begin_ns = len(self.excuses), boot_ns()
+        self.excuses.append((name, begin_ns, FOREVER_NS))
+
+        def end():
+            self.excuses[where] = (name, begin_ns, boot_ns() + THAW_NS)
+        return end
+
+    def excused(self, life, later):
+        return any(name == life.node and life.first_ns <= begin_ns <= later.first_ns <= end_ns and
+                   life.last_ns <= end_ns for name, begin_ns, end_ns in self.excuses)
+
+    def leaves_nobody(self, name, parts):
+        """Whether nobody is left at that host who finds the program: a supervisor holds whatever
+        came of it, a guardian knows its cgroup and its environment if that can be read."""
+        host = self.ground.hosts_of[name]
+        return {"wrapper", "supervisor"} <= set(parts) and (
+            "guardian" in parts or "opaque" in host.kinds and not host.has_cgroup)
+
     # ---- processes
 
     def pause(self, name, plan, parts):
+        end_excuse = self.excuse(name) if {"wrapper", "supervisor"} <= set(parts) else None
         pids = self.pids(name, plan, parts)
         for pid in pids:
             send(pid, signal.SIGSTOP)
         self.hold(plan)
         for pid in pids:
             send(pid, signal.SIGCONT)
+        if end_excuse:
+            end_excuse()
 
     def freeze(self, name, plan):
-        """All at once, as a virtual machine is frozen: the program may act once more before anybody
-        can stop it. Only the epoch helps there, so such an overlap is no violation."""
-        self.frozen.append((name, boot_ns(), 1 << 63))
-        where = len(self.frozen) - 1
+        """All at once, as a virtual machine is frozen."""
         self.pause(name, plan, PARTS)
-        self.frozen[where] = (name, self.frozen[where][1], boot_ns())
-
-    def excuses(self, life, later):
-        return any(name == life.node and begin_ns <= later.first_ns <= end_ns + THAW_NS and
-                   life.last_ns <= end_ns + THAW_NS for name, begin_ns, end_ns in self.frozen)
 
     def kill(self, name, plan, parts):
+        if self.leaves_nobody(name, parts):
+            self.excuse(name)
         for pid in self.pids(name, plan, parts):
             send(pid, signal.SIGKILL)
         self.hold(plan)
@@ -168,8 +199,9 @@ class Nemeses:
         self.wrapper_again(name, plan)
         self.hold(plan)
 
-    def pause_guardian_and_restart(self, name, plan):
-        pids = self.pids(name, plan, ["guardian"])
+    def pause_and_restart(self, name, plan, parts):
+        """The wrapper is restarted at once while those are stopped."""
+        pids = self.pids(name, plan, parts)
         for pid in pids:
             send(pid, signal.SIGSTOP)
         self.wrapper_again(name, plan)
@@ -335,7 +367,7 @@ class Nemeses:
             time.sleep(0.5)
 
     def pass_leadership(self, name, plan):
-        to = plan.dice.choice([one for one in self.ground.names if one != name])
+        to = plan.dice.choice([one for one in self.ground.electable() if one != name])
         code, said = self.ground.operator(name, "pass", "--data", self.ground.data(name),
                                           "--timeout", "3s", "--to", to)
         self.tell("baton pass %s at %s: %d %s" % (to, name, code, said))

@@ -26,6 +26,10 @@ class Interrupted(Exception):
     pass
 
 
+class HarnessFailed(Exception):
+    pass
+
+
 class Stop:
     """SIGINT and SIGTERM are only noted, and obeyed where nothing is left half done."""
 
@@ -58,7 +62,7 @@ class Run:
         self.patience = Patience(nemeses.PATIENCE_S * 10**9)
         self.events = []  # (when, what), for the timeline
         self.found = collections.Counter()
-        self.excused = set()  # lives that acted beside another one after all of a host was frozen
+        self.excused = set()  # lives that acted beside another one, where that is not promised
         self.seen = set()  # violations that were shown
         self.store_lines = 0
 
@@ -95,7 +99,9 @@ class Run:
                 time.sleep(0.05)
 
     def calm(self):
-        """All faults are over: waits until somebody acts who began after that, or for too long."""
+        """All faults are over: waits until somebody acts, or for too long."""
+        for life in self.excused:
+            self.ground.end_life(life)
         since_ns = boot_ns()
         while not self.found["stuck"]:
             self.look()
@@ -105,6 +111,8 @@ class Run:
 
     def look(self):
         self.stop.obey()
+        if self.nemeses.failures:
+            raise HarnessFailed("; ".join(self.nemeses.failures))
         ground = self.ground
         for name, code in self.nemeses.revive():
             self.tell("%s had ended with %s" % (name, code))
@@ -115,7 +123,7 @@ class Run:
         lives = ground.records.in_order()
         for kind, pairs in (("overlaps", overlaps(lives)), ("lost_fenced", epochs_back(lives))):
             for earlier, later in pairs:
-                if kind == "overlaps" and self.nemeses.excuses(earlier, later):
+                if kind == "overlaps" and self.nemeses.excused(earlier, later):
                     self.excused.add(earlier)
                 elif self.violation(kind, earlier.first_ns, later.first_ns, "%s\n    %s" % (
                         self.story(earlier), self.story(later))):
@@ -123,7 +131,7 @@ class Run:
         self.look_at_store()
         if self.patience.is_over(boot_ns(), ground.records.last_ns,
                                  ground.is_healthy(self.nemeses.busy)):
-            self.violation("stuck", boot_ns(), ground.records.last_ns,
+            self.violation("stuck", "nobody acts", ground.records.last_ns,
                            "nobody acts, though a quorum has been healthy for %d s"
                            % nemeses.PATIENCE_S)
 
@@ -164,12 +172,14 @@ class Run:
 
     def close(self):
         self.nemeses.over.set()
-        self.ground.close()
-        if any(self.found.values()) or self.nemeses.failures or self.options.keep:
+        is_kept = any(self.found.values()) or self.nemeses.failures or self.options.keep
+        if is_kept:
             with open(self.ground.path("timeline"), "w", encoding="utf-8") as file:
                 file.writelines("%.6f %s\n" % (when / 1e9, what) for when, what in self.events)
+            self.ground.keep_disks()
             say("logs are kept in %s" % self.ground.dir)
-        else:
+        self.ground.close()
+        if not is_kept:
             self.ground.forget()
 
 

@@ -22,7 +22,8 @@ os.environ.setdefault("TORTURE_PROGRAMS", os.path.join(ROOT, "build/tests/tortur
 sys.path += [os.path.join(ROOT, "tests/e2e"), os.path.join(ROOT, "tests/integration/faults")]
 
 import test_checker  # noqa: E402  pylint: disable=wrong-import-position
-from run import GROUNDS, Interrupted, Run, Stop, say  # noqa: E402  pylint: disable=C0413
+from run import (GROUNDS, HarnessFailed, Interrupted, Run,  # noqa: E402  pylint: disable=C0413
+                 Stop, say)
 
 TOOLS = ("ip", "nft", "nsenter", "setpriv", "strace", "redis-server")
 HELD, VIOLATED, FAILED, SKIPPED, INTERRUPTED = 0, 1, 2, 77, 130  # exit codes
@@ -91,9 +92,6 @@ def torment(options, summary, stop):
         finally:
             run.close()
         summary.add(run)
-        if run.nemeses.failures:
-            say("torture: the harness failed: " + "; ".join(run.nemeses.failures))
-            return FAILED
     return VIOLATED if any(summary.found.values()) else HELD
 
 
@@ -115,6 +113,9 @@ def main():
     except Interrupted as error:
         say("torture: %s" % error)
         return INTERRUPTED
+    except HarnessFailed as error:
+        say("torture: the harness failed: %s" % error)
+        return FAILED
     fields = summary.fields()
     say(", ".join("%s %s" % (key, value) for key, value in fields.items()))
     if code == VIOLATED:
