@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <sys/signalfd.h>
 
-/* Real work would carry the epoch into everything that it writes. */
+/* Real work would store the epoch at what it writes to, before it reads there, and carry it into
+ * each write. */
 static void work(struct baton_election *election)
 {
     uint64_t epoch;
