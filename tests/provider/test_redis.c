@@ -497,6 +497,63 @@ static void members_of_whom_no_notice_tells_are_found(void **state)
     GROUP_AWAIT(comings[0].ghost_left == 1 && comings[1].ghost_left == 1);
 }
 
+/* A time in the only follower's entry. */
+static bool read_follower(const char *field, char ret[32])
+{
+    redisReply *reply = ask("HVALS race:slaves");
+    const char *at = reply->elements > 0 ? strstr(reply->element[0]->str, field) : NULL;
+
+    snprintf(ret, 32, "%.24s", at ? at + strlen(field) + 3 : "");
+    freeReplyObject(reply);
+    return at != NULL;
+}
+
+static void a_follower_is_registered_at_one_time_and_seen_at_many(void **state)
+{
+    struct group *group = *state;
+    struct member *member = &group->members[0];
+    struct baton_campaign_options observes = {.observes = true};
+    char registered[32];
+    char seen[32];
+    char now[32];
+
+    open_with(member, "lease=900ms&max-lease=900ms&heartbeat-interval=50ms&process-lifetime=900ms");
+    ASSERT_OK(baton_campaign(&member->election, member->baton, "race", &observes, failure));
+    GROUP_AWAIT(read_follower("registeredAt", registered) && read_follower("lastSeen", seen));
+    GROUP_AWAIT(read_follower("lastSeen", now) && strcmp(now, seen) != 0);
+    assert_true(read_follower("registeredAt", now));
+    assert_string_equal(now, registered);
+}
+
+/* A peer that writes its entries as seed 000 says, and has died; another one lives. */
+static void a_dead_peer_of_the_seed_is_removed_and_a_living_one_stays(void **state)
+{
+    struct group *group = *state;
+    struct member *member = &group->members[0];
+    static struct comings comings;
+    char alive[128];
+
+    open_with(member, "lease=900ms&max-lease=900ms&process-lifetime=1500ms");
+    ASSERT_OK(baton_campaign(&member->election, member->baton, "race", NULL, failure));
+    ASSERT_OK(baton_on(NULL, member->election, BATON_EVENT_MEMBER_JOINED | BATON_EVENT_MEMBER_LEFT,
+                       BATON_ON_LOOP, count_members, &comings, failure));
+    tell("HSET race:processes ghost {\"identifier\":\"ghost\",\"lastSeen\":1700000000000}");
+    tell("HSET race:channels ghost worker:slave:ghost");
+    tell("HSET race:slaves ghost {\"nodeId\":\"ghost\"}");
+    for (long long beat = 1; comings.ghost_left == 0; beat++) {
+        assert_true(beat < GROUP_PATIENCE_MS);
+        snprintf(alive, sizeof(alive), "HSET race:processes alive {\"lastSeen\":%lld}", beat);
+        tell(alive);
+        group_pause();
+    }
+    assert_true(answers("HGET race:processes ghost", NULL));
+    assert_true(answers("HGET race:channels ghost", NULL));
+    assert_true(answers("HGET race:slaves ghost", NULL));
+    assert_false(answers("HGET race:processes alive", NULL));
+    assert_int_equal(comings.ghost_left, 1);
+    tell("DEL race:processes");
+}
+
 /* ---- Beside a process that knows the seed's text alone --------------------------------------- */
 
 static void a_plain_peer_and_we_exclude_each_other(void **state)
@@ -600,6 +657,8 @@ int main(void)
         CASE(an_election_starts_and_fails_or_completes),
         CASE(members_come_and_go_once_each_also_over_a_change_of_leader),
         CASE(members_of_whom_no_notice_tells_are_found),
+        CASE(a_follower_is_registered_at_one_time_and_seen_at_many),
+        CASE(a_dead_peer_of_the_seed_is_removed_and_a_living_one_stays),
         CASE(a_plain_peer_and_we_exclude_each_other),
         CASE(the_registry_has_the_keys_and_fields_of_the_seed),
         CASE(metadata_that_the_others_would_not_read_is_refused),

@@ -158,6 +158,17 @@ static void a_foreign_lock_without_a_lifetime_is_told(void **state)
     listener_close(&ours);
 }
 
+static void an_epoch_far_from_our_clock_is_told(void **state)
+{
+    (void)state;
+    take_part(SHORT, "ahead of this process's clock");
+    GROUP_AWAIT(baton_is_leader(ours.election));
+    server_tell(&server, "HSET race:epoch epoch 4000000000000"); /* of a server in the year 2096 */
+    listener_await(&ours);
+    GROUP_AWAIT(baton_epoch(ours.election) > 4000000000000);
+    listener_close(&ours);
+}
+
 static void an_epoch_that_is_none_is_told_and_gone_on_from(void **state)
 {
     static const char *const rows[] = {"garbage", "-7", "1e300", "nan", "0x10", "7.5", "\"\""};
@@ -533,6 +544,7 @@ int main(void)
         CASE(what_spoils_the_lock_is_told_until_it_is_gone),
         CASE(a_huge_lock_is_told_and_followed),
         CASE(a_foreign_lock_without_a_lifetime_is_told),
+        CASE(an_epoch_far_from_our_clock_is_told),
         CASE(an_epoch_that_is_none_is_told_and_gone_on_from),
         CASE(what_we_only_write_is_written_over),
         CASE(an_entry_that_is_none_of_ours_is_told),

@@ -33,6 +33,8 @@ struct entry {
     struct text *id;
     struct text *name;
     struct text *metadata; /* JSON, or NULL */
+    int64_t seen_ms;       /* what it says of its latest sign of life; 0: nothing */
+    instant seen;          /* when that changed, by our clock */
     bool is_there;         /* while the list is read anew */
     bool is_cordoned;
     enum member_fault fault; /* that was told */
@@ -58,13 +60,14 @@ struct seat {
     void *userdata;
     char *metadata;
     struct lease lease;
-    instant deadline; /* the lease core's; before that, the start */
-    instant beat;     /* of the registry */
-    instant starts;   /* contends from then on */
-    uint32_t place;   /* in the agenda, counted from 1; 0: none */
-    int slot;         /* of the guardian's last words */
-    instant offered;  /* to somebody else, who may have it until then; 0: it is not */
-    bool is_starting; /* from the campaign until its start and the server are there */
+    instant deadline;      /* the lease core's; before that, the start */
+    instant beat;          /* of the registry */
+    int64_t registered_ms; /* by the wall clock: when it began to take part */
+    instant starts;        /* contends from then on */
+    uint32_t place;        /* in the agenda, counted from 1; 0: none */
+    int slot;              /* of the guardian's last words */
+    instant offered;       /* to somebody else, who may have it until then; 0: it is not */
+    bool is_starting;      /* from the campaign until its start and the server are there */
     bool eligible;
     bool is_contending; /* for a lock that nobody is known to have */
     bool is_urgent; /* what the next step asks of the server leaves before anything else is done */
@@ -79,6 +82,7 @@ struct seat {
     uint64_t holder_epoch;
     instant beatless_since; /* the holder has no heartbeat; 0: it has one */
     enum { BEAT_FINE, BEAT_STALE, BEAT_AHEAD } told_beat; /* the holder's heartbeat, as told */
+    bool knows_clock;      /* it was told that the server's clock is not ours */
     bool knows_endless;    /* it was told that the lock has no lifetime */
     bool knows_difference; /* it was told that the leader has another max-lease */
     bool knows_odd;        /* it was told that the lock's value is no id */

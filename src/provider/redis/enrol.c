@@ -10,16 +10,23 @@
 /* Times are the last that an entry has, so that those of a draft can be written over. */
 enum { TIME_BYTES = 24, TIME_AT_END = TIME_BYTES + 2 };
 
-static void put_time(char ret[TIME_BYTES + 1])
+static int64_t wall_ms(void)
 {
     struct timespec now;
-    struct tm parts = {0};
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    (void)gmtime_r(&now.tv_sec, &parts);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void put_time(char ret[TIME_BYTES + 1], int64_t unix_ms)
+{
+    time_t seconds = (time_t)(unix_ms / 1000);
+    struct tm parts = {0};
+
+    (void)gmtime_r(&seconds, &parts);
     (void)snprintf(ret, TIME_BYTES + 1, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
                    (parts.tm_year + 1900) % 10000, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
-                   parts.tm_min, parts.tm_sec, (int)(now.tv_nsec / 1000000));
+                   parts.tm_min, parts.tm_sec, (int)(unix_ms % 1000));
 }
 
 static json_t *metadata_of(const struct seat *seat)
@@ -43,7 +50,7 @@ static char *process_json(const struct seat *seat, bool leads)
     const struct client *client = seat->client;
     char now[TIME_BYTES + 1];
 
-    put_time(now);
+    put_time(now, wall_ms());
     return write_out(json_pack("{s:s,s:s,s:s,s:s,s:b,s:o,s:s}", "processId", client->id, "nodeId",
                                client->id, "identifier", client->node, "role",
                                leads ? "master" : "slave", "observes", !seat->eligible,
@@ -53,12 +60,14 @@ static char *process_json(const struct seat *seat, bool leads)
 static char *slave_json(const struct seat *seat)
 {
     const struct client *client = seat->client;
+    char registered[TIME_BYTES + 1];
     char now[TIME_BYTES + 1];
 
-    put_time(now);
+    put_time(registered, seat->registered_ms);
+    put_time(now, wall_ms());
     return write_out(json_pack("{s:s,s:s,s:o,s:s,s:s}", "nodeId", client->id, "identifier",
-                               client->node, "metadata", metadata_of(seat), "registeredAt", now,
-                               "lastSeen", now));
+                               client->node, "metadata", metadata_of(seat), "registeredAt",
+                               registered, "lastSeen", now));
 }
 
 /* Ten thousand elections say the same of this process, but for the time. */
@@ -70,7 +79,7 @@ static const char *process_draft(struct seat *seat, bool leads)
     if (!*draft) {
         *draft = process_json(seat, leads);
     } else {
-        put_time(now);
+        put_time(now, wall_ms());
         memcpy(*draft + strlen(*draft) - TIME_AT_END, now, TIME_BYTES);
     }
     return *draft;
@@ -80,15 +89,17 @@ static const char *slave_draft(struct seat *seat)
 {
     static const char between[] = "\",\"lastSeen\":\"";
     char **draft = &seat->client->drafts.slave;
+    char registered[TIME_BYTES + 1];
     char now[TIME_BYTES + 1];
 
     if (!*draft) {
         *draft = slave_json(seat);
     } else {
         char *last = *draft + strlen(*draft) - TIME_AT_END;
-        put_time(now);
+        put_time(registered, seat->registered_ms);
+        put_time(now, wall_ms());
         memcpy(last, now, TIME_BYTES);
-        memcpy(last - strlen(between) - TIME_BYTES, now, TIME_BYTES);
+        memcpy(last - strlen(between) - TIME_BYTES, registered, TIME_BYTES);
     }
     return *draft;
 }
@@ -204,6 +215,7 @@ void enrol_begin(struct seat *seat)
 {
     int64_t every_ns = beat_interval(seat->client).ns;
 
+    seat->registered_ms = wall_ms();
     /* From the first on they are spread: the registry is as large as there are elections. */
     seat->beat = instant_add(
         clock_now(),

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 struct words {
     char keys[3][LAYOUT_KEY_MAX]; /* lock, heartbeat, epoch */
@@ -143,6 +144,37 @@ static void judge_max_lease(struct seat *seat, const struct lock_answer *answer)
     seat->knows_difference = differs || (seat->knows_difference && answer->max_lease.ns == 0);
 }
 
+enum { CLOCKS_APART_MS = 1000 }; /* at least, that they may be */
+
+/* A new epoch is the server's time, or above. If that time is wrong and is set right later, epochs
+ * go back should the server lose its data meanwhile, and nobody be there who has seen the last. */
+static void judge_epoch(struct seat *seat, const struct lock_answer *answer)
+{
+    int64_t longest_ms = seat->client->longest.ns / 1000000;
+    int64_t most_ms = longest_ms > CLOCKS_APART_MS ? longest_ms : CLOCKS_APART_MS;
+    struct timespec now;
+    struct baton_error error;
+    int64_t ahead_ms;
+
+    if (answer->reply.outcome != LEASE_GRANTED || seat->lease.held || seat->knows_clock) {
+        return; /* a renewal's epoch is as old as the leadership */
+    }
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    ahead_ms = (int64_t)answer->reply.epoch - (int64_t)now.tv_sec * 1000 - now.tv_nsec / 1000000;
+    if (ahead_ms > -most_ms && ahead_ms < most_ms) {
+        return;
+    }
+    (void)error_set(&error, BATON_EPROTO,
+                    "election \"%s\": the new epoch %llu is %lld s %s this process's clock: the "
+                    "server's clock is or was wrong. Set it right while %s:epoch is kept; without "
+                    "it, epochs may go back",
+                    seat->name, (unsigned long long)answer->reply.epoch,
+                    (long long)(ahead_ms < 0 ? -ahead_ms : ahead_ms) / 1000,
+                    ahead_ms < 0 ? "behind" : "ahead of", seat->name);
+    seat_error(seat, &error);
+    seat->knows_clock = true;
+}
+
 void lock_judge(struct seat *seat, const struct lock_answer *answer)
 {
     char key[LAYOUT_KEY_MAX];
@@ -166,4 +198,5 @@ void lock_judge(struct seat *seat, const struct lock_answer *answer)
     seat->knows_odd = answer->is_odd;
     judge_lifetime(seat, answer);
     judge_max_lease(seat, answer);
+    judge_epoch(seat, answer);
 }

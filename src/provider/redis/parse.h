@@ -94,6 +94,7 @@ struct parsed_member {
     char id[BATON_NAME_MAX];   /* as it may be shown */
     char name[BATON_NAME_MAX]; /* its identifier, or else its id */
     char *metadata;            /* a JSON object; parsed_member_fini() */
+    int64_t seen_ms;           /* "lastSeen", as it says itself; 0: it says no time */
     bool is_cordoned;          /* "observes", which the seed's peers do not have */
 };
 

@@ -61,7 +61,6 @@ static void take_object(struct parsed_member *ret, const json_t *object, int64_t
     const json_t *name = json_object_get(object, "identifier");
     const json_t *capabilities = json_object_get(object, "capabilities");
     const json_t *seen = json_object_get(object, "lastSeen");
-    int64_t seen_ms = 0;
 
     if (json_string_length(name) > 0) {
         (void)redis_clean_text(ret->name, sizeof(ret->name), json_string_value(name),
@@ -72,9 +71,9 @@ static void take_object(struct parsed_member *ret, const json_t *object, int64_t
     }
     ret->is_cordoned = json_is_true(json_object_get(object, "observes"));
     if ((name && !json_is_string(name)) || (capabilities && !json_is_object(capabilities)) ||
-        (seen && !is_time(seen, &seen_ms))) {
+        (seen && !is_time(seen, &ret->seen_ms))) {
         ret->fault = MEMBER_ODD;
-    } else if (seen_ms > latest_unix_ms) {
+    } else if (ret->seen_ms > latest_unix_ms) {
         ret->fault = MEMBER_AHEAD;
     }
 }

@@ -72,7 +72,8 @@ static int run_on_many(struct client *client, enum script_name script, int key_c
                        const char **words, const size_t *lengths, redis_reply_cb on_reply,
                        void *userdata, uint64_t tag)
 {
-    bool is_for_all = script == SCRIPT_REGISTER || script == SCRIPT_LEAVE;
+    bool is_for_all =
+        script == SCRIPT_REGISTER || script == SCRIPT_LEAVE || script == SCRIPT_FORGET;
     bool is_sent = false;
 
     for (int i = 0; i < client->server_count && (is_for_all || !is_sent); i++) {

@@ -111,6 +111,49 @@ static void fill_entry(struct seat *seat, struct entry *entry, const struct pars
     entry->fault = member->fault;
 }
 
+/* ---- Peers that know the seed alone ---------------------------------------------------------- */
+
+static void on_forgotten(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    (void)tag;
+    (void)sent;
+    seat_refused(userdata, ERRAND_LIST, reply); /* tried again with the next reading */
+    seat_answered(userdata);
+}
+
+static void forget(struct seat *seat, const redisReply *id, const redisReply *json)
+{
+    char keys[4][KEY_MAX];
+    char wake[KEY_MAX];
+
+    seat_wake(seat, wake);
+    registry_key(seat, "processes", keys[0]);
+    registry_key(seat, "processes:expiry", keys[1]);
+    registry_key(seat, "channels", keys[2]);
+    registry_key(seat, "slaves", keys[3]);
+    const char *words[] = {keys[0], keys[1], keys[2], wake, keys[3], id->str, json->str};
+    seat->references++;
+    if (client_run(seat->client, SCRIPT_FORGET, 5, 7, words, NULL, on_forgotten, seat, 0) !=
+        BATON_OK) {
+        seat_unref(seat);
+    }
+}
+
+/* Their entries have no lifetime where the server has none for fields, and the seed's leader
+ * removes those that give no sign of life. Their clocks may be wrong: what counts is that an entry
+ * does not change for a lifetime, by our clock. */
+static bool is_silent(const struct seat *seat, struct entry *entry, int64_t seen_ms, instant now)
+{
+    if (seen_ms != entry->seen_ms || entry->seen.ns == 0) {
+        entry->seen_ms = seen_ms;
+        entry->seen = now;
+    }
+    return seen_ms > 0 && seat->lease.held &&
+           !instant_before(now, instant_add(entry->seen, seat->client->process_lifetime));
+}
+
+/* ---- What was read --------------------------------------------------------------------------- */
+
 /* The entry's place, or that of the last one if it has none. */
 static struct entry *take_entry(struct seat *seat, struct entry *last,
                                 const struct parsed_member *member)
@@ -148,6 +191,7 @@ static void take_entries(struct seat *seat, const redisReply *list)
     struct parsed_member member;
     struct entry *last = NULL;
     bool is_nameless = false;
+    instant read = clock_now();
     struct timespec now;
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
@@ -156,6 +200,10 @@ static void take_entries(struct seat *seat, const redisReply *list)
                      (int64_t)now.tv_sec * 1000 + AHEAD_MS);
         if (member.fault != MEMBER_NAMELESS) {
             last = take_entry(seat, last, &member);
+            if (last && strcmp(text_of(last->id), member.id) == 0 &&
+                is_silent(seat, last, member.seen_ms, read)) {
+                forget(seat, list->element[i], list->element[i + 1]);
+            }
         } else {
             if (!seat->knows_nameless && !is_nameless) {
                 tell_fault(seat, &member);

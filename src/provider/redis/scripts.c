@@ -214,6 +214,17 @@ static const char leave[] = "redis.call('ZREM', KEYS[2], ARGV[1])\n"
                             "end\n"
                             "return 1\n";
 
+static const char forget[] = "if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] or\n"
+                             "   redis.call('ZADD', KEYS[2], 'NX', 0, ARGV[1]) == 0 then\n"
+                             "  return 0\n"
+                             "end\n"
+                             "redis.call('ZREM', KEYS[2], ARGV[1])\n"
+                             "redis.call('HDEL', KEYS[1], ARGV[1])\n"
+                             "redis.call('HDEL', KEYS[3], ARGV[1])\n"
+                             "redis.call('HDEL', KEYS[5], ARGV[1])\n"
+                             "redis.call('PUBLISH', KEYS[4], 'members')\n"
+                             "return 1\n";
+
 /* An entry too large to be ours is not even read, nor are those beyond what one answer may carry.
  * Where there are more than an election ever has, only those that have a lifetime count, as all of
  * ours do. */
@@ -309,6 +320,7 @@ void scripts_fill(struct redis_script *ret)
         [SCRIPT_RAISE] = raise_epoch,
         [SCRIPT_LEAVE] = leave,
         [SCRIPT_REGISTER] = register_process,
+        [SCRIPT_FORGET] = forget,
         [SCRIPT_MEMBERS] = members,
         [SCRIPT_PUT] = put,
         [SCRIPT_GET] = get,

@@ -26,6 +26,8 @@ enum script_name {
                         role slave-json "again" (a heartbeat: what has not changed is left); gives
                         how many there are, and how their fields end */
     SCRIPT_LEAVE,    /* processes expiry channels wake slaves | id */
+    SCRIPT_FORGET,   /* processes expiry channels wake slaves | id json; of a peer that has no
+                        lifetime in `expiry` and whose entry is still the same */
     SCRIPT_MEMBERS,  /* processes expiry channels slaves; gives ids and JSON in turns, nil for what
                         is too large */
     SCRIPT_PUT,      /* key counter index changes | name data has-data revision lifetime */
