@@ -1,0 +1,45 @@
+"""The systemd units leave a service little: what `systemd-analyze security` says of each, 0 to 10.
+
+usage: units.py ROOT
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+MOST = {"baton@.service": 2.0, "baton-run@.service": 2.5, "baton-detector.service": 5.0}
+
+
+def exposure(text, name):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("@bindir@", "/bin"))
+        told = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--no-pager", path],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                              universal_newlines=True).stdout
+    found = re.search(r"Overall exposure level for .*: ([\d.]+)", told)
+    return float(found.group(1)) if found else 10.0
+
+
+def main():
+    if not shutil.which("systemd-analyze"):
+        print("skipped: systemd-analyze is not installed")
+        sys.exit(SKIPPED)
+    assert exposure("[Service]\nExecStart=/bin/true\n", "open.service") > 9
+    bad = []
+    for name, most in MOST.items():
+        path = os.path.join(sys.argv[1], "packaging/systemd", name + ".in")
+        with open(path, encoding="utf-8") as file:
+            got = exposure(file.read(), name)
+        if got > most:
+            bad.append("%s: exposure %.1f; %.1f is the most" % (name, got, most))
+    print("\n".join(bad))
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
