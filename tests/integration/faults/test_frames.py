@@ -38,8 +38,8 @@ class Strangers(FaultTest):
                      wire.greeting(follower, self.leader, cluster="another"))
         self.refused("refused_checksum", honest[:-1] + bytes([honest[-1] ^ 1]),
                      honest[:20] + bytes([honest[20] ^ 0x80]) + honest[21:])
-        self.refused("refused_version", wire.frame(wire.PIN, version=2),
-                     wire.frame(wire.PIN, version=0))
+        self.refused("refused_version", wire.frame(wire.PIN, version=wire.VERSION + 1),
+                     wire.frame(wire.PIN, version=wire.VERSION - 1))
         self.refused("refused_length", wire.frame(wire.PIN, length=0xffffffff),
                      wire.frame(wire.PIN, length=2 * 1024 * 1024 + 1),
                      wire.frame(wire.PIN, length=13), b"GET / HTTP/1.1\r\n\r\n",

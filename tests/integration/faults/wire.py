@@ -3,8 +3,9 @@ import hashlib
 import socket
 import struct
 
-VERSION = 1
+VERSION = 2
 GREETING, CERTIFICATE, PIN, PINNED, REQUEST, REPLY = 1, 2, 3, 4, 5, 6
+BIRTH, FOUNDERS, LEASE_NS, HEARTBEAT_NS, DRIFT_PPM = 1, 1, 5 * 10**9, 10**9, 10000
 PRE_VOTE, PRE_VOTE_REPLY, VOTE, VOTE_REPLY, HEARTBEAT, HEARTBEAT_REPLY = 17, 18, 19, 20, 21, 22
 
 
@@ -34,9 +35,10 @@ def frame(kind, payload=b"", cluster="default", version=VERSION, length=None, cr
 def greeting(name, expected, incarnation=1, cluster="default", secret=b""):
     def text(word):
         return bytes([len(word)]) + word.encode()
-    return frame(GREETING, text(cluster) + text(name) + struct.pack(
-        "<QQQIQ16s32sB", id_of(name), id_of(expected), incarnation, 1, 1, b"",
-        hashlib.sha256(secret).digest(), 0), cluster)
+    return frame(GREETING, text(cluster) + text(name) + text(expected) + struct.pack(
+        "<10QII", id_of(name), BIRTH, 0, FOUNDERS, incarnation, 0, 0, 0, LEASE_NS, HEARTBEAT_NS,
+        DRIFT_PPM, 1) + struct.pack("<Q16s32sB", 1, b"", hashlib.sha256(secret).digest(), 0),
+        cluster)
 
 
 def certificate(name, incarnation, secret, heir=0, cluster="default"):
@@ -53,7 +55,6 @@ class Peer:
 
     def __init__(self, port, patience=30):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=patience)
-        self.received = b""
 
     def __enter__(self):
         return self
@@ -73,29 +74,6 @@ class Peer:
             self.socket.shutdown(socket.SHUT_WR)
         except OSError:
             pass  # it is closed already
-
-    def greet(self, name, node, incarnation=1):
-        """As a member, until the node has greeted back."""
-        self.send(greeting(name, node, incarnation))
-        return self.take(GREETING)
-
-    def take(self, *kinds):
-        """The next frame of one of these kinds as (kind, payload); None: the connection ended."""
-        while True:
-            while len(self.received) >= 4:
-                length = struct.unpack_from("<I", self.received)[0]
-                if len(self.received) < length:
-                    break
-                one, self.received = self.received[:length], self.received[length:]
-                if one[5] in kinds:
-                    return one[5], one[10:-4]
-            try:
-                data = self.socket.recv(65536)
-            except ConnectionResetError:
-                return None
-            if not data:
-                return None
-            self.received += data
 
     def is_closed(self):
         """Waits for the node to end it; what it says before is not looked at."""
