@@ -1,6 +1,7 @@
 /* The run of one seed: a phase with faults; then calm, in which a leader must come to lead and
  * commit something new within a bounded time; then rounds of a lossy network and of a still one, in
- * which nothing new is asked for and every entry must get to every member within a bounded time. */
+ * which nothing new is asked for and every entry must get to every member within a bounded time;
+ * and then some members die for good, and the quorum that is left must go on working. */
 #include "sim/world.h"
 
 #include <stdio.h>
@@ -269,6 +270,49 @@ static void play_round(struct world *world)
     }
 }
 
+/* Whether those who are up, without that node, are a quorum in which somebody may lead. */
+static bool is_healthy_without(const struct world *world, const struct raft_configuration *members,
+                               raft_id without)
+{
+    uint64_t all = 0, has = 0;
+    bool may_lead = false;
+
+    for (size_t i = 0; i < members->count; i++) {
+        const struct raft_member *member = &members->members[i];
+        bool is_up = world->nodes[member->id].is_up && member->id != without;
+        all += member->weight;
+        has += is_up ? member->weight : 0;
+        may_lead |= is_up && member->weight > 0 && member->kind == RAFT_VOTER;
+    }
+    return 2 * has > all && may_lead;
+}
+
+/* Some die for good, the leader perhaps, and a quorum is left: it must get a leader, and work. */
+static void play_with_fewer(struct world *world)
+{
+    struct raft_configuration members;
+    const struct node *leader = world_leader(world);
+    int64_t end = world->now + patience(world);
+
+    configuration_to_arena(world, &members, raft_get_configuration(leader->raft));
+    for (size_t i = 0; i < members.count; i++) {
+        raft_id id = members.members[i].id;
+        if (world->nodes[id].is_up && random_chance(&world->random, 600000) &&
+            is_healthy_without(world, &members, id)) {
+            node_crash(world, &world->nodes[id]);
+        }
+    }
+    world->calm_floor = world->checks.committed_count;
+    world->is_silent = false;
+    queue_push(world, (struct event){.kind = EVENT_CLIENT, .at = world->now});
+    while (!is_well(world)) {
+        if (!go_on(world) || world->now > end) {
+            violated(world, "liveness", "a quorum is left, and commits nothing for %.3f ms",
+                     (double)patience(world) / 1e6);
+        }
+    }
+}
+
 static void play(struct world *world)
 {
     populate(world);
@@ -280,6 +324,9 @@ static void play(struct world *world)
     calm(world);
     for (uint64_t left = random_below(&world->random, 4); left > 0 && left < 3; left--) {
         play_round(world);
+        if (left == 1) {
+            play_with_fewer(world);
+        }
     }
 }
 

@@ -288,6 +288,8 @@ void election_inherit(struct raft *raft, raft_id heir)
         election_campaign(raft);
     } else {
         raft->election_at =
-            election_after(raft, instant_add(raft->now, raft->settings.election_timeout_min));
+            RAFT_MUTANT(HEIR_ALONE_RUNS)
+                ? INSTANT_NEVER
+                : election_after(raft, instant_add(raft->now, raft->settings.election_timeout_min));
     }
 }
