@@ -189,6 +189,7 @@ static int start_supervisor(struct supervise *supervise, const struct supervise_
     }
     supervise->orders = orders[0];
     supervise->victims.supervisor = guardian[0];
+    supervise->victims.process = pidfd_open(supervise->supervisor, 0);
     return 0;
 }
 
@@ -234,12 +235,11 @@ int supervise_begin(struct supervise *supervise, const struct options *options, 
 void supervise_fini(struct supervise *supervise)
 {
     if (supervise->orders >= 0) {
-        int pidfd = pidfd_open(supervise->supervisor, 0);
-        struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+        struct pollfd ended = {.fd = supervise->victims.process, .events = POLLIN};
         (void)close(supervise->orders);      /* it ends all, and then itself */
         (void)poll(&ended, 1, LAST_KILL_MS); /* what cannot be killed is left to it */
         (void)waitpid(supervise->supervisor, NULL, WNOHANG);
-        (void)close(pidfd);
+        (void)close(supervise->victims.process);
         (void)close(supervise->victims.supervisor);
     }
     *supervise = (struct supervise){.orders = -1, .lease = supervise->lease};

@@ -485,7 +485,8 @@ void guardian_publish(struct guardian *guardian, instant end)
     int64_t old_ns = atomic_exchange(&guardian->page.shared->end_ns, end_ns);
     /* It sleeps until the old end; only where there was none, or the new one is sooner, must it
      * be woken. */
-    if (guardian->options.kills_outliving && end_ns > 0 && (old_ns == 0 || end_ns < old_ns)) {
+    if ((guardian->options.kills_outliving || guardian->victims.process > 0) && end_ns > 0 &&
+        (old_ns == 0 || end_ns < old_ns)) {
         tell_type(guardian, GUARDIAN_LEASE);
     }
 }

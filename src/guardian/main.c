@@ -39,6 +39,7 @@ enum {
     LOOKS_MAX = 50,
     VICTIMS_LIMIT_MS = 5000, /* who is not dead by then may live: nothing is certified */
     EXIT_USAGE = 2,
+    MARGIN_MAX_NS = 25000000, /* half of the supervisor's: it is due by then */
 };
 
 static const char usage[] =
@@ -57,6 +58,7 @@ struct guardian {
     bool kills_outliving;
     bool has_certified;
     int alarm_fd;
+    int64_t margin_ns;    /* between the supervisor's waking and the lease's end */
     pid_t parent;         /* its name in /proc */
     pthread_mutex_t turn; /* held by whichever thread is not asleep */
     struct certificate certificate;
@@ -96,6 +98,7 @@ static void take_message(struct guardian *guardian, const struct guardian_messag
     case GUARDIAN_VICTIMS:
         if (guardian->victims.supervisor > 0) {
             (void)close(guardian->victims.supervisor);
+            (void)close(guardian->victims.process);
         }
         guardian->victims = message->victims;
         guardian->victims.cgroup[VICTIMS_PATH_MAX - 1] = '\0';
@@ -163,23 +166,39 @@ static void certify(struct guardian *guardian)
     }
 }
 
-/* Kills a parent that has outlived its lease; else sets the alarm to the lease's end, which is one
- * wake-up for each lease, however often it is renewed. */
+static void set_alarm(const struct guardian *guardian, int64_t at_ns)
+{
+    struct itimerspec alarm = {
+        .it_value = {.tv_sec = at_ns / 1000000000, .tv_nsec = at_ns % 1000000000}};
+
+    (void)timerfd_settime(guardian->alarm_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
+}
+
+/* Shortly before a lease ends that was not renewed, the supervisor has to be awake; at its end, a
+ * parent that outlives it is killed where that is wanted. Else the alarm is set to the next of
+ * these: mostly one wake-up for each lease, however often it is renewed. */
 static void guard_lease(struct guardian *guardian)
 {
     int64_t end_ns = atomic_load(&guardian->shared->end_ns);
-    struct itimerspec alarm = {
-        .it_value = {.tv_sec = end_ns / 1000000000, .tv_nsec = end_ns % 1000000000}};
+    int64_t left_ns = end_ns - clock_now().ns;
+    int64_t twentieth_ns = left_ns / 20 < MARGIN_MAX_NS ? left_ns / 20 : MARGIN_MAX_NS;
 
-    if (!guardian->kills_outliving || guardian->has_killed || end_ns <= 0) {
+    if ((!guardian->kills_outliving && guardian->victims.process <= 0) || guardian->has_killed ||
+        end_ns <= 0) {
         return;
     }
-    if (clock_now().ns < end_ns) {
-        (void)timerfd_settime(guardian->alarm_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
-        return;
+    if (twentieth_ns > guardian->margin_ns) {
+        guardian->margin_ns = twentieth_ns;
     }
-    guardian->has_killed = true;
-    (void)pidfd_send_signal(GUARDIAN_FD_PARENT, SIGKILL, NULL, 0); /* ESRCH: dead already */
+    if (left_ns > guardian->margin_ns) {
+        set_alarm(guardian, end_ns - guardian->margin_ns);
+    } else if (left_ns > 0) {
+        victims_wake_supervisor(&guardian->victims);
+        set_alarm(guardian, end_ns);
+    } else if (guardian->kills_outliving) {
+        guardian->has_killed = true;
+        (void)pidfd_send_signal(GUARDIAN_FD_PARENT, SIGKILL, NULL, 0); /* ESRCH: dead already */
+    }
 }
 
 static void certify_once(struct guardian *guardian)

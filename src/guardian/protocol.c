@@ -2,15 +2,13 @@
 
 #include <string.h>
 
+/* What goes along as descriptors: the supervisor's socket and pidfd. */
+enum { RIGHTS = 2 };
+
 union ancillary {
-    char bytes[CMSG_SPACE(sizeof(int))];
+    char bytes[CMSG_SPACE(RIGHTS * sizeof(int))];
     struct cmsghdr aligned;
 };
-
-static int supervisor_of(const struct guardian_message *message)
-{
-    return message->type == GUARDIAN_VICTIMS ? message->victims.supervisor : 0;
-}
 
 bool protocol_send(int fd, const struct guardian_message *message)
 {
@@ -18,14 +16,15 @@ bool protocol_send(int fd, const struct guardian_message *message)
     struct iovec data = {.iov_base = &copy, .iov_len = sizeof(copy)};
     union ancillary ancillary = {0};
     struct msghdr header = {.msg_iov = &data, .msg_iovlen = 1};
-    int supervisor = supervisor_of(message);
     bool is_sent;
 
-    if (supervisor > 0) {
-        struct cmsghdr *rights = &ancillary.aligned;
-        *rights = (struct cmsghdr){
-            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
-        memcpy(CMSG_DATA(rights), &supervisor, sizeof(int));
+    if (message->type == GUARDIAN_VICTIMS && message->victims.supervisor > 0 &&
+        message->victims.process > 0) {
+        const int rights[RIGHTS] = {message->victims.supervisor, message->victims.process};
+        ancillary.aligned = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+                                             .cmsg_type = SCM_RIGHTS,
+                                             .cmsg_len = CMSG_LEN(sizeof(rights))};
+        memcpy(CMSG_DATA(&ancillary.aligned), rights, sizeof(rights));
         header.msg_control = &ancillary;
         header.msg_controllen = sizeof(ancillary);
     }
@@ -43,13 +42,17 @@ ssize_t protocol_receive(int fd, struct guardian_message *ret)
                             .msg_control = &ancillary,
                             .msg_controllen = sizeof(ancillary)};
     ssize_t bytes = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *rights = bytes > 0 ? CMSG_FIRSTHDR(&header) : NULL;
+    const struct cmsghdr *control = bytes > 0 ? CMSG_FIRSTHDR(&header) : NULL;
+    int rights[RIGHTS] = {-1, -1}; /* lost on their way */
 
-    if (bytes == (ssize_t)sizeof(*ret) && ret->type == GUARDIAN_VICTIMS) {
-        ret->victims.supervisor = ret->victims.supervisor > 0 ? -1 : 0; /* lost on its way */
-        if (rights != NULL && rights->cmsg_type == SCM_RIGHTS) {
-            memcpy(&ret->victims.supervisor, CMSG_DATA(rights), sizeof(int));
-        }
+    if (control != NULL && control->cmsg_type == SCM_RIGHTS &&
+        control->cmsg_len == CMSG_LEN(sizeof(rights))) {
+        memcpy(rights, CMSG_DATA(control), sizeof(rights));
+    }
+    if (bytes == (ssize_t)sizeof(*ret) && ret->type == GUARDIAN_VICTIMS &&
+        ret->victims.supervisor != 0) {
+        ret->victims.supervisor = rights[0];
+        ret->victims.process = rights[1];
     }
     return bytes;
 }

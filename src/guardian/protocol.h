@@ -50,7 +50,7 @@ struct guardian_message {
             socklen_t address_bytes;
             struct sockaddr_storage address;
         } peer;
-        struct victims victims; /* its supervisor goes along as a descriptor */
+        struct victims victims; /* socket and pidfd go along as descriptors */
     };
 };
 

@@ -237,6 +237,13 @@ static bool await_supervisor(int supervisor, int limit_ms)
     return bytes == 1 && byte == VICTIMS_NONE_LEFT;
 }
 
+void victims_wake_supervisor(const struct victims *victims)
+{
+    if (victims->process > 0) {
+        (void)pidfd_send_signal(victims->process, SIGCONT, NULL, 0);
+    }
+}
+
 bool victims_end(const struct victims *victims, int limit_ms)
 {
     struct victims strays = *victims;
@@ -246,6 +253,7 @@ bool victims_end(const struct victims *victims, int limit_ms)
     if (victims->supervisor != 0) {
         /* It may have replied before it was asked, and ended: then this fails. */
         (void)!send(victims->supervisor, &byte, 1, MSG_NOSIGNAL);
+        victims_wake_supervisor(victims);
         is_certain = await_supervisor(victims->supervisor, limit_ms);
     }
     if (is_certain) {

@@ -26,6 +26,7 @@ enum { VICTIMS_END = 'E', VICTIMS_NONE_LEFT = 'N' };
 
 struct victims {
     int supervisor;                  /* a socket to it; 0: none, -1: there is one, out of reach */
+    int process;                     /* its pidfd; 0, -1: as above */
     pid_t group;                     /* 0: none */
     char cgroup[VICTIMS_PATH_MAX];   /* its folder; "": none */
     char marker[VICTIMS_MARKER_MAX]; /* "": none */
@@ -36,6 +37,9 @@ bool victims_are_none(const struct victims *victims);
 
 /* Ends them, in at most `limit_ms`. True: it is certain that none is left. */
 bool victims_end(const struct victims *victims, int limit_ms);
+
+/* Lets a supervisor go on that somebody has stopped: it then sees by itself what is due. */
+void victims_wake_supervisor(const struct victims *victims);
 
 /* Kills what can be found by cgroup, group and marker, until nothing is found or `limit_ms` have
  * passed. It proves nothing. */

@@ -233,6 +233,20 @@ class Survivors(ProgramTest):
         until(lambda: "the lease was about to end" in cluster.log(old), "it has heard of it")
         self.assertIsNone(cluster.processes[old].poll(), "it follows, and goes on")
 
+    def test_a_stopped_wrapper_and_supervisor_do_not_let_it_outlive_the_lease_either(self):
+        cluster, old = self.begin()
+        epoch, (_, supervisor) = self.epoch(), self.helpers(cluster, old)
+        self.stop_for_good(supervisor)
+        cluster.signal(old, signal.SIGSTOP)
+        self.check_handed_on(cluster, epoch)
+
+    def test_a_killed_wrapper_whose_supervisor_stands_still_leaves_no_program_behind(self):
+        cluster, old = self.begin()
+        epoch, (_, supervisor) = self.epoch(), self.helpers(cluster, old)
+        self.stop_for_good(supervisor)
+        cluster.kill(old)
+        self.check_handed_on(cluster, epoch)
+
     def test_a_disk_that_stalls_does_not_let_the_program_outlive_the_lease(self):
         if not shutil.which("strace") or subprocess.run(
                 ["strace", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true"],

@@ -175,6 +175,7 @@ struct client {
     struct redis_script scripts[SCRIPT_COUNT];
     struct guardian *guardian; /* or NULL */
     bool wants_guardian;
+    bool has_victims;                      /* a program acts for this process */
     bool kills_outliving;                  /* it ends a process that outlives its lease */
     char refusal[BATON_ERROR_MESSAGE_MAX]; /* the latest that was logged */
     const struct baton_error *cause;       /* why the request that a step goes by failed, or NULL */

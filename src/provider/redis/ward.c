@@ -194,7 +194,7 @@ void redis_ward_publish(struct seat *seat, const struct lease_update *update)
         return;
     }
     guardian_set_epoch(client->guardian, seat->slot, update->held ? update->epoch : 0);
-    if (client->kills_outliving) {
+    if (client->kills_outliving || client->has_victims) {
         guardian_publish(client->guardian, first_end(client));
     }
 }
@@ -203,6 +203,7 @@ void redis_ward_set_victims(struct provider *provider, const struct victims *vic
 {
     struct client *client = (struct client *)provider;
 
+    client->has_victims = victims != NULL;
     if (client->guardian) {
         guardian_set_victims(client->guardian, victims);
     }

@@ -131,14 +131,17 @@ static void hold_victim(int orders)
 static void start_victim(void)
 {
     int pair[2];
+    pid_t supervisor;
 
     (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair);
-    if (fork() == 0) {
+    supervisor = fork();
+    if (supervisor == 0) {
         hold_victim(pair[1]);
     }
     (void)close(pair[1]);
     (void)!recv(pair[0], &report.victim, sizeof(report.victim), 0);
-    guardian_set_victims(guardian, &(struct victims){.supervisor = pair[0]});
+    guardian_set_victims(
+        guardian, &(struct victims){.supervisor = pair[0], .process = pidfd_open(supervisor, 0)});
 }
 
 static void grow(void)
