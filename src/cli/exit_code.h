@@ -19,7 +19,7 @@
       "data directory is another process's")                                                       \
     X(EXIT_LOST, 75, "leadership was lost while CMD ran; it has been stopped")                     \
     X(EXIT_DENIED, 77, "not authenticated, or not allowed")                                        \
-    X(EXIT_UNSAFE, 78, "settings or a data directory with which two could lead")                   \
+    X(EXIT_UNSAFE, 78, "unsafe: two could lead, or nobody for good")                               \
     X(EXIT_TIMED_OUT, 124, "the time that was allowed is over")                                    \
     X(EXIT_CANNOT_RUN, 126, "CMD was found and could not be run")                                  \
     X(EXIT_NOT_FOUND, 127, "CMD was not found")                                                    \

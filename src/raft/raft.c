@@ -53,6 +53,10 @@ static int check_start(const struct raft_start *start, struct baton_error *reter
         return error_set(reterr, BATON_ECORRUPT, "stored snapshot of entry %llu and term %llu",
                          (unsigned long long)snapshot->index, (unsigned long long)snapshot->term);
     }
+    if (snapshot->configuration.count > 0 && !configuration_is_sane(&snapshot->configuration)) {
+        return error_set(reterr, BATON_ECORRUPT,
+                         "stored snapshot: in its configuration nobody could ever lead");
+    }
     for (size_t i = 0; i < start->entry_count && r == BATON_OK; i++) {
         r = check_entry(&start->entries[i], snapshot->index + i + 1, before, reterr);
         before = start->entries[i].term;

@@ -1,13 +1,55 @@
 """Data directories that are emptied, restored, copied or of another group: what is recognised, what
 is refused, and how a member is repaired while the others run on."""
+import hashlib
 import json
 import os
 import shutil
 import signal
+import socket
 import sqlite3
+import struct
 import subprocess
+import threading
 
 from harness import BATON, ClusterTest, baton, clean_environment, main, until
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def greeting_of_a_joiner(name):
+    """docs/protocol.md: what a node says of itself that knows no group yet."""
+    birth = struct.pack("<Q", 77)
+    cluster = b"default"
+    names = b"".join(bytes([len(one)]) + one for one in (cluster, name, b""))
+    payload = names + hashlib.sha256(name + b"\0" + birth).digest()[:8] + birth
+    payload += struct.pack("<8QII", 0, 0, 1, 0, 0, 0, 10**9, 10**9, 10000, 1)
+    payload += struct.pack("<Q", 1) + bytes(16) + bytes(32) + bytes(1)
+    frame = struct.pack("<IBB", 14 + len(payload), 2, 1) + hashlib.sha256(cluster).digest()[:4]
+    return frame + payload + struct.pack("<I", crc32c(frame + payload))
+
+
+class Mute(threading.Thread):
+    """Waits to be taken in, greets whoever dials, and never says anything else."""
+
+    def __init__(self, name):
+        super().__init__(daemon=True)
+        self.greeting = greeting_of_a_joiner(name)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        connections = []
+        while True:
+            connections.append(self.listener.accept()[0])
+            connections[-1].sendall(self.greeting)
 
 
 class Identity(ClusterTest):
@@ -146,20 +188,37 @@ class Identity(ClusterTest):
         self.assertIn("is a copy", clone.log(twin))
 
     def test_a_clone_beside_the_living_leader_ends_nobodys_promise(self):
-        """The clone's disk is a block for block copy, so that its own start cannot notice."""
         three = self.three()
         leader = three.wait_leader()
         epoch = three.status(leader)["epoch"]
         clone = self.clone(three, leader)
-        database = sqlite3.connect(os.path.join(clone.data(leader), "raft.db"))
-        database.execute("UPDATE identity SET made_ns = 0")
-        database.commit()
-        database.close()
+        self.forget_when_made(clone, leader)
         clone.start(leader)
         self.ends_with(clone, leader, 78)
         self.assertIn("has a copy of a data directory", clone.log(leader))
         self.assertEqual(three.status(leader)["epoch"], epoch)
         self.assertTrue(three.status(leader)["is_leader"])
+
+    def forget_when_made(self, clone, name):
+        """As on a disk that was copied block by block: its own start cannot notice."""
+        database = sqlite3.connect(os.path.join(clone.data(name), "raft.db"))
+        database.execute("UPDATE identity SET made_ns = 0")
+        database.commit()
+        database.close()
+
+    def test_a_later_life_is_accepted_once_the_earlier_one_is_silent_for_long(self):
+        """Else a member whose old connections hang in the air could never come back."""
+        three = self.three()
+        leader, other = self.follower(three)
+        moved = self.clone(three, other)
+        self.forget_when_made(moved, other)
+        three.signal(other, signal.SIGSTOP)
+        moved.start(other)
+        until(lambda: (moved.status(other) or {"leader": {"id": ""}})["leader"]["id"] == leader,
+              "the later life follows")
+        self.assertTrue(three.status(leader)["is_leader"])
+        three.signal(other, signal.SIGCONT)
+        self.ends_with(three, other, 78)  # and not both of them go on
 
     def test_nodes_that_formed_groups_of_their_own_are_refused_with_peers(self):
         three = self.cluster(3)
@@ -224,6 +283,17 @@ class Identity(ClusterTest):
         done = baton("leave", "--data", three.data(leader), dead)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(three.status(leader)["is_leader"])
+
+    def test_a_voter_that_never_catches_up_is_taken_out_again(self):
+        three = self.three()
+        leader, dead = self.follower(three)
+        three.kill(dead)  # with the newcomer's vote the quorum would be three of four
+        mute, epoch = Mute(b"d"), three.status(leader)["epoch"]
+        done = baton("join", "--data", three.data(leader), "--timeout", "2s", "d=" + mute.address)
+        self.assertEqual(done.returncode, 124, done.stderr)
+        until(lambda: sorted(self.names(three, leader)) == ["a", "b", "c"], "it is taken back")
+        self.assertTrue(three.status(leader)["is_leader"])
+        self.assertEqual(three.status(leader)["epoch"], epoch)
 
     def test_a_join_of_a_member_whose_directory_was_emptied_says_what_to_do(self):
         three = self.three()

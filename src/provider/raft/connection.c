@@ -277,6 +277,7 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
         break;
     case FRAME_PINNED:
         connection->pins_answered += connection->pins_answered < connection->pins_sent;
+        connection->pin_sent = clock_now(); /* at the latest: that of the next one */
         proof_on_pinned(connection);
         meeting_look_again(node);
         break;

@@ -132,17 +132,17 @@ static enum presence presence_of(struct connection *connection, struct connectio
 {
     span patience = connection->node->options.settings.heartbeat_timeout;
 
+    if (earlier->pins_sent > earlier->pins_answered &&
+        instant_since(clock_now(), earlier->pin_sent).ns > patience.ns) {
+        return PRESENCE_GONE;
+    }
     if (connection->awaited != earlier || earlier->pins_sent < connection->awaits_pins) {
         connection_ask(earlier);
         connection->awaited = earlier;
         connection->awaits_pins = earlier->pins_sent;
         return PRESENCE_UNKNOWN;
     }
-    if (earlier->pins_answered >= connection->awaits_pins) {
-        return PRESENCE_THERE;
-    }
-    return instant_since(clock_now(), earlier->pin_sent).ns > patience.ns ? PRESENCE_GONE
-                                                                          : PRESENCE_UNKNOWN;
+    return earlier->pins_answered >= connection->awaits_pins ? PRESENCE_THERE : PRESENCE_UNKNOWN;
 }
 
 /* Whether any connection of an earlier process has its peer behind it. */

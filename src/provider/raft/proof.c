@@ -171,7 +171,7 @@ static void open_pidfd(struct connection *connection, const struct greeting *gre
     link->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)greeting->pid, 0); /* close-on-exec already */
     if (link->pidfd >= 0) {
         link->pidfd_incarnation = greeting->incarnation;
-        connection_send_bare(connection, FRAME_PIN);
+        connection_ask(connection);
     }
 }
 

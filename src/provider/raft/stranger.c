@@ -56,6 +56,7 @@ static void on_look(uv_timer_t *timer)
             turn_out(one, "has not greeted in time");
         }
     }
+    meeting_look_again(node);
     if (node->stranger_count == 0) {
         (void)uv_timer_stop(timer);
     }
