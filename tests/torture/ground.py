@@ -423,24 +423,25 @@ class RaftGround(Ground):
 
 
 class TunnelGround(RaftGround):
-    """Every node listens on loopback; a process on each host forwards the connections."""
+    """Every node listens on loopback. On each host a process for each peer forwards connections to
+    it, and one more takes in those of the others."""
 
     def open(self):
         super().open()
         self.hosts = {name: "127.0.1.%d" % (i + 1) for i, name in enumerate(self.names)}
-        self.tunnels = {}
+        self.tunnels = {}  # (host, the node to which it leads)
         for name in self.names:
-            self.dig(name)
+            self.rebuilt(name)
 
     def rebuilt(self, name):
-        self.dig(name)
+        for peer in self.names:
+            self.dig(name, peer)
 
-    def dig(self, name):
-        pairs = ["%s:%d=%s:%d" % (self.hosts[peer], PORT, self.network.hosts[peer], PORT)
-                 for peer in self.names if peer != name]
-        pairs.append("%s:%d=%s:%d" % (self.network.hosts[name], PORT, self.hosts[name], PORT))
-        self.tunnels[name] = self.helper(*self.in_space(
-            name, sys.executable, os.path.join(HERE, "tunnel.py"), *pairs))
+    def dig(self, name, peer):
+        ends = ["%s:%d" % (self.hosts[peer], PORT), "%s:%d" % (self.network.hosts[peer], PORT)]
+        self.tunnels[name, peer] = self.helper(*self.in_space(
+            name, sys.executable, os.path.join(HERE, "tunnel.py"),
+            "=".join(reversed(ends) if name == peer else ends)))
 
 
 class RedisGround(Ground):

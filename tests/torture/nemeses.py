@@ -266,10 +266,16 @@ class Nemeses:
         self.ground.rebuilt(name)
 
     def tunnel_dies(self, name, plan):
-        self.ground.tunnels[name].kill()
-        self.ground.tunnels[name].wait()
+        """Those that lead to a node, where its peers are; or all of its own host."""
+        is_of_host = plan.dice.random() < 0.3
+        ends = [(one, to) for one, to in self.ground.tunnels
+                if (one == name if is_of_host else to == name != one)]
+        for end in ends:
+            self.ground.tunnels[end].kill()
+            self.ground.tunnels[end].wait()
         self.hold(plan)
-        self.ground.dig(name)
+        for end in ends:
+            self.ground.dig(*end)
 
     # ---- disks
 
