@@ -71,6 +71,11 @@ int bearer_read(char *ret, size_t ret_bytes, const char *path, struct baton_erro
     ssize_t bytes = -1;
     int r;
 
+    if (fd >= 0 && !secret_has_own_path(path)) {
+        close(fd);
+        return error_set(reterr, BATON_EAUTH,
+                         "%s: a symbolic link of another user; give the file's own path", path);
+    }
     if (fd >= 0 && fstat(fd, &about) == 0 && !secret_is_private(&about)) {
         close(fd);
         return error_set(reterr, BATON_EAUTH, "%s: others may read it; chmod 600 it first", path);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum { CLOSE_WAIT_MS = 2000, QUIET_MS = 500, QUIET_AGAIN_MS = 2000 };
@@ -282,6 +283,7 @@ int member_open(struct member **ret, const struct member_config *config, struct 
     member->cell = cell;
     member->members = members;
     member->started = clock_now();
+    (void)prctl(PR_SET_DUMPABLE, 0); /* CMD has our user, and is not to read keys in our memory */
     start_timers(member);
     int code = open_parts(member, reterr);
     if (code) {

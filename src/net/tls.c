@@ -86,6 +86,21 @@ static int find_psk(SSL *ssl, const unsigned char *id, size_t id_bytes, SSL_SESS
     return 1;
 }
 
+static int check_secret(const char *what, const char *path, const struct stat *about,
+                        struct baton_error *reterr)
+{
+    if (!secret_is_private(about)) {
+        return error_set(reterr, BATON_EAUTH, "%s %s: others may read it (mode %04o); chmod 600 it",
+                         what, path, (unsigned)about->st_mode & 07777u);
+    }
+    if (!secret_has_own_path(path)) {
+        return error_set(reterr, BATON_EAUTH,
+                         "%s %s: a symbolic link of another user; give the file's own path", what,
+                         path);
+    }
+    return BATON_OK;
+}
+
 static int read_shared_key(struct tls *tls, const char *path, struct baton_error *reterr)
 {
     struct stat info;
@@ -104,10 +119,9 @@ static int read_shared_key(struct tls *tls, const char *path, struct baton_error
     }
     bytes = fread(raw, 1, sizeof(raw), file);
     (void)fclose(file);
-    if (!secret_is_private(&info)) {
-        return error_set(reterr, BATON_EAUTH,
-                         "cluster key %s: others may read it (mode %04o); chmod 600 it", path,
-                         (unsigned)info.st_mode & 07777u);
+    if (check_secret("cluster key", path, &info, reterr) != BATON_OK) {
+        OPENSSL_cleanse(raw, sizeof(raw));
+        return BATON_EAUTH;
     }
     if (bytes < KEY_BYTES_MIN || bytes == sizeof(raw)) {
         return error_set(reterr, BATON_EINVAL, "cluster key %s: %zu bytes, must be %d to %d", path,
@@ -128,6 +142,11 @@ static int read_shared_key(struct tls *tls, const char *path, struct baton_error
 static int load_own(struct tls *tls, const char *certificate_file, const char *key_file,
                     struct baton_error *reterr)
 {
+    struct stat info;
+
+    if (stat(key_file, &info) == 0 && check_secret("TLS key", key_file, &info, reterr) != 0) {
+        return BATON_EAUTH;
+    }
     if (SSL_CTX_use_certificate_chain_file(tls->context, certificate_file) != 1) {
         return error_set(reterr, BATON_EINVAL, "TLS certificate %s: %s", certificate_file,
                          file_reason());

@@ -265,6 +265,16 @@ class Operating(ClusterTest):
 
 
 class Starting(ClusterTest):
+    @unittest.skipUnless(os.geteuid() == 0, "it takes another user")
+    def test_other_processes_of_its_user_cannot_read_its_memory(self):
+        """What /proc has of a process that is not dumpable belongs to root, whoever runs it."""
+        one = self.cluster(1)
+        nobody = 65534
+        os.chown(one.dir, nobody, nobody)
+        one.start("a", under=("setpriv", "--reuid=%d" % nobody, "--clear-groups"))
+        one.wait_leader()
+        self.assertEqual(os.stat("/proc/%d/mem" % one.processes["a"].pid).st_uid, 0)
+
     def test_systemd_is_told_ready_alive_and_stopping(self):
         one = self.cluster(1)
         path = os.path.join(one.dir, "notify")

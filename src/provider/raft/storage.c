@@ -1,5 +1,6 @@
 /* Opening the directory, and writing. */
 #include "base/crc32c.h"
+#include "base/secret.h"
 #include "provider/raft/storage_int.h"
 
 #include <errno.h>
@@ -135,15 +136,43 @@ static int pragma_number(struct storage *storage, const char *sql, int64_t *ret,
 
 /* ---- The directory --------------------------------------------------------------------------- */
 
+/* Who may write there could put another state in place of ours. */
+static int check_directory(const char *directory, struct baton_error *reterr)
+{
+    struct stat about;
+
+    if (stat(directory, &about) != 0) {
+        return error_set(reterr, error_from_errno(errno), "data directory %s: %s", directory,
+                         strerror(errno));
+    }
+    if (!secret_has_own_path(directory)) {
+        return error_set(reterr, BATON_EAUTH,
+                         "data directory %s: a symbolic link of another user; give its own path",
+                         directory);
+    }
+    if (about.st_mode & (S_IWGRP | S_IWOTH)) {
+        return error_set(reterr, BATON_EAUTH,
+                         "data directory %s: others may write in it (mode %04o); chmod 700 it, or "
+                         "give a directory within it",
+                         directory, (unsigned)about.st_mode & 07777u);
+    }
+    return BATON_OK;
+}
+
 static int lock_directory(struct storage *storage, const char *directory,
                           struct baton_error *reterr)
 {
     char path[STORAGE_PATH_MAX];
     char text[32] = "";
+    int r;
 
     if (mkdir(directory, 0700) != 0 && errno != EEXIST) {
         return error_set(reterr, error_from_errno(errno), "data directory %s: %s", directory,
                          strerror(errno));
+    }
+    r = check_directory(directory, reterr);
+    if (r != BATON_OK) {
+        return r;
     }
     if (snprintf(path, sizeof(path), "%s/lock", directory) >= (int)sizeof(path) ||
         snprintf(storage->path, sizeof(storage->path), "%s/raft.db", directory) >=

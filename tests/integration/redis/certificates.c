@@ -7,6 +7,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 struct identity {
     EVP_PKEY *key;
@@ -34,6 +35,7 @@ static void write_down(const char *name, const struct identity *identity)
     path_of(path, sizeof(path), name, "key");
     file = fopen(path, "w");
     assert_non_null(file);
+    assert_int_equal(fchmod(fileno(file), 0600), 0);
     assert_int_equal(PEM_write_PrivateKey(file, identity->key, NULL, NULL, 0, NULL, NULL), 1);
     fclose(file);
 }

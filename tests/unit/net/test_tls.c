@@ -64,12 +64,51 @@ static void only_roots_may_be_read_by_its_group(void **state)
     }
 }
 
+/* Only root can make one. */
+static void another_users_link_to_a_key_is_refused(void **state)
+{
+    char link[sizeof(path) + 8];
+    const struct tls_options options = {.shared_key_file = link};
+    struct tls *tls = NULL;
+    (void)state;
+
+    if (geteuid() != 0) {
+        skip();
+    }
+    assert_int_equal(read_with(0600), BATON_OK);
+    snprintf(link, sizeof(link), "%s.link", path);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(tls_new(&tls, &options, &error), BATON_OK); /* root's own */
+    tls_free(tls);
+    assert_int_equal(lchown(link, 65534, 65534), 0);
+    assert_int_equal(tls_new(&tls, &options, &error), BATON_EAUTH);
+    assert_non_null(strstr(error.message, "symbolic link of another user"));
+    (void)unlink(link);
+}
+
+/* Before it is read: what is in the file does not matter here. */
+static void a_certificates_key_that_others_may_read_is_refused(void **state)
+{
+    const struct tls_options options = {
+        .certificate_file = path, .key_file = path, .ca_file = path};
+    struct tls *tls = NULL;
+    (void)state;
+
+    assert_int_equal(chmod(path, 0640 | (geteuid() == 0 ? 04 : 0)), 0);
+    assert_int_equal(tls_new(&tls, &options, &error), BATON_EAUTH);
+    assert_non_null(strstr(error.message, "chmod 600"));
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(tls_new(&tls, &options, &error), BATON_EINVAL); /* and is none */
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         CASE(a_key_that_others_may_read_is_refused),
         CASE(only_roots_may_be_read_by_its_group),
+        CASE(another_users_link_to_a_key_is_refused),
+        CASE(a_certificates_key_that_others_may_read_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

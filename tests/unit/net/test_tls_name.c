@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FILES = 4, FAR_IN_S = 86400, TURNS_MAX = 10 };
@@ -61,6 +62,7 @@ static void save(int number, const X509 *certificate)
     FILE *file = fopen(files[number], "we");
 
     assert_non_null(file);
+    assert_int_equal(fchmod(fileno(file), 0600), 0);
     assert_true(certificate ? PEM_write_X509(file, certificate)
                             : PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL));
     (void)fclose(file);

@@ -501,6 +501,47 @@ static void the_checksum_is_the_one_of_the_standard(void **state)
     assert_int_equal(crc32c(crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
 }
 
+static void a_directory_that_others_may_write_in_is_refused(void **state)
+{
+    static const mode_t open_modes[] = {0770, 0707, 0777, 01777};
+    struct storage_loaded loaded;
+    struct baton_error error = {0};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(open_modes) / sizeof(open_modes[0]); i++) {
+        assert_int_equal(chmod(directory, open_modes[i]), 0);
+        assert_int_equal(open_fails(&error), BATON_EAUTH);
+        assert_non_null(strstr(error.message, "chmod 700"));
+    }
+    assert_int_equal(chmod(directory, 0755), 0); /* its files are ours alone */
+    storage_close(open_ok(&loaded));
+    storage_loaded_fini(&loaded);
+}
+
+/* Only root can make one. */
+static void a_directory_behind_another_users_link_is_refused(void **state)
+{
+    char own[sizeof(directory)], link[80];
+    struct storage_loaded loaded;
+    struct baton_error error = {0};
+    (void)state;
+
+    if (geteuid() != 0) {
+        skip();
+    }
+    (void)memcpy(own, directory, sizeof(own));
+    (void)snprintf(link, sizeof(link), "%s.link", own);
+    assert_int_equal(symlink(own, link), 0);
+    (void)snprintf(directory, sizeof(directory), "%s", link);
+    storage_close(open_ok(&loaded)); /* root's own */
+    storage_loaded_fini(&loaded);
+    assert_int_equal(lchown(link, 65534, 65534), 0);
+    assert_int_equal(open_fails(&error), BATON_EAUTH);
+    assert_non_null(strstr(error.message, "symbolic link of another user"));
+    (void)unlink(link);
+    (void)memcpy(directory, own, sizeof(own));
+}
+
 #define IN_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
 
 int main(void)
@@ -522,6 +563,8 @@ int main(void)
         IN_DIRECTORY(a_process_killed_while_writing_loses_nothing_acknowledged),
         IN_DIRECTORY(a_first_start_that_is_killed_at_any_moment_is_followed_by_another),
         IN_DIRECTORY(nobody_else_may_read_what_is_stored),
+        IN_DIRECTORY(a_directory_that_others_may_write_in_is_refused),
+        IN_DIRECTORY(a_directory_behind_another_users_link_is_refused),
         cmocka_unit_test(the_checksum_is_the_one_of_the_standard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
