@@ -302,7 +302,8 @@ static bool is_stored_at(const struct world *world, raft_id id, raft_index index
     if (!node) {
         return false;
     }
-    return index < node->disk.base ||
+    return node->is_refused || /* it cannot contradict what it acknowledged: it votes no more */
+           index < node->disk.base ||
            (journal_at(&node->disk, index, &term, &there) && there == chain);
 }
 

@@ -213,6 +213,12 @@ static void with_node(struct world *world, enum sim_fault fault, struct node *no
     case SIM_FAULT_CLOCK_RATE:
         clock_change_rate(world, node);
         break;
+    case SIM_FAULT_COPY_DIRECTORY:
+        directory_copy(world, node);
+        break;
+    case SIM_FAULT_REPLACE_DIRECTORY:
+        directory_replace(world, node);
+        break;
     case SIM_FAULT_CORDON:
         cordon(world, node);
         break;
@@ -318,10 +324,11 @@ void faults_stop(struct world *world)
         }
     }
     for (raft_id id = 1; id <= world->node_count; id++) {
-        if (!world->nodes[id].is_up) {
-            node_start(world, &world->nodes[id]);
-        } else {
-            network_connect(world, &world->nodes[id]);
+        struct node *node = &world->nodes[id];
+        if (node->is_up) {
+            network_connect(world, node);
+        } else if (!node->is_refused) {
+            node_start(world, node);
         }
     }
 }

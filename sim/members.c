@@ -144,7 +144,7 @@ static bool is_quorum_up(const struct world *world, const struct raft_configurat
 
     for (size_t i = 0; i < c->count; i++) {
         const struct raft_member *member = &c->members[i];
-        uint64_t is_up = world->nodes[member->id].is_up;
+        uint64_t is_up = member->id <= world->node_count && world->nodes[member->id].is_up;
         all += member->weight;
         has += member->weight * is_up;
         all_old += member->old_weight;
@@ -157,13 +157,19 @@ static bool is_quorum_up(const struct world *world, const struct raft_configurat
 
 bool members_are_enough(const struct world *world)
 {
+    bool is_any = false;
+
     for (raft_id id = 1; id <= world->node_count; id++) {
         const struct node *node = &world->nodes[id];
         const struct raft_configuration *c =
             node->is_up ? raft_get_configuration(node->raft) : NULL;
-        if (c && raft_configuration_find(c, id) && !is_quorum_up(world, c)) {
+        if (!c || !raft_configuration_find(c, id)) {
+            continue;
+        }
+        is_any = true;
+        if (!is_quorum_up(world, c)) {
             return false;
         }
     }
-    return true;
+    return is_any;
 }

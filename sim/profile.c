@@ -209,6 +209,22 @@ static const struct theme {
      false,
      true,
      true},
+    {"directories",
+     {[SIM_FAULT_CRASH] = 4,
+      [SIM_FAULT_CRASH_LEADER] = 2,
+      [SIM_FAULT_COPY_DIRECTORY] = 6,
+      [SIM_FAULT_REPLACE_DIRECTORY] = 3,
+      [SIM_FAULT_DIVIDE] = 2,
+      [SIM_FAULT_ISOLATE_LEADER] = 2,
+      [SIM_FAULT_RECONFIGURE] = 2,
+      [SIM_FAULT_COMPACT] = 1},
+     300000,
+     false,
+     1,
+     0,
+     false,
+     false,
+     false},
 };
 
 static uint32_t up_to(struct world *world, uint32_t most)

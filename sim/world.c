@@ -84,6 +84,7 @@ static void populate(struct world *world)
     profile_draw(world);
     profile_members(world, &members);
     world->node_count = world->profile.nodes + world->profile.spares;
+    world->first_members = members;
     members_begin(world, &members);
     trace_say(world, RAFT_NOBODY, "a world of %s: %zu members, %zu spares, lease %.3f ms, %u ppm",
               world->profile.name, world->profile.nodes, world->profile.spares,
@@ -128,7 +129,7 @@ static void happen(struct world *world, const struct event *event)
         program_guardian(world, event);
         break;
     case EVENT_RESTART:
-        if (!world->nodes[event->node].is_up) {
+        if (!world->nodes[event->node].is_up && !world->nodes[event->node].is_refused) {
             node_start(world, &world->nodes[event->node]);
         }
         break;
@@ -166,7 +167,18 @@ static int64_t patience(const struct world *world)
     return 12 * longest * s->heartbeat_timeout.ns + 60 * s->election_timeout_max.ns;
 }
 
-static void calm(struct world *world)
+static bool is_anybody_refused(const struct world *world)
+{
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        if (world->nodes[id].is_refused) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether there was a quorum to judge. */
+static bool calm(struct world *world)
 {
     int64_t bound = patience(world);
     int64_t end = world->now + bound;
@@ -176,6 +188,9 @@ static void calm(struct world *world)
     world->profile.client_every = world->profile.settings.lease.ns / 10;
     queue_push(world, (struct event){.kind = EVENT_CLIENT, .at = world->now});
     faults_stop(world);
+    if (is_anybody_refused(world) && !members_are_enough(world)) {
+        return false;
+    }
     world->calm_floor = world->checks.committed_count;
     for (int i = 0; i < CALM_EVENTS_MAX && !is_well(world); i++) {
         if (!go_on(world) || world->now > end) {
@@ -186,6 +201,7 @@ static void calm(struct world *world)
     if (!is_well(world)) {
         violated(world, "liveness", "no progress within %d events", CALM_EVENTS_MAX);
     }
+    return true;
 }
 
 static bool votes_in(const struct raft_configuration *configuration, raft_id id)
@@ -321,7 +337,9 @@ static void play(struct world *world)
             break;
         }
     }
-    calm(world);
+    if (!calm(world)) {
+        return;
+    }
     for (uint64_t left = random_below(&world->random, 4); left > 0 && left < 3; left--) {
         play_round(world);
         if (left == 1) {

@@ -7,6 +7,7 @@
  *   faults.c    what goes wrong, and when                  client.c  what the users ask for
  *   proofs.c    certificates, greetings, ends of connections: true, late, repeated, worthless
  *   program.c   what acts for a node beside its process, and may outlive it
+ *   directory.c data directories that are emptied, or put back from a copy
  *   checks.c    what must hold after every event           members.c the same of the members
  *   trace.c     what happened, for people
  *   world.c     the run: a phase with faults, then one without in which work must get done
@@ -51,6 +52,8 @@ enum {
     X(SLOW_DISK, "slow-disk")                                                                      \
     X(BAD_DISK, "bad-disk")                                                                        \
     X(CLOCK_RATE, "clock-rate")                                                                    \
+    X(COPY_DIRECTORY, "copy-directory")                                                            \
+    X(REPLACE_DIRECTORY, "replace-directory")                                                      \
     X(CORDON, "cordon")                                                                            \
     X(TRANSFER, "transfer")                                                                        \
     X(RECONFIGURE, "reconfigure")                                                                  \
@@ -181,6 +184,14 @@ struct held_message {
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
+/* What a data directory holds. */
+struct directory {
+    uint64_t incarnation;
+    struct raft_hard_state hard;
+    struct stored_snapshot snapshot;
+    struct journal journal;
+};
+
 /* Acts for a node beside it, until the end of the lease at the latest. */
 struct program {
     bool runs;
@@ -192,6 +203,8 @@ struct node {
     raft_id id;
     bool is_outlived; /* by its program, perhaps: it has one */
     struct program program;
+    bool is_refused;              /* by the others, for its data directory: it never starts again */
+    const struct directory *copy; /* made earlier; NULL: none */
     bool exists;
     bool is_up;
     bool is_paused;
@@ -296,7 +309,8 @@ struct world {
     struct queue queue;
     struct story story;
     struct checks checks;
-    struct node nodes[SIM_NODES_MAX + 1];              /* by id */
+    struct node nodes[SIM_NODES_MAX + 1]; /* by id */
+    struct raft_configuration first_members;
     size_t node_count;                                 /* ids 1 to node_count */
     uint8_t cut[SIM_NODES_MAX + 1][SIM_NODES_MAX + 1]; /* how many partitions cut i -> j */
     struct proof_input old_proofs[32];
@@ -320,6 +334,8 @@ struct world {
     X(PIDFD_OF_OUTLIVED, "the driver takes the end of the wrapper for that of its program")        \
     X(TUNNEL_REFUSES, "a refused reconnect through a tunnel is taken for a death")                 \
     X(CERTIFIED_WHILE_IT_LIVES, "the guardian certifies before the program has ended")             \
+    X(BIRTH_NOT_COMPARED, "an emptied data directory is taken for the one that it replaces")       \
+    X(OLDER_COPY_TAKEN, "a data directory that was put back from a copy is taken for the latest")  \
     X(COMMITMENT_REPLACED, "a greeting of the same incarnation brings another commitment")
 
 enum sim_mutant {
@@ -399,6 +415,10 @@ uint64_t chain_of(uint64_t before, raft_term term, enum raft_entry_kind kind, co
 bool journal_at(const struct journal *journal, raft_index index, raft_term *term, uint64_t *chain);
 void configuration_to_arena(struct world *world, struct raft_configuration *ret,
                             const struct raft_configuration *from);
+
+/* directory.c */
+void directory_copy(struct world *world, struct node *node);
+void directory_replace(struct world *world, struct node *node);
 
 /* proofs.c */
 void proofs_of_death(struct world *world, const struct node *node);
