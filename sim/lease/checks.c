@@ -5,6 +5,8 @@
  *   outlives-lock     a lease may last longer than the lock that it stands on
  *   overdue           a leader does not mean to look at the clock by the end of its lease
  *   demoted-early     a leadership "expires" before the end that was published
+ *   kept              a lock that is not wanted, or may come yet, is not given back
+ *   unheard           a notice of a later leadership is not looked into
  *   events-disagree   acquired twice, lost twice, or told otherwise than published
  *   unwanted          somebody leads who may not, or acquires a lease that is over
  *   storm             too much is sent, or to come, at once
@@ -141,8 +143,54 @@ static void check_event(struct contest *contest, struct contender *who,
     }
 }
 
+static bool sends(const struct lease_update *update, enum lease_command_type type)
+{
+    for (uint32_t i = 0; i < update->command_count; i++) {
+        if (update->commands[i].type == type) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of a process that does not want the lock. */
+static void check_unwanted(struct contest *contest, const struct contender *who,
+                           const struct lease_input *input, const struct lease *had)
+{
+    const struct lease_update *is = &who->update;
+    bool is_granted = input->type == LEASE_IN_REPLY && input->reply.outcome == LEASE_GRANTED &&
+                      !is->held && (!had->is_waiting || input->reply.request == had->asked_request);
+    bool may_be_granted = input->type == LEASE_IN_LEAVE && had->is_waiting &&
+                          who->is_asking_for_it && !who->is_cordoned && who->lease.is_up;
+    bool has_resigned = input->type == LEASE_IN_RESIGN && had->held;
+    bool asks = sends(is, LEASE_TAKE) || sends(is, LEASE_RENEW);
+
+    if ((is_granted || may_be_granted) && !who->lease.is_waiting && !sends(is, LEASE_RELEASE)) {
+        contest_violated(contest, "kept", "c%u does not give back what it is or may be granted",
+                         who->number);
+    }
+    if (asks && (who->is_cordoned || who->is_leaving || has_resigned)) {
+        contest_violated(contest, "unwanted", "c%u asks for the lock, and may not have it now",
+                         who->number);
+    }
+}
+
+/* Two lead until then, if what the proof rests on has given way. */
+static void check_heard(struct contest *contest, const struct contender *who,
+                        const struct lease_input *input, const struct lease *had)
+{
+    const struct lease *lease = &who->lease;
+
+    if (input->type == LEASE_IN_TAKEN && input->epoch > had->highest && !had->is_waiting &&
+        lease->is_up && !lease->has_left && !lease->is_waiting) {
+        contest_violated(contest, "unheard", "c%u hears of epoch %llu, and does not ask",
+                         who->number, (unsigned long long)input->epoch);
+    }
+}
+
 void contest_check_step(struct contest *contest, struct contender *who,
-                        const struct lease_update *before, const struct lease_input *input)
+                        const struct lease_update *before, const struct lease *had,
+                        const struct lease_input *input)
 {
     const struct lease_update *is = &who->update;
 
@@ -163,6 +211,8 @@ void contest_check_step(struct contest *contest, struct contender *who,
     if (is->held && (who->is_cordoned || who->is_leaving)) {
         contest_violated(contest, "unwanted", "c%u leads, and may not", who->number);
     }
+    check_unwanted(contest, who, input, had);
+    check_heard(contest, who, input, had);
     if (is->held) {
         check_lease(contest, who);
     }

@@ -65,6 +65,7 @@ static void send(struct contest *contest, struct contender *who,
     }
     if (!is_release) {
         who->outstanding = command->request;
+        who->is_asking_for_it = command->type == LEASE_TAKE;
         if (contest->profile.hangs_up) {
             span wait = who->settings.answer_timeout;
             instant due = instant_add(drift_local(&who->clock, contest->now), wait);
@@ -134,6 +135,7 @@ static void tell(struct contest *contest, struct contender *who, const struct le
 void contender_step(struct contest *contest, struct contender *who, const struct lease_input *input)
 {
     struct lease_update before = who->update;
+    struct lease had = who->lease;
 
     if (input->type == LEASE_IN_REPLY) {
         contest_check_answered(contest, who, input);
@@ -143,7 +145,7 @@ void contender_step(struct contest *contest, struct contender *who, const struct
     for (uint32_t i = 0; i < who->update.event_count; i++) {
         tell(contest, who, &who->update.events[i]);
     }
-    contest_check_step(contest, who, &before, input);
+    contest_check_step(contest, who, &before, &had, input);
     if (input->type != LEASE_IN_REPLY && input->type != LEASE_IN_TICK) {
         who->asks = 0; /* it has its reasons */
     } else if (who->lease.is_waiting && who->update.command_count > 0) {

@@ -229,6 +229,7 @@ struct contender {
     uint64_t history;          /* of its data, as of the greeting */
     int64_t last_out, last_in; /* arrivals on a connection are in order */
     int64_t pause;             /* before the next try */
+    bool is_asking_for_it;     /* that request is a TAKE */
     uint64_t outstanding;      /* request without an answer; 0: none */
     uint64_t heir;             /* while it resigns */
 
@@ -325,7 +326,8 @@ void contest_faults_stop(struct contest *contest);
 void contest_check_answered(struct contest *contest, struct contender *who,
                             const struct lease_input *reply);
 void contest_check_step(struct contest *contest, struct contender *who,
-                        const struct lease_update *before, const struct lease_input *input);
+                        const struct lease_update *before, const struct lease *had,
+                        const struct lease_input *input);
 void contest_check_asked(struct contest *contest, struct contender *who);
 void contest_check_leaders(struct contest *contest);
 /* Ends the run: does not return. */

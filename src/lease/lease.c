@@ -114,7 +114,7 @@ static void see_holder(struct step *step, uint64_t epoch)
 {
     struct lease *lease = step->lease;
 
-    if (epoch > lease->highest) {
+    if (epoch > lease->highest && !LEASE_MUTANT(SEEN_EPOCH_FORGOTTEN)) {
         lease->highest = epoch;
     }
     if (lease->holder != epoch) {
@@ -237,7 +237,8 @@ static void take_late_reply(struct step *step, const struct lease_input *input)
 {
     const struct lease *lease = step->lease;
 
-    if (input->reply.outcome == LEASE_GRANTED && !lease->held && !lease->is_waiting) {
+    if (input->reply.outcome == LEASE_GRANTED && !lease->held && !lease->is_waiting &&
+        !LEASE_MUTANT(LATE_GRANT_KEPT)) {
         send(step, LEASE_RELEASE, input->reply.epoch);
     }
 }
@@ -306,6 +307,10 @@ static void resign(struct step *step)
 {
     if (step->lease->held) {
         give_up(step);
+        if (LEASE_MUTANT(RESIGNED_ASKS_AT_ONCE)) {
+            ask_at(step, step->now);
+            return;
+        }
         /* The others are woken by the release, or look in their turn; who is alone leads again. */
         ask_at(step, instant_add(step->now, SPAN_MS(RESIGNED_PAUSE_MS)));
         if (step->lease->contenders > 1) {
@@ -322,7 +327,7 @@ static void leave(struct step *step)
 
     give_up(step);
     lease->has_left = true;
-    if (may_be_granted) {
+    if (may_be_granted && !LEASE_MUTANT(LEAVES_A_LOCK_BEHIND)) {
         send(step, LEASE_RELEASE, LEASE_EPOCH_UNKNOWN);
     }
 }
@@ -348,6 +353,9 @@ static void take_input(struct step *step, const struct lease_input *input)
         }
         break;
     case LEASE_IN_TAKEN:
+        if (LEASE_MUTANT(TAKEN_NOT_HEARD)) {
+            break;
+        }
         /* Of what is known by now it may tell late, even after we gave that same one up. */
         if (input->epoch > lease->highest && !lease->is_waiting) {
             ask_at(step, step->now); /* who, and for how long; or whether it is still ours */
@@ -415,13 +423,13 @@ static void ask(struct step *step)
 {
     struct lease *lease = step->lease;
 
-    if (!lease->is_up || lease->has_left || lease->is_waiting ||
+    if (!lease->is_up || (lease->has_left && !LEASE_MUTANT(LEFT_AND_ASKS)) || lease->is_waiting ||
         instant_before(step->now, lease->next)) {
         return;
     }
     if (lease->held) {
         send(step, LEASE_RENEW, lease->epoch);
-    } else if (lease->eligible) {
+    } else if (lease->eligible || LEASE_MUTANT(CORDONED_TAKES)) {
         send(step, LEASE_TAKE, LEASE_MUTANT(RELEASED_IS_TAKEN_AGAIN) ? 0 : lease->highest);
     } else {
         send(step, LEASE_LOOK, 0);

@@ -19,7 +19,14 @@
     X(CROSSED_RELEASE_FORGOTTEN, "a release that crosses an answer is not remembered")             \
     X(ENDLESS_IS_OVER,                                                                             \
       "a lock without a lifetime is asked for as if it ended now, again and again")                \
-    X(WAITS_FOR_EVER, "a request without an answer is waited for without end")
+    X(WAITS_FOR_EVER, "a request without an answer is waited for without end")                     \
+    X(SEEN_EPOCH_FORGOTTEN, "the epoch of another holder is not remembered")                       \
+    X(LATE_GRANT_KEPT, "what a request that was given up got is not given back")                   \
+    X(LEAVES_A_LOCK_BEHIND, "a process that leaves while it asks releases nothing")                \
+    X(TAKEN_NOT_HEARD, "a notice that another one leads is ignored")                               \
+    X(RESIGNED_ASKS_AT_ONCE, "a process that resigns asks for the lock again at once")             \
+    X(LEFT_AND_ASKS, "a process that has left goes on asking")                                     \
+    X(CORDONED_TAKES, "a process that may not lead asks for the lock")
 
 enum lease_mutant {
     LEASE_MUTANT_NONE,
