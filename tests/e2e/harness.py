@@ -36,7 +36,7 @@ def baton(*words, env=None, text=None):
 
 
 def until(condition, what):
-    """Waits until condition() is true, and returns what it gave.
+    """Waits until condition() is true, and returns what it gave. `what`: text, or what makes it then.
 
     It is asked less often the longer it takes: most ask by starting a process, and what is waited
     for needs the processor too.
@@ -47,7 +47,7 @@ def until(condition, what):
         if value:
             return value
         time.sleep(min(max(0.01, (time.monotonic() - begin) / 10), 0.1))
-    raise AssertionError("not in %g s: %s" % (DEADLINE_S, what))
+    raise AssertionError("not in %g s: %s" % (DEADLINE_S, what() if callable(what) else what))
 
 
 def is_alive(pid):
@@ -150,8 +150,9 @@ class Cluster:
         return None
 
     def wait_leader(self, among=None):
-        return until(lambda: self.leader(among), "a leader among %s; logs:\n%s" % (
-            among or self.names, "".join(self.log(name) for name in self.processes)))
+        return until(lambda: self.leader(among), lambda: "a leader among %s; logs:\n%s" % (
+            among or self.names, "\n".join(
+                self.log(name) + str(self.status(name)) for name in self.processes)))
 
     def signal(self, name, number):
         self.processes[name].send_signal(number)
