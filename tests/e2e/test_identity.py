@@ -11,7 +11,7 @@ import struct
 import subprocess
 import threading
 
-from harness import BATON, ClusterTest, baton, clean_environment, main, until
+from harness import BATON, ClusterTest, baton, clean_environment, free_ports, main, until
 
 
 def crc32c(data):
@@ -294,6 +294,18 @@ class Identity(ClusterTest):
         until(lambda: sorted(self.names(three, leader)) == ["a", "b", "c"], "it is taken back")
         self.assertTrue(three.status(leader)["is_leader"])
         self.assertEqual(three.status(leader)["epoch"], epoch)
+
+    def test_a_dead_member_is_replaced_by_one_command_where_it_has_a_new_machine(self):
+        three = self.three()
+        leader, dead = self.follower(three)
+        three.kill(dead)
+        self.empty(three, dead)
+        three.ports[dead] = free_ports(1)[0]
+        self.start_joining(three, dead)
+        done = self.join(three, leader, dead, "--replace")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(self.names(three, leader)), three.names)
+        self.all_follow(three)
 
     def test_a_join_of_a_member_whose_directory_was_emptied_says_what_to_do(self):
         three = self.three()
