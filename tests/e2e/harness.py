@@ -36,7 +36,7 @@ def baton(*words, env=None, text=None):
 
 
 def until(condition, what):
-    """Waits until condition() is true, and returns what it gave. `what`: text, or what makes it then.
+    """Waits until condition() is true, and returns what it gave. `what`: a text, or makes one then.
 
     It is asked less often the longer it takes: most ask by starting a process, and what is waited
     for needs the processor too.

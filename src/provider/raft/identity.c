@@ -135,8 +135,8 @@ static enum refusal refuse_group(const struct greeting *ours, const struct greet
 {
     (void)snprintf(ret_why, IDENTITY_WHY_MAX,
                    "%s and %s belong to two groups of the name %s, which were first started with "
-                   "different peers; stop one of them, empty its data directory, and start it with "
-                   "the other's peers, or with join: yes",
+                   "different peers, weights or kinds; stop one of them, empty its data directory, "
+                   "and start it with the other's peers, or with join: yes",
                    theirs->name, ours->name, ours->cluster);
     return REFUSAL_GROUP;
 }
