@@ -161,8 +161,8 @@ void replicate_farewell(struct raft *raft)
     raft->departed_count = 0;
 }
 
-/* A removed member whose farewell was lost asks for votes, in vain. It gets what it lacks; where
- * the logs turn out to differ, its answer says from where on. */
+/* A removed member whose farewell was lost asks for votes, in vain. It gets what it lacks, message
+ * by message; where the logs turn out to differ, its answer says from where on. */
 void replicate_to_stranger(struct raft *raft, const struct raft_message *message)
 {
     raft_index after = message->vote.last_index;
@@ -171,6 +171,9 @@ void replicate_to_stranger(struct raft *raft, const struct raft_message *message
     if (message->type == RAFT_MSG_APPEND_REPLY && message->append_reply.rejected) {
         after = message->append_reply.hint;
         term = message->append_reply.hint_term;
+    } else if (message->type == RAFT_MSG_APPEND_REPLY) {
+        after = message->append_reply.index;
+        term = message->term; /* they agree up to there */
     } else if (message->type != RAFT_MSG_PRE_VOTE && message->type != RAFT_MSG_VOTE) {
         return;
     }

@@ -328,11 +328,17 @@ static bool lose_appends_to_the_deaf(struct cluster *cluster, const struct raft_
 static void a_removed_member_that_missed_it_is_told_when_it_asks_for_votes(void **state)
 {
     struct cluster *cluster = cluster_new(3);
-    raft_id leader = cluster_settle(cluster);
+    raft_id leader;
     (void)state;
 
+    cluster->settings.message_bytes_max = 64; /* an entry or two in a message */
+    leader = cluster_settle(cluster);
     deaf = cluster_follower(leader);
     cluster->filter = lose_appends_to_the_deaf;
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(node_propose(cluster, leader, "x"), 0);
+    }
+    cluster_deliver(cluster);
     assert_int_equal(ask(cluster, leader, deaf), 0);
     cluster_run(cluster, 200);
     assert_false(knows_that_it_left(cluster, deaf));
