@@ -269,14 +269,23 @@ static bool hear(const struct supervise *supervise, struct news *ret)
     return bytes == (ssize_t)sizeof(*ret);
 }
 
+/* This process must not hand its leadership over, since CMD may act on: it ends at once. */
+static _Noreturn void end_without_supervisor(const struct supervise *supervise)
+{
+    log_error(supervise->logger, "supervisor-is-dead",
+              LOG_STR("text", "CMD may be alive: what is found of it is killed, and the lease "
+                              "is left to run out"));
+    victims_hunt(&supervise->victims, HUNT_MS);
+    _exit(EXIT_REFUSED);
+}
+
 int supervise_start(struct supervise *supervise, const struct order *order, const char *program,
                     struct baton_error *reterr)
 {
     struct news news;
 
     if (!give(supervise, order) || !hear(supervise, &news)) {
-        return error_set(reterr, BATON_EIO, "%s: the supervisor of CMD (process %d) is dead",
-                         program, (int)supervise->supervisor);
+        end_without_supervisor(supervise); /* it may have started CMD before it died */
     }
     if (news.type == NEWS_REFUSED) {
         bool is_short = news.value == EAGAIN || news.value == ENOMEM || news.value == EBUSY;
@@ -300,11 +309,7 @@ void supervise_kill(const struct supervise *supervise)
 void supervise_hear_end(struct supervise *supervise, struct news *ret)
 {
     if (!hear(supervise, ret)) {
-        log_error(supervise->logger, "supervisor-is-dead",
-                  LOG_STR("text", "CMD may be alive: what is found of it is killed, and the lease "
-                                  "is left to run out"));
-        victims_hunt(&supervise->victims, HUNT_MS);
-        _exit(EXIT_REFUSED);
+        end_without_supervisor(supervise);
     }
     supervise->victims.group = 0; /* the number may be given to another from now on */
 }

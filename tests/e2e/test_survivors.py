@@ -224,6 +224,17 @@ class Survivors(ProgramTest):
         self.assertIn("supervisor-is-dead", cluster.log(old))
         self.check_handed_on(cluster, epoch)
 
+    def test_a_supervisor_that_is_killed_while_it_starts_the_program_ends_its_wrapper(self):
+        cluster, old = self.begin("daemon")
+        new = next(name for name in cluster.names if name != old)
+        _, supervisor = self.helpers(cluster, new)
+        self.stop_for_good(supervisor)
+        harness.baton("pass", "--data", cluster.data(old), "--to", new, "--timeout", "10s")
+        os.kill(supervisor, signal.SIGKILL)
+        self.assertEqual(cluster.processes[new].wait(timeout=60), 1, cluster.log(new))
+        self.assertIn("supervisor-is-dead", cluster.log(new))
+        self.assertNotIn("loss=shutdown", cluster.log(new), "leadership was handed over")
+
     def test_a_stopped_wrapper_does_not_let_its_program_outlive_the_lease(self):
         cluster, old = self.begin()
         epoch = self.epoch()
