@@ -39,7 +39,7 @@ enum {
     LOOKS_MAX = 50,
     VICTIMS_LIMIT_MS = 5000, /* who is not dead by then may live: nothing is certified */
     EXIT_USAGE = 2,
-    MARGIN_MAX_NS = 25000000, /* half of the supervisor's: it is due by then */
+    MARGIN_MAX_NS = 100000000, /* twice the supervisor's, which then has its own in full */
 };
 
 static const char usage[] =
@@ -181,14 +181,14 @@ static void guard_lease(struct guardian *guardian)
 {
     int64_t end_ns = atomic_load(&guardian->shared->end_ns);
     int64_t left_ns = end_ns - clock_now().ns;
-    int64_t twentieth_ns = left_ns / 20 < MARGIN_MAX_NS ? left_ns / 20 : MARGIN_MAX_NS;
+    int64_t fifth_ns = left_ns / 5 < MARGIN_MAX_NS ? left_ns / 5 : MARGIN_MAX_NS;
 
     if ((!guardian->kills_outliving && guardian->victims.process <= 0) || guardian->has_killed ||
         end_ns <= 0) {
         return;
     }
-    if (twentieth_ns > guardian->margin_ns) {
-        guardian->margin_ns = twentieth_ns;
+    if (fifth_ns > guardian->margin_ns) {
+        guardian->margin_ns = fifth_ns;
     }
     if (left_ns > guardian->margin_ns) {
         set_alarm(guardian, end_ns - guardian->margin_ns);
