@@ -22,6 +22,7 @@ FOREVER_NS = 1 << 63
 THAW_NS = 1000000000  # in which a program is stopped whose lease ended while all was frozen
 AGAIN_S = 0.1  # in which a wrapper is started again at once
 PARTS = ("wrapper", "guardian", "supervisor", "cmd")
+ALL_OF_OURS = {"wrapper", "guardian", "supervisor"}
 METHODS = {"pass": "pass_leadership"}  # where the word is Python's own
 
 # How often each fault, by its kind. A word after the kind names the processes that it strikes.
@@ -157,13 +158,13 @@ class Nemeses:
         """Whether nobody is left at that host who finds the program: a supervisor holds whatever
         came of it, a guardian knows its cgroup and its environment if that can be read."""
         host = self.ground.hosts_of[name]
-        return {"wrapper", "supervisor"} <= set(parts) and (
-            "guardian" in parts or "opaque" in host.kinds and not host.has_cgroup)
+        is_hidden = "opaque" in host.kinds and not host.has_cgroup
+        return is_hidden and "supervisor" in parts or ALL_OF_OURS <= set(parts)
 
     # ---- processes
 
     def pause(self, name, plan, parts):
-        end_excuse = self.excuse(name) if {"wrapper", "supervisor"} <= set(parts) else None
+        end_excuse = self.excuse(name) if ALL_OF_OURS <= set(parts) else None
         pids = self.pids(name, plan, parts)
         for pid in pids:
             send(pid, signal.SIGSTOP)
