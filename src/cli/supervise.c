@@ -1,5 +1,6 @@
 #include "cli/supervise.h"
 
+#include "base/clock.h"
 #include "cli/exit_code.h"
 #include "cli/member.h"
 #include "cli/record.h"
@@ -14,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -170,6 +172,7 @@ static int start_supervisor(struct supervise *supervise, const struct supervise_
                                 .guards_lease = !config->outlives};
 
     supervise->supervisor = -1;
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* for a supervisor that is killed */
     if (theirs.wrapper >= 0 && make_pair(orders) && make_pair(guardian) && share_lease(supervise)) {
         theirs.procs_fd = make_cgroup(supervise->victims.cgroup, supervise->victims.marker);
         theirs.lease = supervise->lease;
@@ -269,6 +272,17 @@ static bool hear(const struct supervise *supervise, struct news *ret)
     return bytes == (ssize_t)sizeof(*ret);
 }
 
+/* What a dead supervisor held has become this process's own children: all of it, unless this
+ * process may not kill it. The guardian is one of them, and has nothing to certify any more. */
+static void end_orphans(void)
+{
+    instant limit = instant_add(clock_now(), SPAN_MS(LAST_KILL_MS));
+
+    while (supervisor_kill_children(0) > 0 && instant_before(clock_now(), limit)) {
+        (void)poll(NULL, 0, 1);
+    }
+}
+
 /* This process must not hand its leadership over, since CMD may act on: it ends at once. */
 static _Noreturn void end_without_supervisor(const struct supervise *supervise)
 {
@@ -276,6 +290,7 @@ static _Noreturn void end_without_supervisor(const struct supervise *supervise)
               LOG_STR("text", "CMD may be alive: what is found of it is killed, and the lease "
                               "is left to run out"));
     victims_hunt(&supervise->victims, HUNT_MS);
+    end_orphans();
     _exit(EXIT_REFUSED);
 }
 

@@ -209,28 +209,34 @@ static void look_at_lease(struct keeper *keeper)
 
 /* ---- Ending ---------------------------------------------------------------------------------- */
 
-/* Kills every child but the command, takes the exit statuses of the dead, and counts the others. A
- * child's number cannot be another's before its status is taken. */
-static int kill_children(const struct keeper *keeper)
+int supervisor_kill_children(pid_t spared)
 {
     FILE *children = fopen("/proc/thread-self/children", "re");
     int count = 0, pid;
 
-    if (children == NULL) { /* a kernel without this list: what the other nets catch */
-        struct victims strays = {.group = keeper->command};
-        (void)snprintf(strays.marker, sizeof(strays.marker), "%s", keeper->config->marker);
-        victims_hunt(&strays, 0);
+    if (children == NULL) {
+        return -1;
     }
-    while (children != NULL && fscanf(children, "%d", &pid) == 1) {
-        if (pid != keeper->command) {
+    while (fscanf(children, "%d", &pid) == 1) {
+        if (pid != spared) {
             (void)kill((pid_t)pid, SIGKILL);
             count += waitpid((pid_t)pid, NULL, WNOHANG | __WALL) == pid ? 0 : 1;
         }
     }
-    if (children != NULL) {
-        (void)fclose(children);
-    }
+    (void)fclose(children);
     return count;
+}
+
+static int kill_children(const struct keeper *keeper)
+{
+    int count = supervisor_kill_children(keeper->command);
+
+    if (count < 0) { /* a kernel without that list: what the other nets catch */
+        struct victims strays = {.group = keeper->command};
+        (void)snprintf(strays.marker, sizeof(strays.marker), "%s", keeper->config->marker);
+        victims_hunt(&strays, 0);
+    }
+    return count < 0 ? 0 : count;
 }
 
 static bool has_children(void)

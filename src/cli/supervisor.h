@@ -65,4 +65,9 @@ struct supervisor {
 /* In the forked child: does not return. */
 _Noreturn void supervisor_run(const struct supervisor *supervisor);
 
+/* Kills every child of the calling thread but `spared`, takes the exit statuses of the dead, and
+ * returns how many are left; -1: the kernel has no list of them. A child's number cannot be
+ * another's before its status is taken. */
+int supervisor_kill_children(pid_t spared);
+
 #endif

@@ -116,6 +116,8 @@ static void link_closed(uv_handle_t *handle)
     struct guardian *guardian = link->guardian;
     (void)close(link->fd);
     if (link->pidfd >= 0) {
+        /* It is our child where this process is the first, or a subreaper. */
+        (void)waitid(P_PIDFD, (id_t)link->pidfd, &(siginfo_t){0}, WEXITED | WNOHANG);
         (void)close(link->pidfd);
     }
     free(link);

@@ -226,6 +226,15 @@ class Survivors(ProgramTest):
         self.assertIn("supervisor-is-dead", cluster.log(old))
         self.check_handed_on(cluster, epoch)
 
+    def test_a_supervisor_that_is_killed_leaves_no_worker_that_hides(self):
+        cluster, old = self.begin("daemon", under=self.unprivileged())
+        epoch, (_, supervisor) = self.epoch(), self.helpers(cluster, old)
+        worker = self.actor(old)[0]
+        os.kill(supervisor, signal.SIGKILL)
+        self.assertEqual(cluster.processes[old].wait(timeout=60), 1, cluster.log(old))
+        until(lambda: not is_alive(worker), "the worker has ended")
+        self.check_handed_on(cluster, epoch)
+
     def test_a_supervisor_that_is_killed_while_it_starts_the_program_ends_its_wrapper(self):
         cluster, old = self.begin("daemon")
         new = next(name for name in cluster.names if name != old)

@@ -156,10 +156,11 @@ class Nemeses:
 
     def leaves_nobody(self, name, parts):
         """Whether nobody is left at that host who finds the program: a supervisor holds whatever
-        came of it, a guardian knows its cgroup and its environment if that can be read."""
+        came of it, and after it the wrapper; a guardian knows its cgroup, and its environment if
+        that can be read."""
         host = self.ground.hosts_of[name]
         is_hidden = "opaque" in host.kinds and not host.has_cgroup
-        return is_hidden and "supervisor" in parts or ALL_OF_OURS <= set(parts)
+        return {"wrapper", "supervisor"} <= set(parts) and (is_hidden or "guardian" in parts)
 
     # ---- processes
 
