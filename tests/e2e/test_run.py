@@ -251,7 +251,8 @@ class Once(ProgramTest):
             three.dir, three.dir)
         for name in three.names:
             self.once(three, name, script)
-        first = until(lambda: self.begun(three), "somebody runs it")[0]
+        first = until(lambda: self.begun(three),
+                      lambda: "somebody runs it\n" + "".join(map(three.log, three.names)))[0]
         return three, first
 
     def test_another_node_runs_it_when_the_first_one_dies(self):
