@@ -159,6 +159,9 @@ bool members_are_enough(const struct world *world)
 {
     bool is_any = false;
 
+    if (!is_quorum_up(world, &world->checks.members->members)) {
+        return false; /* those who are up may not know of the last change */
+    }
     for (raft_id id = 1; id <= world->node_count; id++) {
         const struct node *node = &world->nodes[id];
         const struct raft_configuration *c =
