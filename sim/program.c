@@ -38,8 +38,12 @@ void program_follow(struct world *world, struct node *node)
                  "node %llu starts its program beside that of incarnation %llu",
                  (unsigned long long)node->id, (unsigned long long)program->life);
     }
-    *program =
-        (struct program){.runs = node->lease.held, .life = node->incarnation, .lease = node->lease};
+    *program = (struct program){.runs = node->lease.held,
+                                .life = node->incarnation,
+                                .was_endless =
+                                    node->lease.end.ns == INSTANT_NEVER.ns ||
+                                    (program->was_endless && program->life == node->incarnation),
+                                .lease = node->lease};
 }
 
 /* The process has died. */
@@ -64,13 +68,13 @@ void program_outlive(struct world *world, struct node *node)
     }
 }
 
-/* Before anything is said to anybody. What has left the cgroup is not found; a lease without an end
- * is one that nobody else can get meanwhile, but the next life of the same node can. */
+/* Before anything is said to anybody. What has left the cgroup is not found. Nobody else can get a
+ * lease without an end, but the next life of the same node can, and it is not silent: there all
+ * rests on this. */
 void program_look_for(struct world *world, struct node *node)
 {
-    bool has_end = node->program.lease.end.ns != INSTANT_NEVER.ns;
-
-    if (program_acts(world, node) && (!has_end || random_chance(&world->random, 300000))) {
+    if (program_acts(world, node) &&
+        (node->program.was_endless || random_chance(&world->random, 300000))) {
         trace_say(world, node->id, "ends the program of its earlier life");
         node->program.runs = false;
     }

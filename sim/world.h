@@ -196,6 +196,7 @@ struct directory {
 struct program {
     bool runs;
     uint64_t life;           /* of the process that started it */
+    bool was_endless;        /* that process has been a quorum alone meanwhile */
     struct raft_lease lease; /* as that process published it last */
 };
 
