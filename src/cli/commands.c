@@ -116,7 +116,8 @@ const struct command commands[] = {
          "caught up. Ends when it does; if it does not in time, the change is taken back and "
          "this command fails. Weight, priority and kind (voter, witness or learner) are those of "
          "--peer: 1, 0 and voter if not given. A member that is there already keeps what is "
-         "not given; its address changes only with --replace.",
+         "not given; but a learner of which nothing is given becomes a voter, as after a join "
+         "that was interrupted. Its address changes only with --replace.",
      .example = "baton join -d /var/lib/baton d=10.0.0.4:7400",
      .groups = GROUPS(&group_join, &group_client, &group_answer, &group_output),
      .words = 1,

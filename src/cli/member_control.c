@@ -284,6 +284,13 @@ struct addition {
     bool has_kind, has_weight, has_priority; /* what is not said stays, or is the default */
 };
 
+/* A join that was interrupted leaves a learner behind, and the same command completes it. */
+static bool is_interrupted(const struct addition *added, const struct baton_member *now)
+{
+    return now->kind == BATON_MEMBER_LEARNER && !added->has_kind && !added->has_weight &&
+           !added->has_priority;
+}
+
 /* What the group has of it already, but the address and what is said anew. */
 static void keep_vote(void *userdata, int code, const struct baton_member *members, size_t count)
 {
@@ -293,7 +300,7 @@ static void keep_vote(void *userdata, int code, const struct baton_member *membe
         const struct baton_member *now = &members[i];
         if (strcmp(now->name, ret->name) == 0) {
             bool voted = now->kind != BATON_MEMBER_LEARNER;
-            ret->kind = added->has_kind ? ret->kind : now->kind;
+            ret->kind = added->has_kind || is_interrupted(added, now) ? ret->kind : now->kind;
             bool votes = ret->kind != BATON_MEMBER_LEARNER;
             ret->weight = added->has_weight || votes != voted ? ret->weight : now->weight;
             ret->priority = added->has_priority ? ret->priority : now->priority;

@@ -153,6 +153,11 @@ class Operating(ClusterTest):
         self.assertEqual(self.joined(other + "/learner"), ("learner", 0, -3))
         self.assertEqual(self.joined(other + "/voter"), ("voter", 1, -3))
 
+    def test_a_join_that_was_interrupted_is_completed_by_the_same_command(self):
+        other = "%s=%s" % (self.others[0], self.three.address(self.others[0]))
+        self.assertEqual(self.joined(other + "/learner"), ("learner", 0, 0))
+        self.assertEqual(self.joined(other), ("voter", 1, 0))
+
     def addresses(self):
         members = json.loads(baton("members", "--data", self.three.data(self.leader),
                                    "--json").stdout)
