@@ -220,14 +220,28 @@ static int64_t settling(const struct contest *contest)
                                   p->most.answer_timeout.ns + 600 * (int64_t)MS);
 }
 
+/* What is held up behind a cut holds up all that comes after it on the same connection. */
+static int64_t held_up(const struct contest *contest)
+{
+    int64_t last = contest->now;
+
+    for (size_t i = 0; i < contest->profile.contenders; i++) {
+        const struct contender *who = &contest->contenders[i];
+        last = who->last_in > last ? who->last_in : last;
+        last = who->last_out > last ? who->last_out : last;
+    }
+    return last - contest->now;
+}
+
 static void calm(struct contest *contest)
 {
-    int64_t end = contest->now + calm_bound(contest);
+    int64_t begin = contest->now + held_up(contest);
+    int64_t end = begin + calm_bound(contest);
 
     contest_say(contest, NULL, "all faults stop");
     contest->is_calm = true;
     contest_faults_stop(contest);
-    play_until(contest, contest->now + settling(contest));
+    play_until(contest, begin + settling(contest));
     if (contest->now < end) {
         somebody_leads_within(contest, end - contest->now, "no-leader");
     }
