@@ -304,10 +304,11 @@ static void draw_network(struct world *world, const struct theme *theme)
     int64_t interval = p->settings.heartbeat_interval.ns;
     int64_t round = p->settings.election_timeout_min.ns / 4;
     uint32_t dirt = theme->dirt;
+    bool is_slow = random_chance(&world->random, 150000); /* no round of usual length is enough */
     int64_t spread;
 
-    if (interval > round) {
-        interval = round; /* a round of votes must fit into its timeout, or nobody ever wins */
+    if (interval > round && !is_slow) {
+        interval = round;
     }
     p->delay = interval / 1000 * random_between(&world->random, 1, 100);
     p->jitter = interval / 1000 * random_between(&world->random, 1, 200);
@@ -319,8 +320,11 @@ static void draw_network(struct world *world, const struct theme *theme)
     p->disk_delay = interval / 1000 * random_between(&world->random, 1, 80);
     p->disk_jitter = interval / 1000 * random_between(&world->random, 1, 200);
     spread = p->delay + p->jitter + p->disk_delay + p->disk_jitter;
-    if (p->settings.election_timeout_max.ns < p->settings.election_timeout_min.ns + spread) {
-        /* less would split every vote, round after round */
+    if (is_slow) {
+        p->settings.election_timeout_min.ns = 1 + spread / random_between(&world->random, 2, 12);
+        p->settings.election_timeout_max = part(p->settings.election_timeout_min, 1500000);
+    } else if (p->settings.election_timeout_max.ns < p->settings.election_timeout_min.ns + spread) {
+        /* less would split many a vote */
         p->settings.election_timeout_max.ns = p->settings.election_timeout_min.ns + spread;
     }
 }

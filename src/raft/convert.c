@@ -85,6 +85,7 @@ void convert_to_candidate(struct raft *raft)
         raft->vote_write = update_write_id(raft);
         update_hard_changed(raft, HARD_NEEDED);
     }
+    raft->lost_rounds++;
     raft->hard.vote = raft->id;
     if (!quorum_is_self(raft)) {
         promise_own_lease(raft);
@@ -159,6 +160,7 @@ void convert_adopt_term(struct raft *raft, raft_term term)
     if (raft->role == RAFT_LEADER) {
         convert_lose(raft, RAFT_LOSS_SUPERSEDED);
     }
+    raft->lost_rounds++;
     raft->hard.term = term;
     raft->hard.vote = vote;
     update_hard_changed(raft, is_covered ? HARD_LATER : HARD_NEEDED);

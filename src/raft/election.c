@@ -22,10 +22,30 @@ static int64_t spread_ns(const struct raft *raft)
     return raft->settings.election_timeout_max.ns - raft->settings.election_timeout_min.ns;
 }
 
+/* Where a disk or the network needs longer than a round, each round ends before its votes are
+ * there, and so would the next. So after some that gave nobody a lease every further one lasts
+ * twice as long, up to the heartbeat timeout: a group whose votes take longer could not keep a
+ * lease either. */
+static int64_t growth(const struct raft *raft)
+{
+    enum { ROUNDS_OF_USUAL_LENGTH = 3 };
+    int64_t longest = raft->settings.heartbeat_timeout.ns;
+    int64_t usual = raft->settings.election_timeout_max.ns;
+    int64_t factor = 1;
+
+    for (uint32_t i = ROUNDS_OF_USUAL_LENGTH; i < raft->lost_rounds; i++) {
+        if (2 * factor * usual > longest || RAFT_MUTANT(ROUNDS_NEVER_GROW)) {
+            break;
+        }
+        factor *= 2;
+    }
+    return factor;
+}
+
 span election_round_time(struct raft *raft)
 {
     int64_t more = (int64_t)election_random(raft, (uint64_t)spread_ns(raft) + 1);
-    return SPAN_NS(raft->settings.election_timeout_min.ns + more);
+    return SPAN_NS(growth(raft) * (raft->settings.election_timeout_min.ns + more));
 }
 
 /* Where this node stands among the priorities of those who may lead: 0 is the highest, of *levels.

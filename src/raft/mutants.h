@@ -37,6 +37,7 @@
     X(STRANGERS_HEARD, "terms of nodes that are no members are adopted under a leader")            \
     X(FAREWELL_UNSAID, "removed members never get the configuration without them")                 \
     X(HEIR_ALONE_RUNS, "after a proof nobody but the heir ever runs")                              \
+    X(ROUNDS_NEVER_GROW, "rounds of votes that are too short stay so for ever")                    \
     X(SNAPSHOT_UNTRIED, "a snapshot is stored before its state could be taken in")                 \
     X(CHANGE_UNCHECKED, "a change of members may leave no quorum that answers")                    \
     X(ANSWER_LOWERS_INFLIGHT, "any answer counts as the last append's, and a loss is not seen")    \

@@ -120,6 +120,7 @@ static void store(struct node *node, const struct raft_write *write)
 
 static void enqueue(struct cluster *cluster, const struct raft_message *message)
 {
+    struct queued *queued;
     struct raft_message *copy;
 
     cluster->sent[message->type]++;
@@ -127,7 +128,9 @@ static void enqueue(struct cluster *cluster, const struct raft_message *message)
         return;
     }
     assert_true(cluster->queue_tail - cluster->queue_head < QUEUE_MAX);
-    copy = &cluster->queue[cluster->queue_tail++ % QUEUE_MAX].message;
+    queued = &cluster->queue[cluster->queue_tail++ % QUEUE_MAX];
+    queued->arrives = instant_add(cluster->now, cluster->way);
+    copy = &queued->message;
     *copy = *message;
     if (message->type == RAFT_MSG_APPEND) {
         struct raft_entry *entries = calloc(message->append.entry_count + 1, sizeof(*entries));
@@ -332,9 +335,15 @@ struct raft_status node_status(struct cluster *cluster, raft_id id)
     return status;
 }
 
+static bool is_due(const struct cluster *cluster)
+{
+    return cluster->queue_head < cluster->queue_tail &&
+           !instant_before(cluster->now, cluster->queue[cluster->queue_head % QUEUE_MAX].arrives);
+}
+
 void cluster_deliver(struct cluster *cluster)
 {
-    for (size_t bound = 0; cluster->queue_head < cluster->queue_tail; bound++) {
+    for (size_t bound = 0; is_due(cluster); bound++) {
         struct raft_message message = cluster->queue[cluster->queue_head++ % QUEUE_MAX].message;
         struct node *to = message.to <= cluster->count ? node_of(cluster, message.to) : NULL;
         assert_true(bound < 100000);

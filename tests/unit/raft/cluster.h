@@ -13,7 +13,7 @@ enum { CLUSTER_MAX = 12, EVENTS_MAX = 4096, QUEUE_MAX = 8192, APPLIED_MAX = 512 
 
 struct queued {
     struct raft_message message; /* data copied */
-    bool is_used;
+    instant arrives;
 };
 
 struct node {
@@ -49,6 +49,7 @@ struct cluster {
     size_t count;
     instant now;
     struct raft_settings settings;
+    span way;         /* of a message from node to node; all take as long */
     bool is_outlived; /* each node, by a program of its own */
     struct raft_configuration first;
     struct queued queue[QUEUE_MAX];

@@ -401,6 +401,41 @@ static void a_node_whose_disk_failed_neither_leads_nor_votes(void **state)
     cluster_free(cluster);
 }
 
+static void a_network_slower_than_a_round_of_votes_still_elects(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    (void)state;
+
+    assert_int_equal(raft_settings_preset(&cluster->settings, "default", NULL), 0);
+    cluster->way = SPAN_NS(2 * cluster->settings.election_timeout_max.ns);
+    (void)cluster_settle(cluster);
+    cluster_free(cluster);
+}
+
+static void rounds_have_their_usual_length_again_once_there_was_a_lease(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    struct raft_bounds bounds;
+    instant stopped;
+    raft_id first;
+    (void)state;
+
+    assert_int_equal(raft_settings_preset(&cluster->settings, "default", NULL), 0);
+    bounds = raft_settings_bounds(&cluster->settings);
+    cluster->way = SPAN_NS(2 * cluster->settings.election_timeout_max.ns);
+    first = cluster_settle(cluster);
+    cluster->way = SPAN_NS(0);
+    cluster_run(cluster, 5000);
+    assert_int_equal(cluster_leader(cluster), first);
+    node_of(cluster, first)->is_cut = true;
+    stopped = cluster->now;
+    while (cluster_leader(cluster) == first || cluster_leader(cluster) == RAFT_NOBODY) {
+        cluster_run(cluster, 1);
+    }
+    assert_true(instant_since(cluster->now, stopped).ns <= bounds.hang.ns + SPAN_MS(2).ns);
+    cluster_free(cluster);
+}
+
 static void stored_state_that_contradicts_itself_is_refused(void **state)
 {
     struct raft_entry entries[2] = {{.term = 2}, {.term = 1}};
@@ -449,6 +484,8 @@ int main(void)
         cmocka_unit_test(a_candidate_counts_its_own_vote_only_when_stored),
         cmocka_unit_test(one_vote_a_term_and_only_for_a_log_as_long),
         cmocka_unit_test(a_node_whose_disk_failed_neither_leads_nor_votes),
+        cmocka_unit_test(a_network_slower_than_a_round_of_votes_still_elects),
+        cmocka_unit_test(rounds_have_their_usual_length_again_once_there_was_a_lease),
         cmocka_unit_test(stored_state_that_contradicts_itself_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
