@@ -23,9 +23,9 @@ static int64_t spread_ns(const struct raft *raft)
 }
 
 /* Where a disk or the network needs longer than a round, each round ends before its votes are
- * there, and so would the next. So after some that gave nobody a lease every further one lasts
- * twice as long, up to the heartbeat timeout: a group whose votes take longer could not keep a
- * lease either. */
+ * there, and so would the next. So after some terms in which nothing was committed every further
+ * round lasts twice as long, up to the heartbeat timeout: a group whose votes take longer could not
+ * keep a lease either. */
 static int64_t growth(const struct raft *raft)
 {
     enum { ROUNDS_OF_USUAL_LENGTH = 3 };

@@ -255,7 +255,7 @@ struct raft {
     instant election_at;      /* follower: doubts the leader; candidate: the round ends */
     uint64_t vote_write;      /* candidate: the write that stores the vote for itself */
     raft_term completed_term; /* the last one whose winner is known */
-    uint32_t lost_rounds;     /* terms entered since there was a lease; see election_round_time */
+    uint32_t lost_rounds;     /* terms entered since one of them committed; see election.c */
     instant elections[RAFT_ELECTIONS_KEPT];
     uint32_t election_count; /* ever; elections[] is a ring */
     bool elections_warned;

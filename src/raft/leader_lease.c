@@ -28,7 +28,6 @@ static void acquire(struct raft *raft)
     struct raft_event *event;
 
     raft->lease.held = true;
-    raft->lost_rounds = 0;
     raft->open_term_at = raft->now;
     event = update_event(raft, RAFT_EV_ACQUIRED);
     event->term = raft->lease.epoch;

@@ -93,7 +93,6 @@ span promise_give(struct raft *raft, const struct raft_message *heartbeat)
     if (promise->to != heartbeat->from || promise->incarnation != heartbeat->incarnation) {
         promise->until = INSTANT_PAST;
     }
-    raft->lost_rounds = 0;
     promise->to = heartbeat->from;
     promise->incarnation = heartbeat->incarnation;
     promise->term = heartbeat->term;

@@ -252,6 +252,10 @@ void replicate_commit_to(struct raft *raft, raft_index index)
     if (index > raft->commit) {
         raft->commit = index;
     }
+    if (log_term_at(&raft->log, raft->commit) == raft->hard.term) {
+        raft->lost_rounds =
+            0; /* this term's leader leads; a caretaker commits nothing of its own */
+    }
 }
 
 /* In PIPELINE an answer accounts for appends whose entries it acknowledges, and for no others: one
