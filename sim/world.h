@@ -8,7 +8,8 @@
  *   proofs.c    certificates, greetings, ends of connections: true, late, repeated, worthless
  *   program.c   what acts for a node beside its process, and may outlive it
  *   directory.c data directories that are emptied, or put back from a copy
- *   checks.c    what must hold after every event           members.c the same of the members
+ *   checks.c    what must hold after every event
+ *   members.c   the same of the members                    checks_votes.c of what is stored, sent
  *   trace.c     what happened, for people
  *   world.c     the run: a phase with faults, then one without in which work must get done
  *
@@ -440,11 +441,20 @@ void client_reconfigure(struct world *world, struct node *leader);
 void client_transfer(struct world *world, struct node *leader);
 void client_compact(struct world *world, struct node *node);
 
-/* checks.c */
-void checks_begin(struct world *world);
+/* checks_votes.c */
 void checks_written(struct world *world, struct node *node, const struct raft_write *write);
 void checks_stored(struct world *world, struct node *node, const struct raft_hard_state *hard);
 void checks_sent(struct world *world, struct node *node, const struct raft_message *message);
+/* Its vote counts from here on: the answer leaves, or it is its own and it wins. */
+void checks_voted(struct world *world, const struct node *voter, raft_term term, raft_id vote);
+
+/* checks.c */
+void checks_begin(struct world *world);
+/* The value kept for the key in a table of world->checks; 0: none. */
+uint64_t checks_seen(struct world *world, struct seen *table, uint64_t a, uint64_t b);
+/* The same; `value` itself if there was none, and kept from now on. */
+uint64_t checks_first_seen(struct world *world, struct seen *table, uint64_t a, uint64_t b,
+                           uint64_t value);
 void checks_applied(struct world *world, struct node *node, const struct raft_update *update);
 /* `before`: the node's state ahead of the step; `input`: what it took. */
 void checks_stepped(struct world *world, struct node *node, const struct raft_update *update,

@@ -1,0 +1,154 @@
+/* What must hold of what a node stores and sends: votes, pledges and promises. checks.c names the
+ * checks. */
+#include "sim/world.h"
+
+void checks_written(struct world *world, struct node *node, const struct raft_write *write)
+{
+    for (size_t i = 0; i < write->entry_count; i++) {
+        raft_index index = write->first_index + i;
+        raft_term term;
+        uint64_t chain;
+        if (journal_at(&node->memory, index, &term, &chain) &&
+            checks_first_seen(world, world->checks.entries, index, term, chain) != chain) {
+            violated(world, "log-matching", "node %llu: entry %llu of term %llu",
+                     (unsigned long long)node->id, (unsigned long long)index,
+                     (unsigned long long)term);
+        }
+    }
+}
+
+/* A vote is given when its answer leaves, or, for the node itself, when it is stored or counted. */
+static void count_vote(struct world *world, const struct node *node, raft_term term, raft_id vote)
+{
+    if (checks_first_seen(world, world->checks.votes, node->id, term, vote) != vote) {
+        violated(world, "two-votes", "node %llu votes a second time in term %llu, for %llu",
+                 (unsigned long long)node->id, (unsigned long long)term, (unsigned long long)vote);
+    }
+}
+
+void checks_stored(struct world *world, struct node *node, const struct raft_hard_state *hard)
+{
+    if (hard->term < node->hard.term) {
+        violated(world, "term-went-back", "node %llu stores term %llu after %llu",
+                 (unsigned long long)node->id, (unsigned long long)hard->term,
+                 (unsigned long long)node->hard.term);
+    }
+    if (hard->term == node->hard.term && node->hard.vote != RAFT_NOBODY &&
+        hard->vote != node->hard.vote) {
+        violated(world, "vote-changed", "node %llu in term %llu: vote for %llu, then for %llu",
+                 (unsigned long long)node->id, (unsigned long long)hard->term,
+                 (unsigned long long)node->hard.vote, (unsigned long long)hard->vote);
+    }
+    if (hard->pledged_term < node->hard.pledged_term ||
+        (hard->pledged_term == node->hard.pledged_term &&
+         hard->pledged_to != node->hard.pledged_to)) {
+        violated(world, "pledge-changed", "node %llu: pledge to %llu in term %llu, then in %llu",
+                 (unsigned long long)node->id, (unsigned long long)node->hard.pledged_to,
+                 (unsigned long long)node->hard.pledged_term,
+                 (unsigned long long)hard->pledged_term);
+    }
+    if (hard->vote == node->id) {
+        count_vote(world, node, hard->term, node->id);
+    }
+}
+
+static void note_pledge(struct world *world, const struct node *node,
+                        const struct raft_message *message)
+{
+    struct pledge *pledge = &world->checks.pledges[node->id][message->to];
+    const struct outgoing *outgoing = (const struct outgoing *)message;
+    instant until = instant_add(outgoing->made, message->heartbeat_reply.granted);
+
+    if (pledge->term != message->term) {
+        *pledge = (struct pledge){.term = message->term, .until = INSTANT_PAST};
+    }
+    pledge->until = instant_max(pledge->until, until);
+    if (message->heartbeat_reply.granted.ns > node->hard.promised_max.ns) {
+        violated(world, "promise-not-stored", "node %llu promises %.3f ms, stored are %.3f ms",
+                 (unsigned long long)node->id, (double)message->heartbeat_reply.granted.ns / 1e6,
+                 (double)node->hard.promised_max.ns / 1e6);
+    }
+}
+
+static void check_pledges(struct world *world, const struct node *voter, raft_id candidate,
+                          raft_term term)
+{
+    if (world->options.breaks_drift) {
+        return;
+    }
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        const struct node *leader = &world->nodes[id];
+        const struct pledge *pledge = &world->checks.pledges[voter->id][id];
+        if (id != candidate && node_leads(world, leader) && pledge->term < term &&
+            leader->lease.epoch == pledge->term &&
+            clock_local(voter, world->now).ns < pledge->until.ns) {
+            violated(world, "vote-under-lease",
+                     "node %llu votes for %llu in term %llu, but promised %llu, which leads",
+                     (unsigned long long)voter->id, (unsigned long long)candidate,
+                     (unsigned long long)term, (unsigned long long)id);
+        }
+    }
+}
+
+/* A vote that leaves before it is stored is one that a stored pledge binds to, and the leader of
+ * the term that is stored is gone: a crash takes this voter back to that term, in which nobody may
+ * count on it any more. */
+static void check_unstored_vote(struct world *world, const struct node *voter, raft_term term,
+                                raft_id vote)
+{
+    const struct raft_hard_state *hard = &voter->hard;
+
+    if (checks_seen(world, world->checks.votes, voter->id, term) == vote ||
+        checks_seen(world, world->checks.leaders, term, 0) != 0) {
+        return; /* given before, or in a term that has been won without it */
+    }
+    if (term < hard->pledged_term || (term == hard->pledged_term && vote != hard->pledged_to)) {
+        violated(world, "vote-against-pledge",
+                 "node %llu votes for %llu in term %llu, pledged is %llu in %llu",
+                 (unsigned long long)voter->id, (unsigned long long)vote, (unsigned long long)term,
+                 (unsigned long long)hard->pledged_to, (unsigned long long)hard->pledged_term);
+    }
+    if (hard->term >= term) {
+        return;
+    }
+    if (hard->pledged_term != term || hard->pledged_to != vote) {
+        violated(world, "vote-not-stored",
+                 "node %llu votes for %llu in term %llu, stored is term %llu",
+                 (unsigned long long)voter->id, (unsigned long long)vote, (unsigned long long)term,
+                 (unsigned long long)hard->term);
+    }
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        const struct node *leader = &world->nodes[id];
+        if (id != voter->id && leader->is_up && leader->role == RAFT_LEADER &&
+            leader->role_term == hard->term) {
+            violated(world, "vote-unproved",
+                     "node %llu votes in term %llu and has stored term %llu, which node %llu leads",
+                     (unsigned long long)voter->id, (unsigned long long)term,
+                     (unsigned long long)hard->term, (unsigned long long)id);
+        }
+    }
+}
+
+void checks_voted(struct world *world, const struct node *voter, raft_term term, raft_id vote)
+{
+    check_unstored_vote(world, voter, term, vote);
+    count_vote(world, voter, term, vote);
+}
+
+void checks_sent(struct world *world, struct node *node, const struct raft_message *message)
+{
+    raft_id vote = RAFT_NOBODY;
+
+    if (message->type == RAFT_MSG_VOTE) {
+        check_pledges(world, node, node->id, message->term);
+    } else if (message->type == RAFT_MSG_VOTE_REPLY && message->vote_reply.granted) {
+        vote = message->to;
+    } else if (message->type == RAFT_MSG_HEARTBEAT_REPLY &&
+               message->heartbeat_reply.granted.ns > 0) {
+        note_pledge(world, node, message);
+    }
+    if (vote != RAFT_NOBODY) {
+        check_pledges(world, node, vote, message->term);
+        checks_voted(world, node, message->term, vote);
+    }
+}
