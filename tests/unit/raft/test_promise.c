@@ -359,21 +359,28 @@ static void a_higher_incarnation_proves_the_earlier_one_dead(void **state)
     cluster_free(cluster);
 }
 
-static void
-a_higher_incarnation_proves_nothing_where_a_program_may_have_outlived_the_earlier_one(void **state)
+/* To node 2 in its incarnation 4, whose program may outlive it. */
+static void promise_to_outlived(struct cluster *cluster)
 {
-    struct cluster *cluster = alone_of_three();
     struct raft_message lived = {.type = RAFT_MSG_PRE_VOTE_REPLY,
                                  .from = 2,
                                  .to = 1,
                                  .incarnation = 4,
                                  .is_outlived = true,
                                  .term = 1};
-    struct raft_message reborn = vote_request(RAFT_MSG_VOTE, 2, 6);
-    (void)state;
 
     node_message(cluster, &lived);
     heartbeat(cluster, 2, 4, 5);
+}
+
+static void
+a_higher_incarnation_proves_nothing_where_a_program_may_have_outlived_the_earlier_one(void **state)
+{
+    struct cluster *cluster = alone_of_three();
+    struct raft_message reborn = vote_request(RAFT_MSG_VOTE, 2, 6);
+    (void)state;
+
+    promise_to_outlived(cluster);
     reborn.incarnation = 5;
     node_message(cluster, &reborn);
     assert_false(last_sent(cluster)->vote_reply.granted); /* the promise is not to this life */
@@ -388,16 +395,9 @@ static void
 a_proof_of_a_later_incarnation_proves_nothing_where_a_program_may_outlive_it(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    struct raft_message lived = {.type = RAFT_MSG_PRE_VOTE_REPLY,
-                                 .from = 2,
-                                 .to = 1,
-                                 .incarnation = 4,
-                                 .is_outlived = true,
-                                 .term = 1};
     (void)state;
 
-    node_message(cluster, &lived);
-    heartbeat(cluster, 2, 4, 5);
+    promise_to_outlived(cluster);
     node_proof(cluster, 1, RAFT_PROOF_GUARDIAN, death(2, 5), RAFT_NOBODY);
     assert_null(node_last(cluster, 1, RAFT_EV_PROOF_ACCEPTED));
     assert_false(votes_for(cluster, 3, 6));
