@@ -50,6 +50,16 @@ def until(condition, what):
     raise AssertionError("not in %g s: %s" % (DEADLINE_S, what() if callable(what) else what))
 
 
+def slow_disk(ms):
+    """Words that run a program whose every write to the disk takes so long; None: not here."""
+    inject = "inject=fdatasync,fsync:delay_exit=%d" % (1000 * ms)
+    words = ["strace", "-D", "-f", "-o", "/dev/null", "-e", "trace=fdatasync,fsync", "-e", inject]
+    if not shutil.which("strace") or subprocess.run(
+            [*words, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        return None
+    return words
+
+
 def is_alive(pid):
     try:
         with open("/proc/%d/stat" % pid, encoding="utf-8") as file:

@@ -10,7 +10,8 @@ import unittest
 import urllib.error
 import urllib.request
 
-from harness import BATON, ClusterTest, baton, clean_environment, free_ports, main, until
+from harness import (BATON, ClusterTest, baton, clean_environment, free_ports, main, slow_disk,
+                     until)
 
 
 def fetch(port, path, **headers):
@@ -304,6 +305,16 @@ class Starting(ClusterTest):
         for fd in range(3):
             self.assertEqual(os.readlink("/proc/%d/fd/%d" % (one.processes["a"].pid, fd)),
                              "/dev/null")
+
+    def test_disks_slower_than_a_round_of_votes_still_get_a_leader(self):
+        under = slow_disk(400)
+        if not under:
+            self.skipTest("strace cannot delay writes here")
+        cluster = self.cluster(3)  # its rounds take 100 to 250 ms
+        for name in cluster.names:
+            cluster.start(name, under=under)
+        leader = cluster.wait_leader()
+        self.assertIn("slow-disk", cluster.log(leader))
 
     def test_a_lease_without_an_end_is_called_so(self):
         one = self.cluster(1)

@@ -87,6 +87,22 @@ static void note_stored(struct node *node, const struct raft_write *write)
     }
 }
 
+/* Nothing else is done meanwhile, no heartbeat sent: a person should know. Once a minute. */
+static void judge_disk(struct node *node, instant begun)
+{
+    instant now = clock_now();
+    span took = instant_since(now, begun);
+
+    if (took.ns > node->options.settings.heartbeat_interval.ns &&
+        (node->slow_disk_told.ns == 0 ||
+         instant_since(now, node->slow_disk_told).ns >= SPAN_S(60).ns)) {
+        node->slow_disk_told = now;
+        log_warning(node->logger, "slow-disk", LOG_F64("write_ms", (double)took.ns / 1e6),
+                    LOG_F64("heartbeat_interval_ms",
+                            (double)node->options.settings.heartbeat_interval.ns / 1e6));
+    }
+}
+
 /* Storing is synchronous: 0.1 ms, against the two thread switches that it would cost elsewhere. */
 static void perform(struct node *node, const struct raft_update *update)
 {
@@ -107,8 +123,10 @@ static void perform(struct node *node, const struct raft_update *update)
     ward_set_heir(node, update->heir);
     send_messages(node, update, false);
     if (update->write) {
+        instant begun = clock_now();
         node->counters.writes++;
         r = storage_write(node->storage, update->write, &error);
+        judge_disk(node, begun);
     }
     if (r == BATON_OK) {
         note_stored(node, update->write);

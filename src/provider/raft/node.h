@@ -238,6 +238,7 @@ struct node {
     instant refusals_logged;
     uint64_t refusals_unlogged; /* since then */
     struct raft_lease published;
+    instant slow_disk_told;
     raft_index applied;
     struct node_counters counters;
     void (*closed)(void *userdata);
