@@ -101,10 +101,12 @@ static void lock(const redisReply *reply)
 static void registry(const redisReply *reply)
 {
     char way[16];
-    uint32_t count;
+    struct registered found[2];
 
-    if (parse_registered(&count, way, reply)) {
-        expect(count > 0 && strlen(way) < sizeof(way));
+    for (size_t elections = 1; elections <= 2; elections++) {
+        if (parse_registered(found, elections, way, reply)) {
+            expect(found[elections - 1].count > 0 && strlen(way) < sizeof(way));
+        }
     }
     for (size_t i = 0; parse_members(reply) && i < reply->elements; i += 2) {
         member_of(reply->element[i], reply->element[i + 1]);

@@ -163,12 +163,13 @@ static void where_there_is_no_hsetex_it_is_hpexpire(void **state)
                            "race:slaves",
                            "race:master_process",
                            "A",
-                           "{}",
                            "45000",
                            "worker:slave:A",
                            "slave",
+                           "again",
+                           "",
                            "{}",
-                           "again"};
+                           "{}"};
     redisContext *context;
     (void)state;
 
@@ -179,13 +180,13 @@ static void where_there_is_no_hsetex_it_is_hpexpire(void **state)
     scripts_fill(scripts);
     snprintf(text, sizeof(text), "%s%s", hidden, scripts[SCRIPT_REGISTER].text);
     for (int again = 0; again < 2; again++) {
-        redisReply *reply = redisCommandArgv(context, 16, words, NULL);
+        redisReply *reply = redisCommandArgv(context, 17, words, NULL);
         assert_non_null(reply);
         if (reply->type == REDIS_REPLY_ERROR) {
             fail_msg("%s", reply->str);
         }
-        assert_int_equal(reply->element[0]->integer, 1);
-        assert_string_equal(reply->element[1]->str, "hpexpire");
+        assert_string_equal(reply->element[0]->str, "hpexpire");
+        assert_int_equal(reply->element[1]->integer, 1);
         freeReplyObject(reply);
         for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
             assert_in_range(left_of(keys[i], "A"), 1, 45000);

@@ -159,27 +159,31 @@ int redis_command(struct redis *redis, int count, const char **words, const size
                : BATON_EUNAVAILABLE;
 }
 
-enum { RUN_WORDS_MAX = 32 };
+enum { WORDS_BEFORE = 3 };
 
 int redis_run(struct redis *redis, const struct redis_script *script, int key_count, int count,
               const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
               uint64_t tag)
 {
-    const char *all[RUN_WORDS_MAX] = {"EVALSHA", script->sha};
-    size_t all_lengths[RUN_WORDS_MAX] = {7, strlen(script->sha)};
+    const char *all[WORDS_BEFORE + REDIS_WORDS_MAX];
+    size_t all_lengths[WORDS_BEFORE + REDIS_WORDS_MAX];
     char number[12];
 
-    if (count + 3 > RUN_WORDS_MAX || !script->sha[0]) {
+    if (count > REDIS_WORDS_MAX || !script->sha[0]) {
         return BATON_EINVAL;
     }
     (void)snprintf(number, sizeof(number), "%d", key_count);
+    all[0] = "EVALSHA";
+    all[1] = script->sha;
     all[2] = number;
-    all_lengths[2] = strlen(number);
-    for (int i = 0; i < count; i++) {
-        all[3 + i] = words[i];
-        all_lengths[3 + i] = lengths ? lengths[i] : strlen(words[i]);
+    for (int i = 0; i < WORDS_BEFORE; i++) {
+        all_lengths[i] = strlen(all[i]);
     }
-    return redis_command(redis, count + 3, all, all_lengths, on_reply, userdata, tag);
+    for (int i = 0; i < count; i++) {
+        all[WORDS_BEFORE + i] = words[i];
+        all_lengths[WORDS_BEFORE + i] = lengths ? lengths[i] : strlen(words[i]);
+    }
+    return redis_command(redis, WORDS_BEFORE + count, all, all_lengths, on_reply, userdata, tag);
 }
 
 /* ---- Receiving ------------------------------------------------------------------------------- */

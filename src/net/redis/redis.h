@@ -32,7 +32,8 @@ enum {
     REDIS_ID_MAX = 64,
     REDIS_SERVICE_MAX = 128,
     REDIS_SENTINELS_MAX = 9,
-    REDIS_SERVERS_MAX = 9
+    REDIS_SERVERS_MAX = 9,
+    REDIS_WORDS_MAX = 128 /* of a script's keys and arguments */
 };
 
 /* ---- Addresses ------------------------------------------------------------------------------- */

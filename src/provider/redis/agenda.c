@@ -88,6 +88,7 @@ static void on_due(uv_timer_t *timer)
         }
         seat_due(agenda->heap[0].seat, now);
     }
+    enrol_beat_now(client);
     agenda->is_running = false;
     arm(client);
     client_exit(client);

@@ -19,7 +19,13 @@
 
 #define WAKE ":wake" /* behind a name: the channel of its notices */
 
-enum { ID_MAX = 40, KEY_NAMES = 9, KEY_MAX = BATON_NAME_MAX + 32 };
+enum {
+    ID_MAX = 40,
+    KEY_NAMES = 9,
+    KEY_MAX = BATON_NAME_MAX + 32,
+    REGISTRY_KEYS = 6,
+    BEATS_AT_ONCE = 16 /* elections whose heartbeats are one script */
+};
 
 struct client;
 struct guardian;
@@ -160,7 +166,7 @@ struct client {
     span max_lease;        /* the longest lease that any process of these elections may have */
     span longest;          /* the same, or a greater one that a leader has */
     span process_lifetime; /* of a registry entry */
-    char lifetimes[16];    /* by what its entries end on the server, as that told last */
+    char lifetimes[16];    /* by what its entries end on the server; "": it is to be asked */
     span start_delay;      /* at most, before a process first contends */
     char prefix[128];      /* of the state's keys */
     bool has_own_prefix;   /* the user gave it */
@@ -185,6 +191,8 @@ struct client {
     struct seat *seats;
     struct seat *unused; /* nobody refers to them any more */
     struct agenda agenda;
+    struct seat *beating[BEATS_AT_ONCE]; /* whose heartbeats leave at the end of this turn */
+    int beating_count;
     struct waits waits;
     struct drafts {
         char *processes[2][2]; /* leads; eligible */
@@ -330,7 +338,8 @@ void quorum_end(struct seat *seat);
 
 /* enrol.c: this process's own entry in the registry */
 void enrol_begin(struct seat *seat);
-void enrol_beat(struct seat *seat); /* and plans the next */
+void enrol_beat(struct seat *seat);         /* at the end of this turn; and plans the next */
+void enrol_beat_now(struct client *client); /* the turn is at its end */
 /* AND_READ: and then who else there is, if anybody. AGAIN: a heartbeat. */
 enum registering { REGISTER, REGISTER_AND_READ, REGISTER_AGAIN };
 void enrol_write(struct seat *seat, enum registering how);
@@ -340,7 +349,8 @@ void enrol_forget_drafts(struct client *client);
 void enrol_leave(struct seat *seat);
 
 /* registry.c: the entries of others */
-void registry_key(const struct seat *seat, const char *part, char ret[KEY_MAX]);
+/* As the scripts take them: processes, their lifetimes, channels, notices, slaves, the leader. */
+void registry_keys(const struct seat *seat, char ret[REGISTRY_KEYS][KEY_MAX]);
 void registry_read(struct seat *seat);
 /* Whether what was read last is not what the server has, which knows of `count`, us included. */
 bool registry_is_behind(const struct seat *seat, uint32_t count);

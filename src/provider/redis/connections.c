@@ -93,6 +93,7 @@ static void on_up(void *userdata, const struct redis_identity *identity)
     server->trouble[0] = '\0';
     server->up_since = clock_now();
     client->refusal[0] = '\0';
+    client->lifetimes[0] = '\0';
     client_enter(client);
     if (identity->is_cluster && client->server_count == 1) {
         cluster_begins(client);

@@ -115,89 +115,156 @@ void enrol_forget_drafts(struct client *client)
     *drafts = (struct drafts){.slave = NULL};
 }
 
-static void on_registered(void *userdata, uint64_t how, const redisReply *reply, instant sent)
-{
-    struct seat *seat = userdata;
-    bool reads = how == REGISTER_AND_READ || (how == REGISTER_AGAIN && seat->lease.held);
-    uint32_t count = 0; /* not known */
-    (void)sent;
+/* ---- Writing it ------------------------------------------------------------------------------ */
 
-    if (!reply || !parse_registered(&count, seat->client->lifetimes, reply)) {
-        seat_misunderstood(seat, ERRAND_ENTRY, reply);
-    } else {
-        seat_understood(seat, ERRAND_ENTRY);
-        /* Notices get lost, and whoever expires while another one reads is told of by nobody. */
-        reads = reads || (how == REGISTER_AGAIN && registry_is_behind(seat, count));
-        if (!seat->is_leaving) {
-            seat_contenders(seat, count);
-        }
+/* Elections of which the same is said in one script. */
+struct roll {
+    struct client *client;
+    enum registering how;
+    int count;
+    struct seat *seats[];
+};
+
+static void on_enrolled(struct seat *seat, enum registering how, const struct registered *found)
+{
+    bool is_beat = how == REGISTER_AGAIN;
+    bool reads = how == REGISTER_AND_READ;
+
+    seat_understood(seat, ERRAND_ENTRY);
+    /* Notices get lost, and whoever expires while another one reads is told of by nobody. A peer of
+     * the seed has no lifetime here: its leader looks whether it is silent. */
+    reads = reads || (is_beat && registry_is_behind(seat, found->count));
+    reads = reads || (is_beat && seat->lease.held && found->dated < found->count);
+    if (!seat->is_leaving) {
+        seat_contenders(seat, found->count);
     }
-    if (reply && reads && (seat->entries || count != 1)) { /* who is alone has nobody to read of */
+    if (reads && (seat->entries || found->count != 1)) { /* who is alone has nobody to read of */
         registry_read(seat);
     }
-    seat_answered(seat);
 }
 
-static void send_entry(struct seat *seat, enum registering how, const char *process,
-                       const char *slave)
+/* Nobody can tell which of several was at fault, so each is sent by itself. The server may be
+ * another one by now, without the commands of the one that was asked. */
+static void on_refused(struct roll *roll, struct seat *seat, const redisReply *reply)
 {
-    struct client *client = seat->client;
-    char keys[6][KEY_MAX];
+    roll->client->lifetimes[0] = '\0';
+    if (roll->count > 1) {
+        enrol_write(seat, roll->how);
+    } else {
+        seat_misunderstood(seat, ERRAND_ENTRY, reply);
+    }
+}
+
+static void on_registered(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+{
+    struct roll *roll = userdata;
+    struct client *client = roll->client;
+    struct registered found[BEATS_AT_ONCE];
+    bool is_answer =
+        reply && parse_registered(found, (size_t)roll->count, client->lifetimes, reply);
+    (void)tag;
+    (void)sent;
+
+    client_enter(client);
+    for (int i = 0; i < roll->count; i++) {
+        if (is_answer) {
+            on_enrolled(roll->seats[i], roll->how, &found[i]);
+        } else if (reply) {
+            on_refused(roll, roll->seats[i], reply);
+        }
+        seat_unref(roll->seats[i]);
+    }
+    free(roll);
+    client_exit(client);
+}
+
+/* Servers of a majority, and those of a cluster, may be of different versions: each is asked. */
+static bool has_one_server(const struct client *client)
+{
+    return client->server_count == 1 && !client->cluster;
+}
+
+static void send_roll(struct roll *roll, const char *process, char *const *slaves)
+{
+    enum { WORDS_SHARED = 7, WORDS_MAX = BEATS_AT_ONCE * (REGISTRY_KEYS + 1) + WORDS_SHARED };
+    _Static_assert((int)WORDS_MAX <= (int)REDIS_WORDS_MAX, "they fit into one call");
+    struct client *client = roll->client;
+    int count = roll->count * REGISTRY_KEYS;
+    char keys[BEATS_AT_ONCE][REGISTRY_KEYS][KEY_MAX];
+    const char *words[WORDS_MAX];
     char channel[80];
     char lifetime[24];
 
-    registry_key(seat, "processes", keys[0]);
-    registry_key(seat, "processes:expiry", keys[1]);
-    registry_key(seat, "channels", keys[2]);
-    seat_wake(seat, keys[3]);
-    registry_key(seat, "slaves", keys[4]);
-    registry_key(seat, "master_process", keys[5]);
+    for (int i = 0; i < count; i++) {
+        if (i % REGISTRY_KEYS == 0) {
+            registry_keys(roll->seats[i / REGISTRY_KEYS], keys[i / REGISTRY_KEYS]);
+        }
+        words[i] = keys[i / REGISTRY_KEYS][i % REGISTRY_KEYS];
+    }
     (void)snprintf(channel, sizeof(channel), "worker:slave:%s", client->id);
     (void)snprintf(lifetime, sizeof(lifetime), "%lld",
                    (long long)(client->process_lifetime.ns / 1000000));
-    const char *words[] = {keys[0],
-                           keys[1],
-                           keys[2],
-                           keys[3],
-                           keys[4],
-                           keys[5],
-                           client->id,
-                           process,
-                           lifetime,
-                           channel,
-                           seat->lease.held ? "master" : "slave",
-                           slave,
-                           how == REGISTER_AGAIN ? "again" : ""};
-    seat->references++;
-    if (client_run(client, SCRIPT_REGISTER, 6, 13, words, NULL, on_registered, seat,
-                   (uint64_t)how) != BATON_OK) {
-        seat_unref(seat);
+    const char *shared[WORDS_SHARED] = {client->id,
+                                        lifetime,
+                                        channel,
+                                        roll->seats[0]->lease.held ? "master" : "slave",
+                                        roll->how == REGISTER_AGAIN ? "again" : "",
+                                        has_one_server(client) ? client->lifetimes : "",
+                                        process};
+    memcpy(&words[count], shared, sizeof(shared));
+    count += WORDS_SHARED;
+    for (int i = 0; i < roll->count; i++) {
+        words[count++] = slaves[i];
+        roll->seats[i]->references++;
     }
+    if (client_run(client, SCRIPT_REGISTER, roll->count * REGISTRY_KEYS, count, words, NULL,
+                   on_registered, roll, 0) != BATON_OK) {
+        for (int i = 0; i < roll->count; i++) {
+            seat_unref(roll->seats[i]);
+        }
+        free(roll);
+    }
+}
+
+/* All of them say the same of this process, or there is but one. */
+static void write_roll(struct seat *const *seats, int count, enum registering how)
+{
+    struct seat *first = seats[0];
+    bool leads = first->lease.held;
+    struct roll *roll = malloc(sizeof(*roll) + (size_t)count * sizeof(void *));
+    char *own = first->metadata ? process_json(first, leads) : NULL;
+    const char *process = first->metadata ? own : process_draft(first, leads);
+    char *slaves[BEATS_AT_ONCE] = {NULL};
+    bool is_whole = roll && process;
+
+    for (int i = 0; i < count && is_whole; i++) {
+        const char *draft = leads || first->metadata ? "" : slave_draft(seats[i]);
+        slaves[i] = first->metadata && !leads ? slave_json(first) : draft ? strdup(draft) : NULL;
+        is_whole = slaves[i];
+    }
+    if (is_whole) {
+        *roll = (struct roll){.client = first->client, .how = how, .count = count};
+        for (int i = 0; i < count; i++) {
+            roll->seats[i] = seats[i];
+        }
+        send_roll(roll, process, slaves);
+    } else {
+        free(roll);
+    }
+    for (int i = 0; i < count; i++) {
+        free(slaves[i]);
+    }
+    free(own);
 }
 
 void enrol_write(struct seat *seat, enum registering how)
 {
-    bool leads = seat->lease.held;
-    char *process = NULL;
-    char *slave = NULL;
-    const char *texts[2] = {NULL, ""};
-
-    if (!client_is_up(seat->client) || seat->is_leaving) {
-        return;
+    if (client_is_up(seat->client) && !seat->is_leaving) {
+        write_roll(&seat, 1, how);
     }
-    if (seat->metadata) {
-        texts[0] = process = process_json(seat, leads);
-        texts[1] = leads ? "" : (slave = slave_json(seat));
-    } else {
-        texts[0] = process_draft(seat, leads);
-        texts[1] = leads ? "" : slave_draft(seat);
-    }
-    if (texts[0] && texts[1]) {
-        send_entry(seat, how, texts[0], texts[1]);
-    }
-    free(process);
-    free(slave);
 }
+
+/* ---- Heartbeats ------------------------------------------------------------------------------ */
 
 /* As often as the lock is renewed; but where that is a matter of milliseconds, an entry that lives
  * for 45 s need not follow. The seed takes who is silent for a third of that for gone. */
@@ -230,7 +297,36 @@ void enrol_beat(struct seat *seat)
     seat->beat = instant_add(clock_now(), every);
     seat->beat.ns -= every.ns >= SPAN_S(1).ns ? seat->beat.ns % SPAN_MS(BEAT_SLOT_MS).ns : 0;
     agenda_change(seat);
-    enrol_write(seat, REGISTER_AGAIN);
+    if (seat->metadata || !has_one_server(seat->client)) {
+        enrol_write(seat, REGISTER_AGAIN);
+        return;
+    }
+    seat->references++;
+    seat->client->beating[seat->client->beating_count++] = seat;
+    if (seat->client->beating_count == BEATS_AT_ONCE) {
+        enrol_beat_now(seat->client);
+    }
+}
+
+/* Some have changed since their turn came. */
+void enrol_beat_now(struct client *client)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        struct seat *alike[BEATS_AT_ONCE];
+        int count = 0;
+        for (int i = 0; i < client->beating_count; i++) {
+            struct seat *seat = client->beating[i];
+            if (!seat->is_leaving && 2 * seat->lease.held + seat->eligible == kind) {
+                alike[count++] = seat;
+            }
+        }
+        if (count > 0 && client_is_up(client)) {
+            write_roll(alike, count, REGISTER_AGAIN);
+        }
+    }
+    while (client->beating_count > 0) {
+        seat_unref(client->beating[--client->beating_count]);
+    }
 }
 
 void enrol_soon(struct seat *seat)
@@ -249,15 +345,10 @@ static void on_left(void *userdata, uint64_t tag, const redisReply *reply, insta
 
 void enrol_leave(struct seat *seat)
 {
-    char keys[4][KEY_MAX];
-    char wake[KEY_MAX];
+    char keys[REGISTRY_KEYS][KEY_MAX];
 
-    seat_wake(seat, wake);
-    registry_key(seat, "processes", keys[0]);
-    registry_key(seat, "processes:expiry", keys[1]);
-    registry_key(seat, "channels", keys[2]);
-    registry_key(seat, "slaves", keys[3]);
-    const char *words[] = {keys[0], keys[1], keys[2], wake, keys[3], seat->client->id};
+    registry_keys(seat, keys);
+    const char *words[] = {keys[0], keys[1], keys[2], keys[3], keys[4], seat->client->id};
     seat->references++;
     if (client_run(seat->client, SCRIPT_LEAVE, 5, 6, words, NULL, on_left, seat, 0) != BATON_OK) {
         seat_unref(seat);

@@ -73,8 +73,15 @@ bool parse_change(struct provider_value *ret, char name[PROVIDER_KEY_MAX + 1], c
 
 /* ---- The registry ---------------------------------------------------------------------------- */
 
-/* How many are in it, and by what their entries end. False: that is no such answer. */
-bool parse_registered(uint32_t *ret_count, char ret_way[16], const redisReply *reply);
+/* Of one election: how many are in it, and of these, how many have a lifetime in the sorted set. */
+struct registered {
+    uint32_t count; /* at least 1 */
+    uint32_t dated;
+};
+
+/* How entries end, and what became of the elections. False: that is no such answer. */
+bool parse_registered(struct registered *ret, size_t elections, char ret_way[16],
+                      const redisReply *reply);
 
 /* Whether these are ids and JSON in turns, to be understood by parse_member(). */
 bool parse_members(const redisReply *reply);

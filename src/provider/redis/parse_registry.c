@@ -10,24 +10,41 @@
 
 enum { COUNT_MAX = 1000000 };
 
-bool parse_registered(uint32_t *ret_count, char ret_way[16], const redisReply *reply)
+static bool take_way(char ret[16], const redisReply *way)
 {
     static const char *const ways[] = {"hsetex", "hpexpire", "sorted-set"};
 
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-        reply->element[0]->type != REDIS_REPLY_INTEGER || reply->element[0]->integer < 1 ||
-        reply->element[1]->type != REDIS_REPLY_STRING) {
-        return false;
-    }
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        if (strcmp(reply->element[1]->str, ways[i]) == 0) {
-            long long count = reply->element[0]->integer;
-            *ret_count = count < COUNT_MAX ? (uint32_t)count : COUNT_MAX;
-            (void)snprintf(ret_way, 16, "%s", ways[i]);
+        if (way->type == REDIS_REPLY_STRING && strcmp(way->str, ways[i]) == 0) {
+            (void)snprintf(ret, 16, "%s", ways[i]);
             return true;
         }
     }
     return false;
+}
+
+static bool take_count(uint32_t *ret, const redisReply *count)
+{
+    if (count->type != REDIS_REPLY_INTEGER || count->integer < 1) {
+        return false;
+    }
+    *ret = count->integer < COUNT_MAX ? (uint32_t)count->integer : COUNT_MAX;
+    return true;
+}
+
+bool parse_registered(struct registered *ret, size_t elections, char ret_way[16],
+                      const redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 1 + 2 * elections) {
+        return false;
+    }
+    for (size_t i = 0; i < elections; i++) {
+        if (!take_count(&ret[i].count, reply->element[2 * i + 1]) ||
+            !take_count(&ret[i].dated, reply->element[2 * i + 2])) {
+            return false;
+        }
+    }
+    return take_way(ret_way, reply->element[0]);
 }
 
 bool parse_members(const redisReply *reply)

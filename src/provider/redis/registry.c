@@ -8,11 +8,15 @@
 
 enum { ENTRIES_MAX = 4096 }; /* others of one election that are known */
 
-void registry_key(const struct seat *seat, const char *part, char ret[KEY_MAX])
+void registry_keys(const struct seat *seat, char ret[REGISTRY_KEYS][KEY_MAX])
 {
-    const char *parts[] = {seat->name, ":", part, NULL};
+    static const char *const keys[REGISTRY_KEYS] = {
+        ":processes", ":processes:expiry", ":channels", WAKE, ":slaves", ":master_process"};
 
-    layout_join(ret, KEY_MAX, parts);
+    for (int i = 0; i < REGISTRY_KEYS; i++) {
+        const char *parts[] = {seat->name, keys[i], NULL};
+        layout_join(ret[i], KEY_MAX, parts);
+    }
 }
 
 static void entry_free(struct seat *seat, struct entry *entry)
@@ -123,15 +127,10 @@ static void on_forgotten(void *userdata, uint64_t tag, const redisReply *reply, 
 
 static void forget(struct seat *seat, const redisReply *id, const redisReply *json)
 {
-    char keys[4][KEY_MAX];
-    char wake[KEY_MAX];
+    char keys[REGISTRY_KEYS][KEY_MAX];
 
-    seat_wake(seat, wake);
-    registry_key(seat, "processes", keys[0]);
-    registry_key(seat, "processes:expiry", keys[1]);
-    registry_key(seat, "channels", keys[2]);
-    registry_key(seat, "slaves", keys[3]);
-    const char *words[] = {keys[0], keys[1], keys[2], wake, keys[3], id->str, json->str};
+    registry_keys(seat, keys);
+    const char *words[] = {keys[0], keys[1], keys[2], keys[3], keys[4], id->str, json->str};
     seat->references++;
     if (client_run(seat->client, SCRIPT_FORGET, 5, 7, words, NULL, on_forgotten, seat, 0) !=
         BATON_OK) {
@@ -255,14 +254,11 @@ static void on_members(void *userdata, uint64_t tag, const redisReply *reply, in
 
 static int read_with(struct seat *seat, redis_reply_cb on_reply, void *userdata)
 {
-    char keys[4][KEY_MAX];
+    char keys[REGISTRY_KEYS][KEY_MAX];
 
-    registry_key(seat, "processes", keys[0]);
-    registry_key(seat, "processes:expiry", keys[1]);
-    registry_key(seat, "channels", keys[2]);
-    registry_key(seat, "slaves", keys[3]);
-    const char *words[] = {keys[0], keys[1], keys[2], keys[3]};
-    return client_run(seat->client, SCRIPT_MEMBERS, 4, 4, words, NULL, on_reply, userdata, 0);
+    registry_keys(seat, keys);
+    const char *words[] = {keys[0], keys[1], keys[2], keys[3], keys[4]};
+    return client_run(seat->client, SCRIPT_MEMBERS, 5, 5, words, NULL, on_reply, userdata, 0);
 }
 
 /* One reading at a time; what changes meanwhile is read by the next. */

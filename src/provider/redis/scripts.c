@@ -160,51 +160,76 @@ static const char sweep[] =
         "end\n"
         "return found[1]\n";
 
-/* Those whose time is over go, some at a time. `gone` is how many. */
+/* Those whose time is over go, some at a time. Returns how many. */
 #define SWEEP                                                                                      \
-    "local gone = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1000)\n"           \
-    "for _, id in ipairs(gone) do\n"                                                               \
-    "  redis.call('HDEL', KEYS[1], id)\n"                                                          \
-    "  redis.call('HDEL', KEYS[3], id)\n"                                                          \
-    "  redis.call('HDEL', SLAVES, id)\n"                                                           \
-    "  redis.call('ZREM', KEYS[2], id)\n"                                                          \
+    "local function sweep(processes, expiry, channels, slaves)\n"                                  \
+    "  local gone = redis.call('ZRANGEBYSCORE', expiry, '-inf', now, 'LIMIT', 0, 1000)\n"          \
+    "  for _, id in ipairs(gone) do\n"                                                             \
+    "    redis.call('HDEL', processes, id)\n"                                                      \
+    "    redis.call('HDEL', channels, id)\n"                                                       \
+    "    redis.call('HDEL', slaves, id)\n"                                                         \
+    "    redis.call('ZREM', expiry, id)\n"                                                         \
+    "  end\n"                                                                                      \
+    "  return #gone\n"                                                                             \
     "end\n"
 
 /* Fields of a hash have lifetimes of their own where the server has commands for that: then an
- * entry also ends for those who know nothing of the sorted set. `put` tells whether it is new. */
+ * entry also ends for those who know nothing of the sorted set. Who does not know which commands
+ * these are has the script ask. `put` tells whether the field is new. */
 #define LIFETIMES                                                                                  \
     "local function has(name)\n"                                                                   \
     "  local answer = redis.pcall('COMMAND', 'INFO', name)\n"                                      \
     "  return type(answer) == 'table' and type(answer[1]) == 'table'\n"                            \
     "end\n"                                                                                        \
-    "local way = has('HSETEX') and 'hsetex' or has('HPEXPIRE') and 'hpexpire' or 'sorted-set'\n"   \
+    "if way == '' then\n"                                                                          \
+    "  way = has('HSETEX') and 'hsetex' or has('HPEXPIRE') and 'hpexpire' or 'sorted-set'\n"       \
+    "end\n"                                                                                        \
     "local function put(key, value)\n"                                                             \
     "  if way == 'hsetex' then\n"                                                                  \
-    "    local was_there = redis.call('HEXISTS', key, ARGV[1])\n"                                  \
-    "    redis.call('HSETEX', key, 'PX', ARGV[3], 'FIELDS', 1, ARGV[1], value)\n"                  \
-    "    return 1 - was_there\n"                                                                   \
+    "    if redis.call('HSETEX', key, 'FXX', 'PX', ttl, 'FIELDS', 1, id, value) == 1 then\n"       \
+    "      return 0\n"                                                                             \
+    "    end\n"                                                                                    \
+    "    redis.call('HSETEX', key, 'PX', ttl, 'FIELDS', 1, id, value)\n"                           \
+    "    return 1\n"                                                                               \
     "  end\n"                                                                                      \
-    "  local is_new = redis.call('HSET', key, ARGV[1], value)\n"                                   \
-    "  if way == 'hpexpire' then\n"                                                                \
-    "    redis.call('HPEXPIRE', key, ARGV[3], 'FIELDS', 1, ARGV[1])\n"                             \
-    "  end\n"                                                                                      \
+    "  local is_new = redis.call('HSET', key, id, value)\n"                                        \
+    "  if way == 'hpexpire' then redis.call('HPEXPIRE', key, ttl, 'FIELDS', 1, id) end\n"          \
     "  return is_new\n"                                                                            \
     "end\n"
 
-static const char register_process[] = NOW LIFETIMES
-    "local SLAVES = KEYS[5]\n" SWEEP "local is_new = put(KEYS[1], ARGV[2])\n"
-    "redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1])\n"
-    "local is_whole = is_new == 1 or ARGV[7] ~= 'again' or way ~= 'sorted-set'\n"
-    "if is_whole then put(KEYS[3], ARGV[4]) end\n"
-    "if ARGV[5] == 'master' then\n"
-    "  redis.call('SET', KEYS[6], ARGV[2], 'PX', ARGV[3])\n"
-    "  if is_whole then redis.call('HDEL', KEYS[5], ARGV[1]) end\n"
-    "else\n"
-    "  put(KEYS[5], ARGV[6])\n"
+/* One election: how many it has, and how many of them have a lifetime, as all of ours do. Whoever
+ * is alone has nobody to sweep. */
+#define ENROL                                                                                      \
+    "local function enrol(at, slave)\n"                                                            \
+    "  local processes, expiry, channels, wake, slaves, leader = unpack(KEYS, at, at + 5)\n"       \
+    "  local is_new = put(processes, json)\n"                                                      \
+    "  redis.call('ZADD', expiry, now + ttl, id)\n"                                                \
+    "  local is_whole = is_new == 1 or how ~= 'again'\n"                                           \
+    "  if is_whole or way ~= 'sorted-set' then put(channels, channel) end\n"                       \
+    "  if role == 'master' then\n"                                                                 \
+    "    redis.call('SET', leader, json, 'PX', ttl)\n"                                             \
+    "    if is_whole then redis.call('HDEL', slaves, id) end\n"                                    \
+    "  else\n"                                                                                     \
+    "    put(slaves, slave)\n"                                                                     \
+    "  end\n"                                                                                      \
+    "  local count = redis.call('HLEN', processes)\n"                                              \
+    "  if count == 1 and how == 'again' then return 1, 1 end\n"                                    \
+    "  if sweep(processes, expiry, channels, slaves) > 0 then\n"                                   \
+    "    redis.call('PUBLISH', wake, 'members')\n"                                                 \
+    "    count = redis.call('HLEN', processes)\n"                                                  \
+    "  elseif is_new == 1 then\n"                                                                  \
+    "    redis.call('PUBLISH', wake, 'members ' .. id)\n"                                          \
+    "  end\n"                                                                                      \
+    "  return count, role == 'master' and redis.call('ZCARD', expiry) or count\n"                  \
     "end\n"
-    "if #gone > 0 then redis.call('PUBLISH', KEYS[4], 'members')\n"
-    "elseif is_new == 1 then redis.call('PUBLISH', KEYS[4], 'members ' .. ARGV[1]) end\n"
-    "return {redis.call('HLEN', KEYS[1]), way}\n";
+
+static const char register_process[] =
+    NOW SWEEP "local id, ttl, channel, role, how, way, json = unpack(ARGV)\n" LIFETIMES ENROL
+              "local answer = {way}\n"
+              "for i = 0, #KEYS / 6 - 1 do\n"
+              "  answer[2 * i + 2], answer[2 * i + 3] = enrol(6 * i + 1, ARGV[8 + i])\n"
+              "end\n"
+              "return answer\n";
 
 static const char leave[] = "redis.call('ZREM', KEYS[2], ARGV[1])\n"
                             "redis.call('HDEL', KEYS[3], ARGV[1])\n"
@@ -229,25 +254,26 @@ static const char forget[] = "if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2]
  * Where there are more than an election ever has, only those that have a lifetime count, as all of
  * ours do. */
 static const char members[] =
-    NOW "local SLAVES = KEYS[4]\n" SWEEP "local ids\n"
-        "if redis.call('HLEN', KEYS[1]) <= 8192 then ids = redis.call('HKEYS', KEYS[1])\n"
-        "else ids = redis.call('ZRANGEBYSCORE', KEYS[2], now, '+inf', 'LIMIT', 0, 8192) end\n"
-        "local found, bytes = {}, 0\n"
-        "local function give(id, entry)\n"
-        "  found[#found + 1] = string.sub(id, 1, 256)\n"
-        "  found[#found + 1] = entry\n"
-        "end\n"
-        "for _, id in ipairs(ids) do\n"
-        "  local size = redis.call('HSTRLEN', KEYS[1], id)\n"
-        "  if size > 65536 or bytes + size > 16777216 then\n"
-        "    give(id, false)\n"
-        "  else\n"
-        "    local entry = redis.call('HGET', KEYS[1], id)\n"
-        "    if entry then give(id, entry) end\n"
-        "    bytes = bytes + size\n"
-        "  end\n"
-        "end\n"
-        "return found\n";
+    NOW SWEEP "sweep(KEYS[1], KEYS[2], KEYS[3], KEYS[5])\n"
+              "local ids\n"
+              "if redis.call('HLEN', KEYS[1]) <= 8192 then ids = redis.call('HKEYS', KEYS[1])\n"
+              "else ids = redis.call('ZRANGEBYSCORE', KEYS[2], now, '+inf', 'LIMIT', 0, 8192) end\n"
+              "local found, bytes = {}, 0\n"
+              "local function give(id, entry)\n"
+              "  found[#found + 1] = string.sub(id, 1, 256)\n"
+              "  found[#found + 1] = entry\n"
+              "end\n"
+              "for _, id in ipairs(ids) do\n"
+              "  local size = redis.call('HSTRLEN', KEYS[1], id)\n"
+              "  if size > 65536 or bytes + size > 16777216 then\n"
+              "    give(id, false)\n"
+              "  else\n"
+              "    local entry = redis.call('HGET', KEYS[1], id)\n"
+              "    if entry then give(id, entry) end\n"
+              "    bytes = bytes + size\n"
+              "  end\n"
+              "end\n"
+              "return found\n";
 
 /* ---- State ----------------------------------------------------------------------------------- */
 

@@ -22,14 +22,16 @@ enum script_name {
     SCRIPT_RAISE,    /* lock epoch | id epoch new-epoch */
     SCRIPT_RELEASE,  /* lock heartbeat epoch wake | id epoch notice ("": none) */
     SCRIPT_SWEEP,    /* | cursor pattern heartbeat-ttl */
-    SCRIPT_REGISTER, /* processes expiry channels wake slaves master_process | id json ttl channel
-                        role slave-json "again" (a heartbeat: what has not changed is left); gives
-                        how many there are, and how their fields end */
+    SCRIPT_REGISTER, /* processes expiry channels wake slaves master_process, of each election | id
+                        ttl channel role "again" (a heartbeat: what has not changed is left) way
+                        ("": to be asked) json slave-json-of-each; gives how their fields end, and
+                        of each election how many there are and how many of them have a lifetime in
+                        `expiry` */
     SCRIPT_LEAVE,    /* processes expiry channels wake slaves | id */
     SCRIPT_FORGET,   /* processes expiry channels wake slaves | id json; of a peer that has no
                         lifetime in `expiry` and whose entry is still the same */
-    SCRIPT_MEMBERS,  /* processes expiry channels slaves; gives ids and JSON in turns, nil for what
-                        is too large */
+    SCRIPT_MEMBERS,  /* processes expiry channels wake slaves; gives ids and JSON in turns, nil for
+                        what is too large */
     SCRIPT_PUT,      /* key counter index changes | name data has-data revision lifetime */
     SCRIPT_GET,      /* key */
     SCRIPT_LIST,     /* index | prefix key-prefix */

@@ -310,25 +310,32 @@ static void what_is_no_change_is_refused(void **state)
 static void an_answer_to_a_registration_is_taken_apart(void **state)
 {
     static const char *const rows[] = {
-        "*2\r\n:0\r\n$6\r\nhsetex\r\n",      "*2\r\n:-5\r\n$6\r\nhsetex\r\n",
-        "*2\r\n:2\r\n$5\r\nother\r\n",       "*2\r\n:2\r\n$-1\r\n",
-        "*2\r\n$1\r\n2\r\n$6\r\nhsetex\r\n",
+        "*3\r\n$6\r\nhsetex\r\n:-5\r\n:1\r\n",
+        "*3\r\n$6\r\nhsetex\r\n:0\r\n:0\r\n",
+        "*3\r\n$5\r\nother\r\n:2\r\n:2\r\n",
+        "*3\r\n$-1\r\n:2\r\n:2\r\n",
+        "*2\r\n$6\r\nhsetex\r\n:2\r\n",
+        "*3\r\n$6\r\nhsetex\r\n$1\r\n2\r\n:2\r\n",
+        "*5\r\n$6\r\nhsetex\r\n:2\r\n:2\r\n:2\r\n:2\r\n",
     };
     char way[16];
-    uint32_t count;
+    struct registered found[2];
     (void)state;
 
-    assert_true(parse_registered(&count, way, answer(TEXT("*2\r\n:2\r\n$10\r\nsorted-set\r\n"))));
-    assert_int_equal(count, 2);
+    assert_true(parse_registered(
+        found, 2, way, answer(TEXT("*5\r\n$10\r\nsorted-set\r\n:2\r\n:1\r\n:1\r\n:1\r\n"))));
+    assert_int_equal(found[0].count, 2);
+    assert_int_equal(found[0].dated, 1);
+    assert_int_equal(found[1].count, 1);
     assert_string_equal(way, "sorted-set");
-    assert_true(parse_registered(&count, way,
-                                 answer(TEXT("*2\r\n:9223372036854775807\r\n$8\r\nhpexpire\r\n"))));
-    assert_int_equal(count, 1000000);
+    assert_true(parse_registered(
+        found, 1, way, answer(TEXT("*3\r\n$8\r\nhpexpire\r\n:9223372036854775807\r\n:1\r\n"))));
+    assert_int_equal(found[0].count, 1000000);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        assert_false(parse_registered(&count, way, answer(rows[i], strlen(rows[i]))));
+        assert_false(parse_registered(found, 1, way, answer(rows[i], strlen(rows[i]))));
     }
     for (size_t i = 0; i < OTHERS; i++) {
-        assert_false(parse_registered(&count, way, answer(others[i], strlen(others[i]))));
+        assert_false(parse_registered(found, 1, way, answer(others[i], strlen(others[i]))));
     }
 }
 
