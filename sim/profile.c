@@ -321,7 +321,9 @@ static void draw_network(struct world *world, const struct theme *theme)
     p->disk_jitter = interval / 1000 * random_between(&world->random, 1, 200);
     spread = p->delay + p->jitter + p->disk_delay + p->disk_jitter;
     if (is_slow) {
-        p->settings.election_timeout_min.ns = 1 + spread / random_between(&world->random, 2, 12);
+        int64_t least = p->settings.lease.ns / 200; /* else a run is pre-votes and nothing more */
+        int64_t part_of_spread = spread / random_between(&world->random, 2, 12);
+        p->settings.election_timeout_min.ns = part_of_spread > least ? part_of_spread : least;
         p->settings.election_timeout_max = part(p->settings.election_timeout_min, 1500000);
     } else if (p->settings.election_timeout_max.ns < p->settings.election_timeout_min.ns + spread) {
         /* less would split many a vote */
