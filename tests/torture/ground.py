@@ -263,9 +263,15 @@ class Ground(Cluster):
         return [pid for part, pids in self.processes_of(name).items()
                 if not parts or part in parts for pid in pids]
 
+    def alive(self, name):
+        """On that host, and what is still on its way there: it enters the namespace by itself."""
+        started = self.processes.get(name)
+        return [pid for pid in [*self.pids(name), *([started.pid] if started else [])]
+                if is_alive(pid)]
+
     def end_all(self, name):
         """Nothing is left alive on that host."""
-        while pids := [pid for pid in self.pids(name) if is_alive(pid)]:
+        while pids := self.alive(name):
             for pid in pids:
                 send(pid, signal.SIGKILL)
             self.reap(name)
