@@ -41,6 +41,9 @@ ANYWHERE = {
 }
 RAFT = {**ANYWHERE, "disk-full": 2, "part": 2, "repair": 3, "forget": 1, "restore": 1,
         "join-nobody": 1, "pass": 1}
+# One at a time: what was forgotten by two of three is lost. And none waits for another with its host
+# down, which would leave the other's group without a quorum.
+OPERATED = {"repair", "forget", "restore", "join-nobody"}
 TUNNELS = {**ANYWHERE, "tunnel-dies": 8, "disk-full": 1}
 REDIS = {**ANYWHERE, "server-stops": 2, "server-restarts": 1, "pass": 1}
 
@@ -67,7 +70,7 @@ class Nemeses:
         self.lock = threading.Lock()
         self.busy = set()  # hosts on which something happens now
         self.excuses = []  # (host, from when, until when)
-        self.operating = threading.Lock()  # one change of members at a time
+        self.operating = threading.Lock()  # held by one of OPERATED
         self.threads = []
         self.failures = []  # of the harness
         self.undone = []  # what operators could not do in a healthy group
@@ -87,7 +90,7 @@ class Nemeses:
     def begin(self, plan):
         with self.lock:
             name = self.victim(plan)
-            if not name:
+            if not name or (plan.kind in OPERATED and not self.operating.acquire(blocking=False)):
                 return
             self.busy.add(name)
         self.counts[plan.kind] += 1
@@ -107,6 +110,8 @@ class Nemeses:
         except Exception as error:  # pylint: disable=broad-except  # reported by the main thread
             self.failures.append("%s at %s: %r" % (plan.kind, name, error))
         self.tell("%s at %s is over" % (plan.kind, name))
+        if plan.kind in OPERATED:
+            self.operating.release()
         with self.lock:
             self.busy.discard(name)
 
@@ -306,12 +311,10 @@ class Nemeses:
     # ---- operators
 
     def repair(self, name, plan):
-        """As docs/operations.md says: leave, an empty directory, join under the same name. One at
-        a time: what was forgotten by two of three is lost."""
-        with self.operating:
-            self.ground.end_all(name)
-            self.hold(plan)
-            self.leave_and_join(name)
+        """As docs/operations.md says: leave, an empty directory, join under the same name."""
+        self.ground.end_all(name)
+        self.hold(plan)
+        self.leave_and_join(name)
 
     def leave_and_join(self, name):
         ground = self.ground
@@ -326,36 +329,33 @@ class Nemeses:
 
     def forget(self, name, plan):
         """The directory is emptied, and the node started all the same; then it is repaired."""
-        with self.operating:
-            self.ground.end_all(name)
-            self.ground.empty_data(name)
-            self.ground.start(name)
-            self.hold(plan)
-            self.leave_and_join(name)
+        self.ground.end_all(name)
+        self.ground.empty_data(name)
+        self.ground.start(name)
+        self.hold(plan)
+        self.leave_and_join(name)
 
     def restore(self, name, plan):
         """The same with an older copy of the directory."""
-        with self.operating:
-            self.ground.end_all(name)
-            self.ground.copy_data(name)
-            self.ground.start(name)
-            self.hold(plan)
-            self.ground.end_all(name)
-            self.ground.restore_data(name)
-            self.ground.start(name)
-            self.hold(plan)
-            self.leave_and_join(name)
+        self.ground.end_all(name)
+        self.ground.copy_data(name)
+        self.ground.start(name)
+        self.hold(plan)
+        self.ground.end_all(name)
+        self.ground.restore_data(name)
+        self.ground.start(name)
+        self.hold(plan)
+        self.leave_and_join(name)
 
     def join_nobody(self, name, plan):
         """A voter is to join at an address where nothing answers: the group must not suffer."""
-        with self.operating:
-            code, said = self.ground.operator(
-                name, "join", "--data", self.ground.data(name), "--timeout", "5s",
-                "x=%s" % self.ground.nowhere())
-            self.tell("baton join x at %s: %d %s" % (name, code, said))
-            self.hold(plan)
-            if code in (0, 124):
-                self.operate("x", "leave", "x")
+        code, said = self.ground.operator(
+            name, "join", "--data", self.ground.data(name), "--timeout", "5s",
+            "x=%s" % self.ground.nowhere())
+        self.tell("baton join x at %s: %d %s" % (name, code, said))
+        self.hold(plan)
+        if code in (0, 124):
+            self.operate("x", "leave", "x")
 
     def operate(self, about, verb, member):
         """Asks one node and then another, as a person does; in a healthy group it must work."""
