@@ -208,6 +208,82 @@ int main(int argc, char **argv)
 """
 
 
+SURVIVOR = r"""
+#include <baton.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static sigjmp_buf before;
+static void jump_back(int number)
+{
+    (void)number;
+    siglongjmp(before, 1);
+}
+/* SURVIVOR URL: leads, crashes, survives by a handler of its own, and says what it sees. */
+int main(int argc, char **argv)
+{
+    struct sigaction own = {.sa_handler = jump_back};
+    const struct baton_options options = {.announces_crashes = true};
+    struct baton *baton;
+    struct baton_election *election;
+    struct baton_error error = {0};
+    if (argc != 2 || sigaction(SIGSEGV, &own, NULL) ||
+        baton_open(&baton, argv[1], &options, &error) ||
+        baton_campaign(&election, baton, "default", NULL, &error) ||
+        baton_wait_leadership(election, BATON_TIMEOUT_DEFAULT, &error)) {
+        return fprintf(stderr, "%s\n", error.message), 2;
+    }
+    if (sigsetjmp(before, 1) == 0) {
+        *(volatile int *)0 = 1;
+    }
+    for (;;) {
+        printf("%d\n", baton_is_leader(election));
+        (void)fflush(stdout);
+        (void)usleep(5000);
+    }
+}
+"""
+
+
+class Survivor(ClusterTest):
+    def build(self, cluster):
+        source = os.path.join(cluster.dir, "survivor.c")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(SURVIVOR)
+        run(CC, "-Wall", "-Wextra", "-Werror", "-Wno-null-dereference", "-std=gnu11", "-o",
+            source[:-2], source, "-I", os.path.join(SOURCE, "include"), "-L",
+            os.path.join(BUILD, "lib"), "-lbaton", "-Wl,-rpath," + os.path.join(BUILD, "lib"))
+        return source[:-2]
+
+    def begin(self, cluster):
+        """As node a, which is preferred; its standard output."""
+        others = ",".join("%s=%s" % (name, cluster.address(name)) for name in cluster.names[1:])
+        url = "raft://%s?node=a&peers=%s&data=%s&preset=fast&heartbeat-timeout=1500ms&" \
+              "lease=1500ms&priority=9" % (cluster.address("a"), others, cluster.data("a"))
+        os.mkdir(cluster.data("a"))
+        shutil.copy(os.path.join(BUILD, "bin", "baton-guardian"), cluster.dir)  # beside it
+        program = subprocess.Popen([self.build(cluster), url], stdout=subprocess.PIPE,
+                                   universal_newlines=True)
+        cluster.processes["a"] = program
+        self.addCleanup(program.stdout.close)
+        return program.stdout
+
+    def test_who_jumps_back_from_its_crash_never_leads_again(self):
+        cluster = self.cluster(3)
+        cluster.suffixes["a"] = "^9"
+        for name in ("b", "c"):
+            cluster.start(name)
+        said = self.begin(cluster)
+        self.assertEqual(said.readline(), "0\n")  # by the time it lives on
+        follower = cluster.wait_leader(["b", "c"])
+        cluster.kill(follower)
+        cluster.start(follower)
+        cluster.wait_leader(["b", "c"])  # with the vote of a, or not
+        for _ in range(400):
+            self.assertEqual(said.readline(), "0\n")
+
+
 class Guide(ClusterTest):
     """What docs/api.md shows, on real nodes."""
 
