@@ -224,6 +224,27 @@ static void a_max_lease_that_differs_from_the_leaders_is_told(void **state)
     group_close(group, 1);
 }
 
+/* The one that leads hears of it, and so does one that only follows, of another that does. */
+static void a_max_lease_of_a_member_that_does_not_lead_is_told(void **state)
+{
+    struct group *group = *state;
+    struct member *member = &group->members[2];
+    struct baton_campaign_options observes = {.observes = true};
+    static _Atomic bool is_told[2];
+
+    group_open(group, 0, true, false);
+    group_open(group, 1, true, true);
+    for (int i = 0; i < 2; i++) {
+        ASSERT_OK(baton_on(NULL, group->members[i].election, BATON_EVENT_ERROR, BATON_ON_LOOP,
+                           hear_difference, (void *)&is_told[i], failure));
+    }
+    GROUP_AWAIT(baton_is_leader(group->members[0].election));
+    open_with(member, "lease=900ms&max-lease=2s");
+    ASSERT_OK(baton_campaign(&member->election, member->baton, "race", &observes, failure));
+    GROUP_AWAIT(is_told[0] && is_told[1]);
+    group_close(group, 2);
+}
+
 static void a_server_that_hangs_costs_the_lease_and_no_more(void **state)
 {
     struct group *group = *state;
@@ -648,6 +669,7 @@ int main(void)
         CASE(a_server_that_lost_its_data_gives_no_second_lease),
         CASE(a_leader_keeps_its_lease_when_the_server_comes_back_empty),
         CASE(a_max_lease_that_differs_from_the_leaders_is_told),
+        CASE(a_max_lease_of_a_member_that_does_not_lead_is_told),
         CASE(a_server_that_hangs_costs_the_lease_and_no_more),
         CASE(a_server_that_is_not_there_yet_is_waited_for),
         CASE(a_first_replica_is_no_reason_to_wait),

@@ -233,6 +233,22 @@ static void the_way_is_told_in_the_status(void **state)
     process_end(child);
 }
 
+/* Neither leads: each knows of the other by its entry alone. */
+static void another_max_lease_is_told_in_the_status(void **state)
+{
+    pid_t child = process_fork(baton_main, NULL);
+    struct baton *member;
+    char status[4096];
+    (void)state;
+
+    open_member(&member);
+    SERVER_AWAIT(
+        (take_status(status, sizeof(status)), strstr(status, "\"other_max_lease_ms\":1000,") ||
+                                                  strstr(status, "\"other_max_lease_ms\":1000}")));
+    baton_close(member);
+    process_end(child);
+}
+
 int main(int argc, char **argv)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -242,6 +258,7 @@ int main(int argc, char **argv)
         CASE(the_entry_of_a_killed_process_ends_by_itself),
         CASE(where_there_is_no_hsetex_it_is_hpexpire),
         CASE(the_way_is_told_in_the_status),
+        CASE(another_max_lease_is_told_in_the_status),
     };
 
     if (argc != 2) {

@@ -43,7 +43,8 @@ struct entry {
     instant seen;          /* when that changed, by our clock */
     bool is_there;         /* while the list is read anew */
     bool is_cordoned;
-    enum member_fault fault; /* that was told */
+    enum member_fault fault : 8; /* that was told */
+    uint32_t max_lease_ms;       /* 0: it says none */
 };
 
 /* What is asked of the server for an election. */
@@ -323,6 +324,10 @@ void heartbeats_sweep(struct seat *seat);
 /* One order of the majority, or of the core, to a server; -1: the only one. */
 int seat_send(struct seat *seat, int server, const struct majority_order *order,
               redis_reply_cb on_reply, void *userdata, uint64_t tag);
+/* Another one's setting, from the lock's record or its entry in the registry: the longest counts.
+ */
+void lock_judge_max_lease(struct seat *seat, const char *rank, const char *id, span theirs,
+                          bool is_known);
 /* Tells of what is in the lock's keys and cannot be ours. */
 void lock_judge(struct seat *seat, const struct lock_answer *answer);
 

@@ -51,10 +51,11 @@ static char *process_json(const struct seat *seat, bool leads)
     char now[TIME_BYTES + 1];
 
     put_time(now, wall_ms());
-    return write_out(json_pack("{s:s,s:s,s:s,s:s,s:b,s:o,s:s}", "processId", client->id, "nodeId",
-                               client->id, "identifier", client->node, "role",
-                               leads ? "master" : "slave", "observes", !seat->eligible,
-                               "capabilities", metadata_of(seat), "lastSeen", now));
+    return write_out(json_pack("{s:s,s:s,s:s,s:s,s:b,s:I,s:o,s:s}", "processId", client->id,
+                               "nodeId", client->id, "identifier", client->node, "role",
+                               leads ? "master" : "slave", "observes", !seat->eligible, "maxLease",
+                               (json_int_t)(client->max_lease.ns / 1000000), "capabilities",
+                               metadata_of(seat), "lastSeen", now));
 }
 
 static char *slave_json(const struct seat *seat)

@@ -121,27 +121,35 @@ static void judge_lifetime(struct seat *seat, const struct lock_answer *answer)
 
 /* After a loss of data this process waits for the longest lease that it knows of: its own setting
  * is too short for what another one may have been granted. */
-static void judge_max_lease(struct seat *seat, const struct lock_answer *answer)
+void lock_judge_max_lease(struct seat *seat, const char *rank, const char *id, span theirs,
+                          bool is_known)
 {
     struct client *client = seat->client;
-    bool differs = answer->max_lease.ns > 0 && answer->max_lease.ns != client->max_lease.ns;
     struct baton_error error;
 
-    if (answer->max_lease.ns > client->longest.ns) {
-        client->longest = answer->max_lease;
+    if (theirs.ns > client->longest.ns) {
+        client->longest = theirs;
         (void)snprintf(client->longest_ms, sizeof(client->longest_ms), "%lld",
-                       (long long)(client->longest.ns / 1000000));
+                       (long long)(theirs.ns / 1000000));
     }
-    if (differs && !seat->knows_difference) {
+    if (theirs.ns > 0 && theirs.ns != client->max_lease.ns && !is_known) {
         (void)error_set(&error, BATON_EINVAL,
-                        "election \"%s\": its leader %s has max-lease=%gs and this process "
+                        "election \"%s\": its %s %s has max-lease=%gs and this process "
                         "max-lease=%gs: give all the same, or two may lead after Redis loses its "
                         "data",
-                        seat->name, answer->holder, (double)answer->max_lease.ns / 1e9,
+                        seat->name, rank, id, (double)theirs.ns / 1e9,
                         (double)client->max_lease.ns / 1e9);
         seat_error(seat, &error);
     }
-    seat->knows_difference = differs || (seat->knows_difference && answer->max_lease.ns == 0);
+}
+
+static void judge_leaders_max_lease(struct seat *seat, const struct lock_answer *answer)
+{
+    span theirs = answer->max_lease;
+
+    lock_judge_max_lease(seat, "leader", answer->holder, theirs, seat->knows_difference);
+    seat->knows_difference =
+        theirs.ns > 0 ? theirs.ns != seat->client->max_lease.ns : seat->knows_difference;
 }
 
 enum { CLOCKS_APART_MS = 1000 }; /* at least, that they may be */
@@ -197,6 +205,6 @@ void lock_judge(struct seat *seat, const struct lock_answer *answer)
     }
     seat->knows_odd = answer->is_odd;
     judge_lifetime(seat, answer);
-    judge_max_lease(seat, answer);
+    judge_leaders_max_lease(seat, answer);
     judge_epoch(seat, answer);
 }

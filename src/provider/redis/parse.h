@@ -102,7 +102,8 @@ struct parsed_member {
     char name[BATON_NAME_MAX]; /* its identifier, or else its id */
     char *metadata;            /* a JSON object; parsed_member_fini() */
     int64_t seen_ms;           /* "lastSeen", as it says itself; 0: it says no time */
-    bool is_cordoned;          /* "observes", which the seed's peers do not have */
+    span max_lease;            /* "maxLease"; 0: it says none */
+    bool is_cordoned;          /* "observes"; the seed's peers have neither */
 };
 
 /* latest: times beyond this one, as the seed writes them, are in the future. Without memory an

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { COUNT_MAX = 1000000 };
+enum { COUNT_MAX = 1000000, MAX_LEASE_MS = 24 * 60 * 60 * 1000 };
 
 static bool take_way(char ret[16], const redisReply *way)
 {
@@ -73,11 +73,24 @@ static bool is_time(const json_t *value, int64_t *ret_unix_ms)
     return true;
 }
 
+/* At most a day counts, as it does in the lock's record. False: it is no such time. */
+static bool is_max_lease(const json_t *value, span *ret)
+{
+    json_int_t ms = json_integer_value(value);
+
+    if (ms <= 0) {
+        return false;
+    }
+    *ret = SPAN_MS(ms < MAX_LEASE_MS ? ms : MAX_LEASE_MS);
+    return true;
+}
+
 static void take_object(struct parsed_member *ret, const json_t *object, int64_t latest_unix_ms)
 {
     const json_t *name = json_object_get(object, "identifier");
     const json_t *capabilities = json_object_get(object, "capabilities");
     const json_t *seen = json_object_get(object, "lastSeen");
+    const json_t *max_lease = json_object_get(object, "maxLease");
 
     if (json_string_length(name) > 0) {
         (void)redis_clean_text(ret->name, sizeof(ret->name), json_string_value(name),
@@ -88,7 +101,8 @@ static void take_object(struct parsed_member *ret, const json_t *object, int64_t
     }
     ret->is_cordoned = json_is_true(json_object_get(object, "observes"));
     if ((name && !json_is_string(name)) || (capabilities && !json_is_object(capabilities)) ||
-        (seen && !is_time(seen, &ret->seen_ms))) {
+        (seen && !is_time(seen, &ret->seen_ms)) ||
+        (max_lease && !is_max_lease(max_lease, &ret->max_lease))) {
         ret->fault = MEMBER_ODD;
     } else if (ret->seen_ms > latest_unix_ms) {
         ret->fault = MEMBER_AHEAD;

@@ -103,12 +103,16 @@ static void fill_entry(struct seat *seat, struct entry *entry, const struct pars
 {
     struct client *client = seat->client;
     const char *metadata = member->metadata;
+    bool is_known = member->max_lease.ns / 1000000 == entry->max_lease_ms ||
+                    (entry->id == seat->holder && seat->knows_difference);
 
     text_move(client, &entry->name, text_get(client, member->name, strlen(member->name)));
     text_move(client, &entry->metadata,
               metadata ? text_get(client, metadata, strlen(metadata)) : NULL);
     entry->is_there = true;
     entry->is_cordoned = member->is_cordoned;
+    lock_judge_max_lease(seat, "member", member->id, member->max_lease, is_known);
+    entry->max_lease_ms = (uint32_t)(member->max_lease.ns / 1000000);
     if (member->fault != entry->fault && member->fault != MEMBER_FINE) {
         tell_fault(seat, member);
     }

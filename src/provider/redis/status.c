@@ -5,11 +5,27 @@
 
 #include <jansson.h>
 
+/* One that another member has and this process has not; 0: none is known. */
+static long long other_max_lease_ms(const struct client *client)
+{
+    long long ours = client->max_lease.ns / 1000000;
+
+    for (const struct seat *seat = client->seats; seat; seat = seat->hh.next) {
+        for (const struct entry *entry = seat->entries; entry; entry = entry->next) {
+            if (entry->max_lease_ms > 0 && entry->max_lease_ms != ours) {
+                return entry->max_lease_ms;
+            }
+        }
+    }
+    return 0;
+}
+
 json_t *redis_provider_status(struct provider *provider)
 {
     struct client *client = (struct client *)provider;
     const struct redis_identity *server = redis_identity_of(client->commands);
     bool is_up = redis_is_up(client->commands);
+    long long other_ms = other_max_lease_ms(client);
     json_t *json = json_pack(
         "{s:b,s:s,s:s,s:s,s:b,s:s,s:f,s:I,s:I}", "connected", (int)client_is_up(client), "server",
         is_up ? redis_peer_address(client->commands) : "", "server_version",
@@ -20,6 +36,9 @@ json_t *redis_provider_status(struct provider *provider)
 
     if (json && client->lifetimes[0]) {
         (void)json_object_set_new(json, "entries_end_by", json_string(client->lifetimes));
+    }
+    if (json && other_ms > 0) {
+        (void)json_object_set_new(json, "other_max_lease_ms", json_integer(other_ms));
     }
     if (json && client->waits.replicas > 0) {
         (void)json_object_set_new(json, "wait_replicas", json_integer(client->waits.replicas));
