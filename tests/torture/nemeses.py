@@ -41,8 +41,8 @@ ANYWHERE = {
 }
 RAFT = {**ANYWHERE, "disk-full": 2, "part": 2, "repair": 3, "forget": 1, "restore": 1,
         "join-nobody": 1, "pass": 1}
-# One at a time: what was forgotten by two of three is lost. And none waits for another with its host
-# down, which would leave the other's group without a quorum.
+# One at a time: what was forgotten by two of three is lost. And none waits for another with its
+# host down, which would leave the other's group without a quorum.
 OPERATED = {"repair", "forget", "restore", "join-nobody"}
 TUNNELS = {**ANYWHERE, "tunnel-dies": 8, "disk-full": 1}
 REDIS = {**ANYWHERE, "server-stops": 2, "server-restarts": 1, "pass": 1}
