@@ -43,10 +43,12 @@ struct answer {
     long long epoch;
 };
 
+static const char *lock_key = "e:master";
+
 static struct answer run(const struct server *server, enum script_name script, const char *keys,
                          const char *arguments)
 {
-    static const char *const names[] = {"e:master", "e:heartbeat", "e:epoch", "e:wake"};
+    const char *const names[] = {lock_key, "e:heartbeat", "e:epoch", "e:wake"};
     const char *words[24] = {"EVAL", scripts[script].text, keys};
     int count = 3 + (keys[0] - '0');
     struct answer answer = {0};
@@ -325,6 +327,38 @@ static void a_peers_lock_that_was_deleted_is_taken_at_once(void **state)
     assert_int_equal(take_from_a_peer().outcome, ANSWER_GRANTED);
 }
 
+static struct answer take_as_sovereign(const char *who)
+{
+    struct answer answer;
+
+    lock_key = "e:leader";
+    answer = take(&first, who, 0);
+    lock_key = "e:master";
+    return answer;
+}
+
+static void a_lock_of_another_layout_is_a_lock(void **state)
+{
+    char history[SERVER_HISTORY_BYTES];
+    struct answer ours;
+    (void)state;
+
+    server_trust(&first, "e");
+    server_history(&first, history);
+    ours = take(&first, "A", 0);
+    assert_int_equal(take_as_sovereign("B").outcome, ANSWER_HELD);
+    assert_int_equal(take_as_sovereign("B").epoch, ours.epoch);
+    assert_int_equal(release(&first, "A", ours.epoch).outcome, 1);
+    assert_true(take_as_sovereign("B").epoch > ours.epoch);
+    assert_int_equal(take(&first, "A", 0).outcome, ANSWER_HELD);
+    server_tell(&first, "DEL e:leader"); /* it ran out */
+    ours = take(&first, "A", 0);
+    assert_int_equal(ours.outcome, ANSWER_GRANTED);
+    server_tell(&first, "FLUSHALL");
+    assert_int_equal(renew(&first, "A", ours.epoch, history).outcome, ANSWER_GRANTED);
+    assert_int_equal(take_as_sovereign("B").outcome, ANSWER_HELD);
+}
+
 /* ---- A leader whose lock the server has lost ------------------------------------------------- */
 
 static void a_leader_has_its_lock_back_in_its_epoch_from_a_server_that_came_back_empty(void **state)
@@ -395,6 +429,7 @@ int main(void)
         CASE(after_another_history_the_recorded_longest_lease_is_waited_for),
         CASE(a_peers_lock_that_ran_out_is_not_there_for_its_late_expire),
         CASE(a_peers_lock_that_was_deleted_is_taken_at_once),
+        CASE(a_lock_of_another_layout_is_a_lock),
         CASE(a_leader_has_its_lock_back_in_its_epoch_from_a_server_that_came_back_empty),
         CASE(a_late_renewal_does_not_bring_back_what_was_released),
         CASE(a_late_renewal_does_not_bring_back_what_another_one_had_since),

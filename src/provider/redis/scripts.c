@@ -63,7 +63,11 @@ static const char take[] = NOW HELD_BY
     "  return found\n"
     "end\n" HISTORY
     "local of = redis.call('HMGET', KEYS[3], 'epoch', 'holder', 'server', 'since', 'most',\n"
-    "                      'foreign')\n"
+    "                      'foreign', 'lock')\n"
+    /* Another layout's lock is another key. While it is held, this one is not granted. */
+    "if of[7] and of[7] ~= KEYS[1] and of[2] and redis.pcall('GET', of[7]) == of[2] then\n"
+    "  return held(of[7], KEYS[3], of[2], ARGV[5])\n"
+    "end\n"
     "local epoch, since = counted(of[1]), tonumber(of[4]) or 0\n"
     "if epoch >= " EPOCH_END " then\n"
     "  return redis.error_reply('SPOILED no epoch is above that of ' .. KEYS[3] .. ': DEL it')\n"
@@ -88,7 +92,8 @@ static const char take[] = NOW HELD_BY
     "epoch = math.max(epoch + 1, wanted > 0 and wanted or now, least + 1)\n"
     "redis.call('SET', KEYS[1], ARGV[1], 'PX', ttl)\n"
     "redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[4])\n"
-    "redis.call('HSET', KEYS[3], 'epoch', whole(epoch), 'holder', ARGV[1], 'most', ARGV[8])\n"
+    "redis.call('HSET', KEYS[3], 'epoch', whole(epoch), 'holder', ARGV[1], 'most', ARGV[8],\n"
+    "           'lock', KEYS[1])\n"
     "if of[6] then redis.call('HDEL', KEYS[3], 'foreign') end\n"
     "if ARGV[7] ~= 'quiet' then\n"
     "  redis.call('PUBLISH', KEYS[4], 'taken ' .. whole(epoch) .. ' ' .. ARGV[1])\n"
@@ -121,7 +126,7 @@ static const char renew[] =
                 "if is_restored then\n"
                 "  redis.call('SET', KEYS[1], ARGV[1])\n"
                 "  redis.call('HSET', KEYS[3], 'epoch', ARGV[3], 'holder', ARGV[1],\n"
-                "             'most', ARGV[7])\n"
+                "             'most', ARGV[7], 'lock', KEYS[1])\n"
                 "end\n"
                 /* Whoever renews held it until now, so that this server has missed no lease: after
                  * this one there is nothing to wait for. */
