@@ -287,7 +287,9 @@ class Nemeses:
     # ---- disks
 
     def disk_full(self, name, plan):
+        """A node whose storage has failed votes again once it is started anew."""
         path = os.path.join(self.ground.disk(name), "filler")
+        before = self.ground.log(name).count("storage-failed")
         try:
             with open(path, "wb", buffering=0) as file:
                 while True:
@@ -296,6 +298,8 @@ class Nemeses:
             pass
         self.hold(plan)
         os.remove(path)
+        if self.ground.log(name).count("storage-failed") > before:
+            self.ground.end_all(name)
 
     def disk_stalls(self, name, plan):
         """Each fdatasync of the wrapper takes a second and more, as long as it lasts."""

@@ -33,10 +33,14 @@ void meeting_begin(struct node *node, const struct storage_loaded *loaded)
 static void remember(struct node *node, struct acquaintance *known)
 {
     struct baton_error error = {0};
+    int r = storage_remember(node->storage, &known->seen, &error);
 
-    known->is_unsaved = false;
-    if (storage_remember(node->storage, &known->seen, &error) != BATON_OK) {
-        node_fail_storage(node, error.code, &error);
+    known->is_unsaved = r == BATON_EFULL; /* until its next greeting, or the next snapshot */
+    if (r == BATON_EFULL) {
+        log_warning(node->logger, "not-remembered", LOG_STR("error", error.message));
+        event_error(node, r, &error);
+    } else if (r != BATON_OK) {
+        node_fail_storage(node, r, &error);
     }
 }
 

@@ -582,7 +582,8 @@ int storage_cast_out(struct storage *storage, const char *text, struct baton_err
 int storage_remember(struct storage *storage, const struct storage_peer *peer,
                      struct baton_error *reterr)
 {
-    return write_text(
+    bool had_failed = storage->failed;
+    int r = write_text(
         storage,
         sqlite3_mprintf("PRAGMA synchronous=NORMAL;"
                         "INSERT OR REPLACE INTO peer VALUES (%lld, %lld, %lld, %lld, %lld);"
@@ -591,4 +592,10 @@ int storage_remember(struct storage *storage, const struct storage_peer *peer,
                         (sqlite3_int64)peer->incarnation, (sqlite3_int64)peer->term,
                         (sqlite3_int64)peer->index),
         "remembering a peer", reterr);
+
+    if (r == BATON_EFULL && !had_failed) { /* nothing was written, and nothing stands on it yet */
+        storage->failed =
+            execute(storage, "PRAGMA synchronous=FULL", "setting its safety", NULL) != BATON_OK;
+    }
+    return storage->failed && r == BATON_EFULL ? BATON_EIO : r;
 }

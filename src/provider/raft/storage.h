@@ -73,7 +73,7 @@ int storage_set_group(struct storage *storage, uint64_t group, struct baton_erro
 /* Every later open fails with BATON_EUNSAFE and this text. */
 int storage_cast_out(struct storage *storage, const char *text, struct baton_error *reterr);
 /* Without an fsync of its own, which a leader would have to wait for: lost only if this machine
- * loses its power before the next one. */
+ * loses its power before the next one. BATON_EFULL: no room; nothing else has failed by that. */
 int storage_remember(struct storage *storage, const struct storage_peer *peer,
                      struct baton_error *reterr);
 

@@ -2,6 +2,7 @@
 #include "base/crc32c.h"
 #include "cmocka_all.h"
 #include "provider/raft/storage.h"
+#include "provider/raft/storage_int.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -380,6 +381,33 @@ static void a_full_disk_is_said_and_nothing_is_written_after_it(void **state)
     storage_close(storage);
 }
 
+static void a_peer_that_finds_no_room_to_be_remembered_costs_no_vote(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    struct storage_peer peer = {.birth = 2, .incarnation = 3};
+    struct raft_hard_state hard = {.term = 9};
+    struct raft_write write = {.hard = &hard};
+    struct baton_error error = {0};
+    int r = BATON_OK;
+    (void)state;
+
+    storage_loaded_fini(&loaded);
+    assert_int_equal(sqlite3_exec(storage->db, "PRAGMA max_page_count = 1", NULL, NULL, NULL),
+                     SQLITE_OK);
+    while (r == BATON_OK) { /* it counts as a full disk */
+        peer.id++;
+        r = storage_remember(storage, &peer, &error);
+    }
+    assert_int_equal(r, BATON_EFULL);
+    assert_non_null(strstr(error.message, directory));
+    assert_int_equal(storage_write(storage, &write, &error), BATON_OK);
+    assert_int_equal(sqlite3_exec(storage->db, "PRAGMA max_page_count = 9999", NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(storage_remember(storage, &peer, &error), BATON_OK);
+    storage_close(storage);
+}
+
 static void a_process_killed_while_writing_loses_nothing_acknowledged(void **state)
 {
     int reports[2];
@@ -560,6 +588,7 @@ int main(void)
         IN_DIRECTORY(a_foreign_file_is_refused),
         IN_DIRECTORY(a_file_cut_in_the_middle_is_refused),
         IN_DIRECTORY(a_full_disk_is_said_and_nothing_is_written_after_it),
+        IN_DIRECTORY(a_peer_that_finds_no_room_to_be_remembered_costs_no_vote),
         IN_DIRECTORY(a_process_killed_while_writing_loses_nothing_acknowledged),
         IN_DIRECTORY(a_first_start_that_is_killed_at_any_moment_is_followed_by_another),
         IN_DIRECTORY(nobody_else_may_read_what_is_stored),
