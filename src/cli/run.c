@@ -161,8 +161,10 @@ static void start(struct run *run, uint64_t epoch)
     }
     run->state = RUNNING;
     member_set_victims(run->member, &run->supervise.victims); /* its process group is known now */
-    log_notice(run->logger, "command-started", LOG_I64("pid", child_pid(run->child)),
-               LOG_U64("epoch", epoch));
+    if (child_pid(run->child) > 0) { /* 0: its lease had ended before it could be started */
+        log_notice(run->logger, "command-started", LOG_I64("pid", child_pid(run->child)),
+                   LOG_U64("epoch", epoch));
+    }
 }
 
 /* SIGTERM now; SIGKILL after --stop-timeout, or as much earlier as lease and deadline demand. */
@@ -259,11 +261,12 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct run *run = handle->data;
     bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
-    run->is_told |= ends;
+    run->is_told |= ends && (number != SIGQUIT || !run->child); /* a JVM only writes its threads */
     if (run->child && ends && number != SIGQUIT) {
         instant limit =
             instant_add(clock_now(), options_duration(run->invocation->options, "stop-timeout"));
         child_signal(run->child, number);
+        child_signal(run->child, SIGCONT); /* else a stopped one would not hear of it */
         child_limit(run->child, limit);
     } else if (run->child) {
         child_signal(run->child, number);

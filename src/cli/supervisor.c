@@ -78,6 +78,20 @@ static char **make_environment(const struct supervisor *config, const struct ord
     return ret;
 }
 
+static span lease_left(const struct supervisor *config)
+{
+    int64_t end_ns = atomic_load(&config->lease->end_ns);
+
+    return end_ns == INSTANT_NEVER.ns ? SPAN_NS(INT64_MAX)
+                                      : instant_since((instant){end_ns}, clock_now());
+}
+
+/* Whoever was held up before it starts the command may find that its lease has ended meanwhile. */
+static bool is_too_late(const struct supervisor *config)
+{
+    return config->guards_lease && lease_left(config).ns <= 0;
+}
+
 /* To its own process group and cgroup, its life bound to the supervisor's. */
 static bool enter(const struct supervisor *config, pid_t parent)
 {
@@ -104,7 +118,11 @@ _Noreturn static void become_command(const struct supervisor *config, char *cons
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (enter(config, parent)) {
-        (void)execvpe(config->argv[0], config->argv, environment);
+        if (!is_too_late(config)) {
+            (void)execvpe(config->argv[0], config->argv, environment);
+        } else {
+            errno = ETIME;
+        }
     }
     int errnum = errno;
     (void)!write(report, &errnum, sizeof(errnum));
@@ -150,6 +168,20 @@ static void report(const struct keeper *keeper, enum news_type type, int value)
     (void)!send(keeper->config->orders, &news, sizeof(news), MSG_NOSIGNAL); /* it may be dead */
 }
 
+/* With ETIME it was too late: as if it had been started, and ended because the lease did. */
+static void report_not_started(struct keeper *keeper, int errnum)
+{
+    keeper->is_running = false;
+    if (errnum != ETIME) {
+        report(keeper, NEWS_REFUSED, errnum);
+        return;
+    }
+    keeper->is_overdue = true;
+    report(keeper, NEWS_STARTED, 0);
+    report(keeper, NEWS_ENDED, SIGKILL);
+    keeper->is_overdue = false;
+}
+
 /* The exec has succeeded, or failed with an errno. */
 static void note_exec(struct keeper *keeper)
 {
@@ -161,8 +193,7 @@ static void note_exec(struct keeper *keeper)
     if (bytes == (ssize_t)sizeof(errnum)) {
         (void)waitpid(keeper->command, NULL, 0);
         keeper->command = 0;
-        keeper->is_running = false;
-        report(keeper, NEWS_REFUSED, errnum);
+        report_not_started(keeper, errnum);
     } else {
         report(keeper, NEWS_STARTED, keeper->command);
     }
@@ -170,19 +201,11 @@ static void note_exec(struct keeper *keeper)
 
 /* ---- The lease ------------------------------------------------------------------------------- */
 
-static span lease_left(const struct keeper *keeper)
-{
-    int64_t end_ns = atomic_load(&keeper->config->lease->end_ns);
-
-    return end_ns == INSTANT_NEVER.ns ? SPAN_NS(INT64_MAX)
-                                      : instant_since((instant){end_ns}, clock_now());
-}
-
 /* Sets the alarm, or ends the command where it is late: one wake-up for each lease, however often
  * it is renewed. */
 static void look_at_lease(struct keeper *keeper)
 {
-    span left = lease_left(keeper);
+    span left = lease_left(keeper->config);
     int64_t tenth = left.ns / 10;
     struct itimerspec alarm = {0};
 
@@ -305,13 +328,16 @@ static void reap(struct keeper *keeper)
 
 static void start(struct keeper *keeper, const struct order *order)
 {
-    int errnum = keeper->is_running || keeper->is_ending ? EBUSY : 0;
+    int errnum;
 
-    /* Before there is a lease to guard: the disk may stall. */
-    record_note_lease(keeper->config->record, lease_left(keeper));
-    errnum = errnum != 0 ? errnum : fork_command(keeper, order);
+    if (keeper->is_running || keeper->is_ending) {
+        report(keeper, NEWS_REFUSED, EBUSY);
+        return;
+    }
+    record_note_lease(keeper->config->record, lease_left(keeper->config)); /* the disk may stall */
+    errnum = is_too_late(keeper->config) ? ETIME : fork_command(keeper, order);
     if (errnum != 0) {
-        report(keeper, NEWS_REFUSED, errnum);
+        report_not_started(keeper, errnum);
         return;
     }
     keeper->is_running = true;

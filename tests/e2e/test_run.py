@@ -57,6 +57,18 @@ class Running(ProgramTest):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(timeout=60), 7)
 
+    def test_a_program_that_is_stopped_hears_of_the_signal(self):
+        one = self.cluster(1)
+        process = self.start(one, "a", ["--stop-timeout", "60s"], "sh", "-c", self.script(
+            one, "kill -STOP $$; while :; do sleep 0.05; done", first="trap 'exit 3' TERM"))
+        def is_stopped():
+            pid = self.pids(one).get("a")
+            with open("/proc/%d/stat" % (pid or process.pid), encoding="ascii") as file:
+                return pid and file.read().rsplit(")", 1)[1].split()[0] == "T"
+        until(is_stopped, "the program has stopped itself")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=50), 3)
+
     def test_it_dies_with_its_wrapper(self):
         one = self.cluster(1)
         process = self.start(one, "a", [], "sh", "-c", self.script(one))
@@ -285,6 +297,20 @@ class Once(ProgramTest):
         self.assertEqual(set(codes.values()), {5}, "".join(map(three.log, three.names)))
         self.assertEqual(self.begun(three), [first, "c"])
         self.assertEqual(self.clean(three), [first], three.log(first))
+
+    def test_a_quit_that_the_program_survives_ends_nothing_later(self):
+        three = self.cluster(3)
+        for name in three.names:
+            self.start(three, name, [], "sh", "-c", self.script(
+                three, "while :; do sleep 0.05; done", first="trap '' QUIT"))
+        old = next(iter(until(lambda: self.pids(three), "a program runs")))
+        three.signal(old, signal.SIGQUIT)
+        other = next(name for name in three.names if name != old)
+        until(lambda: baton("pass", "--data", three.data(old), "--to", other).returncode == 0,
+              "leadership is passed")
+        until(lambda: (three.status(old) or {"leader": {}})["leader"].get("id") == other,
+              lambda: "the old leader follows; its log: " + three.log(old))
+        self.assertIsNone(three.processes[old].poll())
 
     def test_a_signal_stops_the_program_cleanly_and_another_node_runs_it_again(self):
         for number in (signal.SIGTERM, signal.SIGHUP):

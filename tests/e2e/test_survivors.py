@@ -294,6 +294,21 @@ class Survivors(ProgramTest):
         self.addCleanup(change.wait)
         self.check_handed_on(cluster, epoch)
 
+    def test_no_program_is_started_once_its_lease_is_over(self):
+        """The supervisor of the next leader stands still until that leadership has passed."""
+        cluster, old = self.begin()
+        heir = next(name for name in cluster.names if name != old)
+        epoch, (guardian, supervisor) = self.epoch(), self.helpers(cluster, heir)
+        self.stop_for_good(guardian)
+        self.stop_for_good(supervisor)
+        harness.baton("pass", "--data", cluster.data(old), "--to", heir)
+        self.wait_for_another(cluster, epoch)
+        os.kill(supervisor, signal.SIGCONT)
+        os.kill(guardian, signal.SIGCONT)
+        until(lambda: "the lease was about to end" in cluster.log(heir), "it has looked at it")
+        self.assertNotIn("command-started", cluster.log(heir))
+        self.assertEqual(self.overlaps(), [])
+
     def test_where_it_is_asked_for_the_program_outlives_the_lease(self):
         """The judge sees what it is there for."""
         cluster, old = self.begin(flags=["--outlive-lease"])
