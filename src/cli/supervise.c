@@ -291,6 +291,7 @@ static _Noreturn void end_without_supervisor(const struct supervise *supervise)
                               "is left to run out"));
     victims_hunt(&supervise->victims, HUNT_MS);
     end_orphans();
+    victims_remove_cgroup(supervise->victims.cgroup);
     _exit(EXIT_REFUSED);
 }
 

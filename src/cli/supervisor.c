@@ -102,7 +102,9 @@ static bool enter(const struct supervisor *config, pid_t parent)
         errno = ESRCH;
         return false;
     }
-    return config->procs_fd < 0 || write(config->procs_fd, "0", 1) == 1;
+    /* A cgroup is an additional net: without it (its folder was removed) ancestry holds. */
+    (void)!(config->procs_fd >= 0 && write(config->procs_fd, "0", 1) == 1);
+    return true;
 }
 
 /* What fails is reported through `report`, which a successful exec closes. */
@@ -435,6 +437,19 @@ static void prepare(struct keeper *keeper)
     keeper->alarm = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
+/* What a service started for the command, with its environment, is nobody's child here. Where the
+ * guardian asked, it looks for that itself. */
+static void end_marked(const struct keeper *keeper)
+{
+    enum { LIMIT_MS = 100 };
+    struct victims strays = {0};
+
+    if (!keeper->is_last) {
+        (void)snprintf(strays.marker, sizeof(strays.marker), "%s", keeper->config->marker);
+        victims_hunt(&strays, LIMIT_MS);
+    }
+}
+
 _Noreturn void supervisor_run(const struct supervisor *supervisor)
 {
     struct keeper keeper = {.config = supervisor, .starting = -1};
@@ -444,6 +459,7 @@ _Noreturn void supervisor_run(const struct supervisor *supervisor)
     while (!keeper.is_last || keeper.is_ending) {
         wait_and_look(&keeper);
         if (keeper.is_ending && end_all(&keeper)) {
+            end_marked(&keeper);
             note_ended(&keeper);
         }
     }

@@ -1,6 +1,7 @@
 """`baton run` and `baton once`: a program that lives only where a node leads."""
 import json
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -68,6 +69,35 @@ class Running(ProgramTest):
         until(is_stopped, "the program has stopped itself")
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(timeout=50), 3)
+
+    def test_what_a_service_started_for_the_program_ends_with_it(self):
+        """It descends from no process of ours, and has the program's environment."""
+        one = self.cluster(1)
+        process = self.start(one, "a", [], "sh", "-c", self.script(
+            one, "sleep 1000", first="trap 'exit 5' TERM; echo $BATON_RUN >%s/run" % one.dir))
+        until(lambda: self.pids(one), "the program runs")
+        with open(one.dir + "/run", encoding="ascii") as file:
+            environment = dict(clean_environment(), BATON_RUN=file.read().strip())
+        service = subprocess.Popen(["sleep", "1000"], env=environment, start_new_session=True)
+        self.addCleanup(service.wait)
+        self.addCleanup(service.kill)
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+        self.assertEqual(service.wait(timeout=60), -signal.SIGKILL)
+
+    def test_a_cgroup_that_somebody_removes_does_not_keep_the_program_from_running(self):
+        three = self.cluster(3)
+        for name in three.names:
+            self.start(three, name, [], "sh", "-c", self.script(three))
+        old = next(iter(until(lambda: self.pids(three), "a program runs")))
+        other = next(name for name in three.names if name != old)
+        folder = re.search(r" cgroup=(\S+)", three.log(other)).group(1)
+        if not folder.startswith("/"):
+            self.skipTest("no cgroup can be made here")
+        os.rmdir(folder)
+        until(lambda: baton("pass", "--data", three.data(old), "--to", other).returncode == 0,
+              "leadership is passed")
+        until(lambda: other in self.pids(three), lambda: "it runs there; " + three.log(other))
 
     def test_it_dies_with_its_wrapper(self):
         one = self.cluster(1)
