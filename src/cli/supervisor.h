@@ -7,9 +7,10 @@
  *
  * It is a subreaper: a descendant that loses its parent becomes its child, whatever session, group,
  * cgroup, user or environment it has. So "no child is left" is the kernel's word that CMD and all
- * that came of it are dead. It ends them when it is asked to, when CMD ends, when `baton run` dies,
- * and shortly before the lease ends. When `baton run` is gone and none is left, it says so to the
- * guardian, empties the record in the data directory (cli/record.h), and exits.
+ * that came of it are dead (but for one that joined another PID namespace). It ends them when it is
+ * asked to, when CMD ends, when `baton run` dies, and shortly before the lease ends. When `baton
+ * run` is gone and none is left, it says so to the guardian, empties the record in the data
+ * directory (cli/record.h), and exits.
  */
 #ifndef CLI_SUPERVISOR_H
 #define CLI_SUPERVISOR_H
