@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ struct logger {
     int fd;
     enum log_format format;
     _Atomic int level;
+    _Atomic uint64_t left_out; /* lines, since the last one that was written */
 };
 
 static const char *const level_names[] = {"error", "warning", "notice", "info", "debug"};
@@ -168,29 +170,52 @@ static void put_words(struct buffer *line, const char *event, const struct log_f
     buffer_put_u8(line, '\n');
 }
 
+static void put_line(struct buffer *line, const struct logger *logger, enum log_level level,
+                     const char *event, const struct log_field *fields, size_t count)
+{
+    switch (logger->format) {
+    case LOG_FORMAT_JSON:
+        put_json(line, level, event, fields, count);
+        break;
+    case LOG_FORMAT_JOURNAL:
+        buffer_printf(line, "<%d>", journal_priorities[level]);
+        put_words(line, event, fields, count);
+        break;
+    case LOG_FORMAT_HUMAN:
+        put_time(line, false);
+        buffer_printf(line, " %-7s ", level_names[level]);
+        put_words(line, event, fields, count);
+        break;
+    }
+}
+
+/* False: the reader of this pipe, socket or terminal does not keep up, and a write would wait. */
+static bool has_room(int fd)
+{
+    struct pollfd writable = {.fd = fd, .events = POLLOUT};
+
+    return poll(&writable, 1, 0) != 0;
+}
+
 void log_emit(struct logger *logger, enum log_level level, const char *event,
               const struct log_field *fields, size_t count)
 {
     struct buffer line;
+    uint64_t left_out;
 
     if (!log_wants(logger, level)) {
         return;
     }
-    buffer_init(&line, LINE_MAX_BYTES);
-    switch (logger->format) {
-    case LOG_FORMAT_JSON:
-        put_json(&line, level, event, fields, count);
-        break;
-    case LOG_FORMAT_JOURNAL:
-        buffer_printf(&line, "<%d>", journal_priorities[level]);
-        put_words(&line, event, fields, count);
-        break;
-    case LOG_FORMAT_HUMAN:
-        put_time(&line, false);
-        buffer_printf(&line, " %-7s ", level_names[level]);
-        put_words(&line, event, fields, count);
-        break;
+    if (!has_room(logger->fd)) {
+        (void)atomic_fetch_add(&logger->left_out, 1);
+        return;
     }
+    buffer_init(&line, LINE_MAX_BYTES);
+    left_out = atomic_exchange(&logger->left_out, 0);
+    if (left_out > 0) {
+        put_line(&line, logger, LOG_WARNING, "log-lines-left-out", &LOG_U64("count", left_out), 1);
+    }
+    put_line(&line, logger, level, event, fields, count);
     if (line.bytes > 0) {
         ssize_t written = write(logger->fd, line.data, line.bytes);
         (void)written; /* a log that cannot be written has nowhere to say so */

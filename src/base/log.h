@@ -7,7 +7,9 @@
  * journald with its priorities. Values from outside are escaped (CR, LF, control characters), so
  * that nobody can forge a line. Secrets are masked by who formats them, before they come here.
  *
- * Threads: a logger may be used from any thread; a line is written with one write(2).
+ * Threads: a logger may be used from any thread; a line is written with one write(2). A line for
+ * which a pipe, socket or terminal has no room is left out: a reader of the log that stands still
+ * must not stop the program. The next line that is written comes after "log-lines-left-out".
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

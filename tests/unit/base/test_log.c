@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "cmocka_all.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,6 +57,34 @@ static void a_newline_from_outside_stays_inside_its_value(void **state)
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 }
 
+static void a_reader_that_stands_still_does_not_stop_the_program(void **state)
+{
+    int ends[2];
+    struct logger *logger;
+    ssize_t length;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_true(fcntl(ends[1], F_SETPIPE_SZ, 4096) >= 4096);
+    logger = logger_new(ends[1], LOG_FORMAT_HUMAN, LOG_INFO);
+    (void)alarm(60); /* ends a logger that waits for the reader */
+    for (int i = 0; i < 1000; i++) {
+        log_info(logger, "before");
+    }
+    length = read(ends[0], line, sizeof(line));
+    assert_true(length > 0);
+    log_info(logger, "after");
+    (void)alarm(0);
+    length = read(ends[0], line, sizeof(line) - 1);
+    assert_true(length > 0);
+    line[length] = '\0';
+    assert_non_null(strstr(line, " warning log-lines-left-out count="));
+    assert_non_null(strstr(line, " after\n"));
+    close(ends[0]);
+    close(ends[1]);
+    logger_free(logger);
+}
+
 static void without_a_logger_nothing_happens(void **state)
 {
     (void)state;
@@ -72,6 +101,7 @@ int main(void)
         cmocka_unit_test(a_program_reads_json),
         cmocka_unit_test(the_journal_gets_a_priority),
         cmocka_unit_test(a_newline_from_outside_stays_inside_its_value),
+        cmocka_unit_test(a_reader_that_stands_still_does_not_stop_the_program),
         cmocka_unit_test(without_a_logger_nothing_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
