@@ -23,14 +23,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_BYTES = 160, SEEN_MAX = 64, LINGER_MS = 10000, LOOK_MS = 100, SIGNALS = 3 };
+enum { KEY_BYTES = 160, SEEN_MAX = 64, LINGER_MS = 10000, LOOK_MS = 100, SIGNALS = 6 };
 
 struct once {
     uv_loop_t loop;
     uv_signal_t signals[SIGNALS];
     uv_timer_t patience;
     uv_timer_t linger;
-    int64_t linger_ms; /* left */
+    uv_poll_t supervisor; /* readable: it is dead */
+    int64_t linger_ms;    /* left */
     const struct invocation *invocation;
     struct logger *logger;
     struct member *member;
@@ -59,8 +60,10 @@ static void on_closed(void *userdata)
     }
     uv_close((uv_handle_t *)&once->patience, NULL);
     uv_close((uv_handle_t *)&once->linger, NULL);
+    uv_close((uv_handle_t *)&once->supervisor, NULL);
 }
 
+/* Leadership is given away only after CMD's end. */
 static void leave(struct once *once, int result)
 {
     if (once->is_leaving) {
@@ -69,9 +72,10 @@ static void leave(struct once *once, int result)
     once->is_leaving = true;
     once->result = result;
     if (once->child) {
-        child_kill(once->child);
+        child_kill(once->child); /* on_command_end goes on */
+    } else {
+        member_close(once->member, on_closed, once);
     }
-    member_close(once->member, on_closed, once);
 }
 
 static void fail(struct once *once, int code, const char *what)
@@ -264,6 +268,7 @@ static void on_command_end(void *userdata, const struct child_end *end)
     once->is_stopped = false;
     member_set_victims(once->member, &once->supervise.victims); /* its group is no more */
     if (once->is_leaving) {
+        member_close(once->member, on_closed, once);
         return;
     }
     if (is_ours || !member_is_leader(once->member, &epoch)) {
@@ -384,11 +389,31 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct once *once = handle->data;
     bool is_waited_for = once->is_storing && !once->told; /* it is told twice: no longer */
+    bool ends = number != SIGUSR1 && number != SIGUSR2 && (number != SIGQUIT || !once->child);
+    if (!ends) { /* CMD alone knows what it means: a JVM writes its threads on SIGQUIT */
+        if (once->child) {
+            child_signal(once->child, number);
+        }
+        return;
+    }
     once->told = number;
     if (once->child) {
         stop(once, number, INSTANT_NEVER);
     } else if (!is_waited_for) {
         leave(once, EXIT_SIGNAL + number);
+    }
+}
+
+/* While CMD lives, child.c hears of it. Without one, this node could win and start nothing. */
+static void on_supervisor_dead(uv_poll_t *handle, int status, int events)
+{
+    struct once *once = handle->data;
+    (void)status;
+    (void)events;
+    if (!once->child) {
+        (void)uv_poll_stop(handle);
+        supervise_tell_dead(&once->supervise);
+        leave(once, EXIT_REFUSED);
     }
 }
 
@@ -408,13 +433,13 @@ static void on_patience(uv_timer_t *timer)
 
 static void prepare(struct once *once)
 {
-    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     span wait = options_duration(once->invocation->options, "wait-timeout");
     int64_t wait_ms = (wait.ns + 999999) / 1000000; /* 0: for ever, and nothing else is */
     for (size_t i = 0; i < SIGNALS; i++) {
         (void)uv_signal_init(&once->loop, &once->signals[i]);
         once->signals[i].data = once;
-        if (numbers[i] != SIGHUP || !supervise_ignores(SIGHUP)) {
+        if (!supervise_ignores(numbers[i])) {
             (void)uv_signal_start(&once->signals[i], on_signal, numbers[i]);
         }
     }
@@ -422,6 +447,9 @@ static void prepare(struct once *once)
     once->patience.data = once;
     (void)uv_timer_init(&once->loop, &once->linger);
     once->linger.data = once;
+    (void)uv_poll_init(&once->loop, &once->supervisor, once->supervise.victims.process);
+    once->supervisor.data = once;
+    (void)uv_poll_start(&once->supervisor, UV_READABLE, on_supervisor_dead);
     if (wait_ms > 0) {
         (void)uv_timer_start(&once->patience, on_patience, (uint64_t)wait_ms, 0);
     }

@@ -22,6 +22,7 @@ enum {
     KILL_MS = 2000,      /* for one that was killed, and for what it left behind */
     LEASE_AT = TEXT_MAX, /* where the lease is noted: behind the text */
     LEASE_BYTES = 24,
+    RECORD_BYTES = TEXT_MAX + LEASE_BYTES,
 };
 
 /* Of a file: a process, and since when it has run, so that the number means it and no other. */
@@ -106,10 +107,10 @@ void record_clear(int fd)
     }
 }
 
-/* False: it is empty, of another boot, or not ours: nothing is left. */
+/* False: it is empty or blank, of another boot, or not ours: nothing is left. */
 static bool read_content(int fd, struct content *ret)
 {
-    char text[TEXT_MAX + LEASE_BYTES + 1] = "", boot[BOOT_MAX];
+    char text[RECORD_BYTES + 1] = "", boot[BOOT_MAX];
     ssize_t bytes = pread(fd, text, sizeof(text) - 1, 0);
     int fields;
 
@@ -195,6 +196,22 @@ static void wait_out(const struct content *content, struct logger *logger)
     }
 }
 
+/* Takes the space on the disk that the record will need: a record that could not be written would
+ * read as "nothing is left". */
+static int reserve(int fd, const char *path, struct baton_error *reterr)
+{
+    static const char blank[RECORD_BYTES];
+
+    record_clear(fd);
+    ssize_t bytes = pwrite(fd, blank, sizeof(blank), 0);
+    if (bytes == (ssize_t)sizeof(blank)) {
+        return 0;
+    }
+    return error_set(reterr, bytes >= 0 || errno == ENOSPC ? BATON_EFULL : BATON_EIO,
+                     "%s: %s; what runs under this node must be noted there (%d bytes)", path,
+                     bytes >= 0 ? "the disk is full" : strerror(errno), (int)sizeof(blank));
+}
+
 static int take(int fd, const char *path, struct logger *logger, struct baton_error *reterr)
 {
     struct content content;
@@ -217,8 +234,7 @@ static int take(int fd, const char *path, struct logger *logger, struct baton_er
     if (read_content(fd, &content)) {
         wait_out(&content, logger);
     }
-    record_clear(fd);
-    return 0;
+    return reserve(fd, path, reterr);
 }
 
 int record_take(int *ret_fd, const char *data, struct logger *logger, struct baton_error *reterr)

@@ -36,9 +36,10 @@ enum run_state { WAITING, RUNNING, STOPPING, LEAVING };
 struct run {
     uv_loop_t loop;
     uv_signal_t signals[FORWARDED];
-    uv_timer_t patience; /* of --wait-timeout */
-    uv_timer_t relief;   /* CMD has stopped in jeopardy, and this node still leads */
-    instant doubted_end; /* of the lease that was in jeopardy last; not before that */
+    uv_timer_t patience;  /* of --wait-timeout */
+    uv_poll_t supervisor; /* readable: it is dead */
+    uv_timer_t relief;    /* CMD has stopped in jeopardy, and this node still leads */
+    instant doubted_end;  /* of the lease that was in jeopardy last; not before that */
     const struct invocation *invocation;
     struct logger *logger;
     struct member *member;
@@ -58,6 +59,7 @@ static void on_member_closed(void *userdata)
     }
     uv_close((uv_handle_t *)&run->patience, NULL);
     uv_close((uv_handle_t *)&run->relief, NULL);
+    uv_close((uv_handle_t *)&run->supervisor, NULL);
 }
 
 /* Ends baton itself with `result`; leadership is handed over on the way. */
@@ -275,6 +277,19 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
+/* While CMD lives, child.c hears of it. Without one, this node could win and start nothing. */
+static void on_supervisor_dead(uv_poll_t *handle, int status, int events)
+{
+    struct run *run = handle->data;
+    (void)status;
+    (void)events;
+    if (!run->child) {
+        (void)uv_poll_stop(handle);
+        supervise_tell_dead(&run->supervise);
+        leave(run, EXIT_REFUSED);
+    }
+}
+
 static void on_patience(uv_timer_t *timer)
 {
     struct run *run = timer->data;
@@ -298,7 +313,7 @@ static void prepare(struct run *run)
     for (size_t i = 0; i < FORWARDED; i++) {
         (void)uv_signal_init(&run->loop, &run->signals[i]);
         run->signals[i].data = run;
-        if (numbers[i] != SIGHUP || !supervise_ignores(SIGHUP)) {
+        if (!supervise_ignores(numbers[i])) {
             (void)uv_signal_start(&run->signals[i], on_signal, numbers[i]);
         }
     }
@@ -306,6 +321,9 @@ static void prepare(struct run *run)
     run->patience.data = run;
     (void)uv_timer_init(&run->loop, &run->relief);
     run->relief.data = run;
+    (void)uv_poll_init(&run->loop, &run->supervisor, run->supervise.victims.process);
+    run->supervisor.data = run;
+    (void)uv_poll_start(&run->supervisor, UV_READABLE, on_supervisor_dead);
     if (wait_ms > 0) {
         (void)uv_timer_start(&run->patience, on_patience, (uint64_t)wait_ms, 0);
     }

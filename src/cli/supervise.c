@@ -160,6 +160,18 @@ static void fork_supervisor(struct supervise *supervise, const struct supervisor
     supervise->supervisor = child;
 }
 
+static void note_ignored(sigset_t *ret)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT};
+
+    sigemptyset(ret);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (supervise_ignores(numbers[i])) {
+            (void)sigaddset(ret, numbers[i]);
+        }
+    }
+}
+
 static int start_supervisor(struct supervise *supervise, const struct supervise_config *config,
                             int record, struct baton_error *reterr)
 {
@@ -172,6 +184,7 @@ static int start_supervisor(struct supervise *supervise, const struct supervise_
                                 .guards_lease = !config->outlives};
 
     supervise->supervisor = -1;
+    note_ignored(&theirs.ignored);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* for a supervisor that is killed */
     if (theirs.wrapper >= 0 && make_pair(orders) && make_pair(guardian) && share_lease(supervise)) {
         theirs.procs_fd = make_cgroup(supervise->victims.cgroup, supervise->victims.marker);
@@ -251,7 +264,8 @@ void supervise_fini(struct supervise *supervise)
 bool supervise_ignores(int number)
 {
     struct sigaction now;
-    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+    bool is_known = number == SIGHUP || number == SIGINT || number == SIGQUIT;
+    return is_known && sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 /* ---- CMD ------------------------------------------------------------------------------------- */
@@ -293,6 +307,12 @@ static _Noreturn void end_without_supervisor(const struct supervise *supervise)
     end_orphans();
     victims_remove_cgroup(supervise->victims.cgroup);
     _exit(EXIT_REFUSED);
+}
+
+void supervise_tell_dead(const struct supervise *supervise)
+{
+    log_error(supervise->logger, "supervisor-is-dead",
+              LOG_STR("text", "no CMD runs, and none could be started: this process ends"));
 }
 
 int supervise_start(struct supervise *supervise, const struct order *order, const char *program,

@@ -54,7 +54,12 @@ void supervise_kill(const struct supervise *supervise);
  * killed, and this process ends at once, without giving its leadership away. */
 void supervise_hear_end(struct supervise *supervise, struct news *ret);
 
-/* Whether this process was started to ignore it (nohup), as it then goes on doing. */
+/* Logs that the supervisor died while no CMD lived: this process can start none any more. */
+void supervise_tell_dead(const struct supervise *supervise);
+
+/* Whether this process was started with SIGHUP, SIGINT or SIGQUIT ignored, as nohup(1) and a
+ * shell's
+ * "&" start it. It goes on to ignore that signal, and so does CMD. Other signals: false. */
 bool supervise_ignores(int number);
 
 #endif

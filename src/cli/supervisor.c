@@ -115,7 +115,9 @@ _Noreturn static void become_command(const struct supervisor *config, char *cons
     sigset_t none;
 
     for (int number = 1; number < NSIG; number++) {
-        (void)sigaction(number, &usual, NULL);
+        if (sigismember(&config->ignored, number) != 1) {
+            (void)sigaction(number, &usual, NULL);
+        }
     }
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);

@@ -19,6 +19,7 @@
 #include "provider/lease_cell.h"
 
 #include <baton/types.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -59,6 +60,7 @@ struct supervisor {
     int guardian;       /* socket to whichever guardian there is */
     int wrapper;        /* pidfd of baton run */
     int record;         /* of the data directory; -1: none */
+    sigset_t ignored;   /* by baton run from its start, and so by CMD */
     bool guards_lease;  /* ends CMD before the lease ends */
     struct lease_watch *lease;
 };

@@ -164,6 +164,7 @@ static void certify(struct guardian *guardian)
         teller_deliver(&guardian->teller);
         stand_aside();
     }
+    victims_remove_cgroup(guardian->victims.cgroup); /* of a supervisor that was killed */
 }
 
 static void set_alarm(const struct guardian *guardian, int64_t at_ns)

@@ -58,6 +58,32 @@ class Running(ProgramTest):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(timeout=60), 7)
 
+    def test_the_program_ignores_what_was_ignored_at_the_start_too(self):
+        numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+        for number in numbers:
+            self.addCleanup(signal.signal, number, signal.signal(number, signal.SIG_IGN))
+        done = self.run_alone("--", "grep", "SigIgn", "/proc/self/status")
+        ignored = int(done.stdout.split()[1], 16)
+        self.assertEqual(ignored, sum(1 << (number - 1) for number in numbers))
+
+    def test_an_interrupt_that_was_ignored_at_the_start_ends_nothing(self):
+        one = self.cluster(1)
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN))
+        process = self.start(one, "a", [], "sh", "-c", self.script(
+            one, "while :; do sleep 0.05; done", first="trap 'exit 7' TERM"))
+        until(lambda: self.pids(one), "the program runs")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=60), 7)
+
+    def test_without_room_for_the_record_of_what_runs_nothing_is_run(self):
+        one = self.cluster(1)
+        done = subprocess.run(
+            ["prlimit", "--fsize=100", BATON, "run", *one.arguments("a"), "--", "true"],
+            capture_output=True, text=True, env=clean_environment(), timeout=60, check=False)
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertIn(one.data("a") + "/supervisor", done.stderr)
+
     def test_a_program_that_is_stopped_hears_of_the_signal(self):
         one = self.cluster(1)
         process = self.start(one, "a", ["--stop-timeout", "60s"], "sh", "-c", self.script(
@@ -327,6 +353,15 @@ class Once(ProgramTest):
         self.assertEqual(set(codes.values()), {5}, "".join(map(three.log, three.names)))
         self.assertEqual(self.begun(three), [first, "c"])
         self.assertEqual(self.clean(three), [first], three.log(first))
+
+    def test_signals_that_end_nothing_reach_the_program(self):
+        for name in ("USR1", "USR2", "QUIT"):
+            one = self.cluster(1)
+            self.once(one, "a", "trap 'exit 3' %s; echo $BATON_NODE >>%s/begun; "
+                      "while :; do sleep 0.05; done" % (name, one.dir))
+            until(lambda: self.begun(one), "it runs")
+            one.signal("a", getattr(signal, "SIG" + name))
+            self.assertEqual(one.processes["a"].wait(timeout=60), 3, one.log("a"))
 
     def test_a_quit_that_the_program_survives_ends_nothing_later(self):
         three = self.cluster(3)

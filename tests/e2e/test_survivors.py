@@ -226,6 +226,28 @@ class Survivors(ProgramTest):
         self.assertIn("supervisor-is-dead", cluster.log(old))
         self.check_handed_on(cluster, epoch)
 
+    def test_a_follower_whose_supervisor_is_killed_leaves_before_it_can_win(self):
+        cluster, old = self.begin()
+        other = next(name for name in cluster.names if name != old)
+        _, supervisor = self.helpers(cluster, other)
+        os.kill(supervisor, signal.SIGKILL)
+        self.assertEqual(cluster.processes[other].wait(timeout=60), 1, cluster.log(other))
+        self.assertIn("supervisor-is-dead", cluster.log(other))
+        self.assertEqual(cluster.status(old)["leader"]["id"], old)
+
+    def test_the_guardian_removes_the_cgroup_of_a_supervisor_that_was_killed(self):
+        cluster, old = self.begin()
+        _, supervisor = self.helpers(cluster, old)
+        folder = [word[len("cgroup="):] for word in cluster.log(old).split()
+                  if word.startswith("cgroup=")][-1]
+        if not folder.startswith("/"):
+            self.skipTest("no cgroup can be made here")
+        wrapper = cluster.processes[old].pid
+        os.kill(wrapper, signal.SIGSTOP)  # else it would remove the folder itself
+        os.kill(supervisor, signal.SIGKILL)
+        cluster.kill(old)
+        until(lambda: not os.path.exists(folder), "the folder is gone")
+
     def test_a_supervisor_that_is_killed_leaves_no_worker_that_hides(self):
         cluster, old = self.begin("daemon", under=self.unprivileged())
         epoch, (_, supervisor) = self.epoch(), self.helpers(cluster, old)
