@@ -1,5 +1,5 @@
-/* Who belongs to the group: copies, checks, and which configuration is in force. */
-#include "raft/internal.h"
+/* A configuration by itself: copies, look-ups and checks. */
+#include "raft/configuration.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -114,49 +114,6 @@ int raft_configuration_normalise(struct raft_configuration *configuration,
     return BATON_OK;
 }
 
-int configuration_enter(struct raft *raft, struct raft_configuration *configuration,
-                        raft_index index)
-{
-    if (peers_rebuild(raft, configuration) != BATON_OK) {
-        return BATON_ENOMEM;
-    }
-    raft_configuration_fini(&raft->configuration);
-    raft->configuration = *configuration;
-    raft->configuration_index = index;
-    *configuration = (struct raft_configuration){0};
-    (void)update_event(raft, RAFT_EV_MEMBERSHIP);
-    return BATON_OK;
-}
-
-int configuration_at(const struct raft *raft, raft_index index, struct raft_configuration *ret,
-                     raft_index *ret_index)
-{
-    const struct raft_entry *entry;
-
-    while ((entry = log_at(&raft->log, index)) && entry->kind != RAFT_ENTRY_CONFIGURATION) {
-        index--;
-    }
-    *ret_index = entry ? index : raft->log.snapshot_index;
-    return entry ? raft_configuration_decode(ret, entry->data, entry->bytes)
-                 : raft_configuration_copy(ret, &raft->snapshot.configuration);
-}
-
-bool configuration_before_holds(const struct raft *raft, raft_id id,
-                                bool (*holds)(const struct raft_configuration *, raft_id))
-{
-    struct raft_configuration before = {0};
-    raft_index ignored;
-    bool held;
-
-    if (raft->configuration_index <= raft->commit ||
-        configuration_at(raft, raft->configuration_index - 1, &before, &ignored) != BATON_OK) {
-        return false;
-    }
-    held = holds(&before, id);
-    raft_configuration_fini(&before);
-    return held;
-}
-
 static bool somebody_leads(const struct raft_configuration *configuration)
 {
     uint64_t old_weight = 0;
@@ -179,17 +136,4 @@ bool configuration_is_sane(const struct raft_configuration *configuration)
         }
     }
     return configuration->count <= RAFT_MEMBERS_MAX && somebody_leads(configuration);
-}
-
-int configuration_revert(struct raft *raft, raft_index from)
-{
-    struct raft_configuration found = {0};
-    raft_index index;
-    int r = configuration_at(raft, from - 1, &found, &index);
-
-    if (r == BATON_OK) {
-        r = configuration_enter(raft, &found, index);
-    }
-    raft_configuration_fini(&found);
-    return r;
 }

@@ -4,16 +4,28 @@
  *        ┌─▶ FOLLOWER ───────────────────▶ PRE_CANDIDATE ─────────▶ CANDIDATE
  *        │    │   ▲                          │     ▲                 │  │
  *        │    │   └── leader heard, term ◀───┘     └── round ends ◀──┘  │ quorum of votes
- *        │    └── proof and heir, or asked to by the leader ────────▲   ▼
+ *        │    └── proof and heir, or the leader's request ─────────▲   ▼
  *        └──────── lease over, higher term, resigned, storage ────── LEADER
  *
- *   convert_to_follower       FOLLOWER, of a leader or of nobody
+ *   convert_to_follower       FOLLOWER, of a leader or of none
  *   convert_to_pre_candidate  PRE_CANDIDATE: the term stays
  *   convert_to_candidate      CANDIDATE: the next term, or the pledged one; votes for itself
  *   convert_to_leader         LEADER without a lease: that takes a round of heartbeats
  *   convert_lose              LEADER ──▶ FOLLOWER: the lease is void first
  */
-#include "raft/internal.h"
+#include "raft/convert.h"
+
+#include "raft/candidacy.h"
+#include "raft/election_rate.h"
+#include "raft/incoming.h"
+#include "raft/mutants.h"
+#include "raft/peer.h"
+#include "raft/pledge.h"
+#include "raft/promise.h"
+#include "raft/quorum.h"
+#include "raft/read.h"
+#include "raft/state.h"
+#include "raft/update.h"
 
 static void set_role(struct raft *raft, enum raft_role role)
 {
@@ -36,7 +48,7 @@ static void set_leader(struct raft *raft, raft_id leader, uint64_t incarnation)
     if (leader != RAFT_NOBODY) {
         raft->proof = (struct raft_proof){0};
         raft->must_help = raft->must_help && leader == raft->id;
-        election_note(raft, raft->hard.term, leader);
+        election_rate_note(raft, raft->hard.term, leader);
     }
 }
 
@@ -52,7 +64,7 @@ void convert_to_follower(struct raft *raft, raft_id leader, uint64_t leader_inca
     RAFT_INVARIANT(raft->role != RAFT_LEADER); /* a leader loses first: convert_lose */
     if (leader != raft->leader) {
         raft->heir_named = RAFT_NOBODY;
-        incoming_snapshot_drop(raft);
+        incoming_drop(raft);
     }
     set_role(raft, RAFT_FOLLOWER);
     set_leader(raft, leader, leader_incarnation);
@@ -65,7 +77,7 @@ void convert_to_pre_candidate(struct raft *raft)
     clear_votes(raft);
     set_role(raft, RAFT_PRE_CANDIDATE);
     set_leader(raft, RAFT_NOBODY, 0);
-    raft->election_at = instant_add(raft->now, election_round_time(raft));
+    raft->election_at = instant_add(raft->now, candidacy_round_time(raft));
 }
 
 void convert_to_candidate(struct raft *raft)
@@ -78,7 +90,7 @@ void convert_to_candidate(struct raft *raft)
     set_leader(raft, RAFT_NOBODY, 0);
     if (pledge_lets_run(raft)) {
         raft->hard.term = raft->hard.pledged_term;
-        raft->vote_write = 0; /* as good as stored */
+        raft->vote_write = 0; /* the stored pledge records it */
         update_hard_changed(raft, HARD_LATER);
     } else {
         raft->hard.term = pledge_next_term(raft);
@@ -91,7 +103,7 @@ void convert_to_candidate(struct raft *raft)
         promise_own_lease(raft);
     }
     set_role(raft, RAFT_CANDIDATE);
-    raft->election_at = instant_add(raft->now, election_round_time(raft));
+    raft->election_at = instant_add(raft->now, candidacy_round_time(raft));
     event = update_event(raft, RAFT_EV_ELECTION_STARTED);
     event->term = raft->hard.term;
 }
@@ -107,22 +119,19 @@ void convert_to_leader(struct raft *raft)
     raft->leader_since = raft->now;
     raft->lease = (struct raft_lease){.epoch = raft->hard.term};
     raft->jeopardy_at = INSTANT_NEVER;
-    raft->tell_at = INSTANT_NEVER;
+    raft->announce_at = INSTANT_NEVER;
     raft->heartbeat_at = raft->now;
     raft->open_term_at = instant_add(raft->now, raft->settings.heartbeat_interval);
     raft->election_at = INSTANT_NEVER;
     raft->heir = RAFT_NOBODY;
     raft->heir_term = 0;
     raft->transfer =
-        (struct transfer){.is_wanted = election_is_caretaker(raft),
+        (struct transfer){.is_wanted = candidacy_is_caretaker(raft),
                           .deadline = instant_add(raft->now, raft->settings.heartbeat_timeout)};
     raft->drain = (struct drain){0};
     raft->read_round = 0;
     set_role(raft, RAFT_LEADER);
     set_leader(raft, raft->id, raft->incarnation);
-    leader_lease_renew(raft);
-    leader_heartbeat(raft);
-    replicate_to_all(raft);
 }
 
 void convert_lose(struct raft *raft, enum raft_loss loss)
@@ -143,7 +152,7 @@ void convert_lose(struct raft *raft, enum raft_loss loss)
     read_refuse_all(raft);
     set_role(raft, RAFT_FOLLOWER);
     set_leader(raft, RAFT_NOBODY, 0);
-    raft->election_at = instant_add(raft->now, election_round_time(raft));
+    raft->election_at = instant_add(raft->now, candidacy_round_time(raft));
 }
 
 void convert_adopt_term(struct raft *raft, raft_term term)
@@ -152,7 +161,8 @@ void convert_adopt_term(struct raft *raft, raft_term term)
     bool is_covered;
 
     RAFT_INVARIANT(term > raft->hard.term);
-    if (!pledge_allows(raft, RAFT_NOBODY, term)) { /* nothing below it; and it is given already */
+    if (!pledge_allows(raft, RAFT_NOBODY,
+                       term)) { /* enter no term below it, and vote there as pledged */
         term = raft->hard.pledged_term;
         vote = raft->hard.pledged_to;
     }
@@ -166,6 +176,6 @@ void convert_adopt_term(struct raft *raft, raft_term term)
     update_hard_changed(raft, is_covered ? HARD_LATER : HARD_NEEDED);
     if (raft->role != RAFT_FOLLOWER || raft->leader != RAFT_NOBODY) {
         convert_to_follower(raft, RAFT_NOBODY, 0);
-        raft->election_at = election_after(raft, raft->now);
+        raft->election_at = candidacy_after(raft, raft->now);
     }
 }

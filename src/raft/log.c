@@ -1,5 +1,7 @@
 /* The entries after the snapshot, in memory, each with the write that stores it. */
-#include "raft/internal.h"
+#include "raft/log.h"
+
+#include "raft/mutants.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,10 @@
 /* What a node knows of each member: one struct peer for each, in the configuration's order. */
-#include "raft/internal.h"
+#include "raft/peer.h"
+
+#include "raft/log.h"
+#include "raft/mutants.h"
+#include "raft/quorum.h"
+#include "raft/state.h"
 
 #include <stdlib.h>
 
@@ -51,8 +56,8 @@ static void peer_reset(const struct raft *raft, struct peer *peer)
     peer->next = log_last_index(&raft->log) + 1;
     peer->inflight = 0;
     peer->sent_at = INSTANT_PAST;
-    peer->told_commit = 0;
-    peer->told_at = INSTANT_PAST;
+    peer->announced = 0;
+    peer->announced_at = INSTANT_PAST;
     peer->snapshot_offset = 0;
     peer->is_active = false;
     peer->may_lead = false;

@@ -17,7 +17,13 @@
  * The heir itself may run in t once only, in the life in which it pledged: it could have won t
  * before a crash. Whoever is not the heir, or has no proof, runs above t, by the usual way.
  */
-#include "raft/internal.h"
+#include "raft/pledge.h"
+
+#include "raft/mutants.h"
+#include "raft/peer.h"
+#include "raft/promise.h"
+#include "raft/state.h"
+#include "raft/update.h"
 
 raft_term pledge_next_term(const struct raft *raft)
 {

@@ -8,7 +8,13 @@
  * A promise of ours counts in the lease of that leader, so while it stands we vote for no one else,
  * encourage no one else and do not run ourselves.
  */
-#include "raft/internal.h"
+#include "raft/promise.h"
+
+#include "raft/election.h"
+#include "raft/mutants.h"
+#include "raft/peer.h"
+#include "raft/state.h"
+#include "raft/update.h"
 
 bool promise_is_active(const struct raft *raft)
 {
@@ -185,13 +191,15 @@ bool promise_apply_proof(struct raft *raft, enum raft_proof_kind kind,
     return ended;
 }
 
-bool promise_observe_incarnation(struct raft *raft, const struct raft_message *message)
+bool promise_observe_incarnation(struct raft *raft, const struct raft_message *message,
+                                 bool *ret_is_leader_gone)
 {
     struct peer *peer = peer_find(raft, message->from);
     struct raft_proof proof = {.node = message->from,
                                .incarnation = message->incarnation - 1,
                                .through_term = RAFT_TERM_FOREVER};
 
+    *ret_is_leader_gone = false;
     if (!peer) {
         return true;
     }
@@ -202,11 +210,9 @@ bool promise_observe_incarnation(struct raft *raft, const struct raft_message *m
         bool is_proof =
             peer->incarnation > 0 && (!peer->is_outlived || RAFT_MUTANT(OUTLIVED_BY_NOTHING));
         peer->incarnation = message->incarnation;
-        if (is_proof && (raft->promise.to == message->from || raft->leader == message->from) &&
-            promise_apply_proof(raft, RAFT_PROOF_GREETING, &proof) &&
-            raft->leader == message->from) {
-            election_inherit(raft, raft->heir_named);
-        }
+        *ret_is_leader_gone =
+            is_proof && (raft->promise.to == message->from || raft->leader == message->from) &&
+            promise_apply_proof(raft, RAFT_PROOF_GREETING, &proof) && raft->leader == message->from;
     }
     peer->is_outlived |= message->is_outlived;
     return true;

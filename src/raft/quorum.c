@@ -1,5 +1,8 @@
 /* More than half of the weight, in both halves while a configuration is joint. */
-#include "raft/internal.h"
+#include "raft/quorum.h"
+
+#include "raft/mutants.h"
+#include "raft/state.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,21 @@
  * second path is a second proof. A change that touches no vote is a single entry. Begun only when
  * the last configuration and an entry of this term are committed.
  */
-#include "raft/internal.h"
+#include "raft/reconfigure.h"
+
+#include "raft/candidacy.h"
+#include "raft/drain.h"
+#include "raft/heartbeat.h"
+#include "raft/leader_lease.h"
+#include "raft/log.h"
+#include "raft/membership.h"
+#include "raft/mutants.h"
+#include "raft/peer.h"
+#include "raft/promise.h"
+#include "raft/quorum.h"
+#include "raft/replicate.h"
+#include "raft/state.h"
+#include "raft/transfer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +41,7 @@ static int append_configuration(struct raft *raft, struct raft_configuration *co
     entry.bytes = bytes;
     if (r == BATON_OK) {
         r = replicate_append(raft, &entry);
-        if (r == BATON_OK && configuration_enter(raft, configuration, index) != BATON_OK) {
+        if (r == BATON_OK && membership_enter(raft, configuration, index) != BATON_OK) {
             log_truncate(&raft->log, index);
             if (raft->out.append_from == index) {
                 raft->out.append_from = 0;
@@ -41,7 +55,7 @@ static int append_configuration(struct raft *raft, struct raft_configuration *co
             promise_own_lease(raft);
         }
         leader_lease_cap(raft);
-        leader_heartbeat(raft); /* who is new must be asked for its share of the lease */
+        heartbeat_send(raft); /* who is new must be asked for its share of the lease */
         replicate_to_all(raft);
     }
     return r;
@@ -272,7 +286,7 @@ void reconfigure_advance(struct raft *raft)
     }
     replicate_farewell(raft);
     self = raft_configuration_find(&raft->configuration, raft->id);
-    if ((!self || !member_may_lead(self)) && !election_is_caretaker(raft)) {
+    if ((!self || !member_may_lead(self)) && !candidacy_is_caretaker(raft)) {
         transfer_now(raft, raft->heir, RAFT_LOSS_REMOVED);
     }
 }

@@ -1,5 +1,19 @@
-/* A follower's side of the log: take what the leader sends where it fits, say where it does not. */
-#include "raft/internal.h"
+/* Appends: a follower takes what fits its log and says where it does not. Their replies: a leader
+ * learns what the follower has stored. */
+#include "raft/recv_append.h"
+
+#include "raft/commit.h"
+#include "raft/convert.h"
+#include "raft/log.h"
+#include "raft/membership.h"
+#include "raft/mutants.h"
+#include "raft/peer.h"
+#include "raft/recv_heartbeat.h"
+#include "raft/replicate.h"
+#include "raft/sane.h"
+#include "raft/state.h"
+#include "raft/transfer.h"
+#include "raft/update.h"
 
 static void answer(struct raft *raft, raft_id to, bool rejected, raft_index index, raft_index hint)
 {
@@ -13,8 +27,8 @@ static void answer(struct raft *raft, raft_id to, bool rejected, raft_index inde
     }
 }
 
-/* The logs differ at prev_index: the last place at which they could agree is where our term is not
- * above the leader's. Skips a whole term of ours in one answer. */
+/* The logs differ at prev_index. They can agree at the latest where our term is not above the
+ * leader's, so one reply skips a whole term of ours. */
 static raft_index place_to_try(const struct raft *raft, const struct raft_message *message)
 {
     raft_index hint = message->append.prev_index > 0 ? message->append.prev_index - 1 : 0;
@@ -27,7 +41,7 @@ static raft_index place_to_try(const struct raft *raft, const struct raft_messag
     return hint;
 }
 
-/* How many of the entries we have already, in the same term. */
+/* How many of the entries this log has already, in the same term. */
 static size_t already_there(const struct raft *raft, const struct raft_message *message)
 {
     raft_index index = message->append.prev_index + 1;
@@ -46,7 +60,7 @@ static int truncate(struct raft *raft, raft_index from)
 {
     RAFT_INVARIANT(from > raft->commit);
     if (raft->configuration_index >= from && !RAFT_MUTANT(MEMBERS_KEPT_AT_TRUNCATION) &&
-        configuration_revert(raft, from) != BATON_OK) {
+        membership_revert(raft, from) != BATON_OK) {
         return BATON_ENOMEM;
     }
     log_truncate(&raft->log, from);
@@ -58,7 +72,7 @@ static int truncate(struct raft *raft, raft_index from)
     return BATON_OK;
 }
 
-/* A configuration is in force from the moment that it is in the log. */
+/* A configuration is in force from the moment at which it is in the log. */
 static int enter_configurations(struct raft *raft, raft_index from)
 {
     for (raft_index i = log_last_index(&raft->log); i >= from; i--) {
@@ -70,7 +84,7 @@ static int enter_configurations(struct raft *raft, raft_index from)
         }
         r = raft_configuration_decode(&configuration, entry->data, entry->bytes);
         if (r == BATON_OK) {
-            r = configuration_enter(raft, &configuration, i);
+            r = membership_enter(raft, &configuration, i);
         }
         raft_configuration_fini(&configuration);
         return r;
@@ -130,8 +144,68 @@ void recv_append(struct raft *raft, const struct raft_message *message)
         raft->out.out_of_memory = true; /* as if the message had been lost */
         return;
     }
-    replicate_commit_to(raft, message->append.commit < through || RAFT_MUTANT(COMMIT_UNCHECKED)
-                                  ? message->append.commit
-                                  : through);
+    commit_to(raft, message->append.commit < through || RAFT_MUTANT(COMMIT_UNCHECKED)
+                        ? message->append.commit
+                        : through);
     answer(raft, message->from, false, through, 0);
+}
+
+/* In PIPELINE a reply accounts for the appends whose entries it acknowledges, and for no others:
+ * one that acknowledges nothing new (repeated, late, or a refusal) accounts for none. So `inflight`
+ * is above 0 as long as entries are sent and not acknowledged, and they become overdue. */
+static void take_acknowledged(struct peer *peer, raft_index index)
+{
+    peer->match = index;
+    if (peer->state != REPLICATION_PIPELINE || peer->next <= index + 1) {
+        peer->state = REPLICATION_PIPELINE;
+        peer->next = index + 1;
+        peer->inflight = 0;
+    } else if (peer->inflight > 1) {
+        peer->inflight--;
+    }
+}
+
+void recv_append_reply(struct raft *raft, const struct raft_message *message)
+{
+    struct peer *peer = peer_find(raft, message->from);
+    raft_index last = log_last_index(&raft->log);
+
+    if (message->term > raft->hard.term) {
+        convert_adopt_term(raft, message->term);
+        return;
+    }
+    if (!peer || raft->role != RAFT_LEADER || message->term != raft->hard.term ||
+        message->append_reply.index > last) {
+        return;
+    }
+    if (RAFT_MUTANT(ANSWER_LOWERS_INFLIGHT) && peer->inflight > 0) {
+        peer->inflight--;
+    }
+    if (message->append_reply.rejected) {
+        raft_index next = message->append_reply.hint < last ? message->append_reply.hint : last;
+        if (message->append_reply.index <= peer->match || peer->state == REPLICATION_SNAPSHOT) {
+            return; /* an old reply */
+        }
+        while (next > peer->match && next > raft->log.snapshot_index &&
+               log_term_at(&raft->log, next) > message->append_reply.hint_term) {
+            next--;
+        }
+        peer->next = (next > peer->match ? next : peer->match) + 1;
+        peer->state = REPLICATION_PROBE;
+        peer->inflight = 0;
+    } else if (message->append_reply.index > peer->match ||
+               (message->append_reply.index == peer->match &&
+                peer->state != REPLICATION_PIPELINE)) {
+        take_acknowledged(peer, message->append_reply.index);
+        commit_advance(raft);
+        transfer_tick(raft);
+        if (raft->role != RAFT_LEADER) {
+            return;
+        }
+    }
+    /* The configuration may have changed meanwhile: look the peer up again. */
+    peer = peer_find(raft, message->from);
+    if (peer) {
+        replicate_to(raft, peer);
+    }
 }

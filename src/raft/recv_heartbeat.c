@@ -1,5 +1,20 @@
 /* Heartbeats, their answers, and the news that a leader has resigned. */
-#include "raft/internal.h"
+#include "raft/recv_heartbeat.h"
+
+#include "raft/candidacy.h"
+#include "raft/commit.h"
+#include "raft/convert.h"
+#include "raft/election.h"
+#include "raft/heir.h"
+#include "raft/leader_lease.h"
+#include "raft/mutants.h"
+#include "raft/peer.h"
+#include "raft/pledge.h"
+#include "raft/promise.h"
+#include "raft/read.h"
+#include "raft/reconfigure.h"
+#include "raft/state.h"
+#include "raft/update.h"
 
 static void tell_stale_leader(struct raft *raft, const struct raft_message *message)
 {
@@ -28,7 +43,7 @@ bool recv_from_leader(struct raft *raft, const struct raft_message *message)
     }
     convert_to_follower(raft, message->from, message->incarnation);
     raft->leader_until = instant_add(raft->now, raft->settings.heartbeat_timeout);
-    raft->election_at = election_after(raft, raft->leader_until);
+    raft->election_at = candidacy_after(raft, raft->leader_until);
     return true;
 }
 
@@ -41,7 +56,7 @@ void recv_heartbeat(struct raft *raft, const struct raft_message *message)
         return;
     }
     raft->heir_named = message->heartbeat.heir;
-    replicate_commit_to(raft, message->heartbeat.commit);
+    commit_to(raft, message->heartbeat.commit);
     granted = promise_give(raft, message);
     pledge_give(raft, message);
     reply = update_message(raft, RAFT_MSG_HEARTBEAT_REPLY, message->from, AFTER_HARD);
@@ -107,7 +122,7 @@ void recv_heartbeat_reply(struct raft *raft, const struct raft_message *message)
         peer->read_round = message->heartbeat_reply.read_round;
     }
     count_grant(raft, peer, message);
-    leader_choose_heir(raft);
+    heir_choose(raft);
     read_advance(raft);
     if (raft->configuration.is_joint) {
         reconfigure_advance(raft); /* the lease may be covered now */

@@ -1,20 +1,25 @@
-/* A snapshot arrives in chunks; when the last one is there the driver tries to take it in; and if
- * it could, the snapshot takes the place of the log. One that it could not is not stored.
+/* A snapshot arrives in chunks. When the last one is there the driver tries to decode the state; if
+ * it can, the snapshot takes the place of the log. A snapshot that it cannot decode is not stored.
  *
- *   chunk, chunk, … ──whole──▶ offered ──taken────▶ stored, installed, acknowledged
- *                                  └─────refused──▶ dropped, the leader is told
+ *   chunk, chunk, … ──complete──▶ offered ──taken────▶ stored, installed, acknowledged
+ *                                     └─────refused──▶ dropped; the reply says so
  */
-#include "raft/internal.h"
+#include "raft/recv_snapshot.h"
+
+#include "raft/commit.h"
+#include "raft/convert.h"
+#include "raft/incoming.h"
+#include "raft/log.h"
+#include "raft/membership.h"
+#include "raft/mutants.h"
+#include "raft/peer.h"
+#include "raft/recv_heartbeat.h"
+#include "raft/replicate.h"
+#include "raft/sane.h"
+#include "raft/state.h"
+#include "raft/update.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-void incoming_snapshot_drop(struct raft *raft)
-{
-    free(raft->incoming.data);
-    raft_configuration_fini(&raft->incoming.configuration);
-    raft->incoming = (struct incoming_snapshot){0};
-}
 
 static struct raft_message *answer(struct raft *raft, raft_id to, raft_index index,
                                    uint64_t next_offset)
@@ -27,49 +32,6 @@ static struct raft_message *answer(struct raft *raft, raft_id to, raft_index ind
     return reply;
 }
 
-static bool belongs(const struct incoming_snapshot *incoming, const struct raft_message *message)
-{
-    return incoming->from == message->from && incoming->index == message->snapshot.index &&
-           incoming->term == message->snapshot.snapshot_term &&
-           incoming->total_bytes == message->snapshot.total_bytes;
-}
-
-static int begin(struct raft *raft, const struct raft_message *message)
-{
-    struct raft_configuration copy;
-
-    if (raft_configuration_copy(&copy, message->snapshot.configuration) != BATON_OK) {
-        return BATON_ENOMEM;
-    }
-    incoming_snapshot_drop(raft);
-    raft->incoming = (struct incoming_snapshot){
-        .from = message->from,
-        .index = message->snapshot.index,
-        .term = message->snapshot.snapshot_term,
-        .configuration = copy,
-        .total_bytes = message->snapshot.total_bytes,
-    };
-    return BATON_OK;
-}
-
-static int add_chunk(struct incoming_snapshot *incoming, const struct raft_message *message)
-{
-    size_t bytes = message->snapshot.bytes;
-    uint8_t *data;
-
-    if (bytes == 0) {
-        return BATON_OK;
-    }
-    data = realloc(incoming->data, incoming->bytes + bytes);
-    if (!data) {
-        return BATON_ENOMEM;
-    }
-    memcpy(data + incoming->bytes, message->snapshot.data, bytes);
-    incoming->data = data;
-    incoming->bytes += bytes;
-    return BATON_OK;
-}
-
 static int install(struct raft *raft)
 {
     struct incoming_snapshot *incoming = &raft->incoming;
@@ -79,7 +41,7 @@ static int install(struct raft *raft)
         return BATON_ENOMEM;
     }
     if (!RAFT_MUTANT(SNAPSHOT_WITHOUT_MEMBERS) &&
-        configuration_enter(raft, &copy, incoming->index) != BATON_OK) {
+        membership_enter(raft, &copy, incoming->index) != BATON_OK) {
         raft_configuration_fini(&copy);
         return BATON_ENOMEM;
     }
@@ -103,20 +65,7 @@ static int install(struct raft *raft)
     return BATON_OK;
 }
 
-static void offer(struct raft *raft)
-{
-    struct incoming_snapshot *incoming = &raft->incoming;
-
-    incoming->is_offered = true;
-    raft->offer = true;
-    raft->offered = (struct raft_snapshot){.index = incoming->index,
-                                           .term = incoming->term,
-                                           .configuration = incoming->configuration,
-                                           .data = incoming->data,
-                                           .bytes = (size_t)incoming->bytes};
-}
-
-int incoming_snapshot_end(struct raft *raft, const struct raft_input *input)
+int recv_snapshot_tried(struct raft *raft, const struct raft_input *input)
 {
     struct incoming_snapshot *incoming = &raft->incoming;
     raft_id from = incoming->from;
@@ -138,7 +87,7 @@ int incoming_snapshot_end(struct raft *raft, const struct raft_input *input)
     } else {
         (void)answer(raft, from, index, bytes);
     }
-    incoming_snapshot_drop(raft);
+    incoming_drop(raft);
     return BATON_OK;
 }
 
@@ -153,26 +102,27 @@ void recv_snapshot(struct raft *raft, const struct raft_message *message)
     }
     if (index <= raft->commit ||
         log_term_at(&raft->log, index) == message->snapshot.snapshot_term) {
-        replicate_commit_to(raft, index); /* nothing in it that we do not have */
+        commit_to(raft, index); /* the log has all of it */
         (void)answer(raft, message->from, index, message->snapshot.total_bytes);
         return;
     }
-    if (incoming->is_offered && belongs(incoming, message)) {
+    if (incoming->is_offered && incoming_is_of(raft, message)) {
         return;
     }
-    if (message->snapshot.offset == 0 && begin(raft, message) != BATON_OK) {
+    if (message->snapshot.offset == 0 && incoming_begin(raft, message) != BATON_OK) {
         raft->out.out_of_memory = true;
         return;
     }
-    if (!belongs(incoming, message) || incoming->bytes != message->snapshot.offset) {
-        (void)answer(raft, message->from, index, belongs(incoming, message) ? incoming->bytes : 0);
+    if (!incoming_is_of(raft, message) || incoming->bytes != message->snapshot.offset) {
+        (void)answer(raft, message->from, index,
+                     incoming_is_of(raft, message) ? incoming->bytes : 0);
         return;
     }
-    if (add_chunk(incoming, message) != BATON_OK) {
-        incoming_snapshot_drop(raft);
+    if (incoming_add(raft, message) != BATON_OK) {
+        incoming_drop(raft);
         raft->out.out_of_memory = true;
     } else if (incoming->bytes == incoming->total_bytes) {
-        offer(raft);
+        incoming_offer(raft);
         if (RAFT_MUTANT(SNAPSHOT_UNTRIED)) {
             (void)install(raft);
         }
@@ -181,7 +131,7 @@ void recv_snapshot(struct raft *raft, const struct raft_message *message)
     }
 }
 
-/* It is sent anew from the first chunk: later, since the same state would be refused again. */
+/* The same state would be refused again, so the snapshot is sent anew only after a while. */
 static void take_refusal(struct raft *raft, struct peer *peer, uint32_t format)
 {
     struct raft_event *event = update_event(raft, RAFT_EV_SNAPSHOT_REFUSED);
@@ -219,7 +169,7 @@ void recv_snapshot_reply(struct raft *raft, const struct raft_message *message)
         }
         peer->next = peer->match + 1;
         peer->state = REPLICATION_PROBE;
-        replicate_commit(raft);
+        commit_advance(raft);
         peer = peer_find(raft, message->from);
     }
     if (peer && raft->role == RAFT_LEADER) {

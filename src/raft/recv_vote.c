@@ -1,5 +1,16 @@
 /* Requests for votes and pre-votes, and their answers. */
-#include "raft/internal.h"
+#include "raft/recv_vote.h"
+
+#include "raft/candidacy.h"
+#include "raft/convert.h"
+#include "raft/election.h"
+#include "raft/log.h"
+#include "raft/mutants.h"
+#include "raft/peer.h"
+#include "raft/pledge.h"
+#include "raft/promise.h"
+#include "raft/state.h"
+#include "raft/update.h"
 
 static bool is_up_to_date(const struct raft *raft, const struct raft_message *request)
 {
@@ -25,7 +36,7 @@ static void take_proof(struct raft *raft, const struct raft_message *request)
     if (promise_apply_proof(raft, RAFT_PROOF_VOTE, proof) && raft->role == RAFT_FOLLOWER &&
         raft->leader == proof->node) {
         convert_to_follower(raft, RAFT_NOBODY, 0);
-        raft->election_at = instant_add(raft->now, election_round_time(raft));
+        raft->election_at = instant_add(raft->now, candidacy_round_time(raft));
     }
 }
 
@@ -95,7 +106,7 @@ static bool grant(struct raft *raft, const struct raft_message *message)
     if (raft->role == RAFT_PRE_CANDIDATE) {
         convert_to_follower(raft, RAFT_NOBODY, 0);
     }
-    raft->election_at = instant_add(raft->now, election_round_time(raft));
+    raft->election_at = instant_add(raft->now, candidacy_round_time(raft));
     return true;
 }
 

@@ -1,7 +1,27 @@
-/* The leader's side of the log: who has what, what to send next, what is committed. */
-#include "raft/internal.h"
+/* The leader's side of the log: what each follower has, and what to send it next. */
+#include "raft/replicate.h"
 
-enum { COMMITS_TOLD_AN_INTERVAL = 16 }; /* of heartbeats, to each follower, by empty appends */
+#include "raft/log.h"
+#include "raft/mutants.h"
+#include "raft/state.h"
+#include "raft/update.h"
+
+/* Empty appends to one follower in a heartbeat interval, to announce commits. */
+enum { ANNOUNCEMENTS_AN_INTERVAL = 16 };
+
+int replicate_append(struct raft *raft, const struct raft_entry *entry)
+{
+    raft_index index = log_last_index(&raft->log) + 1;
+
+    if (log_append(&raft->log, entry, 1, update_write_id(raft)) != BATON_OK) {
+        return BATON_ENOMEM;
+    }
+    if (raft->out.append_from == 0) {
+        raft->out.append_from = index;
+    }
+    raft->uncommitted_bytes += entry->bytes;
+    return BATON_OK;
+}
 
 static void send_append(struct raft *raft, struct peer *peer, size_t count)
 {
@@ -15,8 +35,7 @@ static void send_append(struct raft *raft, struct peer *peer, size_t count)
     message->append.commit = raft->commit;
     message->append.entry_count = count; /* update.c points to the entries at the end of the step */
     peer->sent_at = raft->now;
-    peer->told_commit =
-        raft->commit < peer->next - 1 + count ? raft->commit : peer->next - 1 + count;
+    peer->announced = raft->commit < peer->next - 1 + count ? raft->commit : peer->next - 1 + count;
     if (peer->state == REPLICATION_PROBE) {
         peer->inflight = 1;
     } else if (count > 0) {
@@ -25,22 +44,22 @@ static void send_append(struct raft *raft, struct peer *peer, size_t count)
     }
 }
 
-/* A commit is news for a follower that has the entry already and waits for nothing else. A stream
- * of entries carries its commits along; without one, an empty append says it, at most a few times
- * in a heartbeat interval. A lost one is made good by the next heartbeat. */
-static void tell_commit(struct raft *raft, struct peer *peer)
+/* A commit is news for a follower that has the entry already and has nothing in flight. A stream of
+ * entries carries the commit index along; otherwise an empty append announces it, a few times in a
+ * heartbeat interval at most. The next heartbeat makes up for a lost one. */
+static void announce_commit(struct raft *raft, struct peer *peer)
 {
-    instant due = instant_add(
-        peer->told_at, SPAN_NS(raft->settings.heartbeat_interval.ns / COMMITS_TOLD_AN_INTERVAL));
+    instant due = instant_add(peer->announced_at, SPAN_NS(raft->settings.heartbeat_interval.ns /
+                                                          ANNOUNCEMENTS_AN_INTERVAL));
 
-    if (peer->told_commit >= raft->commit) {
+    if (peer->announced >= raft->commit) {
         return;
     }
     if (instant_before(raft->now, due)) {
-        raft->tell_at = instant_min(raft->tell_at, due);
+        raft->announce_at = instant_min(raft->announce_at, due);
         return;
     }
-    peer->told_at = raft->now;
+    peer->announced_at = raft->now;
     send_append(raft, peer, 0);
 }
 
@@ -75,7 +94,7 @@ static void send_snapshot(struct raft *raft, struct peer *peer)
     peer->inflight = 1;
 }
 
-/* An answer that has not come for this long was lost, or the question was. */
+/* A reply that has not come for this long was lost, or the message was. */
 static bool is_overdue(const struct raft *raft, const struct peer *peer)
 {
     int64_t patience = raft->settings.heartbeat_interval.ns;
@@ -121,7 +140,7 @@ void replicate_to(struct raft *raft, struct peer *peer)
         return;
     }
     if (peer->match == last) {
-        tell_commit(raft, peer);
+        announce_commit(raft, peer);
     }
     while (peer->next <= last && peer->inflight < raft->settings.inflight_max) {
         send_append(raft, peer,
@@ -136,8 +155,7 @@ void replicate_to_all(struct raft *raft)
     }
 }
 
-/* Outside of any member's progress: at most up to what is committed, and whether or not it is lost.
- */
+/* Sends committed entries to a node whose progress is not tracked; the message may be lost. */
 static void send_committed(struct raft *raft, raft_id to, raft_index after)
 {
     size_t count = log_fitting(&raft->log, after + 1, raft->settings.message_bytes_max);
@@ -161,8 +179,8 @@ void replicate_farewell(struct raft *raft)
     raft->departed_count = 0;
 }
 
-/* A removed member whose farewell was lost asks for votes, in vain. It gets what it lacks, message
- * by message; where the logs turn out to differ, its answer says from where on. */
+/* A removed member whose farewell was lost asks for votes, in vain. It gets the entries that it
+ * lacks, one append for each of its messages; where the logs differ, its reply says from where. */
 void replicate_to_stranger(struct raft *raft, const struct raft_message *message)
 {
     raft_index after = message->vote.last_index;
@@ -173,7 +191,7 @@ void replicate_to_stranger(struct raft *raft, const struct raft_message *message
         term = message->append_reply.hint_term;
     } else if (message->type == RAFT_MSG_APPEND_REPLY) {
         after = message->append_reply.index;
-        term = message->term; /* they agree up to there */
+        term = message->term; /* the logs agree up to there */
     } else if (message->type != RAFT_MSG_PRE_VOTE && message->type != RAFT_MSG_VOTE) {
         return;
     }
@@ -198,122 +216,5 @@ void replicate_snapshot_anew(struct raft *raft)
             peer->inflight = 0;
             replicate_to(raft, peer);
         }
-    }
-}
-
-int replicate_append(struct raft *raft, const struct raft_entry *entry)
-{
-    raft_index index = log_last_index(&raft->log) + 1;
-
-    if (log_append(&raft->log, entry, 1, update_write_id(raft)) != BATON_OK) {
-        return BATON_ENOMEM;
-    }
-    if (raft->out.append_from == 0) {
-        raft->out.append_from = index;
-    }
-    raft->uncommitted_bytes += entry->bytes;
-    return BATON_OK;
-}
-
-static int64_t stored_by(const struct raft *raft, const struct peer *peer)
-{
-    return (int64_t)(peer->id == raft->id ? raft->stored_index : peer->match);
-}
-
-/* Only an entry of the own term is committed by counting; those before it come along (Raft 5.4.2).
- * An older one could be on a quorum and still be overwritten. */
-void replicate_commit(struct raft *raft)
-{
-    int64_t reached = quorum_value(raft, stored_by);
-
-    if (raft->role != RAFT_LEADER || reached <= (int64_t)raft->commit) {
-        return;
-    }
-    if (log_term_at(&raft->log, (raft_index)reached) == raft->hard.term ||
-        RAFT_MUTANT(COMMIT_OF_OLD_TERM)) {
-        replicate_commit_to(raft, (raft_index)reached);
-        raft->tell_at = raft->now;
-        reconfigure_advance(raft);
-        read_advance(raft);
-    }
-}
-
-void replicate_commit_to(struct raft *raft, raft_index index)
-{
-    if (index > log_last_index(&raft->log)) {
-        index = log_last_index(&raft->log);
-    }
-    for (raft_index i = raft->commit + 1; i <= index && raft->role == RAFT_LEADER; i++) {
-        const struct raft_entry *entry = log_at(&raft->log, i);
-        size_t bytes = entry ? entry->bytes : 0;
-        raft->uncommitted_bytes -=
-            bytes < raft->uncommitted_bytes ? bytes : raft->uncommitted_bytes;
-    }
-    if (index > raft->commit) {
-        raft->commit = index;
-    }
-    if (log_term_at(&raft->log, raft->commit) == raft->hard.term) {
-        raft->lost_rounds =
-            0; /* this term's leader leads; a caretaker commits nothing of its own */
-    }
-}
-
-/* In PIPELINE an answer accounts for appends whose entries it acknowledges, and for no others: one
- * that acknowledges nothing new (repeated, late, or a refusal) accounts for none. So `inflight` is
- * above 0 for as long as entries are sent and not acknowledged, and they become overdue. */
-static void take_acknowledged(struct peer *peer, raft_index index)
-{
-    peer->match = index;
-    if (peer->state != REPLICATION_PIPELINE || peer->next <= index + 1) {
-        peer->state = REPLICATION_PIPELINE;
-        peer->next = index + 1;
-        peer->inflight = 0;
-    } else if (peer->inflight > 1) {
-        peer->inflight--;
-    }
-}
-
-void recv_append_reply(struct raft *raft, const struct raft_message *message)
-{
-    struct peer *peer = peer_find(raft, message->from);
-    raft_index last = log_last_index(&raft->log);
-
-    if (message->term > raft->hard.term) {
-        convert_adopt_term(raft, message->term);
-        return;
-    }
-    if (!peer || raft->role != RAFT_LEADER || message->term != raft->hard.term ||
-        message->append_reply.index > last) {
-        return;
-    }
-    if (RAFT_MUTANT(ANSWER_LOWERS_INFLIGHT) && peer->inflight > 0) {
-        peer->inflight--;
-    }
-    if (message->append_reply.rejected) {
-        raft_index next = message->append_reply.hint < last ? message->append_reply.hint : last;
-        if (message->append_reply.index <= peer->match || peer->state == REPLICATION_SNAPSHOT) {
-            return; /* an old answer */
-        }
-        while (next > peer->match && next > raft->log.snapshot_index &&
-               log_term_at(&raft->log, next) > message->append_reply.hint_term) {
-            next--;
-        }
-        peer->next = (next > peer->match ? next : peer->match) + 1;
-        peer->state = REPLICATION_PROBE;
-        peer->inflight = 0;
-    } else if (message->append_reply.index > peer->match ||
-               (message->append_reply.index == peer->match &&
-                peer->state != REPLICATION_PIPELINE)) {
-        take_acknowledged(peer, message->append_reply.index);
-        replicate_commit(raft);
-        transfer_tick(raft);
-        if (raft->role != RAFT_LEADER) {
-            return;
-        }
-    }
-    /* The configuration may have changed under us: look the peer up again. */
-    peer = peer_find(raft, message->from);
-    if (peer) {
-        replicate_to(raft, peer);
     }
 }

@@ -2,7 +2,16 @@
  * faulty build, or have lost its disk: its message must neither end this process nor leave
  * something in the log that the next start refuses. What is refused here was never taken in.
  */
-#include "raft/internal.h"
+#include "raft/sane.h"
+
+#include "raft/configuration.h"
+#include "raft/log.h"
+#include "raft/membership.h"
+#include "raft/mutants.h"
+#include "raft/peer.h"
+#include "raft/promise.h"
+#include "raft/state.h"
+#include "raft/update.h"
 
 static bool is_place(raft_index index, raft_term term, raft_term through)
 {
@@ -172,7 +181,7 @@ bool sane_is_heard(const struct raft *raft, const struct raft_message *message)
 
     if (raft->configuration.count == 0 || peer_find(raft, from) || raft->leader == from ||
         (promise_is_active(raft) && raft->promise.to == from) ||
-        configuration_before_holds(raft, from, is_in) || RAFT_MUTANT(STRANGERS_HEARD)) {
+        membership_before_holds(raft, from, is_in) || RAFT_MUTANT(STRANGERS_HEARD)) {
         return true;
     }
     switch (message->type) {

@@ -1,11 +1,35 @@
 /* One input, one update: the only door by which anything changes. */
-#include "raft/internal.h"
+#include "raft/candidacy.h"
+#include "raft/commit.h"
+#include "raft/convert.h"
+#include "raft/election.h"
+#include "raft/heartbeat.h"
+#include "raft/leader.h"
+#include "raft/leader_lease.h"
+#include "raft/log.h"
+#include "raft/membership.h"
+#include "raft/mutants.h"
+#include "raft/peer.h"
+#include "raft/promise.h"
+#include "raft/reconfigure.h"
+#include "raft/recv_append.h"
+#include "raft/recv_heartbeat.h"
+#include "raft/recv_read.h"
+#include "raft/recv_snapshot.h"
+#include "raft/recv_vote.h"
+#include "raft/replicate.h"
+#include "raft/sane.h"
+#include "raft/state.h"
+#include "raft/transfer.h"
+#include "raft/update.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static void take_message(struct raft *raft, const struct raft_message *message)
 {
+    bool is_leader_gone;
+
     if (raft->storage_failed || !sane_message(raft, message)) {
         return;
     }
@@ -13,8 +37,11 @@ static void take_message(struct raft *raft, const struct raft_message *message)
         replicate_to_stranger(raft, message);
         return;
     }
-    if (!promise_observe_incarnation(raft, message)) {
+    if (!promise_observe_incarnation(raft, message, &is_leader_gone)) {
         return;
+    }
+    if (is_leader_gone) {
+        election_inherit(raft, raft->heir_named);
     }
     switch (message->type) {
     case RAFT_MSG_PRE_VOTE:
@@ -52,10 +79,10 @@ static void take_message(struct raft *raft, const struct raft_message *message)
         recv_resign(raft, message);
         break;
     case RAFT_MSG_READ:
-        read_ask(raft, message->read.context, message->from, false);
+        recv_read(raft, message->read.context, message->from, false);
         break;
     case RAFT_MSG_READ_REPLY:
-        read_reply(raft, message);
+        recv_read_reply(raft, message);
         break;
     }
 }
@@ -67,7 +94,7 @@ static void take_written(struct raft *raft, uint64_t id)
         raft->stored_index = log_stored_through(&raft->log, raft->stored_index, id);
     }
     if (raft->role == RAFT_LEADER) {
-        replicate_commit(raft);
+        commit_advance(raft);
         transfer_tick(raft);
     } else if (raft->role == RAFT_CANDIDATE) {
         election_count_vote(raft);
@@ -115,7 +142,7 @@ static void take_connection(struct raft *raft, raft_id id, bool is_up)
             peer->state = REPLICATION_PROBE;
             peer->next = peer->match + 1;
         }
-        leader_heartbeat(raft);
+        heartbeat_send(raft);
         replicate_to(raft, peer);
     }
 }
@@ -156,7 +183,7 @@ static void take_eligible(struct raft *raft, bool eligible)
                              instant_add(raft->now, raft->settings.heartbeat_timeout), false);
     } else if (eligible && !was && raft->role == RAFT_FOLLOWER && raft->leader == RAFT_NOBODY &&
                !raft->storage_failed) {
-        instant soon = election_after(raft, promise_candidacy_at(raft));
+        instant soon = candidacy_after(raft, promise_candidacy_at(raft));
         raft->election_at = instant_min(raft->election_at, soon);
     } else if (!eligible && raft->role != RAFT_FOLLOWER) {
         convert_to_follower(raft, RAFT_NOBODY, 0);
@@ -174,9 +201,9 @@ static int take_compaction(struct raft *raft, raft_index index, const void *data
     if (index < raft->log.snapshot_index || index > raft->applied || index == 0) {
         return BATON_EINVAL;
     }
-    if (configuration_at(
-            raft, RAFT_MUTANT(SNAPSHOT_OF_LATEST_MEMBERS) ? raft->configuration_index : index,
-            &taken.configuration, &ignored) != BATON_OK) {
+    if (membership_at(raft,
+                      RAFT_MUTANT(SNAPSHOT_OF_LATEST_MEMBERS) ? raft->configuration_index : index,
+                      &taken.configuration, &ignored) != BATON_OK) {
         return BATON_ENOMEM;
     }
     if (taken.configuration.count == 0) { /* of before this node joined: no use to anybody */
@@ -246,18 +273,18 @@ static int dispatch(struct raft *raft, const struct raft_input *input)
     case RAFT_IN_RECONFIGURE:
         return reconfigure_begin(raft, input->configuration, input->is_forced);
     case RAFT_IN_SNAPSHOT:
-        return incoming_snapshot_end(raft, input);
+        return recv_snapshot_tried(raft, input);
     case RAFT_IN_TRANSFER:
         return transfer_begin(raft, input->transfer.to, input->transfer.deadline,
                               input->transfer.or_stay);
     case RAFT_IN_DRAINED:
-        drain_end(raft);
+        leader_drained(raft);
         return BATON_OK;
     case RAFT_IN_ELIGIBLE:
         take_eligible(raft, input->eligible);
         return BATON_OK;
     case RAFT_IN_READ:
-        read_ask(raft, input->read.context, RAFT_NOBODY, input->read.by_lease);
+        recv_read(raft, input->read.context, RAFT_NOBODY, input->read.by_lease);
         return BATON_OK;
     case RAFT_IN_DRIFT:
         return take_drift(raft, input->drift_ppm);

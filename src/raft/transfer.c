@@ -1,9 +1,14 @@
-/* Handing leadership over: wait until the heir has everything, void the lease, then tell it.
- *
- * One that the group wants (a preferred node is back, this one is removed) waits before all that
- * for what acts under the lease, at most as long as the lease lasts: leading on is always safe.
- */
-#include "raft/internal.h"
+/* Handing leadership over: wait until the heir has everything, void the lease, then send the heir
+ * the request to campaign. */
+#include "raft/transfer.h"
+
+#include "raft/convert.h"
+#include "raft/log.h"
+#include "raft/mutants.h"
+#include "raft/peer.h"
+#include "raft/replicate.h"
+#include "raft/state.h"
+#include "raft/update.h"
 
 static bool has_everything(const struct raft *raft, const struct peer *peer)
 {
@@ -32,7 +37,7 @@ static struct peer *ready_heir(const struct raft *raft)
     return NULL;
 }
 
-static void tell_all(struct raft *raft, raft_id to)
+static void send_resignation(struct raft *raft, raft_id to)
 {
     for (size_t i = 0; i < raft->peer_count; i++) {
         raft_id id = raft->peers[i].id;
@@ -49,16 +54,16 @@ static void tell_all(struct raft *raft, raft_id to)
 }
 
 /* The lease is void in the same update that carries the messages, and the driver publishes it
- * before it sends: the heir can never lead beside us. */
+ * before it sends: the heir can never lead beside this node. */
 void transfer_now(struct raft *raft, raft_id to, enum raft_loss loss)
 {
     if (RAFT_MUTANT(TRANSFER_BEFORE_VOID)) {
         raft->transfer = (struct transfer){0};
-        tell_all(raft, to);
+        send_resignation(raft, to);
         return;
     }
     convert_lose(raft, loss);
-    tell_all(raft, to);
+    send_resignation(raft, to);
 }
 
 static bool anyone_else_may_lead(const struct raft *raft)
@@ -69,6 +74,27 @@ static bool anyone_else_may_lead(const struct raft *raft)
         }
     }
     return false;
+}
+
+void transfer_tick(struct raft *raft)
+{
+    struct peer *heir;
+
+    if (raft->role != RAFT_LEADER || !raft->transfer.is_wanted) {
+        return;
+    }
+    heir = ready_heir(raft);
+    if (heir) {
+        transfer_now(raft, heir->id, RAFT_LOSS_RESIGNED);
+    } else if (!instant_before(raft->now, raft->transfer.deadline)) {
+        raft_id to = raft->transfer.to;
+        if (raft->transfer.or_stay) {
+            raft->transfer = (struct transfer){0};
+            update_event(raft, RAFT_EV_TRANSFER_FAILED)->node = to;
+        } else {
+            transfer_now(raft, raft->heir, RAFT_LOSS_RESIGNED);
+        }
+    }
 }
 
 int transfer_begin(struct raft *raft, raft_id to, instant deadline, bool or_stay)
@@ -96,74 +122,4 @@ int transfer_begin(struct raft *raft, raft_id to, instant deadline, bool or_stay
         replicate_to_all(raft);
     }
     return BATON_OK;
-}
-
-void transfer_tick(struct raft *raft)
-{
-    struct peer *heir;
-
-    if (raft->role != RAFT_LEADER || !raft->transfer.is_wanted) {
-        return;
-    }
-    heir = ready_heir(raft);
-    if (heir) {
-        transfer_now(raft, heir->id, RAFT_LOSS_RESIGNED);
-    } else if (!instant_before(raft->now, raft->transfer.deadline)) {
-        raft_id to = raft->transfer.to;
-        if (raft->transfer.or_stay) {
-            raft->transfer = (struct transfer){0};
-            update_event(raft, RAFT_EV_TRANSFER_FAILED)->node = to;
-        } else {
-            transfer_now(raft, raft->heir, RAFT_LOSS_RESIGNED);
-        }
-    }
-}
-
-/* ---- Draining -------------------------------------------------------------------------------- */
-
-bool drain_is_over(struct raft *raft, raft_id to)
-{
-    span longest = raft_settings_shorten(&raft->settings, raft->settings.lease);
-    struct raft_event *event;
-
-    if (!raft->lease.held) {
-        return true;
-    }
-    if (!raft->drain.is_told) {
-        raft->drain = (struct drain){
-            .is_told = true,
-            .to = to,
-            .deadline = instant_min(raft->lease.end, instant_add(raft->now, longest))};
-        event = update_event(raft, RAFT_EV_DRAIN);
-        event->node = to;
-        event->term = raft->hard.term;
-        event->left = instant_since(raft->drain.deadline, raft->now);
-    }
-    return raft->drain.is_over;
-}
-
-void drain_end(struct raft *raft)
-{
-    raft_id to = raft->drain.to;
-
-    if (raft->role != RAFT_LEADER || !raft->drain.is_told || raft->drain.is_over) {
-        return;
-    }
-    if (to == RAFT_NOBODY) {
-        raft->drain.is_over = true;
-        reconfigure_advance(raft);
-        return;
-    }
-    raft->drain = (struct drain){0};
-    if (transfer_begin(raft, to, instant_add(raft->now, raft->settings.election_timeout_max),
-                       true) == BATON_EINVAL) { /* it has left meanwhile */
-        update_event(raft, RAFT_EV_TRANSFER_FAILED)->node = to;
-    }
-}
-
-void drain_tick(struct raft *raft)
-{
-    if (raft->drain.is_told && !instant_before(raft->now, raft->drain.deadline)) {
-        drain_end(raft);
-    }
 }

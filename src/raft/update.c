@@ -2,7 +2,11 @@
  *
  * Entries are pointed to only at the end: until then the log may still grow, and move.
  */
-#include "raft/internal.h"
+#include "raft/update.h"
+
+#include "raft/log.h"
+#include "raft/mutants.h"
+#include "raft/state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -204,14 +208,14 @@ static instant leader_deadline(const struct raft *raft)
     instant at = raft->peer_count > 1 ? raft->heartbeat_at : INSTANT_NEVER;
 
     at = instant_min(at, raft->jeopardy_at);
-    at = instant_min(at, raft->tell_at);
+    at = instant_min(at, raft->announce_at);
     if (raft->term_start == RAFT_NOT_YET) {
         at = instant_min(at, raft->open_term_at);
     }
     if (raft->transfer.is_wanted) {
         at = instant_min(at, raft->transfer.deadline);
     }
-    if (raft->drain.is_told && !raft->drain.is_over) {
+    if (raft->drain.is_announced && !raft->drain.is_over) {
         at = instant_min(at, raft->drain.deadline);
     }
     return instant_min(at, raft->lease.held

@@ -1,5 +1,14 @@
-/* Birth, death and looks from outside. */
-#include "raft/internal.h"
+/* The start of a node from its stored state, and its end. */
+#include "raft/candidacy.h"
+#include "raft/configuration.h"
+#include "raft/incoming.h"
+#include "raft/log.h"
+#include "raft/membership.h"
+#include "raft/mutants.h"
+#include "raft/quorum.h"
+#include "raft/sane.h"
+#include "raft/state.h"
+#include "raft/update.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,17 +105,16 @@ static int load(struct raft *raft, const struct raft_start *start)
     }
     raft->stored_index = log_last_index(&raft->log);
     raft->commit = raft->handed = raft->applied = raft->snapshot.index;
-    r = configuration_at(raft, log_last_index(&raft->log), &configuration, &index);
+    r = membership_at(raft, log_last_index(&raft->log), &configuration, &index);
     if (r == BATON_OK) {
-        r = configuration_enter(raft, &configuration, index);
+        r = membership_enter(raft, &configuration, index);
     }
     raft_configuration_fini(&configuration);
     return r;
 }
 
-/* Who never promised anything (a node that has always been alone) need not be silent. That it is a
- * quorum by itself now is no excuse: an earlier incarnation may have promised a leader of a time
- * when it was none. */
+/* A node that never promised anything (it has always been a quorum alone) need not be silent. That
+ * it is a quorum alone now is no excuse: an earlier incarnation may have promised a leader. */
 static void be_silent(struct raft *raft)
 {
     raft->silent_until = INSTANT_PAST;
@@ -127,7 +135,7 @@ static void first_wait(struct raft *raft)
         raft->election_at = from;
     } else {
         raft->election_at =
-            election_after(raft, instant_add(from, raft->settings.election_timeout_min));
+            candidacy_after(raft, instant_add(from, raft->settings.election_timeout_min));
     }
 }
 
@@ -172,7 +180,7 @@ void raft_free(struct raft *raft)
     if (!raft) {
         return;
     }
-    incoming_snapshot_drop(raft);
+    incoming_drop(raft);
     log_fini(&raft->log);
     free((void *)raft->snapshot.data);
     raft_configuration_fini(&raft->snapshot.configuration);
@@ -182,62 +190,4 @@ void raft_free(struct raft *raft)
     free(raft->scratch);
     update_fini(raft);
     free(raft);
-}
-
-void raft_get_status(const struct raft *raft, struct raft_status *ret)
-{
-    bool promised = promise_is_active(raft);
-
-    *ret = (struct raft_status){
-        .id = raft->id,
-        .role = raft->role,
-        .term = raft->hard.term,
-        .vote = raft->hard.vote,
-        .leader = raft->leader,
-        .leader_incarnation = raft->leader_incarnation,
-        .lease = raft->lease,
-        .promised_to = promised ? raft->promise.to : RAFT_NOBODY,
-        .promised_incarnation = promised ? raft->promise.incarnation : 0,
-        .promised_until = promised ? raft->promise.until : INSTANT_PAST,
-        .silent_until = raft->silent_until,
-        .first_index = raft->log.snapshot_index + 1,
-        .last_index = log_last_index(&raft->log),
-        .stored_index = raft->stored_index,
-        .commit_index = raft->commit,
-        .applied_index = raft->applied,
-        .configuration_index = raft->configuration_index,
-        .heir = raft->role == RAFT_LEADER ? raft->heir : raft->heir_named,
-        .pledged_term = raft->hard.pledged_term,
-        .pledged_to = raft->hard.pledged_to,
-        .eligible = raft->eligible,
-        .is_changing = raft->configuration.is_joint || raft->configuration_index > raft->commit,
-        .storage_failed = raft->storage_failed,
-        .elections_last_hour = election_last_hour(raft),
-    };
-}
-
-bool raft_get_progress(const struct raft *raft, raft_id id, struct raft_progress *ret)
-{
-    const struct peer *peer = peer_find(raft, id);
-
-    if (!peer || raft->role != RAFT_LEADER) {
-        return false;
-    }
-    *ret = (struct raft_progress){.match_index = peer->match,
-                                  .is_active = peer->is_active,
-                                  .heard = peer->heard,
-                                  .round_trip = peer->round_trip,
-                                  .is_caught_up = peer_is_caught_up(raft, peer)};
-    if (id == raft->id) {
-        *ret = (struct raft_progress){.match_index = raft->stored_index,
-                                      .is_active = true,
-                                      .heard = raft->now,
-                                      .is_caught_up = true};
-    }
-    return true;
-}
-
-const struct raft_configuration *raft_get_configuration(const struct raft *raft)
-{
-    return &raft->configuration;
 }
