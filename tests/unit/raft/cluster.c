@@ -181,6 +181,9 @@ static int drive(struct cluster *cluster, struct node *node, const struct raft_i
     uint64_t written;
     int r = raft_step(node->raft, input, cluster->now, &update);
 
+    if (cluster->observe) {
+        cluster->observe(cluster, node, update);
+    }
     node->lease = update->lease;
     node->deadline = update->deadline;
     node->heir = update->heir;

@@ -56,6 +56,9 @@ struct cluster {
     size_t queue_head, queue_tail;
     /* returns false to lose a message */
     bool (*filter)(struct cluster *, const struct raft_message *);
+    /* sees each update before the cluster does what it asks for */
+    void (*observe)(struct cluster *, struct node *, const struct raft_update *);
+    void *observer;
     size_t sent[RAFT_MSG_READ_REPLY + 1];
 };
 

@@ -87,25 +87,6 @@ static void a_transfer_waits_for_its_target_and_then_goes_elsewhere_or_stays(voi
     }
 }
 
-static void a_target_that_is_behind_catches_up_first(void **state)
-{
-    struct cluster *cluster = cluster_new(3);
-    raft_id leader, to;
-    (void)state;
-
-    leader = cluster_settle(cluster);
-    to = cluster_follower(leader);
-    node_of(cluster, to)->is_cut = true;
-    assert_int_equal(node_propose(cluster, leader, "x"), 0);
-    cluster_run(cluster, 20);
-    assert_int_equal(node_transfer(cluster, leader, to, false), 0);
-    assert_true(node_is_leader(cluster, leader));
-    node_of(cluster, to)->is_cut = false;
-    cluster_run(cluster, 60);
-    assert_int_equal(cluster_leader(cluster), to);
-    cluster_free(cluster);
-}
-
 static void a_node_alone_may_resign_and_is_elected_again(void **state)
 {
     struct cluster *cluster = cluster_new(1);
@@ -134,28 +115,6 @@ static void drained(struct cluster *cluster, raft_id id)
 {
     struct raft_input input = {.type = RAFT_IN_DRAINED};
     assert_int_equal(node_step(cluster, id, &input), 0);
-}
-
-static void a_voter_joins_through_a_joint_configuration(void **state)
-{
-    struct cluster *cluster = cluster_new(4);
-    raft_id leader;
-    (void)state;
-
-    cluster->first.count = 3; /* node 4 knows of the others, they do not know of it */
-    leader = cluster_settle(cluster);
-    cluster->first.count = 4;
-    assert_int_equal(reconfigure(cluster, leader, cluster->first.members, 4), 0);
-    assert_true(raft_get_configuration(node_of(cluster, leader)->raft)->is_joint);
-    assert_int_equal(reconfigure(cluster, leader, cluster->first.members, 3), BATON_EBUSY);
-    cluster_run(cluster, 200);
-    for (raft_id id = 1; id <= 4; id++) {
-        const struct raft_configuration *now = raft_get_configuration(node_of(cluster, id)->raft);
-        assert_false(now->is_joint);
-        assert_int_equal(now->count, 4);
-    }
-    assert_int_equal(node_status(cluster, 4).leader, leader);
-    cluster_free(cluster);
 }
 
 static void a_change_that_touches_no_vote_is_one_entry(void **state)
@@ -208,34 +167,6 @@ static void while_it_is_joint_both_halves_must_agree(void **state)
     assert_true(leader >= 4); /* the old half is gone, its leader with it */
     assert_false(raft_get_configuration(node_of(cluster, leader)->raft)->is_joint);
     assert_int_equal(raft_get_configuration(node_of(cluster, leader)->raft)->count, 3);
-    cluster_free(cluster);
-}
-
-static void a_removed_leader_finishes_the_change_and_hands_over(void **state)
-{
-    struct cluster *cluster = cluster_new(3);
-    struct raft_member left[2];
-    raft_id leader;
-    size_t count = 0;
-    (void)state;
-
-    leader = cluster_settle(cluster);
-    for (size_t i = 0; i < 3; i++) {
-        if (cluster->first.members[i].id != leader) {
-            left[count++] = cluster->first.members[i];
-        }
-    }
-    assert_int_equal(reconfigure(cluster, leader, left, 2), 0);
-    cluster_deliver(cluster);
-    assert_int_equal(node_last(cluster, leader, RAFT_EV_DRAIN)->node, RAFT_NOBODY);
-    assert_true(node_is_leader(cluster, leader));
-    assert_false(node_saw(cluster, leader, RAFT_EV_LOST));
-    drained(cluster, leader);
-    cluster_deliver(cluster);
-    assert_int_equal(node_last(cluster, leader, RAFT_EV_LOST)->loss, RAFT_LOSS_REMOVED);
-    assert_int_not_equal(cluster_elect(cluster), leader);
-    cluster_run(cluster, 2000);
-    assert_int_equal(node_status(cluster, leader).role, RAFT_FOLLOWER); /* and never runs again */
     cluster_free(cluster);
 }
 
@@ -525,12 +456,9 @@ int main(void)
         cmocka_unit_test(to_the_best_when_nobody_is_named),
         cmocka_unit_test(who_cannot_lead_is_refused),
         cmocka_unit_test(a_transfer_waits_for_its_target_and_then_goes_elsewhere_or_stays),
-        cmocka_unit_test(a_target_that_is_behind_catches_up_first),
         cmocka_unit_test(a_node_alone_may_resign_and_is_elected_again),
-        cmocka_unit_test(a_voter_joins_through_a_joint_configuration),
         cmocka_unit_test(a_change_that_touches_no_vote_is_one_entry),
         cmocka_unit_test(while_it_is_joint_both_halves_must_agree),
-        cmocka_unit_test(a_removed_leader_finishes_the_change_and_hands_over),
         cmocka_unit_test(weights_change_like_members),
         cmocka_unit_test(a_change_that_makes_no_group_is_refused),
         cmocka_unit_test(a_configuration_that_is_truncated_is_taken_back),

@@ -172,19 +172,6 @@ static void who_never_promised_need_not_be_silent(void **state)
     cluster_free(cluster);
 }
 
-static void a_certificate_of_the_right_incarnation_frees_the_voter(void **state)
-{
-    struct cluster *cluster = alone_of_three();
-    (void)state;
-
-    heartbeat(cluster, 2, 4, 5);
-    node_proof(cluster, 1, RAFT_PROOF_GUARDIAN, death(2, 4), 3);
-    assert_true(node_saw(cluster, 1, RAFT_EV_PROOF_ACCEPTED));
-    assert_int_equal(node_status(cluster, 1).leader, RAFT_NOBODY);
-    assert_true(votes_for(cluster, 3, 6));
-    cluster_free(cluster);
-}
-
 static void a_certificate_that_does_not_fit_changes_nothing(void **state)
 {
     static const struct raft_proof wrong[] = {
@@ -446,7 +433,6 @@ int main(void)
         cmocka_unit_test(a_voter_is_silent_after_a_restart),
         cmocka_unit_test(silence_lasts_as_long_as_the_longest_promise_ever_given),
         cmocka_unit_test(who_never_promised_need_not_be_silent),
-        cmocka_unit_test(a_certificate_of_the_right_incarnation_frees_the_voter),
         cmocka_unit_test(a_certificate_that_does_not_fit_changes_nothing),
         cmocka_unit_test(the_end_of_a_connection_proves_nothing),
         cmocka_unit_test(the_heir_campaigns_at_once_and_carries_the_proof),
