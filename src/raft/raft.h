@@ -8,23 +8,23 @@
  *                                                        │ events, next deadline │
  *                                                        └──────────────────────┘
  *
- * No I/O, no clock, no thread, no randomness but the seed it was given: the same inputs at the same
- * instants give the same updates, which is what sim/ stands on. One thread owns a `struct raft`.
+ * It has no I/O, no clock, no thread, and no randomness but the seed that it was given: the same
+ * inputs at the same instants give the same updates, so sim/ can replay every run. One thread owns
+ * a `struct raft`.
  *
  * What the caller ("the driver") does with an update, in this order:
- *   1. publishes update->lease, before anything leaves this process: void first, transfer then;
+ *   1. publishes update->lease before anything leaves this process: first void, then transfer;
  *   2. sends the messages whose `after_write` is 0;
  *   3. stores update->write (all of it or nothing, one fsync) and reports it with RAFT_IN_WRITTEN;
  *      a failure is reported with RAFT_IN_STORAGE_FAILED, and never retried;
- *   4. sends a message with `after_write` = n once write n, and so every write before it, is
- * stored;
+ *   4. sends a message with `after_write` = n once write n, and every write before it, is stored;
  *   5. applies the entries of update->apply, in order, and reports that with RAFT_IN_APPLIED;
  *   6. passes the events on, and comes back with RAFT_IN_TICK at update->deadline at the latest;
- *   7. tries to take in the state of update->offer, keeps it apart, and says with RAFT_IN_SNAPSHOT
+ *   7. tries to decode the state of update->offer, keeps it apart, and says with RAFT_IN_SNAPSHOT
  *      whether it could; only then is that snapshot stored and installed.
- * A driver that stores within step 3 and one that stores in a thread are both right.
+ * The driver may store within step 3 or in another thread.
  *
- * Messages may be lost, delayed, repeated and reordered; never forged: the driver authenticates.
+ * Messages may be lost, delayed, repeated and reordered, but not forged: the driver authenticates.
  *
  * The lease (docs/raft.md says why each rule is needed):
  *   - a heartbeat asks for a lease of L; a voter that answers it promises the sender's incarnation
@@ -32,7 +32,7 @@
  *   - the leader counts each grant from the moment that the heartbeat was sent, shortened by the
  *     drift factor (1 - rho) / (1 + rho), and leads until the latest instant that a quorum covers;
  *   - a voter that starts is silent for the longest time that it may have promised before;
- *   - a promise ends early by proof alone (RAFT_IN_PROOF and the messages that carry one).
+ *   - only a proof ends a promise early (RAFT_IN_PROOF and the messages that carry one).
  */
 #ifndef RAFT_RAFT_H
 #define RAFT_RAFT_H
@@ -44,7 +44,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef uint64_t raft_id; /* a node; the same for life; 0 is nobody */
+typedef uint64_t raft_id; /* a node; never changes; 0 is no node */
 typedef uint64_t raft_term;
 typedef uint64_t raft_index; /* of a log entry; the first is 1 */
 
@@ -61,43 +61,82 @@ enum {
 enum raft_kind {
     RAFT_VOTER,   /* votes and may lead */
     RAFT_WITNESS, /* votes, never leads */
-    RAFT_LEARNER, /* follows, does not vote: its weight is 0 */
+    RAFT_LEARNER, /* stores the log, does not vote: its weight is 0 */
 };
 
 struct raft_member {
     raft_id id;
-    uint64_t birth; /* of its data directory; 0: not known yet. Not read by the core */
+    uint64_t birth; /* of its data directory; 0: not known yet. The core does not read it */
     enum raft_kind kind;
-    uint32_t weight;     /* of its vote; a quorum is more than half of the sum */
+    uint32_t weight;     /* a quorum has more than half of the sum of weights */
     uint32_t old_weight; /* its weight in the outgoing half of a joint configuration */
     bool is_leaving;     /* only in the outgoing half of a joint configuration */
-    int32_t priority;    /* the highest healthy one leads; 0 is usual */
+    int32_t priority;    /* the healthy member with the highest leads; usually 0 */
     char name[RAFT_NAME_MAX];
-    char address[RAFT_ADDRESS_MAX]; /* not read by the core */
+    char address[RAFT_ADDRESS_MAX]; /* the core does not read it */
 };
 
-/* Members in the order of their ids. `joint` while two halves must both agree. */
+/* Members in the order of their ids. While it is joint, a quorum needs both halves. */
 struct raft_configuration {
-    uint64_t group;              /* the group's identity; 0: not formed yet. Not read by the core */
-    struct raft_member *members; /* owned by whoever owns the struct */
+    uint64_t group;              /* identity; 0: not formed yet. The core does not read it */
+    struct raft_member *members; /* the owner of the struct owns it */
     size_t count;
     bool is_joint;
 };
 
 /* ---- Settings -------------------------------------------------------------------------------- */
 
+/* Times are spans of nanoseconds by the node's own clock. The presets set all of them together;
+ * each comment says why one would change a single one, and what it must fit to. Members may differ
+ * in all of them: a leader counts what each voter granted, and the widest drift bound of all. */
 struct raft_settings {
-    span heartbeat_interval; /* how often a leader asks for its lease again */
-    span heartbeat_timeout;  /* silence after which a leader is doubted, and the longest promise */
-    span lease;              /* what a leader asks for; at most the heartbeat timeout */
-    span election_timeout_min; /* a round of votes is given up after a random time between these */
+    /* How often a leader asks for its lease again. Lower: a lost heartbeat matters less, idle
+     * followers learn of commits sooner, and a lost append is repeated sooner; each costs two
+     * messages for each follower and interval. Higher: fewer messages. Must fit twice into the
+     * lease that is left after drift, so that one lost heartbeat ends no leadership. */
+    span heartbeat_interval;
+    /* How long a follower waits for a silent leader, and the longest promise that it gives: at most
+     * one hour. Lower: a leader that hangs or is cut off is replaced sooner, and a restarted voter
+     * is silent for a shorter time; but a pause of the network, a disk or a process that lasts as
+     * long costs an election. Higher: the reverse. A crash with a proof does not wait for it. */
+    span heartbeat_timeout;
+    /* What a leader asks its voters to promise; usually the heartbeat timeout. Lower: the leader
+     * stops acting sooner when it is cut off, which gains nothing for its successor, since voters
+     * wait for the heartbeat timeout all the same. Must not exceed the heartbeat timeout: voters
+     * promise no longer than that, and what they do not promise protects no lease. */
+    span lease;
+    /* A round of votes ends after a random time between min and max, and the wait before a round is
+     * spread over max - min. Both should exceed the slowest round trip plus two disk writes, else
+     * rounds end before the votes arrive (after three in vain they grow, up to the heartbeat
+     * timeout). Higher: each split vote costs more time. Closer together: votes split more often;
+     * raft_settings_check_spread asks for max >= 1.25 x min. Max is one hour at most. */
+    span election_timeout_min;
     span election_timeout_max;
-    uint32_t clock_drift_ppm; /* rho: no clock runs faster or slower by more than this, in 10^-6 */
-    span preferred_stable;    /* a node of higher priority is handed leadership after this long */
-    uint32_t elections_per_hour_max; /* more of them raise RAFT_EV_TOO_MANY_ELECTIONS; 0: never */
-    uint32_t message_bytes_max;      /* of entries in one append message */
-    uint32_t inflight_max;           /* append messages to one follower not yet answered */
-    uint32_t log_bytes_max;          /* not yet committed; more is refused with BATON_EBUSY */
+    /* rho, in 10^-6: no clock runs faster or slower than true time by more. Safety rests on it.
+     * Higher: tolerates worse clocks and shortens every lease by (1 - rho) / (1 + rho); 10000,
+     * which is 1 %, costs 2 % of the lease. Lower: never below what the clocks of all members
+     * really do, or two nodes may lead at once. Below 1000000. */
+    uint32_t clock_drift_ppm;
+    /* How long a member of higher priority must have been active before it gets leadership. Lower:
+     * the preferred member leads again sooner, but one that restarts again and again moves
+     * leadership each time. 0: with the next heartbeat. No effect where priorities are equal. */
+    span preferred_stable;
+    /* More elections than this within an hour raise RAFT_EV_TOO_MANY_ELECTIONS; 0: never. It only
+     * reports. A node remembers 256 elections, so a limit above 255 never reports. */
+    uint32_t elections_per_hour_max;
+    /* Bytes of entries in one append, of a chunk of a snapshot (1024 at least), and of the largest
+     * proposal. Higher: a follower catches up in fewer messages, but a heartbeat waits behind them
+     * on a slow connection; a message should take much less than a heartbeat interval to send.
+     * Lower: more messages. Above 0. */
+    uint32_t message_bytes_max;
+    /* Appends to one follower that have no reply yet. Higher: more throughput over a long round
+     * trip, for up to message_bytes_max x inflight_max bytes of memory for each follower, all of
+     * which is sent again after a loss. Lower: 1 sends one append a round trip. Above 0. */
+    uint32_t inflight_max;
+    /* Bytes of entries that the leader has not committed yet; beyond it proposals are refused with
+     * BATON_EBUSY. Higher: rides out a longer stall of the quorum, for as much memory. Lower:
+     * proposers learn of a stall sooner. Must not be below message_bytes_max. */
+    uint32_t log_bytes_max;
 };
 
 /* "default", "lan", "wan" (seed 003) and "fast"; BATON_ENOENT names the known ones. */
@@ -106,14 +145,14 @@ int raft_settings_preset(struct raft_settings *ret, const char *preset, struct b
 /* BATON_EUNSAFE and the inequality that fails, with its numbers, where the lease would not be safe;
  * BATON_EINVAL where the settings could not work. */
 int raft_settings_check(const struct raft_settings *settings, struct baton_error *reterr);
-/* Besides, for what a person configures: that candidates do not wait almost equally long, which is
- * safe and elects nobody. The core takes such settings, so that a simulator may. BATON_EINVAL. */
+/* A further check of what a person configures: that candidates do not wait almost equally long,
+ * which is safe but splits every vote. The core itself takes such settings. BATON_EINVAL. */
 int raft_settings_check_spread(const struct raft_settings *settings, struct baton_error *reterr);
 
 /* A granted time as the leader may count it: granted * (1 - rho) / (1 + rho). */
 span raft_settings_shorten(const struct raft_settings *settings, span granted);
 
-/* What `baton explain` prints: bounds from the settings alone, network and disk delays left out. */
+/* What `baton explain` prints: bounds from the settings alone, without network and disk delays. */
 struct raft_bounds {
     span lease;               /* effective: after the drift factor */
     span hang;                /* silence to a new leader, at worst: promise, wait, one round */
@@ -126,29 +165,29 @@ struct raft_bounds raft_settings_bounds(const struct raft_settings *settings);
 /* ---- Log and stored state -------------------------------------------------------------------- */
 
 enum raft_entry_kind {
-    RAFT_ENTRY_NOOP,          /* a new leader's first */
-    RAFT_ENTRY_DATA,          /* the user's */
+    RAFT_ENTRY_NOOP,          /* the first entry of a leadership */
+    RAFT_ENTRY_DATA,          /* a proposal of the user */
     RAFT_ENTRY_CONFIGURATION, /* encoded by raft_configuration_encode */
 };
 
 struct raft_entry {
     raft_term term;
     enum raft_entry_kind kind;
-    const void *data; /* borrowed from who hands the struct over; NULL if bytes is 0 */
+    const void *data; /* borrowed from the giver of the struct; NULL if bytes is 0 */
     size_t bytes;
 };
 
-/* What must not be forgotten. Stored whole with each write that changes it. */
+/* The state that a node must not forget. Stored whole with each write that changes it. */
 struct raft_hard_state {
     raft_term term;
     raft_id vote;           /* in `term`; RAFT_NOBODY if none */
     span promised_max;      /* the longest promise this node may have given; 0: none ever */
-    raft_term pledged_term; /* no vote below it, and in it for `pledged_to` alone; 0: none ever */
-    raft_id pledged_to;
+    raft_term pledged_term; /* the node votes in no lower term, and in this one only for */
+    raft_id pledged_to;     /* `pledged_to`; 0: it never pledged */
 };
 
-/* A log's beginning: everything up to `index` is in `data` (the user's state) and `configuration`.
- * index 0 with no data is the empty state of a new group, and holds its first configuration. */
+/* It replaces the log up to `index`: `data` is the user's state and `configuration` the members at
+ * that index. Index 0 without data is the empty state of a new group, with its first members. */
 struct raft_snapshot {
     raft_index index;
     raft_term term;
@@ -161,8 +200,8 @@ struct raft_snapshot {
 struct raft_write {
     uint64_t id;                          /* 1, 2, 3, … in this process */
     const struct raft_hard_state *hard;   /* NULL: unchanged */
-    const struct raft_snapshot *snapshot; /* NULL: none; else takes the place of all entries up to
-                                             its index, and of the snapshot before it */
+    const struct raft_snapshot *snapshot; /* NULL: none; else it replaces all entries up to its
+                                             index, and the snapshot before it */
     bool truncates;                       /* drop all entries from truncate_from on */
     raft_index truncate_from;
     raft_index first_index; /* of entries[0] */
@@ -172,8 +211,8 @@ struct raft_write {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* Proof that leadership ended: the incarnation of `node` up to `incarnation` will not lead in any
- * term up to `through_term` (RAFT_TERM_FOREVER: it is dead). node RAFT_NOBODY: no proof. */
+/* Proof that leadership ended: the incarnations of `node` up to `incarnation` will not lead in any
+ * term up to `through_term` (RAFT_TERM_FOREVER: they are dead). `node` RAFT_NOBODY: no proof. */
 struct raft_proof {
     raft_id node;
     uint64_t incarnation;
@@ -193,8 +232,8 @@ enum raft_message_type {
     RAFT_MSG_APPEND_REPLY,
     RAFT_MSG_SNAPSHOT,
     RAFT_MSG_SNAPSHOT_REPLY,
-    RAFT_MSG_TIMEOUT_NOW, /* campaign at once: I have voided my lease (carries its proof) */
-    RAFT_MSG_RESIGN,      /* the same news for everybody else */
+    RAFT_MSG_TIMEOUT_NOW, /* to the heir: campaign at once; the sender has voided its lease */
+    RAFT_MSG_RESIGN,      /* to the others: the sender has voided its lease */
     RAFT_MSG_READ,        /* a follower asks for a read index */
     RAFT_MSG_READ_REPLY,
 };
@@ -203,34 +242,32 @@ struct raft_message {
     enum raft_message_type type;
     raft_id from;
     raft_id to;
-    uint64_t incarnation; /* of the sender's process: from the connection, not from the wire */
-    /* A program that acts for the sender may live on after its process. From the connection, too.
-     */
-    bool is_outlived;
+    uint64_t incarnation; /* of the sender's process; the driver knows it from the connection */
+    bool is_outlived;     /* a program that acts for the sender may outlive it; as above */
     raft_term term;       /* the sender's; in a pre-vote the term it would campaign in */
     uint64_t after_write; /* outgoing only: wait for this write; 0: send at once */
     union {
         struct { /* PRE_VOTE, VOTE */
             raft_index last_index;
             raft_term last_term;
-            struct raft_proof proof; /* lets a voter's promise end, where it is one to that node */
+            struct raft_proof proof; /* ends the voter's promise to that node */
         } vote;
         struct { /* PRE_VOTE_REPLY (term: the one asked for if granted), VOTE_REPLY */
             bool granted;
         } vote_reply;
         struct {                 /* HEARTBEAT */
             instant sent;        /* by the leader's clock; comes back untouched */
-            span lease;          /* asked for */
+            span lease;          /* the leader asks for it */
             raft_index commit;   /* at most what the follower is known to have */
-            raft_id heir;        /* who campaigns first if this leader is proved gone */
-            raft_term heir_term; /* in which it does, for the voters to pledge; 0: no heir */
+            raft_id heir;        /* campaigns first if this leader is proved gone */
+            raft_term heir_term; /* in which it does; the voters pledge to it; 0: no heir */
             uint64_t read_round;
         } heartbeat;
         struct { /* HEARTBEAT_REPLY */
             instant sent;
             span granted; /* promised; 0: none */
             uint64_t read_round;
-            bool may_lead; /* not cordoned: fit to be an heir */
+            bool may_lead; /* not cordoned, so it may be the heir */
         } heartbeat_reply;
         struct { /* APPEND */
             raft_index prev_index;
@@ -241,8 +278,8 @@ struct raft_message {
         } append;
         struct { /* APPEND_REPLY */
             bool rejected;
-            raft_index index; /* matched up to here; rejected: the prev_index refused */
-            raft_index hint;  /* rejected: try from here */
+            raft_index index; /* stored up to here; rejected: the refused prev_index */
+            raft_index hint;  /* rejected: the logs may agree up to here */
             raft_term hint_term;
         } append_reply;
         struct { /* SNAPSHOT: one chunk; the configuration comes with the first (offset 0) */
@@ -257,8 +294,8 @@ struct raft_message {
         struct { /* SNAPSHOT_REPLY */
             raft_index index;
             uint64_t next_offset; /* total_bytes when installed */
-            bool rejected;        /* whole, and refused: it can take in no state as this one */
-            uint32_t format;      /* rejected: the highest that it can take in; 0: not known */
+            bool rejected;        /* complete, but the follower cannot decode the state */
+            uint32_t format;      /* rejected: the highest format that it can decode; 0: unknown */
         } snapshot_reply;
         struct { /* TIMEOUT_NOW, RESIGN: the proof is (from, incarnation, term) */
             raft_id heir;
@@ -272,34 +309,34 @@ struct raft_message {
 
 /* ---- Inputs ---------------------------------------------------------------------------------- */
 
-/* What a proof rests on (DESIGN section 1); kept for events. RAFT_PROOF_EOF_ONLY is no proof. */
+/* What a proof rests on (docs/raft.md, R6); events report it. RAFT_PROOF_EOF_ONLY is no proof. */
 enum raft_proof_kind {
     RAFT_PROOF_RESIGNATION, /* (a) authenticated, lease voided first */
     RAFT_PROOF_PIDFD,       /* (b) same host: the kernel says that the process is gone */
-    RAFT_PROOF_GUARDIAN,    /* (c) the authenticated guardian's word */
+    RAFT_PROOF_GUARDIAN,    /* (c) a certificate of the authenticated guardian */
     RAFT_PROOF_GREETING,    /* (d) a higher incarnation holds the data directory's lock */
     RAFT_PROOF_REFUSED,     /* (e) end-of-file and a refused reconnect, on a trusted path */
     RAFT_PROOF_EOF_ONLY,    /* a connection ended: proves nothing and changes nothing */
-    RAFT_PROOF_VOTE,        /* carried by a candidate's request */
+    RAFT_PROOF_VOTE,        /* a candidate's request carried it */
 };
 
 enum raft_input_type {
     RAFT_IN_TICK,           /* time has passed */
     RAFT_IN_MESSAGE,        /* .message, authenticated */
     RAFT_IN_WRITTEN,        /* .write_id is stored */
-    RAFT_IN_STORAGE_FAILED, /* a write failed or may have: step down, vote and store no more */
+    RAFT_IN_STORAGE_FAILED, /* a write may have failed: the node steps down and votes no more */
     RAFT_IN_APPLIED,        /* .index has been applied */
-    RAFT_IN_PROOF,          /* .proof: a leader's end, authenticated by the driver */
-    RAFT_IN_CONNECTION,     /* .connection: a peer can or cannot be reached; proves nothing */
+    RAFT_IN_PROOF,          /* .proof: that a leader has ended; the driver authenticated it */
+    RAFT_IN_CONNECTION,     /* .connection: a peer is connected or not, which proves nothing */
     RAFT_IN_PROPOSE,        /* .propose: append a data entry; leader only */
     RAFT_IN_RECONFIGURE,    /* .configuration: the wanted members; leader only; joint inside */
-    RAFT_IN_SNAPSHOT,       /* .snapshot: whether the state of update->offer could be taken in */
+    RAFT_IN_SNAPSHOT,       /* .snapshot: whether the state of update->offer could be decoded */
     RAFT_IN_TRANSFER,       /* .transfer: hand over to a node, or the best; leader only */
-    RAFT_IN_DRAINED,        /* what RAFT_EV_DRAIN announced may happen; else it is ignored */
+    RAFT_IN_DRAINED,        /* no program acts any more: the hand-over of RAFT_EV_DRAIN may begin */
     RAFT_IN_ELIGIBLE,       /* .eligible: may campaign (a cordoned node votes, but never leads) */
     RAFT_IN_READ,           /* .read: ask for a read index; any role */
     RAFT_IN_COMPACT,        /* .compact: the state up to an applied index is in this snapshot */
-    RAFT_IN_DRIFT,          /* .drift_ppm: a peer's bound, before its first message */
+    RAFT_IN_DRIFT,          /* .drift_ppm: the bound of a peer, before its first message */
 };
 
 struct raft_input {
@@ -311,7 +348,7 @@ struct raft_input {
         struct {
             enum raft_proof_kind kind;
             struct raft_proof proof;
-            raft_id heir; /* named by the certificate; RAFT_NOBODY: the last one heard of */
+            raft_id heir; /* the certificate names it; RAFT_NOBODY: the last heartbeat did */
         } proof;
         struct {
             raft_id peer;
@@ -323,23 +360,23 @@ struct raft_input {
         } propose;
         struct {                                            /* see raft_check_change */
             const struct raft_configuration *configuration; /* not joint; copied */
-            bool is_forced;                                 /* although it may stop the group */
+            bool is_forced;                                 /* even if that may stop the group */
         };
         struct {
             raft_index index; /* of the offer */
             bool is_taken;
-            uint32_t format; /* refused: the highest that could be taken in; 0: not known */
+            uint32_t format; /* refused: the highest format that can be decoded; 0: unknown */
         } snapshot;
         struct {
             raft_id to;       /* RAFT_NOBODY: the best placed */
-            instant deadline; /* resign without an heir if nobody has caught up by then */
-            bool or_stay;     /* at the deadline stay leader instead */
+            instant deadline; /* resign without an heir if no node has caught up by then */
+            bool or_stay;     /* stay leader at the deadline instead */
         } transfer;
         bool eligible;
         uint32_t drift_ppm; /* grants are shortened by the largest bound of all */
         struct {
             uint64_t context;
-            bool by_lease; /* trust the own lease; else ask a quorum, whatever the clocks do */
+            bool by_lease; /* trust the own lease; else ask a quorum, which needs no clocks */
         } read;
         struct {
             raft_index index;
@@ -364,28 +401,28 @@ enum raft_loss {
 
 enum raft_event_type {
     RAFT_EV_ROLE,               /* .role */
-    RAFT_EV_LEADER,             /* .node, .incarnation: whom this node follows; RAFT_NOBODY: none */
+    RAFT_EV_LEADER,             /* .node, .incarnation: this node follows it; RAFT_NOBODY: none */
     RAFT_EV_ACQUIRED,           /* the first lease of a leadership: .term is its epoch */
     RAFT_EV_LOST,               /* .loss, .term */
     RAFT_EV_ELECTION_STARTED,   /* .term */
-    RAFT_EV_ELECTION_COMPLETED, /* .term, .node: who won, as far as this node knows */
-    RAFT_EV_ELECTION_FAILED,    /* .term: a round of ours ended without a winner */
-    RAFT_EV_JEOPARDY,           /* .left: the lease ends then unless it is renewed */
+    RAFT_EV_ELECTION_COMPLETED, /* .term, .node: this node won it, as far as is known */
+    RAFT_EV_ELECTION_FAILED,    /* .term: this node's round ended without a winner */
+    RAFT_EV_JEOPARDY,           /* .left: the lease ends after that unless it is renewed */
     RAFT_EV_TOO_MANY_ELECTIONS, /* .count in the last hour */
     RAFT_EV_PROOF_ACCEPTED,     /* .proof_kind, .node, .incarnation */
-    RAFT_EV_PROOF_IGNORED,      /* the same: it did not fit anything promised */
+    RAFT_EV_PROOF_IGNORED,      /* the same; it fits neither the promise nor the leader */
     RAFT_EV_MEMBERSHIP,         /* the configuration in force changed */
-    RAFT_EV_PEER,               /* leader only: .node answers (.is_active) or has fallen silent */
+    RAFT_EV_PEER,               /* leader only: .node replies (.is_active) or has fallen silent */
     RAFT_EV_DRAIN,              /* leader only: .node shall lead (RAFT_NOBODY: this one leaves the
-                                   group), once RAFT_IN_DRAINED says that nothing acts under the
-                                   lease any more; after .left in any case */
+                                   group), once RAFT_IN_DRAINED says that no program acts under the
+                                   lease any more, or after .left */
     RAFT_EV_TRANSFER_FAILED,    /* .node did not catch up in time; this node goes on leading */
     RAFT_EV_CONTRADICTED,       /* .node, .incarnation, .term: a leader's message differs from what
-                                   is committed here and was refused; once for each life of it */
-    RAFT_EV_SNAPSHOT_REFUSED,   /* leader only: .node cannot take in the state; .count: the highest
-                                   format that it can, 0: not known. It is sent again after a
-                                   heartbeat timeout, and at once after RAFT_IN_COMPACT, which may
-                                   also put an older form in place of the same snapshot */
+                                   is committed here and was refused; once an incarnation */
+    RAFT_EV_SNAPSHOT_REFUSED,   /* leader only: .node cannot decode the state; .count: the highest
+                                   format that it can, 0: unknown. The snapshot is sent again after
+                                   a heartbeat timeout, and at once after RAFT_IN_COMPACT, which
+                                   may replace it by one in an older format */
 };
 
 struct raft_event {
@@ -423,7 +460,7 @@ struct raft_update {
     const struct raft_entry *apply; /* committed and stored here */
     size_t apply_count;
     const struct raft_snapshot *install; /* replaces the user's state, before `apply`; or NULL */
-    const struct raft_snapshot *offer; /* to be tried, and answered by RAFT_IN_SNAPSHOT; or NULL */
+    const struct raft_snapshot *offer;   /* to be decoded; reply with RAFT_IN_SNAPSHOT; or NULL */
     const struct raft_read *reads;
     size_t read_count;
     const struct raft_event *events;
@@ -438,15 +475,15 @@ struct raft; /* opaque */
 
 struct raft_start {
     raft_id id;
-    uint64_t incarnation; /* grows with every start of this node, kept in its data directory */
+    uint64_t incarnation; /* grows with every start of this node; its data directory holds it */
     uint64_t seed;        /* of the random waits */
     struct raft_settings settings;
     struct raft_hard_state hard;      /* all 0 for a new node */
     struct raft_snapshot snapshot;    /* with the first configuration; copied */
     const struct raft_entry *entries; /* entries[0] has index snapshot.index + 1; copied */
     size_t entry_count;
-    bool eligible;    /* campaigns at all */
-    bool is_outlived; /* a program that acts for this node may live on after its process */
+    bool eligible;    /* may campaign */
+    bool is_outlived; /* a program that acts for this node may outlive this process */
 };
 
 /* BATON_EINVAL, BATON_EUNSAFE: the settings; BATON_ECORRUPT: the stored state contradicts itself;
@@ -455,17 +492,17 @@ int raft_new(struct raft **ret, const struct raft_start *start, instant now,
              struct baton_error *reterr);
 void raft_free(struct raft *raft); /* NULL allowed */
 
-/* Takes one input; *ret is written also on failure, and what it asks for must be done then too.
- * `now` never goes back (an earlier one is taken as the latest).
+/* Takes one input. *ret is written on failure too, and the driver must do what it asks for then as
+ * well. `now` never goes back (an earlier instant counts as the latest one).
  *   BATON_ENOTLEADER   PROPOSE, RECONFIGURE, TRANSFER on another role
  *   BATON_EBUSY        PROPOSE: log_bytes_max; RECONFIGURE, TRANSFER: another is under way, or no
  *                      entry of this term is committed yet
  *   BATON_EINVAL       RECONFIGURE: no voter, a double id …; TRANSFER: not a voter that may lead;
- *                      SNAPSHOT: that one is not on offer any more
+ *                      SNAPSHOT: that snapshot is not on offer any more
  *   BATON_EUNSAFE      RECONFIGURE: as raft_check_change
  *   BATON_EUNSAFE, BATON_EINVAL  DRIFT: with this bound the settings could not work
  *   BATON_ETOOBIG      PROPOSE: larger than message_bytes_max
- *   BATON_ENOMEM       the input may be lost, like a message on the way; nothing else is
+ *   BATON_ENOMEM       the input may be lost, like a message in the network; nothing else is lost
  */
 int raft_step(struct raft *raft, const struct raft_input *input, instant now,
               const struct raft_update **ret);
@@ -489,7 +526,7 @@ struct raft_status {
     raft_index applied_index;
     raft_index configuration_index; /* of the configuration in force */
     raft_id heir;
-    raft_term pledged_term; /* no vote below it, and in it for `pledged_to` alone */
+    raft_term pledged_term; /* as in raft_hard_state */
     raft_id pledged_to;
     bool eligible;
     bool is_changing; /* the last configuration is joint, or not known to be committed */
@@ -504,19 +541,19 @@ struct raft_progress {
     bool is_active;
     instant heard;
     span round_trip;   /* smoothed; 0: not measured */
-    bool is_caught_up; /* answers, and has what was committed a heartbeat ago: fit to vote */
+    bool is_caught_up; /* replies, and has what was committed a heartbeat ago: fit to vote */
 };
 bool raft_get_progress(const struct raft *raft, raft_id id, struct raft_progress *ret);
 
-/* Whether a change of members leaves a quorum that answers: more than half of the wanted weight is
- * of members that have answered within the heartbeat timeout and, if they do not vote yet, have
- * caught up; and one of them may lead. RAFT_IN_RECONFIGURE asks the same unless it is forced: a
- * joint configuration whose new half does not answer cannot be taken back. So a voter joins as a
- * learner, is made a voter once its progress says is_caught_up, and is removed if that takes too
- * long: none of these needs its answer.
+/* Whether a change of members leaves a quorum that replies: members with more than half of the
+ * wanted weight have replied within the heartbeat timeout and, if they do not vote yet, have caught
+ * up; and one of them may lead. RAFT_IN_RECONFIGURE asks the same unless it is forced, because a
+ * joint configuration whose new half does not reply cannot be taken back. So a voter joins as a
+ * learner, becomes a voter once its progress says is_caught_up, and is removed if that takes too
+ * long: none of these changes needs its reply.
  *   BATON_ENOTLEADER   this node does not lead
- *   BATON_EUNSAFE      no; the text names those who do not answer or have not caught up
- *   BATON_EBUSY        the same, by a leader that is too new to know: ask again
+ *   BATON_EUNSAFE      no; the text names the members that do not reply or have not caught up
+ *   BATON_EBUSY        the same from a leader that is too new to know: ask again
  */
 int raft_check_change(const struct raft *raft, const struct raft_configuration *wanted,
                       struct baton_error *reterr);
@@ -531,8 +568,8 @@ int raft_configuration_copy(struct raft_configuration *ret, const struct raft_co
 void raft_configuration_fini(struct raft_configuration *configuration);
 const struct raft_member *raft_configuration_find(const struct raft_configuration *configuration,
                                                   raft_id id);
-/* Sorts by id and checks: no double id or name (but that of a member that leaves), a learner
- * weighs 0, somebody votes. */
+/* Sorts by id and checks: no id and no name occurs twice (a member that leaves may share its name),
+ * a learner's weight is 0, a member may lead. */
 int raft_configuration_normalise(struct raft_configuration *configuration,
                                  struct baton_error *reterr);
 /* As the log stores it: versioned, little-endian. *ret is malloc'ed. */
