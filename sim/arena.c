@@ -1,5 +1,5 @@
 /* The memory of one run: taken piece by piece, given back at once. */
-#include "sim/world.h"
+#include "sim/arena.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -30,30 +30,29 @@
  *   snapshot-differs    an installed snapshot is not the state that was committed
  *   snapshot-untried    a snapshot is installed that the process could not take in
  *   stuck               nothing new is asked for, no fault is left, and something never arrives;
- *                       world.c has this one and liveness
+ *                       play.c has this one and liveness
  *
  * A lease begins with a step of its holder and ends by its clock, so it is enough to look for a
  * second leader whenever a step leaves one: of two leases that overlap, the later one's beginning
  * lies within the other.
  */
-#include "sim/world.h"
+#include "sim/checks.h"
+
+#include "sim/acting.h"
+#include "sim/arena.h"
+#include "sim/checks_votes.h"
+#include "sim/clock.h"
+#include "sim/journal.h"
+#include "sim/members.h"
+#include "sim/queue.h"
+#include "sim/seen.h"
+#include "sim/trace.h"
+#include "sim/verdict.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void violated(struct world *world, const char *check, const char *format, ...)
-{
-    struct result *result = &world->result;
-    va_list arguments;
-
-    va_start(arguments, format);
-    result_violate(result, check, format, arguments);
-    va_end(arguments);
-    trace_say(world, RAFT_NOBODY, "VIOLATED %s: %s", result->check, result->detail);
-    longjmp(world->violated, 1);
-}
 
 void checks_begin(struct world *world)
 {
@@ -69,44 +68,10 @@ void checks_begin(struct world *world)
         }
     }
     checks->stamp++;
-    memset(checks->pledges, 0, sizeof(checks->pledges));
+    memset(checks->promises, 0, sizeof(checks->promises));
     checks->highest_epoch = 0;
     checks->committed_count = 0;
     checks->reads_asked = 0;
-}
-
-/* The place of the key: one of this run, or the one that it would take. */
-static struct seen *seen_at(struct world *world, struct seen *table, uint64_t a, uint64_t b)
-{
-    uint64_t stamp = world->checks.stamp;
-    uint64_t hash = (a * 0x9e3779b97f4a7c15u) ^ (b * 0xbf58476d1ce4e5b9u);
-    size_t at = (size_t)((hash ^ (hash >> 32)) % SIM_SEEN_SIZE);
-
-    for (size_t tries = 0; tries < SIM_SEEN_SIZE; tries++) {
-        struct seen *seen = &table[at];
-        if (seen->stamp != stamp || (seen->key_a == a && seen->key_b == b)) {
-            return seen;
-        }
-        at = (at + 1) % SIM_SEEN_SIZE;
-    }
-    violated(world, "too-much", "more than %d terms or entries in one run", SIM_SEEN_SIZE);
-}
-
-uint64_t checks_seen(struct world *world, struct seen *table, uint64_t a, uint64_t b)
-{
-    const struct seen *seen = seen_at(world, table, a, b);
-    return seen->stamp == world->checks.stamp ? seen->value : 0;
-}
-
-uint64_t checks_first_seen(struct world *world, struct seen *table, uint64_t a, uint64_t b,
-                           uint64_t value)
-{
-    struct seen *seen = seen_at(world, table, a, b);
-
-    if (seen->stamp != world->checks.stamp) {
-        *seen = (struct seen){.key_a = a, .key_b = b, .value = value, .stamp = world->checks.stamp};
-    }
-    return seen->value;
 }
 
 uint64_t checks_committed_chain(const struct world *world, raft_index index)
@@ -223,7 +188,7 @@ static void check_votes(struct world *world, const struct node *node, raft_term 
 
     for (size_t i = 0; i < c->count; i++) {
         const struct raft_member *member = &c->members[i];
-        uint64_t voted = checks_seen(world, world->checks.votes, member->id, term) == node->id;
+        uint64_t voted = seen_value(world, world->checks.votes, member->id, term) == node->id;
         all += member->weight;
         has += member->weight * voted;
         all_old += member->old_weight;
@@ -242,7 +207,7 @@ static void check_winner(struct world *world, struct node *node, raft_term term)
     uint64_t winner = node->id << 32 | node->incarnation;
 
     trace_say(world, node->id, "wins term %llu", (unsigned long long)term);
-    if (checks_first_seen(world, world->checks.leaders, term, 0, winner) != winner) {
+    if (seen_first(world, world->checks.leaders, term, 0, winner) != winner) {
         violated(world, "two-in-a-term", "node %llu wins term %llu, which another won before",
                  (unsigned long long)node->id, (unsigned long long)term);
     }
@@ -440,11 +405,11 @@ static bool is_covered(const struct world *world, const struct node *leader)
 
     for (size_t i = 0; i < c->count; i++) {
         const struct raft_member *member = &c->members[i];
-        const struct pledge *pledge = &world->checks.pledges[member->id][leader->id];
+        const struct promise *promise = &world->checks.promises[member->id][leader->id];
         uint64_t holds =
             member->id == leader->id ||
-            (pledge->term == leader->lease.epoch &&
-             clock_true(&world->nodes[member->id], pledge->until) + 2 >= end); /* rounding */
+            (promise->term == leader->lease.epoch &&
+             clock_true(&world->nodes[member->id], promise->until) + 2 >= end); /* rounding */
         all += member->weight;
         has += member->weight * holds;
         all_old += member->old_weight;

@@ -1,6 +1,12 @@
 /* What must hold of what a node stores and sends: votes, pledges and promises. checks.c names the
  * checks. */
-#include "sim/world.h"
+#include "sim/checks_votes.h"
+
+#include "sim/acting.h"
+#include "sim/clock.h"
+#include "sim/journal.h"
+#include "sim/seen.h"
+#include "sim/verdict.h"
 
 void checks_written(struct world *world, struct node *node, const struct raft_write *write)
 {
@@ -9,7 +15,7 @@ void checks_written(struct world *world, struct node *node, const struct raft_wr
         raft_term term;
         uint64_t chain;
         if (journal_at(&node->memory, index, &term, &chain) &&
-            checks_first_seen(world, world->checks.entries, index, term, chain) != chain) {
+            seen_first(world, world->checks.entries, index, term, chain) != chain) {
             violated(world, "log-matching", "node %llu: entry %llu of term %llu",
                      (unsigned long long)node->id, (unsigned long long)index,
                      (unsigned long long)term);
@@ -20,7 +26,7 @@ void checks_written(struct world *world, struct node *node, const struct raft_wr
 /* A vote is given when its answer leaves, or, for the node itself, when it is stored or counted. */
 static void count_vote(struct world *world, const struct node *node, raft_term term, raft_id vote)
 {
-    if (checks_first_seen(world, world->checks.votes, node->id, term, vote) != vote) {
+    if (seen_first(world, world->checks.votes, node->id, term, vote) != vote) {
         violated(world, "two-votes", "node %llu votes a second time in term %llu, for %llu",
                  (unsigned long long)node->id, (unsigned long long)term, (unsigned long long)vote);
     }
@@ -52,17 +58,17 @@ void checks_stored(struct world *world, struct node *node, const struct raft_har
     }
 }
 
-static void note_pledge(struct world *world, const struct node *node,
-                        const struct raft_message *message)
+static void note_promise(struct world *world, const struct node *node,
+                         const struct raft_message *message)
 {
-    struct pledge *pledge = &world->checks.pledges[node->id][message->to];
+    struct promise *promise = &world->checks.promises[node->id][message->to];
     const struct outgoing *outgoing = (const struct outgoing *)message;
     instant until = instant_add(outgoing->made, message->heartbeat_reply.granted);
 
-    if (pledge->term != message->term) {
-        *pledge = (struct pledge){.term = message->term, .until = INSTANT_PAST};
+    if (promise->term != message->term) {
+        *promise = (struct promise){.term = message->term, .until = INSTANT_PAST};
     }
-    pledge->until = instant_max(pledge->until, until);
+    promise->until = instant_max(promise->until, until);
     if (message->heartbeat_reply.granted.ns > node->hard.promised_max.ns) {
         violated(world, "promise-not-stored", "node %llu promises %.3f ms, stored are %.3f ms",
                  (unsigned long long)node->id, (double)message->heartbeat_reply.granted.ns / 1e6,
@@ -70,18 +76,18 @@ static void note_pledge(struct world *world, const struct node *node,
     }
 }
 
-static void check_pledges(struct world *world, const struct node *voter, raft_id candidate,
-                          raft_term term)
+static void check_promises(struct world *world, const struct node *voter, raft_id candidate,
+                           raft_term term)
 {
     if (world->options.breaks_drift) {
         return;
     }
     for (raft_id id = 1; id <= world->node_count; id++) {
         const struct node *leader = &world->nodes[id];
-        const struct pledge *pledge = &world->checks.pledges[voter->id][id];
-        if (id != candidate && node_leads(world, leader) && pledge->term < term &&
-            leader->lease.epoch == pledge->term &&
-            clock_local(voter, world->now).ns < pledge->until.ns) {
+        const struct promise *promise = &world->checks.promises[voter->id][id];
+        if (id != candidate && node_leads(world, leader) && promise->term < term &&
+            leader->lease.epoch == promise->term &&
+            clock_local(voter, world->now).ns < promise->until.ns) {
             violated(world, "vote-under-lease",
                      "node %llu votes for %llu in term %llu, but promised %llu, which leads",
                      (unsigned long long)voter->id, (unsigned long long)candidate,
@@ -98,8 +104,8 @@ static void check_unstored_vote(struct world *world, const struct node *voter, r
 {
     const struct raft_hard_state *hard = &voter->hard;
 
-    if (checks_seen(world, world->checks.votes, voter->id, term) == vote ||
-        checks_seen(world, world->checks.leaders, term, 0) != 0) {
+    if (seen_value(world, world->checks.votes, voter->id, term) == vote ||
+        seen_value(world, world->checks.leaders, term, 0) != 0) {
         return; /* given before, or in a term that has been won without it */
     }
     if (term < hard->pledged_term || (term == hard->pledged_term && vote != hard->pledged_to)) {
@@ -140,15 +146,15 @@ void checks_sent(struct world *world, struct node *node, const struct raft_messa
     raft_id vote = RAFT_NOBODY;
 
     if (message->type == RAFT_MSG_VOTE) {
-        check_pledges(world, node, node->id, message->term);
+        check_promises(world, node, node->id, message->term);
     } else if (message->type == RAFT_MSG_VOTE_REPLY && message->vote_reply.granted) {
         vote = message->to;
     } else if (message->type == RAFT_MSG_HEARTBEAT_REPLY &&
                message->heartbeat_reply.granted.ns > 0) {
-        note_pledge(world, node, message);
+        note_promise(world, node, message);
     }
     if (vote != RAFT_NOBODY) {
-        check_pledges(world, node, vote, message->term);
+        check_promises(world, node, vote, message->term);
         checks_voted(world, node, message->term, vote);
     }
 }

@@ -1,5 +1,12 @@
 /* What users ask of the group: entries, reads, hand-overs, other members, compaction. */
-#include "sim/world.h"
+#include "sim/client.h"
+
+#include "sim/checks.h"
+#include "sim/clock.h"
+#include "sim/node.h"
+#include "sim/profile.h"
+#include "sim/queue.h"
+#include "sim/trace.h"
 
 #include <string.h>
 

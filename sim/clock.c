@@ -1,6 +1,9 @@
 /* Each node's own clock: never jumps, runs fast or slow by up to the profile's bound. The core
  * knows no wall clock, so a jump of one cannot have an effect, and there is none to model. */
-#include "sim/world.h"
+#include "sim/clock.h"
+
+#include "sim/queue.h"
+#include "sim/trace.h"
 
 static int64_t draw_rate(struct world *world)
 {

@@ -4,7 +4,13 @@
  * it for good.
  *
  * Modelled is what the rule covers: at least one of those who know is up and reached. */
-#include "sim/world.h"
+#include "sim/directory.h"
+
+#include "sim/arena.h"
+#include "sim/members.h"
+#include "sim/network.h"
+#include "sim/node.h"
+#include "sim/trace.h"
 
 void directory_copy(struct world *world, struct node *node)
 {

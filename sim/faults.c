@@ -1,5 +1,16 @@
 /* What goes wrong, one thing at a time, as often as the profile says; and the end of all that. */
-#include "sim/world.h"
+#include "sim/faults.h"
+
+#include "sim/acting.h"
+#include "sim/arena.h"
+#include "sim/client.h"
+#include "sim/clock.h"
+#include "sim/directory.h"
+#include "sim/network.h"
+#include "sim/node.h"
+#include "sim/proofs.h"
+#include "sim/queue.h"
+#include "sim/trace.h"
 
 static int64_t some(struct world *world, int64_t most)
 {
@@ -38,25 +49,6 @@ static void crash_series(struct world *world, struct node *first)
 {
     world->series = random_chance(&world->random, 700000) ? 1 : 2;
     crash_for(world, first, world->profile.down_time / 50);
-}
-
-void faults_on_win(struct world *world)
-{
-    const struct profile *p = &world->profile;
-    int64_t most = 3 * (p->jitter + p->delay);
-
-    if (world->series == 0 || world->is_calm) {
-        return;
-    }
-    world->series--;
-    for (raft_id id = 1; id <= world->node_count; id++) {
-        world->nodes[id].disk_slow_until = world->now + most;
-        if (random_chance(&world->random, 700000)) {
-            queue_push(world, (struct event){.kind = EVENT_FAULT,
-                                             .at = world->now + some(world, most),
-                                             .node = id});
-        }
-    }
 }
 
 void faults_follow(struct world *world, raft_id id)
@@ -180,6 +172,35 @@ static void cordon(struct world *world, struct node *node)
     node_step(world, node, &input);
 }
 
+/* A node that was never a member, and is of a term far beyond, sends a message to one of the group.
+ */
+static void hear_stranger(struct world *world, struct node *node)
+{
+    static const enum raft_message_type types[] = {
+        RAFT_MSG_PRE_VOTE_REPLY,  RAFT_MSG_VOTE,   RAFT_MSG_VOTE_REPLY,   RAFT_MSG_HEARTBEAT,
+        RAFT_MSG_HEARTBEAT_REPLY, RAFT_MSG_APPEND, RAFT_MSG_APPEND_REPLY, RAFT_MSG_RESIGN,
+    };
+    struct raft_message message = {
+        .type = types[random_below(&world->random, sizeof(types) / sizeof(types[0]))],
+        .from = SIM_STRANGER,
+        .to = node->id,
+        .incarnation = 1,
+        .term = node->status.term + 1 + random_below(&world->random, 5)};
+    struct raft_input input = {.type = RAFT_IN_MESSAGE, .message = &message};
+
+    if (message.type == RAFT_MSG_VOTE) {
+        message.vote.last_index = node->status.last_index + 1;
+        message.vote.last_term = message.term;
+    } else if (message.type == RAFT_MSG_HEARTBEAT) {
+        message.heartbeat.lease = world->profile.settings.lease;
+    }
+    if (node->is_up && world->now >= node->paused_until && SIM_STRANGER > world->node_count) {
+        trace_say(world, node->id, "hears a stranger: %s, term %llu",
+                  raft_message_name(message.type), (unsigned long long)message.term);
+        node_step(world, node, &input);
+    }
+}
+
 static void with_node(struct world *world, enum sim_fault fault, struct node *node)
 {
     switch (fault) {
@@ -227,7 +248,7 @@ static void with_node(struct world *world, enum sim_fault fault, struct node *no
         break;
     case SIM_FAULT_RECONFIGURE:
         client_reconfigure(world, node);
-        proofs_stranger(world, &world->nodes[1 + random_below(&world->random, world->node_count)]);
+        hear_stranger(world, &world->nodes[1 + random_below(&world->random, world->node_count)]);
         break;
     case SIM_FAULT_COMPACT:
         client_compact(world, node);
@@ -296,7 +317,7 @@ static void drain_disk(struct world *world, struct node *node)
         waiting++;
     }
     for (; waiting > 0; waiting--) {
-        disk_done(world, node);
+        node_stored(world, node);
     }
 }
 
@@ -326,7 +347,7 @@ void faults_stop(struct world *world)
     for (raft_id id = 1; id <= world->node_count; id++) {
         struct node *node = &world->nodes[id];
         if (node->is_up) {
-            network_connect(world, node);
+            node_connect(world, node);
         } else if (!node->is_refused) {
             node_start(world, node);
         }

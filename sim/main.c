@@ -1,7 +1,7 @@
 /* baton-sim: the command line. */
-#include "sim/lease/contest.h"
+#include "sim/lease/play.h"
+#include "sim/play.h"
 #include "sim/run.h"
-#include "sim/world.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -4,7 +4,11 @@
  *                      not those that were committed at its index
  *   unfit-leader       a witness, a learner or a cordoned node acquires leadership
  */
-#include "sim/world.h"
+#include "sim/members.h"
+
+#include "sim/arena.h"
+#include "sim/journal.h"
+#include "sim/verdict.h"
 
 #include <string.h>
 

@@ -1,6 +1,11 @@
 /* Messages on their way: late, lost, twice, out of order; and links that are cut, in one direction
  * or in both. */
-#include "sim/world.h"
+#include "sim/network.h"
+
+#include "sim/arena.h"
+#include "sim/checks_votes.h"
+#include "sim/journal.h"
+#include "sim/queue.h"
 
 const struct raft_message *network_copy(struct world *world, const struct raft_message *message,
                                         instant made)
@@ -132,5 +137,4 @@ void network_connect(struct world *world, struct node *node)
             tell_connection(world, node->id, id, true);
         }
     }
-    proofs_greet(world, node);
 }

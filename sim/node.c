@@ -6,25 +6,23 @@
  * A paused process takes no input: what comes for it waits until it wakes. Its lease counts as held
  * until its own clock has passed the end. A crashed one holds nothing.
  */
-#include "sim/world.h"
+#include "sim/node.h"
+
+#include "sim/arena.h"
+#include "sim/checks.h"
+#include "sim/clock.h"
+#include "sim/disk.h"
+#include "sim/network.h"
+#include "sim/profile.h"
+#include "sim/program.h"
+#include "sim/proofs.h"
+#include "sim/queue.h"
+#include "sim/series.h"
+#include "sim/trace.h"
+#include "sim/verdict.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-bool node_leads(const struct world *world, const struct node *node)
-{
-    return node->is_up && node->lease.held && clock_local(node, world->now).ns < node->lease.end.ns;
-}
-
-struct node *world_leader(struct world *world)
-{
-    for (raft_id id = 1; id <= world->node_count; id++) {
-        if (node_leads(world, &world->nodes[id])) {
-            return &world->nodes[id];
-        }
-    }
-    return NULL;
-}
 
 static void begin_life(struct world *world, struct node *node)
 {
@@ -75,6 +73,12 @@ static struct raft_entry *stored_entries(struct world *world, const struct node 
     return entries;
 }
 
+void node_connect(struct world *world, struct node *node)
+{
+    network_connect(world, node);
+    proofs_greet(world, node);
+}
+
 void node_start(struct world *world, struct node *node)
 {
     struct raft_input tick = {.type = RAFT_IN_TICK};
@@ -109,7 +113,7 @@ void node_start(struct world *world, struct node *node)
                  error.message);
     }
     node_step(world, node, &tick);
-    network_connect(world, node);
+    node_connect(world, node);
 }
 
 void node_crash(struct world *world, struct node *node)
@@ -218,11 +222,20 @@ void node_step(struct world *world, struct node *node, const struct raft_input *
     apply(world, node, update);
     checks_stepped(world, node, update, &before, input);
     if (before.role != RAFT_LEADER && node->status.role == RAFT_LEADER) {
-        faults_on_win(world);
+        series_on_win(world);
     }
     plan_tick(world, node, update->deadline);
     if (offer > 0) {
         answer_offer(world, node, offer);
+    }
+}
+
+void node_stored(struct world *world, struct node *node)
+{
+    struct raft_input input;
+
+    if (disk_done(world, node, &input)) {
+        node_step(world, node, &input);
     }
 }
 
@@ -255,7 +268,7 @@ static void take(struct world *world, struct node *node, const struct event *eve
         take_tick(world, node, event);
         return;
     case EVENT_DISK:
-        disk_done(world, node);
+        node_stored(world, node);
         return;
     case EVENT_PROOF:
         take_proof(world, node, event->proof);

@@ -1,7 +1,9 @@
 /* Swarm testing: each seed draws what kind of world it lives in. Most seeds concentrate on few
  * kinds of faults, since a rare bug needs several of one kind in a row, which a world that has
  * everything seldom has. */
-#include "sim/world.h"
+#include "sim/profile.h"
+
+#include "sim/arena.h"
 
 #include <stdio.h>
 

@@ -8,23 +8,13 @@
  *                     ├── the next life of the wrapper, if it finds it ────────▶ ended
  *                     └── the end of the lease, whatever else has died ────────▶ ended
  */
-#include "sim/world.h"
+#include "sim/program.h"
 
-static bool program_acts(const struct world *world, const struct node *node)
-{
-    return node->program.runs && clock_local(node, world->now).ns < node->program.lease.end.ns;
-}
-
-bool node_acts(const struct world *world, const struct node *node)
-{
-    return node_leads(world, node) || program_acts(world, node);
-}
-
-bool program_outlives(const struct world *world, const struct node *node, uint64_t life)
-{
-    return program_acts(world, node) && node->program.life == life &&
-           (!node->is_up || life < node->incarnation);
-}
+#include "sim/acting.h"
+#include "sim/proofs.h"
+#include "sim/queue.h"
+#include "sim/trace.h"
+#include "sim/verdict.h"
 
 void program_follow(struct world *world, struct node *node)
 {

@@ -1,7 +1,13 @@
 /* What is said of a process's end: true words only (the driver authenticates, and a certificate
  * cannot exist before the death), but late, lost, repeated, or of an incarnation long gone; and the
  * ends of connections, which say nothing. */
-#include "sim/world.h"
+#include "sim/proofs.h"
+
+#include "sim/acting.h"
+#include "sim/arena.h"
+#include "sim/network.h"
+#include "sim/queue.h"
+#include "sim/trace.h"
 
 static int64_t soon(struct world *world)
 {
@@ -194,36 +200,5 @@ void proofs_replay(struct world *world)
     if (count > 0) {
         const struct proof_input *old = &world->old_proofs[random_below(&world->random, count)];
         spread(world, arena_copy(&world->arena, old, sizeof(*old)));
-    }
-}
-
-/* ---- Strangers ------------------------------------------------------------------------------- */
-
-/* A node that was never a member, and is of a term far beyond, says something to one of the group.
- */
-void proofs_stranger(struct world *world, struct node *node)
-{
-    static const enum raft_message_type types[] = {
-        RAFT_MSG_PRE_VOTE_REPLY,  RAFT_MSG_VOTE,   RAFT_MSG_VOTE_REPLY,   RAFT_MSG_HEARTBEAT,
-        RAFT_MSG_HEARTBEAT_REPLY, RAFT_MSG_APPEND, RAFT_MSG_APPEND_REPLY, RAFT_MSG_RESIGN,
-    };
-    struct raft_message message = {
-        .type = types[random_below(&world->random, sizeof(types) / sizeof(types[0]))],
-        .from = SIM_STRANGER,
-        .to = node->id,
-        .incarnation = 1,
-        .term = node->status.term + 1 + random_below(&world->random, 5)};
-    struct raft_input input = {.type = RAFT_IN_MESSAGE, .message = &message};
-
-    if (message.type == RAFT_MSG_VOTE) {
-        message.vote.last_index = node->status.last_index + 1;
-        message.vote.last_term = message.term;
-    } else if (message.type == RAFT_MSG_HEARTBEAT) {
-        message.heartbeat.lease = world->profile.settings.lease;
-    }
-    if (node->is_up && world->now >= node->paused_until && SIM_STRANGER > world->node_count) {
-        trace_say(world, node->id, "hears a stranger: %s, term %llu",
-                  raft_message_name(message.type), (unsigned long long)message.term);
-        node_step(world, node, &input);
     }
 }

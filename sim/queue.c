@@ -1,5 +1,7 @@
 /* A binary heap of what is to happen, by true time; equal times in the order of their coming. */
-#include "sim/world.h"
+#include "sim/queue.h"
+
+#include "sim/arena.h"
 
 static bool comes_before(const struct event *a, const struct event *b)
 {

@@ -1,5 +1,5 @@
 /* What the story of a world tells. */
-#include "sim/world.h"
+#include "sim/trace.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,26 +1,30 @@
 /* A whole group in one thread: real cores under a virtual clock, and everything that goes wrong.
+ * Here is the state of it; each file below has its own header.
  *
- *   profile.c   draws from the seed what kind of world this is: settings, members, fault rates
- *   queue.c     the one queue of events, by true time      clock.c   each node's own clock
+ *   play.c      the run: a phase with faults, then one without in which work must get done
+ *   faults.c    the faults of the first phase              client.c  the requests of users
+ *   series.c    crashes of winners, one after another      directory.c  data directories: emptied,
+ *                                                          or put back from a copy
  *   node.c      one process: the driver's contract of raft.h, step by step
- *   network.c   messages on their way                      disk.c    writes, crashes, fsync errors
- *   faults.c    what goes wrong, and when                  client.c  what the users ask for
+ *   program.c   the program beside a process, which may outlive it
  *   proofs.c    certificates, greetings, ends of connections: true, late, repeated, worthless
- *   program.c   what acts for a node beside its process, and may outlive it
- *   directory.c data directories that are emptied, or put back from a copy
- *   checks.c    what must hold after every event
- *   members.c   the same of the members                    checks_votes.c of what is stored, sent
- *   trace.c     what happened, for people
- *   world.c     the run: a phase with faults, then one without in which work must get done
+ *   disk.c      writes, crashes, fsync errors              network.c  messages in flight
+ *   checks.c    the rules that must hold after every event;
+ *               checks_votes.c those of votes and promises, members.c those of members,
+ *               seen.c and journal.c what they remember, verdict.c the end of a run
+ *   acting.c    which processes and programs act           profile.c  draws the kind of world
+ *   queue.c     the queue of events, by true time          clock.c    each node's own clock
+ *   trace.c     the story of the run                       arena.c    memory
  *
- * True time is an int64_t of nanoseconds that no node can see. Memory of a run comes from one arena
- * that is emptied between runs.
+ * True time is an int64_t of nanoseconds that no node can see. The memory of a run comes from one
+ * arena that is emptied between runs.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
 #include "raft/mutants.h"
 #include "raft/raft.h"
+#include "sim/arena.h"
 #include "sim/drift.h"
 #include "sim/game.h"
 #include "sim/random.h"
@@ -35,7 +39,7 @@ enum {
     SIM_READS_KEPT = 256,
 };
 
-/* ---- profile.c ------------------------------------------------------------------------------- */
+/* ---- The profile ----------------------------------------------------------------------------- */
 
 /* What can go wrong, or be asked for, by itself. X(name, text) */
 #define SIM_FAULTS(X)                                                                              \
@@ -94,7 +98,7 @@ struct profile {
     uint32_t fault_weight_sum;
 };
 
-/* ---- queue.c --------------------------------------------------------------------------------- */
+/* ---- Events ---------------------------------------------------------------------------------- */
 
 enum event_kind {
     EVENT_TICK,
@@ -138,7 +142,7 @@ struct queue {
     uint64_t order;
 };
 
-/* ---- logs ------------------------------------------------------------------------------------ */
+/* ---- Logs ------------------------------------------------------------------------------------ */
 
 struct record {
     raft_term term;
@@ -183,7 +187,7 @@ struct held_message {
     uint64_t after_write;
 };
 
-/* ---- nodes ----------------------------------------------------------------------------------- */
+/* ---- Nodes ----------------------------------------------------------------------------------- */
 
 /* What a data directory holds. */
 struct directory {
@@ -245,7 +249,7 @@ struct node {
     struct held_message *held, **held_end;
 };
 
-/* ---- checks.c -------------------------------------------------------------------------------- */
+/* ---- The memory of the checks ---------------------------------------------------------------- */
 
 struct seen { /* a place in a small hash table, emptied by raising the stamp */
     uint64_t key_a, key_b;
@@ -263,7 +267,7 @@ struct committed {
 
 /* What a voter has promised a leader, in an answer that left: kept by the checks, whatever the
  * voter itself forgets. */
-struct pledge {
+struct promise {
     raft_term term;
     instant until; /* by the voter's clock */
 };
@@ -276,10 +280,10 @@ struct committed_members {
 };
 
 struct checks {
-    struct pledge pledges[SIM_NODES_MAX + 1][SIM_NODES_MAX + 1]; /* [voter][leader] */
-    struct seen *entries;                                        /* (index, term) -> chain */
-    struct seen *votes;                                          /* (node, term) -> candidate */
-    struct seen *leaders;                                        /* (term) -> node, incarnation */
+    struct promise promises[SIM_NODES_MAX + 1][SIM_NODES_MAX + 1]; /* [voter][leader] */
+    struct seen *entries;                                          /* (index, term) -> chain */
+    struct seen *votes;                                            /* (node, term) -> candidate */
+    struct seen *leaders;                                          /* (term) -> node, incarnation */
     uint64_t stamp;
     raft_term highest_epoch;
     struct committed *committed; /* committed[0] is index 1 */
@@ -289,12 +293,7 @@ struct checks {
     const struct committed_members *members; /* the latest */
 };
 
-/* ---- the world ------------------------------------------------------------------------------- */
-
-struct arena {
-    struct arena_block *first, *now;
-    size_t used;
-};
+/* ---- The world ------------------------------------------------------------------------------- */
 
 /* What a run counts. */
 enum { COUNT_ACQUIRED, COUNT_COMMITTED, COUNT_PROOFS, COUNT_CRASHES };
@@ -348,141 +347,5 @@ enum sim_mutant {
 };
 extern _Thread_local enum sim_mutant sim_mutant;
 #define SIM_MUTANT(name) (sim_mutant == SIM_MUTANT_##name)
-
-extern const struct game raft_game;
-
-/* Plays one seed. The world's memory is kept for the next one. */
-void world_run(struct world *world, const struct options *options, struct result *ret);
-struct world *world_new(void);
-void world_free(struct world *world);
-
-/* arena.c: never fails; ends the program when there is no memory left. */
-void *arena_take(struct arena *arena, size_t bytes);
-void *arena_copy(struct arena *arena, const void *data, size_t bytes);
-void arena_empty(struct arena *arena);
-void arena_free(struct arena *arena);
-void *grow_array(void *array, size_t *capacity, size_t wanted, size_t size);
-
-/* profile.c */
-void profile_draw(struct world *world);
-void profile_members(struct world *world, struct raft_configuration *ret);
-/* What one life of one node is configured with. */
-void profile_settings(struct world *world, struct raft_settings *ret);
-void profile_random_member(struct world *world, raft_id id, struct raft_member *ret);
-
-/* queue.c */
-void queue_push(struct world *world, struct event event);
-bool queue_pop(struct world *world, struct event *ret);
-
-/* clock.c */
-void clock_start(struct world *world, struct node *node);
-void clock_change_rate(struct world *world, struct node *node);
-instant clock_local(const struct node *node, int64_t at);
-/* The first true instant at which the node's clock shows `local`; INT64_MAX for never. */
-int64_t clock_true(const struct node *node, instant local);
-
-/* node.c */
-void node_start(struct world *world, struct node *node);
-void node_step(struct world *world, struct node *node, const struct raft_input *input);
-void node_crash(struct world *world, struct node *node);
-void node_event(struct world *world, const struct event *event);
-bool node_leads(const struct world *world, const struct node *node); /* is_leader, right now */
-
-/* program.c */
-bool node_acts(const struct world *world, const struct node *node); /* it, or a program of it */
-bool program_outlives(const struct world *world, const struct node *node, uint64_t life);
-void program_follow(struct world *world, struct node *node);
-void program_outlive(struct world *world, struct node *node);
-void program_look_for(struct world *world, struct node *node);
-void program_guardian(struct world *world, const struct event *event);
-
-struct node *world_leader(struct world *world); /* NULL: none */
-
-/* network.c */
-void network_send(struct world *world, struct node *from, const struct raft_message *message);
-/* Deep, into the arena, as the first member of a struct outgoing. */
-const struct raft_message *network_copy(struct world *world, const struct raft_message *message,
-                                        instant made);
-bool network_is_cut(const struct world *world, raft_id from, raft_id to);
-void network_cut(struct world *world, const struct partition *partition, int64_t heal_at);
-void network_heal(struct world *world, const struct partition *partition);
-void network_connect(struct world *world, struct node *node); /* greets everybody */
-
-/* disk.c */
-void disk_write(struct world *world, struct node *node, const struct raft_write *write);
-void disk_done(struct world *world, struct node *node);
-void disk_crash(struct world *world, struct node *node);
-uint64_t chain_of(uint64_t before, raft_term term, enum raft_entry_kind kind, const void *data,
-                  size_t bytes);
-bool journal_at(const struct journal *journal, raft_index index, raft_term *term, uint64_t *chain);
-void configuration_to_arena(struct world *world, struct raft_configuration *ret,
-                            const struct raft_configuration *from);
-
-/* directory.c */
-void directory_copy(struct world *world, struct node *node);
-void directory_replace(struct world *world, struct node *node);
-
-/* proofs.c */
-void proofs_of_death(struct world *world, const struct node *node);
-void proofs_certify(struct world *world, const struct node *node, uint64_t incarnation);
-void proofs_greet(struct world *world, const struct node *node);
-void proofs_reset(struct world *world, const struct node *node);
-void proofs_old(struct world *world);
-void proofs_replay(struct world *world);
-void proofs_stranger(struct world *world, struct node *node);
-
-/* faults.c, client.c */
-void faults_next(struct world *world);
-void faults_on_win(struct world *world);               /* somebody has been elected */
-void faults_follow(struct world *world, raft_id node); /* what that brings about */
-void faults_stop(struct world *world);
-void client_next(struct world *world);
-void client_reconfigure(struct world *world, struct node *leader);
-void client_transfer(struct world *world, struct node *leader);
-void client_compact(struct world *world, struct node *node);
-
-/* checks_votes.c */
-void checks_written(struct world *world, struct node *node, const struct raft_write *write);
-void checks_stored(struct world *world, struct node *node, const struct raft_hard_state *hard);
-void checks_sent(struct world *world, struct node *node, const struct raft_message *message);
-/* Its vote counts from here on: the answer leaves, or it is its own and it wins. */
-void checks_voted(struct world *world, const struct node *voter, raft_term term, raft_id vote);
-
-/* checks.c */
-void checks_begin(struct world *world);
-/* The value kept for the key in a table of world->checks; 0: none. */
-uint64_t checks_seen(struct world *world, struct seen *table, uint64_t a, uint64_t b);
-/* The same; `value` itself if there was none, and kept from now on. */
-uint64_t checks_first_seen(struct world *world, struct seen *table, uint64_t a, uint64_t b,
-                           uint64_t value);
-void checks_applied(struct world *world, struct node *node, const struct raft_update *update);
-/* `before`: the node's state ahead of the step; `input`: what it took. */
-void checks_stepped(struct world *world, struct node *node, const struct raft_update *update,
-                    const struct raft_status *before, const struct raft_input *input);
-/* The stored journal's and the ledger's view of who belongs to the group (members.c). */
-void members_begin(struct world *world, const struct raft_configuration *first);
-void members_committed(struct world *world, const struct node *node, raft_index index);
-void members_stepped(struct world *world, const struct node *node,
-                     const struct raft_update *update);
-void members_acquired(struct world *world, const struct node *node);
-/* Whether those who are up are a quorum, and one of them may lead, as each of them sees it. */
-bool members_are_enough(const struct world *world);
-void checks_read_asked(struct world *world, uint64_t context);
-uint64_t checks_committed_chain(const struct world *world, raft_index index);
-/* Ends the run: does not return. */
-void violated(struct world *world, const char *check, const char *format, ...)
-    __attribute__((format(printf, 3, 4), noreturn));
-
-/* trace.c */
-void trace_say(struct world *world, raft_id node, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* The same for what the hash knows already: only if trace_wants(). */
-void trace_show(struct world *world, raft_id node, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-void trace_event(struct world *world, const struct event *event);
-static inline bool trace_wants(const struct world *world)
-{
-    return world->story.keeps;
-}
 
 #endif

@@ -11,30 +11,19 @@
  *   unwanted          somebody leads who may not, or acquires a lease that is over
  *   storm             too much is sent, or to come, at once
  *
- * and, once all faults have stopped, those of contest.c: no-leader, unsteady, slow-takeover,
+ * and, once all faults have stopped, those of play.c: no-leader, unsteady, slow-takeover,
  * slow-handover.
  *
  * A lease begins with a step of its holder and ends by its clock, so it is enough to look for a
  * second leader whenever something happens: of two leases that overlap, the later one's beginning
  * lies within the other.
  */
-#include "sim/lease/contest.h"
+#include "sim/lease/checks.h"
 
-#include <stdarg.h>
+#include "sim/lease/leading.h"
+#include "sim/lease/trace.h"
 
 enum { PPM = 1000000, ROUNDING_NS = 100 };
-
-void contest_violated(struct contest *contest, const char *check, const char *format, ...)
-{
-    struct result *result = &contest->result;
-    va_list arguments;
-
-    va_start(arguments, format);
-    result_violate(result, check, format, arguments);
-    va_end(arguments);
-    contest_say(contest, NULL, "VIOLATED %s: %s", result->check, result->detail);
-    longjmp(contest->violated, 1);
-}
 
 void contest_check_leaders(struct contest *contest)
 {

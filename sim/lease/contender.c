@@ -4,25 +4,14 @@
  *
  * A paused process takes no input: what comes for it waits until it wakes, and its lease counts as
  * held until its own clock has passed the end. */
-#include "sim/lease/contest.h"
+#include "sim/lease/contender.h"
+
+#include "sim/lease/checks.h"
+#include "sim/lease/profile.h"
+#include "sim/lease/trace.h"
+#include "sim/lease/wire.h"
 
 enum { MS = 1000000, RECONNECT_MIN_MS = 20, HELD_BACK_MS = 500 };
-
-bool contender_leads(const struct contest *contest, const struct contender *who)
-{
-    return who->is_up && who->update.held &&
-           drift_local(&who->clock, contest->now).ns < who->update.end.ns;
-}
-
-struct contender *contest_leader(struct contest *contest)
-{
-    for (size_t i = 0; i < contest->profile.contenders; i++) {
-        if (contender_leads(contest, &contest->contenders[i])) {
-            return &contest->contenders[i];
-        }
-    }
-    return NULL;
-}
 
 static struct contest_event *push_for(struct contest *contest, struct contender *who,
                                       enum contest_event_kind kind, int64_t at)

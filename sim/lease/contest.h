@@ -6,7 +6,7 @@
  *   contender.c  a process: the driver's contract of lease.h, as src/provider/redis keeps it
  *   wire.c       what is to happen, by true time; requests, answers and notices on their way
  *   faults.c     what goes wrong, and when            checks.c  what must hold after every event
- *   trace.c      what happened, for people            contest.c the run: faults, calm, a drill
+ *   trace.c      what happened, for people            play.c   the run: faults, calm, a drill
  *
  * True time is an int64_t of nanoseconds that nobody here can see.
  */
@@ -266,76 +266,5 @@ struct contest {
     jmp_buf violated;
     struct result result;
 };
-
-extern const struct game lease_game;
-
-struct contest *contest_new(void);
-void contest_free(struct contest *contest);
-void contest_run(struct contest *contest, const struct options *options, struct result *ret);
-
-/* profile.c */
-void contest_draw(struct contest *contest);
-int64_t contest_draw_rate(struct contest *contest);
-void contest_draw_life(struct contest *contest, struct contender *who);
-
-/* wire.c */
-struct contest_event *contest_push(struct contest *contest, enum contest_event_kind kind,
-                                   int64_t at);
-bool contest_pop(struct contest *contest, struct contest_event *ret);
-int64_t contest_way(struct contest *contest);
-/* When what leaves now arrives, in order with what left before; INT64_MAX: it is lost. */
-int64_t contest_out(struct contest *contest, struct contender *who);
-int64_t contest_in(struct contest *contest, struct contender *who);
-void contest_notify(struct contest *contest, enum contest_event_kind kind, uint64_t number,
-                    uint64_t heir);
-
-/* server.c */
-void server_begin(struct contest *contest);
-/* Carries out a script. */
-struct lease_input server_serve(struct contest *contest, const struct contest_request *request);
-void server_happen(struct contest *contest, const struct contest_event *event);
-/* What the new process has of its data. */
-enum server_memory { SERVER_HAS_ALL, SERVER_HAS_NOTHING, SERVER_HAS_OLD_COPY, SERVER_WAS_REPLICA };
-void server_fail(struct contest *contest, enum server_memory memory);
-void server_copied(struct contest *contest);
-/* A process that only knows the key takes the lock if it is free, or gives it back. */
-void server_visit(struct contest *contest);
-void server_visitor_leaves(struct contest *contest);
-void server_set_rate(struct contest *contest);
-void server_clock_back(struct contest *contest);
-int64_t server_ms(struct contest *contest);
-
-/* contender.c */
-void contender_start(struct contest *contest, struct contender *who);
-void contender_happen(struct contest *contest, struct contender *who,
-                      const struct contest_event *event);
-void contender_step(struct contest *contest, struct contender *who,
-                    const struct lease_input *input);
-void contender_crash(struct contest *contest, struct contender *who, bool has_guardian);
-void contender_leave(struct contest *contest, struct contender *who);
-void contender_speak_for(struct contest *contest, const struct contender *who);
-void contender_set_rate(struct contest *contest, struct contender *who);
-bool contender_leads(const struct contest *contest, const struct contender *who); /* is_leader */
-struct contender *contest_leader(struct contest *contest);                        /* NULL: none */
-
-/* faults.c */
-void contest_fault_next(struct contest *contest);
-void contest_faults_stop(struct contest *contest);
-
-/* checks.c */
-void contest_check_answered(struct contest *contest, struct contender *who,
-                            const struct lease_input *reply);
-void contest_check_step(struct contest *contest, struct contender *who,
-                        const struct lease_update *before, const struct lease *had,
-                        const struct lease_input *input);
-void contest_check_asked(struct contest *contest, struct contender *who);
-void contest_check_leaders(struct contest *contest);
-/* Ends the run: does not return. */
-void contest_violated(struct contest *contest, const char *check, const char *format, ...)
-    __attribute__((format(printf, 3, 4), noreturn));
-
-/* trace.c */
-void contest_say(struct contest *contest, const struct contender *who, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 #endif

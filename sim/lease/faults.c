@@ -1,5 +1,11 @@
 /* What goes wrong, one thing at a time, as often as the profile says; and the end of all that. */
-#include "sim/lease/contest.h"
+#include "sim/lease/faults.h"
+
+#include "sim/lease/contender.h"
+#include "sim/lease/leading.h"
+#include "sim/lease/server.h"
+#include "sim/lease/trace.h"
+#include "sim/lease/wire.h"
 
 static int64_t some(struct contest *contest, int64_t most)
 {

@@ -1,6 +1,6 @@
 /* Swarm testing: each seed draws what kind of contest it is. Most concentrate on few kinds of
  * faults, since a rare bug needs several of one kind in a row. */
-#include "sim/lease/contest.h"
+#include "sim/lease/profile.h"
 
 static const struct theme {
     const char *name;

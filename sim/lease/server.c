@@ -4,7 +4,12 @@
  *
  * Its wall clock runs as fast or slow as any and stays within the profile's skew of the others':
  * that of the next server may be elsewhere within it. At times it is set back. */
-#include "sim/lease/contest.h"
+#include "sim/lease/server.h"
+
+#include "sim/lease/leading.h"
+#include "sim/lease/profile.h"
+#include "sim/lease/trace.h"
+#include "sim/lease/wire.h"
 
 enum { MS = 1000000 };
 

@@ -1,5 +1,5 @@
-/* What the story of a contest tells. */
-#include "sim/lease/contest.h"
+/* What the story of a contest tells, and the end of a run that broke a rule. */
+#include "sim/lease/trace.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,4 +19,16 @@ void contest_say(struct contest *contest, const struct contender *who, const cha
     va_start(arguments, format);
     story_add(&contest->story, contest->now, name, format, arguments);
     va_end(arguments);
+}
+
+void contest_violated(struct contest *contest, const char *check, const char *format, ...)
+{
+    struct result *result = &contest->result;
+    va_list arguments;
+
+    va_start(arguments, format);
+    result_violate(result, check, format, arguments);
+    va_end(arguments);
+    contest_say(contest, NULL, "VIOLATED %s: %s", result->check, result->detail);
+    longjmp(contest->violated, 1);
 }

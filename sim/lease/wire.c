@@ -1,7 +1,9 @@
 /* What is to happen, by true time, and the ways between processes and server. A connection keeps
  * its order; what is on its way when the process hangs up may still reach the server, long after.
  */
-#include "sim/lease/contest.h"
+#include "sim/lease/wire.h"
+
+#include "sim/lease/trace.h"
 
 /* Few are to come at once: looking through all of them is quick enough. */
 struct contest_event *contest_push(struct contest *contest, enum contest_event_kind kind,

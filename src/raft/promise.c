@@ -10,7 +10,6 @@
  */
 #include "raft/promise.h"
 
-#include "raft/election.h"
 #include "raft/mutants.h"
 #include "raft/peer.h"
 #include "raft/state.h"

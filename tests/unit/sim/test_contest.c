@@ -1,6 +1,6 @@
 /* The simulator of the lease core: it replays exactly, holds where it should, and can fail. */
 #include "cmocka_all.h"
-#include "sim/lease/contest.h"
+#include "sim/lease/play.h"
 
 #include <string.h>
 

@@ -3,7 +3,8 @@
 #include "cmocka_all.h"
 #include "integration/redis/server.h"
 #include "provider/redis/scripts.h"
-#include "sim/lease/contest.h"
+#include "sim/lease/play.h"
+#include "sim/lease/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The simulator itself: it replays exactly, holds where it should, and can fail. */
 #include "cmocka_all.h"
-#include "sim/world.h"
+#include "sim/play.h"
 
 #include <string.h>
 

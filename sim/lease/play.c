@@ -1,7 +1,16 @@
 /* The run of one seed: a phase with faults; then calm, in which somebody must come to lead within a
  * bounded time and stay; then one drill, after which the next must lead as soon as the rules say.
  */
-#include "sim/lease/contest.h"
+#include "sim/lease/play.h"
+
+#include "sim/lease/checks.h"
+#include "sim/lease/contender.h"
+#include "sim/lease/faults.h"
+#include "sim/lease/leading.h"
+#include "sim/lease/profile.h"
+#include "sim/lease/server.h"
+#include "sim/lease/trace.h"
+#include "sim/lease/wire.h"
 
 #include <stdlib.h>
 

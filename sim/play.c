@@ -2,7 +2,23 @@
  * commit something new within a bounded time; then rounds of a lossy network and of a still one, in
  * which nothing new is asked for and every entry must get to every member within a bounded time;
  * and then some members die for good, and the quorum that is left must go on working. */
-#include "sim/world.h"
+#include "sim/play.h"
+
+#include "sim/acting.h"
+#include "sim/arena.h"
+#include "sim/checks.h"
+#include "sim/client.h"
+#include "sim/clock.h"
+#include "sim/faults.h"
+#include "sim/journal.h"
+#include "sim/members.h"
+#include "sim/network.h"
+#include "sim/node.h"
+#include "sim/profile.h"
+#include "sim/program.h"
+#include "sim/queue.h"
+#include "sim/trace.h"
+#include "sim/verdict.h"
 
 #include <stdio.h>
 #include <stdlib.h>
