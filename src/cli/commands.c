@@ -10,13 +10,12 @@
 const struct command commands[] = {
     {.name = "node",
      .arguments = "",
-     .summary = "be a member of a cluster, until stopped",
-     .text =
-         "Takes part in an election as a voter, a witness or a learner. It listens on a control "
-         "socket in its data directory, which status, members, watch, pass, cordon, uncordon, "
-         "join and leave talk to, and with --http on a status server.\n\n"
-         "SIGTERM and SIGINT hand leadership over and then end the node. Under systemd the "
-         "node tells when it is ready, its status, and that it is alive (Type=notify).",
+     .summary = "be a member of a group until stopped",
+     .text = "Takes part in an election as a voter, a witness or a learner. The node listens on a "
+             "control socket in its data directory, which status, members, watch, pass, cordon, "
+             "uncordon, join and leave use, and with --http on a status server.\n\n"
+             "SIGTERM and SIGINT hand leadership over and then end the node. Under systemd the "
+             "node reports when it is ready, its status, and that it is alive (Type=notify).",
      .example = "baton node -n a -d /var/lib/baton --listen 127.0.0.1:7401 -p b=127.0.0.1:7402 "
                 "-p c=127.0.0.1:7403",
      .groups = GROUPS(&group_election, &group_peers, &group_timing, &group_serve, &group_measure),
@@ -26,16 +25,18 @@ const struct command commands[] = {
      .summary = "run CMD only while this node leads",
      .text = "Takes part in an election and runs CMD while, and only while, this node leads. CMD "
              "finds the epoch in BATON_EPOCH, the election in BATON_ELECTION and the node in "
-             "BATON_NODE; it should attach the epoch to what it writes.\n\n"
-             "When the lease is in jeopardy or leadership is lost, CMD's process group gets "
-             "SIGTERM, so early that SIGKILL, if it is needed, lands before the lease ends. "
-             "Signals are forwarded to CMD; after SIGTERM, SIGINT and SIGHUP it is killed if it "
-             "lives longer than --stop-timeout. When CMD ends by itself, baton hands leadership "
-             "over and ends with CMD's exit code.\n\n"
-             "A supervisor process stands between baton and CMD. It ends CMD and all that came of "
-             "it if baton dies, and before the lease ends if baton hangs. baton-guardian(8) and "
-             "the documentation say what this rests on.\n\n"
-             "Only the guardian's word ends this node's lease early, since CMD must be dead too.",
+             "BATON_NODE; it should attach the epoch to everything it writes.\n\n"
+             "When the lease is in jeopardy or leadership is to be handed over, CMD's process "
+             "group gets SIGTERM, so early that SIGKILL, if it is needed, takes effect before the "
+             "lease ends. When leadership is lost without warning, CMD gets SIGKILL. Signals are "
+             "forwarded to CMD; after SIGTERM, SIGINT and SIGHUP it is killed if it lives longer "
+             "than --stop-timeout. When CMD ends by itself, baton hands leadership over and ends "
+             "with CMD's exit code.\n\n"
+             "A supervisor process stands between baton and CMD. It ends CMD and all its "
+             "descendants if baton dies, and before the lease ends if baton hangs. "
+             "baton-guardian(8) and the documentation say what this rests on.\n\n"
+             "Only the guardian's certificate ends this node's lease early, since it shows that "
+             "CMD is dead, too.",
      .example = "baton run -n a -d /var/lib/baton --key-file /etc/baton/key --listen 10.0.0.1:7400 "
                 "-p b=10.0.0.2:7400 -p c=10.0.0.3:7400 -- ./cron-job",
      .groups = GROUPS(&group_run, &group_election, &group_peers, &group_timing, &group_serve),
@@ -44,17 +45,18 @@ const struct command commands[] = {
      .main = run_main},
     {.name = "once",
      .arguments = "NAME [--] CMD [ARG ...]",
-     .summary = "run CMD on exactly one node; all share its result",
+     .summary = "run CMD on exactly one node; all nodes share its result",
      .text =
          "For database migrations: every node calls it with the same NAME, one of them runs "
          "CMD, the others wait, and all end with CMD's exit code. A node that comes later "
          "finds the result as long as it is kept. If the node that runs CMD fails, another "
-         "one takes over and runs CMD again: CMD must bear to be begun twice.\n\n"
-         "CMD's process group gets SIGTERM, and SIGKILL after --stop-timeout, where this process "
-         "is told to end (SIGTERM, SIGINT, SIGHUP) or a node of higher priority shall lead. What "
-         "CMD ends with then is not the result: another node runs it again.\n\n"
+         "node runs CMD again: CMD must tolerate being started twice.\n\n"
+         "If this process gets SIGTERM, SIGINT or SIGHUP, or a node of higher priority is to "
+         "lead, CMD's process group gets the same signal or SIGTERM, and SIGKILL after "
+         "--stop-timeout. CMD's exit code is not the result then: another node runs CMD "
+         "again.\n\n"
          "The result is kept in the provider's state. With the embedded provider the nodes that "
-         "call it are the group, so a majority of them must run at the same time.",
+         "call it form the group, so a majority of them must run at the same time.",
      .example = "baton once schema-42 -n a -d /var/lib/app --key-file /etc/app/key --listen "
                 "10.0.0.1:7400 -p b=10.0.0.2:7400 -p c=10.0.0.3:7400 -- ./migrate",
      .groups = GROUPS(&group_once, &group_election, &group_peers, &group_timing),
@@ -65,21 +67,21 @@ const struct command commands[] = {
     {.name = "status",
      .arguments = "",
      .summary = "show what a node knows: role, leader, epoch, lease",
-     .text = "Asks one node. Ends with 0 whatever the node's role is.",
+     .text = "Asks one node. The exit code is 0 whatever the node's role is.",
      .example = "baton status -d /var/lib/baton --json",
      .groups = GROUPS(&group_client, &group_ask_http, &group_answer, &group_output),
      .main = status_main},
     {.name = "members",
      .arguments = "",
-     .summary = "list the members of the cluster as a node knows them",
+     .summary = "list the members of the group as a node knows them",
      .text = "Asks one node.",
      .example = "baton members -d /var/lib/baton",
      .groups = GROUPS(&group_client, &group_ask_http, &group_answer, &group_output),
      .main = members_main},
     {.name = "watch",
      .arguments = "",
-     .summary = "print the events of a node as they come",
-     .text = "One line an event until interrupted, or until the node ends.",
+     .summary = "print the events of a node as they happen",
+     .text = "Prints one line for each event until it is interrupted or the node ends.",
      .example = "baton watch -d /var/lib/baton --json",
      .groups = GROUPS(&group_client, &group_watch, &group_output),
      .main = watch_main},
@@ -87,38 +89,38 @@ const struct command commands[] = {
      .arguments = "",
      .summary = "hand leadership over to another node",
      .text =
-         "To be asked of the node that leads: it voids its lease and lets another node lead, the "
-         "one named by --to, or the best placed. Ends when another node leads. A node that does "
-         "not lead refuses, and names the one that does.",
+         "Ask the node that leads: it voids its lease and hands over to the node named by --to, or "
+         "to the best placed one. The command returns when another node leads. A node that does "
+         "not lead refuses, and names the leader.",
      .example = "baton pass -d /var/lib/baton --to b",
      .groups = GROUPS(&group_pass, &group_client, &group_answer, &group_output),
      .main = operate_main},
     {.name = "cordon",
      .arguments = "",
      .summary = "keep a node from leading; it goes on voting",
-     .text = "A leader that is cordoned hands leadership over first. Lasts until uncordon or until "
-             "the node's end.",
+     .text = "A leader that is cordoned hands leadership over first. The cordon lasts until "
+             "uncordon, or until the node's process ends.",
      .example = "baton cordon -d /var/lib/baton",
      .groups = GROUPS(&group_client, &group_answer, &group_output),
      .main = operate_main},
     {.name = "uncordon",
      .arguments = "",
      .summary = "let a node lead again",
-     .text = "The opposite of cordon.",
+     .text = "Ends a cordon.",
      .example = "baton uncordon -d /var/lib/baton",
      .groups = GROUPS(&group_client, &group_answer, &group_output),
      .main = operate_main},
     {.name = "join",
      .arguments = "NAME=HOST:PORT[*WEIGHT][^PRIORITY][/KIND]",
-     .summary = "add a member to the cluster",
+     .summary = "add a member to the group",
      .text =
-         "Any node may be asked: the leading one does it. Start the new member first, with "
-         "--join: it is asked for its identity, follows as a learner, and votes once it has "
-         "caught up. Ends when it does; if it does not in time, the change is taken back and "
-         "this command fails. Weight, priority and kind (voter, witness or learner) are those of "
-         "--peer: 1, 0 and voter if not given. A member that is there already keeps what is "
-         "not given; but a learner of which nothing is given becomes a voter, as after a join "
-         "that was interrupted. Its address changes only with --replace.",
+         "Ask any node: the leader makes the change. Start the new member first, with --join: "
+         "the leader asks it for its identity, and it follows as a learner and votes once it has "
+         "caught up. The command returns then; if the member does not catch up in time, the "
+         "change is reverted and the command fails. Weight, priority and kind (voter, witness or "
+         "learner) are those of --peer: 1, 0 and voter if not given. An existing member keeps "
+         "what is not given; but a learner becomes a voter if nothing is given, as after a join "
+         "that was interrupted. A member's address changes only with --replace.",
      .example = "baton join -d /var/lib/baton d=10.0.0.4:7400",
      .groups = GROUPS(&group_join, &group_client, &group_answer, &group_output),
      .words = 1,
@@ -127,10 +129,11 @@ const struct command commands[] = {
      .main = operate_main},
     {.name = "leave",
      .arguments = "NAME",
-     .summary = "remove a member from the cluster",
+     .summary = "remove a member from the group",
      .text =
-         "Any node may be asked: the leading one does it, and hands over first if it is the one "
-         "that leaves. Ends when the change is complete. Stop the removed member afterwards.",
+         "Ask any node: the leader makes the change, and hands over first if it is the member "
+         "that leaves. The command returns when the change is complete. Stop the removed member "
+         "afterwards.",
      .example = "baton leave -d /var/lib/baton d",
      .groups = GROUPS(&group_client, &group_answer, &group_output),
      .words = 1,
@@ -139,19 +142,19 @@ const struct command commands[] = {
      .main = operate_main},
     {.name = "explain",
      .arguments = "",
-     .summary = "tell from the settings how long a failover takes at worst",
-     .text = "Needs no cluster. Prints how the times relate, what each fault costs at worst, and "
-             "how wrong a clock may be. Settings that could elect two leaders are refused with the "
-             "inequality that fails.",
+     .summary = "compute from the settings how long a failover takes at worst",
+     .text = "Needs no running node. Prints how the times relate, what each fault costs at worst, "
+             "and how wrong a clock's rate may be. Settings that could elect two leaders are "
+             "refused with the inequality that fails.",
      .example = "baton explain --preset lan --lease 1s",
      .groups = GROUPS(&group_timing, &group_output),
      .main = explain_main},
     {.name = "demo",
      .arguments = "",
-     .summary = "watch a cluster of five survive its accidents",
+     .summary = "show how a group of five survives its accidents",
      .text = "Starts nodes on this machine, shows them in a live table, kills the leader with "
-             "SIGKILL, stops one with SIGSTOP, cuts one off, passes leadership on, and prints for "
-             "each how long the cluster was without a leader. Ends by itself in less than 30 s. "
+             "SIGKILL, stops one with SIGSTOP, cuts one off, hands leadership over, and prints for "
+             "each how long the group was without a leader. Ends by itself in less than 30 s. "
              "On a pipe it prints lines.",
      .example = "baton demo",
      .groups = GROUPS(&group_demo),
@@ -159,16 +162,16 @@ const struct command commands[] = {
     {.name = "bench",
      .arguments = "failover|renew",
      .summary = "measure how fast leadership moves, and what many elections cost",
-     .text = "failover starts real processes, lets a fault befall the leader, and measures the "
+     .text = "failover starts real processes, injects a fault into the leader, and measures the "
              "time from the fault to the moment when another process leads and acts, and the gap "
              "without a leader.\n\n"
              "renew leads many elections on one Redis server from one process, and measures how "
              "many leases it renews in a second, how long a renewal takes, and what an election "
-             "costs in processor time and memory; beside it, in the same run, what "
-             "redis-benchmark gets from the same script on the same server with as many requests "
-             "under way. It leads them as a program does, through <baton.h>: the memory is what "
-             "this process has resident for each election with one listener, all told: the "
-             "connection's buffers and the guardian's slot too.",
+             "costs in processor time and memory. In the same run it measures what "
+             "redis-benchmark achieves with the same script on the same server with as many "
+             "requests under way. It uses <baton.h>, as a program does: the memory is the resident "
+             "memory for each election with one listener, including the connection's buffers and "
+             "the guardian's slot.",
      .example = "baton bench failover --fault kill --rounds 50 --json\n"
                 "baton bench renew --elections 10000",
      .groups = GROUPS(&group_bench, &group_bench_renew),

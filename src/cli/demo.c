@@ -190,7 +190,7 @@ static int play(struct demo *demo, unsigned act, struct baton_error *reterr)
     struct cluster *cluster = &demo->cluster;
     demo->old = cluster_leader(cluster);
     if (demo->old < 0) {
-        return error_set(reterr, BATON_ETIMEDOUT, "the cluster has no leader");
+        return error_set(reterr, BATON_ETIMEDOUT, "the group has no leader");
     }
     screen_say(&demo->screen, "%s: %s", acts[act].says, name_of(demo, demo->old));
     draw(demo);
@@ -254,7 +254,7 @@ static int perform(struct demo *demo, struct baton_error *reterr)
 static void say_how_to_play(const struct demo *demo)
 {
     const char *data = demo->cluster.nodes[0].data;
-    printf("\nThe cluster goes on in %s. Play with it:\n"
+    printf("\nThe group goes on in %s. Try:\n"
            "  baton status -d %s\n  baton watch -d %s\n  baton members -d %s\n"
            "End it with: kill",
            demo->cluster.dir, data, data, data);

@@ -9,18 +9,19 @@
 
 /* X(symbol, number, text) */
 #define EXIT_CODES(X)                                                                              \
-    X(EXIT_OK, 0, "done; under run and once: the exit code of CMD itself, whatever it is")         \
-    X(EXIT_REFUSED, 1, "the cluster refused or failed what was asked for")                         \
+    X(EXIT_OK, 0, "done; run and once end with CMD's exit code")                                   \
+    X(EXIT_REFUSED, 1, "the group refused the request, or could not carry it out")                 \
     X(EXIT_USAGE_WRONG, 64,                                                                        \
-      "usage: an unknown flag, a wrong value, a key missing, or a configuration file refused")     \
-    X(EXIT_UNAVAILABLE, 69, "the provider, or the node that was asked, cannot be reached")         \
+      "usage: an unknown flag, a wrong value, a missing key, or a configuration file that was "    \
+      "refused")                                                                                   \
+    X(EXIT_UNAVAILABLE, 69, "the provider or the node cannot be reached")                          \
     X(EXIT_STORAGE, 74,                                                                            \
-      "the disk failed, is full, or holds damaged data; a port cannot be listened at, or the "     \
-      "data directory is another process's")                                                       \
-    X(EXIT_LOST, 75, "leadership was lost while CMD ran; it has been stopped")                     \
+      "the disk failed, is full, or holds damaged data; the port to listen on is taken; or "       \
+      "another process uses the data directory")                                                   \
+    X(EXIT_LOST, 75, "leadership was lost while CMD ran; CMD has been stopped (--on-loss exit)")   \
     X(EXIT_DENIED, 77, "not authenticated, or not allowed")                                        \
-    X(EXIT_UNSAFE, 78, "unsafe: two could lead, or nobody for good")                               \
-    X(EXIT_TIMED_OUT, 124, "the time that was allowed is over")                                    \
+    X(EXIT_UNSAFE, 78, "unsafe: two nodes could lead, or none could ever lead again")              \
+    X(EXIT_TIMED_OUT, 124, "timed out")                                                            \
     X(EXIT_CANNOT_RUN, 126, "CMD was found and could not be run")                                  \
     X(EXIT_NOT_FOUND, 127, "CMD was not found")                                                    \
     X(EXIT_SIGNAL, 128, "plus N: CMD, or baton itself, was ended by signal N")

@@ -21,18 +21,18 @@ const struct option_group group_election = {
          .letter = 'n',
          .type = OPTION_TEXT,
          .value = "NAME",
-         .help = "name of this node in the cluster; the host's name if not given"},
+         .help = "name of this node in the group; the host's name if not given"},
         {.name = "election",
          .letter = 'e',
          .type = OPTION_TEXT,
          .value = "NAME",
          .initial = "default",
-         .help = "which election to take part in"},
+         .help = "the election to take part in"},
         {.name = "provider",
          .type = OPTION_TEXT,
          .value = "URL",
          .is_secret = true,
-         .help = "where the election happens, as URL; the embedded raft:// at --listen if not "
+         .help = "the provider that holds the election; the embedded raft:// at --listen if not "
                  "given"},
         END,
     }};
@@ -46,8 +46,8 @@ const struct option_group group_peers = {
          .type = OPTION_LIST,
          .value = "NAME=HOST:PORT",
          .provider_key = "peers",
-         .help = "another member of the cluster; once for each, none for a node that stands alone; "
-                 "*WEIGHT, ^PRIORITY and /KIND may follow"},
+         .help = "another member of the group; once for each, none for a group of one; *WEIGHT, "
+                 "^PRIORITY and /KIND may follow"},
         {.name = "data",
          .letter = 'd',
          .type = OPTION_TEXT,
@@ -69,15 +69,15 @@ const struct option_group group_peers = {
         {.name = "insecure",
          .type = OPTION_FLAG,
          .provider_key = "insecure",
-         .help = "allow peers without authentication off the loopback interface"},
+         .help = "allow peers without authentication beyond the loopback interface"},
         {.name = "join",
          .type = OPTION_FLAG,
          .provider_key = "join",
          .help =
-             "start without knowing the cluster; 'baton join' there adds this node, and says its "
-             "kind, weight and priority"},
+             "start without knowing the group; 'baton join' on a member adds this node, and sets "
+             "its kind, weight and priority"},
         CHOICE("guardian", "on|off", NULL, "guardian",
-               "keep a guardian process, whose word proves this node's death at once"),
+               "keep a guardian process, which proves this node's death at once"),
         CHOICE("proofs", "all|guardian|none", NULL, "proofs",
                "which proofs of a leader's death to accept before its lease has run out"),
         DURATION("checkpoint", NULL, "checkpoint", "how often the log is compacted"),
@@ -92,19 +92,21 @@ const struct option_group group_timing = {
         DURATION("heartbeat-interval", NULL, "heartbeat-interval",
                  "how often a leader asks for its lease again"),
         DURATION("heartbeat-timeout", NULL, "heartbeat-timeout",
-                 "silence after which a leader is doubted"),
-        DURATION("lease", NULL, "lease", "how long a leader leads without being heard again"),
+                 "silence of the leader after which the others may elect another"),
+        DURATION("lease", NULL, "lease",
+                 "how long a leader may lead after its latest successful renewal"),
         {.name = "election-timeout",
          .type = OPTION_RANGE,
          .value = "MIN-MAX",
          .provider_key = "election-timeout",
          .help = "random time after which a round of votes is given up"},
         NUMBER("clock-drift-ppm", 0, 500000, NULL, "clock-drift-ppm",
-               "how wrong a clock's rate may be, in millionths"),
-        DURATION("preferred-stable", NULL, "preferred-stable",
-                 "how long a node of higher priority is watched before it is handed leadership"),
+               "how wrong a clock's rate may be, in millionths (ppm)"),
+        DURATION(
+            "preferred-stable", NULL, "preferred-stable",
+            "how long a node of higher priority must be well before leadership is handed to it"),
         NUMBER("elections-per-hour-max", 0, 1000000, NULL, "elections-per-hour-max",
-               "more elections than these in an hour raise a warning; 0 for never"),
+               "warn if there are more elections in an hour; 0: never"),
         END,
     }};
 
@@ -113,11 +115,11 @@ const struct option_group group_serve = {
     (const struct option_spec[]){
         ADDRESS("http", NULL, NULL, "serve /status, /healthz, /leader and /metrics there"),
         TEXT("http-token-file", "FILE", NULL, NULL,
-             "file of the bearer token that requests must show; needed off loopback"),
+             "file of the bearer token that requests must carry; required beyond loopback"),
         {.name = "http-host",
          .type = OPTION_LIST,
          .value = "NAME",
-         .help = "host name that a request may ask for, besides the address itself"},
+         .help = "host name that a request's Host may have, besides the address itself"},
         END,
     }};
 
@@ -133,15 +135,15 @@ const struct option_group group_client = {
     }};
 
 const struct option_group group_answer = {
-    "Its answer", (const struct option_spec[]){
+    "The answer", (const struct option_spec[]){
                       DURATION("timeout", "30s", NULL, "how long to wait for the answer"),
                       END,
                   }};
 
 const struct option_group group_ask_http = {
     "By HTTP", (const struct option_spec[]){
-                   ADDRESS("http", NULL, NULL, "ask the status server of a node there instead"),
-                   TEXT("http-token-file", "FILE", NULL, NULL, "file of the bearer token to show"),
+                   ADDRESS("http", NULL, NULL, "ask the status server at this address instead"),
+                   TEXT("http-token-file", "FILE", NULL, NULL, "file of the bearer token to send"),
                    END,
                }};
 
@@ -152,52 +154,53 @@ const struct option_group group_output = {"Output", (const struct option_spec[])
 
 #define STOP_TIMEOUT                                                                               \
     DURATION("stop-timeout", "10s", NULL,                                                          \
-             "how long CMD may take from SIGTERM to its end; less where the lease ends first")
+             "how long CMD may take from SIGTERM to its end; less if the lease ends first")
 
 const struct option_group group_run = {
     "Running CMD",
     (const struct option_spec[]){
         CHOICE(
             "on-loss", "restart|exit|kill", "restart", NULL,
-            "after leadership is lost: stop CMD and campaign again; stop it and exit; or kill it "
-            "at once, and have the guardian kill baton too if it hangs beyond its lease"),
-        FLAG("outlive-lease", "if baton itself hangs, let CMD go on when the lease ends: it then "
+            "when leadership is lost: stop CMD and campaign again; stop CMD and exit; or kill CMD "
+            "at once, and have the guardian kill baton, too, if it hangs beyond its lease"),
+        FLAG("outlive-lease", "if baton itself hangs, let CMD go on when the lease ends: CMD then "
                               "acts beside the next leader's"),
         STOP_TIMEOUT,
         DURATION("wait-timeout", "0", NULL,
-                 "give up if leadership is not won in this time; 0 waits for ever"),
+                 "give up if leadership is not won in this time; 0 waits forever"),
         END,
     }};
 
 const struct option_group group_once = {
     "Running CMD once",
     (const struct option_spec[]){
-        DURATION("wait-timeout", "5m", NULL,
-                 "give up if there is no result, and no turn of this node's, in this time; 0 waits "
-                 "for ever"),
+        DURATION(
+            "wait-timeout", "5m", NULL,
+            "give up if in this time there is neither a result nor leadership for this node; 0 "
+            "waits forever"),
         STOP_TIMEOUT,
         DURATION("keep", "1h", NULL,
-                 "how long the result is kept for nodes that come later; 0 keeps it for ever"),
+                 "how long the result is kept for nodes that come later; 0 keeps it forever"),
         END,
     }};
 
 const struct option_group group_pass = {
-    "Passing on",
+    "Handing over",
     (const struct option_spec[]){
-        TEXT("to", "NODE", NULL, NULL, "the node that shall lead; the best placed if not given"),
+        TEXT("to", "NODE", NULL, NULL, "the node that is to lead; the best placed if not given"),
         END,
     }};
 
 const struct option_group group_join = {
     "Joining", (const struct option_spec[]){
-                   FLAG("replace", "give a member of this name, if there is one, the new address"),
+                   FLAG("replace", "if there is a member of this name, give it the new address"),
                    END,
                }};
 
 const struct option_group group_watch = {
     "Watching",
     (const struct option_spec[]){
-        DURATION("timeout", NULL, NULL, "end after this time; if not given, when the node ends"),
+        DURATION("timeout", NULL, NULL, "end after this time; if not given, end with the node"),
         END,
     }};
 
@@ -205,7 +208,7 @@ const struct option_group group_demo = {
     "Demonstration",
     (const struct option_spec[]){
         NUMBER("nodes", 3, 9, "5", NULL, "how many nodes to start"),
-        FLAG("keep", "leave the cluster running at the end, and say how to play with it"),
+        FLAG("keep", "leave the group running at the end, and print how to use it"),
         FLAG("plain", "print lines instead of redrawing a table"),
         END,
     }};
@@ -219,13 +222,13 @@ const struct option_group group_bench = {
          .choices = "raft|redis|seed|seed-tuned|etcd|libraft|libraft-tuned",
          .initial = "raft",
          .is_flag_only = true, /* elsewhere it is a URL, which may have a password in it */
-         .help = "whom to measure; seed: SET NX and polling, as a plain program does it on Redis; "
+         .help = "what to measure; seed: SET NX and polling, as a plain program does it on Redis; "
                  "seed-tuned: the same with a lock of 1 s"},
-        NUMBER("nodes", 1, 9, "3", NULL, "how many processes"),
+        NUMBER("nodes", 1, 9, "3", NULL, "number of processes"),
         CHOICE("fault", "kill|crash|stop|resign|partition|redis-restart", "kill", NULL,
-               "what befalls the leader: SIGKILL, SIGSEGV, SIGSTOP, an order, or no network; or "
-               "the server: it is killed and comes back empty"),
-        NUMBER("rounds", 1, 100000, "50", NULL, "how often"),
+               "the fault: SIGKILL, SIGSEGV or SIGSTOP of the leader, a command to resign, no "
+               "network; or the server is killed and comes back empty"),
+        NUMBER("rounds", 1, 100000, "50", NULL, "number of rounds"),
         CHOICE("preset", "default|lan|wan|fast", "default", NULL, "times of the raft provider"),
         CHOICE("guardian", "on|off", "on", NULL, "whether each node has a guardian"),
         DURATION("lease", "30s", NULL, "lifetime of the lock on Redis"),
@@ -242,17 +245,16 @@ const struct option_group group_bench_renew = {
              "the server to measure on, redis:// or unix://; one of its own if not given"),
         DURATION("seconds", "5s", NULL, "for how long renewals are counted"),
         DURATION("interval", "0", NULL,
-                 "how often each lease is renewed; 0: as soon as the last answer is there, which "
-                 "is compared with redis-benchmark"),
+                 "how often each lease is renewed; 0: as soon as the previous answer has come, "
+                 "which is compared with redis-benchmark"),
         END,
     }};
 
 const struct option_group group_help = {
-    "Format",
-    (const struct option_spec[]){
-        CHOICE("format", "text|man|bash|fish|zsh", "text", NULL, "what to print the help as"),
-        END,
-    }};
+    "Format", (const struct option_spec[]){
+                  CHOICE("format", "text|man|bash|fish|zsh", "text", NULL, "format of the help"),
+                  END,
+              }};
 
 const struct option_group group_measure = {
     "Measurement", (const struct option_spec[]){

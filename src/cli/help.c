@@ -25,10 +25,11 @@ static void text_overview(FILE *file)
     for (const struct command *command = commands; command->name; command++) {
         (void)fprintf(file, "  %-10s %s\n", command->name, command->summary);
     }
-    (void)fputs("\n'baton COMMAND --help' tells more. 'baton --version' prints the version.\n"
-                "Each flag may also stand in the environment (--log-level as BATON_LOG_LEVEL) and "
-                "in a\nconfiguration file (--config FILE, log-level: info).\n",
-                file);
+    (void)fputs(
+        "\n'baton COMMAND --help' explains a command. 'baton --version' prints the version.\n"
+        "Each flag can also be given in the environment (--log-level as BATON_LOG_LEVEL) "
+        "or\nin a configuration file (--config FILE, log-level: info).\n",
+        file);
     text_exit_codes(file);
 }
 

@@ -161,12 +161,13 @@ void member_metrics(struct member *member, struct buffer *ret)
     member->provider->ops->leader(member->election, &leader, &epoch);
     metric(ret, "is_leader", "gauge", "1 while this node leads.", leads);
     metric(ret, "has_leader", "gauge", "1 while this node knows a leader.", leader.id[0] != '\0');
-    metric(ret, "epoch", "gauge", "Epoch of the leadership last heard of.", (double)epoch);
-    metric(ret, "lease_left_seconds", "gauge", "What is left of this node's lease.",
+    metric(ret, "epoch", "gauge", "Epoch of the latest leadership that this node knows.",
+           (double)epoch);
+    metric(ret, "lease_left_seconds", "gauge", "Time that is left of this node's lease.",
            (double)left.ns / 1e9);
     metric(ret, "cordoned", "gauge", "1 while this node is kept from leading.",
            member->is_cordoned);
-    metric(ret, "members", "gauge", "Members of the cluster, as last told.",
+    metric(ret, "members", "gauge", "Members of the group, as this node knows them.",
            (double)json_array_size(member->members));
     metric(ret, "elections_won_total", "counter", "Leaderships that this node acquired.",
            (double)member->elections_won);
@@ -175,6 +176,6 @@ void member_metrics(struct member *member, struct buffer *ret)
     metric(ret, "leader_changes_total", "counter", "Changes of the leader that this node saw.",
            (double)member->leader_changes);
     metric(ret, "events_total", "counter", "Events of the election.", (double)member->events);
-    metric(ret, "uptime_seconds", "gauge", "Since this process joined.",
+    metric(ret, "uptime_seconds", "gauge", "Time since this process took part.",
            (double)instant_since(clock_now(), member->started).ns / 1e9);
 }

@@ -275,7 +275,7 @@ class Once(ProgramTest):
             self.assertNotIn("baton once:", done.stderr)
 
     def test_keep_0_keeps_the_result(self):
-        self.assertIn("0 keeps it for ever", " ".join(baton("once", "--help").stdout.split()))
+        self.assertIn("0 keeps it forever", " ".join(baton("once", "--help").stdout.split()))
         one = self.cluster(1)
         for code in ("3", "4"):
             done = baton("once", "schema", *one.arguments("a"), "--keep", "0", "--", "sh", "-c",
