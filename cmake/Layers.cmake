@@ -1,12 +1,13 @@
 # baton_layer(NAME DEPENDS ... LIBRARIES ... SOURCES ...)
 #
-# One folder of src/ is one layer: an object library that may include the headers of the layers it
+# One folder of src/, and one of a wing beside it (detector/), is one layer: an object library that may include the headers of the layers it
 # DEPENDS on (and theirs). tests/house checks that no include points up.
 function(baton_layer name)
     cmake_parse_arguments(L "" "" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
     add_library(baton_${name} STATIC ${L_SOURCES})
     target_include_directories(baton_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include
-                                                    ${PROJECT_SOURCE_DIR}/src)
+                                                    ${PROJECT_SOURCE_DIR}/src
+                                                    ${PROJECT_SOURCE_DIR})
     target_link_libraries(baton_${name} PRIVATE baton_flags)
     foreach(dependency ${L_DEPENDS})
         target_link_libraries(baton_${name} PUBLIC baton_${dependency})

@@ -1,7 +1,7 @@
 /* pipeline.json: whatever it holds, what is taken is within the limits that its header promises. */
 #include "detector/model/name.h"
 #include "detector/model/pipeline.h"
-#include "detector/protocol.h"
+#include "protocol/protocol.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,9 +1,12 @@
 """Includes point down only: to the own folder, or to a layer that DEPENDS leads to."""
 import re
+from pathlib import Path
 
 from house import files, run, text_of, without_comments
 
 LAYER = re.compile(r"baton_layer\(\s*(\w+)(.*?)\)", re.S)
+WINGS = ("detector",)  # beside src/, each a folder whose name its includes begin with
+CODE = ("src",) + WINGS
 WORDS = ("DEPENDS", "LIBRARIES", "SOURCES")
 
 
@@ -50,20 +53,27 @@ def circles(layers):
                 yield f"layers {name} and {lower} depend on each other"
 
 
+def target_of(root, included):
+    """The file that an include means, if it is of a layer."""
+    if (root / "src" / included).is_file():
+        return Path("src", included)
+    return Path(included) if included.split("/")[0] in WINGS and (root / included).is_file() \
+        else None
+
+
 def check(root):
     layers = Layers(root)
     yield from circles(layers)
-    for path in files(root / "src", ".c", ".h"):
+    for path in (path for folder in CODE for path in files(root / folder, ".c", ".h")):
         here = path.relative_to(root)
         allowed = set().union(*(layers.below(layer) for layer in layers.of(here)), set())
         source = without_comments(text_of(path), keep_strings=True)
         for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', source, re.M):
-            target = root / "src" / included
-            if not target.is_file():
+            there = target_of(root, included)
+            if there is None:
                 if not (root / "include" / included).is_file():
-                    yield f'{here}: "{included}" is neither in src/ nor in include/'
+                    yield f'{here}: "{included}" is in none of src/, include/, {", ".join(WINGS)}'
                 continue
-            there = target.relative_to(root)
             if there.parent != here.parent and not layers.of(there) & allowed:
                 yield f'{here}: "{included}" is not below {"/".join(sorted(layers.of(here)))}'
 
@@ -78,6 +88,10 @@ def can_fail(plant):
     assert plant(tree("", '#include "b/b.h"\n')) == ['src/a/a.c: "b/b.h" is not below a']
     assert len(plant(tree("DEPENDS b", ""))) == 2
     assert plant(tree("", '#include "c/c.h"\n')) != []
+    wing = {"detector/CMakeLists.txt": "baton_layer(d SOURCES d.c)", "detector/d.h": ""}
+    assert plant(wing | {"detector/d.c": '#include "detector/d.h"\n'}) == []
+    assert plant(tree("", "") | wing | {"detector/d.c": '#include "a/a.h"\n'}) == \
+        ['detector/d.c: "a/a.h" is not below d']
 
 
 run(check, can_fail)

@@ -2,8 +2,8 @@
 
 #include "cmocka_all.h"
 
-#include "detector/protocol.h"
 #include "integration/detector_infer/stand.h"
+#include "protocol/protocol.h"
 
 #include <stdlib.h>
 #include <string.h>

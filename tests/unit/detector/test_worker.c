@@ -1,7 +1,7 @@
 #include "cmocka_all.h"
 #include "detector/outbox.h"
 #include "detector/worker.h"
-#include "unit/detector/examples.h"
+#include "unit/protocol/examples.h"
 
 #include <stdio.h>
 #include <stdlib.h>

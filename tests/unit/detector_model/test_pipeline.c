@@ -3,7 +3,7 @@
 #include "cmocka_all.h"
 
 #include "detector/model/pipeline.h"
-#include "detector/protocol.h"
+#include "protocol/protocol.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #ifndef DETECTOR_IMAGE_H
 #define DETECTOR_IMAGE_H
 
-#include "detector/protocol.h"
+#include "protocol/protocol.h"
 
 enum { IMAGE_PIXELS_MAX = 8192, IMAGE_QUALITY = 75, IMAGE_BOXES_MAX = 64 };
 

@@ -1,6 +1,6 @@
 #include "cmocka_all.h"
-#include "detector/protocol.h"
-#include "unit/detector/examples.h"
+#include "protocol/protocol.h"
+#include "unit/protocol/examples.h"
 
 #include <math.h>
 #include <stdlib.h>

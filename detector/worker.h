@@ -21,8 +21,8 @@
 #ifndef DETECTOR_WORKER_H
 #define DETECTOR_WORKER_H
 
-#include "detector/protocol.h"
 #include "detector/reconcile.h"
+#include "protocol/protocol.h"
 
 enum {
     WORKER_BACKENDS_MAX = 8, /* the owner and those that wait; then the oldest waiting goes */

@@ -143,7 +143,7 @@ struct pipeline_stage {
     struct pipeline_region
         *regions; /* the middle of the object is in one of them; NULL: anywhere */
     size_t region_count;
-    unsigned when; /* bits 1 << enum stage (detector/protocol.h) */
+    unsigned when; /* bits 1 << enum stage (protocol/protocol.h) */
     struct pipeline_field *fields;
     size_t field_count;
 };

@@ -6,7 +6,7 @@
 #ifndef DETECTOR_GPU_H
 #define DETECTOR_GPU_H
 
-#include "detector/protocol.h"
+#include "protocol/protocol.h"
 
 #define GPU_LIBRARY "libnvidia-ml.so.1"
 

@@ -16,7 +16,7 @@
 #include "detector/infer/engine.h"
 #include "detector/infer/tracker.h"
 #include "detector/model/pipeline.h"
-#include "detector/protocol.h"
+#include "protocol/protocol.h"
 
 #include <jansson.h>
 

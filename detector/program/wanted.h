@@ -2,7 +2,7 @@
 #ifndef DETECTOR_PROGRAM_WANTED_H
 #define DETECTOR_PROGRAM_WANTED_H
 
-#include "detector/protocol.h"
+#include "protocol/protocol.h"
 
 struct wanted {
     int64_t model_id;

@@ -1,7 +1,7 @@
-#include "detector/protocol.h"
+#include "protocol/protocol.h"
 
 #include "base/error.h"
-#include "detector/json_read.h"
+#include "protocol/json_read.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef DETECTOR_RECONCILE_H
 #define DETECTOR_RECONCILE_H
 
-#include "detector/protocol.h"
+#include "protocol/protocol.h"
 
 enum {
     CHANGE_CAMERA = 1 << 0,    /* rtspUrl; if there is none, snapshotUrl */

@@ -1,6 +1,6 @@
 /* The messages that docs/worker-protocol.md shows are read by both ends. */
 #include "cmocka_all.h"
-#include "detector/protocol.h"
+#include "protocol/protocol.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #ifndef DETECTOR_OUTBOX_H
 #define DETECTOR_OUTBOX_H
 
-#include "detector/protocol.h"
+#include "protocol/protocol.h"
 
 enum { OUTBOX_HANDED_MAX = 1024 };
 

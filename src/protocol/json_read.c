@@ -1,4 +1,4 @@
-#include "detector/json_read.h"
+#include "protocol/json_read.h"
 
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 #include "detector/model/pipeline_int.h"
 
 #include "base/error.h"
-#include "detector/json_read.h"
+#include "protocol/json_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>

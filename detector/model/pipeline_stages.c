@@ -2,8 +2,8 @@
 #include "detector/model/pipeline_int.h"
 
 #include "base/error.h"
-#include "detector/json_read.h"
-#include "detector/protocol.h"
+#include "protocol/json_read.h"
+#include "protocol/protocol.h"
 
 #include <math.h>
 #include <stdio.h>

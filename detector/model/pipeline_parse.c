@@ -1,8 +1,8 @@
 #include "detector/model/pipeline_int.h"
 
 #include "base/error.h"
-#include "detector/json_read.h"
-#include "detector/protocol.h"
+#include "protocol/json_read.h"
+#include "protocol/protocol.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
 #define DETECTOR_USAGE_H
 
 #include "base/clock.h"
-#include "detector/protocol.h"
+#include "protocol/protocol.h"
 
 enum { USAGE_PATH_MAX = 1024 };
 

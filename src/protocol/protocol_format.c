@@ -1,7 +1,7 @@
 /* The worker's own messages: written, and read again for the other end of the wire. */
 #include "base/error.h"
-#include "detector/json_read.h"
-#include "detector/protocol.h"
+#include "protocol/json_read.h"
+#include "protocol/protocol.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef DETECTOR_DISPLAYS_H
 #define DETECTOR_DISPLAYS_H
 
-#include "detector/protocol.h"
+#include "protocol/protocol.h"
 
 enum { DISPLAYS_MAX = 4096 };
 
