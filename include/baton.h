@@ -14,7 +14,7 @@
  *   for (;;) {
  *       uint64_t epoch;
  *       if (baton_leadership(election, &epoch)) {
- *           write_with_token(epoch);   // what it writes to refuses a smaller epoch
+ *           write_with_token(epoch);   // the resource refuses a smaller epoch
  *       }
  *       pause_a_little();
  *   }
@@ -24,20 +24,20 @@
  * that hears of an election. Nothing is global: a process may open as many as it likes.
  *
  * Errors. A function that can fail returns 0 or a negative BATON_E… code; <baton/error.h> lists
- * them. `reterr` may be NULL and is written on failure only. Whatever is returned through `ret`
- * is written on success only. A function that does not say so takes no NULL.
+ * them. `reterr` may be NULL and is written on failure only. `ret` is written on success only. A
+ * pointer may be NULL only where the comment says so.
  *
- * Threads. Every function may be called from any thread, but for the restrictions it states. One
- * that says "waits" blocks its caller; on the loop's thread, which is where a listener with
- * BATON_ON_LOOP runs, waiting would wait for itself: there it returns BATON_EBUSY at once.
+ * Threads. Every function may be called from any thread, with the restrictions that it states. A
+ * function that says "waits" blocks its caller. On the loop's thread, on which a listener with
+ * BATON_ON_LOOP runs, it would wait for itself: there it returns BATON_EBUSY at once.
  *
  * Time. A `timeout_ms` is in milliseconds; BATON_TIMEOUT_DEFAULT (any negative number) stands for
- * 30 s, 0 for "do not wait". When it runs out the call returns BATON_ETIMEDOUT; what it asked for
- * may still happen. Points in time are CLOCK_BOOTTIME.
+ * 30 s, 0 for "do not wait". When it runs out the call returns BATON_ETIMEDOUT; the operation may
+ * still complete later. Points in time are CLOCK_BOOTTIME.
  *
  * Fork. A forked child is not a member: baton_is_leader() is false in it, every function that can
- * fail returns BATON_ECLOSED, and baton_close() lets the parent's connections be. It may open its
- * own.
+ * fail returns BATON_ECLOSED, and baton_close() does not touch the parent's connections. The child
+ * may open a provider of its own.
  *
  * Source: the interface of the seeds' MasterElection and LeaderElection; docs/api.md is the guide.
  */
@@ -85,7 +85,7 @@ enum baton_log_level {
 struct baton_log {
     int fd;
     enum baton_log_level level; /* up to and including this one */
-    bool json;                  /* a JSON object a line; else lines for people, or for journald */
+    bool json;                  /* a JSON object a line; else plain lines, or for journald */
 };
 
 /* All of it may be zero. Borrowed during the call. */
@@ -95,32 +95,32 @@ struct baton_options {
     size_t setting_count;
     const struct baton_log *log; /* NULL: silence */
     /* Handlers for SEGV, ABRT, BUS … void the leases and announce the crash before the kernel tears
-     * the memory down, then make way for the handlers that were there. Off: a crash is noticed
-     * when the process is gone. */
+     * the memory down, and then call the handlers that were installed before. Off: the others
+     * notice a crash when the process is gone. */
     bool announces_crashes;
 };
 
-/* Opens the provider that the URL names and starts its loop. Nothing campaigns yet.
+/* Opens the provider that the URL names and starts its loop. No campaign begins yet.
  *
- *   raft://HOST:PORT?peers=…&data=DIR   peers elect among themselves; off loopback with a key-file
- *   redis://HOST:PORT/DATABASE          on a Redis or Valkey server; docs/redis.md has more ways
- *   memory:NAME                         within this process; all that open one NAME share it
+ *   raft://HOST:PORT?peers=…&data=DIR   the peers themselves; beyond loopback with a key-file
+ *   redis://HOST:PORT/DATABASE          a Redis or Valkey server; docs/redis.md has more URLs
+ *   memory:NAME                         this process, for all that open one NAME in it
  *
  * `options` may be NULL. Errors: BATON_EINVAL names the part of the URL or the setting that is
- * wrong, BATON_EUNSAFE the inequality that fails, BATON_EAUTH a missing protection, BATON_EIO,
- * BATON_EBUSY (the data directory is in use), BATON_ECORRUPT, BATON_ENOMEM. Passwords in the URL
- * appear in no error and no log. */
+ * wrong, BATON_EUNSAFE the inequality that fails, BATON_EAUTH the missing credentials; BATON_EIO,
+ * BATON_EBUSY (the data directory is in use), BATON_ECORRUPT, BATON_ENOMEM. No error and no log
+ * shows a password of the URL. */
 BATON_API int baton_open(struct baton **ret, const char *url, const struct baton_options *options,
                          struct baton_error *reterr);
 
-/* Resigns what it leads, leaves every election and ends the loop; each election's last event,
- * BATON_EVENT_STOPPED, has been handed to its listeners. Waits, a second or so at most for a group
- * that does not answer. Idempotent; NULL is nothing. Every later call fails with BATON_ECLOSED, and
- * elections stay valid to ask. From a listener on the loop it only begins. */
+/* Resigns every leadership, leaves every election and ends the loop. When it returns, the listeners
+ * have received each election's last event, BATON_EVENT_STOPPED. Waits, about a second at most for
+ * a group that does not answer; from a listener on the loop it only begins. Idempotent; NULL is
+ * allowed. Every later call fails with BATON_ECLOSED; handles of elections stay valid. */
 BATON_API void baton_stop(struct baton *baton);
 
-/* Stops, waits until no listener runs any more, and frees: the elections and listeners too, which
- * nobody may use from here on. Not from a listener. NULL is nothing. */
+/* Stops, waits until no listener runs any more, and frees the handle with those of its elections
+ * and listeners: do not use them during or after the call. Not from a listener. NULL is allowed. */
 BATON_API void baton_close(struct baton *baton);
 
 /* ---- Campaigning ----------------------------------------------------------------------------- */
@@ -132,11 +132,12 @@ struct baton_campaign_options {
 };
 
 /* Takes part in the election called `name` (1 to 63 bytes). Returns when the campaign has begun,
- * not when it is won; a listener first hears where things stand by then. Waits for the loop.
+ * not when it is won; a listener that is added later first gets the present state. Waits for the
+ * loop.
  *
- * Errors: BATON_EINVAL (the name, the metadata), BATON_EEXIST (in it already, or the provider has
- * room for one election only), BATON_ECORRUPT and BATON_EBUSY (the data directory), BATON_ENOMEM,
- * BATON_ECLOSED. The handle belongs to `baton`; baton_leave() gives it back early. */
+ * Errors: BATON_EINVAL (the name, the metadata), BATON_EEXIST (this handle takes part already, or
+ * the provider has one election only), BATON_ECORRUPT and BATON_EBUSY (the data directory),
+ * BATON_ENOMEM, BATON_ECLOSED. The handle belongs to `baton`; baton_leave() frees it earlier. */
 BATON_API int baton_campaign(struct baton_election **ret, struct baton *baton, const char *name,
                              const struct baton_campaign_options *options,
                              struct baton_error *reterr);
@@ -148,94 +149,95 @@ BATON_API void baton_leave(struct baton_election *election);
 
 /* ---- Asking: no lock, no round trip ---------------------------------------------------------- */
 
-/* True only while the lease holds by the calling thread's own clock, now: some nanoseconds, lock-
- * free, with no need of a loop that is still alive. Async-signal-safe. False after the process was
- * asleep or stopped for longer than its lease, from the first call on. */
+/* True only while the lease holds, by the clock, at the moment of the call. Takes some nanoseconds
+ * and no lock, and does not need the loop. After the process was asleep or stopped for longer than
+ * its lease, the first call already returns false. Async-signal-safe. */
 BATON_API bool baton_is_leader(const struct baton_election *election);
 
-/* The same, and in *ret_epoch the epoch of that very leadership, as one atomic reading. Put it on
- * every write, since a pause after this returned true can be mended by nothing else. NULL allowed.
- * Async-signal-safe. */
+/* The same, and *ret_epoch (NULL allowed) is the epoch of that same leadership, read atomically.
+ * Attach it to every write: only the epoch protects the data if the process is paused after this
+ * call returned true. Async-signal-safe. */
 BATON_API bool baton_leadership(const struct baton_election *election, uint64_t *ret_epoch);
 
-/* Nanoseconds until the lease ends, if it is not renewed; 0: not the leader. INT64_MAX: it has no
- * end. Async-signal-safe. */
+/* Nanoseconds until the lease ends if it is not renewed; 0: not the leader; INT64_MAX: the lease
+ * does not end. Async-signal-safe. */
 BATON_API int64_t baton_lease_remaining(const struct baton_election *election);
 
-/* The epoch this process leads in, or led in last; 0: never. It strictly grows over all leaders of
- * an election, whatever restarts. Async-signal-safe. */
+/* The epoch in which this process leads, or led last; 0: it never led. Epochs of one election
+ * strictly grow over all leaders and restarts. Async-signal-safe. */
 BATON_API uint64_t baton_epoch(const struct baton_election *election);
 
-/* As of the last event; BATON_ROLE_LEADER exactly when baton_is_leader(). */
+/* The role as of the latest event; BATON_ROLE_LEADER exactly when baton_is_leader(). */
 BATON_API enum baton_role baton_role(const struct baton_election *election);
 
-/* Who leads, as far as is known here, and in which epoch (NULL allowed). BATON_ENOENT: nobody. The
- * metadata is left out. */
+/* The leader as this process knows it, and its epoch (NULL allowed). BATON_ENOENT: there is none.
+ * The member's metadata is left out. */
 BATON_API int baton_leader(struct baton_election *election, struct baton_member *ret,
                            uint64_t *ret_epoch, struct baton_error *reterr);
 
-/* The name given to baton_campaign(), and the handle's provider. They live as long as it. */
+/* The name given to baton_campaign(), and the handle's provider; valid as long as the handle. */
 BATON_API const char *baton_election_name(const struct baton_election *election);
 BATON_API struct baton *baton_of(const struct baton_election *election);
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* Waits until the election has a result: somebody leads. BATON_ETIMEDOUT, BATON_ECLOSED. */
+/* Waits until the election has a leader. BATON_ETIMEDOUT, BATON_ECLOSED. */
 BATON_API int baton_wait(struct baton_election *election, int64_t timeout_ms,
                          struct baton_error *reterr);
 
-/* Waits until this process leads, which may have ended when it returns. BATON_ETIMEDOUT,
- * BATON_ECLOSED. */
+/* Waits until this process leads. That leadership may be over when the call returns: ask
+ * baton_is_leader(). BATON_ETIMEDOUT, BATON_ECLOSED. */
 BATON_API int baton_wait_leadership(struct baton_election *election, int64_t timeout_ms,
                                     struct baton_error *reterr);
 
 /* ---- Handing over, and operating ------------------------------------------------------------- */
 
-/* Hands leadership to the best placed member. First every listener of BATON_EVENT_DRAIN is told to
- * stop, and the call waits until they have returned, for `timeout_ms` or what is left of the
- * lease; then the lease is void, and only then is anything sent. Returns when this process no
- * longer leads, after `timeout_ms` at the latest (or a second more, where the loop is stalled): 0
- * hands over without waiting for the work.
+/* Hands leadership to the best placed member. The call first calls every listener of
+ * BATON_EVENT_DRAIN and waits until they have returned, for `timeout_ms` or what is left of the
+ * lease; then it voids the lease, and only then sends a message. It returns when this process no
+ * longer leads, after `timeout_ms` at the latest (a second more if the loop is stalled). With a
+ * timeout of 0 it hands over without waiting for the work.
  *
  * The thread that calls baton_dispatch() goes on dispatching while it waits here. Inside a listener
- * that it dispatches, and on the loop's thread, the call begins and returns 0; events tell the
- * rest. BATON_ENOTLEADER, BATON_EBUSY (a hand-over is under way), BATON_ETIMEDOUT, BATON_ECLOSED.
- */
+ * that it dispatches, and on the loop's thread, the call begins and returns 0; events report the
+ * result. BATON_ENOTLEADER, BATON_EBUSY (a hand-over is under way), BATON_ETIMEDOUT,
+ * BATON_ECLOSED. */
 BATON_API int baton_resign(struct baton_election *election, int64_t timeout_ms,
                            struct baton_error *reterr);
 
-/* The same, to the member with this id or name. If that one does not take over in time, this one
- * goes on leading: BATON_ETIMEDOUT. BATON_EINVAL: no such member, or one that may not lead; nothing
- * was told to stop, and the error lists those who may. */
+/* The same, to the member with this id or name. If that member does not take over in time, this
+ * process goes on leading: BATON_ETIMEDOUT. BATON_EINVAL: there is no such member, or it may not
+ * lead; no listener was called, and the error lists the members that may lead. */
 BATON_API int baton_pass(struct baton_election *election, const char *to, int64_t timeout_ms,
                          struct baton_error *reterr);
 
-/* No campaign of this process any more, resigning first if it leads, as baton_resign() does with
- * the default timeout; and the opposite. On the loop's thread they do not wait. BATON_EBUSY
- * (cordon: a hand-over is under way), BATON_ETIMEDOUT, BATON_ECLOSED. */
+/* Cordon: this process campaigns no more, and first resigns if it leads, as baton_resign() does
+ * with the default timeout. Uncordon: it campaigns again. On the loop's thread they do not wait.
+ * BATON_EBUSY (cordon: a hand-over is under way), BATON_ETIMEDOUT, BATON_ECLOSED. */
 BATON_API int baton_cordon(struct baton_election *election, struct baton_error *reterr);
 BATON_API int baton_uncordon(struct baton_election *election, struct baton_error *reterr);
 
-/* All members, in one array that baton_members_free() frees, metadata and all. Waits for at most
+/* All members, in one array; baton_members_free() frees it with the metadata. Waits for at most
  * 30 s. BATON_ENOTSUP, BATON_ETIMEDOUT, BATON_EUNAVAILABLE, BATON_ECLOSED. */
 BATON_API int baton_members(struct baton_election *election, struct baton_member **ret,
                             size_t *ret_count, struct baton_error *reterr);
 BATON_API void baton_members_free(struct baton_member *members);
 
-/* What the others see as this member's metadata from now on: a JSON object, or NULL for none. On
- * the loop's thread it does not wait. BATON_EINVAL, BATON_ETOOBIG (redis: above 60 KiB, as in
+/* Replaces this member's metadata, which the others see: a JSON object, or NULL for none. On the
+ * loop's thread it does not wait. BATON_EINVAL, BATON_ETOOBIG (redis: above 60 KiB, as in
  * baton_campaign()), BATON_ENOTSUP (raft:), BATON_ENOMEM, BATON_ECLOSED. */
 BATON_API int baton_set_metadata(struct baton_election *election, const char *metadata,
                                  struct baton_error *reterr);
 
-/* Changes the group itself: of `member` count name, address, kind, weight and priority. Waits until
- * the change is complete, whoever leads meanwhile, and for one before it to end. A member that is
- * there already is changed, but for its address (BATON_EEXIST): remove it first.
+/* Changes the group's members. Of `member` the call uses name, address, kind, weight and priority.
+ * It waits for an earlier change to end, and until its own is complete, also over changes of the
+ * leader. If the member exists it is changed, except for its address (BATON_EEXIST): remove the
+ * member first.
  *
- * BATON_ENOTSUP, BATON_EINVAL, BATON_ENOENT (remove: no such member), BATON_ECLOSED. When time is
- * up: BATON_EBUSY (another change was under way all the while) and BATON_EUNAVAILABLE (no leader):
- * nothing has begun; BATON_ETIMEDOUT: it may go on, as it does where the group needs the vote of a
- * member that does not run yet. */
+ * BATON_ENOTSUP, BATON_EINVAL, BATON_ENOENT (remove: no such member), BATON_ECLOSED. When the time
+ * is over: BATON_EBUSY (another change was under way all the time) and BATON_EUNAVAILABLE (no
+ * leader): no change has begun; BATON_ETIMEDOUT: the change may still complete, for example once a
+ * member whose vote it needs is started. */
 BATON_API int baton_member_add(struct baton_election *election, const struct baton_member *member,
                                int64_t timeout_ms, struct baton_error *reterr);
 BATON_API int baton_member_remove(struct baton_election *election, const char *id,
@@ -245,30 +247,30 @@ BATON_API int baton_member_remove(struct baton_election *election, const char *i
 
 /* On which thread a listener runs. Its events come in order and one at a time. */
 enum baton_delivery {
-    BATON_ON_LOOP,     /* the loop's: at once; must not block, since the lease's renewal waits */
-    BATON_ON_THREAD,   /* one of its own: may take its time */
-    BATON_ON_DISPATCH, /* the one that calls baton_dispatch() when baton_fd() is readable */
+    BATON_ON_LOOP,     /* the loop's, at once: must not block, since the lease's renewal waits */
+    BATON_ON_THREAD,   /* a thread of its own: may block */
+    BATON_ON_DISPATCH, /* the thread that calls baton_dispatch() when baton_fd() is readable */
 };
 
 /* The event is borrowed during the call. A listener of BATON_EVENT_DRAIN acknowledges by returning,
- * so it stops its work first (or waits until that has stopped, on BATON_ON_THREAD). It comes before
- * every hand-over that somebody wants: this process, or the group, to which a preferred member is
- * back, or of which this one is no member any more. A hand-over that then comes to nothing is a
- * BATON_EVENT_ERROR with BATON_ETIMEDOUT. Before baton_leave(), baton_stop() and baton_close()
- * there is none: call baton_resign() first.
+ * so it stops its work first (or waits until the work has stopped, on BATON_ON_THREAD). The event
+ * comes before every hand-over on purpose: by this process, or by the group, because a member of
+ * higher priority is back or this member is being removed. If the hand-over then fails, a
+ * BATON_EVENT_ERROR with BATON_ETIMEDOUT follows. baton_leave(), baton_stop() and baton_close()
+ * send no such event: call baton_resign() first.
  *
- * A listener that falls BATON_EVENTS_WAITING_MAX events behind misses those that follow; before
- * the next one it hears a BATON_EVENT_ERROR with BATON_ETOOBIG. That touches no lease: ask
- * baton_is_leader() before acting, whatever an event said. */
+ * A listener that is BATON_EVENTS_WAITING_MAX events behind misses the following ones; before the
+ * next event it gets a BATON_EVENT_ERROR with BATON_ETOOBIG. No lease depends on events: ask
+ * baton_is_leader() before acting. */
 typedef void (*baton_listener_fn)(struct baton_election *election, const struct baton_event *event,
                                   void *userdata);
 
 enum { BATON_EVENTS_WAITING_MAX = 4096 };
 
-/* Calls `fn` for each event whose bit is in `mask`, until baton_off(); baton_once() for the first
- * one only. The handle (`ret`, NULL allowed) is valid until baton_off(), or until the election is
- * left or closed. BATON_ENOMEM, BATON_EINVAL (empty mask), BATON_EIO (no thread or descriptor),
- * BATON_ECLOSED. */
+/* Calls `fn` for each event whose bit is in `mask`, until baton_off(); baton_once() calls it for
+ * the first one only. The handle (`ret`, NULL allowed) is valid until baton_off(), or until the
+ * election is left or closed. BATON_ENOMEM, BATON_EINVAL (empty mask), BATON_EIO (no thread or
+ * descriptor), BATON_ECLOSED. */
 BATON_API int baton_on(struct baton_listener **ret, struct baton_election *election, uint32_t mask,
                        enum baton_delivery delivery, baton_listener_fn fn, void *userdata,
                        struct baton_error *reterr);
@@ -276,27 +278,27 @@ BATON_API int baton_once(struct baton_listener **ret, struct baton_election *ele
                          uint32_t mask, enum baton_delivery delivery, baton_listener_fn fn,
                          void *userdata, struct baton_error *reterr);
 
-/* When it returns, the listener does not run and never will, and the handle is gone; from inside
- * the listener itself, it is not called again. Events that still waited are dropped. NULL is
- * nothing. */
+/* When it returns, the listener does not run and will not run again, and the handle is freed; from
+ * inside the listener itself, the listener is not called again. Waiting events are dropped. NULL is
+ * allowed. */
 BATON_API void baton_off(struct baton_listener *listener);
 
-/* A descriptor that is readable (poll, epoll, …) while events wait for baton_dispatch(). It belongs
- * to the library: neither read nor close it. */
+/* A descriptor that is readable (poll, epoll, …) while events wait for baton_dispatch(). The
+ * library owns it: neither read nor close it. */
 BATON_API int baton_fd(const struct baton *baton);
 
-/* Runs the BATON_ON_DISPATCH listeners for what waits, on the calling thread, and returns how many
- * events were handed over; never waits. One thread at a time; another gets BATON_EBUSY.
+/* Runs the BATON_ON_DISPATCH listeners for the waiting events, on the calling thread, and returns
+ * how many events they got; never waits. One thread at a time; another thread gets BATON_EBUSY.
  * BATON_ECLOSED in a forked child. */
 BATON_API int baton_dispatch(struct baton *baton);
 
 /* ---- Channels: publish and subscribe --------------------------------------------------------- */
 
-/* At most once, unordered between publishers; a message to nobody is none. `channel` has at most
- * 512 bytes, the message 1 MiB: else BATON_ETOOBIG. `data` may be NULL for 0 bytes, and is borrowed
- * during the call. Waits until the provider has taken it, for at most 30 s; on the loop's thread it
- * begins and returns 0. BATON_ENOTSUP (raft:), BATON_EUNAVAILABLE, BATON_ETIMEDOUT, BATON_ENOMEM,
- * BATON_ECLOSED. */
+/* Sends a message to the processes that subscribe at this moment: at most once, with no order
+ * between publishers. `channel` has at most 512 bytes, the message 1 MiB: else BATON_ETOOBIG.
+ * `data` may be NULL for 0 bytes, and is borrowed during the call. Waits until the provider has
+ * accepted the message, for at most 30 s; on the loop's thread it begins and returns 0.
+ * BATON_ENOTSUP (raft:), BATON_EUNAVAILABLE, BATON_ETIMEDOUT, BATON_ENOMEM, BATON_ECLOSED. */
 BATON_API int baton_publish(struct baton *baton, const char *channel, const void *data,
                             size_t bytes, struct baton_error *reterr);
 
@@ -313,8 +315,8 @@ BATON_API void baton_unsubscribe(struct baton *baton, const char *channel, baton
 
 /* ---- State: small values that outlive a leader ----------------------------------------------- */
 
-/* A key has at most 512 bytes, a value 1 MiB (raft: 128 KiB): else BATON_ETOOBIG. A call that waits
- * does so for at most 30 s.
+/* A key has at most 512 bytes, a value 1 MiB (raft: 128 KiB): else BATON_ETOOBIG. A call waits for
+ * at most 30 s.
  *
  *   r = baton_put(baton, "shards/7", "me", 2, 0, 10000, &error);    // only if nobody has it; 10 s
  *   if (r == BATON_ECONFLICT && baton_get(baton, "shards/7", &now, &error) == 0) {
@@ -322,39 +324,39 @@ BATON_API void baton_unsubscribe(struct baton *baton, const char *channel, baton
  *       baton_values_free(now, 1);
  *   }
  *
- * The revision grows with each change of a key; 0 means "not there".
+ * The revision grows with each change of a key; 0 means that there is no such key.
  *
- * How much a provider vouches for: memory: and raft: are linearizable; what was answered stays, in
- * raft: as long as a quorum of the disks. redis: is so as long as its server keeps its data. One
- * that fails over to a replica, or starts without its data, may have lost writes that were
- * answered, and then gives their revisions once more, to other values: what must not be lost
- * carries the epoch, and is checked by whatever it is for. */
+ * Guarantees: memory: and raft: are linearizable, and an acknowledged write stays, in raft: as long
+ * as a quorum of the disks does. redis: gives the same as long as its server keeps its data. A
+ * server that fails over to a replica, or starts without its data, may have lost acknowledged
+ * writes, and then gives their revisions to other values. So attach the epoch to values that must
+ * not be lost, and have the resource check it. */
 struct baton_value {
     char *key;
-    void *data; /* `bytes` bytes and a NUL behind them; NULL: not there, or deleted */
+    void *data; /* `bytes` bytes, and a NUL behind them; NULL: no such key, or deleted */
     size_t bytes;
     uint64_t revision;
 };
 
 #define BATON_ANY_REVISION UINT64_MAX
 
-/* What was answered before is seen. BATON_ENOENT: no such key. Free the value with
+/* Sees every write that was acknowledged before. BATON_ENOENT: no such key. Free the value with
  * baton_values_free(value, 1). Waits. BATON_ENOTSUP, BATON_EUNAVAILABLE, BATON_ETIMEDOUT,
  * BATON_ETOOBIG, BATON_ENOMEM, BATON_EBUSY (on the loop's thread, or too many questions wait),
  * BATON_ECLOSED. */
 BATON_API int baton_get(struct baton *baton, const char *key, struct baton_value **ret,
                         struct baton_error *reterr);
 
-/* Every key that begins with `prefix`, in the order of their bytes; freed by
- * baton_values_free(values, count). Waits. Errors as baton_get(), but BATON_ENOENT. */
+/* Every key that begins with `prefix`, in the order of the keys' bytes; freed by
+ * baton_values_free(values, count). Waits. Errors as baton_get(), except BATON_ENOENT. */
 BATON_API int baton_list(struct baton *baton, const char *prefix, struct baton_value **ret,
                          size_t *ret_count, struct baton_error *reterr);
 BATON_API void baton_values_free(struct baton_value *values, size_t count);
 
-/* Compare and set: BATON_ECONFLICT unless the key is at `revision` (0: must not be there;
- * BATON_ANY_REVISION: whatever is there). data NULL deletes. After `lifetime_ms` (0: never) the key
- * is gone. Waits. Errors as baton_get(), and BATON_EINVAL (a negative lifetime). On the loop's
- * thread BATON_EBUSY means that the change is begun; a watch tells what became of it. */
+/* Compare and set: BATON_ECONFLICT unless the key is at `revision` (0: there must be no such key;
+ * BATON_ANY_REVISION: any). data NULL deletes. After `lifetime_ms` (0: never) the key is deleted.
+ * Waits. Errors as baton_get(), and BATON_EINVAL (a negative lifetime). On the loop's thread
+ * BATON_EBUSY means that the change has begun; a watch reports its result. */
 BATON_API int baton_put(struct baton *baton, const char *key, const void *data, size_t bytes,
                         uint64_t revision, int64_t lifetime_ms, struct baton_error *reterr);
 

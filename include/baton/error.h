@@ -1,8 +1,8 @@
 /* The errors of Baton: one list of codes, one struct that says what went wrong with which value.
  *
- * A function that can fail returns 0 or a negative BATON_E... code. Where it takes a
- * `struct baton_error *`, that is written on failure only, may be NULL, and its message names the
- * offending value and the way out. The struct owns nothing; copy it freely.
+ * A function that can fail returns 0 or a negative BATON_E... code. If it takes a
+ * `struct baton_error *`, that may be NULL and is written on failure only. The message names the
+ * wrong value and says what to do. The struct owns no memory; copy it freely.
  */
 #ifndef BATON_ERROR_H
 #define BATON_ERROR_H
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* What the shared library exports; all else is hidden. */
+/* Marks the symbols that the shared library exports; all others are hidden. */
 #define BATON_API __attribute__((visibility("default")))
 
 /* X(symbol, number, text): numbers never change once released. */
@@ -46,13 +46,13 @@ enum baton_error_code {
 
 enum { BATON_ERROR_MESSAGE_MAX = 512 };
 
-/* What was tried, the wrong value, the way out; never a secret. */
+/* The message says what failed, with which value, and what to do; it never contains a secret. */
 struct baton_error {
     int code;                              /* one of enum baton_error_code */
     char message[BATON_ERROR_MESSAGE_MAX]; /* NUL-terminated, one line */
 };
 
-/* The short text of a code ("timed out"); static storage; "unknown error" for a foreign number. */
+/* The short text of a code ("timed out"); static storage; "unknown error" for any other number. */
 BATON_API const char *baton_strerror(int code);
 
 #ifdef __cplusplus

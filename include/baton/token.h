@@ -1,11 +1,11 @@
-/* Fencing: what is written to refuses whoever is late.
+/* Fencing: the resource refuses a former leader's late writes.
  *
- * A leader can be paused between asking whether it leads and writing; no lease mends that. The
- * epoch does: each leadership has a higher one than all before, and a resource that remembers the
- * highest it has seen refuses the others. These are the checks for three kinds of resources. Each
- * belongs into the same file lock, script or transaction as the write that it guards.
+ * A leader can be paused between asking whether it leads and writing; no lease can prevent the late
+ * write. The epoch can: each leadership has a higher epoch than all earlier ones, and a resource
+ * that remembers the highest epoch refuses lower ones. These are the checks for three kinds of
+ * resources. Each belongs in the same file lock, script or transaction as the write that it guards.
  *
- * Threads: any. Source: the seeds have no such thing; docs/api.md says why ours has.
+ * Threads: any. Source: not in the seeds; docs/api.md gives the reason.
  */
 #ifndef BATON_TOKEN_H
 #define BATON_TOKEN_H
@@ -18,10 +18,11 @@
 extern "C" {
 #endif
 
-/* Remembers the highest epoch in a small file, which comes into being with mode 0600, and is on
- * disk when this returns. With `ret_fd` the file stays locked until the caller closes that: what it
- * writes meanwhile is guarded. A forked child has the lock too, until it closes it or becomes
- * another program. NULL: the lock ends with the call. Waits while another has it.
+/* Stores the highest epoch in a small file, which is created with mode 0600; the epoch is on disk
+ * when the call returns. With `ret_fd` the file stays locked until the caller closes that
+ * descriptor, which guards the caller's writes meanwhile. A forked child holds the lock too, until
+ * it closes the descriptor or executes another program. With NULL the lock ends with the call.
+ * Waits while another process holds the lock.
  *
  *   int guard;
  *   if (baton_token_check_file("/srv/report/.epoch", epoch, &guard, &error) == 0) {
@@ -29,22 +30,22 @@ extern "C" {
  *       close(guard);
  *   }
  *
- * BATON_ECONFLICT: a higher epoch was seen, somebody else leads. BATON_ECORRUPT: the file holds
- * something else, and is left alone. BATON_EINVAL: epoch 0 is nobody's. BATON_EFULL, BATON_EIO. */
+ * BATON_ECONFLICT: the file has a higher epoch, so another process leads. BATON_ECORRUPT: the file
+ * holds no epoch, and is left unchanged. BATON_EINVAL: the epoch is 0. BATON_EFULL, BATON_EIO. */
 BATON_API int baton_token_check_file(const char *path, uint64_t epoch, int *ret_fd,
                                      struct baton_error *reterr);
 
-/* The beginning of a Lua script for Redis; what follows it is carried out only if it lets pass.
- * KEYS[1]: where the highest epoch is kept, in the same slot as what is guarded. ARGV[1]: the
- * epoch. Whoever is late gets an error reply that begins with STALE. Static storage.
+/* The beginning of a Lua script for Redis; your script follows it, and runs only if the epoch is
+ * not stale. KEYS[1]: the key of the highest epoch, in the same slot as the guarded keys. ARGV[1]:
+ * the epoch. For a stale epoch the reply is an error that begins with STALE. Static storage.
  *
  *   snprintf(script, sizeof(script), "%s%s", baton_token_redis_script(),
  *            "return redis.call('SET', KEYS[2], ARGV[2])"); */
 BATON_API const char *baton_token_redis_script(void);
 
-/* SQL for SQLite and PostgreSQL. The first makes the table, where it is not there; the second is to
- * be carried out in the transaction that it guards, with a name ($1) and the epoch ($2), and to be
- * rolled back if it changed no row. Static storage. */
+/* SQL for SQLite and PostgreSQL. The first statement creates the table if there is none. Run the
+ * second in the transaction that it guards, with a name ($1) and the epoch ($2), and roll back if
+ * it changed no row. Static storage. */
 BATON_API const char *baton_token_sql_schema(void);
 BATON_API const char *baton_token_sql_check(void);
 

@@ -1,4 +1,4 @@
-/* What an election is told in: roles, members, events. Shared by the library and its providers. */
+/* An election's roles, members and events. Shared by the library and its providers. */
 #ifndef BATON_TYPES_H
 #define BATON_TYPES_H
 
@@ -24,7 +24,7 @@ enum baton_role {
 };
 
 enum baton_member_kind {
-    BATON_MEMBER_VOTER,   /* votes and may lead (every member of a provider without votes) */
+    BATON_MEMBER_VOTER,   /* votes and may lead; every member of a provider without votes */
     BATON_MEMBER_WITNESS, /* votes, never leads */
     BATON_MEMBER_LEARNER, /* follows only */
 };
@@ -32,7 +32,7 @@ enum baton_member_kind {
 /* Why leadership ended. X(symbol, name) */
 #define BATON_LOSSES(X)                                                                            \
     X(BATON_LOSS_EXPIRED, "expired")         /* the lease ran out before it was renewed */         \
-    X(BATON_LOSS_SUPERSEDED, "superseded")   /* another leads with a higher epoch */               \
+    X(BATON_LOSS_SUPERSEDED, "superseded")   /* another member leads in a higher epoch */          \
     X(BATON_LOSS_RESIGNED, "resigned")       /* handed over on purpose */                          \
     X(BATON_LOSS_LOST_QUORUM, "lost-quorum") /* the group no longer answers */                     \
     X(BATON_LOSS_STORAGE, "storage")         /* the disk failed */                                 \
@@ -47,19 +47,19 @@ enum baton_loss {
 /* A member of the group or registry. Copies own nothing; `metadata` is borrowed. */
 struct baton_member {
     char id[BATON_NAME_MAX];   /* unique; a provider may use the name */
-    char name[BATON_NAME_MAX]; /* what a person calls it */
+    char name[BATON_NAME_MAX]; /* for people */
     char address[BATON_ADDRESS_MAX];
     enum baton_member_kind kind;
     enum baton_role role;
     uint32_t weight;  /* of its vote; 1 where votes are not weighted */
-    int32_t priority; /* the highest healthy one leads */
-    bool is_alive;    /* heard of lately, as far as the answering node knows */
+    int32_t priority; /* the healthy member of the highest priority leads */
+    bool is_alive;    /* as the answering node knows: the member sent a message lately */
     bool is_self;
     bool is_cordoned;     /* does not campaign */
     const char *metadata; /* JSON object, or NULL */
 };
 
-/* X(symbol, bit, name): what can happen. A mask of bits selects events. */
+/* X(symbol, bit, name): the events. A mask of bits selects some of them. */
 #define BATON_EVENTS(X)                                                                            \
     X(BATON_EVENT_ROLE, 0, "role-changed")                     /* role */                          \
     X(BATON_EVENT_ACQUIRED, 1, "leadership-acquired")          /* epoch, lease_left_ns */          \
@@ -86,7 +86,7 @@ enum baton_event_type {
 
 #define BATON_EVENT_ALL 0xffffffffu
 
-/* One event. Fields that the type does not name are zero. Borrowed during the call. */
+/* One event. Fields that its type does not use are zero. Borrowed during the call. */
 struct baton_event {
     enum baton_event_type type;
     enum baton_role role;
@@ -100,7 +100,7 @@ struct baton_event {
     const char *text; /* or NULL */
 };
 
-/* Their words; static storage; "unknown" for a foreign number. */
+/* The names of these values; static storage; "unknown" for any other number. */
 BATON_API const char *baton_role_name(enum baton_role role);        /* "follower" … */
 BATON_API const char *baton_loss_name(enum baton_loss loss);        /* "lost-quorum" … */
 BATON_API const char *baton_event_name(enum baton_event_type type); /* "leader-changed" … */
