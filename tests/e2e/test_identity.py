@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import struct
 import subprocess
+import tempfile
 import threading
 
 from harness import BATON, ClusterTest, baton, clean_environment, free_ports, main, until
@@ -35,12 +36,19 @@ def greeting_of_a_joiner(name):
     return frame + payload + struct.pack("<I", crc32c(frame + payload))
 
 
-class Mute(threading.Thread):
-    """Waits to be taken in, greets whoever dials, and never says anything else."""
+def refusal(reason, text):
+    """docs/protocol.md: turned away."""
+    payload = struct.pack("<Q", reason) + text
+    frame = struct.pack("<IBB", 14 + len(payload), 2, 11) + hashlib.sha256(b"default").digest()[:4]
+    return frame + payload + struct.pack("<I", crc32c(frame + payload))
 
-    def __init__(self, name):
+
+class Mute(threading.Thread):
+    """Waits to be taken in, greets whoever dials, and says `then` when it has been greeted."""
+
+    def __init__(self, name, then=b""):
         super().__init__(daemon=True)
-        self.greeting = greeting_of_a_joiner(name)
+        self.greeting, self.then = greeting_of_a_joiner(name), then
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         self.start()
@@ -50,6 +58,9 @@ class Mute(threading.Thread):
         while True:
             connections.append(self.listener.accept()[0])
             connections[-1].sendall(self.greeting)
+            if self.then:
+                connections[-1].recv(1)
+                connections[-1].sendall(self.then)
 
 
 class Identity(ClusterTest):
@@ -86,11 +97,17 @@ class Identity(ClusterTest):
     def empty(self, cluster, name):
         shutil.rmtree(cluster.data(name))
 
+    def peers(self, cluster, name):
+        """As in a file that was written for the first start; the greatest name first."""
+        return [word for peer in reversed(cluster.names) if peer != name
+                for word in ("--peer", "%s=%s" % (peer, cluster.address(peer)))]
+
     def start_joining(self, cluster, name):
         log = open(os.path.join(cluster.dir, name + ".log"), "ab")
         cluster.processes[name] = subprocess.Popen(
             [BATON, "node", "--node", name, "--data", cluster.data(name), "--preset", "fast",
-             "--listen", cluster.address(name), "--join", *cluster.flags],
+             "--listen", cluster.address(name), "--join", *self.peers(cluster, name),
+             *cluster.flags],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(),
             start_new_session=True)
         log.close()
@@ -254,6 +271,82 @@ class Identity(ClusterTest):
         self.stop(three, "a")  # and now it is told of them
         three.start("a")
         self.ends_with(three, "a", 78)
+
+    def grown(self, *names):
+        """A group that began with `a` alone, whose file names no peers; with a key."""
+        key = os.path.join(tempfile.mkdtemp(dir="/tmp"), "key")
+        self.addCleanup(shutil.rmtree, os.path.dirname(key))
+        with open(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
+            file.write("k" * 44)
+        group = self.cluster(1, "--key-file", key)
+        group.arguments = lambda name: ["--node", name, "--data", group.data(name), "--listen",
+                                        group.address(name), *group.flags]
+        group.start("a")
+        group.wait_leader(["a"])
+        self.grow(group, *names)
+        return group
+
+    def grow(self, group, *names):
+        for name in names:
+            group.names.append(name)
+            group.ports[name] = free_ports(1)[0]
+            self.start_joining(group, name)
+            done = self.join(group, "a", name)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.all_follow(group)
+
+    def test_a_founder_that_was_once_alone_leads_no_second_group_when_it_was_emptied(self):
+        group = self.grown("b", "c")
+        group.kill("a")
+        epoch = group.status(group.wait_leader(["b", "c"]))["epoch"]
+        self.empty(group, "a")
+        for _ in range(2):
+            group.start("a")
+            self.ends_with(group, "a", 78)
+        self.assertIn("baton leave a", group.log("a"))
+        leader = group.wait_leader(["b", "c"])
+        self.assertEqual(group.status(leader)["epoch"], epoch)
+
+    def test_a_founder_whose_directory_went_back_to_when_it_was_alone_does_not_lead(self):
+        group = self.grown()
+        self.stop(group, "a")
+        file = os.path.join(group.data("a"), "raft.db")
+        with open(file, "rb") as database:
+            older = database.read()
+        group.start("a")
+        group.wait_leader(["a"])
+        self.grow(group, "b", "c")
+        self.stop(group, "a")
+        group.wait_leader(["b", "c"])
+        with open(file, "r+b") as database:
+            database.write(older)
+            database.truncate()
+        for _ in range(2):
+            group.start("a")
+            self.ends_with(group, "a", 78)
+        group.wait_leader(["b", "c"])
+
+    def test_a_node_that_leads_a_group_of_its_own_is_not_started_to_join(self):
+        alone = self.grown()
+        self.stop(alone, "a")
+        self.start_joining(alone, "a")
+        self.ends_with(alone, "a", 78)
+        self.assertIn("has founded one, of a", alone.log("a"))
+        self.empty(alone, "a")
+        self.start_joining(alone, "a")
+        until(lambda: alone.status("a"), "it waits to be added")
+
+    def test_whatever_answers_at_the_address_of_a_newcomer_ends_nobody(self):
+        for reason in (2, 3, 4, 6):
+            one = self.cluster(1)
+            one.start("a")
+            one.wait_leader()
+            stranger = Mute(b"d", refusal(reason, b"you are an older copy"))
+            done = baton("join", "--data", one.data("a"), "--timeout", "2s",
+                         "d=" + stranger.address)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("you are an older copy", done.stderr)
+            self.assertTrue(one.status("a")["is_leader"])
 
     def test_other_members_than_configured_are_said_at_every_start(self):
         three = self.three()

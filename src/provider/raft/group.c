@@ -29,8 +29,9 @@ static size_t count_missing(const struct raft_configuration *from,
     return missing;
 }
 
-static bool is_own_quorum(const struct node *node, const struct raft_configuration *members)
+bool group_is_own_quorum(const struct node *node)
 {
+    const struct raft_configuration *members = raft_get_configuration(node->raft);
     const struct raft_member *self = raft_configuration_find(members, node->id);
     uint64_t all = 0;
 
@@ -48,13 +49,21 @@ int group_check(struct node *node, struct baton_error *reterr)
     char stored_names[160];
     char told_names[160];
 
+    list(stored_names, sizeof(stored_names), stored);
+    if (node->options.is_joining && node->greeting.founders != 0 && group_is_own_quorum(node)) {
+        return error_set(
+            reterr, BATON_EUNSAFE,
+            "data directory %s: it is to join a group, but has founded one, of %s, in which this "
+            "node leads alone. To keep that group, leave out join; to join another, empty the "
+            "directory first",
+            node->options.data, stored_names);
+    }
     if (node->options.is_joining || (unknown == 0 && count_missing(stored, told) == 0)) {
         return BATON_OK;
     }
-    list(stored_names, sizeof(stored_names), stored);
     list(told_names, sizeof(told_names), told);
     if (unknown > 0 && told->count > 1 &&
-        (is_own_quorum(node, stored) || unknown + 1 >= told->count)) {
+        (group_is_own_quorum(node) || unknown + 1 >= told->count)) {
         return error_set(
             reterr, BATON_EUNSAFE,
             "data directory %s: its group is of %s, but peer names %s: two groups of one name have "

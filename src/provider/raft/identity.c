@@ -168,12 +168,16 @@ enum refusal identity_refuse_twin(const char *name, char ret_why[IDENTITY_WHY_MA
                   name);
 }
 
-/* Within one life greetings that were sent on two connections may arrive in either order; what an
- * earlier life has said, the next one knew when it started. */
-static bool is_older(const struct storage_peer *known, const struct greeting *theirs)
+/* Greetings of one life may arrive in either order, if they were sent on two connections. But the
+ * first one that this process hears is later than all that is remembered from before its start; and
+ * what an earlier life has said, the next one knew when it started. */
+static bool is_older(const struct identity_view *view, const struct greeting *theirs)
 {
+    const struct storage_peer *known = view->known;
+    bool has_greeted = view->commitment != NULL;
+
     return theirs->incarnation < known->incarnation ||
-           (theirs->incarnation > known->incarnation &&
+           ((theirs->incarnation > known->incarnation || !has_greeted) &&
             (theirs->term < known->term || theirs->last_index < known->index));
 }
 
@@ -183,7 +187,12 @@ enum refusal identity_judge(const struct identity_view *view, const struct greet
     const struct storage_peer *known = view->known;
 
     if (is_of_another_group(view->ours, theirs)) {
-        return refuse_group(view->ours, theirs, ret_why);
+        return !view->is_candidate && is_another_birth(view, theirs)
+                   ? refuse(REFUSAL_LOST, ret_why,
+                            "belongs to another group of this name, while ours has it as a member "
+                            "with another data directory",
+                            theirs->name)
+                   : refuse_group(view->ours, theirs, ret_why);
     }
     if (view->is_candidate && !may_join(view->ours, theirs)) {
         return refuse(REFUSAL_BIRTH, ret_why,
@@ -199,7 +208,7 @@ enum refusal identity_judge(const struct identity_view *view, const struct greet
     if (!known || known->birth != theirs->birth) {
         return REFUSAL_NONE;
     }
-    if (is_older(known, theirs)) {
+    if (is_older(view, theirs)) {
         return refuse(REFUSAL_OLDER, ret_why,
                       "has an older copy of its data directory, which has forgotten votes and "
                       "promises",
@@ -244,6 +253,7 @@ bool identity_is_final(enum refusal refusal, raft_index index, raft_index commit
         return commit >= index;
     case REFUSAL_OLDER:
     case REFUSAL_TWIN:
+    case REFUSAL_LOST:
         return true;
     case REFUSAL_NONE:
     case REFUSAL_GROUP:

@@ -34,6 +34,7 @@ enum refusal {
     REFUSAL_OLDER, /* an older copy of the data directory */
     REFUSAL_TWIN,  /* another process has this data directory, or a copy of it */
     REFUSAL_DRIFT, /* a bound on the clocks' drift that leaves no lease */
+    REFUSAL_LOST,  /* another group, and a member of ours that had another data directory */
 };
 
 /* What a node knows when it is greeted. */
@@ -41,7 +42,7 @@ struct identity_view {
     const struct greeting *ours;
     const struct raft_configuration *members;
     const struct storage_peer *known; /* of earlier greetings and messages; NULL: never met */
-    const uint8_t *commitment;        /* of the known incarnation; NULL: not known */
+    const uint8_t *commitment;        /* of the known incarnation; NULL: met in an earlier life */
     bool is_candidate;                /* an operator wants it to join: it is no member yet */
 };
 

@@ -372,11 +372,25 @@ int meeting_take_greeting(struct connection *connection, const struct greeting *
     return BATON_OK;
 }
 
-/* Believed where we have dialed a member's address; anybody may dial us. */
+/* Believed where we have dialed a member's address: anybody may dial us, and at the address of one
+ * that is to join anything may be. But a quorum by itself leads whatever the others say, and may
+ * dial none of them; so it believes whoever has the key. */
+static bool is_believed(const struct connection *connection, enum refusal refusal)
+{
+    const struct link *link = connection->link;
+    bool leads_alone = group_is_own_quorum(connection->node);
+
+    if (link) {
+        return !link->is_prospect && (refusal != REFUSAL_LOST || leads_alone);
+    }
+    return connection->is_tls && leads_alone;
+}
+
 void meeting_take_refusal(struct connection *connection, const struct frame *frame)
 {
     struct node *node = connection->node;
     char why[IDENTITY_WHY_MAX];
+    enum refusal refusal = (enum refusal)frame->request_id;
     struct raft_status status;
     int bytes = (int)(frame->text_bytes < sizeof(why) ? frame->text_bytes : sizeof(why) - 1);
 
@@ -387,9 +401,8 @@ void meeting_take_refusal(struct connection *connection, const struct frame *fra
     connection->is_turned_away = true;
     log_refusal(connection, connection->link ? connection->link->name : "", why);
     raft_get_status(node->raft, &status);
-    if (connection->link &&
-        identity_is_final((enum refusal)frame->request_id, status.configuration_index,
-                          connection->peer_commit)) {
+    if (is_believed(connection, refusal) &&
+        identity_is_final(refusal, status.configuration_index, connection->peer_commit)) {
         group_cast_out(node, why);
     }
     stream_close(connection->stream);

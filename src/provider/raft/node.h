@@ -322,6 +322,7 @@ void meeting_remember(struct node *node);                  /* on disk */
 /* group.c */
 /* What is stored against what is configured. BATON_EUNSAFE: they are two groups. */
 int group_check(struct node *node, struct baton_error *reterr);
+bool group_is_own_quorum(const struct node *node);
 /* Learns the group's identity once it is committed; a leader has it and the births written down. */
 void group_follow(struct node *node);
 /* This data directory must not take part any more; for good. */

@@ -491,7 +491,9 @@ static int take_group(struct given *given, struct baton_error *reterr)
     if (r == BATON_OK) {
         r = add_self(given, reterr);
     }
-    if (r == BATON_OK && !options->is_joining) {
+    if (options->is_joining) { /* the group says who its members are */
+        raft_configuration_fini(&options->members);
+    } else if (r == BATON_OK) {
         r = raft_configuration_normalise(&options->members, reterr);
     }
     return r == BATON_OK ? check_exposure(options, reterr) : r;

@@ -175,9 +175,37 @@ static void a_restored_directory_is_refused_by_any_sign_of_its_age(void **state)
 static void greetings_of_one_life_may_overtake_each_other(void **state)
 {
     (void)state;
+    view.commitment = theirs.commitment; /* it has greeted already */
     theirs.term = 6;
     theirs.last_index = 29;
     assert_int_equal(judge(), REFUSAL_NONE);
+}
+
+/* The start that it repeats is known from the disk, and so is what that one had stored. */
+static void a_start_that_is_repeated_from_an_older_directory_is_refused_after_our_own(void **state)
+{
+    (void)state;
+    theirs.term = 6;
+    assert_int_equal(judge(), REFUSAL_OLDER);
+    theirs.term = 7;
+    assert_int_equal(judge(), REFUSAL_NONE);
+    theirs.last_index = 29;
+    assert_int_equal(judge(), REFUSAL_OLDER);
+}
+
+static void a_member_that_founded_a_group_anew_is_told_that_it_lost_its_directory(void **state)
+{
+    (void)state;
+    theirs.group = 10;
+    theirs.birth = 103;
+    assert_int_equal(judge(), REFUSAL_LOST);
+    assert_non_null(strstr(why, "c belongs to another group of this name"));
+    assert_non_null(strstr(why, "`baton leave c`"));
+    for (size_t i = 0; i < 3; i++) {
+        members[i].birth = 0; /* never met: it may be right, and not we */
+    }
+    view.known = NULL;
+    assert_int_equal(judge(), REFUSAL_GROUP);
 }
 
 static void the_same_incarnation_with_another_secret_is_refused(void **state)
@@ -222,6 +250,7 @@ static void a_peer_that_lags_behind_casts_nobody_out(void **state)
     assert_false(identity_is_final(REFUSAL_BIRTH, 7, 6)); /* it has yet to hear that we joined */
     assert_true(identity_is_final(REFUSAL_OLDER, 7, 0));
     assert_true(identity_is_final(REFUSAL_TWIN, 7, 0));
+    assert_true(identity_is_final(REFUSAL_LOST, 7, 0));
     assert_false(identity_is_final(REFUSAL_GROUP, 0, 9));
     assert_false(identity_is_final((enum refusal)77, 0, 9));
 }
@@ -263,6 +292,8 @@ int main(void)
         RULE(one_that_joined_anew_is_another_member),
         RULE(a_restored_directory_is_refused_by_any_sign_of_its_age),
         RULE(greetings_of_one_life_may_overtake_each_other),
+        RULE(a_start_that_is_repeated_from_an_older_directory_is_refused_after_our_own),
+        RULE(a_member_that_founded_a_group_anew_is_told_that_it_lost_its_directory),
         RULE(the_same_incarnation_with_another_secret_is_refused),
         RULE(a_candidate_is_one_that_was_started_to_join_or_was_here_before),
         RULE(a_peer_that_lags_behind_casts_nobody_out),

@@ -189,6 +189,22 @@ static void peers_may_be_given_one_by_one(void **state)
     raft_options_fini(&options);
 }
 
+/* A file that names peers keeps them when its node is repaired. */
+static void whoever_joins_takes_no_peers_from_its_own_file(void **state)
+{
+    struct raft_options options;
+    (void)state;
+
+    assert_int_equal(parse("raft://127.0.0.1:1?node=c&data=d&join=yes&"
+                           "peers=b@127.0.0.1:2,a@127.0.0.1:3",
+                           &options),
+                     0);
+    assert_int_equal(options.members.count, 0);
+    raft_options_fini(&options);
+    assert_int_equal(parse("raft://127.0.0.1:1?node=c&data=d&join=yes&peers=b@", &options),
+                     BATON_EINVAL);
+}
+
 static void settings_given_as_such_beat_the_url(void **state)
 {
     const struct provider_option given[] = {{"data", "here"}, {"peers", "b@127.0.0.1:2"}};
@@ -217,6 +233,7 @@ int main(void)
         cmocka_unit_test(an_address_that_is_none_is_refused),
         cmocka_unit_test(a_value_without_room_is_refused),
         cmocka_unit_test(peers_may_be_given_one_by_one),
+        cmocka_unit_test(whoever_joins_takes_no_peers_from_its_own_file),
         cmocka_unit_test(settings_given_as_such_beat_the_url),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
