@@ -12,12 +12,12 @@
 
 /* A call that is answered later. */
 struct call {
-    struct member *member;
+    struct participant *member;
     uint64_t client;
     bool wants_members; /* only */
 };
 
-static struct call *call_new(struct member *member, uint64_t client)
+static struct call *call_new(struct participant *member, uint64_t client)
 {
     struct call *call = calloc(1, sizeof(*call));
     if (call) {
@@ -27,7 +27,7 @@ static struct call *call_new(struct member *member, uint64_t client)
     return call;
 }
 
-static void answer(struct member *member, uint64_t client, json_t *json)
+static void answer(struct participant *member, uint64_t client, json_t *json)
 {
     if (member->control) {
         control_server_answer(member->control, client, json);
@@ -36,7 +36,7 @@ static void answer(struct member *member, uint64_t client, json_t *json)
     }
 }
 
-static void answer_code(struct member *member, uint64_t client, int code,
+static void answer_code(struct participant *member, uint64_t client, int code,
                         const struct baton_error *error)
 {
     if (code) {
@@ -50,7 +50,7 @@ static void answer_code(struct member *member, uint64_t client, int code,
 static void on_refreshed(void *userdata, int code)
 {
     struct call *call = userdata;
-    struct member *member = call->member;
+    struct participant *member = call->member;
     if (code) {
         answer_code(member, call->client, code, NULL);
     } else if (call->wants_members) {
@@ -61,7 +61,7 @@ static void on_refreshed(void *userdata, int code)
     free(call);
 }
 
-static int do_status(struct member *member, uint64_t client, const json_t *request,
+static int do_status(struct participant *member, uint64_t client, const json_t *request,
                      struct baton_error *reterr)
 {
     const char *what = json_string_value(json_object_get(request, "do"));
@@ -77,7 +77,7 @@ static int do_status(struct member *member, uint64_t client, const json_t *reque
     return code;
 }
 
-static int do_watch(struct member *member, uint64_t client, const json_t *request,
+static int do_watch(struct participant *member, uint64_t client, const json_t *request,
                     struct baton_error *reterr)
 {
     (void)request;
@@ -86,9 +86,9 @@ static int do_watch(struct member *member, uint64_t client, const json_t *reques
     return 0;
 }
 
-static int set_cordoned(struct member *member, bool is_cordoned, struct baton_error *reterr)
+static int set_cordoned(struct participant *member, bool is_cordoned, struct baton_error *reterr)
 {
-    bool leads = member_is_leader(member, NULL);
+    bool leads = participant_is_leader(member, NULL);
     member->hands_over |= is_cordoned && leads;
     int code = member->provider->ops->set_eligible(member->election, !is_cordoned, reterr);
     if (!code) {
@@ -98,12 +98,12 @@ static int set_cordoned(struct member *member, bool is_cordoned, struct baton_er
     return code;
 }
 
-static bool must_drain(struct member *member, instant deadline)
+static bool must_drain(struct participant *member, instant deadline)
 {
     return member->config.drain && member->config.drain(member->config.userdata, deadline);
 }
 
-static int refuse_pass(struct member *member, struct baton_error *reterr)
+static int refuse_pass(struct participant *member, struct baton_error *reterr)
 {
     struct baton_member leader = {0};
     uint64_t epoch = 0;
@@ -115,7 +115,7 @@ static int refuse_pass(struct member *member, struct baton_error *reterr)
                      leader.id[0] ? leader.name : "nobody known to it");
 }
 
-static int resign_now(struct member *member, struct baton_error *reterr)
+static int resign_now(struct participant *member, struct baton_error *reterr)
 {
     const char *to = member->pass.to[0] ? member->pass.to : NULL;
     member->hands_over = true;
@@ -124,12 +124,12 @@ static int resign_now(struct member *member, struct baton_error *reterr)
     return code;
 }
 
-static int do_pass(struct member *member, uint64_t client, const json_t *request,
+static int do_pass(struct participant *member, uint64_t client, const json_t *request,
                    struct baton_error *reterr)
 {
     const char *to = json_string_value(json_object_get(request, "to"));
     json_int_t timeout_ms = json_integer_value(json_object_get(request, "timeout_ms"));
-    if (member->pass.client || !member_is_leader(member, NULL)) {
+    if (member->pass.client || !participant_is_leader(member, NULL)) {
         return refuse_pass(member, reterr);
     }
     if (to && strlen(to) >= sizeof(member->pass.to)) {
@@ -154,20 +154,20 @@ static int do_pass(struct member *member, uint64_t client, const json_t *request
     return 0;
 }
 
-bool member_hands_over(const struct member *member)
+bool participant_hands_over(const struct participant *member)
 {
     return member->hands_over;
 }
 
 /* The group wants another leader. */
-static void drained_for_group(struct member *member)
+static void drained_for_group(struct participant *member)
 {
     member->drains_for_group = false;
     member->hands_over = true;
     member->provider->ops->drained(member->election);
 }
 
-void member_drain_watch(struct member *member, const struct baton_event *event)
+void member_drain_watch(struct participant *member, const struct baton_event *event)
 {
     if (event->type == BATON_EVENT_DRAIN) {
         member->drains_for_group = true;
@@ -182,7 +182,7 @@ void member_drain_watch(struct member *member, const struct baton_event *event)
 }
 
 /* What waited for the end of the program under the lease. */
-void member_drained(struct member *member)
+void participant_drained(struct participant *member)
 {
     struct baton_error error = {0};
     uint64_t client = member->pass.client;
@@ -208,14 +208,14 @@ void member_drained(struct member *member)
 
 void member_on_pass_timeout(uv_timer_t *timer)
 {
-    struct member *member = timer->data;
+    struct participant *member = timer->data;
     answer(member, member->pass.client,
            member_error_json(BATON_ETIMEDOUT, "no other node has taken over in time"));
     member->pass.client = 0;
     member->pass.is_draining = false;
 }
 
-void member_pass_watch(struct member *member, const struct baton_event *event)
+void member_pass_watch(struct participant *member, const struct baton_event *event)
 {
     bool is_taken =
         (event->type == BATON_EVENT_LEADER || event->type == BATON_EVENT_ELECTION_COMPLETED) &&
@@ -233,15 +233,15 @@ void member_pass_watch(struct member *member, const struct baton_event *event)
     (void)uv_timer_stop(&member->pass.timer);
 }
 
-static int do_cordon(struct member *member, uint64_t client, const json_t *request,
+static int do_cordon(struct participant *member, uint64_t client, const json_t *request,
                      struct baton_error *reterr)
 {
     (void)request;
     if (member->pass.client) {
         return refuse_pass(member, reterr);
     }
-    if (member_is_leader(member, NULL) &&
-        must_drain(member, instant_add(clock_now(), member_lease_left(member)))) {
+    if (participant_is_leader(member, NULL) &&
+        must_drain(member, instant_add(clock_now(), participant_lease_left(member)))) {
         member->pass.client = client;
         member->pass.is_cordon = true;
         member->pass.is_draining = true;
@@ -254,7 +254,7 @@ static int do_cordon(struct member *member, uint64_t client, const json_t *reque
     return code;
 }
 
-static int do_uncordon(struct member *member, uint64_t client, const json_t *request,
+static int do_uncordon(struct participant *member, uint64_t client, const json_t *request,
                        struct baton_error *reterr)
 {
     (void)request;
@@ -386,7 +386,7 @@ static int parse_member(const char *text, struct addition *ret, struct baton_err
     return code ? code : take_marks(ret, address + length, reterr);
 }
 
-static int do_join(struct member *member, uint64_t client, const json_t *request,
+static int do_join(struct participant *member, uint64_t client, const json_t *request,
                    struct baton_error *reterr)
 {
     const char *text = json_string_value(json_object_get(request, "member"));
@@ -413,7 +413,7 @@ static int do_join(struct member *member, uint64_t client, const json_t *request
     return code;
 }
 
-static int do_leave(struct member *member, uint64_t client, const json_t *request,
+static int do_leave(struct participant *member, uint64_t client, const json_t *request,
                     struct baton_error *reterr)
 {
     const char *text = json_string_value(json_object_get(request, "member"));
@@ -435,7 +435,7 @@ static int do_leave(struct member *member, uint64_t client, const json_t *reques
     return code;
 }
 
-static int do_isolate(struct member *member, uint64_t client, const json_t *request,
+static int do_isolate(struct participant *member, uint64_t client, const json_t *request,
                       struct baton_error *reterr)
 {
     const struct options *options = member->config.options;
@@ -456,7 +456,7 @@ static int do_isolate(struct member *member, uint64_t client, const json_t *requ
 
 static const struct {
     const char *name;
-    int (*act)(struct member *member, uint64_t client, const json_t *request,
+    int (*act)(struct participant *member, uint64_t client, const json_t *request,
                struct baton_error *reterr);
 } requests[] = {
     {"status", do_status}, {"members", do_status}, {"watch", do_watch},
@@ -466,7 +466,7 @@ static const struct {
 
 void member_on_control(void *userdata, uint64_t client, const json_t *request)
 {
-    struct member *member = userdata;
+    struct participant *member = userdata;
     struct baton_error error = {0};
     const char *what = json_string_value(json_object_get(request, "do"));
     for (size_t i = 0; what && i < sizeof(requests) / sizeof(requests[0]); i++) {

@@ -26,11 +26,11 @@ static void ignore(void *userdata, int code)
     (void)code;
 }
 
-static void answer_leader(struct member *member, struct http_answer *answer)
+static void answer_leader(struct participant *member, struct http_answer *answer)
 {
     struct baton_member leader = {0};
     uint64_t epoch = 0;
-    bool leads = member_is_leader(member, NULL);
+    bool leads = participant_is_leader(member, NULL);
     member->provider->ops->leader(member->election, &leader, &epoch);
     put_json(answer, leads ? 200 : 503,
              json_pack("{s:b,s:s,s:s,s:I}", "is_leader", (int)leads, "leader", leader.id, "address",
@@ -39,7 +39,7 @@ static void answer_leader(struct member *member, struct http_answer *answer)
 
 static void on_request(void *userdata, const char *path, struct http_answer *answer)
 {
-    struct member *member = userdata;
+    struct participant *member = userdata;
     if (strcmp(path, "/status") == 0) {
         (void)member_refresh(member, ignore, NULL, NULL);
         put_json(answer, 200, member_status_json(member));
@@ -54,7 +54,7 @@ static void on_request(void *userdata, const char *path, struct http_answer *ans
     }
 }
 
-int member_token(char *ret, size_t bytes, const char *path, struct baton_error *reterr)
+int participant_token(char *ret, size_t bytes, const char *path, struct baton_error *reterr)
 {
     int code = bearer_read(ret, bytes, path, reterr);
     if (code == BATON_EIO) { /* rather a name that is wrong than a disk that fails */
@@ -63,7 +63,7 @@ int member_token(char *ret, size_t bytes, const char *path, struct baton_error *
     return code ? error_wrap(reterr, "--http-token-file") : 0;
 }
 
-int member_http_open(struct member *member, struct baton_error *reterr)
+int member_http_open(struct participant *member, struct baton_error *reterr)
 {
     const struct options *options = member->config.options;
     const char *address = options_text(options, "http");
@@ -77,7 +77,7 @@ int member_http_open(struct member *member, struct baton_error *reterr)
     }
     int code = value_address(address, true, host, sizeof(host), &port, reterr);
     if (!code && token_file) {
-        code = member_token(token, sizeof(token), token_file, reterr);
+        code = participant_token(token, sizeof(token), token_file, reterr);
     }
     if (code) {
         return code;

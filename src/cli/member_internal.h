@@ -2,7 +2,7 @@
 #ifndef CLI_MEMBER_INTERNAL_H
 #define CLI_MEMBER_INTERNAL_H
 
-#include "cli/member.h"
+#include "cli/participant.h"
 #include "net/control.h"
 #include "net/http_server.h"
 
@@ -18,8 +18,8 @@ struct pass {
     uv_timer_t timer;
 };
 
-struct member {
-    struct member_config config;
+struct participant {
+    struct participant_config config;
     struct provider *provider;
     struct provider_election *election;
     struct lease_cell *cell;
@@ -47,26 +47,26 @@ struct member {
     void *closed_userdata;
 };
 
-/* member_provider.c */
-int member_provider_open(struct member *member, struct baton_error *reterr);
+/* participant_provider.c */
+int member_provider_open(struct participant *member, struct baton_error *reterr);
 
 /* member_status.c: new references; NULL when out of memory. */
-json_t *member_status_json(struct member *member);
+json_t *member_status_json(struct participant *member);
 json_t *member_event_json(const struct baton_event *event);
 json_t *member_member_json(const struct baton_member *member);
 json_t *member_error_json(int code, const char *text);
-void member_metrics(struct member *member, struct buffer *ret);
+void member_metrics(struct participant *member, struct buffer *ret);
 /* Asks the provider for the members; `done` comes with member->members renewed, or a code. */
-int member_refresh(struct member *member, void (*done)(void *userdata, int code), void *userdata,
-                   struct baton_error *reterr);
+int member_refresh(struct participant *member, void (*done)(void *userdata, int code),
+                   void *userdata, struct baton_error *reterr);
 
 /* member_control.c */
 void member_on_control(void *userdata, uint64_t client, const json_t *request);
-void member_pass_watch(struct member *member, const struct baton_event *event);
-void member_drain_watch(struct member *member, const struct baton_event *event);
+void member_pass_watch(struct participant *member, const struct baton_event *event);
+void member_drain_watch(struct participant *member, const struct baton_event *event);
 void member_on_pass_timeout(uv_timer_t *timer);
 
 /* member_http.c */
-int member_http_open(struct member *member, struct baton_error *reterr);
+int member_http_open(struct participant *member, struct baton_error *reterr);
 
 #endif

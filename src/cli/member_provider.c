@@ -84,7 +84,7 @@ static int gather(struct gathering *gathering, const struct option_group *group,
 }
 
 /* What the command wants, where the provider has it. */
-static void add_own(struct gathering *gathering, const struct member *member)
+static void add_own(struct gathering *gathering, const struct participant *member)
 {
     if (member->config.proofs && !options_is_set(gathering->options, "proofs") &&
         provider_has_setting(gathering->url, "proofs")) {
@@ -95,7 +95,7 @@ static void add_own(struct gathering *gathering, const struct member *member)
     }
 }
 
-static int gather_all(struct gathering *gathering, const struct member *member,
+static int gather_all(struct gathering *gathering, const struct participant *member,
                       struct baton_error *reterr)
 {
     const struct options *options = gathering->options;
@@ -108,7 +108,7 @@ static int gather_all(struct gathering *gathering, const struct member *member,
     return code;
 }
 
-const char *member_data(const struct options *options)
+const char *participant_data(const struct options *options)
 {
     const char *data = options_find(options, "data") ? options_text(options, "data") : NULL;
     const char *state = getenv("STATE_DIRECTORY");
@@ -138,10 +138,10 @@ static const char *url_of(const struct options *options, char space[static URL_M
     return url ? url : space;
 }
 
-int member_make_data(char **ret, const struct options *options, struct baton_error *reterr)
+int participant_make_data(char **ret, const struct options *options, struct baton_error *reterr)
 {
     char space[URL_MAX];
-    const char *url = url_of(options, space), *given = member_data(options);
+    const char *url = url_of(options, space), *given = participant_data(options);
     bool is_flag = options_is_set(options, "data");
     char *data = is_flag || !provider_has_setting(url, "data") ? NULL : data_in_url(url);
     if (!data && given && !(data = strdup(given))) {
@@ -156,7 +156,7 @@ int member_make_data(char **ret, const struct options *options, struct baton_err
     return 0;
 }
 
-static int open_provider(struct member *member, const char *url, struct baton_error *reterr)
+static int open_provider(struct participant *member, const char *url, struct baton_error *reterr)
 {
     struct gathering gathering = {.options = member->config.options, .url = url};
     int code = gather_all(&gathering, member, reterr);
@@ -180,12 +180,12 @@ static int open_provider(struct member *member, const char *url, struct baton_er
     return code;
 }
 
-int member_provider_open(struct member *member, struct baton_error *reterr)
+int member_provider_open(struct participant *member, struct baton_error *reterr)
 {
     const struct options *options = member->config.options;
     char space[URL_MAX];
     const char *url = url_of(options, space);
-    int code = member_make_data(&member->data, options, reterr);
+    int code = participant_make_data(&member->data, options, reterr);
     if (!code && url == space && !member->data) {
         code = error_set(reterr, BATON_EINVAL,
                          "--data: is needed, a directory for the state of this node");
@@ -193,7 +193,7 @@ int member_provider_open(struct member *member, struct baton_error *reterr)
     return code ? code : open_provider(member, url, reterr);
 }
 
-void member_set_victims(struct member *member, const struct victims *victims)
+void participant_set_victims(struct participant *member, const struct victims *victims)
 {
     if (member->provider->ops->set_victims) {
         member->provider->ops->set_victims(member->provider, victims);

@@ -63,7 +63,7 @@ json_t *member_event_json(const struct baton_event *event)
     return json;
 }
 
-static const char *role_of(const struct member *member, bool leads)
+static const char *role_of(const struct participant *member, bool leads)
 {
     const char *role = leads ? "leader" : "follower";
     size_t index;
@@ -77,24 +77,24 @@ static const char *role_of(const struct member *member, bool leads)
     return role && (leads || strcmp(role, "leader") != 0) ? role : "follower";
 }
 
-json_t *member_status_json(struct member *member)
+json_t *member_status_json(struct participant *member)
 {
     struct baton_member leader = {0};
     uint64_t leader_epoch = 0;
     uint64_t epoch = 0;
-    bool leads = member_is_leader(member, &epoch);
+    bool leads = participant_is_leader(member, &epoch);
     const struct provider_ops *ops = member->provider->ops;
     ops->leader(member->election, &leader, &leader_epoch);
-    span left = leads ? member_lease_left(member) : SPAN_NS(0);
-    json_t *json =
-        json_pack("{s:b,s:s,s:s,s:s,s:s,s:s,s:b,s:I,s:f,s:b,s:{s:s,s:s,s:s},s:f,s:I,s:O}", "ok", 1,
-                  "version", BATON_VERSION_TEXT, "node", member->node, "election",
-                  member_election(member), "provider", ops->scheme, "role", role_of(member, leads),
-                  "is_leader", (int)leads, "epoch", (json_int_t)(leads ? epoch : leader_epoch),
-                  "lease_left_ms", (double)left.ns / 1e6, "cordoned", (int)member->is_cordoned,
-                  "leader", "id", leader.id, "name", leader.name, "address", leader.address,
-                  "uptime_s", (double)instant_since(clock_now(), member->started).ns / 1e9,
-                  "elections_won", (json_int_t)member->elections_won, "members", member->members);
+    span left = leads ? participant_lease_left(member) : SPAN_NS(0);
+    json_t *json = json_pack(
+        "{s:b,s:s,s:s,s:s,s:s,s:s,s:b,s:I,s:f,s:b,s:{s:s,s:s,s:s},s:f,s:I,s:O}", "ok", 1, "version",
+        BATON_VERSION_TEXT, "node", member->node, "election", participant_election(member),
+        "provider", ops->scheme, "role", role_of(member, leads), "is_leader", (int)leads, "epoch",
+        (json_int_t)(leads ? epoch : leader_epoch), "lease_left_ms", (double)left.ns / 1e6,
+        "cordoned", (int)member->is_cordoned, "leader", "id", leader.id, "name", leader.name,
+        "address", leader.address, "uptime_s",
+        (double)instant_since(clock_now(), member->started).ns / 1e9, "elections_won",
+        (json_int_t)member->elections_won, "members", member->members);
     if (json && member->http) {
         (void)json_object_set_new(json, "http_port", json_integer(http_server_port(member->http)));
     }
@@ -105,7 +105,7 @@ json_t *member_status_json(struct member *member)
 }
 
 struct refreshing {
-    struct member *member;
+    struct participant *member;
     void (*done)(void *userdata, int code);
     void *userdata;
 };
@@ -125,8 +125,8 @@ static void on_members(void *userdata, int code, const struct baton_member *memb
     free(refreshing);
 }
 
-int member_refresh(struct member *member, void (*done)(void *userdata, int code), void *userdata,
-                   struct baton_error *reterr)
+int member_refresh(struct participant *member, void (*done)(void *userdata, int code),
+                   void *userdata, struct baton_error *reterr)
 {
     const struct provider_ops *ops = member->provider->ops;
     if (!(ops->features & PROVIDER_MEMBERS)) {
@@ -152,12 +152,12 @@ static void metric(struct buffer *ret, const char *name, const char *type, const
                   type, name, value);
 }
 
-void member_metrics(struct member *member, struct buffer *ret)
+void member_metrics(struct participant *member, struct buffer *ret)
 {
     struct baton_member leader = {0};
     uint64_t epoch = 0;
-    bool leads = member_is_leader(member, NULL);
-    span left = leads ? member_lease_left(member) : SPAN_NS(0);
+    bool leads = participant_is_leader(member, NULL);
+    span left = leads ? participant_lease_left(member) : SPAN_NS(0);
     member->provider->ops->leader(member->election, &leader, &epoch);
     metric(ret, "is_leader", "gauge", "1 while this node leads.", leads);
     metric(ret, "has_leader", "gauge", "1 while this node knows a leader.", leader.id[0] != '\0');

@@ -1,7 +1,7 @@
 /* `baton node`: a member and nothing else, until it is told to stop. */
 #include "cli/act.h"
 #include "cli/command.h"
-#include "cli/member.h"
+#include "cli/participant.h"
 #include "cli/record.h"
 
 #include <signal.h>
@@ -11,7 +11,7 @@
 struct node {
     uv_loop_t loop;
     uv_signal_t signals[2];
-    struct member *member;
+    struct participant *member;
     const struct invocation *invocation;
     struct act *act; /* measurement only */
     unsigned slot;
@@ -32,14 +32,14 @@ static void on_event(void *userdata, const struct baton_event *event)
     struct node *node = userdata;
     uint64_t epoch = 0;
     if (node->act && node->member && event->type == BATON_EVENT_ACQUIRED &&
-        member_is_leader(node->member, &epoch)) {
+        participant_is_leader(node->member, &epoch)) {
         act_stamp_acquired(node->act, node->slot, epoch, clock_now());
     } else if (node->act && event->type == BATON_EVENT_LOST) {
         act_stamp_lost(node->act, node->slot, (instant){event->at_ns});
     }
     if (event->type == BATON_EVENT_ERROR && event->error.code == BATON_EUNSAFE) {
         node->result = command_fail(node->invocation, &event->error);
-        member_close(node->member, on_closed, node);
+        participant_close(node->member, on_closed, node);
     }
 }
 
@@ -47,7 +47,7 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct node *node = handle->data;
     (void)number;
-    member_close(node->member, on_closed, node);
+    participant_close(node->member, on_closed, node);
 }
 
 static void listen_to_signals(struct node *node)
@@ -83,7 +83,7 @@ static int end_earlier_command(const struct options *options, struct logger *log
 {
     char *data = NULL;
     int record = -1;
-    int code = member_make_data(&data, options, reterr);
+    int code = participant_make_data(&data, options, reterr);
 
     if (!code && data) {
         code = record_take(&record, data, logger, reterr);
@@ -98,19 +98,19 @@ static int end_earlier_command(const struct options *options, struct logger *log
 static int run(struct node *node, const struct invocation *invocation, struct logger *logger,
                struct baton_error *reterr)
 {
-    struct member_config config = {.loop = &node->loop,
-                                   .options = invocation->options,
-                                   .logger = logger,
-                                   .has_doors = true,
-                                   .on_event = on_event,
-                                   .userdata = node};
+    struct participant_config config = {.loop = &node->loop,
+                                        .options = invocation->options,
+                                        .logger = logger,
+                                        .has_doors = true,
+                                        .on_event = on_event,
+                                        .userdata = node};
     int code = prepare_measure(node, invocation->options, reterr);
     code = code ? code : end_earlier_command(invocation->options, logger, reterr);
-    code = code ? code : member_open(&node->member, &config, reterr);
+    code = code ? code : participant_open(&node->member, &config, reterr);
     if (!code) {
         listen_to_signals(node);
         (void)uv_run(&node->loop, UV_RUN_DEFAULT);
-        member_free(node->member);
+        participant_free(node->member);
     }
     return code;
 }
@@ -119,7 +119,7 @@ int node_main(const struct invocation *invocation)
 {
     struct node node = {.invocation = invocation};
     struct baton_error error = {0};
-    struct logger *logger = member_logger(invocation->options);
+    struct logger *logger = participant_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
     (void)uv_loop_init(&node.loop);

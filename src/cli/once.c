@@ -15,7 +15,7 @@
  */
 #include "cli/child.h"
 #include "cli/command.h"
-#include "cli/member.h"
+#include "cli/participant.h"
 #include "cli/supervise.h"
 
 #include <signal.h>
@@ -34,7 +34,7 @@ struct once {
     int64_t linger_ms;    /* left */
     const struct invocation *invocation;
     struct logger *logger;
-    struct member *member;
+    struct participant *member;
     struct child *child;
     char key[KEY_BYTES];
     bool is_leaving;
@@ -74,7 +74,7 @@ static void leave(struct once *once, int result)
     if (once->child) {
         child_kill(once->child); /* on_command_end goes on */
     } else {
-        member_close(once->member, on_closed, once);
+        participant_close(once->member, on_closed, once);
     }
 }
 
@@ -121,9 +121,9 @@ static void on_members(void *userdata, int code, const struct baton_member *memb
 
 static void leave_if_all_know(struct once *once)
 {
-    const struct provider_ops *ops = member_provider(once->member)->ops;
+    const struct provider_ops *ops = participant_provider(once->member)->ops;
     if (once->is_known && once->has_run && !once->is_leaving) {
-        (void)ops->members(member_provider_election(once->member), on_members, once, NULL);
+        (void)ops->members(participant_provider_election(once->member), on_members, once, NULL);
     }
 }
 
@@ -148,7 +148,7 @@ static void on_seen_written(void *userdata, int code, const struct baton_error *
 
 static void conclude(struct once *once, int result)
 {
-    struct provider *provider = member_provider(once->member);
+    struct provider *provider = participant_provider(once->member);
     char key[KEY_BYTES + 80];
     if (once->is_known || once->is_leaving) {
         return;
@@ -162,7 +162,7 @@ static void conclude(struct once *once, int result)
         (void)uv_timer_start(&once->linger, on_linger, LOOK_MS, LOOK_MS);
         leave_if_all_know(once);
     } else {
-        (void)snprintf(key, sizeof(key), "%s/seen/%s", once->key, member_node(once->member));
+        (void)snprintf(key, sizeof(key), "%s/seen/%s", once->key, participant_node(once->member));
         if (provider->ops->put(provider, key, "", 0, PROVIDER_ANY_REVISION, SPAN_S(3600),
                                on_seen_written, once, NULL) != 0) {
             leave(once, result);
@@ -205,7 +205,7 @@ static void on_written(void *userdata, int code, const struct baton_error *error
 {
     struct once *once = userdata;
     once->is_storing = false;
-    member_drained(once->member);
+    participant_drained(once->member);
     if (code == BATON_ECONFLICT) {
         return; /* there is another's result, which the watch tells */
     }
@@ -225,9 +225,9 @@ static void lead_on(struct once *once);
 static void store_result(struct once *once, uint64_t epoch)
 {
     struct baton_error error = {0};
-    struct provider *provider = member_provider(once->member);
+    struct provider *provider = participant_provider(once->member);
     json_t *json = json_pack("{s:i,s:s,s:I}", "exit_code", once->exit_code, "node",
-                             member_node(once->member), "epoch", (json_int_t)epoch);
+                             participant_node(once->member), "epoch", (json_int_t)epoch);
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     once->is_storing = true;
     once->has_run = true; /* before the watch tells of it */
@@ -252,7 +252,7 @@ static void abandon(struct once *once, int exit_code)
         leave(once, EXIT_SIGNAL + once->told);
         return;
     }
-    member_drained(once->member);
+    participant_drained(once->member);
     lead_on(once);
 }
 
@@ -266,12 +266,12 @@ static void on_command_end(void *userdata, const struct child_end *end)
     once->child = NULL;
     once->is_killed = false;
     once->is_stopped = false;
-    member_set_victims(once->member, &once->supervise.victims); /* its group is no more */
+    participant_set_victims(once->member, &once->supervise.victims); /* its group is no more */
     if (once->is_leaving) {
-        member_close(once->member, on_closed, once);
+        participant_close(once->member, on_closed, once);
         return;
     }
-    if (is_ours || !member_is_leader(once->member, &epoch)) {
+    if (is_ours || !participant_is_leader(once->member, &epoch)) {
         abandon(once, exit_code);
     } else {
         once->exit_code = exit_code;
@@ -287,16 +287,16 @@ static void start(struct once *once, uint64_t epoch)
     struct child_config config = {.loop = &once->loop,
                                   .supervise = &once->supervise,
                                   .program = once->invocation->argv[1],
-                                  .node = member_node(once->member),
-                                  .election = member_election(once->member),
+                                  .node = participant_node(once->member),
+                                  .election = participant_election(once->member),
                                   .epoch = epoch,
                                   .on_exit = on_command_end,
                                   .userdata = once};
     (void)uv_timer_stop(&once->patience);
     /* By the marker, before anybody is there; by the group as well, once it has a number. */
-    member_set_victims(once->member, &once->supervise.victims);
+    participant_set_victims(once->member, &once->supervise.victims);
     int code = child_start(&once->child, &config, &error);
-    member_set_victims(once->member, &once->supervise.victims);
+    participant_set_victims(once->member, &once->supervise.victims);
     if (code) {
         command_tell(once->invocation, &error);
         leave(once, code == BATON_ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
@@ -315,7 +315,7 @@ static void on_read(void *userdata, int code, const struct provider_value *value
         fail(once, code, once->key);
     } else if (!code && count > 0 && values[0].data) {
         take_result(once, &values[0]);
-    } else if (member_is_leader(once->member, &epoch)) {
+    } else if (participant_is_leader(once->member, &epoch)) {
         start(once, epoch);
     }
 }
@@ -325,7 +325,7 @@ static void on_read(void *userdata, int code, const struct provider_value *value
 static void on_acquired(struct once *once)
 {
     struct baton_error error;
-    struct provider *provider = member_provider(once->member);
+    struct provider *provider = participant_provider(once->member);
     if (once->is_asking || once->is_storing || once->child || once->is_leaving || once->is_known) {
         return;
     }
@@ -339,8 +339,8 @@ static void on_acquired(struct once *once)
 
 static void lead_on(struct once *once)
 {
-    if (once->member && !once->told && !member_hands_over(once->member) &&
-        member_is_leader(once->member, NULL)) {
+    if (once->member && !once->told && !participant_hands_over(once->member) &&
+        participant_is_leader(once->member, NULL)) {
         on_acquired(once);
     }
 }
@@ -426,7 +426,7 @@ static void on_patience(uv_timer_t *timer)
                   "--wait-timeout %s: no result of another node, and no turn of our own in this "
                   "time; at last: %s",
                   options_text(once->invocation->options, "wait-timeout"),
-                  member_obstacle(once->member));
+                  participant_obstacle(once->member));
         leave(once, command_fail(once->invocation, &error));
     }
 }
@@ -457,7 +457,7 @@ static void prepare(struct once *once)
 
 static int check_provider(const struct once *once, struct baton_error *reterr)
 {
-    const struct provider_ops *ops = member_provider(once->member)->ops;
+    const struct provider_ops *ops = participant_provider(once->member)->ops;
     if (!(ops->features & PROVIDER_STATE) || strcmp(ops->scheme, "memory") == 0) {
         return error_set(reterr, BATON_ENOTSUP,
                          "provider %s: keeps no state that other processes share, so a result "
@@ -469,29 +469,29 @@ static int check_provider(const struct once *once, struct baton_error *reterr)
 
 static int run_all(struct once *once, struct baton_error *reterr)
 {
-    struct member_config config = {.loop = &once->loop,
-                                   .options = once->invocation->options,
-                                   .logger = once->logger,
-                                   .proofs = "guardian",
-                                   .lease = once->supervise.lease,
-                                   .on_event = on_event,
-                                   .drain = drain,
-                                   .userdata = once};
-    int code = member_open(&once->member, &config, reterr);
+    struct participant_config config = {.loop = &once->loop,
+                                        .options = once->invocation->options,
+                                        .logger = once->logger,
+                                        .proofs = "guardian",
+                                        .lease = once->supervise.lease,
+                                        .on_event = on_event,
+                                        .drain = drain,
+                                        .userdata = once};
+    int code = participant_open(&once->member, &config, reterr);
     if (code) {
         return code;
     }
     prepare(once);
-    struct provider *provider = member_provider(once->member);
+    struct provider *provider = participant_provider(once->member);
     code = check_provider(once, reterr);
     code = code ? code : provider->ops->watch(provider, once->key, on_change, once, reterr);
     if (code) {
         leave(once, EXIT_REFUSED);
-    } else if (member_is_leader(once->member, NULL)) {
+    } else if (participant_is_leader(once->member, NULL)) {
         on_acquired(once);
     }
     (void)uv_run(&once->loop, UV_RUN_DEFAULT);
-    member_free(once->member);
+    participant_free(once->member);
     return code;
 }
 
@@ -508,7 +508,7 @@ int once_main(const struct invocation *invocation)
         error_set(&error, BATON_EINVAL, "'%s': the name is too long", invocation->argv[0]);
         return command_fail(invocation, &error);
     }
-    once.logger = member_logger(invocation->options);
+    once.logger = participant_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
     int code = supervise_begin(&once.supervise, invocation->options, invocation->argv + 1,

@@ -14,7 +14,7 @@
  */
 #include "cli/child.h"
 #include "cli/command.h"
-#include "cli/member.h"
+#include "cli/participant.h"
 #include "cli/supervise.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ struct run {
     instant doubted_end;  /* of the lease that was in jeopardy last; not before that */
     const struct invocation *invocation;
     struct logger *logger;
-    struct member *member;
+    struct participant *member;
     struct child *child; /* NULL: none lives */
     struct supervise supervise;
     enum run_state state;
@@ -68,7 +68,7 @@ static void leave(struct run *run, int result)
     if (run->state != LEAVING) {
         run->state = LEAVING;
         run->result = result;
-        member_close(run->member, on_member_closed, run);
+        participant_close(run->member, on_member_closed, run);
     }
 }
 
@@ -84,14 +84,14 @@ static bool says(const struct run *run, const char *on_loss)
 /* The lease as it was when it was in jeopardy, by an end that is never too early. */
 static void doubt(struct run *run)
 {
-    span left = member_lease_left(run->member);
+    span left = participant_lease_left(run->member);
     run->doubted_end = instant_add(clock_now(), left);
 }
 
 static bool is_in_jeopardy(const struct run *run)
 {
     instant now = clock_now(); /* first, so that the end is never too late */
-    return !instant_before(run->doubted_end, instant_add(now, member_lease_left(run->member)));
+    return !instant_before(run->doubted_end, instant_add(now, participant_lease_left(run->member)));
 }
 
 static void on_relief(uv_timer_t *timer);
@@ -100,8 +100,8 @@ static void on_relief(uv_timer_t *timer);
 static void lead_on(struct run *run)
 {
     uint64_t epoch = 0;
-    bool leads = run->state == WAITING && run->member && !member_hands_over(run->member) &&
-                 member_is_leader(run->member, &epoch);
+    bool leads = run->state == WAITING && run->member && !participant_hands_over(run->member) &&
+                 participant_is_leader(run->member, &epoch);
     bool is_early = leads && is_in_jeopardy(run);
     if (is_early && !uv_is_active((uv_handle_t *)&run->relief)) {
         (void)uv_timer_start(&run->relief, on_relief, RELIEF_MS, RELIEF_MS);
@@ -125,7 +125,7 @@ static void on_command_end(void *userdata, const struct child_end *end)
     enum run_state was = run->state == RUNNING && end->is_overdue ? STOPPING : run->state;
     int exit_code = end->exit_code;
     run->child = NULL;
-    member_set_victims(run->member, &run->supervise.victims); /* its group is no more */
+    participant_set_victims(run->member, &run->supervise.victims); /* its group is no more */
     log_notice(run->logger, "command-ended", LOG_I64("exit_code", exit_code),
                LOG_STR("reason", end->is_overdue ? "the lease was about to end" : NULL));
     if (run->is_unsafe) {
@@ -136,7 +136,7 @@ static void on_command_end(void *userdata, const struct child_end *end)
         leave(run, EXIT_LOST);
     } else if (was == STOPPING) {
         run->state = WAITING;
-        member_drained(run->member);
+        participant_drained(run->member);
         lead_on(run);
     }
 }
@@ -147,8 +147,8 @@ static void start(struct run *run, uint64_t epoch)
     struct child_config config = {.loop = &run->loop,
                                   .supervise = &run->supervise,
                                   .program = run->invocation->argv[0],
-                                  .node = member_node(run->member),
-                                  .election = member_election(run->member),
+                                  .node = participant_node(run->member),
+                                  .election = participant_election(run->member),
                                   .epoch = epoch,
                                   .on_exit = on_command_end,
                                   .userdata = run};
@@ -162,7 +162,8 @@ static void start(struct run *run, uint64_t epoch)
         return;
     }
     run->state = RUNNING;
-    member_set_victims(run->member, &run->supervise.victims); /* its process group is known now */
+    participant_set_victims(run->member,
+                            &run->supervise.victims); /* its process group is known now */
     if (child_pid(run->child) > 0) { /* 0: its lease had ended before it could be started */
         log_notice(run->logger, "command-started", LOG_I64("pid", child_pid(run->child)),
                    LOG_U64("epoch", epoch));
@@ -173,7 +174,7 @@ static void start(struct run *run, uint64_t epoch)
 static void stop(struct run *run, instant deadline)
 {
     instant now = clock_now();
-    span left = member_lease_left(run->member);
+    span left = participant_lease_left(run->member);
     span margin = {left.ns / 10 < KILL_MARGIN_MAX.ns ? left.ns / 10 : KILL_MARGIN_MAX.ns};
     instant lease_limit = instant_add(now, SPAN_NS(left.ns - margin.ns));
     instant own = instant_add(now, options_duration(run->invocation->options, "stop-timeout"));
@@ -298,7 +299,7 @@ static void on_patience(uv_timer_t *timer)
         error_set(&error, BATON_ETIMEDOUT,
                   "--wait-timeout %s: leadership was not won in this time; at last: %s",
                   options_text(run->invocation->options, "wait-timeout"),
-                  member_obstacle(run->member));
+                  participant_obstacle(run->member));
         leave(run, command_fail(run->invocation, &error));
     }
 }
@@ -332,33 +333,33 @@ static void prepare(struct run *run)
 static int run_all(struct run *run, struct baton_error *reterr)
 {
     uint64_t epoch = 0;
-    struct member_config config = {.loop = &run->loop,
-                                   .options = run->invocation->options,
-                                   .logger = run->logger,
-                                   .proofs = "guardian",
-                                   .kills_outliving = says(run, "kill"),
-                                   .lease = run->supervise.lease,
-                                   .has_doors = true,
-                                   .on_event = on_event,
-                                   .drain = drain,
-                                   .userdata = run};
-    int code = member_open(&run->member, &config, reterr);
+    struct participant_config config = {.loop = &run->loop,
+                                        .options = run->invocation->options,
+                                        .logger = run->logger,
+                                        .proofs = "guardian",
+                                        .kills_outliving = says(run, "kill"),
+                                        .lease = run->supervise.lease,
+                                        .has_doors = true,
+                                        .on_event = on_event,
+                                        .drain = drain,
+                                        .userdata = run};
+    int code = participant_open(&run->member, &config, reterr);
     if (code) {
         return code;
     }
     prepare(run);
-    member_set_victims(run->member, &run->supervise.victims);
-    if (member_is_leader(run->member, &epoch)) { /* a node alone leads before open returns */
+    participant_set_victims(run->member, &run->supervise.victims);
+    if (participant_is_leader(run->member, &epoch)) { /* a node alone leads before open returns */
         on_acquired(run, epoch);
     }
     (void)uv_run(&run->loop, UV_RUN_DEFAULT);
-    member_free(run->member);
+    participant_free(run->member);
     return 0;
 }
 
 int run_main(const struct invocation *invocation)
 {
-    struct run run = {.invocation = invocation, .logger = member_logger(invocation->options)};
+    struct run run = {.invocation = invocation, .logger = participant_logger(invocation->options)};
     struct baton_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */

@@ -13,51 +13,51 @@
 
 enum { CLOSE_WAIT_MS = 2000, QUIET_MS = 500, QUIET_AGAIN_MS = 2000 };
 
-struct logger *member_logger(const struct options *options)
+struct logger *participant_logger(const struct options *options)
 {
     int level = log_level_parse(options_text(options, "log-level"));
     enum log_format format = log_format_for(STDERR_FILENO, options_flag(options, "log-json"));
     return logger_new(STDERR_FILENO, format, (enum log_level)level);
 }
 
-bool member_is_leader(const struct member *member, uint64_t *ret_epoch)
+bool participant_is_leader(const struct participant *member, uint64_t *ret_epoch)
 {
     return lease_cell_is_leader(member->cell, ret_epoch);
 }
 
-span member_lease_left(const struct member *member)
+span participant_lease_left(const struct participant *member)
 {
     return lease_cell_remaining(member->cell);
 }
 
-const char *member_obstacle(const struct member *member)
+const char *participant_obstacle(const struct participant *member)
 {
     return member->obstacle[0] ? member->obstacle : "nobody is known to lead";
 }
 
-const char *member_node(const struct member *member)
+const char *participant_node(const struct participant *member)
 {
     return member->node;
 }
 
-struct provider_election *member_provider_election(const struct member *member)
+struct provider_election *participant_provider_election(const struct participant *member)
 {
     return member->election;
 }
 
-const char *member_election(const struct member *member)
+const char *participant_election(const struct participant *member)
 {
     return options_text(member->config.options, "election");
 }
 
-struct provider *member_provider(const struct member *member)
+struct provider *participant_provider(const struct participant *member)
 {
     return member->provider;
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
-static void count_event(struct member *member, const struct baton_event *event)
+static void count_event(struct participant *member, const struct baton_event *event)
 {
     member->events++;
     member->elections_won += event->type == BATON_EVENT_ACQUIRED;
@@ -65,13 +65,13 @@ static void count_event(struct member *member, const struct baton_event *event)
     member->leader_changes += event->type == BATON_EVENT_LEADER;
 }
 
-static void note_leader(struct member *member, const char *name)
+static void note_leader(struct participant *member, const char *name)
 {
     (void)snprintf(member->obstacle, sizeof(member->obstacle), "%s leads", name);
 }
 
 /* Who leads may be known by its id before the registry says what people call it. */
-static void note_name(struct member *member, const struct baton_member *joined)
+static void note_name(struct participant *member, const struct baton_member *joined)
 {
     char known[sizeof(member->obstacle)];
     (void)snprintf(known, sizeof(known), "%s leads", joined->id);
@@ -80,7 +80,7 @@ static void note_name(struct member *member, const struct baton_member *joined)
     }
 }
 
-static void note_obstacle(struct member *member, const struct baton_event *event)
+static void note_obstacle(struct participant *member, const struct baton_event *event)
 {
     if (event->type == BATON_EVENT_LEADER) {
         note_leader(member, event->member.id[0] ? event->member.name : "nobody");
@@ -110,7 +110,7 @@ static enum log_level level_of(const struct baton_event *event)
     }
 }
 
-static void log_event(struct member *member, const struct baton_event *event)
+static void log_event(struct participant *member, const struct baton_event *event)
 {
     const char *loss = event->type == BATON_EVENT_LOST ? baton_loss_name(event->loss) : NULL;
     const char *text = event->error.code ? event->error.message : event->text;
@@ -119,7 +119,7 @@ static void log_event(struct member *member, const struct baton_event *event)
               LOG_STR("loss", loss), LOG_STR("text", text));
 }
 
-static void publish_event(struct member *member, const struct baton_event *event)
+static void publish_event(struct participant *member, const struct baton_event *event)
 {
     json_t *line = member->control ? member_event_json(event) : NULL;
     if (line) {
@@ -148,7 +148,7 @@ static void on_quiet(uv_timer_t *timer)
     footprint_shed();
 }
 
-static void watch_role(struct member *member, const struct baton_event *event)
+static void watch_role(struct participant *member, const struct baton_event *event)
 {
     if (event->type == BATON_EVENT_ACQUIRED && member->has_timers) {
         (void)uv_timer_start(&member->quiet, on_quiet, QUIET_MS, QUIET_AGAIN_MS);
@@ -160,7 +160,7 @@ static void watch_role(struct member *member, const struct baton_event *event)
 /* The command acts first: it is what the milliseconds are saved for. */
 static void on_event(void *userdata, const struct baton_event *event)
 {
-    struct member *member = userdata;
+    struct participant *member = userdata;
     member_drain_watch(member, event);
     member->config.on_event(member->config.userdata, event);
     count_event(member, event);
@@ -174,7 +174,7 @@ static void on_event(void *userdata, const struct baton_event *event)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static int name_node(struct member *member, struct baton_error *reterr)
+static int name_node(struct participant *member, struct baton_error *reterr)
 {
     const char *name = options_text(member->config.options, "node");
     char host[256] = "";
@@ -190,9 +190,9 @@ static int name_node(struct member *member, struct baton_error *reterr)
     return 0;
 }
 
-static int campaign(struct member *member, struct baton_error *reterr)
+static int campaign(struct participant *member, struct baton_error *reterr)
 {
-    struct provider_campaign campaign = {.election = member_election(member),
+    struct provider_campaign campaign = {.election = participant_election(member),
                                          .eligible = true,
                                          .cell = member->cell,
                                          .on_event = on_event,
@@ -200,7 +200,7 @@ static int campaign(struct member *member, struct baton_error *reterr)
     return member->provider->ops->campaign(&member->election, member->provider, &campaign, reterr);
 }
 
-static int open_control(struct member *member, struct baton_error *reterr)
+static int open_control(struct participant *member, struct baton_error *reterr)
 {
     if (!member->data) {
         return 0; /* a provider without a data directory: no control socket */
@@ -219,7 +219,7 @@ static void on_watchdog(uv_timer_t *timer)
     notify_alive();
 }
 
-static void start_timers(struct member *member)
+static void start_timers(struct participant *member)
 {
     uint64_t interval_ms = (uint64_t)(notify_interval().ns / 1000000);
     (void)uv_timer_init(member->config.loop, &member->pass.timer);
@@ -232,7 +232,7 @@ static void start_timers(struct member *member)
     }
 }
 
-static int open_parts(struct member *member, struct baton_error *reterr)
+static int open_parts(struct participant *member, struct baton_error *reterr)
 {
     int code = name_node(member, reterr);
     if (!code) {
@@ -267,9 +267,10 @@ static void discard(void *userdata)
     (void)userdata;
 }
 
-int member_open(struct member **ret, const struct member_config *config, struct baton_error *reterr)
+int participant_open(struct participant **ret, const struct participant_config *config,
+                     struct baton_error *reterr)
 {
-    struct member *member = calloc(1, sizeof(*member));
+    struct participant *member = calloc(1, sizeof(*member));
     struct lease_cell *cell = lease_cell_new();
     json_t *members = json_array();
     if (!member || !cell || !members) {
@@ -287,9 +288,9 @@ int member_open(struct member **ret, const struct member_config *config, struct 
     start_timers(member);
     int code = open_parts(member, reterr);
     if (code) {
-        member_close(member, discard, NULL);
+        participant_close(member, discard, NULL);
         (void)uv_run(config->loop, UV_RUN_DEFAULT);
-        member_free(member);
+        participant_free(member);
         return reterr->code = local_code(code);
     }
     if (fatal_install(reterr)) { /* a crash is announced before the kernel gets to it */
@@ -304,7 +305,7 @@ int member_open(struct member **ret, const struct member_config *config, struct 
 
 static void on_provider_closed(void *userdata)
 {
-    struct member *member = userdata;
+    struct participant *member = userdata;
     control_server_close(member->control);
     member->control = NULL;
     http_server_close(member->http);
@@ -317,7 +318,7 @@ static void on_provider_closed(void *userdata)
     member->closed(member->closed_userdata);
 }
 
-void member_close(struct member *member, void (*closed)(void *userdata), void *userdata)
+void participant_close(struct participant *member, void (*closed)(void *userdata), void *userdata)
 {
     if (member->is_closing) {
         return;
@@ -333,7 +334,7 @@ void member_close(struct member *member, void (*closed)(void *userdata), void *u
     }
 }
 
-void member_free(struct member *member)
+void participant_free(struct participant *member)
 {
     if (!member) {
         return;
