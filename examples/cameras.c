@@ -63,7 +63,8 @@ static void find_own_channel(struct service *service)
         if (members[i].is_self) {
             snprintf(service->id, sizeof(service->id), "%s", members[i].id);
             snprintf(service->channel, sizeof(service->channel), "worker:slave:%s", service->id);
-            if (baton_subscribe(service->baton, service->channel, on_message, NULL, &error) != 0) {
+            if (baton_subscribe(NULL, service->baton, service->channel, on_message, NULL, &error) !=
+                0) {
                 fprintf(stderr, "%s\n", error.message);
                 service->id[0] = '\0';
             }

@@ -21,7 +21,8 @@
  *
  * Objects. A `struct baton` is one open provider with one thread, its loop. A `struct
  * baton_election` is one election that it takes part in, a `struct baton_listener` one function
- * that hears of an election. Nothing is global: a process may open as many as it likes.
+ * that hears of an election, a `struct baton_subscription` one that hears of a channel or of keys.
+ * Nothing is global: a process may open as many as it likes.
  *
  * Errors. A function that can fail returns 0 or a negative BATON_E… code; <baton/error.h> lists
  * them. `reterr` may be NULL and is written on failure only. `ret` is written on success only. A
@@ -62,6 +63,7 @@ BATON_API const char *baton_version(void);
 struct baton;
 struct baton_election;
 struct baton_listener;
+struct baton_subscription;
 
 #define BATON_TIMEOUT_DEFAULT (-1) /* 30 s */
 
@@ -306,12 +308,17 @@ BATON_API int baton_publish(struct baton *baton, const char *channel, const void
 typedef void (*baton_message_fn)(struct baton *baton, const char *channel, const void *data,
                                  size_t bytes, void *userdata);
 
-/* One (channel, fn, userdata) is subscribed once: BATON_EEXIST. BATON_ENOTSUP, BATON_EINVAL,
- * BATON_ETOOBIG, BATON_ENOMEM, BATON_ECLOSED. baton_unsubscribe() waits until fn does not run. */
-BATON_API int baton_subscribe(struct baton *baton, const char *channel, baton_message_fn fn,
-                              void *userdata, struct baton_error *reterr);
-BATON_API void baton_unsubscribe(struct baton *baton, const char *channel, baton_message_fn fn,
-                                 void *userdata);
+/* Calls `fn` for each message of the channel, until baton_unsubscribe(). The handle (`ret`, NULL
+ * allowed) is valid until then, or until baton_close(); it is written before the first call.
+ * BATON_ENOTSUP, BATON_EINVAL, BATON_ETOOBIG, BATON_ENOMEM, BATON_ECLOSED. */
+BATON_API int baton_subscribe(struct baton_subscription **ret, struct baton *baton,
+                              const char *channel, baton_message_fn fn, void *userdata,
+                              struct baton_error *reterr);
+
+/* When it returns, the function does not run and never will, and the handle is gone; from inside
+ * the function itself, it is not called again. After baton_stop() the handle goes with
+ * baton_close(). For channels and keys (baton_watch()). NULL is nothing. */
+BATON_API void baton_unsubscribe(struct baton_subscription *subscription);
 
 /* ---- State: small values that outlive a leader ----------------------------------------------- */
 
@@ -367,12 +374,10 @@ typedef void (*baton_change_fn)(struct baton *baton, const struct baton_value *v
 /* First what is there, then the changes, those of a key in their order and none twice. Each of
  * them, as long as this process keeps up; else the last one alone of several: redis: after a
  * connection that was lost or a server that failed over (which takes changes back without a word),
- * raft: on a node that was so far behind that it got the state as a whole. Errors and end as
- * baton_subscribe(). */
-BATON_API int baton_watch(struct baton *baton, const char *prefix, baton_change_fn fn,
-                          void *userdata, struct baton_error *reterr);
-BATON_API void baton_unwatch(struct baton *baton, const char *prefix, baton_change_fn fn,
-                             void *userdata);
+ * raft: on a node that was so far behind that it got the state as a whole. Handle, end and errors
+ * as baton_subscribe(). */
+BATON_API int baton_watch(struct baton_subscription **ret, struct baton *baton, const char *prefix,
+                          baton_change_fn fn, void *userdata, struct baton_error *reterr);
 
 #ifdef __cplusplus
 }

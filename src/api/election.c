@@ -1,11 +1,15 @@
 /* An election: its beginning, what is known of it, and its end. */
-#include "api/internal.h"
+#include "api/election.h"
 
+#include "api/handover.h"
+#include "api/leaders.h"
+#include "api/listener.h"
+#include "api/perform.h"
 #include "base/invariant.h"
+#include "member/join.h"
 
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- Events from the provider ---------------------------------------------------------------- */
 
@@ -55,20 +59,12 @@ static void on_event(void *userdata, const struct baton_event *event)
     struct baton_election *election = userdata;
 
     remember(election, event);
-    handover_event(election, event);
-    if (event->type != BATON_EVENT_DRAIN) {
-        listeners_tell(election, event);
+    if (event->type == BATON_EVENT_DRAIN) {
+        drain_begin(election);
     }
-    if (event->type == BATON_EVENT_ACQUIRED) {
-        handover_acquired(election);
-    }
+    listeners_tell(election, event);
     if (event->type == BATON_EVENT_STOPPED) {
-        election->provider = NULL;
-        if (election->leaving) {
-            struct call *leaving = election->leaving;
-            election->leaving = NULL;
-            call_finish(leaving, BATON_OK, NULL);
-        }
+        drain_end(election);
     }
 }
 
@@ -84,17 +80,9 @@ static void run_campaign(struct call *base)
 {
     struct campaign_call *call = (struct campaign_call *)base;
     struct baton_election *election = call->election;
-    struct provider_campaign campaign = {
-        .election = election->name,
-        .eligible = !call->options->observes,
-        .metadata = call->options->metadata,
-        .cell = election->cell,
-        .on_event = on_event,
-        .userdata = election,
-    };
-    struct provider *provider = base->baton->provider;
-    struct baton_error error;
-    int code = provider->ops->campaign(&election->provider, provider, &campaign, &error);
+    struct baton_error error = {0};
+    int code = election_join(election->part, base->baton->member, &base->baton->loop,
+                             call->options->observes, call->options->metadata, &error);
 
     if (code == BATON_OK) {
         lock(base->baton);
@@ -105,42 +93,32 @@ static void run_campaign(struct call *base)
     call_finish(base, code, &error);
 }
 
-void election_free(struct baton_election *election)
+void handle_free(struct baton_election *election)
 {
     if (election) {
         lock(election->baton);
         leader_drop_locked(election->baton, election->leader);
         unlock(election->baton);
-        lease_cell_free(election->cell);
+        election_free(election->part);
         free(election);
     }
 }
 
-static struct baton_election *election_new(struct baton *baton, const char *name)
+static struct baton_election *handle_new(struct baton *baton, const char *name)
 {
-    size_t name_bytes = strlen(name) + 1;
-    struct baton_election *election = calloc(1, sizeof(*election) + name_bytes);
+    struct baton_election *election = calloc(1, sizeof(*election));
+    struct election *part = election ? election_new(name, NULL) : NULL;
 
-    if (election) {
-        election->baton = baton;
-        memcpy(election->name, name, name_bytes);
-        election->cell = lease_cell_new();
-        if (!election->cell) {
-            free(election);
-            election = NULL;
-        }
+    if (!part) {
+        free(election);
+        return NULL;
     }
+    election->baton = baton;
+    election->part = part;
+    election->cell = election_cell(part);
+    election->observer = (struct observer){.on_event = on_event, .userdata = election};
+    election_observe(part, &election->observer);
     return election;
-}
-
-static int check_campaign(const char *name, const struct baton_campaign_options *options,
-                          struct baton_error *reterr)
-{
-    if (!name[0] || strlen(name) >= BATON_NAME_MAX) {
-        return error_set(reterr, BATON_EINVAL, "election \"%.40s\": must have 1 to %d bytes", name,
-                         BATON_NAME_MAX - 1);
-    }
-    return metadata_check(options->metadata, reterr);
 }
 
 int baton_campaign(struct baton_election **ret, struct baton *baton, const char *name,
@@ -152,26 +130,23 @@ int baton_campaign(struct baton_election **ret, struct baton *baton, const char 
     int code = check_owner(baton, reterr);
 
     options = options ? options : &nothing;
-    if (code == BATON_OK) {
-        code = check_campaign(name, options, reterr);
-    }
     if (code != BATON_OK) {
         return code;
     }
-    election = election_new(baton, name);
+    election = handle_new(baton, name);
     call = call_new(baton, sizeof(*call), run_campaign);
     if (!election || !call) {
         code = error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", name);
     } else {
         call->election = election;
         call->options = options;
-        code = call_perform(&call->base, INT64_MAX, BATON_EBUSY, reterr);
+        code = perform(&call->base, INT64_MAX, BATON_EBUSY, reterr);
     }
     if (call) {
         call_unref(&call->base);
     }
     if (code != BATON_OK) {
-        election_free(election);
+        handle_free(election);
         return code;
     }
     *ret = election;
@@ -185,16 +160,14 @@ struct leave_call {
     struct baton_election *election;
 };
 
+static void on_left(void *userdata)
+{
+    call_finish(userdata, BATON_OK, NULL);
+}
+
 static void run_leave(struct call *base)
 {
-    struct baton_election *election = ((struct leave_call *)base)->election;
-
-    if (!election->provider) {
-        call_finish(base, BATON_OK, NULL);
-        return;
-    }
-    election->leaving = base;
-    election->provider->ops->leave(election->provider);
+    election_leave(((struct leave_call *)base)->election->part, on_left, base);
 }
 
 /* Out of memory must not keep a leader in office: it tries until there is some. */
@@ -211,7 +184,7 @@ void baton_leave(struct baton_election *election)
         (void)sched_yield();
     }
     call->election = election;
-    if (call_perform(&call->base, INT64_MAX, BATON_OK, NULL) == BATON_ECLOSED) {
+    if (perform(&call->base, INT64_MAX, BATON_OK, NULL) == BATON_ECLOSED) {
         baton_stop(baton); /* it is under way: wait for its end */
     }
     call_unref(&call->base);
@@ -224,7 +197,7 @@ void baton_leave(struct baton_election *election)
     }
     unlock(baton);
     listeners_end(election);
-    election_free(election);
+    handle_free(election);
 }
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
@@ -281,7 +254,7 @@ int baton_leader(struct baton_election *election, struct baton_member *ret, uint
         code = error_set(reterr, BATON_ECLOSED, "it was stopped: open anew");
     } else if (!election->leader) {
         code = error_set(reterr, BATON_ENOENT, "election \"%s\": no leader is known here now",
-                         election->name);
+                         baton_election_name(election));
     } else {
         *ret = *leader_member(election->leader);
         if (ret_epoch) {
@@ -294,7 +267,7 @@ int baton_leader(struct baton_election *election, struct baton_member *ret, uint
 
 const char *baton_election_name(const struct baton_election *election)
 {
-    return election->name;
+    return election_name(election->part);
 }
 
 struct baton *baton_of(const struct baton_election *election)
@@ -314,7 +287,7 @@ static int wait_until(struct baton_election *election,
                       int64_t timeout_ms, struct baton_error *reterr)
 {
     struct baton *baton = election->baton;
-    instant deadline = call_deadline(timeout_ms);
+    instant deadline = perform_deadline(timeout_ms);
     int code = check_owner(baton, reterr);
 
     if (code != BATON_OK) {
@@ -326,19 +299,19 @@ static int wait_until(struct baton_election *election,
             break;
         }
         if (baton->phase != BATON_RUNNING || election->is_stopped) {
-            code =
-                error_set(reterr, BATON_ECLOSED, "election \"%s\": it was stopped", election->name);
+            code = error_set(reterr, BATON_ECLOSED, "election \"%s\": it was stopped",
+                             baton_election_name(election));
             break;
         }
         if (on_loop(baton)) {
             code = error_set(reterr, BATON_EBUSY,
                              "election \"%s\": waiting on the loop's thread would wait for itself",
-                             election->name);
+                             baton_election_name(election));
             break;
         }
-        if (!call_wait_locked(baton, deadline)) {
-            code = error_set(reterr, BATON_ETIMEDOUT, "election \"%s\": %s in time", election->name,
-                             what);
+        if (!perform_wait_locked(baton, deadline)) {
+            code = error_set(reterr, BATON_ETIMEDOUT, "election \"%s\": %s in time",
+                             baton_election_name(election), what);
             break;
         }
     }

@@ -1,10 +1,4 @@
-/* Who leads, as it was told: one copy for all elections that are led by the same member.
- *
- * A process that takes part in ten thousand elections knows of a handful of other processes, and a
- * member is some hundreds of bytes. The table holds the latest that was told of each id; what was
- * told of it before lives on while an election has it.
- */
-#include "api/internal.h"
+#include "api/leaders.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,157 +4,14 @@
  * others a copy of the event is put into a mailbox: the listener's own, which its thread empties,
  * or the one of the baton, which whoever calls baton_dispatch() empties.
  */
-#include "api/internal.h"
+#include "api/listener.h"
 
-#include "guardian/fatal.h"
+#include "api/leaders.h"
+#include "api/notice.h"
+#include "api/perform.h"
 
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
-
-/* ---- Notices --------------------------------------------------------------------------------- */
-
-void mailbox_init(struct mailbox *mailbox)
-{
-    *mailbox = (struct mailbox){.last = &mailbox->first};
-}
-
-static struct notice *notice_new(const struct baton_event *event)
-{
-    const char *metadata = event->member.metadata;
-    size_t text = event->text ? strlen(event->text) + 1 : 0;
-    size_t more = metadata ? strlen(metadata) + 1 : 0;
-    struct notice *notice = malloc(sizeof(*notice) + text + more);
-    char *space;
-
-    if (!notice) {
-        return NULL;
-    }
-    *notice = (struct notice){.event = *event};
-    space = (char *)(notice + 1);
-    if (text) {
-        notice->event.text = memcpy(space, event->text, text);
-    }
-    if (more) {
-        notice->event.member.metadata = memcpy(space + text, metadata, more);
-    }
-    return notice;
-}
-
-static void mailbox_put(struct mailbox *mailbox, struct notice *notice)
-{
-    notice->next = NULL;
-    *mailbox->last = notice;
-    mailbox->last = &notice->next;
-    mailbox->count++;
-}
-
-static struct notice *mailbox_take(struct mailbox *mailbox)
-{
-    struct notice *notice = mailbox->first;
-
-    if (notice) {
-        mailbox->first = notice->next;
-        mailbox->count--;
-        if (!mailbox->first) {
-            mailbox->last = &mailbox->first;
-        }
-    }
-    return notice;
-}
-
-/* ---- Running one, all under the lock but the call itself ------------------------------------- */
-
-static void unref_locked(struct baton_listener *listener)
-{
-    struct baton *baton = listener->election->baton;
-
-    if (--listener->references == 0) {
-        listener->next = baton->unused;
-        baton->unused = listener;
-    }
-}
-
-void listeners_bury_locked(struct baton *baton)
-{
-    while (baton->unused) {
-        struct baton_listener *listener = baton->unused;
-        baton->unused = listener->next;
-        free(listener);
-    }
-}
-
-static void drain_over_locked(struct baton_election *election, const struct baton_event *event)
-{
-    if (event->type == BATON_EVENT_DRAIN && --election->drains_waiting == 0) {
-        handover_drained_locked(election);
-    }
-}
-
-static void call_fn(struct baton_listener *listener, const struct baton_event *event)
-{
-    struct baton *baton = listener->election->baton;
-    pthread_t outer = listener->runner;
-    bool is_nested = listener->is_running;
-
-    listener->is_running = true;
-    listener->runner = pthread_self();
-    unlock(baton);
-    listener->fn(listener->election, event, listener->userdata);
-    lock(baton);
-    listener->is_running = is_nested;
-    listener->runner = outer;
-}
-
-static void tell_missed(struct baton_listener *listener)
-{
-    struct baton_event missed = {.type = BATON_EVENT_ERROR, .at_ns = clock_now().ns};
-    size_t count = listener->missed;
-
-    listener->missed = 0;
-    if (count > 0 && (listener->mask & BATON_EVENT_ERROR)) {
-        (void)error_set(&missed.error, BATON_ETOOBIG,
-                        "election \"%s\": this listener was too slow and missed %zu events",
-                        listener->election->name, count);
-        call_fn(listener, &missed);
-    }
-}
-
-static void run_locked(struct baton_listener *listener, const struct baton_event *event)
-{
-    struct baton_election *election = listener->election;
-
-    listener->references++;
-    election->users++;
-    if (!listener->is_off) {
-        listener->is_off = listener->is_once;
-        tell_missed(listener);
-        call_fn(listener, event);
-    }
-    drain_over_locked(election, event);
-    unref_locked(listener);
-    election->users--;
-    (void)pthread_cond_broadcast(&election->baton->changed);
-}
-
-/* Takes the reference of a notice with it. */
-static void run_notice_locked(struct notice *notice)
-{
-    struct baton_listener *listener = notice->listener;
-
-    run_locked(listener, &notice->event);
-    unref_locked(listener);
-    free(notice);
-}
-
-static void drop_notice_locked(struct notice *notice)
-{
-    drain_over_locked(notice->listener->election, &notice->event);
-    unref_locked(notice->listener);
-    free(notice);
-}
 
 /* ---- A thread of its own --------------------------------------------------------------------- */
 
@@ -169,14 +26,14 @@ static void *run_thread(void *argument)
     for (;;) {
         notice = mailbox_take(&listener->mailbox);
         if (notice) {
-            run_notice_locked(notice);
+            notice_run_locked(notice);
         } else if (listener->is_off || listener->is_ending) {
             break;
         } else {
             (void)pthread_cond_wait(&baton->changed, &baton->lock);
         }
     }
-    unref_locked(listener);
+    listener_unref_locked(listener);
     election->users--;
     (void)pthread_cond_broadcast(&baton->changed);
     unlock(baton);
@@ -242,7 +99,7 @@ static void tell_locked(struct baton_listener *listener, const struct baton_even
     if (event->type == BATON_EVENT_DRAIN) {
         listener->election->drains_waiting++;
     }
-    run_locked(listener, event);
+    listener_run_locked(listener, event);
 }
 
 /* Nothing leaves the list while the loop walks along it. */
@@ -259,7 +116,7 @@ static void sweep_locked(struct baton_election *election)
                 listener->is_detached = true;
                 (void)pthread_detach(listener->thread);
             }
-            unref_locked(listener);
+            listener_unref_locked(listener);
         } else {
             at = &listener->next;
         }
@@ -385,7 +242,7 @@ static void discard(struct baton_listener *listener, bool has_thread)
         (void)pthread_join(listener->thread, NULL);
     }
     lock(baton);
-    unref_locked(listener);
+    listener_unref_locked(listener);
     unlock(baton);
 }
 
@@ -410,7 +267,7 @@ static int put_on(struct baton_listener **ret, struct baton_election *election,
         if (ret) {
             *ret = listener; /* the first event may come before this function returns */
         }
-        code = call_perform(&call->base, INT64_MAX, BATON_EBUSY, reterr);
+        code = perform(&call->base, INT64_MAX, BATON_EBUSY, reterr);
     }
     if (code != BATON_OK && listener) {
         discard(listener, has_thread);
@@ -491,7 +348,7 @@ void baton_off(struct baton_listener *listener)
         (void)pthread_join(listener->thread, NULL);
     }
     lock(baton);
-    unref_locked(listener);
+    listener_unref_locked(listener);
     unlock(baton);
 }
 
@@ -506,7 +363,7 @@ void listeners_end(struct baton_election *election)
     mailbox_init(&kept);
     while ((notice = mailbox_take(&baton->dispatch))) {
         if (notice->listener->election == election) {
-            drop_notice_locked(notice);
+            notice_drop_locked(notice);
         } else {
             mailbox_put(&kept, notice);
         }
@@ -527,53 +384,10 @@ void listeners_end(struct baton_election *election)
         }
         lock(baton);
         listener->is_off = true;
-        unref_locked(listener);
+        listener_unref_locked(listener);
     }
     while (election->users > 0) { /* some may not have returned yet, such as took themselves off */
         (void)pthread_cond_wait(&baton->changed, &baton->lock);
     }
     unlock(baton);
-}
-
-/* ---- Dispatching ----------------------------------------------------------------------------- */
-
-int baton_fd(const struct baton *baton)
-{
-    return baton->event_fd;
-}
-
-/* No more than what waits at the start, so that a busy election cannot keep the caller for ever. */
-int baton_dispatch(struct baton *baton)
-{
-    struct notice *notice;
-    size_t most;
-    int told = 0;
-    int code = check_owner(baton, NULL);
-
-    if (code != BATON_OK) {
-        return code;
-    }
-    lock(baton);
-    if (baton->is_dispatching) {
-        unlock(baton);
-        return BATON_EBUSY;
-    }
-    baton->is_dispatching = true;
-    baton->has_dispatcher = true;
-    baton->dispatcher = pthread_self();
-    for (most = baton->dispatch.count; most > 0; most--) {
-        notice = mailbox_take(&baton->dispatch);
-        if (!notice) {
-            break; /* an election was left from inside a listener of another one */
-        }
-        run_notice_locked(notice);
-        told++;
-    }
-    baton->is_dispatching = false;
-    if (!baton->dispatch.first) {
-        eventfd_t ignored;
-        (void)eventfd_read(baton->event_fd, &ignored);
-    }
-    unlock(baton);
-    return told;
 }

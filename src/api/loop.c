@@ -1,13 +1,14 @@
 /* Opening, stopping, closing: the life of the loop's thread. */
-#include "api/internal.h"
+#include "api/election.h"
+#include "api/listener.h"
 #include "api/measure.h"
-
+#include "api/notice.h"
+#include "api/perform.h"
+#include "api/subscription.h"
 #include "guardian/fatal.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -40,19 +41,6 @@ static void *run_loop(void *argument)
     return NULL;
 }
 
-int thread_begin(pthread_t *ret, void *(*body)(void *), void *userdata)
-{
-    sigset_t all;
-    sigset_t before;
-    int r;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(ret, NULL, body, userdata);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return r;
-}
-
 static int start_thread(struct baton *baton)
 {
     int r;
@@ -74,13 +62,9 @@ struct open_call {
 static void run_open(struct call *base)
 {
     struct open_call *call = (struct open_call *)base;
-    struct baton_error error;
+    struct baton_error error = {0};
+    int code = member_open(&base->baton->member, call->config, &error);
 
-    int code = provider_open(&base->baton->provider, call->config, &error);
-
-    if (code == BATON_OK) {
-        base->baton->ops = base->baton->provider->ops;
-    }
     call_finish(base, code, &error);
 }
 
@@ -107,7 +91,7 @@ static int open_provider(struct baton *baton, const char *url, const struct bato
         }
         config.options = settings;
         call->config = &config;
-        code = call_perform(&call->base, INT64_MAX, BATON_EBUSY, reterr);
+        code = perform(&call->base, INT64_MAX, BATON_EBUSY, reterr);
     }
     if (call) {
         call_unref(&call->base);
@@ -118,7 +102,7 @@ static int open_provider(struct baton *baton, const char *url, const struct bato
 
 struct provider *baton_provider(const struct baton *baton)
 {
-    return baton->provider;
+    return member_provider(baton->member);
 }
 
 static struct logger *make_logger(const struct baton_log *log)
@@ -221,7 +205,7 @@ int baton_open(struct baton **ret, const char *url, const struct baton_options *
 
 /* ---- Stopping -------------------------------------------------------------------------------- */
 
-static void on_provider_closed(void *userdata)
+static void on_member_closed(void *userdata)
 {
     struct baton *baton = userdata;
 
@@ -240,10 +224,10 @@ static void run_stop(struct call *call)
     lock(baton);
     baton->phase = BATON_STOPPING;
     unlock(baton);
-    if (baton->provider) {
-        baton->provider->ops->close(baton->provider, on_provider_closed, baton);
+    if (baton->member) {
+        member_close(baton->member, on_member_closed, baton);
     } else {
-        on_provider_closed(baton);
+        on_member_closed(baton);
     }
     call_finish(call, BATON_OK, NULL);
 }
@@ -275,7 +259,7 @@ void baton_stop(struct baton *baton)
     while (!(call = call_new(baton, sizeof(*call), run_stop))) {
         (void)sched_yield();
     }
-    (void)call_perform(call, INT64_MAX, BATON_OK, NULL); /* BATON_ECLOSED: stopped before */
+    (void)perform(call, INT64_MAX, BATON_OK, NULL); /* BATON_ECLOSED: stopped before */
     call_unref(call);
     if (!on_loop(baton)) {
         join(baton);
@@ -292,10 +276,11 @@ void baton_close(struct baton *baton)
         struct baton_election *election = baton->elections;
         baton->elections = election->next;
         listeners_end(election);
-        election_free(election);
+        handle_free(election);
     }
     listeners_bury_locked(baton);
-    taps_free(baton);
+    subscriptions_free(baton);
+    member_free(baton->member);
     (void)uv_loop_close(&baton->loop);
     if (baton->announces_crashes) {
         fatal_uninstall();

@@ -1,29 +1,12 @@
 /* The group: who is in it, who comes and who goes. */
-#include "api/internal.h"
+#include "member/members.h"
+#include "api/perform.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- What a member says of itself ------------------------------------------------------------ */
-
-int metadata_check(const char *metadata, struct baton_error *reterr)
-{
-    json_error_t problem = {.text = ""};
-    json_t *parsed;
-    bool is_object;
-
-    if (!metadata) {
-        return BATON_OK;
-    }
-    parsed = json_loads(metadata, JSON_REJECT_DUPLICATES, &problem);
-    is_object = json_is_object(parsed);
-    json_decref(parsed);
-    return is_object ? BATON_OK
-                     : error_set(reterr, BATON_EINVAL, "metadata \"%.60s\": is no JSON object%s%s",
-                                 metadata, problem.text[0] ? ": " : "", problem.text);
-}
 
 struct metadata_call {
     struct call base;
@@ -39,19 +22,9 @@ static void drop_metadata(struct call *base)
 static void run_metadata(struct call *base)
 {
     struct metadata_call *call = (struct metadata_call *)base;
-    struct provider_election *provider = call->election->provider;
     struct baton_error error = {0};
-    int code;
+    int code = members_set_metadata(call->election->part, call->metadata, &error);
 
-    if (!provider) {
-        code = BATON_ECLOSED;
-    } else if (!provider->ops->set_metadata) {
-        code = error_set(&error, BATON_ENOTSUP,
-                         "metadata: provider %s keeps what its nodes began with",
-                         provider->ops->scheme);
-    } else {
-        code = provider->ops->set_metadata(provider, call->metadata, &error);
-    }
     call_finish(base, code, &error);
 }
 
@@ -61,9 +34,6 @@ int baton_set_metadata(struct baton_election *election, const char *metadata,
     struct metadata_call *call;
     int code = check_owner(election->baton, reterr);
 
-    if (code == BATON_OK) {
-        code = metadata_check(metadata, reterr);
-    }
     if (code != BATON_OK) {
         return code;
     }
@@ -72,11 +42,12 @@ int baton_set_metadata(struct baton_election *election, const char *metadata,
         if (call) {
             call_unref(&call->base);
         }
-        return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", election->name);
+        return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory",
+                         baton_election_name(election));
     }
     call->base.drop = drop_metadata;
     call->election = election;
-    code = call_perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_OK, reterr);
+    code = perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_OK, reterr);
     call_unref(&call->base);
     return code;
 }
@@ -136,13 +107,9 @@ static void on_members(void *userdata, int code, const struct baton_member *memb
 static void run_members(struct call *base)
 {
     struct members_call *call = (struct members_call *)base;
-    struct provider_election *provider = call->election->provider;
     struct baton_error error = {0};
-    int code = BATON_ECLOSED;
+    int code = members_list(call->election->part, on_members, call, &error);
 
-    if (provider) {
-        code = provider->ops->members(provider, on_members, call, &error);
-    }
     if (code != BATON_OK) {
         call_finish(base, code, &error);
     }
@@ -154,9 +121,6 @@ int baton_members(struct baton_election *election, struct baton_member **ret, si
     struct members_call *call;
     int code = check_owner(election->baton, reterr);
 
-    if (code == BATON_OK) {
-        code = check_feature(election->baton, PROVIDER_MEMBERS, "list of members", reterr);
-    }
     if (code != BATON_OK) {
         return code;
     }
@@ -166,7 +130,7 @@ int baton_members(struct baton_election *election, struct baton_member **ret, si
     }
     call->base.drop = drop_members;
     call->election = election;
-    code = call_perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_EBUSY, reterr);
+    code = perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_EBUSY, reterr);
     if (code == BATON_OK) {
         *ret = call->members;
         *ret_count = call->count;
@@ -194,17 +158,13 @@ struct change_call {
 static void run_change(struct call *base)
 {
     struct change_call *call = (struct change_call *)base;
-    struct provider_election *provider = call->election->provider;
+    struct election *part = call->election->part;
     struct baton_error error = {0};
-    int code = BATON_ECLOSED;
+    int code =
+        call->is_add
+            ? members_add(part, &call->member, false, call->deadline, call_done, call, &error)
+            : members_remove(part, call->member.id, call->deadline, call_done, call, &error);
 
-    if (provider) {
-        const struct provider_ops *ops = provider->ops;
-        code = call->is_add ? ops->member_add(provider, &call->member, false, call->deadline,
-                                              call_done, call, &error)
-                            : ops->member_remove(provider, call->member.id, call->deadline,
-                                                 call_done, call, &error);
-    }
     if (code != BATON_OK) {
         call_finish(base, code, &error);
     }
@@ -216,10 +176,6 @@ static int change(struct baton_election *election, const struct baton_member *me
     struct change_call *call;
     int code = check_owner(election->baton, reterr);
 
-    if (code == BATON_OK) {
-        code =
-            check_feature(election->baton, PROVIDER_OPERATE, "group of its own to change", reterr);
-    }
     if (code != BATON_OK) {
         return code;
     }
@@ -231,8 +187,8 @@ static int change(struct baton_election *election, const struct baton_member *me
     call->member = *member;
     call->member.metadata = NULL;
     call->is_add = is_add;
-    call->deadline = call_deadline(timeout_ms);
-    code = call_perform(&call->base, call_and_a_turn(timeout_ms), BATON_EBUSY, reterr);
+    call->deadline = perform_deadline(timeout_ms);
+    code = perform(&call->base, perform_and_a_turn(timeout_ms), BATON_EBUSY, reterr);
     call_unref(&call->base);
     return code;
 }

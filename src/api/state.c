@@ -1,5 +1,6 @@
 /* Small keyed values, and messages that are sent and forgotten. */
-#include "api/internal.h"
+#include "api/perform.h"
+#include "member/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,10 +62,10 @@ static void on_values(void *userdata, int code, const struct provider_value *val
 static void run_read(struct call *base)
 {
     struct read_call *call = (struct read_call *)base;
-    struct provider *provider = base->baton->provider;
+    struct member *member = base->baton->member;
     struct baton_error error = {0};
-    int code = call->is_list ? provider->ops->list(provider, call->key, on_values, call, &error)
-                             : provider->ops->get(provider, call->key, on_values, call, &error);
+    int code = call->is_list ? store_list(member, call->key, on_values, call, &error)
+                             : store_get(member, call->key, on_values, call, &error);
 
     if (code != BATON_OK) {
         call_finish(base, code, &error);
@@ -77,9 +78,6 @@ static int read_keys(struct baton *baton, const char *key, bool is_list, struct 
     struct read_call *call;
     int code = check_owner(baton, reterr);
 
-    if (code == BATON_OK) {
-        code = check_feature(baton, PROVIDER_STATE, "state", reterr);
-    }
     if (code != BATON_OK) {
         return code;
     }
@@ -92,7 +90,7 @@ static int read_keys(struct baton *baton, const char *key, bool is_list, struct 
     if (!call || !call->key) {
         code = error_set(reterr, BATON_ENOMEM, "key \"%.60s\": out of memory", key);
     } else {
-        code = call_perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_EBUSY, reterr);
+        code = perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_EBUSY, reterr);
     }
     if (code == BATON_OK) {
         *ret = call->values;
@@ -153,13 +151,13 @@ static void drop_write(struct call *base)
 static void run_write(struct call *base)
 {
     struct write_call *call = (struct write_call *)base;
-    struct provider *provider = base->baton->provider;
-    const struct provider_ops *ops = provider->ops;
+    struct member *member = base->baton->member;
     struct baton_error error = {0};
-    int code = call->is_message ? ops->publish(provider, call->name, call->data, call->bytes,
-                                               call_done, call, &error)
-                                : ops->put(provider, call->name, call->data, call->bytes,
-                                           call->revision, call->lifetime, call_done, call, &error);
+    int code =
+        call->is_message
+            ? store_publish(member, call->name, call->data, call->bytes, call_done, call, &error)
+            : store_put(member, call->name, call->data, call->bytes, call->revision, call->lifetime,
+                        call_done, call, &error);
 
     if (code != BATON_OK) {
         call_finish(base, code, &error);
@@ -196,7 +194,7 @@ static int perform_write(struct write_call *call, const char *name, int unfinish
     if (!call) {
         return error_set(reterr, BATON_ENOMEM, "\"%.60s\": out of memory", name);
     }
-    code = call_perform(&call->base, BATON_TIMEOUT_DEFAULT, unfinished, reterr);
+    code = perform(&call->base, BATON_TIMEOUT_DEFAULT, unfinished, reterr);
     call_unref(&call->base);
     return code;
 }
@@ -207,9 +205,6 @@ int baton_put(struct baton *baton, const char *key, const void *data, size_t byt
     struct write_call *call;
     int code = check_owner(baton, reterr);
 
-    if (code == BATON_OK) {
-        code = check_feature(baton, PROVIDER_STATE, "state", reterr);
-    }
     if (code == BATON_OK && (lifetime_ms < 0 || lifetime_ms > INT64_MAX / 1000000)) {
         code =
             error_set(reterr, BATON_EINVAL, "key \"%.60s\": a lifetime of %lld ms makes no sense",
@@ -232,9 +227,6 @@ int baton_publish(struct baton *baton, const char *channel, const void *data, si
     struct write_call *call;
     int code = check_owner(baton, reterr);
 
-    if (code == BATON_OK) {
-        code = check_feature(baton, PROVIDER_CHANNELS, "channels", reterr);
-    }
     if (code != BATON_OK) {
         return code;
     }

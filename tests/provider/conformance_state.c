@@ -92,6 +92,9 @@ static void watchers_hear_what_is_there_and_each_change(void **state)
 {
     struct group *group = *state;
     struct watched watched = {0};
+    struct watched twin = {0};
+    struct baton_subscription *keys;
+    struct baton_subscription *again;
     struct baton *one;
     struct baton *other;
 
@@ -102,9 +105,10 @@ static void watchers_hear_what_is_there_and_each_change(void **state)
     one = group->members[0].baton;
     other = group->members[1].baton;
     ASSERT_OK(baton_put(one, "app/there", "1", 1, 0, 0, failure));
-    ASSERT_OK(baton_watch(other, "app/", watch, &watched, failure));
-    assert_int_equal(baton_watch(other, "app/", watch, &watched, NULL), BATON_EEXIST);
-    GROUP_AWAIT(watched.changes == 1);
+    ASSERT_OK(baton_watch(&keys, other, "app/", watch, &watched, failure));
+    ASSERT_OK(baton_watch(&again, other, "app/", watch, &twin, failure));
+    GROUP_AWAIT(watched.changes == 1 && twin.changes == 1);
+    baton_unsubscribe(again);
     for (int i = 0; i < 50; i++) {
         ASSERT_OK(baton_put(one, "app/x", "2", 1, BATON_ANY_REVISION, 0, failure));
     }
@@ -113,9 +117,10 @@ static void watchers_hear_what_is_there_and_each_change(void **state)
     ASSERT_OK(baton_put(one, "app/brief", "3", 1, 0, 20, failure));
     GROUP_AWAIT(watched.changes == 52 && watched.deletions == 2);
     assert_int_equal(watched.out_of_order, 0);
-    baton_unwatch(other, "app/", watch, &watched);
+    baton_unsubscribe(keys);
     ASSERT_OK(baton_put(one, "app/x", "4", 1, 0, 0, failure));
     assert_int_equal(watched.changes, 52);
+    assert_int_equal(twin.changes, 1);
 }
 
 static void values_outlive_the_members(void **state)
@@ -197,13 +202,14 @@ static void a_channel_with_too_long_a_name_is_refused_by_both_sides(void **state
     baton = group->members[0].baton;
     memset(name, 'c', sizeof(name));
     name[513] = '\0';
-    assert_int_equal(baton_subscribe(baton, name, count_message, &heard, &error), BATON_ETOOBIG);
+    assert_int_equal(baton_subscribe(NULL, baton, name, count_message, &heard, &error),
+                     BATON_ETOOBIG);
     assert_non_null(strstr(error.message, "512"));
     assert_int_equal(baton_publish(baton, name, "v", 1, &error), BATON_ETOOBIG);
     assert_non_null(strstr(error.message, "512"));
     assert_null(strstr(error.message, "1048576"));
     name[512] = '\0';
-    ASSERT_OK(baton_subscribe(baton, name, count_message, &heard, failure));
+    ASSERT_OK(baton_subscribe(NULL, baton, name, count_message, &heard, failure));
     ASSERT_OK(baton_publish(baton, name, "v", 1, failure));
 }
 
@@ -212,6 +218,7 @@ static void messages_reach_all_who_subscribed(void **state)
 {
     struct group *group = *state;
     _Atomic int heard[GROUP_NODES] = {0};
+    struct baton_subscription *handles[GROUP_NODES];
     int before;
 
     if (!tested->has_channels) {
@@ -219,17 +226,14 @@ static void messages_reach_all_who_subscribed(void **state)
     }
     group_open_all(group);
     for (int i = 0; i < GROUP_NODES; i++) {
-        ASSERT_OK(baton_subscribe(group->members[i].baton, i < 2 ? "news" : "olds", count_message,
-                                  &heard[i], failure));
+        ASSERT_OK(baton_subscribe(&handles[i], group->members[i].baton, i < 2 ? "news" : "olds",
+                                  count_message, &heard[i], failure));
     }
-    assert_int_equal(
-        baton_subscribe(group->members[0].baton, "news", count_message, &heard[0], NULL),
-        BATON_EEXIST);
     do {
         ASSERT_OK(baton_publish(group->members[2].baton, "news", "hel\0o", 5, failure));
         group_pause();
     } while (heard[0] == 0 || heard[1] == 0);
-    baton_unsubscribe(group->members[1].baton, "news", count_message, &heard[1]);
+    baton_unsubscribe(handles[1]);
     before = heard[1];
     for (int i = 0, first = heard[0]; heard[0] < first + 3; i++) {
         assert_true(i < GROUP_PATIENCE_MS);

@@ -275,7 +275,9 @@ static void elect(struct life *life)
 
 static void speak(struct life *life)
 {
-    LIVES(baton_subscribe(life->baton[1], "news", on_message, life, failure));
+    struct baton_subscription *news = NULL;
+
+    LIVES(baton_subscribe(&news, life->baton[1], "news", on_message, life, failure));
     while (life->messages == 0) {
         LIVES(baton_publish(life->baton[0], "news", "hello", 5, failure));
         LIVES_UNTIL(true);
@@ -284,7 +286,7 @@ static void speak(struct life *life)
         }
         server_pause();
     }
-    baton_unsubscribe(life->baton[1], "news", on_message, life);
+    baton_unsubscribe(news);
 }
 
 static void keep(struct life *life)
@@ -292,7 +294,7 @@ static void keep(struct life *life)
     struct baton_value *value;
     size_t count;
 
-    LIVES(baton_watch(life->baton[1], "k", on_change, life, failure));
+    LIVES(baton_watch(NULL, life->baton[1], "k", on_change, life, failure));
     LIVES(baton_put(life->baton[0], "k1", "v", 1, 0, 0, failure));
     LIVES(baton_put(life->baton[0], "k2", "v", 1, BATON_ANY_REVISION, 60000, failure));
     LIVES_UNTIL(life->changes >= 2);

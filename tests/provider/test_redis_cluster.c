@@ -249,9 +249,9 @@ static void whichever_node_is_known_all_are_used(void **state)
         GROUP_AWAIT(baton_pass(elections[i], "other", 1000, NULL) == BATON_OK);
         GROUP_AWAIT(baton_is_leader(other.election));
     }
-    ASSERT_OK(baton_subscribe(other.baton, "news", on_message, (void *)&has_come, failure));
+    ASSERT_OK(baton_subscribe(NULL, other.baton, "news", on_message, (void *)&has_come, failure));
     GROUP_AWAIT(baton_publish(one.baton, "news", "x", 1, NULL) == BATON_OK && has_come != 0);
-    ASSERT_OK(baton_watch(other.baton, "k", on_change, (void *)&has_changed, failure));
+    ASSERT_OK(baton_watch(NULL, other.baton, "k", on_change, (void *)&has_changed, failure));
     ASSERT_OK(baton_put(one.baton, "k1", "v", 1, 0, 0, failure));
     GROUP_AWAIT(has_changed == 1);
     ASSERT_OK(baton_list(other.baton, "k", &value, &count, failure));

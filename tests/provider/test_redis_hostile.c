@@ -493,11 +493,12 @@ static bool is_told(struct watched *watched, const char *text, uint64_t most)
 static void a_change_that_somebody_made_up_is_set_right(void **state)
 {
     static struct watched watched = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct baton_subscription *keys;
     (void)state;
 
     take_part(SHORT, "");
     GROUP_AWAIT(baton_is_leader(ours.election));
-    ASSERT_OK(baton_watch(ours.baton, "k", on_change, &watched, failure));
+    ASSERT_OK(baton_watch(&keys, ours.baton, "k", on_change, &watched, failure));
     put("k");
     GROUP_AWAIT(is_told(&watched, "good", 1000));
     tell_words(3, (const char *[]){"PUBLISH", "baton:state:changes", "9007199254740991 1 1 kbad"},
@@ -509,7 +510,7 @@ static void a_change_that_somebody_made_up_is_set_right(void **state)
     GROUP_AWAIT(is_told(&watched, "", 1000));
     ASSERT_OK(baton_put(ours.baton, "k", "anew", 4, 0, 0, failure));
     GROUP_AWAIT(is_told(&watched, "anew", 1));
-    baton_unwatch(ours.baton, "k", on_change, &watched);
+    baton_unsubscribe(keys);
     listener_close(&ours);
 }
 

@@ -295,7 +295,7 @@ static void registry_and_channels_do_without_one_and_state_is_refused(void **sta
         ASSERT_OK(baton_campaign(&elections[i], batons[i], "race", NULL, failure));
     }
     GROUP_AWAIT(member_count(elections[0]) == 2);
-    ASSERT_OK(baton_subscribe(batons[1], "news", on_message, (void *)&came, failure));
+    ASSERT_OK(baton_subscribe(NULL, batons[1], "news", on_message, (void *)&came, failure));
     GROUP_AWAIT(baton_publish(batons[0], "news", "x", 1, NULL) == BATON_OK && came > 0);
     server_kill(&servers[0]);
     came = 0;

@@ -242,7 +242,7 @@ class Ground(Cluster):
         base = settings.pop("provider", None) or "raft://" + settings.pop("listen")
         if base.startswith("redis:"):
             del settings["data"]
-        return [program("baton_member"), base + ("&" if "?" in base else "?") +
+        return [program("torture_member"), base + ("&" if "?" in base else "?") +
                 urllib.parse.urlencode(settings), "default", name]
 
     def processes_of(self, name):

@@ -1,6 +1,6 @@
 /* A program that is a member of the group itself, through the library, and acts while it leads.
  *
- *   baton_member URL ELECTION NODE RECORDS STORE
+ *   torture_member URL ELECTION NODE RECORDS STORE
  *
  * An act counts only if this process led before and after the clock was read, in one epoch.
  */

@@ -1,0 +1,36 @@
+/* Events on their way to listeners, and the running of a listener. All under the lock, which is let
+ * go of while the listener itself runs.
+ */
+#ifndef API_NOTICE_H
+#define API_NOTICE_H
+
+#include "api/object.h"
+
+/* A copy of an event, texts and all. */
+struct notice {
+    struct notice *next;
+    struct baton_listener *listener;
+    struct baton_event event;
+};
+
+/* NULL when out of memory. */
+struct notice *notice_new(const struct baton_event *event);
+/* Runs the listener, and frees; or only frees. The notice's reference to the listener goes. */
+void notice_run_locked(struct notice *notice);
+void notice_drop_locked(struct notice *notice);
+
+void mailbox_init(struct mailbox *mailbox);
+void mailbox_put(struct mailbox *mailbox, struct notice *notice);
+struct notice *mailbox_take(struct mailbox *mailbox); /* NULL: empty */
+
+/* Calls the listener, unless it is off. */
+void listener_run_locked(struct baton_listener *listener, const struct baton_event *event);
+void listener_unref_locked(struct baton_listener *listener);
+/* Frees those that nobody refers to any more. */
+void listeners_bury_locked(struct baton *baton);
+
+/* One that had to hear of the event has returned, or never will: of BATON_EVENT_DRAIN, the last one
+ * ends the draining. */
+void drain_over_locked(struct baton_election *election, const struct baton_event *event);
+
+#endif

@@ -1,0 +1,119 @@
+/* What lies behind the handles of <baton.h>, and which thread may touch it.
+ *
+ *   caller's threads ──▶ calls ──▶ loop's thread ──▶ member/
+ *   listeners' threads ◀── notices ◀── events ◀──────────┘
+ *
+ * The loop's thread owns the member and its elections. What a caller asks for becomes a call
+ * (call.h): it is queued, run on the loop, finished there (at once, or by a callback) and waited
+ * for (perform.h). What else both sides look at is guarded by `baton->lock`, which is never held
+ * while foreign code runs: no listener, no function of member/.
+ *
+ * The files from below: object, call, leaders; notice; dispatch; perform; listener; and on top, for
+ * one part of <baton.h> each, loop, election, handover, members, state, subscription.
+ */
+#ifndef API_OBJECT_H
+#define API_OBJECT_H
+
+#include "base/log.h"
+#include "member/election.h"
+
+#include <baton.h>
+#include <pthread.h>
+#include <sys/types.h>
+#include <uv.h>
+
+struct call;   /* call.h */
+struct leader; /* leaders.h */
+struct notice; /* notice.h */
+
+struct mailbox {
+    struct notice *first;
+    struct notice **last;
+    size_t count;
+};
+
+struct baton_listener {
+    struct baton_listener *next;
+    struct baton_election *election;
+    uint32_t mask;
+    enum baton_delivery delivery;
+    baton_listener_fn fn;
+    void *userdata;
+    bool is_once;
+    bool has_handle;  /* somebody may call baton_off() */
+    pthread_t thread; /* BATON_ON_THREAD: its own */
+    /* Under the lock: */
+    unsigned references; /* the list's, each notice's, each run's, its thread's */
+    bool is_off;         /* not called any more */
+    bool is_ending;      /* its thread ends once its mailbox is empty */
+    bool is_detached;
+    bool is_running;
+    pthread_t runner;
+    size_t missed;
+    struct mailbox mailbox;
+};
+
+/* There may be ten thousand of them: what is large, or the same for many, is not in here. */
+struct baton_election {
+    struct baton_election *next; /* under the lock */
+    struct baton *baton;
+    struct election *part;         /* loop only */
+    const struct lease_cell *cell; /* of the part: any thread reads it */
+    struct observer observer;
+    /* Under the lock: what the events said last, and who listens. */
+    enum baton_role role;
+    uint64_t acquired_epoch; /* 0: not told of one that lasts */
+    struct leader *leader;   /* NULL: nobody */
+    uint64_t leader_epoch;
+    bool is_stopped;
+    struct baton_listener *listeners;
+    unsigned users;          /* calls of listeners under way, and listeners' threads */
+    unsigned walks;          /* of the list, by the loop: nothing is unlinked meanwhile */
+    unsigned drains_waiting; /* listeners that have not returned from BATON_EVENT_DRAIN */
+    struct call *drained;    /* queued when they have; NULL: no drain is under way */
+};
+
+enum baton_phase { BATON_RUNNING, BATON_STOPPING, BATON_STOPPED };
+
+struct baton {
+    pid_t owner; /* a forked child has another */
+    uv_loop_t loop;
+    uv_async_t wake;
+    pthread_t thread;
+    struct member *member; /* loop only */
+    struct logger *logger;
+    bool announces_crashes;
+    int event_fd;                             /* readable while the dispatch mailbox is not empty */
+    struct baton_subscription *subscriptions; /* loop only */
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* anything under the lock did */
+    /* Under the lock: */
+    enum baton_phase phase;
+    bool is_joined;
+    struct call *calls_first, **calls_last;
+    struct baton_election *elections;
+    struct leader *leaders;        /* by id */
+    struct baton_listener *unused; /* to be freed */
+    struct mailbox dispatch;
+    bool is_dispatching;
+    bool has_dispatcher;
+    pthread_t dispatcher; /* who called baton_dispatch() last */
+};
+
+static inline void lock(struct baton *baton)
+{
+    (void)pthread_mutex_lock(&baton->lock);
+}
+static inline void unlock(struct baton *baton)
+{
+    (void)pthread_mutex_unlock(&baton->lock);
+}
+
+bool on_loop(const struct baton *baton);
+/* BATON_ECLOSED in a forked child. */
+int check_owner(const struct baton *baton, struct baton_error *reterr);
+
+/* A thread that handles no signals: those are the program's own. Returns errno's value. */
+int thread_begin(pthread_t *ret, void *(*body)(void *), void *userdata);
+
+#endif

@@ -1,0 +1,111 @@
+#include "api/perform.h"
+
+#include "api/dispatch.h"
+
+#include <time.h>
+
+enum { DEFAULT_TIMEOUT_MS = 30000, LOOP_TURN_MS = 1000 };
+
+instant perform_deadline(int64_t timeout_ms)
+{
+    int64_t ms = timeout_ms < 0 ? DEFAULT_TIMEOUT_MS : timeout_ms;
+
+    return instant_add(clock_now(), SPAN_MS(ms < INT64_MAX / 1000000 ? ms : INT64_MAX / 1000000));
+}
+
+int64_t perform_and_a_turn(int64_t timeout_ms)
+{
+    int64_t ms = timeout_ms < 0 ? DEFAULT_TIMEOUT_MS : timeout_ms;
+
+    return ms < INT64_MAX - LOOP_TURN_MS ? ms + LOOP_TURN_MS : ms;
+}
+
+/* The condition waits by CLOCK_MONOTONIC, which stands still while the machine sleeps: so a wait
+ * lasts at most a second at a time, and the deadline is CLOCK_BOOTTIME's. */
+bool perform_wait_locked(struct baton *baton, instant deadline)
+{
+    span left = instant_since(deadline, clock_now());
+    struct timespec until;
+
+    if (left.ns <= 0) {
+        return false;
+    }
+    left.ns = left.ns < 1000000000 ? left.ns : 1000000000;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += left.ns;
+    while (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    (void)pthread_cond_timedwait(&baton->changed, &baton->lock, &until);
+    return true;
+}
+
+/* The loop's own reference, until it is finished, is taken here. */
+static int begin(struct call *call, struct baton_error *reterr)
+{
+    struct baton *baton = call->baton;
+    int code = BATON_OK;
+
+    lock(baton);
+    if (baton->phase != BATON_RUNNING) {
+        code = error_set(reterr, BATON_ECLOSED, "it was stopped: open anew");
+    } else {
+        call->references++;
+        if (!on_loop(baton)) {
+            call_queue_locked(call);
+        }
+    }
+    unlock(baton);
+    return code;
+}
+
+/* What the call waits for may be a listener that this very thread would run. False: time is up. */
+static bool wait_a_while_locked(struct call *call, instant deadline)
+{
+    struct baton *baton = call->baton;
+
+    if (call->dispatches && baton->dispatch.first && dispatch_is_here_locked(baton)) {
+        unlock(baton);
+        (void)baton_dispatch(baton);
+        lock(baton);
+        return true;
+    }
+    return perform_wait_locked(baton, deadline);
+}
+
+int perform(struct call *call, int64_t timeout_ms, int unfinished, struct baton_error *reterr)
+{
+    struct baton *baton = call->baton;
+    instant deadline = perform_deadline(timeout_ms);
+    bool in_place = on_loop(baton);
+    bool waits = !in_place;
+    int code = begin(call, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    if (in_place) {
+        call->run(call);
+    }
+    lock(baton);
+    if (call->dispatches && baton->is_dispatching && dispatch_is_here_locked(baton)) {
+        waits = false; /* the listener that called has to return first */
+    }
+    while (!call->is_done && waits && wait_a_while_locked(call, deadline)) {
+    }
+    if (call->is_done) {
+        code = call->code;
+        if (code != BATON_OK && reterr) {
+            *reterr = call->error;
+        }
+    } else if (waits) {
+        code = error_set(reterr, BATON_ETIMEDOUT, "no answer in time; it may still be carried out");
+    } else if ((code = unfinished) != BATON_OK) {
+        (void)error_set(reterr, code,
+                        "a listener on the loop's thread cannot wait for the loop: use "
+                        "BATON_ON_THREAD or BATON_ON_DISPATCH");
+    }
+    unlock(baton);
+    return code;
+}

@@ -1,0 +1,39 @@
+/* An election that this process takes part in: who leads, and who hears of it.
+ *
+ * There may be ten thousand of them in a process: what is large, or the same for many, is not here.
+ */
+#ifndef MEMBER_ELECTION_H
+#define MEMBER_ELECTION_H
+
+#include "member/member.h"
+
+struct election; /* opaque; join.h makes one */
+
+/* Hears of every event of an election on the loop's thread, after those who observed it earlier.
+ * Its memory is its owner's, and stays where it is until the election is freed. From inside, the
+ * election may be left and leadership given away; the member must not be closed. */
+struct observer {
+    provider_event_cb on_event;
+    void *userdata;
+    struct observer *next; /* the election's */
+};
+
+/* Before election_join(), so that the observer misses nothing, or later. */
+void election_observe(struct election *election, struct observer *observer);
+
+/* 1 to 63 bytes, as long as the election lives. Any thread. */
+const char *election_name(const struct election *election);
+/* Where the lease is published: any thread may read it until the election is freed. */
+const struct lease_cell *election_cell(const struct election *election);
+
+/* Whether this process leads, by the lease and this thread's clock. *ret_epoch: NULL allowed. */
+bool election_is_leader(const struct election *election, uint64_t *ret_epoch);
+/* What is left of the lease; 0: it does not lead. */
+span election_lease_left(const struct election *election);
+/* The leader as known here, and its epoch; id "" if none is known or the election has ended. */
+void election_leader(const struct election *election, struct baton_member *ret,
+                     uint64_t *ret_epoch);
+/* Whether it campaigns no more: it only observes, or was cordoned. */
+bool election_is_cordoned(const struct election *election);
+
+#endif

@@ -1,0 +1,364 @@
+#include "member/handover.h"
+
+#include "member/handover_int.h"
+#include "member/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct handover {
+    struct election *election;
+    enum handover_kind kind;
+    bool is_wanted; /* by the group: the provider waits for the end of the draining, and goes on */
+    bool is_forced;
+    char to[BATON_NAME_MAX]; /* "": the best placed */
+    instant deadline;
+    span limit;
+    provider_done_cb done;
+    void *userdata;
+    uv_timer_t timer;
+    instant drained_by; /* the draining's own deadline */
+    bool is_announced;  /* observers have heard of the draining */
+    bool is_due;        /* its time is up */
+    bool is_going;      /* the provider was asked */
+    unsigned holds;
+    int code; /* for `done` */
+    struct baton_error error;
+};
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static void on_timer_closed(uv_handle_t *timer)
+{
+    free(timer->data);
+}
+
+void handover_reply(struct handover *handover)
+{
+    if (!handover) {
+        return;
+    }
+    if (handover->done) {
+        handover->done(handover->userdata, handover->code, &handover->error);
+    }
+    uv_close((uv_handle_t *)&handover->timer, on_timer_closed);
+}
+
+static struct handover *detach(struct handover *handover, int code, const struct baton_error *error)
+{
+    handover->election->handover = NULL;
+    (void)uv_timer_stop(&handover->timer);
+    handover->code = code;
+    if (error) {
+        handover->error = *error;
+    }
+    return handover;
+}
+
+static void give_up(struct handover *handover)
+{
+    struct election *election = handover->election;
+    struct baton_event event = {.type = BATON_EVENT_ERROR, .at_ns = clock_now().ns};
+
+    (void)error_set(&event.error, BATON_ETIMEDOUT,
+                    "election \"%s\": what acts under the lease has not stopped in time; this "
+                    "process goes on leading",
+                    election->name);
+    (void)detach(handover, BATON_ETIMEDOUT, &event.error);
+    election_tell(election, &event);
+    handover_reply(handover);
+}
+
+/* ---- Handing over ---------------------------------------------------------------------------- */
+
+static int set_cordoned(struct election *election, bool is_cordoned, struct baton_error *reterr)
+{
+    struct provider_election *provider = election->provider;
+    int code = provider->ops->set_eligible(provider, !is_cordoned, reterr);
+
+    if (code == BATON_OK) {
+        election->is_cordoned = is_cordoned;
+    }
+    return code;
+}
+
+static int ask_provider(struct handover *handover, struct baton_error *reterr)
+{
+    struct provider_election *provider = handover->election->provider;
+    instant deadline = handover->deadline;
+
+    if (handover->is_wanted) {
+        provider->ops->drained(provider);
+        return BATON_OK;
+    }
+    if (handover->kind == HANDOVER_CORDON) {
+        return set_cordoned(handover->election, true, reterr);
+    }
+    if (handover->limit.ns > 0) {
+        deadline = instant_min(deadline, instant_add(clock_now(), handover->limit));
+    }
+    return provider->ops->resign(provider, handover->to[0] ? handover->to : NULL, deadline, reterr);
+}
+
+/* The provider may tell of the loss before it returns: then the hand-over is no longer there. */
+static void go(struct handover *handover)
+{
+    struct election *election = handover->election;
+    struct baton_error error = {0};
+    int code;
+
+    handover->is_going = true;
+    (void)uv_timer_stop(&handover->timer);
+    code = ask_provider(handover, &error);
+    if (code != BATON_OK && election->handover == handover) {
+        handover_reply(detach(handover, code, &error));
+    }
+}
+
+/* ---- Draining -------------------------------------------------------------------------------- */
+
+static span left_of(const struct handover *handover)
+{
+    span lease = election_lease_left(handover->election);
+    span wanted = instant_since(handover->deadline, clock_now());
+
+    return wanted.ns < 0 ? SPAN_NS(0) : wanted.ns < lease.ns ? wanted : lease;
+}
+
+static void announce(struct handover *handover)
+{
+    const struct baton_event event = {.type = BATON_EVENT_DRAIN,
+                                      .at_ns = clock_now().ns,
+                                      .epoch = lease_cell_epoch(handover->election->cell),
+                                      .lease_left_ns = left_of(handover).ns};
+
+    handover->is_announced = true;
+    election_tell(handover->election, &event);
+}
+
+static bool may_go(const struct handover *handover)
+{
+    bool is_free = handover->is_announced && handover->holds == 0;
+
+    return !handover->is_going && (is_free || (handover->is_due && handover->is_forced));
+}
+
+/* Every step is taken outside of all observers, and of the provider's functions that told them: so
+ * they hear of events in one order, and a provider is not called while it reports. A leadership may
+ * have begun, and be asked to end, before its news has come: observers hear of the news first. */
+static void step(struct election *election)
+{
+    struct handover *handover = election->handover;
+    bool is_known = election->announced_epoch == lease_cell_epoch(election->cell);
+
+    if (!handover->is_announced && !handover->is_going && is_known) {
+        announce(handover);
+        handover = election->handover; /* an observer may have left */
+    }
+    if (handover && may_go(handover)) {
+        go(handover);
+    } else if (handover && handover->is_due && !handover->is_going) {
+        give_up(handover);
+    }
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* Whole milliseconds, and none too late: it may be the lease that ends. */
+static void wait_for_time(struct handover *handover)
+{
+    span left = instant_since(handover->drained_by, clock_now());
+
+    handover->is_due = left.ns < 1000000;
+    (void)uv_timer_start(&handover->timer, on_timer,
+                         handover->is_due ? 0 : (uint64_t)(left.ns / 1000000), 0);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct handover *handover = timer->data;
+
+    wait_for_time(handover);
+    step(handover->election);
+}
+
+void handover_proceed(struct election *election)
+{
+    if (election->handover && !election->handover->is_going) {
+        (void)uv_timer_start(&election->handover->timer, on_timer, 0, 0);
+    }
+}
+
+void handover_hold(struct election *election)
+{
+    if (election->handover) {
+        election->handover->holds++;
+    }
+}
+
+void handover_release(struct election *election)
+{
+    if (election->handover && election->handover->holds > 0) {
+        election->handover->holds--;
+        if (election->telling == 0) {
+            step(election);
+        } else {
+            handover_proceed(election);
+        }
+    }
+}
+
+bool handover_is_going(const struct election *election)
+{
+    const struct handover *handover = election->handover;
+
+    return handover && (handover->is_going || (handover->is_announced && handover->holds == 0));
+}
+
+/* ---- What the provider tells ----------------------------------------------------------------- */
+
+static bool has_failed(const struct handover *handover, const struct baton_event *event)
+{
+    return event->type == BATON_EVENT_ERROR && event->error.code == BATON_ETIMEDOUT &&
+           (handover->is_wanted || (handover->is_going && handover->to[0]));
+}
+
+/* Lost while it drained, and not to be won again. */
+static void cordon_at_last(struct handover *handover)
+{
+    if (handover->kind == HANDOVER_CORDON && !handover->is_going) {
+        handover->code = set_cordoned(handover->election, true, &handover->error);
+    }
+}
+
+struct handover *handover_end_by(struct election *election, const struct baton_event *event)
+{
+    struct handover *handover = election->handover;
+    struct baton_error error = {0};
+
+    if (!handover) {
+        return NULL;
+    }
+    if (event->type == BATON_EVENT_LOST) {
+        (void)detach(handover, BATON_OK, NULL);
+        cordon_at_last(handover);
+        return handover;
+    }
+    if (event->type == BATON_EVENT_STOPPED) {
+        (void)error_set(&error, BATON_ECLOSED, "election \"%s\": it was stopped", election->name);
+        return detach(handover, BATON_ECLOSED, &error);
+    }
+    return has_failed(handover, event) ? detach(handover, BATON_ETIMEDOUT, &event->error) : NULL;
+}
+
+/* ---- The beginning --------------------------------------------------------------------------- */
+
+static int drain(struct election *election, const struct handover *like, struct baton_error *reterr)
+{
+    struct handover *handover = malloc(sizeof(*handover));
+
+    if (!handover) {
+        return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", election->name);
+    }
+    *handover = *like;
+    handover->election = election;
+    handover->drained_by = handover->deadline;
+    if (handover->is_forced) {
+        handover->drained_by = instant_add(clock_now(), left_of(handover));
+    }
+    (void)uv_timer_init(election->loop, &handover->timer);
+    handover->timer.data = handover;
+    election->handover = handover;
+    if (election->telling == 0) {
+        wait_for_time(handover);
+        handover->is_due = false;
+        step(election);
+    } else {
+        handover_proceed(election);
+    }
+    return BATON_OK;
+}
+
+/* One that is under way goes on: it gives leadership away as well. Without memory the provider goes
+ * on when the event's time is up. */
+void handover_want(struct election *election, const struct baton_event *event)
+{
+    struct handover wanted = {
+        .is_wanted = true,
+        .is_forced = true,
+        .deadline = instant_add(clock_now(), SPAN_NS(event->lease_left_ns)),
+    };
+
+    if (!election->handover && drain(election, &wanted, NULL) != BATON_OK) {
+        election_tell(election, event);
+    }
+}
+
+static int cordon_follower(struct election *election, const struct handover_request *request,
+                           struct baton_error *reterr)
+{
+    int code = set_cordoned(election, true, reterr);
+
+    if (code == BATON_OK) {
+        request->done(request->userdata, BATON_OK, NULL);
+    }
+    return code;
+}
+
+static int check(const struct election *election, const struct handover_request *request,
+                 struct baton_error *reterr)
+{
+    struct provider_election *provider = election->provider;
+    int code = election_check(election, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    if (election->handover) {
+        return error_set(reterr, BATON_EBUSY, "election \"%s\": a hand-over is under way",
+                         election->name);
+    }
+    if (!election_is_leader(election, NULL)) {
+        return request->kind == HANDOVER_CORDON
+                   ? BATON_OK
+                   : error_set(reterr, BATON_ENOTLEADER,
+                               "election \"%s\": this process does not lead it", election->name);
+    }
+    if (request->to && strlen(request->to) >= BATON_NAME_MAX) {
+        return error_set(reterr, BATON_EINVAL, "member \"%.40s\": must have 1 to %d bytes",
+                         request->to, BATON_NAME_MAX - 1);
+    }
+    return request->to && request->to[0] ? provider->ops->check_heir(provider, request->to, reterr)
+                                         : BATON_OK;
+}
+
+int handover_begin(struct election *election, const struct handover_request *request,
+                   struct baton_error *reterr)
+{
+    struct handover begun = {
+        .kind = request->kind,
+        .is_forced = request->is_forced,
+        .deadline = request->deadline,
+        .limit = request->limit,
+        .done = request->done,
+        .userdata = request->userdata,
+    };
+    int code = check(election, request, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    if (!election_is_leader(election, NULL) && request->kind == HANDOVER_CORDON) {
+        return cordon_follower(election, request, reterr);
+    }
+    (void)snprintf(begun.to, sizeof(begun.to), "%s", request->to ? request->to : "");
+    return drain(election, &begun, reterr);
+}
+
+int handover_uncordon(struct election *election, struct baton_error *reterr)
+{
+    int code = election_check(election, reterr);
+
+    return code ? code : set_cordoned(election, false, reterr);
+}

@@ -1,0 +1,108 @@
+#include "member/join.h"
+
+#include "member/handover.h"
+#include "member/handover_int.h"
+#include "member/members.h"
+#include "member/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct election *election_new(const char *name, struct lease_watch *lease)
+{
+    size_t name_bytes = strlen(name) + 1;
+    struct election *election = calloc(1, sizeof(*election) + name_bytes);
+
+    if (election && !(election->cell = lease_cell_new())) {
+        free(election);
+        election = NULL;
+    }
+    if (election) {
+        memcpy(election->name, name, name_bytes);
+        lease_cell_watch(election->cell, lease);
+    }
+    return election;
+}
+
+void election_free(struct election *election)
+{
+    if (election) {
+        lease_cell_free(election->cell);
+        free(election);
+    }
+}
+
+/* Nothing of the election is touched after this: another thread may free it. */
+static void end(struct election *election)
+{
+    election->provider = NULL;
+    if (election->left) {
+        election->left(election->left_userdata);
+    }
+}
+
+/* What an event changes here comes first, then all observers hear of it, and only then does a
+ * hand-over that it ends reply: whoever asked for it finds all of them informed. */
+static void on_event(void *userdata, const struct baton_event *event)
+{
+    struct election *election = userdata;
+    struct handover *ended;
+
+    if (event->type == BATON_EVENT_DRAIN) {
+        handover_want(election, event);
+        return;
+    }
+    if (event->type == BATON_EVENT_LOST || event->type == BATON_EVENT_STOPPED) {
+        election->announced_epoch = 0;
+    }
+    ended = handover_end_by(election, event);
+    election_tell(election, event);
+    handover_reply(ended);
+    if (event->type == BATON_EVENT_STOPPED) {
+        end(election);
+        return;
+    }
+    if (event->type == BATON_EVENT_ACQUIRED) {
+        election->announced_epoch = event->epoch;
+    }
+    handover_proceed(election);
+}
+
+int election_join(struct election *election, struct member *member, uv_loop_t *loop, bool observes,
+                  const char *metadata, struct baton_error *reterr)
+{
+    struct provider *provider = member_provider(member);
+    struct provider_campaign campaign = {
+        .election = election->name,
+        .eligible = !observes,
+        .metadata = metadata,
+        .cell = election->cell,
+        .on_event = on_event,
+        .userdata = election,
+    };
+    int code;
+
+    if (!election->name[0] || strlen(election->name) >= BATON_NAME_MAX) {
+        return error_set(reterr, BATON_EINVAL, "election \"%.40s\": must have 1 to %d bytes",
+                         election->name, BATON_NAME_MAX - 1);
+    }
+    code = members_check_metadata(metadata, reterr);
+    if (code != BATON_OK) {
+        return code;
+    }
+    election->member = member;
+    election->loop = loop;
+    election->is_cordoned = observes;
+    return provider->ops->campaign(&election->provider, provider, &campaign, reterr);
+}
+
+void election_leave(struct election *election, void (*left)(void *userdata), void *userdata)
+{
+    if (!election->provider) {
+        left(userdata);
+        return;
+    }
+    election->left = left;
+    election->left_userdata = userdata;
+    election->provider->ops->leave(election->provider);
+}

@@ -1,0 +1,82 @@
+#include "member/member.h"
+
+#include <stdlib.h>
+
+struct member {
+    struct provider *provider; /* NULL once closed */
+    const struct provider_ops *ops;
+    void (*closed)(void *userdata);
+    void *userdata;
+};
+
+int member_open(struct member **ret, const struct provider_config *config,
+                struct baton_error *reterr)
+{
+    struct member *member = calloc(1, sizeof(*member));
+    int code = member ? provider_open(&member->provider, config, reterr)
+                      : error_set(reterr, BATON_ENOMEM, "out of memory");
+
+    if (code != BATON_OK) {
+        free(member);
+        return code;
+    }
+    member->ops = member->provider->ops;
+    *ret = member;
+    return BATON_OK;
+}
+
+static void on_closed(void *userdata)
+{
+    struct member *member = userdata;
+
+    member->provider = NULL;
+    member->closed(member->userdata);
+}
+
+void member_close(struct member *member, void (*closed)(void *userdata), void *userdata)
+{
+    member->closed = closed;
+    member->userdata = userdata;
+    member->ops->close(member->provider, on_closed, member);
+}
+
+void member_free(struct member *member)
+{
+    free(member);
+}
+
+const char *member_scheme(const struct member *member)
+{
+    return member->ops->scheme;
+}
+
+bool member_has(const struct member *member, unsigned features)
+{
+    return (member->ops->features & features) == features;
+}
+
+int member_need(const struct member *member, unsigned features, const char *what,
+                struct baton_error *reterr)
+{
+    return member_has(member, features)
+               ? BATON_OK
+               : error_set(reterr, BATON_ENOTSUP, "the provider %s: has no %s",
+                           member_scheme(member), what);
+}
+
+struct json_t *member_provider_status(const struct member *member)
+{
+    return member->ops->status ? member->ops->status(member->provider) : NULL;
+}
+
+void member_set_victims(struct member *member, const struct victims *victims)
+{
+    if (member->ops->set_victims) {
+        member->ops->set_victims(member->provider, victims);
+    }
+}
+
+struct provider *member_provider(const struct member *member)
+{
+    return member->provider;
+}

@@ -1,0 +1,62 @@
+/* This process as a member: an open provider on the caller's loop, and all that it does there.
+ *
+ *     api   cli   work   fleet
+ *      │ calls              ▲ events, replies
+ *      ▼                    │
+ *   join      enter and leave an election        join.h
+ *   handover  drain, then resign, pass, cordon   handover.h
+ *   election  who leads; observers               election.h
+ *   members   the list; metadata; add, remove    members.h
+ *   store     keys with revisions                store.h
+ *   feed      changes of keys, messages          feed.h
+ *   member    the provider, opened and closed    this file
+ *      │
+ *   provider
+ *
+ * Threads: all functions of this folder belong to the loop's thread, and all callbacks come on it,
+ * but for those that say otherwise. Nothing blocks.
+ *
+ * Errors: a function returns 0 or a negative BATON_E… and fills `reterr` (NULL allowed) on failure
+ * only; then nothing was begun and no callback comes. A callback `done` comes exactly once, perhaps
+ * before the function returns. BATON_ENOTSUP names the provider that lacks a feature; BATON_ECLOSED
+ * is the answer of an election that has ended.
+ */
+#ifndef MEMBER_MEMBER_H
+#define MEMBER_MEMBER_H
+
+#include "provider/provider.h"
+
+struct member; /* opaque */
+
+/* Opens the provider that the URL names. Texts of `config` are borrowed during the call; its loop
+ * and logger outlive the member. Errors as provider_open(). */
+int member_open(struct member **ret, const struct provider_config *config,
+                struct baton_error *reterr);
+
+/* Resigns what it leads and leaves every election: each gets its BATON_EVENT_STOPPED. `closed`
+ * comes once, perhaps before this function returns; until then the loop has to run. */
+void member_close(struct member *member, void (*closed)(void *userdata), void *userdata);
+
+/* After `closed`, and after the loop has nothing left to do. Elections are freed by themselves,
+ * before this. NULL is nothing. */
+void member_free(struct member *member);
+
+/* "raft", "redis", …: static storage. Any thread. */
+const char *member_scheme(const struct member *member);
+/* Whether the provider has all of these bits of enum provider_feature. Any thread. */
+bool member_has(const struct member *member, unsigned features);
+/* BATON_ENOTSUP without them: "the provider memory: has no …", `what`. Any thread. */
+int member_need(const struct member *member, unsigned features, const char *what,
+                struct baton_error *reterr);
+
+/* What an operator wants to know of the provider, as a new JSON object; NULL: nothing more. */
+struct json_t *member_provider_status(const struct member *member);
+
+/* The processes that act for this one: they are killed before a certificate says that it died.
+ * Copied; NULL: none. Providers without a guardian have no use for them. */
+void member_set_victims(struct member *member, const struct victims *victims);
+
+/* Below the interface, for measurements and switches of tests. Borrowed until member_close(). */
+struct provider *member_provider(const struct member *member);
+
+#endif

@@ -1,0 +1,41 @@
+#include "member/store.h"
+
+int store_get(struct member *member, const char *key, provider_values_cb done, void *userdata,
+              struct baton_error *reterr)
+{
+    struct provider *provider = member_provider(member);
+    int code = member_need(member, PROVIDER_STATE, "state", reterr);
+
+    return code ? code : provider->ops->get(provider, key, done, userdata, reterr);
+}
+
+int store_list(struct member *member, const char *prefix, provider_values_cb done, void *userdata,
+               struct baton_error *reterr)
+{
+    struct provider *provider = member_provider(member);
+    int code = member_need(member, PROVIDER_STATE, "state", reterr);
+
+    return code ? code : provider->ops->list(provider, prefix, done, userdata, reterr);
+}
+
+int store_put(struct member *member, const char *key, const void *data, size_t bytes,
+              uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+              struct baton_error *reterr)
+{
+    struct provider *provider = member_provider(member);
+    int code = member_need(member, PROVIDER_STATE, "state", reterr);
+
+    return code ? code
+                : provider->ops->put(provider, key, data, bytes, revision, lifetime, done, userdata,
+                                     reterr);
+}
+
+int store_publish(struct member *member, const char *channel, const void *data, size_t bytes,
+                  provider_done_cb done, void *userdata, struct baton_error *reterr)
+{
+    struct provider *provider = member_provider(member);
+    int code = member_need(member, PROVIDER_CHANNELS, "channels", reterr);
+
+    return code ? code
+                : provider->ops->publish(provider, channel, data, bytes, done, userdata, reterr);
+}

@@ -1,0 +1,318 @@
+/* The hand-over's states, and who hears of what in which order. The provider is memory:, both
+ * members run on one loop, and the loop is run by the test.
+ */
+#include "cmocka_all.h"
+#include "member/feed.h"
+#include "member/handover.h"
+#include "member/join.h"
+#include "member/members.h"
+#include "member/store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PATIENCE_S = 20 };
+
+struct seen {
+    char course[64]; /* 'A' acquired, 'D' drain, 'L' lost, 'E' error, 'S' stopped, 'r' the reply */
+    size_t count;
+    int code; /* of the reply; 1: none yet */
+};
+
+struct part {
+    struct member *member;
+    struct election *election;
+    struct observer observer;
+    struct seen seen;
+    bool holds;     /* while it hears of BATON_EVENT_DRAIN */
+    bool resigns;   /* while it hears of BATON_EVENT_ACQUIRED */
+    bool is_closed; /* or left */
+};
+
+static uv_loop_t loop;
+static struct part a, b;
+
+/* ---- The fixture ----------------------------------------------------------------------------- */
+
+static void note(struct seen *seen, char what)
+{
+    assert_true(seen->count + 1 < sizeof(seen->course));
+    seen->course[seen->count++] = what;
+}
+
+static void on_reply(void *userdata, int code, const struct baton_error *error)
+{
+    struct seen *seen = userdata;
+    (void)error;
+
+    seen->code = code;
+    note(seen, 'r');
+}
+
+static int begin(struct part *part, enum handover_kind kind, const char *to, int64_t ms,
+                 bool is_forced)
+{
+    const struct handover_request request = {.kind = kind,
+                                             .to = to,
+                                             .deadline = instant_add(clock_now(), SPAN_MS(ms)),
+                                             .is_forced = is_forced,
+                                             .done = on_reply,
+                                             .userdata = &part->seen};
+    return handover_begin(part->election, &request, NULL);
+}
+
+static void on_event(void *userdata, const struct baton_event *event)
+{
+    static const struct {
+        enum baton_event_type type;
+        char letter;
+    } letters[] = {{BATON_EVENT_ACQUIRED, 'A'},
+                   {BATON_EVENT_DRAIN, 'D'},
+                   {BATON_EVENT_LOST, 'L'},
+                   {BATON_EVENT_ERROR, 'E'},
+                   {BATON_EVENT_STOPPED, 'S'}};
+    struct part *part = userdata;
+
+    for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++) {
+        if (letters[i].type == event->type) {
+            note(&part->seen, letters[i].letter);
+        }
+    }
+    if (event->type == BATON_EVENT_DRAIN && part->holds) {
+        handover_hold(part->election);
+    }
+    if (event->type == BATON_EVENT_ACQUIRED && part->resigns) {
+        part->resigns = false;
+        assert_int_equal(begin(part, HANDOVER_RESIGN, NULL, 60000, false), BATON_OK);
+    }
+}
+
+static void on_end(void *userdata)
+{
+    ((struct part *)userdata)->is_closed = true;
+}
+
+static void enter(struct part *part, const char *node)
+{
+    const struct provider_config config = {.loop = &loop, .url = "memory:unit", .node = node};
+    struct baton_error error = {0};
+
+    if (member_open(&part->member, &config, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    part->seen.code = 1;
+    part->observer = (struct observer){.on_event = on_event, .userdata = part};
+    part->election = election_new("e", NULL);
+    assert_non_null(part->election);
+    election_observe(part->election, &part->observer);
+    assert_int_equal(election_join(part->election, part->member, &loop, false, NULL, NULL), 0);
+}
+
+/* Runs the loop until it holds. */
+#define UNTIL(holds)                                                                               \
+    do {                                                                                           \
+        instant limit_ = instant_add(clock_now(), SPAN_S(PATIENCE_S));                             \
+        while (!(holds)) {                                                                         \
+            assert_true(instant_before(clock_now(), limit_));                                      \
+            (void)uv_run(&loop, UV_RUN_NOWAIT);                                                    \
+        }                                                                                          \
+    } while (0)
+
+static int open_two(void **state)
+{
+    (void)state;
+    a = b = (struct part){.member = NULL};
+    assert_int_equal(uv_loop_init(&loop), 0);
+    enter(&a, "a");
+    UNTIL(strchr(a.seen.course, 'A'));
+    enter(&b, "b");
+    a.seen = (struct seen){.code = 1};
+    return 0;
+}
+
+static void leave(struct part *part)
+{
+    part->is_closed = false;
+    member_close(part->member, on_end, part);
+    UNTIL(part->is_closed);
+}
+
+static int close_two(void **state)
+{
+    (void)state;
+    leave(&a);
+    leave(&b);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    election_free(a.election);
+    election_free(b.election);
+    member_free(a.member);
+    member_free(b.member);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    return 0;
+}
+
+static bool leads(const struct part *part)
+{
+    return election_is_leader(part->election, NULL);
+}
+
+/* ---- The hand-over --------------------------------------------------------------------------- */
+
+static void all_hear_of_the_loss_before_the_reply_comes(void **state)
+{
+    (void)state;
+    assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 60000, false), BATON_OK);
+    UNTIL(a.seen.code != 1);
+    assert_int_equal(a.seen.code, BATON_OK);
+    assert_string_equal(a.seen.course, "DLr");
+    UNTIL(leads(&b));
+}
+
+static void a_leader_keeps_its_lease_while_an_observer_holds(void **state)
+{
+    (void)state;
+    a.holds = true;
+    assert_int_equal(begin(&a, HANDOVER_RESIGN, "b", 60000, false), BATON_OK);
+    for (int i = 0; i < 100; i++) {
+        (void)uv_run(&loop, UV_RUN_NOWAIT);
+    }
+    assert_string_equal(a.seen.course, "D");
+    assert_true(leads(&a));
+    assert_false(handover_is_going(a.election));
+    handover_release(a.election);
+    assert_true(!leads(&a) || handover_is_going(a.election)); /* nothing is to begin again */
+    UNTIL(a.seen.code == BATON_OK);
+    assert_true(leads(&b));
+}
+
+static void what_holds_too_long_keeps_leadership_unless_it_is_forced(void **state)
+{
+    (void)state;
+    a.holds = true;
+    assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 20, false), BATON_OK);
+    UNTIL(a.seen.code != 1);
+    assert_int_equal(a.seen.code, BATON_ETIMEDOUT);
+    assert_string_equal(a.seen.course, "DEr");
+    assert_true(leads(&a));
+    handover_release(a.election); /* too late, and nothing */
+    assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 20, true), BATON_OK);
+    UNTIL(a.seen.code == BATON_OK);
+    assert_string_equal(a.seen.course, "DErDLr");
+}
+
+static void there_is_one_hand_over_at_a_time(void **state)
+{
+    (void)state;
+    a.holds = true;
+    assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 60000, false), BATON_OK);
+    assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 60000, false), BATON_EBUSY);
+    assert_int_equal(begin(&a, HANDOVER_CORDON, NULL, 60000, false), BATON_EBUSY);
+    handover_release(a.election);
+    UNTIL(a.seen.code == BATON_OK);
+}
+
+static void nothing_stops_for_a_member_that_cannot_lead(void **state)
+{
+    char longer[BATON_NAME_MAX + 1];
+    (void)state;
+
+    memset(longer, 'x', sizeof(longer));
+    longer[BATON_NAME_MAX] = '\0';
+    assert_int_equal(begin(&a, HANDOVER_RESIGN, "c", 60000, false), BATON_EINVAL);
+    assert_int_equal(begin(&a, HANDOVER_RESIGN, longer, 60000, false), BATON_EINVAL);
+    assert_int_equal(begin(&b, HANDOVER_RESIGN, NULL, 60000, false), BATON_ENOTLEADER);
+    assert_string_equal(a.seen.course, "");
+    assert_true(leads(&a));
+}
+
+static void a_leadership_may_be_given_away_while_it_is_announced(void **state)
+{
+    (void)state;
+    b.resigns = true;
+    b.seen = (struct seen){.code = 1};
+    assert_int_equal(begin(&a, HANDOVER_CORDON, NULL, 60000, false), BATON_OK);
+    UNTIL(b.seen.code != 1);
+    assert_memory_equal(b.seen.course, "ADLr", 4);
+}
+
+static void a_cordoned_member_leads_no_more_until_it_is_uncordoned(void **state)
+{
+    (void)state;
+    assert_int_equal(begin(&b, HANDOVER_CORDON, NULL, 60000, false), BATON_OK);
+    assert_int_equal(b.seen.code, BATON_OK); /* a follower: at once */
+    assert_true(election_is_cordoned(b.election));
+    assert_int_equal(begin(&a, HANDOVER_CORDON, NULL, 60000, false), BATON_OK);
+    UNTIL(a.seen.code == BATON_OK);
+    assert_false(leads(&a) || leads(&b));
+    assert_int_equal(handover_uncordon(b.election, NULL), BATON_OK);
+    assert_false(election_is_cordoned(b.election));
+    UNTIL(leads(&b));
+}
+
+static void the_end_of_an_election_ends_its_hand_over(void **state)
+{
+    (void)state;
+    a.holds = true;
+    assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 60000, false), BATON_OK);
+    election_leave(a.election, on_end, &a);
+    UNTIL(a.is_closed);
+    assert_int_not_equal(a.seen.code, 1);
+    assert_non_null(strchr(a.seen.course, 'S'));
+    assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 1, false), BATON_ECLOSED);
+    assert_int_equal(members_set_metadata(a.election, NULL, NULL), BATON_ECLOSED);
+}
+
+/* ---- Feeds ----------------------------------------------------------------------------------- */
+
+struct reader {
+    struct feed *feed;
+    int calls;
+};
+
+static void read_one(void *userdata, const struct provider_value *value)
+{
+    struct reader *reader = userdata;
+    (void)value;
+
+    reader->calls++;
+    feed_stop(reader->feed);
+}
+
+static void a_feed_may_stop_itself_at_the_first_of_many_values(void **state)
+{
+    struct reader reader = {.calls = 0};
+    (void)state;
+
+    for (int i = 0; i < 3; i++) {
+        char key[8];
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        a.seen.code = 1;
+        assert_int_equal(store_put(a.member, key, "v", 1, 0, SPAN_NS(0), on_reply, &a.seen, NULL),
+                         BATON_OK);
+        UNTIL(a.seen.code == BATON_OK);
+    }
+    assert_int_equal(feed_watch(&reader.feed, b.member, "k", read_one, &reader, NULL), BATON_OK);
+    UNTIL(reader.calls > 0);
+    for (int i = 0; i < 100; i++) {
+        (void)uv_run(&loop, UV_RUN_NOWAIT);
+    }
+    assert_int_equal(reader.calls, 1);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_two, close_two)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(all_hear_of_the_loss_before_the_reply_comes),
+        CASE(a_leader_keeps_its_lease_while_an_observer_holds),
+        CASE(what_holds_too_long_keeps_leadership_unless_it_is_forced),
+        CASE(there_is_one_hand_over_at_a_time),
+        CASE(nothing_stops_for_a_member_that_cannot_lead),
+        CASE(a_leadership_may_be_given_away_while_it_is_announced),
+        CASE(a_cordoned_member_leads_no_more_until_it_is_uncordoned),
+        CASE(the_end_of_an_election_ends_its_hand_over),
+        CASE(a_feed_may_stop_itself_at_the_first_of_many_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
