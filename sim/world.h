@@ -331,12 +331,12 @@ struct world {
 /* Planted bugs of those who surround the core: the driver, the wrapper and the guardian.
  * X(name, what the bug is) */
 #define SIM_MUTANTS(X)                                                                             \
-    X(GREETING_OF_OUTLIVED, "the driver takes a new incarnation for the end of its program")       \
-    X(PIDFD_OF_OUTLIVED, "the driver takes the end of the wrapper for that of its program")        \
-    X(TUNNEL_REFUSES, "a refused reconnect through a tunnel is taken for a death")                 \
+    X(GREETING_OF_OUTLIVED, "the driver treats a new incarnation as the end of the program")       \
+    X(PIDFD_OF_OUTLIVED, "the driver treats the end of the wrapper as the end of its program")     \
+    X(TUNNEL_REFUSES, "a refused reconnect through a tunnel counts as a death")                    \
     X(CERTIFIED_WHILE_IT_LIVES, "the guardian certifies before the program has ended")             \
-    X(BIRTH_NOT_COMPARED, "an emptied data directory is taken for the one that it replaces")       \
-    X(OLDER_COPY_TAKEN, "a data directory that was put back from a copy is taken for the latest")  \
+    X(BIRTH_NOT_COMPARED, "an emptied data directory is accepted as the one that it replaces")     \
+    X(OLDER_COPY_TAKEN, "a data directory that was put back from a copy is accepted")              \
     X(COMMITMENT_REPLACED, "a greeting of the same incarnation brings another commitment")
 
 enum sim_mutant {

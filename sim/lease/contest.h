@@ -35,27 +35,30 @@ enum {
 
 /* X(name, what the bug is) */
 #define CONTEST_MUTANTS(X)                                                                         \
-    X(TAKE_NOT_EXCLUSIVE, "taking does not ask whether somebody has the lock")                     \
+    X(TAKE_NOT_EXCLUSIVE, "take does not check whether a process has the lock")                    \
     X(LIFETIME_HALVED, "the lock lives for half the lease only")                                   \
-    X(RENEW_ANYBODYS, "a renewal does not ask whose lock it is")                                   \
-    X(RELEASE_ANYBODYS, "a release does not ask whose lock it is")                                 \
-    X(RELEASE_ANY_EPOCH, "a release does not ask for its epoch")                                   \
+    X(RENEW_ANYBODYS, "a renewal does not check whose lock it is")                                 \
+    X(RELEASE_ANYBODYS, "a release does not check whose lock it is")                               \
+    X(RELEASE_ANY_EPOCH, "a release does not check the epoch")                                     \
     X(NO_WAIT_AFTER_LOSS, "a server that may have forgotten a lease gives one at once")            \
-    X(WAITS_ASKERS_LEASE, "such a server waits for the asker's lease, not for the longest")        \
-    X(RECORD_HAS_NO_LONGEST, "what the record says of the last leader's max-lease is ignored")     \
+    X(WAITS_ASKERS_LEASE,                                                                          \
+      "such a server waits for the lease of the asking process, not the longest")                  \
+    X(RECORD_HAS_NO_LONGEST, "the max-lease of the last leader in the record is ignored")          \
     X(REPLICA_COUNTS_FROM_START, "a replica without a record waits from its start on only")        \
     X(PEER_FOLLOWED_AT_ONCE, "a lock that ran out is taken although its holder may renew it late") \
     X(LEADER_NOT_RESTORED, "a leader whose lock the server lost is refused its renewal")           \
     X(RESTORED_AFTER_ANOTHER, "a late renewal gets the lock although another one led since")       \
     X(RESTORED_AFTER_RELEASE, "a late renewal gets the lock although it was released")             \
-    X(OWN_LOCK_UNQUESTIONED, "what an older copy of the data calls ours is taken without waiting") \
-    X(UPTIME_AT_ITS_WORD, "the server's uptime is not allowed to be a second too long")            \
-    X(EPOCH_NOT_KEPT, "the epoch is the time alone: the one before it is not looked at")           \
-    X(EPOCH_WITHOUT_TIME, "the epoch is counted alone: a server without data begins anew")         \
-    X(PROCESS_FOR_HISTORY, "a server is known by its process, which may have been away")           \
+    X(OWN_LOCK_UNQUESTIONED,                                                                       \
+      "a lock that an older copy of the data calls ours is given without a wait")                  \
+    X(UPTIME_AT_ITS_WORD, "the server's uptime is used without subtracting a second")              \
+    X(EPOCH_NOT_KEPT, "the epoch is the time alone; the epoch before it is not checked")           \
+    X(EPOCH_WITHOUT_TIME, "the epoch is a counter alone: a server without data begins anew")       \
+    X(PROCESS_FOR_HISTORY,                                                                         \
+      "a server is recognised by its process, not by the history of its data")                     \
     X(RENEWAL_IGNORES_HISTORY, "after a renewal, a server goes on waiting")                        \
-    X(ID_KEPT, "a process that starts anew has the id of the one before")                          \
-    X(GUARDIAN_TOO_EARLY, "a guardian speaks for a process that only stands still")
+    X(ID_KEPT, "a process that starts anew has the id of the earlier process")                     \
+    X(GUARDIAN_TOO_EARLY, "a guardian releases for a process that is only paused")
 
 #define CONTEST_ALL_MUTANTS(CORE, MODEL) LEASE_MUTANTS(CORE) CONTEST_MUTANTS(MODEL)
 

@@ -5,25 +5,25 @@
 
 /* X(name, what the bug is) */
 #define LEASE_MUTANTS(X)                                                                           \
-    X(COUNTED_FROM_ANSWER, "the lease is counted from the answer")                                 \
+    X(COUNTED_FROM_ANSWER, "the lease is counted from the reply")                                  \
     X(NO_DRIFT_FACTOR, "the lease is not shortened for clock drift")                               \
-    X(NO_END, "an error makes the lease longer, in place of leaving its end")                      \
-    X(ANY_ANSWER_COUNTS, "an answer to an earlier request counts for the one under way")           \
+    X(NO_END, "an error extends the lease")                                                        \
+    X(ANY_ANSWER_COUNTS, "a reply to an earlier request counts for the present one")               \
     X(RELEASE_BEFORE_VOID, "the lock is released while the lease is still published")              \
     X(ERROR_DEMOTES, "one failed renewal ends a leadership")                                       \
     X(RELEASED_IS_TAKEN_AGAIN, "an epoch that was given back is taken again")                      \
-    X(LATE_GRANT_IS_TAKEN, "a grant that comes after its own end is taken")                        \
-    X(UNWANTED_GRANT_IS_TAKEN, "a grant that comes to one who may not lead is taken")              \
-    X(END_NOT_LEARNT, "a follower asks only in its turn, not when the lock ends")                  \
+    X(LATE_GRANT_IS_TAKEN, "a grant that arrives after its own end is taken")                      \
+    X(UNWANTED_GRANT_IS_TAKEN, "a grant to a process that may not lead is taken")                  \
+    X(END_NOT_LEARNT, "a follower asks at each check interval, not when the lock ends")            \
     X(RELEASE_NOT_HEARD, "a release does not wake a follower")                                     \
-    X(CROSSED_RELEASE_FORGOTTEN, "a release that crosses an answer is not remembered")             \
+    X(CROSSED_RELEASE_FORGOTTEN, "a release that crosses a reply is not remembered")               \
     X(ENDLESS_IS_OVER,                                                                             \
       "a lock without a lifetime is asked for as if it ended now, again and again")                \
-    X(WAITS_FOR_EVER, "a request without an answer is waited for without end")                     \
+    X(WAITS_FOR_EVER, "a process waits for a lost reply for ever")                                 \
     X(SEEN_EPOCH_FORGOTTEN, "the epoch of another holder is not remembered")                       \
-    X(LATE_GRANT_KEPT, "what a request that was given up got is not given back")                   \
+    X(LATE_GRANT_KEPT, "the lock that an abandoned request got is not given back")                 \
     X(LEAVES_A_LOCK_BEHIND, "a process that leaves while it asks releases nothing")                \
-    X(TAKEN_NOT_HEARD, "a notice that another one leads is ignored")                               \
+    X(TAKEN_NOT_HEARD, "a notice that another process leads is ignored")                           \
     X(RESIGNED_ASKS_AT_ONCE, "a process that resigns asks for the lock again at once")             \
     X(LEFT_AND_ASKS, "a process that has left goes on asking")                                     \
     X(CORDONED_TAKES, "a process that may not lead asks for the lock")

@@ -12,18 +12,18 @@
     X(TERM_NOT_STORED, "a vote's term is not written at all")                                      \
     X(ACK_BEFORE_STORE, "entries are acknowledged before they are on disk")                        \
     X(STORAGE_FAILURE_IGNORED, "a node whose write failed goes on voting")                         \
-    X(PLEDGE_IGNORED, "a node votes below the term that it has pledged, or in it for another")     \
+    X(PLEDGE_IGNORED, "a node votes below its pledged term, or in it for another node")            \
     X(PLEDGE_NOT_STORED, "a pledge stands for a stored vote before it is stored itself")           \
-    X(PLEDGE_RUN_TWICE, "an heir runs in its pledged term again after a restart")                  \
+    X(PLEDGE_RUN_TWICE, "an heir campaigns in its pledged term again after a restart")             \
     X(VOTE_UNGATED, "a promise does not hold back real votes")                                     \
     X(STICKINESS_IGNORED, "a promise holds back neither votes nor pre-votes")                      \
-    X(CANDIDACY_UNGATED, "a promise does not hold back the own candidacy")                         \
+    X(CANDIDACY_UNGATED, "a node campaigns although it is bound by a promise")                     \
     X(LEADER_VOTES_UNDER_LEASE, "a leader votes for another under its own lease")                  \
     X(NO_SILENCE, "a voter votes right after a restart")                                           \
     X(CERTIFICATE_ANY_INCARNATION, "a certificate of another incarnation is accepted")             \
     X(RESIGNATION_ANY_TERM, "a resignation of an earlier term ends a later promise")               \
     X(EOF_IS_PROOF, "the end of a connection is taken as proof of death")                          \
-    X(LEASE_FROM_RECEIPT, "the lease is counted from the answer")                                  \
+    X(LEASE_FROM_RECEIPT, "the lease is counted from the reply")                                   \
     X(NO_DRIFT_FACTOR, "the lease is not shortened for clock drift")                               \
     X(NO_EXPIRY, "check-quorum without expiry: the lease never runs out by the clock")             \
     X(TRANSFER_BEFORE_VOID, "leadership is passed on before the own lease is voided")              \
@@ -36,19 +36,20 @@
     X(PREV_NOT_CHECKED, "an append does not check the entry before it")                            \
     X(STRANGERS_HEARD, "terms of nodes that are no members are adopted under a leader")            \
     X(FAREWELL_UNSAID, "removed members never get the configuration without them")                 \
-    X(HEIR_ALONE_RUNS, "after a proof nobody but the heir ever runs")                              \
-    X(ROUNDS_NEVER_GROW, "rounds of votes that are too short stay so for ever")                    \
-    X(SNAPSHOT_UNTRIED, "a snapshot is stored before its state could be taken in")                 \
-    X(CHANGE_UNCHECKED, "a change of members may leave no quorum that answers")                    \
-    X(ANSWER_LOWERS_INFLIGHT, "any answer counts as the last append's, and a loss is not seen")    \
-    X(COUNTS_WHAT_IT_ASKED, "the leader counts what it asked for, not what was granted")           \
-    X(SILENCE_OF_TODAY, "a voter is silent as long as its settings say today, not as promised")    \
+    X(HEIR_ALONE_RUNS, "after a proof no node but the heir ever campaigns")                        \
+    X(ROUNDS_NEVER_GROW, "rounds of votes that are too short never get longer")                    \
+    X(SNAPSHOT_UNTRIED, "a snapshot is stored before its state was decoded")                       \
+    X(CHANGE_UNCHECKED, "a change of members may leave no quorum that replies")                    \
+    X(ANSWER_LOWERS_INFLIGHT,                                                                      \
+      "any reply counts as the one to the last append, and a loss is not seen")                    \
+    X(COUNTS_WHAT_IT_ASKED, "the leader counts the lease that it asked for, not the granted time") \
+    X(SILENCE_OF_TODAY, "silence lasts as long as today's settings say, not as was promised")      \
     X(GRANT_NOT_LIMITED, "a voter grants more than its own heartbeat timeout")                     \
     X(PROMISED_ONCE, "the longest promise is stored once, and not when it grows")                  \
     X(CARETAKER_TAKES_LEASE, "a caretaker takes a lease")                                          \
-    X(ENDLESS_NOT_CAPPED, "a lease without end is kept when others get a say")                     \
-    X(WITNESS_LEADS, "a witness runs for itself")                                                  \
-    X(CORDON_IGNORED, "a cordoned node runs for itself")                                           \
+    X(ENDLESS_NOT_CAPPED, "a lease without end is kept when other members get votes")              \
+    X(WITNESS_LEADS, "a witness campaigns")                                                        \
+    X(CORDON_IGNORED, "a cordoned node campaigns")                                                 \
     X(OUTLIVED_BY_NOTHING, "a later incarnation proves the end of a program that outlives it")     \
     X(PROOF_OF_LATER_LIFE,                                                                         \
       "a proof of a later incarnation ends a promise to one that is outlived")                     \
@@ -56,13 +57,13 @@
     X(VOTE_OF_ANY_TERM, "a vote of an earlier term is counted")                                    \
     X(PLEDGE_WITHOUT_PROOF, "a pledge stands for a stored vote though the leader may live")        \
     X(PLEDGE_TAKEN_BACK, "a pledge is replaced by one to an earlier term")                         \
-    X(STORED_KEPT_AT_TRUNCATION, "what was stored before a truncation counts after it")            \
-    X(MEMBERS_KEPT_AT_TRUNCATION, "a truncation leaves the dropped members in force")              \
-    X(COMMIT_UNCHECKED, "a follower commits what the append did not reach")                        \
-    X(COMMIT_TOLD_TO_ALL, "a heartbeat tells of commits that the follower may lack")               \
+    X(STORED_KEPT_AT_TRUNCATION, "entries stored before a truncation count as stored after it")    \
+    X(MEMBERS_KEPT_AT_TRUNCATION, "a truncation leaves the dropped configuration in force")        \
+    X(COMMIT_UNCHECKED, "a follower commits entries that the append did not reach")                \
+    X(COMMIT_TOLD_TO_ALL, "a heartbeat announces commits of entries that the follower may lack")   \
     X(READ_BEFORE_OWN_TERM, "a read is served before an entry of the own term is committed")       \
     X(SNAPSHOT_OF_LATEST_MEMBERS, "a snapshot has the latest members, not those of its index")     \
-    X(SNAPSHOT_WITHOUT_MEMBERS, "a snapshot's members are not taken over")
+    X(SNAPSHOT_WITHOUT_MEMBERS, "the members of a snapshot do not come into force")
 
 enum raft_mutant {
     RAFT_MUTANT_NONE,
