@@ -107,15 +107,13 @@ static bool is_plain_word(const char *text)
 static void put_value(struct buffer *line, const struct log_field *field, bool json)
 {
     switch (field->type) {
-    case LOG_FIELD_STR: {
-        const char *text = field->str ? field->str : "-";
-        if (!json && is_plain_word(text)) {
-            buffer_put_text(line, text);
+    case LOG_FIELD_STR:
+        if (!json && is_plain_word(field->str)) {
+            buffer_put_text(line, field->str);
         } else {
-            put_quoted(line, text);
+            put_quoted(line, field->str);
         }
         break;
-    }
     case LOG_FIELD_I64:
         buffer_printf(line, "%" PRId64, field->i64);
         break;
@@ -129,6 +127,11 @@ static void put_value(struct buffer *line, const struct log_field *field, bool j
         buffer_put_text(line, field->boolean ? "true" : "false");
         break;
     }
+}
+
+static bool is_absent(const struct log_field *field)
+{
+    return field->type == LOG_FIELD_STR && !field->str;
 }
 
 static void put_time(struct buffer *line, bool with_date)
@@ -151,6 +154,9 @@ static void put_json(struct buffer *line, enum log_level level, const char *even
     buffer_printf(line, "Z\",\"level\":\"%s\",\"event\":", level_names[level]);
     put_quoted(line, event);
     for (size_t i = 0; i < count; i++) {
+        if (is_absent(&fields[i])) {
+            continue;
+        }
         buffer_put_u8(line, ',');
         put_quoted(line, fields[i].key);
         buffer_put_u8(line, ':');
@@ -164,8 +170,10 @@ static void put_words(struct buffer *line, const char *event, const struct log_f
 {
     buffer_put_text(line, event);
     for (size_t i = 0; i < count; i++) {
-        buffer_printf(line, " %s=", fields[i].key);
-        put_value(line, &fields[i], false);
+        if (!is_absent(&fields[i])) {
+            buffer_printf(line, " %s=", fields[i].key);
+            put_value(line, &fields[i], false);
+        }
     }
     buffer_put_u8(line, '\n');
 }

@@ -30,7 +30,7 @@ struct log_field {
     const char *key;
     enum { LOG_FIELD_STR, LOG_FIELD_I64, LOG_FIELD_U64, LOG_FIELD_F64, LOG_FIELD_BOOL } type;
     union {
-        const char *str; /* NULL is written as "-" */
+        const char *str; /* a field whose value is NULL is left out */
         int64_t i64;
         uint64_t u64;
         double f64;

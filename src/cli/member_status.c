@@ -4,6 +4,7 @@
 #include "cli/help.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,18 @@ json_t *member_error_json(int code, const char *text)
     return json_pack("{s:b,s:i,s:s}", "ok", 0, "code", code, "error", text);
 }
 
+/* The lease of a member that is a quorum by itself has no end. */
+static bool is_endless(int64_t left_ns)
+{
+    return left_ns == INT64_MAX;
+}
+
+/* In milliseconds; null: it has no end. */
+static json_t *left_json(int64_t left_ns)
+{
+    return is_endless(left_ns) ? json_null() : json_real((double)left_ns / 1e6);
+}
+
 json_t *member_event_json(const struct baton_event *event)
 {
     json_t *json = json_pack("{s:s,s:I}", "event", baton_event_name(event->type), "at_ns",
@@ -45,8 +58,7 @@ json_t *member_event_json(const struct baton_event *event)
         (void)json_object_set_new(json, "epoch", json_integer((json_int_t)event->epoch));
     }
     if (event->lease_left_ns) {
-        (void)json_object_set_new(json, "lease_left_ms",
-                                  json_real((double)event->lease_left_ns / 1e6));
+        (void)json_object_set_new(json, "lease_left_ms", left_json(event->lease_left_ns));
     }
     if (event->count) {
         (void)json_object_set_new(json, "count", json_integer(event->count));
@@ -87,14 +99,13 @@ json_t *member_status_json(struct participant *member)
     ops->leader(member->election, &leader, &leader_epoch);
     span left = leads ? participant_lease_left(member) : SPAN_NS(0);
     json_t *json = json_pack(
-        "{s:b,s:s,s:s,s:s,s:s,s:s,s:b,s:I,s:f,s:b,s:{s:s,s:s,s:s},s:f,s:I,s:O}", "ok", 1, "version",
+        "{s:b,s:s,s:s,s:s,s:s,s:s,s:b,s:I,s:o,s:b,s:{s:s,s:s,s:s},s:f,s:I,s:O}", "ok", 1, "version",
         BATON_VERSION_TEXT, "node", member->node, "election", participant_election(member),
         "provider", ops->scheme, "role", role_of(member, leads), "is_leader", (int)leads, "epoch",
-        (json_int_t)(leads ? epoch : leader_epoch), "lease_left_ms", (double)left.ns / 1e6,
-        "cordoned", (int)member->is_cordoned, "leader", "id", leader.id, "name", leader.name,
-        "address", leader.address, "uptime_s",
-        (double)instant_since(clock_now(), member->started).ns / 1e9, "elections_won",
-        (json_int_t)member->elections_won, "members", member->members);
+        (json_int_t)(leads ? epoch : leader_epoch), "lease_left_ms", left_json(left.ns), "cordoned",
+        (int)member->is_cordoned, "leader", "id", leader.id, "name", leader.name, "address",
+        leader.address, "uptime_s", (double)instant_since(clock_now(), member->started).ns / 1e9,
+        "elections_won", (json_int_t)member->elections_won, "members", member->members);
     if (json && member->http) {
         (void)json_object_set_new(json, "http_port", json_integer(http_server_port(member->http)));
     }
@@ -148,8 +159,9 @@ int member_refresh(struct participant *member, void (*done)(void *userdata, int 
 static void metric(struct buffer *ret, const char *name, const char *type, const char *help,
                    double value)
 {
-    buffer_printf(ret, "# HELP baton_%s %s\n# TYPE baton_%s %s\nbaton_%s %.17g\n", name, help, name,
-                  type, name, value);
+    buffer_printf(ret, "# HELP baton_%s %s\n# TYPE baton_%s %s\nbaton_%s ", name, help, name, type,
+                  name);
+    buffer_printf(ret, isinf(value) ? "+Inf\n" : "%.17g\n", value);
 }
 
 void member_metrics(struct participant *member, struct buffer *ret)
@@ -164,7 +176,7 @@ void member_metrics(struct participant *member, struct buffer *ret)
     metric(ret, "epoch", "gauge", "Epoch of the latest leadership that this node knows.",
            (double)epoch);
     metric(ret, "lease_left_seconds", "gauge", "Time that is left of this node's lease.",
-           (double)left.ns / 1e9);
+           is_endless(left.ns) ? INFINITY : (double)left.ns / 1e9);
     metric(ret, "cordoned", "gauge", "1 while this node is kept from leading.",
            member->is_cordoned);
     metric(ret, "members", "gauge", "Members of the group, as this node knows them.",

@@ -38,11 +38,12 @@ static const char *provider_text(const json_t *status, char ret[PROVIDER_TEXT_MA
     return ret;
 }
 
-/* Who is the only voter asks nobody: its lease has no end, which is INT64_MAX nanoseconds. */
+/* The lease of a member that is a quorum by itself has no end: null. */
 static const char *lease_text(const json_t *status, char ret[VALUE_TEXT_MAX])
 {
+    bool is_endless = json_is_null(json_object_get(status, "lease_left_ms"));
     double left_ns = number_at(status, "lease_left_ms") * 1e6;
-    return left_ns < 9e18 ? value_format_span((span){(int64_t)left_ns}, ret) : "no end";
+    return is_endless ? "no end" : value_format_span((span){(int64_t)left_ns}, ret);
 }
 
 static void print_status(const json_t *status)

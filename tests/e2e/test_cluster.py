@@ -318,9 +318,13 @@ class Starting(ClusterTest):
 
     def test_a_lease_without_an_end_is_called_so(self):
         one = self.cluster(1)
-        one.start("a")
+        one.start("a", "--http", "127.0.0.1:0")
         one.wait_leader()
         self.assertRegex(baton("status", "--data", one.data("a")).stdout, r"\nlease left +no end\n")
+        status = one.status("a")
+        self.assertIsNone(status["lease_left_ms"])
+        metrics = fetch(status["http_port"], "/metrics")[1]
+        self.assertIn("\nbaton_lease_left_seconds +Inf\n", metrics)
 
     def test_a_second_process_on_one_directory_is_refused(self):
         one = self.cluster(1)

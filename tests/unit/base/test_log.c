@@ -49,6 +49,14 @@ static void the_journal_gets_a_priority(void **state)
     assert_int_equal(strncmp(written_by(LOG_FORMAT_JOURNAL, "b"), "<4>peer-refused ", 16), 0);
 }
 
+static void a_field_without_a_value_is_left_out(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(written_by(LOG_FORMAT_HUMAN, NULL), " peer-refused term=7 tls=true\n"));
+    assert_non_null(strstr(written_by(LOG_FORMAT_JSON, NULL),
+                           "\"event\":\"peer-refused\",\"term\":7,\"tls\":true}\n"));
+}
+
 static void a_newline_from_outside_stays_inside_its_value(void **state)
 {
     const char *text = written_by(LOG_FORMAT_HUMAN, "b\nerror forged");
@@ -101,6 +109,7 @@ int main(void)
         cmocka_unit_test(a_program_reads_json),
         cmocka_unit_test(the_journal_gets_a_priority),
         cmocka_unit_test(a_newline_from_outside_stays_inside_its_value),
+        cmocka_unit_test(a_field_without_a_value_is_left_out),
         cmocka_unit_test(a_reader_that_stands_still_does_not_stop_the_program),
         cmocka_unit_test(without_a_logger_nothing_happens),
     };
