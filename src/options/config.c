@@ -98,7 +98,10 @@ static int take_value(struct loading *loading, struct fy_event *event)
         return 0;
     }
     if (loading->place == IN_LIST && spec->type != OPTION_LIST) {
-        return refuse(loading, event, "takes one value, not a list");
+        return refuse(loading, event,
+                      strchr(text, ':') ? "brackets begin a list in YAML; quote the address, "
+                                          "\"[::1]:7400\""
+                                        : "takes one value, not a list");
     }
     code = options_take(loading->options, OPTION_CONFIG, loading->key, text, loading->reterr);
     if (code) {

@@ -57,6 +57,7 @@ static void what_is_wrong_is_refused_with_its_line(void **state)
         {"node: a\nnode: b\n", "line 2"},
         {"lease: soon\n", "soon"},
         {"node: [a, b]\n", "line 1: node: takes one value, not a list"},
+        {"node: [::1]:7400\n", "line 1: node: brackets begin a list in YAML; quote"},
         {"node: {x: 1}\n", "line 1: node: nested too deep"},
         {"peer: [[b]]\n", "nested too deep"},
         {"- node\n", "nested too deep"},
