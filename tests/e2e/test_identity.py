@@ -136,6 +136,27 @@ class Identity(ClusterTest):
         three.start(other)
         three.wait_leader([other, lost])
 
+    def test_a_member_that_was_away_while_another_was_repaired_follows_that_one(self):
+        three = self.cluster(3)
+        three.suffixes, arguments = {"b": "*3"}, three.arguments
+        three.arguments = lambda name: arguments(name) + ["--weight", "3"] * (name == "b")
+        three.start_all()
+        three.wait_leader()
+        self.all_follow(three)
+        three.kill("c")
+        three.kill("a")
+        three.wait_leader(["b"])
+        self.empty(three, "a")
+        for done in (baton("leave", "--data", three.data("b"), "a"),
+                     self.start_joining(three, "a") or self.join(three, "b", "a"),
+                     baton("pass", "--data", three.data("b"), "--to", "a")):
+            self.assertEqual(done.returncode, 0, done.stderr)
+        three.wait_leader(["a"])
+        three.start("c")
+        until(lambda: (three.status("c") or {"leader": {"id": ""}})["leader"]["id"] == "a",
+              lambda: three.log("c"))
+        self.assertEqual(three.leader(), "a")
+
     def test_an_emptied_founder_that_is_simply_started_again_is_refused(self):
         three = self.three()
         leader, lost = self.follower(three)

@@ -141,6 +141,13 @@ static enum refusal refuse_group(const struct greeting *ours, const struct greet
     return REFUSAL_GROUP;
 }
 
+/* It belongs to our group and knows more of it: a member may have been replaced meanwhile. */
+static bool is_ahead(const struct identity_view *view, const struct greeting *theirs)
+{
+    return theirs->group != 0 && (view->ours->group == 0 || view->ours->group == theirs->group) &&
+           theirs->commit_index > view->commit;
+}
+
 static bool is_another_birth(const struct identity_view *view, const struct greeting *theirs)
 {
     const struct raft_member *member = raft_configuration_find(view->members, theirs->id);
@@ -149,7 +156,7 @@ static bool is_another_birth(const struct identity_view *view, const struct gree
         return member->birth != theirs->birth;
     }
     if (!member && identity_member(view->members, theirs->name)) {
-        return true;
+        return !is_ahead(view, theirs);
     }
     return view->known && view->known->birth != theirs->birth;
 }

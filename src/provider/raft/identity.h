@@ -41,6 +41,7 @@ enum refusal {
 struct identity_view {
     const struct greeting *ours;
     const struct raft_configuration *members;
+    raft_index commit;                /* what this node knows to be committed */
     const struct storage_peer *known; /* of earlier greetings and messages; NULL: never met */
     const uint8_t *commitment;        /* of the known incarnation; NULL: met in an earlier life */
     bool is_candidate;                /* an operator wants it to join: it is no member yet */

@@ -237,7 +237,10 @@ static enum refusal judge(struct connection *connection, const struct greeting *
     const struct acquaintance *known;
     struct identity_view view = {.ours = &node->greeting,
                                  .members = raft_get_configuration(node->raft)};
+    struct raft_status status;
 
+    raft_get_status(node->raft, &status);
+    view.commit = status.commit_index;
     meeting_note_progress(node, greeting->id);
     known = acquaintance_of(node, greeting->id);
     view.known = known ? &known->seen : NULL;

@@ -149,6 +149,18 @@ static void one_that_joined_anew_is_another_member(void **state)
     theirs.founders = 0;
     view.known = NULL;
     assert_int_equal(judge(), REFUSAL_BIRTH); /* the one before has not left */
+    theirs.commit_index = 20;
+    assert_int_equal(judge(), REFUSAL_NONE); /* it has, and we have yet to hear of it */
+    ours.group = 0;
+    assert_int_equal(judge(), REFUSAL_NONE); /* a founder that comes late knows its own file only */
+    ours.group = 9;
+    view.commit = 20;
+    assert_int_equal(judge(), REFUSAL_BIRTH);
+    view.commit = 0;
+    theirs.group = 0;
+    assert_int_equal(judge(), REFUSAL_BIRTH); /* it knows no group, so it knows no more than we */
+    theirs.group = 9;
+    theirs.commit_index = 0;
     for (size_t i = 0; i < 3; i++) {
         if (strcmp(members[i].name, "c") == 0) {
             members[i].id = born.id;
