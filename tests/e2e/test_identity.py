@@ -274,7 +274,7 @@ class Identity(ClusterTest):
             self.assertIn("its group is of %s, but peer names" % name, three.log(name))
             self.assertIn("baton join", three.log(name))
 
-    def test_a_node_that_forgot_its_peers_is_kept_apart(self):
+    def test_nodes_with_peers_found_no_group_beside_one_that_leads_alone(self):
         three = self.cluster(3)
         with_peers = three.arguments
         three.arguments = lambda name: ["--node", name, "--data", three.data(name), "--listen",
@@ -282,24 +282,42 @@ class Identity(ClusterTest):
         three.start("a")
         three.wait_leader(["a"])
         three.arguments = with_peers
-        three.start("b")
-        three.start("c")
-        three.wait_leader(["b", "c"])
-        told = "belong to two groups of the name"
-        until(lambda: all(told in three.log(name) for name in three.names), "all say so")
-        self.assertEqual(sorted(self.names(three, "a")), ["a"])
-        self.assertTrue(all(process.poll() is None for process in three.processes.values()))
+        for name in ("b", "c"):
+            three.start(name)
+            self.ends_with(three, name, 78)
+            self.assertIn("belong to two groups of the name", three.log(name))
+        self.assertTrue(three.status("a")["is_leader"])
         self.stop(three, "a")  # and now it is told of them
         three.start("a")
         self.ends_with(three, "a", 78)
 
-    def grown(self, *names):
-        """A group that began with `a` alone, whose file names no peers; with a key."""
+    def test_a_node_that_forgot_its_peers_stops_when_they_reach_it(self):
+        three = self.cluster(3, "--key-file", self.key())
+        with_peers = three.arguments
+        three.start("b")
+        three.start("c")
+        leader = three.wait_leader(["b", "c"])
+        three.arguments = lambda name: ["--node", name, "--data", three.data(name), "--listen",
+                                        three.address(name), *three.flags]
+        three.start("a")
+        self.ends_with(three, "a", 78)
+        self.assertIn("belong to two groups of the name", three.log("a"))
+        self.assertTrue(three.status(leader)["is_leader"])
+        self.empty(three, "a")
+        three.arguments = with_peers
+        three.start("a")
+        self.all_follow(three)
+
+    def key(self):
         key = os.path.join(tempfile.mkdtemp(dir="/tmp"), "key")
         self.addCleanup(shutil.rmtree, os.path.dirname(key))
         with open(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
             file.write("k" * 44)
-        group = self.cluster(1, "--key-file", key)
+        return key
+
+    def grown(self, *names):
+        """A group that began with `a` alone, whose file names no peers; with a key."""
+        group = self.cluster(1, "--key-file", self.key())
         group.arguments = lambda name: ["--node", name, "--data", group.data(name), "--listen",
                                         group.address(name), *group.flags]
         group.start("a")

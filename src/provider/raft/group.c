@@ -29,18 +29,6 @@ static size_t count_missing(const struct raft_configuration *from,
     return missing;
 }
 
-bool group_is_own_quorum(const struct node *node)
-{
-    const struct raft_configuration *members = raft_get_configuration(node->raft);
-    const struct raft_member *self = raft_configuration_find(members, node->id);
-    uint64_t all = 0;
-
-    for (size_t i = 0; i < members->count; i++) {
-        all += members->members[i].weight;
-    }
-    return self && 2 * (uint64_t)self->weight > all;
-}
-
 int group_check(struct node *node, struct baton_error *reterr)
 {
     const struct raft_configuration *stored = raft_get_configuration(node->raft);
@@ -50,7 +38,8 @@ int group_check(struct node *node, struct baton_error *reterr)
     char told_names[160];
 
     list(stored_names, sizeof(stored_names), stored);
-    if (node->options.is_joining && node->greeting.founders != 0 && group_is_own_quorum(node)) {
+    if (node->options.is_joining && node->greeting.founders != 0 &&
+        identity_is_quorum(stored, node->id)) {
         return error_set(
             reterr, BATON_EUNSAFE,
             "data directory %s: it is to join a group, but has founded one, of %s, in which this "
@@ -63,7 +52,7 @@ int group_check(struct node *node, struct baton_error *reterr)
     }
     list(told_names, sizeof(told_names), told);
     if (unknown > 0 && told->count > 1 &&
-        (group_is_own_quorum(node) || unknown + 1 >= told->count)) {
+        (identity_is_quorum(stored, node->id) || unknown + 1 >= told->count)) {
         return error_set(
             reterr, BATON_EUNSAFE,
             "data directory %s: its group is of %s, but peer names %s: two groups of one name have "
@@ -155,7 +144,7 @@ void group_follow(struct node *node)
     }
 }
 
-void group_cast_out(struct node *node, const char *why)
+void group_cast_out(struct node *node, const char *why, bool for_good)
 {
     struct raft_input failed = {.type = RAFT_IN_STORAGE_FAILED};
     struct baton_error error = {0};
@@ -167,7 +156,9 @@ void group_cast_out(struct node *node, const char *why)
     node->is_cast_out = true;
     (void)error_set(&error, BATON_EUNSAFE, "data directory %s: %s", node->options.data, why);
     log_error(node->logger, "cast-out", LOG_STR("error", error.message));
-    (void)storage_cast_out(node->storage, why, &ignored); /* else the group says it once more */
+    if (for_good) {
+        (void)storage_cast_out(node->storage, why, &ignored); /* else the group says it once more */
+    }
     node->depth++; /* what was led is lost before anybody hears why */
     (void)node_step(node, &failed);
     node->depth--;

@@ -104,6 +104,17 @@ const struct raft_member *identity_member(const struct raft_configuration *membe
     return leaving;
 }
 
+bool identity_is_quorum(const struct raft_configuration *members, raft_id id)
+{
+    const struct raft_member *self = raft_configuration_find(members, id);
+    uint64_t all = 0;
+
+    for (size_t i = 0; i < members->count; i++) {
+        all += members->members[i].weight;
+    }
+    return self && 2 * (uint64_t)self->weight > all;
+}
+
 bool identity_is_sound(const struct greeting *theirs)
 {
     return theirs->birth != 0 && (theirs->id == raft_id_of(theirs->name) ||
@@ -130,17 +141,6 @@ static bool is_of_another_group(const struct greeting *ours, const struct greeti
     return ours->founders != 0 && theirs->founders != 0 && ours->founders != theirs->founders;
 }
 
-static enum refusal refuse_group(const struct greeting *ours, const struct greeting *theirs,
-                                 char *ret_why)
-{
-    (void)snprintf(ret_why, IDENTITY_WHY_MAX,
-                   "%s and %s belong to two groups of the name %s, which were first started with "
-                   "different peers, weights or kinds; stop one of them, empty its data directory, "
-                   "and start it with the other's peers, or with join: yes",
-                   theirs->name, ours->name, ours->cluster);
-    return REFUSAL_GROUP;
-}
-
 /* It belongs to our group and knows more of it: a member may have been replaced meanwhile. */
 static bool is_ahead(const struct identity_view *view, const struct greeting *theirs)
 {
@@ -159,6 +159,31 @@ static bool is_another_birth(const struct identity_view *view, const struct gree
         return !is_ahead(view, theirs);
     }
     return view->known && view->known->birth != theirs->birth;
+}
+
+/* Whether the two cannot both be right, and ours is there already. */
+static bool stands_against(const struct identity_view *view, const struct greeting *theirs)
+{
+    return view->ours->group != 0 && !view->is_candidate &&
+           (identity_member(view->members, theirs->name) ||
+            identity_is_quorum(view->members, view->ours->id));
+}
+
+static enum refusal refuse_group(const struct identity_view *view, const struct greeting *theirs,
+                                 char *ret_why)
+{
+    if (!view->is_candidate && is_another_birth(view, theirs)) {
+        return refuse(REFUSAL_LOST, ret_why,
+                      "belongs to another group of this name, while ours has it as a member with "
+                      "another data directory",
+                      theirs->name);
+    }
+    (void)snprintf(ret_why, IDENTITY_WHY_MAX,
+                   "%s and %s belong to two groups of the name %s, which were first started with "
+                   "different peers, weights or kinds; stop one of them, empty its data directory, "
+                   "and start it with the other's peers, or with join: yes",
+                   theirs->name, view->ours->name, view->ours->cluster);
+    return stands_against(view, theirs) ? REFUSAL_FORMED : REFUSAL_GROUP;
 }
 
 /* One that knows no group yet, or was a member of ours before. */
@@ -194,12 +219,7 @@ enum refusal identity_judge(const struct identity_view *view, const struct greet
     const struct storage_peer *known = view->known;
 
     if (is_of_another_group(view->ours, theirs)) {
-        return !view->is_candidate && is_another_birth(view, theirs)
-                   ? refuse(REFUSAL_LOST, ret_why,
-                            "belongs to another group of this name, while ours has it as a member "
-                            "with another data directory",
-                            theirs->name)
-                   : refuse_group(view->ours, theirs, ret_why);
+        return refuse_group(view, theirs, ret_why);
     }
     if (view->is_candidate && !may_join(view->ours, theirs)) {
         return refuse(REFUSAL_BIRTH, ret_why,
@@ -261,6 +281,7 @@ bool identity_is_final(enum refusal refusal, raft_index index, raft_index commit
     case REFUSAL_OLDER:
     case REFUSAL_TWIN:
     case REFUSAL_LOST:
+    case REFUSAL_FORMED:
         return true;
     case REFUSAL_NONE:
     case REFUSAL_GROUP:

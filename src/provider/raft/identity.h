@@ -26,6 +26,9 @@ uint64_t identity_draw(void); /* random, never 0 */
 const struct raft_member *identity_member(const struct raft_configuration *members,
                                           const char *name);
 
+/* Whether that member is a quorum by itself. */
+bool identity_is_quorum(const struct raft_configuration *members, raft_id id);
+
 /* Why a greeting is refused. On the wire. */
 enum refusal {
     REFUSAL_NONE,
@@ -35,6 +38,8 @@ enum refusal {
     REFUSAL_TWIN,  /* another process has this data directory, or a copy of it */
     REFUSAL_DRIFT, /* a bound on the clocks' drift that leaves no lease */
     REFUSAL_LOST,  /* another group, and a member of ours that had another data directory */
+    /* Another group. Ours is formed, and has it as a member or us as a quorum by ourselves. */
+    REFUSAL_FORMED,
 };
 
 /* What a node knows when it is greeted. */

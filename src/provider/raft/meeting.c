@@ -377,16 +377,25 @@ int meeting_take_greeting(struct connection *connection, const struct greeting *
 
 /* Believed where we have dialed a member's address: anybody may dial us, and at the address of one
  * that is to join anything may be. But a quorum by itself leads whatever the others say, and may
- * dial none of them; so it believes whoever has the key. */
+ * dial none of them; so it believes whoever has the key. Two groups stand against each other: a
+ * node that leads by itself gives way, and so does one whose group has never had a leader. */
 static bool is_believed(const struct connection *connection, enum refusal refusal)
 {
+    const struct node *node = connection->node;
     const struct link *link = connection->link;
-    bool leads_alone = group_is_own_quorum(connection->node);
+    bool leads_alone = identity_is_quorum(raft_get_configuration(node->raft), node->id);
 
-    if (link) {
-        return !link->is_prospect && (refusal != REFUSAL_LOST || leads_alone);
+    if (!link) {
+        return connection->is_tls && leads_alone;
     }
-    return connection->is_tls && leads_alone;
+    switch (refusal) {
+    case REFUSAL_LOST:
+        return !link->is_prospect && leads_alone;
+    case REFUSAL_FORMED:
+        return !link->is_prospect && (leads_alone || node->greeting.group == 0);
+    default:
+        return !link->is_prospect;
+    }
 }
 
 void meeting_take_refusal(struct connection *connection, const struct frame *frame)
@@ -406,7 +415,7 @@ void meeting_take_refusal(struct connection *connection, const struct frame *fra
     raft_get_status(node->raft, &status);
     if (is_believed(connection, refusal) &&
         identity_is_final(refusal, status.configuration_index, connection->peer_commit)) {
-        group_cast_out(node, why);
+        group_cast_out(node, why, refusal != REFUSAL_FORMED);
     }
     stream_close(connection->stream);
 }

@@ -322,11 +322,10 @@ void meeting_remember(struct node *node);                  /* on disk */
 /* group.c */
 /* What is stored against what is configured. BATON_EUNSAFE: they are two groups. */
 int group_check(struct node *node, struct baton_error *reterr);
-bool group_is_own_quorum(const struct node *node);
 /* Learns the group's identity once it is committed; a leader has it and the births written down. */
 void group_follow(struct node *node);
-/* This data directory must not take part any more; for good. */
-void group_cast_out(struct node *node, const char *why);
+/* This node must not take part any more; for good: nor any later start of its data directory. */
+void group_cast_out(struct node *node, const char *why, bool for_good);
 
 /* proof.c */
 struct acquaintance *acquaintance_of(const struct node *node, raft_id id); /* NULL: never met */

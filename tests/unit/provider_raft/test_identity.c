@@ -108,14 +108,33 @@ static void another_group_is_refused_by_name(void **state)
 {
     (void)state;
     theirs.group = 10;
-    assert_int_equal(judge(), REFUSAL_GROUP);
+    assert_int_equal(judge(), REFUSAL_FORMED);
     assert_non_null(strstr(why, "c and a belong to two groups of the name jobs"));
     theirs.group = 0; /* not formed yet: then the founders count */
     assert_int_equal(judge(), REFUSAL_NONE);
     theirs.founders = 7;
+    assert_int_equal(judge(), REFUSAL_FORMED);
+    ours.group = 0; /* nor is ours */
+    view.known = NULL;
     assert_int_equal(judge(), REFUSAL_GROUP);
     theirs.founders = 0; /* it joins */
     assert_int_equal(judge(), REFUSAL_NONE);
+}
+
+static void
+a_group_stands_against_its_members_and_a_quorum_by_itself_against_everybody(void **state)
+{
+    (void)state;
+    theirs.group = 10;
+    strcpy(theirs.name, "d");
+    theirs.id = raft_id_of("d");
+    view.known = NULL;
+    assert_int_equal(judge(), REFUSAL_GROUP); /* no member of ours */
+    configuration.count = 1;
+    ours.id = members[0].id;
+    assert_int_equal(judge(), REFUSAL_FORMED);
+    view.is_candidate = true;
+    assert_int_equal(judge(), REFUSAL_GROUP);
 }
 
 static void an_emptied_directory_is_refused_with_the_way_out(void **state)
@@ -214,10 +233,10 @@ static void a_member_that_founded_a_group_anew_is_told_that_it_lost_its_director
     assert_non_null(strstr(why, "c belongs to another group of this name"));
     assert_non_null(strstr(why, "`baton leave c`"));
     for (size_t i = 0; i < 3; i++) {
-        members[i].birth = 0; /* never met: it may be right, and not we */
+        members[i].birth = 0; /* never met */
     }
     view.known = NULL;
-    assert_int_equal(judge(), REFUSAL_GROUP);
+    assert_int_equal(judge(), REFUSAL_FORMED);
 }
 
 static void the_same_incarnation_with_another_secret_is_refused(void **state)
@@ -299,6 +318,7 @@ int main(void)
         RULE(founders_are_told_apart_by_who_votes_and_not_by_addresses),
         RULE(a_member_is_recognised_in_this_life_and_in_later_ones),
         RULE(another_group_is_refused_by_name),
+        RULE(a_group_stands_against_its_members_and_a_quorum_by_itself_against_everybody),
         RULE(an_emptied_directory_is_refused_with_the_way_out),
         RULE(before_the_births_are_written_down_the_first_one_seen_counts),
         RULE(one_that_joined_anew_is_another_member),
