@@ -22,7 +22,7 @@ void lease_settings_default(struct lease_settings *ret)
         .renew_interval = SPAN_S(10),
         .check_interval = SPAN_S(5),
         .answer_timeout = SPAN_S(5),
-        .spread_each = SPAN_US(100), /* what a store needs to answer one of them */
+        .spread_each = SPAN_US(100), /* about what a store needs for one command */
         .spread_max = SPAN_S(2),
         .clock_drift_ppm = 10000,
     };
@@ -31,7 +31,7 @@ void lease_settings_default(struct lease_settings *ret)
 static span shorten(const struct lease_settings *settings, span granted)
 {
     int64_t rho = LEASE_MUTANT(NO_DRIFT_FACTOR) ? 0 : settings->clock_drift_ppm;
-    /* Whole and rest apart, so that no product overflows; rounded down, to the safe side. */
+    /* Quotient and rest apart, so that no product overflows. Rounding down is safe. */
     int64_t whole = granted.ns / (PPM + rho);
     int64_t rest = granted.ns % (PPM + rho);
     return SPAN_NS(whole * (PPM - rho) + rest * (PPM - rho) / (PPM + rho));
@@ -70,7 +70,7 @@ void lease_init(struct lease *lease, bool eligible, uint64_t highest)
                             .highest = highest};
 }
 
-/* What a step goes by. */
+/* The arguments of a step. */
 struct step {
     struct lease *lease;
     const struct lease_settings *settings;
@@ -79,9 +79,9 @@ struct step {
     struct lease_update *update;
 };
 
-/* ---- What leaves a step ---------------------------------------------------------------------- */
+/* ---- The output of a step -------------------------------------------------------------------- */
 
-static struct lease_event *tell(struct step *step, enum lease_event_type type)
+static struct lease_event *add_event(struct step *step, enum lease_event_type type)
 {
     struct lease_event *event = &step->update->events[step->update->event_count];
 
@@ -100,7 +100,7 @@ static void send(struct step *step, enum lease_command_type type, uint64_t epoch
     step->update->command_count++;
     *command = (struct lease_command){.type = type, .request = ++lease->request, .epoch = epoch};
     if (type == LEASE_RELEASE) {
-        /* It may arrive after what is asked later: what it gives back is never taken again. */
+        /* It may arrive after a later command, so this epoch is never taken again. */
         lease->highest = epoch > lease->highest ? epoch : lease->highest;
     } else {
         lease->is_waiting = true;
@@ -119,7 +119,7 @@ static void see_holder(struct step *step, uint64_t epoch)
     }
     if (lease->holder != epoch) {
         lease->holder = epoch;
-        tell(step, LEASE_EV_HOLDER)->epoch = epoch;
+        add_event(step, LEASE_EV_HOLDER)->epoch = epoch;
     }
 }
 
@@ -127,13 +127,13 @@ static void lose(struct step *step, enum lease_loss loss)
 {
     step->lease->held = false;
     step->lease->end = INSTANT_PAST;
-    tell(step, LEASE_EV_LOST)->loss = loss;
+    add_event(step, LEASE_EV_LOST)->loss = loss;
 }
 
 /* ---- When to ask again ----------------------------------------------------------------------- */
 
-/* Over a window that grows with the number of those who could collide, and is none for a few: a
- * store that answers one after another is not hurt by them, and a timer is no finer. */
+/* A random wait within a window that grows with the number of contenders. A few contenders need no
+ * window: a store serves them one after another quickly, and timers are no finer. */
 static span spread(const struct step *step)
 {
     const struct lease_settings *settings = step->settings;
@@ -170,8 +170,8 @@ static void ask_after_failure(struct step *step)
     ask_at(step, instant_add(step->now, SPAN_NS(pause)));
 }
 
-/* Nothing left: it ends this moment, or whoever took it gave it no lifetime. So it is asked for at
- * once, and then ever more seldom. */
+/* When no lifetime is left, the lock ends at this moment or was set without a lifetime. So the
+ * follower asks again at once, and then less and less often. */
 static span until_its_end(struct step *step, span left)
 {
     struct lease *lease = step->lease;
@@ -207,32 +207,32 @@ static void take_grant(struct step *step, uint64_t epoch)
         return;
     }
     if (is_new && epoch <= lease->highest && !LEASE_MUTANT(RELEASED_IS_TAKEN_AGAIN)) {
-        tell(step, LEASE_EV_STALE_EPOCH)->epoch = epoch;
+        add_event(step, LEASE_EV_STALE_EPOCH)->epoch = epoch;
         give_back(step, epoch);
         return;
     }
     if (lease->held && is_new) {
-        lose(step, LEASE_LOSS_SUPERSEDED); /* it had been lost and was taken anew */
+        lose(step, LEASE_LOSS_SUPERSEDED); /* the lock had been lost, and was taken anew */
     }
     lease->failures = 0;
     lease->endless = 0;
     lease->held = true;
     lease->epoch = epoch;
     lease->end = instant_max(end, lease->end);
-    lease->jeopardy_told = false;
+    lease->jeopardy_reported = false;
     ask_at(step, lease->asks_again && !is_new
                      ? step->now
                      : instant_add(lease->sent, step->settings->renew_interval));
     lease->asks_again = false;
     if (is_new) {
-        tell(step, LEASE_EV_ACQUIRED);
+        add_event(step, LEASE_EV_ACQUIRED);
         see_holder(step, epoch);
     }
 }
 
-/* The answer to a command that was given up. A lock that it got us goes back, unless another
- * command is under way: the store knows who asks, so that one is answered with the same lock, and
- * giving it back would pull it from under that answer. */
+/* The reply to a command that was given up. A lock that the command got is given back, unless
+ * another command is under way: the store knows our id, so the reply to that one may grant the same
+ * lock, and to give it back would make that reply wrong. */
 static void take_late_reply(struct step *step, const struct lease_input *input)
 {
     const struct lease *lease = step->lease;
@@ -263,7 +263,7 @@ static void take_reply(struct step *step, const struct lease_input *input)
         } else if (lease->held && LEASE_MUTANT(NO_END)) {
             lease->end = instant_add(step->now, step->settings->lease);
         }
-        ask_after_failure(step); /* one error never demotes: the lease ends by the clock */
+        ask_after_failure(step); /* an error ends no leadership: the lease ends by the clock */
         return;
     }
     lease->failures = 0;
@@ -299,7 +299,7 @@ static void give_up(struct step *step)
         send(step, LEASE_RELEASE, lease->epoch);
     }
     if (!LEASE_MUTANT(UNWANTED_GRANT_IS_TAKEN)) {
-        lease->is_waiting = false; /* a grant that is on its way is given back when it comes */
+        lease->is_waiting = false; /* a grant in the network is given back when it arrives */
     }
 }
 
@@ -311,7 +311,8 @@ static void resign(struct step *step)
             ask_at(step, step->now);
             return;
         }
-        /* The others are woken by the release, or look in their turn; who is alone leads again. */
+        /* The release wakes the others; without others, this process leads again after the pause.
+         */
         ask_at(step, instant_add(step->now, SPAN_MS(RESIGNED_PAUSE_MS)));
         if (step->lease->contenders > 1) {
             step->lease->next = instant_add(step->lease->next, step->settings->check_interval);
@@ -319,7 +320,7 @@ static void resign(struct step *step)
     }
 }
 
-/* Whoever stops for good may not be there any more when the answer to its last request comes. */
+/* A process that leaves may be gone when the reply to its last command arrives. */
 static void leave(struct step *step)
 {
     struct lease *lease = step->lease;
@@ -356,9 +357,9 @@ static void take_input(struct step *step, const struct lease_input *input)
         if (LEASE_MUTANT(TAKEN_NOT_HEARD)) {
             break;
         }
-        /* Of what is known by now it may tell late, even after we gave that same one up. */
+        /* The notice may be late, even about an epoch of ours that was given up since. */
         if (input->epoch > lease->highest && !lease->is_waiting) {
-            ask_at(step, step->now); /* who, and for how long; or whether it is still ours */
+            ask_at(step, step->now); /* ask for the holder, or whether the lock is still ours */
         } else if (input->epoch > lease->highest && lease->held) {
             lease->asks_again = true;
         }
@@ -407,10 +408,10 @@ static void look_at_the_clock(struct step *step)
         lose(step, LEASE_LOSS_EXPIRED);
         see_holder(step, 0);
         ask_at(step, step->now);
-    } else if (lease->held && !lease->jeopardy_told &&
+    } else if (lease->held && !lease->jeopardy_reported &&
                !instant_before(step->now, jeopardy_at(step))) {
-        lease->jeopardy_told = true;
-        tell(step, LEASE_EV_JEOPARDY)->left = instant_since(lease->end, step->now);
+        lease->jeopardy_reported = true;
+        add_event(step, LEASE_EV_JEOPARDY)->left = instant_since(lease->end, step->now);
     }
     if (lease->is_waiting && !LEASE_MUTANT(WAITS_FOR_EVER) &&
         !instant_before(step->now, instant_add(lease->sent, step->settings->answer_timeout))) {
@@ -442,7 +443,7 @@ static instant deadline(const struct step *step)
     instant at = INSTANT_NEVER;
 
     if (lease->held) {
-        at = instant_min(at, lease->jeopardy_told ? lease->end : jeopardy_at(step));
+        at = instant_min(at, lease->jeopardy_reported ? lease->end : jeopardy_at(step));
     }
     if (lease->is_waiting && LEASE_MUTANT(WAITS_FOR_EVER)) {
         return at;

@@ -8,18 +8,18 @@
  *   user     ──┘                                       │ deadline                │
  *                                                      └─────────────────────────┘
  *
- * No I/O, no clock, no allocation, no randomness but the number that it is handed. What the caller
- * ("the driver") does with an update, in this order: it publishes the lease, void first; it sends
- * the commands; it tells the events; it comes back with LEASE_IN_TICK at the deadline.
+ * It has no I/O, no clock, no allocation, and no randomness but the number that it is given. The
+ * caller ("the driver") handles an update in this order: it publishes the lease, void first; it
+ * sends the commands; it passes on the events; it comes back with LEASE_IN_TICK at the deadline.
  *
- * What keeps two leaders apart:
- *   - a lease is counted from the moment at which its request was *sent*, never from the answer,
- * and shortened by the drift factor (1 - rho) / (1 + rho);
- *   - at its end the node is a follower, whether or not the store ever answers;
- *   - void first: nothing that gives the lock up leaves before the lease is void;
+ * These rules keep two processes from leading at once (docs/lease.md proves it):
+ *   - a lease is counted from the moment at which its request was *sent*, never from the reply, and
+ *     shortened by the drift factor (1 - rho) / (1 + rho);
+ *   - at its end the process is a follower, whether or not the store ever replies;
+ *   - a command that gives the lock up leaves after the lease is void;
  *   - a grant whose epoch is not above every epoch seen is given back, and reported;
- *   - a grant that comes too late, or to somebody who no longer wants it, is given back;
- *   - what was given back is never taken again: the release may still be on its way.
+ *   - a grant that arrives too late, or after the process no longer wants it, is given back;
+ *   - an epoch that was given back is never taken again: its release may still be in the network.
  */
 #ifndef LEASE_LEASE_H
 #define LEASE_LEASE_H
@@ -32,26 +32,40 @@
 
 enum { LEASE_MAX_S = 86400 };
 
+/* Spans of nanoseconds by the process's own clock. The defaults are the seed's. */
 struct lease_settings {
-    span lease;          /* lifetime of the lock in the store (the seed: 30 s) */
-    span renew_interval; /* how often a leader renews it (10 s) */
-    span check_interval; /* how often a follower looks, even if nothing is to be expected (5 s) */
-    span answer_timeout; /* a command without an answer by then has failed */
-    span spread_each;    /* followers that could collide spread over this for each other one, */
-    span spread_max;     /* at most over this (2 s); what is below a millisecond is none */
+    /* Lifetime of the lock in the store: 1 ms to a day, 30 s by default. Lower: a leader that hangs
+     * or is cut off is replaced sooner, but a shorter outage of the store ends a leadership. */
+    span lease;
+    /* How often a leader renews, 10 s by default. Lower: more failed renewals in a row are
+     * survived, for more commands. Must fit twice into the lease that is left after drift. */
+    span renew_interval;
+    /* How often a follower looks if it expects no change, 5 s by default. It asks when the lock
+     * ends and at each release anyway; lower values only help where notices are lost, or other
+     * programs write the key. */
+    span check_interval;
+    /* A command without a reply by then has failed, and is repeated. Lower: a lost command is
+     * repeated sooner. It should exceed the slowest round trip to the store. */
+    span answer_timeout;
+    /* Followers that may ask at once spread over this time for each other contender, at most over
+     * spread_max; a spread below a millisecond is none. Higher: less load on the store when a lock
+     * ends; the next leader comes later. */
+    span spread_each;
+    span spread_max;
+    /* rho, in 10^-6: no clock, the store's included, runs faster or slower than true time by more.
+     * Higher: tolerates worse clocks, for a shorter lease. Too low: two processes may lead. */
     uint32_t clock_drift_ppm;
 };
 
-/* The seed's times. */
 void lease_settings_default(struct lease_settings *ret);
 /* BATON_EUNSAFE, BATON_EINVAL: the inequality that fails, with its numbers. */
 int lease_settings_check(const struct lease_settings *settings, struct baton_error *reterr);
 
 enum lease_command_type {
-    LEASE_TAKE,    /* set if absent; tells who has it otherwise */
-    LEASE_LOOK,    /* tells who has it */
-    LEASE_RENEW,   /* if it is still ours, in this epoch */
-    LEASE_RELEASE, /* if it is still ours, in this epoch; nobody waits for the answer */
+    LEASE_TAKE,    /* set if absent; the reply to a failure names the holder */
+    LEASE_LOOK,    /* the reply names the holder */
+    LEASE_RENEW,   /* if the lock is still ours, in this epoch */
+    LEASE_RELEASE, /* if the lock is still ours, in this epoch; the core expects no reply */
 };
 
 enum { LEASE_EPOCH_UNKNOWN = 0 };
@@ -59,33 +73,34 @@ enum { LEASE_EPOCH_UNKNOWN = 0 };
 struct lease_command {
     enum lease_command_type type;
     uint32_t request; /* comes back with the reply */
-    /* RENEW, RELEASE: of the grant. RELEASE, LEASE_EPOCH_UNKNOWN: whatever a TAKE without an answer
-     * may have got us; only for a driver that never asks under this id again, since it could reach
-     * a later lock otherwise (others have the late answer as their occasion). TAKE: the new one
-     * must be above this, also where the store thinks that the lock is ours already (an answer of
-     * its was lost, or we gave it back). */
+    /* RENEW, RELEASE: the epoch of the grant.
+     * RELEASE with LEASE_EPOCH_UNKNOWN: releases the lock that a TAKE without a reply may have got.
+     * Only a driver that never uses this id again may send it, since it could release a later lock;
+     * other drivers release when the late reply arrives.
+     * TAKE: the new epoch must be above this one, even if the lock is ours according to the store
+     * (a reply was lost, or our release has not arrived). */
     uint64_t epoch;
 };
 
 enum lease_outcome {
-    LEASE_GRANTED,   /* .epoch: taken, or renewed */
-    LEASE_HELD,      /* by another: .epoch (0: not known), .left of its lifetime (0: none known) */
-    LEASE_FREE,      /* nobody has it */
-    LEASE_NOT_YET,   /* the store may have forgotten a lease: it gives none for .left */
+    LEASE_GRANTED, /* .epoch: taken, or renewed */
+    LEASE_HELD,    /* by another process: .epoch (0: unknown), .left of its lifetime (0: unknown) */
+    LEASE_FREE,    /* no process has it */
+    LEASE_NOT_YET, /* the store may have forgotten a lease: it gives none before .left is over */
     LEASE_NO_ANSWER, /* an error, a lost connection */
 };
 
 enum lease_input_type {
     LEASE_IN_TICK,
     LEASE_IN_REPLY,     /* .reply */
-    LEASE_IN_RELEASED,  /* a notice: the lock was given up, or its holder is proved dead */
-    LEASE_IN_TAKEN,     /* a notice: somebody has it now; .epoch */
-    LEASE_IN_UP,        /* the store can be reached */
-    LEASE_IN_DOWN,      /* it cannot: what was asked has no answer */
-    LEASE_IN_ELIGIBLE,  /* .eligible: campaigns, or only looks */
-    LEASE_IN_RESIGN,    /* give it up, and let others go first */
-    LEASE_IN_LEAVE,     /* give it up for good */
-    LEASE_IN_CONTENDERS /* .contenders: how many may collide, this one included */
+    LEASE_IN_RELEASED,  /* a notice: the lock was given up, or its holder is proved dead; .wait */
+    LEASE_IN_TAKEN,     /* a notice: a process has taken the lock; .epoch */
+    LEASE_IN_UP,        /* the store is connected */
+    LEASE_IN_DOWN,      /* it is not: no reply comes to the command under way */
+    LEASE_IN_ELIGIBLE,  /* .eligible: takes the lock if it is free, or only looks */
+    LEASE_IN_RESIGN,    /* give the lock up, and let other processes ask first */
+    LEASE_IN_LEAVE,     /* give the lock up for good */
+    LEASE_IN_CONTENDERS /* .contenders: how many processes contend, this one included */
 };
 
 struct lease_input {
@@ -98,18 +113,18 @@ struct lease_input {
             span left;
         } reply;
         uint64_t epoch;
-        span wait; /* RELEASED: somebody else is to ask first, and has so long for it */
+        span wait; /* RELEASED: another process shall ask first, within this time */
         bool eligible;
         uint32_t contenders;
     };
 };
 
 enum lease_event_type {
-    LEASE_EV_ACQUIRED,    /* .epoch */
-    LEASE_EV_LOST,        /* .epoch, .loss */
-    LEASE_EV_HOLDER,      /* who holds it has changed: .epoch (0: nobody, as far as is known) */
-    LEASE_EV_JEOPARDY,    /* .left: the lease ends then unless it is renewed */
-    LEASE_EV_STALE_EPOCH, /* .epoch was granted, but a higher one was seen before: given back */
+    LEASE_EV_ACQUIRED, /* .epoch */
+    LEASE_EV_LOST,     /* .epoch, .loss */
+    LEASE_EV_HOLDER,   /* another holder: .epoch (0: no process holds the lock, as far as known) */
+    LEASE_EV_JEOPARDY, /* .left: the lease ends after that unless it is renewed */
+    LEASE_EV_STALE_EPOCH, /* .epoch was granted below a higher one seen before: given back */
 };
 
 enum lease_loss { LEASE_LOSS_EXPIRED, LEASE_LOSS_SUPERSEDED, LEASE_LOSS_RESIGNED };
@@ -121,9 +136,8 @@ struct lease_event {
     span left;
 };
 
-/* One command that an input causes, and one that is due. Of events an answer causes most: the lock
- * was lost and taken anew, of which everybody hears, and that was so long ago that the end is near;
- * with a planted bug the end is over, and nobody leads. */
+/* Worst case: an input causes one command, and another is due. One reply yields LOST, ACQUIRED,
+ * HOLDER, JEOPARDY, and with a planted bug LOST again. */
 enum { LEASE_COMMANDS_MAX = 2, LEASE_EVENTS_MAX = 5 };
 
 struct lease_update {
@@ -137,31 +151,31 @@ struct lease_update {
     instant deadline; /* INSTANT_NEVER: none */
 };
 
-/* The state; the caller's memory, its fields are the core's. */
+/* The state: the caller owns the memory, and only the core uses the fields. */
 struct lease {
     bool is_up;
     bool eligible;
     bool has_left;
     bool held;
-    bool jeopardy_told;
-    bool is_waiting;        /* for an answer */
-    bool asks_again;        /* that answer may be out of date when it comes */
-    uint32_t request;       /* the latest one of any kind */
-    uint32_t asked_request; /* the one whose answer is waited for */
+    bool jeopardy_reported;
+    bool is_waiting;        /* for a reply */
+    bool asks_again;        /* the reply may be out of date when it arrives */
+    uint32_t request;       /* number of the latest command of any kind */
+    uint32_t asked_request; /* number of the command that waits for its reply */
     uint32_t contenders;
     uint32_t failures; /* in a row */
-    uint32_t endless;  /* looks in a row that found the lock held, and nothing left of it */
+    uint32_t endless;  /* looks in a row that found a held lock with no lifetime left */
     instant end;
-    uint64_t epoch;   /* of the lease held now, or held last */
-    uint64_t highest; /* epoch seen */
-    uint64_t holder;  /* epoch of whoever has the lock; 0: nobody known */
+    uint64_t epoch;   /* of the lease that is held, or was held last */
+    uint64_t highest; /* the highest epoch seen */
+    uint64_t holder;  /* epoch of the process that has the lock; 0: none known */
     instant sent;
     instant next; /* when to ask again */
 };
 
-/* `highest`: no epoch up to this one will be taken. */
+/* `highest`: the core takes no epoch up to this one. */
 void lease_init(struct lease *lease, bool eligible, uint64_t highest);
-/* random: any number, a fresh one each time. */
+/* `random`: a fresh random number in each call. */
 void lease_step(struct lease *lease, const struct lease_settings *settings,
                 const struct lease_input *input, instant now, uint64_t random,
                 struct lease_update *ret);

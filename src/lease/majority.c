@@ -26,7 +26,7 @@ static void order(struct majority *majority, int number, enum majority_order_typ
     }
 }
 
-/* It is never taken for ours again: the release may still be on its way. */
+/* This epoch never counts as ours again: the release may still be in the network. */
 static void give_back(struct majority *majority, int number, enum majority_order_type type,
                       struct majority_update *ret)
 {
@@ -59,7 +59,7 @@ static int count(const struct majority *majority, enum majority_part part)
     return found;
 }
 
-/* What a server lets us wait before it could be had. False: nobody knows. */
+/* How long until this server can give its lock. False: unknown. */
 static bool wait_of(const struct majority_server *server, span *ret)
 {
     bool waits = server->part == PART_REFUSED && server->reply.outcome != LEASE_FREE;
@@ -68,7 +68,7 @@ static bool wait_of(const struct majority_server *server, span *ret)
     return server->part != PART_SILENT && server->part != PART_ASKED;
 }
 
-/* When a majority could be had. False: too few have answered. */
+/* How long until a majority can give theirs. False: too few have replied. */
 static bool wait_of_all(const struct majority *majority, span *ret)
 {
     span waits[MAJORITY_MAX] = {{0}};
@@ -98,7 +98,7 @@ static bool is_held(const struct majority_server *server)
     return server->part == PART_REFUSED && server->reply.outcome == LEASE_HELD;
 }
 
-/* The epoch that a majority of servers has for this holder; 0: none has a majority. */
+/* The epoch that a majority of servers has recorded for this holder; 0: none. */
 static uint64_t epoch_held(const struct majority *majority, int like)
 {
     uint64_t best = 0;
@@ -118,7 +118,7 @@ static uint64_t epoch_held(const struct majority *majority, int like)
     return best;
 }
 
-/* A server that speaks for a majority about who holds it; -1: there is none. */
+/* A server whose holder is the same as on a majority of servers; -1: there is none. */
 static int holder_of(const struct majority *majority)
 {
     for (int i = 0; i < majority->count; i++) {
@@ -146,8 +146,8 @@ static void decide(struct majority *majority, enum lease_outcome outcome,
     ret->like = -1;
 }
 
-/* Servers that may have forgotten a lease stand in the way, and not only who has a few of the
- * others: that one gives them back as soon as it knows, or is dead. */
+/* Whether the servers that may have forgotten a lease prevent a majority. A process that holds only
+ * a few of the others does not: it gives them back as soon as it knows, or is dead. */
 static bool must_wait(const struct majority *majority)
 {
     int others = 0;
@@ -160,8 +160,8 @@ static bool must_wait(const struct majority *majority)
     return others < majority_needed(majority);
 }
 
-/* What several servers say, as one would. A lock that is torn is no answer: again, after a moment
- * that grows, with chance in it. */
+/* Makes one reply of the servers' replies. If no process has a majority, the core gets no answer,
+ * so it tries again after a random pause that grows. */
 static void decide_by_all(struct majority *majority, struct majority_update *ret)
 {
     int like = holder_of(majority);
@@ -200,7 +200,7 @@ static void decide_take(struct majority *majority, struct majority_update *ret)
         for (int i = 0; i < majority->count; i++) {
             raise_epoch(majority, i, ret);
         }
-        granted = count(majority, PART_GRANTED); /* with the epoch on record */
+        granted = count(majority, PART_GRANTED); /* with the epoch recorded */
         raising = count(majority, PART_RAISING);
     }
     if (majority->epoch > 0 && granted >= needed) {
@@ -227,7 +227,7 @@ static void decide_renewal(struct majority *majority, struct majority_update *re
         ret->epoch = majority->epoch;
     } else if (granted + count(majority, PART_ASKED) < needed) {
         if (granted + count(majority, PART_SILENT) >= needed) {
-            decide(majority, LEASE_NO_ANSWER, ret); /* it may well be ours */
+            decide(majority, LEASE_NO_ANSWER, ret); /* the lock may still be ours */
         } else {
             decide_by_all(majority, ret);
         }
@@ -248,7 +248,7 @@ static void decide_if_possible(struct majority *majority, struct majority_update
     }
 }
 
-/* ---- The two doors --------------------------------------------------------------------------- */
+/* ---- Commands and replies -------------------------------------------------------------------- */
 
 static void ask(struct majority *majority, int number, const struct lease_command *command,
                 struct majority_update *ret)
@@ -261,14 +261,15 @@ static void ask(struct majority *majority, int number, const struct lease_comman
         order(majority, number, MAJORITY_LOOK, 0, 0, ret);
     } else if (command->type == LEASE_RENEW && server->holds) {
         order(majority, number, MAJORITY_RENEW, server->epoch, 0, ret);
-    } else if (command->type == LEASE_RENEW) { /* one that was not there, or forgot it */
+    } else if (command->type ==
+               LEASE_RENEW) { /* the server was not reachable before, or forgot the lock */
         order(majority, number, MAJORITY_TAKE, server->above, majority->epoch, ret);
     } else {
         order(majority, number, MAJORITY_TAKE, above, 0, ret);
     }
 }
 
-/* LEASE_EPOCH_UNKNOWN: for servers too that have not said yet what they granted. */
+/* LEASE_EPOCH_UNKNOWN also goes to servers whose reply to a take has not arrived. */
 static void release(struct majority *majority, const struct lease_command *command,
                     struct majority_update *ret)
 {
@@ -310,7 +311,7 @@ static bool is_grant(const struct majority_order *order, const struct majority_r
             order->type == MAJORITY_RENEW);
 }
 
-/* Of an earlier round: a lock that nobody wants any more is given back. */
+/* A reply of an earlier round: a lock that is no longer wanted is given back. */
 static void take_late(struct majority *majority, const struct majority_order *order,
                       const struct majority_reply *reply, struct majority_update *ret)
 {
@@ -363,7 +364,7 @@ void majority_answer(struct majority *majority, const struct majority_order *ord
     }
     take(majority, order, reply);
     if (majority->is_decided && majority->epoch > 0) {
-        raise_epoch(majority, order->server, ret); /* one more of them knows it */
+        raise_epoch(majority, order->server, ret); /* one more server records it */
     }
     decide_if_possible(majority, ret);
 }

@@ -1,19 +1,19 @@
-/* One lock out of many: what the lease core asks of a store, asked of N independent servers, and
- * one answer made of theirs, as a pure function.
+/* One lock over several independent servers: sends each command of the lease core to N servers and
+ * makes one reply of theirs, as a pure function.
  *
- *   lease_command ──▶ majority_begin ──▶ an order for each server
- *   its answer ─────▶ majority_answer ─▶ more orders, and at some point the answer for the core
+ *   lease_command ────▶ majority_begin ──▶ an order for each server
+ *   a server's reply ─▶ majority_answer ─▶ more orders, and at some point the reply for the core
  *
- * The lock counts when more than half of the servers grant it. Two majorities share a server, which
- * gives it to one at a time: so there is one leader, and the servers that are left may be lost.
- * Validity is the core's: it counts from the moment at which it asked, before any server was.
+ * The lock counts when more than half of the servers grant it. Two majorities share a server, and a
+ * server gives the lock to one process at a time, so there is one leader. The other servers may be
+ * lost. The core counts the lease from the moment of its own command, before any server was asked.
  *
- * Epochs. Each server makes its own, above all that it has made. The leadership's is the greatest
- * of those granted, and it counts only when more than half of the servers have it, or a greater
- * one, on record (MAJORITY_RAISE): the next majority has one of them in it, and ends above.
+ * Epochs. Each server makes its own, above all earlier ones of that server. The leadership's epoch
+ * is the greatest that was granted. It counts only when more than half of the servers have recorded
+ * it, or a greater one (MAJORITY_RAISE): the next majority includes one of them, and ends above.
  *
- * No I/O, no clock, no allocation. The caller sends the orders and tells the answer of each, once;
- * LEASE_NO_ANSWER if there is none. What comes late is told all the same.
+ * It has no I/O, no clock, no allocation. The caller sends the orders and passes on the reply to
+ * each, once, late ones too; LEASE_NO_ANSWER if there is none.
  */
 #ifndef LEASE_MAJORITY_H
 #define LEASE_MAJORITY_H
@@ -26,41 +26,41 @@ enum majority_order_type {
     MAJORITY_TAKE,    /* as LEASE_TAKE: above .epoch, and at least .least */
     MAJORITY_LOOK,    /* as LEASE_LOOK */
     MAJORITY_RENEW,   /* as LEASE_RENEW: granted in .epoch */
-    MAJORITY_RAISE,   /* if it is still ours, in .epoch: the epoch becomes .least */
-    MAJORITY_RELEASE, /* as LEASE_RELEASE: granted in .epoch; nobody waits for the answer */
-    /* The same of what never was a leadership: nobody is to be woken by it. Those who contend have
-     * met just now, and would meet again; and whoever resigned lets others go first. */
+    MAJORITY_RAISE,   /* if the lock is still ours, in .epoch: its epoch becomes .least */
+    MAJORITY_RELEASE, /* as LEASE_RELEASE: granted in .epoch; no reply is expected */
+    /* Releases a lock that never became a leadership, without a notice to others: contenders that
+     * have just collided would collide again, and a process that resigned lets others ask first. */
     MAJORITY_RETURN,
 };
 
 struct majority_order {
     enum majority_order_type type;
     int server;
-    uint32_t round; /* comes back with the answer */
+    uint32_t round; /* comes back with the reply */
     uint64_t epoch;
     uint64_t least;
 };
 
-/* What one server says. */
+/* The reply of one server. */
 struct majority_reply {
     enum lease_outcome outcome;
     uint64_t epoch;
     span left;
-    uint64_t holder; /* HELD: any number that stands for whoever holds it there */
+    uint64_t holder; /* HELD: any number that stands for the holder there */
 };
 
-/* What became of a server in this round. */
+/* The part of a server in this round. */
 enum majority_part { PART_NONE, PART_ASKED, PART_GRANTED, PART_RAISING, PART_REFUSED, PART_SILENT };
 
 struct majority_server {
-    bool holds;     /* granted to us, and not given back */
-    uint64_t epoch; /* in which */
-    uint64_t above; /* a grant must be above this: what was given back */
+    bool holds;     /* its lock is ours */
+    uint64_t epoch; /* of that lock */
+    uint64_t above; /* a grant must be above this epoch, which was given back */
     enum majority_part part;
     struct majority_reply reply; /* PART_REFUSED */
 };
 
-/* The state; the caller's memory, its fields are this file's. */
+/* The state: the caller owns the memory, and only majority.c uses the fields. */
 struct majority {
     int count;
     struct majority_server servers[MAJORITY_MAX];
@@ -69,27 +69,27 @@ struct majority {
     uint32_t request;
     uint64_t epoch; /* of the leadership; 0: none yet */
     bool is_decided;
-    bool is_wanted; /* a grant that comes late is kept, and not given back */
+    bool is_wanted; /* a late grant is kept, not given back */
 };
 
 struct majority_update {
     struct majority_order orders[2 * MAJORITY_MAX];
     int order_count;
-    bool is_answered; /* the core's request has its answer: .outcome … */
+    bool is_answered; /* the core's command has its reply: .outcome … */
     uint32_t request;
     enum lease_outcome outcome;
     uint64_t epoch;
     span left;
-    int like; /* HELD: a server whose holder is the one; else -1 */
+    int like; /* HELD: a server that names the holder; else -1 */
 };
 
 void majority_init(struct majority *majority, int count);
-/* The core's command. What was under way has no answer any more. RELEASE has none. */
+/* Begins the core's command; an earlier one gets no reply any more. RELEASE gets none either. */
 void majority_begin(struct majority *majority, const struct lease_command *command,
                     struct majority_update *ret);
 void majority_answer(struct majority *majority, const struct majority_order *order,
                      const struct majority_reply *reply, struct majority_update *ret);
-/* How many of them make a majority. */
+/* How many servers make a majority. */
 int majority_needed(const struct majority *majority);
 
 #endif

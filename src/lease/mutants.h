@@ -1,9 +1,9 @@
-/* Planted bugs, to show that the simulator would find them. Compiled in only for sim/
- * (BATON_MUTANTS); in the library LEASE_MUTANT() is the constant false and leaves no trace. */
+/* Planted bugs, to show that the simulator finds them. Only sim/ compiles them in (BATON_MUTANTS);
+ * in the library LEASE_MUTANT() is the constant false and leaves no code. */
 #ifndef LEASE_MUTANTS_H
 #define LEASE_MUTANTS_H
 
-/* X(name, what the bug is) */
+/* X(name, description) */
 #define LEASE_MUTANTS(X)                                                                           \
     X(COUNTED_FROM_ANSWER, "the lease is counted from the reply")                                  \
     X(NO_DRIFT_FACTOR, "the lease is not shortened for clock drift")                               \

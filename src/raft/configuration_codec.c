@@ -1,10 +1,12 @@
-/* A configuration as the log and the wire hold it, little-endian:
+/* A configuration as the log and messages hold it, little-endian:
  *
  *   u8 version = 2 | u8 flags (1: joint) | u16 count | u64 group | count members:
- *     u64 id | u64 birth | u8 kind | u8 flags (1: leaving) | u32 weight | u32 old_weight | u32
- * priority | u8 name length | name | u8 address length | address
+ *     u64 id | u64 birth | u8 kind | u8 flags (1: leaving)
+ *     u32 weight | u32 old_weight | u32 priority
+ *     u8 name length | name | u8 address length | address
  *
- * Decoding takes only what encoding writes: members in the order of their ids, no bytes left over.
+ * The decoder accepts only what the encoder writes: members in the order of their ids, and no bytes
+ * after them.
  */
 #include "base/buffer.h"
 #include "raft/raft.h"

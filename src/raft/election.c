@@ -135,7 +135,8 @@ void election_tick(struct raft *raft)
         return;
     }
     if (raft->role == RAFT_CANDIDATE && raft->stored_write < raft->vote_write) {
-        /* Our own disk is slower than the round: another one would only queue up behind it. */
+        /* The own disk is slower than the round; another write would only queue up behind this one.
+         */
         raft->election_at = instant_add(raft->now, candidacy_round_time(raft));
         return;
     }

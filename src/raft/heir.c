@@ -12,8 +12,7 @@ bool heir_is_fit(const struct raft *raft, const struct peer *peer)
 }
 
 /* Better placed: has all that is committed, then has the higher priority, then is clearly nearer.
- * An heir that changed with every measurement, or with every entry in flight, would be of no use.
- */
+ * The heir must not change with every measurement, or with every entry in flight. */
 static bool is_better(const struct raft *raft, const struct peer *a, const struct peer *b)
 {
     int32_t priority_a = peer_member(raft, a)->priority;

@@ -1,6 +1,5 @@
-/* What a leader does when it is elected, and as time passes: opens its term, sends heartbeats,
- * announces commits, goes on with transfers and changes of members.
- */
+/* What a leader does when it is elected and as time passes: it opens its term, sends heartbeats,
+ * announces commits, and goes on with transfers and changes of members. */
 #include "raft/leader.h"
 
 #include "raft/convert.h"

@@ -62,7 +62,7 @@ static int reserve(struct raft_log *log, size_t count)
     log->entries = entries;
     write_ids = realloc(log->write_ids, capacity * sizeof(*write_ids));
     if (!write_ids) {
-        return BATON_ENOMEM; /* entries has merely grown: capacity still tells the truth */
+        return BATON_ENOMEM; /* entries has only grown, so `capacity` is still right */
     }
     log->write_ids = write_ids;
     log->capacity = capacity;
@@ -164,7 +164,7 @@ size_t log_fitting(const struct raft_log *log, raft_index first, size_t bytes_ma
     const struct raft_entry *entry;
 
     while ((entry = log_at(log, first + count)) != NULL) {
-        bytes += entry->bytes + 32; /* about what an entry's own header takes on a wire */
+        bytes += entry->bytes + 32; /* about the size of an entry's header in a message */
         if (count > 0 && bytes > bytes_max) {
             break;
         }

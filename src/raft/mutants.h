@@ -1,11 +1,11 @@
-/* Planted bugs, to show that the simulator would find them. Compiled in only for sim/
- * (BATON_MUTANTS); in the library RAFT_MUTANT() is the constant false and leaves no trace. */
+/* Planted bugs, to show that the simulator finds them. Only sim/ compiles them in (BATON_MUTANTS);
+ * in the library RAFT_MUTANT() is the constant false and leaves no code. */
 #ifndef RAFT_MUTANTS_H
 #define RAFT_MUTANTS_H
 
 #include "base/invariant.h"
 
-/* X(name, what the bug is) */
+/* X(name, description) */
 #define RAFT_MUTANTS(X)                                                                            \
     X(VOTE_NOT_STORED, "a vote leaves before it is on disk")                                       \
     X(OWN_VOTE_COUNTED_EARLY, "a candidate counts its own vote before it is on disk")              \
@@ -73,7 +73,7 @@ enum raft_mutant {
         RAFT_MUTANT_COUNT
 };
 
-/* What must hold inside the core, in release builds too. In the simulator a broken one is a
+/* An invariant of the core, checked in release builds too. In the simulator a broken invariant is a
  * violation like any other, with its seed; elsewhere it ends the process before harm is done. */
 #ifdef BATON_MUTANTS
 extern _Thread_local enum raft_mutant raft_mutant; /* the bug in force; set by the simulator */

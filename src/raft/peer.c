@@ -1,4 +1,4 @@
-/* What a node knows of each member: one struct peer for each, in the configuration's order. */
+/* What a node knows of each member: one struct peer for each, in the order of the configuration. */
 #include "raft/peer.h"
 
 #include "raft/log.h"

@@ -1,21 +1,21 @@
-/* Pledges: votes that are on disk before anybody asks for them.
+/* Pledges: votes that are stored before they are requested.
  *
- *   heartbeat of the leader of term T: "should I go, n2 runs in term t"       (t > T)
+ *   heartbeat of the leader of term T: "if I am gone, n2 campaigns in term t"     (t > T)
  *        │
  *        ▼
- *   stored, in good time: no vote below t, and in t none but for n2           the pledge
+ *   stored: this node votes in no term below t, and in t only for n2              the pledge
  *        │
  *        ▼
  *   proof that this leader leads no more, and n2 asks: the vote leaves at once
  *
- * A vote has to be stored before it is given so that a voter that crashes cannot give it twice. The
- * pledge sees to that already: whatever such a voter has forgotten, it will not vote otherwise in
- * t, nor at all below. What it may also have forgotten is that it had left term T. But the leader
- * of T is proved gone, so that nobody counts what this voter could still say in T; and the terms
- * between it does not enter. docs/raft.md has the argument at length, R8.
+ * A vote is stored before it leaves so that a voter that crashes cannot give it twice. The stored
+ * pledge has the same effect: after a crash the voter votes in t for no other node, and in no term
+ * below t. The voter may also have forgotten that it had left term T. But the leader of T is proved
+ * gone, so no leader counts this voter's replies in T, and it enters no term between T and t.
+ * docs/raft.md, R8, has the whole argument.
  *
- * The heir itself may run in t once only, in the life in which it pledged: it could have won t
- * before a crash. Whoever is not the heir, or has no proof, runs above t, by the usual way.
+ * The heir itself may campaign in t only in the incarnation in which it pledged: it could have won
+ * t before a crash. A node that is not the heir, or has no proof, campaigns above t as usual.
  */
 #include "raft/pledge.h"
 
@@ -51,7 +51,7 @@ void pledge_give(struct raft *raft, const struct raft_message *heartbeat)
     if (heir == RAFT_NOBODY || term <= heartbeat->term ||
         (term < raft->hard.pledged_term && !RAFT_MUTANT(PLEDGE_TAKEN_BACK)) ||
         (term == raft->hard.pledged_term && heir != raft->hard.pledged_to)) {
-        return; /* none that would be to anybody's use, or one that a later one has replaced */
+        return; /* of no use, or an older one than the stored pledge */
     }
     if (term > raft->hard.pledged_term || RAFT_MUTANT(PLEDGE_TAKEN_BACK)) {
         raft->hard.pledged_term = term;
@@ -60,7 +60,7 @@ void pledge_give(struct raft *raft, const struct raft_message *heartbeat)
         raft->pledge.is_of_this_life = true;
         update_hard_changed(raft, HARD_SOON);
         if (heir == raft->id) {
-            promise_own_lease(raft); /* it runs without storing anything */
+            promise_own_lease(raft); /* it will campaign without storing anything */
         }
     }
     raft->pledge.leader = heartbeat->from;

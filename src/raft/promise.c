@@ -1,12 +1,12 @@
-/* Promises, silence and proof: what keeps a second leader from being elected under a lease.
+/* Promises, silence and proofs: what keeps a second leader from being elected under a lease.
  *
- *   free ──heartbeat answered (promise_give)──▶ promised to (leader, incarnation) until T
+ *   free ──reply to a heartbeat (promise_give)─▶ promised to (leader, incarnation) until T
  *   promised ──time: T has passed──────────────▶ free
  *   promised ──proof that fits (promise_apply_proof)──▶ free
  *   start ──▶ silent for the longest time that may have been promised before, then free
  *
- * A promise of ours counts in the lease of that leader, so while it stands we vote for no one else,
- * encourage no one else and do not run ourselves.
+ * The promise counts in the lease of that leader. While it stands, this node gives no other node a
+ * vote or a pre-vote, and does not campaign.
  */
 #include "raft/promise.h"
 
@@ -20,7 +20,7 @@ bool promise_is_active(const struct raft *raft)
     return raft->promise.to != RAFT_NOBODY && instant_before(raft->now, raft->promise.until);
 }
 
-/* Its own program is bound by no answer to anybody, and may act on when this process is gone. */
+/* No promise to a leader covers the own program, which may act on when this process is gone. */
 void promise_own_lease(struct raft *raft)
 {
     if (raft->is_outlived && raft->hard.promised_max.ns < raft->settings.heartbeat_timeout.ns &&
@@ -41,7 +41,8 @@ static bool leads_under_lease(const struct raft *raft)
            instant_before(raft->now, raft->lease.end);
 }
 
-/* A promise to an earlier incarnation, of which there is no proof, is one to somebody else. */
+/* A promise to an earlier incarnation that no proof has ended does not allow a vote for this one.
+ */
 static bool is_promised_to(const struct raft *raft, raft_id candidate)
 {
     const struct peer *peer = peer_find(raft, candidate);
@@ -92,7 +93,8 @@ span promise_give(struct raft *raft, const struct raft_message *heartbeat)
         granted = raft->settings.heartbeat_timeout;
     }
     if (raft->hard.promised_max.ns < (RAFT_MUTANT(PROMISED_ONCE) ? SPAN_NS(1) : granted).ns) {
-        raft->hard.promised_max = raft->settings.heartbeat_timeout; /* once for good */
+        raft->hard.promised_max =
+            raft->settings.heartbeat_timeout; /* the most that it will ever grant */
         update_hard_changed(raft, HARD_NEEDED);
     }
     if (promise->to != heartbeat->from || promise->incarnation != heartbeat->incarnation) {
@@ -119,7 +121,7 @@ bool promise_is_disproved(const struct raft *raft, const struct raft_message *me
            message->term <= peer->resigned_through;
 }
 
-/* Of an incarnation whose program may outlive it, a proof of a later one proves nothing. */
+/* A proof about a later incarnation proves nothing about one whose program may outlive it. */
 static bool is_about(const struct raft *raft, const struct raft_proof *proof, uint64_t incarnation)
 {
     const struct peer *peer = peer_find(raft, proof->node);
@@ -166,7 +168,7 @@ bool promise_apply_proof(struct raft *raft, enum raft_proof_kind kind,
     struct raft_event *event;
 
     if (proof->node == raft->id || proof->node == RAFT_NOBODY) {
-        return false; /* this process is alive: whoever says otherwise is wrong */
+        return false; /* this process is alive, so the proof is wrong */
     }
     if (kind != RAFT_PROOF_EOF_ONLY || RAFT_MUTANT(EOF_IS_PROOF)) {
         remember(raft, proof);

@@ -1,4 +1,4 @@
-/* More than half of the weight, in both halves while a configuration is joint. */
+/* Quorums: more than half of the weight, in both halves of a joint configuration. */
 #include "raft/quorum.h"
 
 #include "raft/mutants.h"

@@ -1,14 +1,14 @@
-/* Change of members and of weights, always through a joint configuration:
+/* Changes of members and of weights, always through a joint configuration:
  *
  *   old ──append──▶ joint (both halves must agree) ──committed, and
  *                   the new half covers the lease──▶ new ──committed──▶ done
  *
- * A leader that will not be one in the new half has its work stopped before it leaves the joint
- * one.
+ * A leader that may not lead in the new half has its program stopped before it leaves the joint
+ * configuration.
  *
- * One path for every change of a vote: a change of one weight by one would be safe without, but a
- * second path is a second proof. A change that touches no vote is a single entry. Begun only when
- * the last configuration and an entry of this term are committed.
+ * Every change of a vote takes this path. A change of one weight by one would be safe without it,
+ * but a second path would need a second proof. A change that touches no vote is a single entry. A
+ * change begins only when the last configuration and an entry of this term are committed.
  */
 #include "raft/reconfigure.h"
 
@@ -55,7 +55,7 @@ static int append_configuration(struct raft *raft, struct raft_configuration *co
             promise_own_lease(raft);
         }
         leader_lease_cap(raft);
-        heartbeat_send(raft); /* who is new must be asked for its share of the lease */
+        heartbeat_send(raft); /* asks new members for their promises */
         replicate_to_all(raft);
     }
     return r;
@@ -95,7 +95,7 @@ static int make_joint(struct raft_configuration *ret, const struct raft_configur
     return BATON_OK;
 }
 
-/* Answers, and has what a vote needs: a member that does not vote yet must have caught up. */
+/* Whether the member replies and, if it does not vote yet, has caught up. */
 static bool is_ready(const struct raft *raft, raft_id id)
 {
     const struct peer *peer = peer_find(raft, id);
@@ -116,7 +116,7 @@ static void add_text(char *to, size_t size, const char *text)
     to[used + more] = '\0';
 }
 
-/* "a", "b", … as far as there is room. */
+/* Writes "a", "b", … as far as there is room. */
 static void name_silent(const struct raft *raft, const struct raft_configuration *wanted, char *ret,
                         size_t size)
 {
@@ -163,8 +163,8 @@ int raft_check_change(const struct raft *raft, const struct raft_configuration *
                      (unsigned long long)ready, (unsigned long long)weight, silent);
 }
 
-/* The same members with the same votes: what differs (the group's identity, births, addresses,
- * priorities) counts in no quorum, so the old and the new half are one and need no joint one. */
+/* Whether the members and their votes are the same. Other fields (the group's identity, births,
+ * addresses, priorities) count in no quorum, so changing them needs no joint configuration. */
 static bool votes_alike(const struct raft_configuration *now,
                         const struct raft_configuration *wanted)
 {
@@ -220,7 +220,8 @@ int reconfigure_begin(struct raft *raft, const struct raft_configuration *wanted
     return r;
 }
 
-/* Those who leave are told when it is certain; without memory for that they find out by asking. */
+/* Remembers the members that leave, to send them the change once it is committed. Without memory
+ * for that, they learn of it when they ask for votes. */
 static void note_departed(struct raft *raft)
 {
     free(raft->departed);
@@ -254,7 +255,7 @@ static int make_final(struct raft_configuration *ret, const struct raft_configur
     return BATON_OK;
 }
 
-/* After the change that is under way. */
+/* Whether this node may lead after the change under way. */
 static bool leads_on(const struct raft *raft)
 {
     const struct raft_member *self = raft_configuration_find(&raft->configuration, raft->id);

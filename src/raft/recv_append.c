@@ -141,7 +141,7 @@ void recv_append(struct raft *raft, const struct raft_message *message)
         return;
     }
     if (take_entries(raft, message) != BATON_OK) {
-        raft->out.out_of_memory = true; /* as if the message had been lost */
+        raft->out.out_of_memory = true; /* as if the network had lost the message */
         return;
     }
     commit_to(raft, message->append.commit < through || RAFT_MUTANT(COMMIT_UNCHECKED)

@@ -1,4 +1,4 @@
-/* Heartbeats, their answers, and the news that a leader has resigned. */
+/* Heartbeats, their replies, and resignations. */
 #include "raft/recv_heartbeat.h"
 
 #include "raft/candidacy.h"
@@ -16,9 +16,9 @@
 #include "raft/state.h"
 #include "raft/update.h"
 
-static void tell_stale_leader(struct raft *raft, const struct raft_message *message)
+static void send_own_term(struct raft *raft, const struct raft_message *message)
 {
-    /* It must learn of our term, or it would lead a group in which we can never follow it. */
+    /* It must learn our term: this node could never follow it in a lower one. */
     struct raft_message *reply =
         update_message(raft, RAFT_MSG_HEARTBEAT_REPLY, message->from, AFTER_HARD);
     if (reply) {
@@ -34,12 +34,12 @@ bool recv_from_leader(struct raft *raft, const struct raft_message *message)
     if (message->term > raft->hard.term) {
         convert_adopt_term(raft, message->term);
     }
-    if (message->term < raft->hard.term) { /* also of a term below the pledged one */
-        tell_stale_leader(raft, message);
+    if (message->term < raft->hard.term) { /* or below the pledged term */
+        send_own_term(raft, message);
         return false;
     }
     if (raft->role == RAFT_LEADER) {
-        return false; /* two leaders of one term: not of our making, and not to be followed */
+        return false; /* two leaders of one term: this core elects none such, and follows none */
     }
     convert_to_follower(raft, message->from, message->incarnation);
     raft->leader_until = instant_add(raft->now, raft->settings.heartbeat_timeout);
@@ -129,7 +129,7 @@ void recv_heartbeat_reply(struct raft *raft, const struct raft_message *message)
     }
 }
 
-/* The leader has voided its lease: for the one it names to run at once, for the others to wait. */
+/* The leader has voided its lease. The heir that it names campaigns at once; the others wait. */
 void recv_resign(struct raft *raft, const struct raft_message *message)
 {
     struct raft_proof proof = {

@@ -1,4 +1,4 @@
-/* Requests for votes and pre-votes, and their answers. */
+/* Requests for votes and pre-votes, and their replies. */
 #include "raft/recv_vote.h"
 
 #include "raft/candidacy.h"
@@ -25,7 +25,7 @@ static bool is_up_to_date(const struct raft *raft, const struct raft_message *re
     return request->vote.last_index >= log_last_index(&raft->log);
 }
 
-/* A candidate may bring the proof that frees us; we then have no leader to wait for. */
+/* The request may carry the proof that ends our promise; then there is no leader to wait for. */
 static void take_proof(struct raft *raft, const struct raft_message *request)
 {
     const struct raft_proof *proof = &request->vote.proof;
@@ -40,7 +40,7 @@ static void take_proof(struct raft *raft, const struct raft_message *request)
     }
 }
 
-/* Somebody whom we hear is leading, lease or not, is not to be pushed aside. */
+/* A leader that this node hears is not replaced, whether or not it has a lease. */
 static bool follows_another(const struct raft *raft, raft_id candidate)
 {
     return raft->leader != RAFT_NOBODY && raft->leader != candidate &&
@@ -63,7 +63,7 @@ void recv_pre_vote(struct raft *raft, const struct raft_message *message)
     reply = update_message(raft, RAFT_MSG_PRE_VOTE_REPLY, message->from, AFTER_NOTHING);
     if (reply) {
         reply->term = granted      ? message->term
-                      : is_welcome ? raft->hard.pledged_term /* from there on it would be granted */
+                      : is_welcome ? raft->hard.pledged_term /* in this term it would be granted */
                                    : raft->hard.term;
         reply->vote_reply.granted = granted;
     }
@@ -100,7 +100,8 @@ static bool grant(struct raft *raft, const struct raft_message *message)
         raft->hard.vote = message->from;
         update_hard_changed(raft, HARD_NEEDED);
         if (RAFT_MUTANT(TERM_NOT_STORED)) {
-            raft->out.hard_changed = false; /* the term adopted a moment ago neither */
+            raft->out.hard_changed =
+                false; /* the term that was just adopted is not stored either */
         }
     }
     if (raft->role == RAFT_PRE_CANDIDATE) {
@@ -110,8 +111,8 @@ static bool grant(struct raft *raft, const struct raft_message *message)
     return true;
 }
 
-/* The promise gates real votes too: without that, a candidate that skips asking (an heir, a node
- * told to run) could win under a lease that still holds. The request's term is not even adopted. */
+/* A promise holds back votes too, not only pre-votes: otherwise an heir, which skips the pre-vote,
+ * could win under a lease that still holds. The request's term is not even adopted. */
 void recv_vote(struct raft *raft, const struct raft_message *message)
 {
     struct raft_message *reply;

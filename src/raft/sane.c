@@ -1,6 +1,6 @@
-/* What no honest peer of this group says. An authenticated peer may still be of another group, of a
- * faulty build, or have lost its disk: its message must neither end this process nor leave
- * something in the log that the next start refuses. What is refused here was never taken in.
+/* Messages that no honest peer of this group sends. An authenticated peer may still be of another
+ * group, of a faulty build, or have lost its disk. Its message must neither end this process nor
+ * leave an entry in the log that the next start refuses. So it is refused before it has any effect.
  */
 #include "raft/sane.h"
 
@@ -24,7 +24,7 @@ static bool is_configuration(const struct raft_entry *entry)
     bool is_sane;
 
     if (raft_configuration_decode(&configuration, entry->data, entry->bytes) != BATON_OK) {
-        return false; /* out of memory, too: as if the message had been lost */
+        return false; /* or out of memory: as if the network had lost the message */
     }
     is_sane = configuration_is_sane(&configuration);
     raft_configuration_fini(&configuration);
@@ -106,7 +106,7 @@ bool sane_message(const struct raft *raft, const struct raft_message *message)
 
 /* ---- Contradiction --------------------------------------------------------------------------- */
 
-/* Whether there is another term at a place that is committed here. */
+/* Whether the entry is committed here with another term. */
 static bool differs(const struct raft *raft, raft_index index, raft_term term)
 {
     return index <= raft->commit && index >= raft->log.snapshot_index &&
@@ -158,7 +158,7 @@ static bool is_in(const struct raft_configuration *configuration, raft_id id)
     return raft_configuration_find(configuration, id) != NULL;
 }
 
-/* A node that has not heard of any leader for as long as one may be silent. */
+/* Whether this node has heard no leader for as long as a leader may be silent. */
 static bool is_without_leader(const struct raft *raft)
 {
     return raft->role != RAFT_LEADER && !promise_is_active(raft) &&

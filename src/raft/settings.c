@@ -1,4 +1,4 @@
-/* Times and limits, how they relate, and which of them would elect two leaders. */
+/* Settings: the presets, and the checks of how the times must relate. */
 #include "raft/raft.h"
 
 #include <inttypes.h>
@@ -44,7 +44,7 @@ int raft_settings_preset(struct raft_settings *ret, const char *preset, struct b
 span raft_settings_shorten(const struct raft_settings *settings, span granted)
 {
     int64_t rho = settings->clock_drift_ppm;
-    /* Whole and rest apart, so that no product overflows; rounded down, to the safe side. */
+    /* Quotient and rest apart, so that no product overflows. Rounding down is safe. */
     int64_t whole = granted.ns / (PPM + rho);
     int64_t rest = granted.ns % (PPM + rho);
     if (granted.ns <= 0) {

@@ -113,8 +113,8 @@ static int load(struct raft *raft, const struct raft_start *start)
     return r;
 }
 
-/* A node that never promised anything (it has always been a quorum alone) need not be silent. That
- * it is a quorum alone now is no excuse: an earlier incarnation may have promised a leader. */
+/* A node that never made a promise, because it has always been a quorum alone, need not be silent.
+ * One that is a quorum alone only now must be: an earlier incarnation may have made a promise. */
 static void be_silent(struct raft *raft)
 {
     raft->silent_until = INSTANT_PAST;

@@ -1,4 +1,4 @@
-/* What a node tells of itself. */
+/* The status of a node and of its peers. */
 #include "raft/election_rate.h"
 #include "raft/log.h"
 #include "raft/peer.h"

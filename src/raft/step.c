@@ -1,4 +1,4 @@
-/* One input, one update: the only door by which anything changes. */
+/* One input, one update. Nothing else changes the state. */
 #include "raft/candidacy.h"
 #include "raft/commit.h"
 #include "raft/convert.h"
@@ -101,8 +101,8 @@ static void take_written(struct raft *raft, uint64_t id)
     }
 }
 
-/* A write that failed may or may not be on the disk: from here on this node's word is worth
- * nothing, to others or to itself, until it has started again from what the disk really holds. */
+/* A write that failed may or may not be on the disk. So this node may not vote, promise or lead any
+ * more, until it has started again from the state that the disk really holds. */
 static void take_storage_failure(struct raft *raft)
 {
     if (raft->storage_failed || RAFT_MUTANT(STORAGE_FAILURE_IGNORED)) {
@@ -190,7 +190,7 @@ static void take_eligible(struct raft *raft, bool eligible)
     }
 }
 
-/* The state up to an applied index is in the caller's snapshot: the entries may go. */
+/* The driver's snapshot holds the state up to an applied index, so the entries may be dropped. */
 static int take_compaction(struct raft *raft, raft_index index, const void *data, size_t bytes)
 {
     struct raft_snapshot taken = {
@@ -206,7 +206,7 @@ static int take_compaction(struct raft *raft, raft_index index, const void *data
                       &taken.configuration, &ignored) != BATON_OK) {
         return BATON_ENOMEM;
     }
-    if (taken.configuration.count == 0) { /* of before this node joined: no use to anybody */
+    if (taken.configuration.count == 0) { /* from before this node joined; useless */
         raft_configuration_fini(&taken.configuration);
         return BATON_EINVAL;
     }
@@ -226,7 +226,7 @@ static int take_compaction(struct raft *raft, raft_index index, const void *data
     return BATON_OK;
 }
 
-/* A lease is safe if no clock drifts by more than the bound, so the widest bound counts. */
+/* No clock may drift by more than the bound, so the widest bound of all members counts. */
 static int take_drift(struct raft *raft, uint32_t drift_ppm)
 {
     struct raft_settings wider = raft->settings;

@@ -1,6 +1,6 @@
-/* What a step leaves to be done, gathered while it runs and put in order at its end.
+/* The outbox of a step: gathered while the step runs, and put in order at its end.
  *
- * Entries are pointed to only at the end: until then the log may still grow, and move.
+ * Pointers to entries are set only at the end, because the log may grow, and move, until then.
  */
 #include "raft/update.h"
 
@@ -35,7 +35,7 @@ void update_fini(struct raft *raft)
     free(raft->out.reads);
 }
 
-/* A zeroed place at the end of an array that grows; NULL when out of memory. */
+/* Adds a zeroed item to an array that grows; NULL when out of memory. */
 static void *place(void **array, size_t *count, size_t *capacity, size_t size)
 {
     void *item;
@@ -75,7 +75,7 @@ struct raft_message *update_message(struct raft *raft, enum raft_message_type ty
 
 struct raft_event *update_event(struct raft *raft, enum raft_event_type type)
 {
-    static _Thread_local struct raft_event nowhere; /* for an event that there is no memory for */
+    static _Thread_local struct raft_event nowhere; /* takes an event that there is no memory for */
     struct outbox *out = &raft->out;
     struct raft_event *event =
         place((void **)&out->events, &out->event_count, &out->event_capacity, sizeof(*event));
@@ -174,7 +174,7 @@ static void finish_messages(struct raft *raft)
     for (size_t i = 0; i < out->message_count; i++) {
         struct raft_message *message = &out->messages[i];
         if (message->after_write && raft->storage_failed) {
-            continue; /* what it stands on will never be stored */
+            continue; /* the write that it waits for will never be stored */
         }
         if (message->after_write) {
             uint64_t write = writes[message->after_write];
