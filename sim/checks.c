@@ -1,40 +1,42 @@
-/* What must hold, looked at after every event, where something changed.
+/* The rules that must hold after every event, for the state that it changed. A check fails when:
  *
- *   two-leaders         is_leader() true in two processes at one instant
- *   two-act             a program that outlived its process acts, and another node leads;
- *                       two-programs: and another program of the same node
+ *   two-leaders         is_leader() is true in two processes at one instant
+ *   two-act             a program that outlived its process acts while another node leads
+ *   two-programs        or while another program of the same node acts
  *   epoch-order         a leadership is acquired with an epoch not above all before it
- *   two-in-a-term       two winners of one term
+ *   two-in-a-term       a term has two winners
  *   two-votes           a node gave, or asked for, two votes in one term
- *   term-went-back      what is stored, or in force, goes back; vote-changed: within its term
+ *   term-went-back      the stored term, or the term in force, goes back
+ *   vote-changed        the stored vote changes within its term
  *   log-matching        two logs agree at an index and differ below it
  *   leader-incomplete   a new leader lacks a committed entry
- *   committed-lost      at an index something else is committed than before
+ *   committed-lost      another entry is committed at an index than before
  *   not-durable         a committed entry is not on the disks of a quorum
- *   applied-differs     a node applies something else, or not in order
- *   vote-under-lease    a voter votes although it promised a leader who leads at this instant
- *   lease-not-covered   a lease outlasts the promises that it stands on
- *   gave-way            a leader under its lease enters a term because somebody asks for votes
- *   stranger-heard      a node under a leader enters the term of one that was never a member
+ *   applied-differs     a node applies another entry, or not in order
+ *   vote-under-lease    a voter votes although it made a promise to a leader that leads now
+ *   lease-not-covered   a lease outlasts the promises of its quorum
+ *   gave-way            a leader under its lease enters a term because a candidate asks for votes
+ *   stranger-heard      a node with a leader enters the term of a node that was never a member
  *   old-term-counted    a leader commits an entry of an earlier term by counting
  *   won-without-votes   a winner lacks the votes of a quorum
- *   vote-not-stored     a vote leaves that neither the disk nor a stored pledge holds;
- *                       vote-unproved: by a pledge, and its leader is not gone
- *   vote-against-pledge a vote below the stored pledge, or in its term for another
- *   ran-under-promise   a node is a candidate while it is bound by a promise
- *   pledge-changed      a stored pledge goes back, or to another
+ *   vote-not-stored     a vote leaves that neither the disk nor a stored pledge holds
+ *   vote-unproved       a vote leaves by a pledge, but the leader that asked for it is not gone
+ *   vote-against-pledge a vote is below the stored pledge, or in its term for another node
+ *   ran-under-promise   a node campaigns while a promise binds it
+ *   pledge-changed      a stored pledge goes back, or to another node
  *   promise-not-stored  a promise leaves that is longer than the stored one
- *   not-stored          a node takes for stored what its disk does not hold
- *   commit-beyond       a follower commits what the append did not reach
- *   stale-read          a read index below what was committed when the read was asked
+ *   not-stored          a node counts an entry as stored that its disk does not hold
+ *   commit-beyond       a follower commits entries that the append did not reach
+ *   stale-read          a read index is below what was committed when the read was asked
  *   snapshot-differs    an installed snapshot is not the state that was committed
- *   snapshot-untried    a snapshot is installed that the process could not take in
- *   stuck               nothing new is asked for, no fault is left, and something never arrives;
- *                       play.c has this one and liveness
+ *   snapshot-untried    a snapshot is installed that the process could not decode
  *
- * A lease begins with a step of its holder and ends by its clock, so it is enough to look for a
- * second leader whenever a step leaves one: of two leases that overlap, the later one's beginning
- * lies within the other.
+ * play.c has liveness (no leader makes progress after the last fault) and stuck (an entry, a change
+ * or a member makes none).
+ *
+ * A lease begins with a step of its holder and ends by its clock. Of two leases that overlap, the
+ * later one begins within the other. So it is enough to look for a second leader after each step
+ * that leaves one.
  */
 #include "sim/checks.h"
 
@@ -79,7 +81,7 @@ uint64_t checks_committed_chain(const struct world *world, raft_index index)
     return index == 0 ? 0 : world->checks.committed[index - 1].chain;
 }
 
-/* ---- commits --------------------------------------------------------------------------------- */
+/* ---- Commits --------------------------------------------------------------------------------- */
 
 static void commit(struct world *world, struct node *node, raft_index index, raft_term term,
                    uint64_t chain)
@@ -117,7 +119,7 @@ static bool is_stored_at(const struct world *world, raft_id id, raft_index index
     if (!node) {
         return false;
     }
-    return node->is_refused || /* it cannot contradict what it acknowledged: it votes no more */
+    return node->is_refused || /* it votes no more, so it cannot contradict its acknowledgement */
            index < node->disk.base ||
            (journal_at(&node->disk, index, &term, &there) && there == chain);
 }
@@ -163,7 +165,7 @@ static void check_commit(struct world *world, struct node *node, const struct ra
     }
 }
 
-/* What a node believes to be on its disk is there. */
+/* An entry that a node counts as stored is on its disk. */
 static void check_stored(struct world *world, const struct node *node)
 {
     raft_index index = node->status.stored_index;
@@ -178,9 +180,9 @@ static void check_stored(struct world *world, const struct node *node)
     }
 }
 
-/* ---- leaders --------------------------------------------------------------------------------- */
+/* ---- Leaders --------------------------------------------------------------------------------- */
 
-/* A winner has the votes of a quorum of the members that it goes by, in both halves if joint. */
+/* A winner has the votes of a quorum of the members in force on it, in both halves if joint. */
 static void check_votes(struct world *world, const struct node *node, raft_term term)
 {
     const struct raft_configuration *c = raft_get_configuration(node->raft);
@@ -285,7 +287,7 @@ static void say_members(struct world *world, const struct node *node)
     trace_show(world, node->id, "members%s:%s", c->is_joint ? " (joint)" : "", text);
 }
 
-/* The work of every other node stops in time, that of the rest never does. */
+/* The program of every other node stops in time; the rest never stop. */
 static void drain(struct world *world, const struct node *node, const struct raft_event *event)
 {
     trace_say(world, node->id, "drains, for n%llu", (unsigned long long)event->node);
@@ -318,7 +320,7 @@ static void check_events(struct world *world, struct node *node, const struct ra
     }
 }
 
-/* ---- applying and reading -------------------------------------------------------------------- */
+/* ---- Applying and reading -------------------------------------------------------------------- */
 
 static void check_installed(struct world *world, struct node *node,
                             const struct raft_snapshot *snapshot)
@@ -393,10 +395,10 @@ static void check_reads(struct world *world, struct node *node, const struct raf
     }
 }
 
-/* ---- a step ---------------------------------------------------------------------------------- */
+/* ---- A step ---------------------------------------------------------------------------------- */
 
-/* Whether the promises that reach to the lease's end are a quorum, as clocks run now: of the
- * members in force, or of either half where an election needs both. */
+/* Whether promises of a quorum reach to the lease's end, as clocks run now: a quorum of the members
+ * in force, or of either half where an election needs both. */
 static bool is_covered(const struct world *world, const struct node *leader)
 {
     const struct raft_configuration *c = raft_get_configuration(leader->raft);
@@ -434,7 +436,7 @@ static void check_covered(struct world *world, const struct node *node,
     }
 }
 
-/* A follower commits only what the leader's message shows that it has in common with it. */
+/* A follower commits only entries that the leader's message shows to be common to both logs. */
 static void check_followed(struct world *world, const struct node *node,
                            const struct raft_status *before, const struct raft_input *input)
 {
@@ -513,7 +515,7 @@ void checks_stepped(struct world *world, struct node *node, const struct raft_up
     members_stepped(world, node, update);
     check_stored(world, node);
     check_alone(world, node);
-    if (!world->options.breaks_drift) { /* the control is to show what comes of it */
+    if (!world->options.breaks_drift) { /* under --break-drift two-leaders must find it */
         check_covered(world, node, before);
     }
     check_rules(world, node, before, input);

@@ -1,4 +1,4 @@
-/* What must hold after every event. */
+/* The rules that must hold after every event. */
 #ifndef SIM_CHECKS_H
 #define SIM_CHECKS_H
 
@@ -6,7 +6,7 @@
 
 void checks_begin(struct world *world);
 void checks_applied(struct world *world, struct node *node, const struct raft_update *update);
-/* `before`: the node's state ahead of the step; `input`: what it took. */
+/* `before`: the node's state ahead of the step; `input`: of that step. */
 void checks_stepped(struct world *world, struct node *node, const struct raft_update *update,
                     const struct raft_status *before, const struct raft_input *input);
 void checks_read_asked(struct world *world, uint64_t context);

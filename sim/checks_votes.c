@@ -1,5 +1,6 @@
-/* What must hold of what a node stores and sends: votes, pledges and promises. checks.c names the
- * checks. */
+/* The rules for what a node stores and sends: votes, pledges and promises. checks.c lists the
+ * checks.
+ */
 #include "sim/checks_votes.h"
 
 #include "sim/acting.h"
@@ -23,7 +24,7 @@ void checks_written(struct world *world, struct node *node, const struct raft_wr
     }
 }
 
-/* A vote is given when its answer leaves, or, for the node itself, when it is stored or counted. */
+/* A vote is given when its reply leaves; a node gives its own when it is stored or counted. */
 static void count_vote(struct world *world, const struct node *node, raft_term term, raft_id vote)
 {
     if (seen_first(world, world->checks.votes, node->id, term, vote) != vote) {
@@ -96,9 +97,9 @@ static void check_promises(struct world *world, const struct node *voter, raft_i
     }
 }
 
-/* A vote that leaves before it is stored is one that a stored pledge binds to, and the leader of
- * the term that is stored is gone: a crash takes this voter back to that term, in which nobody may
- * count on it any more. */
+/* A vote may leave before it is stored only if a stored pledge records it and the leader of the
+ * stored term is gone: a crash takes this voter back to that term, in which no leader may count on
+ * it. */
 static void check_unstored_vote(struct world *world, const struct node *voter, raft_term term,
                                 raft_id vote)
 {
@@ -106,7 +107,7 @@ static void check_unstored_vote(struct world *world, const struct node *voter, r
 
     if (seen_value(world, world->checks.votes, voter->id, term) == vote ||
         seen_value(world, world->checks.leaders, term, 0) != 0) {
-        return; /* given before, or in a term that has been won without it */
+        return; /* given before, or in a term that was won without it */
     }
     if (term < hard->pledged_term || (term == hard->pledged_term && vote != hard->pledged_to)) {
         violated(world, "vote-against-pledge",

@@ -1,4 +1,4 @@
-/* What must hold of votes, pledges and promises. */
+/* The rules for votes, pledges and promises. */
 #ifndef SIM_CHECKS_VOTES_H
 #define SIM_CHECKS_VOTES_H
 

@@ -1,4 +1,4 @@
-/* What users ask of the group: entries, reads, hand-overs, other members, compaction. */
+/* Requests of users: entries, reads, hand-overs, changes of members, compaction. */
 #include "sim/client.h"
 
 #include "sim/checks.h"
@@ -12,7 +12,7 @@
 
 enum { PROPOSALS_MAX = 2000, ENTRY_BYTES_MAX = 48 };
 
-/* Who leads, or believes it does; at times anybody. */
+/* The node that leads or believes that it does; sometimes any node. */
 static struct node *choose(struct world *world)
 {
     struct node *best = NULL;
@@ -92,9 +92,8 @@ void client_transfer(struct world *world, struct node *leader)
     node_step(world, leader, &input);
 }
 
-/* Adds, drops or changes some members of the configuration in force. Some are asked for at
- * addresses where nothing answers (ids above node_count), but never by force: that may end the
- * group. */
+/* Adds, drops or changes some members of the configuration in force. Some wanted members never
+ * reply (ids above node_count), but these are never forced, since that may stop the group. */
 void client_reconfigure(struct world *world, struct node *leader)
 {
     const struct raft_configuration *now = raft_get_configuration(leader->raft);

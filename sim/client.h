@@ -1,4 +1,4 @@
-/* What users ask of the group. */
+/* Requests of users. */
 #ifndef SIM_CLIENT_H
 #define SIM_CLIENT_H
 

@@ -1,5 +1,5 @@
-/* Each node's own clock: never jumps, runs fast or slow by up to the profile's bound. The core
- * knows no wall clock, so a jump of one cannot have an effect, and there is none to model. */
+/* Each node's own clock: it never jumps, and runs fast or slow by up to the profile's bound. The
+ * core does not read the wall clock, so jumps of it are not modelled. */
 #include "sim/clock.h"
 
 #include "sim/queue.h"

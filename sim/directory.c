@@ -1,9 +1,8 @@
-/* Data directories that are not what the group knows: emptied and started again under the same
- * name, or put back from an older copy. The driver's rule: each start greets before it does
- * anything else, and a peer that knows another birth of that node, or a later start of it, refuses
- * it for good.
+/* Data directories that the group does not recognise: emptied and started again under the same
+ * name, or put back from an older copy. The driver's rule: each start sends a greeting first, and a
+ * peer that knows another birth of that node, or a later start of it, refuses it for good.
  *
- * Modelled is what the rule covers: at least one of those who know is up and reached. */
+ * The model includes the cases that the rule covers: a peer that knows is up and reached. */
 #include "sim/directory.h"
 
 #include "sim/arena.h"
@@ -53,7 +52,7 @@ static void put_back(struct node *node, const struct directory *from)
     }
 }
 
-/* Births differ where a directory was emptied; its starts are counted from the wall clock on. */
+/* An emptied directory has another birth, and counts its starts from the wall clock. */
 static void empty(struct world *world, struct node *node)
 {
     struct directory born = {.incarnation = node->incarnation + 1000};

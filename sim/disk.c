@@ -1,11 +1,10 @@
-/* A node's disk, as a database with one fsync a commit gives it: each write is stored as a whole or
- * not at all, in order, some time after it was asked for.
+/* A node's disk. It behaves like a database with one fsync a commit: each write is stored as a
+ * whole or not at all, in order, some time after the request.
  *
- *   asked (disk_write) ──time──▶ stored (disk_done) ──▶ RAFT_IN_WRITTEN, held messages leave
- *   crash: of the writes under way a few of the first may be stored; the rest is lost, a torn last
- *          one with it, as the checksum of the journal sees to
- *   error: the write is stored or not, nobody can say; the process is told, and from then on a disk
- *          that claims success stores nothing more for it
+ *   requested (disk_write) ──time──▶ stored (disk_done) ──▶ RAFT_IN_WRITTEN, held messages leave
+ *   crash: the first few of the writes under way may be stored; the rest is lost
+ *   error: the write may or may not be stored; the process gets the error, and from then on the
+ * disk reports success but stores nothing more for it
  */
 #include "sim/disk.h"
 

@@ -1,4 +1,4 @@
-/* What goes wrong, one thing at a time, as often as the profile says; and the end of all that. */
+/* The faults, one at a time, as often as the profile says; and the end of them. */
 #include "sim/faults.h"
 
 #include "sim/acting.h"
@@ -43,8 +43,7 @@ static void crash(struct world *world, struct node *node)
     crash_for(world, node, world->profile.down_time / (is_short ? 50 : 1));
 }
 
-/* The leader; and as soon as another one has won, that one and some of the others, before what they
- * agreed on is on their disks. */
+/* Crashes the leader, and later the next winners: see series.c. */
 static void crash_series(struct world *world, struct node *first)
 {
     world->series = random_chance(&world->random, 700000) ? 1 : 2;
@@ -81,7 +80,7 @@ static int64_t until_healed(struct world *world)
     return world->now + lease / 10 + some(world, 4 * lease);
 }
 
-/* Two sides, a bridge that both reach, or one direction only. */
+/* Cuts two sides off each other, perhaps with a node that both reach, or in one direction only. */
 static void cut_sides(struct world *world, struct partition *partition)
 {
     uint64_t sides = random_next(&world->random);
@@ -140,8 +139,8 @@ static void isolate(struct world *world, struct node *node)
     network_cut(world, partition, until_healed(world));
 }
 
-/* The leader and one other lose each other, and those who hear both are restarted meanwhile: what
- * they promised is all that holds the other back. */
+/* The leader and another node cannot reach each other, and nodes that reach both are restarted
+ * meanwhile: only their promises keep the other node from being elected. */
 static void divide(struct world *world, struct node *leader)
 {
     struct partition *partition = arena_take(&world->arena, sizeof(*partition));
@@ -172,8 +171,7 @@ static void cordon(struct world *world, struct node *node)
     node_step(world, node, &input);
 }
 
-/* A node that was never a member, and is of a term far beyond, sends a message to one of the group.
- */
+/* A node that was never a member sends a message of a higher term to a node of the group. */
 static void hear_stranger(struct world *world, struct node *node)
 {
     static const enum raft_message_type types[] = {
@@ -305,7 +303,7 @@ static void heal_network(struct world *world)
     }
 }
 
-/* A disk that was slow catches up: what waited for it is stored now. */
+/* A slow disk catches up: all writes under way are stored now. */
 static void drain_disk(struct world *world, struct node *node)
 {
     size_t waiting = 0;
@@ -321,7 +319,7 @@ static void drain_disk(struct world *world, struct node *node)
     }
 }
 
-/* What is down starts, what is stopped wakes, links and disks are well again. */
+/* Nodes that are down start, paused ones wake, links and disks work again. */
 void faults_stop(struct world *world)
 {
     struct raft_input eligible = {.type = RAFT_IN_ELIGIBLE, .eligible = true};

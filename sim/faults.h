@@ -1,11 +1,11 @@
-/* What goes wrong, and when. */
+/* The faults. */
 #ifndef SIM_FAULTS_H
 #define SIM_FAULTS_H
 
 #include "sim/world.h"
 
 void faults_next(struct world *world);
-/* A node crashes that an earlier fault has chosen. */
+/* Crashes a node that an earlier fault has chosen. */
 void faults_follow(struct world *world, raft_id node);
 void faults_stop(struct world *world);
 

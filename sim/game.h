@@ -1,4 +1,4 @@
-/* What can be played: a world of one kind, as run.c sees it. */
+/* A kind of world that run.c can play. */
 #ifndef SIM_GAME_H
 #define SIM_GAME_H
 
@@ -22,15 +22,15 @@ enum outcome { OUTCOME_HELD, OUTCOME_VIOLATED };
 
 struct result {
     enum outcome outcome;
-    char check[48];   /* which one failed, "two-leaders" … */
+    char check[48];   /* name of the failed check, "two-leaders" … */
     char detail[256]; /* in words */
     uint64_t hash;
     uint64_t events;
-    uint64_t counts[SIM_COUNTS_MAX]; /* of what the game's count_names say */
+    uint64_t counts[SIM_COUNTS_MAX]; /* the game's count_names say of what */
     int64_t virtual_ns;
 };
 
-/* What must hold did not. */
+/* A rule was broken. */
 void result_violate(struct result *result, const char *check, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 

@@ -47,7 +47,7 @@ static void rebase(struct journal *journal, const struct raft_snapshot *snapshot
     size_t dropped = journal->count;
 
     if (snapshot->index < journal->base) {
-        dropped = journal->count; /* a snapshot that goes back: the checks speak of it */
+        dropped = journal->count; /* a snapshot that goes back; a check reports it */
     } else if (snapshot->index - journal->base < journal->count) {
         dropped = (size_t)(snapshot->index - journal->base);
     }

@@ -6,7 +6,7 @@
 
 /* Whether the journal has the entry, or begins after it. */
 bool journal_at(const struct journal *journal, raft_index index, raft_term *term, uint64_t *chain);
-/* Does what a write asks for. */
+/* Applies a write to the journal. */
 void journal_write(struct world *world, struct node *node, struct journal *journal,
                    const struct pending_write *pending);
 uint64_t chain_of(uint64_t before, raft_term term, enum raft_entry_kind kind, const void *data,

@@ -94,7 +94,7 @@ static void range(struct run *run, const char *text)
     char first[32];
     const char *dots = strstr(text, "..");
 
-    if (!dots) { /* that many */
+    if (!dots) { /* a number of seeds */
         run->from = 1;
         run->to = number("seeds", text, 1, UINT64_MAX - 1);
         return;
@@ -132,10 +132,10 @@ static void choose_mutant(const struct game *game, const char *name)
 
 struct order {
     struct run run;
-    command_fn command; /* NULL: not said yet */
+    command_fn command; /* NULL: not chosen yet */
 };
 
-/* One option that getopt_long() found; the words are there for what it did not. */
+/* Takes one option of getopt_long(); `words` names an option that is not known. */
 static void take(struct order *order, int option, char **words)
 {
     struct run *run = &order->run;

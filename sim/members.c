@@ -1,7 +1,7 @@
-/* What must hold of the members.
+/* The rules for the members.
  *
- *   members-differ     the members in force are not the last ones in the log, or a snapshot's are
- *                      not those that were committed at its index
+ *   members-differ     the members in force are not the last ones in the log, or the members of a
+ *                      snapshot are not those that were committed at its index
  *   unfit-leader       a witness, a learner or a cordoned node acquires leadership
  */
 #include "sim/members.h"
@@ -77,7 +77,7 @@ static void check_last(struct world *world, const struct node *node)
     } else {
         const struct record *record = record_at(&node->memory, at);
         if (raft_configuration_decode(&last, record->data, record->bytes) != BATON_OK) {
-            return; /* no memory */
+            return; /* out of memory */
         }
         are_same = are_equal(now, &last);
         raft_configuration_fini(&last);
@@ -98,7 +98,7 @@ static void check_snapshot(struct world *world, const struct node *node,
         committed = committed->before;
     }
     if (snapshot->configuration.count == 0) {
-        return; /* who joined by the log alone does not know the first members */
+        return; /* a node that joined by the log alone does not know the first members */
     }
     if (!are_equal(&snapshot->configuration, &committed->members)) {
         violated(world, "members-differ",
@@ -128,7 +128,7 @@ void members_stepped(struct world *world, const struct node *node, const struct 
     }
 }
 
-/* While a change is under way who may not lead after it may still have to finish it. */
+/* While a change is under way, a node that may not lead after it may still have to finish it. */
 void members_acquired(struct world *world, const struct node *node)
 {
     const struct raft_member *member =
@@ -164,7 +164,7 @@ bool members_are_enough(const struct world *world)
     bool is_any = false;
 
     if (!is_quorum_up(world, &world->checks.members->members)) {
-        return false; /* those who are up may not know of the last change */
+        return false; /* the nodes that are up may not know the last change */
     }
     for (raft_id id = 1; id <= world->node_count; id++) {
         const struct node *node = &world->nodes[id];

@@ -1,4 +1,4 @@
-/* What must hold of the members. */
+/* The rules for the members. */
 #ifndef SIM_MEMBERS_H
 #define SIM_MEMBERS_H
 

@@ -1,4 +1,4 @@
-/* Messages on their way: late, lost, twice, out of order; and links that are cut, in one direction
+/* Messages in flight: delayed, lost, repeated, reordered; and links that are cut, in one direction
  * or in both. */
 #include "sim/network.h"
 
@@ -92,7 +92,7 @@ static void change(struct world *world, const struct partition *partition, int b
     }
 }
 
-/* Both ends learn of a connection's fate some time later, each by itself. */
+/* Each end learns some time later that the connection is up or down. */
 static void tell_connection(struct world *world, raft_id node, raft_id peer, bool is_up)
 {
     queue_push(world, (struct event){.kind = EVENT_CONNECTION,

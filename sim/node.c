@@ -1,10 +1,10 @@
-/* One process around one core: the driver's contract of raft.h, to the letter.
+/* One process around one core. It keeps the driver's contract of raft.h:
  *
- *   1 publish the lease · 2 send what waits for nothing · 3 store · 4 send what waited
- *   5 apply and say so · 6 come back at the deadline
+ *   1 publish the lease · 2 send messages that wait for no write · 3 store · 4 send the others
+ *   5 apply and report that · 6 come back at the deadline
  *
- * A paused process takes no input: what comes for it waits until it wakes. Its lease counts as held
- * until its own clock has passed the end. A crashed one holds nothing.
+ * A paused process takes no input: its events wait until it wakes. Its lease counts as held until
+ * its own clock has passed the end. A crashed process holds no lease.
  */
 #include "sim/node.h"
 
@@ -177,7 +177,7 @@ static void plan_tick(struct world *world, struct node *node, instant deadline)
         at = world->now;
     }
     if (at >= node->tick_at) {
-        return; /* the tick under way will look again */
+        return; /* the tick under way comes earlier */
     }
     node->tick_at = at;
     if (!world->is_calm && at != INT64_MAX) {
@@ -189,7 +189,7 @@ static void plan_tick(struct world *world, struct node *node, instant deadline)
                                      .life = node->incarnation});
 }
 
-/* One process in many cannot take in what it is sent: out of memory, or another version. */
+/* A few processes cannot decode the snapshot: out of memory, or another version. */
 static void answer_offer(struct world *world, struct node *node, raft_index index)
 {
     struct raft_input input = {.type = RAFT_IN_SNAPSHOT, .snapshot = {.index = index}};

@@ -1,7 +1,9 @@
-/* The run of one seed: a phase with faults; then calm, in which a leader must come to lead and
- * commit something new within a bounded time; then rounds of a lossy network and of a still one, in
- * which nothing new is asked for and every entry must get to every member within a bounded time;
- * and then some members die for good, and the quorum that is left must go on working. */
+/* The run of one seed.
+ *
+ * First a phase with faults. Then a phase without: a leader must be elected and commit a new entry
+ * within a bounded time. Some runs go on with rounds of a lossy network and then of a working one
+ * without requests: every entry must arrive at every member within a bounded time. Then some
+ * members die for good, and the quorum that is left must go on working. */
 #include "sim/play.h"
 
 #include "sim/acting.h"
@@ -27,7 +29,7 @@
 _Thread_local enum raft_mutant raft_mutant = RAFT_MUTANT_NONE;
 _Thread_local enum sim_mutant sim_mutant = SIM_MUTANT_NONE;
 
-/* Where a broken promise inside the core is reported: the run under way in this thread. */
+/* The run under way in this thread; a broken invariant of the core is reported there. */
 static _Thread_local struct world *running;
 
 enum { CALM_EVENTS_MAX = 60000 };
@@ -92,7 +94,7 @@ static void begin(struct world *world, const struct options *options)
     checks_begin(world);
 }
 
-/* Members know the first configuration; those who may join later know nobody. */
+/* Members know the first configuration; nodes that may join later know no member. */
 static void populate(struct world *world)
 {
     struct raft_configuration members;
@@ -168,7 +170,7 @@ static bool go_on(struct world *world)
     return true;
 }
 
-/* Somebody leads under a lease and has committed what was not there when calm began. */
+/* A node leads under a lease and has committed an entry since the faults stopped. */
 static bool is_well(struct world *world)
 {
     const struct node *leader = world_leader(world);
@@ -226,8 +228,8 @@ static bool votes_in(const struct raft_configuration *configuration, raft_id id)
     return member && member->weight + member->old_weight > 0;
 }
 
-/* A removed voter learns that it is one, from a leader that it asks for votes. It cannot where what
- * it lacks is compacted away, or where it had entered a higher term before. */
+/* Whether a removed voter does not know yet that it was removed. It learns that from a leader that
+ * it asks for votes, unless the entries that it lacks are compacted away or its term is higher. */
 static bool is_unaware(const struct world *world, const struct node *leader)
 {
     static const struct raft_configuration nothing;
@@ -247,7 +249,7 @@ static bool is_unaware(const struct world *world, const struct node *leader)
     return false;
 }
 
-/* What has not arrived yet in a group that nobody asks for anything; NULL: everything has. */
+/* What has not arrived yet in a group without requests; NULL: everything has. */
 static const char *is_missing(const struct world *world, const struct node *leader)
 {
     const struct raft_configuration *members;
@@ -274,8 +276,8 @@ static const char *is_missing(const struct world *world, const struct node *lead
     return NULL;
 }
 
-/* A few entries while the network loses, repeats and delays; then none, and a network that is well.
- */
+/* Proposes a few entries while the network loses, repeats and delays messages; then none, while the
+ * network works. */
 static void play_round(struct world *world)
 {
     int64_t interval = world->profile.settings.heartbeat_interval.ns;
@@ -302,7 +304,7 @@ static void play_round(struct world *world)
     }
 }
 
-/* Whether those who are up, without that node, are a quorum in which somebody may lead. */
+/* Whether the nodes that are up, without this one, are a quorum in which a node may lead. */
 static bool is_healthy_without(const struct world *world, const struct raft_configuration *members,
                                raft_id without)
 {
@@ -319,7 +321,8 @@ static bool is_healthy_without(const struct world *world, const struct raft_conf
     return 2 * has > all && may_lead;
 }
 
-/* Some die for good, the leader perhaps, and a quorum is left: it must get a leader, and work. */
+/* Some members die for good, perhaps the leader; the quorum that is left must elect one and commit.
+ */
 static void play_with_fewer(struct world *world)
 {
     struct raft_configuration members;

@@ -1,6 +1,6 @@
-/* Swarm testing: each seed draws what kind of world it lives in. Most seeds concentrate on few
- * kinds of faults, since a rare bug needs several of one kind in a row, which a world that has
- * everything seldom has. */
+/* Swarm testing: each seed draws the kind of its world. Most seeds concentrate on a few kinds of
+ * faults: a rare bug needs several faults of one kind in a row, which are seldom in a world that
+ * has all kinds. */
 #include "sim/profile.h"
 
 #include "sim/arena.h"
@@ -11,12 +11,12 @@ static const struct theme {
     const char *name;
     uint32_t weight[SIM_FAULT_COUNT];
     uint32_t certificate_ppm;
-    bool drifts;   /* clocks at the bound, and a bound that matters */
-    uint32_t dirt; /* how much the network loses, repeats, delays: 0 to 4 */
+    bool drifts;   /* clocks run at the bound, and the bound is wide */
+    uint32_t dirt; /* how often the network loses, repeats, delays: 0 to 4 */
     size_t nodes;  /* 0: drawn */
-    bool is_quiet; /* few entries, few heartbeats, quick elections: nothing but promises decides */
+    bool is_quiet; /* few entries, few heartbeats, quick elections: only promises matter */
     bool settings_differ;
-    bool has_programs; /* all nodes are wrappers of one */
+    bool has_programs; /* every node has a program */
 } themes[] = {
     {"everything",
      {[SIM_FAULT_CRASH] = 3,
@@ -234,7 +234,7 @@ static uint32_t up_to(struct world *world, uint32_t most)
     return (uint32_t)random_below(&world->random, (uint64_t)most + 1);
 }
 
-/* One in three: none; else anything up to `most`. */
+/* 0 in one case of three, else random up to `most`. */
 static uint32_t at_times(struct world *world, uint32_t most)
 {
     return random_chance(&world->random, 330000) ? 0 : up_to(world, most);
@@ -278,8 +278,8 @@ static void draw_settings(struct world *world, const struct theme *theme)
     }
 }
 
-/* Leases of 0.4 to 3 times the usual one, and whatever else may differ. Where heartbeats are rare
- * they are not below the usual one: one lost heartbeat would end every leadership. */
+/* Leases of 0.4 to 3 times the usual one, with the other settings drawn too. Where heartbeats are
+ * rare the lease is not below the usual one: one lost heartbeat would end every leadership. */
 void profile_settings(struct world *world, struct raft_settings *ret)
 {
     const struct raft_settings *usual = &world->profile.settings;
@@ -306,7 +306,8 @@ static void draw_network(struct world *world, const struct theme *theme)
     int64_t interval = p->settings.heartbeat_interval.ns;
     int64_t round = p->settings.election_timeout_min.ns / 4;
     uint32_t dirt = theme->dirt;
-    bool is_slow = random_chance(&world->random, 150000); /* no round of usual length is enough */
+    bool is_slow =
+        random_chance(&world->random, 150000); /* votes take longer than a round of usual length */
     int64_t spread;
 
     if (interval > round && !is_slow) {
@@ -323,12 +324,12 @@ static void draw_network(struct world *world, const struct theme *theme)
     p->disk_jitter = interval / 1000 * random_between(&world->random, 1, 200);
     spread = p->delay + p->jitter + p->disk_delay + p->disk_jitter;
     if (is_slow) {
-        int64_t least = p->settings.lease.ns / 200; /* else a run is pre-votes and nothing more */
+        int64_t least = p->settings.lease.ns / 200; /* otherwise a run has only pre-votes */
         int64_t part_of_spread = spread / random_between(&world->random, 2, 12);
         p->settings.election_timeout_min.ns = part_of_spread > least ? part_of_spread : least;
         p->settings.election_timeout_max = part(p->settings.election_timeout_min, 1500000);
     } else if (p->settings.election_timeout_max.ns < p->settings.election_timeout_min.ns + spread) {
-        /* less would split many a vote */
+        /* less would split many votes */
         p->settings.election_timeout_max.ns = p->settings.election_timeout_min.ns + spread;
     }
 }
@@ -351,7 +352,7 @@ static void draw_faults(struct world *world, const struct theme *theme)
     p->client_every =
         lease / 100 * random_between(&world->random, 4, 40) * (theme->is_quiet ? 20 : 1);
     p->down_time = lease / 100 * random_between(&world->random, 10, 400);
-    if (theme->is_quiet) { /* what one heartbeat promised has to hold until the next */
+    if (theme->is_quiet) { /* a promise must hold until the next heartbeat */
         p->fault_every = lease / 100 * random_between(&world->random, 3, 40);
         p->down_time = lease / 100 * random_between(&world->random, 1, 30);
     }
@@ -421,7 +422,8 @@ void profile_random_member(struct world *world, raft_id id, struct raft_member *
     }
 }
 
-/* The first configuration: plain in one world of two, else mixed; somebody can always lead. */
+/* The first configuration: equal voters in half of the worlds, else mixed; a member may always
+ * lead. */
 void profile_members(struct world *world, struct raft_configuration *ret)
 {
     size_t count = world->profile.nodes;

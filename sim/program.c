@@ -1,5 +1,4 @@
-/* What acts for a node: the process itself, or a program beside it (`baton run`), which may live on
- * after it.
+/* The program beside a process (`baton run`), which may live on after it.
  *
  *   acquired ──▶ the program runs ──lease void or over, by the wrapper──▶ ended
  *                     │ the wrapper dies: it is outlived
@@ -58,9 +57,9 @@ void program_outlive(struct world *world, struct node *node)
     }
 }
 
-/* Before anything is said to anybody. What has left the cgroup is not found. Nobody else can get a
- * lease without an end, but the next life of the same node can, and it is not silent: there all
- * rests on this. */
+/* A starting process does this before it sends anything. It does not find a program that has left
+ * the cgroup. But a program under a lease without end is always found: no other node can get a
+ * lease then, yet the next life of this node can, and it is not silent. */
 void program_look_for(struct world *world, struct node *node)
 {
     if (program_acts(world, node) &&

@@ -1,6 +1,6 @@
-/* What is said of a process's end: true words only (the driver authenticates, and a certificate
- * cannot exist before the death), but late, lost, repeated, or of an incarnation long gone; and the
- * ends of connections, which say nothing. */
+/* Proofs of a process's end, and ends of connections, which prove nothing. The proofs are true,
+ * since the driver authenticates and a certificate cannot exist before the death. But they may be
+ * late, lost, repeated, or about an earlier incarnation. */
 #include "sim/proofs.h"
 
 #include "sim/acting.h"
@@ -67,7 +67,7 @@ static void spread(struct world *world, const struct proof_input *proof)
     }
 }
 
-/* The guardian's certificate: nothing acts for that incarnation any more. */
+/* The guardian's certificate: no process or program acts for that incarnation any more. */
 void proofs_certify(struct world *world, const struct node *node, uint64_t incarnation)
 {
     raft_id heir = random_chance(&world->random, 800000) ? node->heir : RAFT_NOBODY;
@@ -81,8 +81,8 @@ void proofs_certify(struct world *world, const struct node *node, uint64_t incar
     }
 }
 
-/* What the driver takes for a proof when the connection to a process that is gone has ended. Of a
- * node that its program may outlive it takes none; a refusal counts on a path declared trusted. */
+/* The proof that the driver finds when the connection to a dead process has ended. It accepts none
+ * about a node whose program may outlive it; a refusal counts on a path declared trusted. */
 static void believe(struct world *world, const struct node *node)
 {
     bool by_refusal = random_chance(&world->random, 500000);
@@ -96,7 +96,7 @@ static void believe(struct world *world, const struct node *node)
     }
 }
 
-/* Called when the process is gone. */
+/* The process is dead. */
 void proofs_of_death(struct world *world, const struct node *node)
 {
     const struct proof_input *end =
@@ -117,8 +117,8 @@ void proofs_of_death(struct world *world, const struct node *node)
     }
 }
 
-/* A new incarnation holds the data directory: whoever it connects to knows the old one dead, unless
- * a program may have outlived it. */
+/* A new incarnation holds the data directory. That proves to every peer which it greets that the
+ * earlier one is dead, unless a program may have outlived that. */
 void proofs_greet(struct world *world, const struct node *node)
 {
     const struct proof_input *proof;
@@ -135,9 +135,9 @@ void proofs_greet(struct world *world, const struct node *node)
     }
 }
 
-/* Somebody who is not the node greets as its present incarnation, and then certifies its death with
- * a secret of its own: a forgery, or a copy of the data directory. Who has the first commitment
- * takes no other. */
+/* Another process greets as this node in its present incarnation, and then certifies its death with
+ * a secret of its own: a forgery, or a copy of the data directory. A peer that has the first
+ * commitment accepts no other. */
 static void forge(struct world *world, const struct node *node)
 {
     if (SIM_MUTANT(COMMITMENT_REPLACED)) {
@@ -172,7 +172,7 @@ void proofs_reset(struct world *world, const struct node *node)
     }
 }
 
-/* True, but about an earlier life of a node, all the better if it leads now. */
+/* A true certificate about an earlier life of a node, preferably of the leader. */
 void proofs_old(struct world *world)
 {
     struct node *node = world_leader(world);

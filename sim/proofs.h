@@ -1,4 +1,4 @@
-/* What is said of a process's end. */
+/* Proofs of a process's end: true, late, repeated, worthless. */
 #ifndef SIM_PROOFS_H
 #define SIM_PROOFS_H
 

@@ -1,4 +1,4 @@
-/* A binary heap of what is to happen, by true time; equal times in the order of their coming. */
+/* A binary heap of events by true time; those of equal times in the order in which they came. */
 #include "sim/queue.h"
 
 #include "sim/arena.h"

@@ -1,4 +1,4 @@
-/* The one source of chance of a run: the same seed gives the same numbers, everywhere. */
+/* The random numbers of a run: the same seed gives the same numbers, on every machine. */
 #ifndef SIM_RANDOM_H
 #define SIM_RANDOM_H
 

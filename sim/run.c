@@ -1,6 +1,5 @@
-/* Seeds are dealt to forked processes, seed by seed in turn; each tells its progress in one page of
- * shared memory. A found violation stops all of them, and its seed is played again for its trace.
- */
+/* Forked processes take the seeds in turn and write their progress to one shared page. A violation
+ * stops all of them, and its seed is played again for its trace. */
 #include "sim/run.h"
 
 #include "base/clock.h"
@@ -17,7 +16,7 @@
 
 enum { JOBS_MAX = 256, FOUND_NOTHING = 0 };
 
-struct share { /* between the processes of a run */
+struct share { /* shared by the processes of a run */
     _Atomic uint64_t played, events, counts[SIM_COUNTS_MAX];
     _Atomic uint64_t found; /* lowest seed that fails, plus 1; 0: none */
 };
@@ -105,7 +104,7 @@ int run_seed(const struct run *run)
     return result.outcome == OUTCOME_HELD ? EXIT_HELD : EXIT_FOUND;
 }
 
-/* ---- a range --------------------------------------------------------------------------------- */
+/* ---- A range --------------------------------------------------------------------------------- */
 
 static void note(struct share *share, const struct result *result, uint64_t seed)
 {
@@ -258,7 +257,7 @@ int run_range(const struct run *run)
     return EXIT_HELD;
 }
 
-/* ---- planted bugs ---------------------------------------------------------------------------- */
+/* ---- Planted bugs ---------------------------------------------------------------------------- */
 
 static uint64_t seeds_until_caught(const struct run *run, void *world, struct result *ret)
 {

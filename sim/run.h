@@ -1,4 +1,4 @@
-/* Many seeds: over processes, with progress, and with each planted bug in turn. */
+/* Plays seeds: one, a range over several processes, or until each planted bug is caught. */
 #ifndef SIM_RUN_H
 #define SIM_RUN_H
 

@@ -1,5 +1,5 @@
-/* A series of crashes: as soon as a node has won, it and some of the others crash, before what they
- * agreed on is on their disks. */
+/* A series of crashes: as soon as a node has won, it and some of the others crash, before their
+ * disks have stored the result. */
 #include "sim/series.h"
 
 #include "sim/queue.h"

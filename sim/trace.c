@@ -1,4 +1,4 @@
-/* What the story of a world tells. */
+/* The lines of the story of a world. */
 #include "sim/trace.h"
 
 #include <stdarg.h>
@@ -27,7 +27,6 @@ void trace_say(struct world *world, raft_id node, const char *format, ...)
     }
 }
 
-/* The same for what the hash knows already. */
 void trace_show(struct world *world, raft_id node, const char *format, ...)
 {
     va_list arguments;

@@ -33,15 +33,15 @@
 #include <setjmp.h>
 
 enum {
-    SIM_STRANGER = 9,  /* never asked to join, though it may be a member from the start */
-    SIM_NODES_MAX = 9, /* ids 1 to 9: members from the start, and those who join later */
+    SIM_STRANGER = 9,  /* no user asks it to join, though it may be a member from the start */
+    SIM_NODES_MAX = 9, /* ids 1 to 9: members from the start, and nodes that join later */
     SIM_SNAPSHOT_MAX = 4096,
     SIM_READS_KEPT = 256,
 };
 
 /* ---- The profile ----------------------------------------------------------------------------- */
 
-/* What can go wrong, or be asked for, by itself. X(name, text) */
+/* Faults, and requests that come like faults. X(name, text) */
 #define SIM_FAULTS(X)                                                                              \
     X(CRASH, "crash")                                                                              \
     X(CRASH_LEADER, "crash-leader")                                                                \
@@ -75,15 +75,15 @@ enum sim_drift { SIM_DRIFT_NONE, SIM_DRIFT_RANDOM, SIM_DRIFT_EXTREME };
 
 struct profile {
     const char *name;
-    struct raft_settings settings; /* by which everything else is measured */
-    uint32_t programs_ppm;         /* of the nodes have a program that may outlive them */
+    struct raft_settings settings; /* the other times are drawn in relation to these */
+    uint32_t programs_ppm;         /* of a million nodes have a program that may outlive them */
     bool settings_differ;          /* between nodes, and between the lives of one */
     size_t nodes;                  /* members at the start */
     size_t spares;                 /* nodes that may join later */
     uint32_t events;               /* how many the phase with faults has */
     enum sim_drift drift;
-    int64_t drift_ppm; /* how far clocks really go; beyond the settings' with --break-drift */
-    int64_t delay;     /* of a message, at least; ns */
+    int64_t drift_ppm; /* the real bound of clocks; above the declared one with --break-drift */
+    int64_t delay;     /* of a message, at least, in ns */
     int64_t jitter;    /* on top, at most */
     int64_t tail;      /* a straggler's delay, at most */
     uint32_t loss_ppm, duplicate_ppm, tail_ppm;
@@ -91,8 +91,8 @@ struct profile {
     int64_t lateness;  /* of a tick, at most */
     int64_t down_time; /* of a crashed node, at most */
     int64_t fault_every, client_every;
-    uint32_t luck_ppm;        /* of a write under way to be stored, when the process dies */
-    uint32_t certificate_ppm; /* a guardian speaks, for each death */
+    uint32_t luck_ppm;        /* chance of a write under way to be stored when the process dies */
+    uint32_t certificate_ppm; /* chance of a certificate for each death */
     uint32_t certificate_late_ppm, certificate_again_ppm;
     uint32_t fault_weight[SIM_FAULT_COUNT];
     uint32_t fault_weight_sum;
@@ -111,8 +111,8 @@ enum event_kind {
     EVENT_HEAL, /* .partition */
     EVENT_FAULT,
     EVENT_CLIENT,
-    EVENT_DRAINED,  /* what the leader ran has stopped */
-    EVENT_GUARDIAN, /* .number: of that life; it has ended the program that outlived it */
+    EVENT_DRAINED,  /* the program of the leader has stopped */
+    EVENT_GUARDIAN, /* .number: the life; its guardian has ended the program that outlived it */
 };
 
 struct proof_input {
@@ -125,9 +125,9 @@ struct event {
     int64_t at;
     uint64_t order; /* equal times: first in, first out */
     enum event_kind kind;
-    raft_id node; /* to whom it happens */
+    raft_id node; /* the node that takes it */
     raft_id peer;
-    uint64_t life; /* of which process; 0: of any */
+    uint64_t life; /* the incarnation that takes it; 0: any */
     uint64_t number;
     union {
         const struct raft_message *message;
@@ -149,10 +149,10 @@ struct record {
     enum raft_entry_kind kind;
     const void *data; /* in the arena */
     size_t bytes;
-    uint64_t chain; /* hash of this entry and all before it */
+    uint64_t chain; /* hash over this entry and all before it */
 };
 
-/* A node's log, as it is on the disk, or as it will be once all writes are done. */
+/* A node's log, as it is on the disk or as it will be after all writes under way. */
 struct journal {
     raft_index base; /* of the snapshot */
     raft_term base_term;
@@ -175,7 +175,7 @@ struct pending_write {
     uint64_t base_chain;     /* of the snapshot, if there is one */
 };
 
-/* A message as it leaves the core, in the arena, and when that was by its sender's clock. */
+/* A message in the arena, and when it left the core by its sender's clock. */
 struct outgoing {
     struct raft_message message;
     instant made;
@@ -189,7 +189,7 @@ struct held_message {
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
-/* What a data directory holds. */
+/* The content of a data directory. */
 struct directory {
     uint64_t incarnation;
     struct raft_hard_state hard;
@@ -197,19 +197,19 @@ struct directory {
     struct journal journal;
 };
 
-/* Acts for a node beside it, until the end of the lease at the latest. */
+/* The program of a node: it acts until the end of the lease at the latest. */
 struct program {
     bool runs;
-    uint64_t life;           /* of the process that started it */
-    bool was_endless;        /* that process has been a quorum alone meanwhile */
-    struct raft_lease lease; /* as that process published it last */
+    uint64_t life;           /* the incarnation that started it */
+    bool was_endless;        /* that process was a quorum alone in between */
+    struct raft_lease lease; /* as that process last published it */
 };
 
 struct node {
     raft_id id;
-    bool is_outlived; /* by its program, perhaps: it has one */
+    bool is_outlived; /* its program may outlive it */
     struct program program;
-    bool is_refused;              /* by the others, for its data directory: it never starts again */
+    bool is_refused;              /* the others refuse its data directory: it never starts again */
     const struct directory *copy; /* made earlier; NULL: none */
     bool exists;
     bool is_up;
@@ -227,7 +227,7 @@ struct node {
     enum raft_role role;
     raft_term role_term;
     raft_id heir;
-    raft_index offered; /* a snapshot that this process could take in; 0: none */
+    raft_index offered; /* a snapshot that this process could decode; 0: none */
     int64_t tick_at;    /* true time of the tick under way; INT64_MAX: none */
     raft_index applied;
     raft_index applied_reported;
@@ -235,7 +235,7 @@ struct node {
 
     /* disk */
     struct raft_hard_state hard;  /* stored */
-    struct raft_hard_state asked; /* as last asked to be stored */
+    struct raft_hard_state asked; /* as the last write has it */
     struct stored_snapshot snapshot;
     struct journal disk;
     struct journal memory;
@@ -244,14 +244,14 @@ struct node {
     int64_t disk_free_at;
     int64_t disk_slow_until;
     bool disk_fails_next;
-    bool disk_failed; /* for this process: what it is told to be stored is not */
+    bool disk_failed; /* for this process: the disk reports success but stores nothing */
     uint64_t stored_write;
     struct held_message *held, **held_end;
 };
 
 /* ---- The memory of the checks ---------------------------------------------------------------- */
 
-struct seen { /* a place in a small hash table, emptied by raising the stamp */
+struct seen { /* a place in a small hash table; raising the stamp empties the table */
     uint64_t key_a, key_b;
     uint64_t value;
     uint64_t stamp;
@@ -261,12 +261,12 @@ enum { SIM_SEEN_SIZE = 1 << 14 };
 
 struct committed {
     raft_term term;
-    raft_term committed_in; /* of who was first to know */
+    raft_term committed_in; /* term of the first node that committed it */
     uint64_t chain;
 };
 
-/* What a voter has promised a leader, in an answer that left: kept by the checks, whatever the
- * voter itself forgets. */
+/* A promise of a voter to a leader whose reply has left. The checks remember it even if the voter
+ * forgets it. */
 struct promise {
     raft_term term;
     instant until; /* by the voter's clock */
@@ -299,7 +299,7 @@ struct checks {
 enum { COUNT_ACQUIRED, COUNT_COMMITTED, COUNT_PROOFS, COUNT_CRASHES };
 
 struct partition {
-    uint16_t cut[SIM_NODES_MAX + 1]; /* bit j of cut[i]: nothing gets from i to j */
+    uint16_t cut[SIM_NODES_MAX + 1]; /* bit j of cut[i]: no message gets from i to j */
 };
 
 struct world {
@@ -317,19 +317,18 @@ struct world {
     struct proof_input old_proofs[32];
     size_t old_proof_count;
     int64_t now;
-    uint32_t series; /* winners that are still to be struck, with those who elected them */
+    uint32_t series; /* how many of the next winners crash, with nodes that elected them */
     bool is_calm;    /* the phase without faults */
-    bool is_rough;   /* within it: messages are lost, repeated and late once more */
-    bool is_silent;  /* users ask for nothing */
+    bool is_rough;   /* within it: messages are lost, repeated and delayed again */
+    bool is_silent;  /* users send no requests */
     bool is_done;    /* a leader committed the last proposal */
     uint64_t proposals;
-    raft_index calm_floor; /* committed when calm began */
+    raft_index calm_floor; /* committed when the phase without faults began */
     jmp_buf violated;
     struct result result;
 };
 
-/* Planted bugs of those who surround the core: the driver, the wrapper and the guardian.
- * X(name, what the bug is) */
+/* Planted bugs of the driver, the wrapper and the guardian. X(name, description) */
 #define SIM_MUTANTS(X)                                                                             \
     X(GREETING_OF_OUTLIVED, "the driver treats a new incarnation as the end of the program")       \
     X(PIDFD_OF_OUTLIVED, "the driver treats the end of the wrapper as the end of its program")     \

@@ -1,22 +1,21 @@
-/* What must hold, looked at after every event.
+/* The rules that must hold after every event. A check fails when:
  *
- *   two-leaders       is_leader() true in two processes at one instant
+ *   two-leaders       is_leader() is true in two processes at one instant
  *   epoch-order       a leadership is acquired with an epoch not above all before it
- *   outlives-lock     a lease may last longer than the lock that it stands on
- *   overdue           a leader does not mean to look at the clock by the end of its lease
+ *   outlives-lock     a lease may last longer than the lock that was granted for it
+ *   overdue           a leader plans no step by the end of its lease
  *   demoted-early     a leadership "expires" before the end that was published
- *   kept              a lock that is not wanted, or may come yet, is not given back
- *   unheard           a notice of a later leadership is not looked into
- *   events-disagree   acquired twice, lost twice, or told otherwise than published
- *   unwanted          somebody leads who may not, or acquires a lease that is over
- *   storm             too much is sent, or to come, at once
+ *   kept              a process does not give back a lock that it does not want, or may still get
+ *   unheard           a process does not check a notice of a later leadership
+ *   events-disagree   a leadership is acquired or lost twice, or the events contradict the lease
+ *   unwanted          a process that may not lead leads, or one acquires a lease that is over
+ *   storm             too many commands are sent, or events scheduled, at once
  *
- * and, once all faults have stopped, those of play.c: no-leader, unsteady, slow-takeover,
+ * play.c has the checks of the phase without faults: no-leader, unsteady, slow-takeover,
  * slow-handover.
  *
- * A lease begins with a step of its holder and ends by its clock, so it is enough to look for a
- * second leader whenever something happens: of two leases that overlap, the later one's beginning
- * lies within the other.
+ * A lease begins with a step of its holder and ends by its clock. Of two leases that overlap, the
+ * later one begins within the other. So it is enough to look for a second leader after each event.
  */
 #include "sim/lease/checks.h"
 
@@ -44,7 +43,8 @@ void contest_check_leaders(struct contest *contest)
     }
 }
 
-/* Nothing makes it ask more than once in 10 ms, or twice in a check or renewal, time after time. */
+/* Without a cause, a contender asks neither again within 10 ms nor twice in an interval all the
+ * time. */
 void contest_check_asked(struct contest *contest, struct contender *who)
 {
     const struct lease_settings *s = &who->settings;
@@ -61,8 +61,8 @@ void contest_check_asked(struct contest *contest, struct contender *who)
     who->asks++;
 }
 
-/* The checks' own ledger, by true time: a lock that was granted lives at least as long as its
- * lifetime on the fastest clock allowed, counted from when it was asked for. */
+/* Remembers, by true time, until when a granted lock surely lives: for its lifetime on the fastest
+ * allowed clock, counted from the request. */
 void contest_check_answered(struct contest *contest, struct contender *who,
                             const struct lease_input *reply)
 {
@@ -142,7 +142,7 @@ static bool sends(const struct lease_update *update, enum lease_command_type typ
     return false;
 }
 
-/* Of a process that does not want the lock. */
+/* The rules for a process that does not want the lock. */
 static void check_unwanted(struct contest *contest, const struct contender *who,
                            const struct lease_input *input, const struct lease *had)
 {
@@ -164,7 +164,7 @@ static void check_unwanted(struct contest *contest, const struct contender *who,
     }
 }
 
-/* Two lead until then, if what the proof rests on has given way. */
+/* If an assumption of the proof has failed, two processes lead until then. */
 static void check_heard(struct contest *contest, const struct contender *who,
                         const struct lease_input *input, const struct lease *had)
 {

@@ -1,4 +1,4 @@
-/* What must hold after every event. */
+/* The rules that must hold after every event. */
 #ifndef SIM_LEASE_CHECKS_H
 #define SIM_LEASE_CHECKS_H
 

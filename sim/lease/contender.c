@@ -1,9 +1,9 @@
-/* A process around one lease core: the driver's contract of lease.h, as src/provider/redis keeps
- * it: publish, void first; send; come back at the deadline. What it sends may leave late, since a
+/* A process around one lease core. It keeps the driver's contract of lease.h as src/provider/redis
+ * does: publish, void first; send; come back at the deadline. Its commands may leave late, since a
  * process can be stopped between any two of its instructions.
  *
- * A paused process takes no input: what comes for it waits until it wakes, and its lease counts as
- * held until its own clock has passed the end. */
+ * A paused process takes no input: its events wait until it wakes. Its lease counts as held until
+ * its own clock has passed the end. */
 #include "sim/lease/contender.h"
 
 #include "sim/lease/checks.h"
@@ -35,7 +35,7 @@ static uint64_t id_of(const struct contender *who)
     return CONTEST_MUTANT(ID_KEPT) ? who->number : who->id;
 }
 
-/* ---- What leaves ----------------------------------------------------------------------------- */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 static void send(struct contest *contest, struct contender *who,
                  const struct lease_command *command)
@@ -50,7 +50,7 @@ static void send(struct contest *contest, struct contender *who,
     who->sent_at[command->request % CONTEST_REQUESTS_KEPT] = contest->now;
     if (!who->is_connected ||
         (is_release && command->epoch == LEASE_EPOCH_UNKNOWN && !who->is_leaving)) {
-        return; /* no answer comes: the core's own timeout is the answer */
+        return; /* no reply comes; the core's own timeout ends the wait */
     }
     if (!is_release) {
         who->outstanding = command->request;
@@ -136,7 +136,7 @@ void contender_step(struct contest *contest, struct contender *who, const struct
     }
     contest_check_step(contest, who, &before, &had, input);
     if (input->type != LEASE_IN_REPLY && input->type != LEASE_IN_TICK) {
-        who->asks = 0; /* it has its reasons */
+        who->asks = 0; /* another input was the cause */
     } else if (who->lease.is_waiting && who->update.command_count > 0) {
         contest_check_asked(contest, who);
     }
@@ -170,13 +170,13 @@ static void come_up(struct contest *contest, struct contender *who,
     who->boot = event->boot;
     who->history = event->number;
     who->pause = RECONNECT_MIN_MS * (int64_t)MS;
-    if (event->boot != contest->server.boot) { /* it has died meanwhile */
+    if (event->boot != contest->server.boot) { /* the server has died meanwhile */
         push_for(contest, who, CONTEST_DOWN, contest->now + contest_way(contest));
     }
     step(contest, who, LEASE_IN_UP);
 }
 
-/* What was asked is answered first, with nothing; then the connection is down. */
+/* Replies NO_ANSWER to the command under way, and then reports that the connection is down. */
 static void hang_up(struct contest *contest, struct contender *who)
 {
     struct lease_input nothing = {
@@ -193,7 +193,7 @@ static void hang_up(struct contest *contest, struct contender *who)
     connect(contest, who, random_between(&contest->random, who->pause / 2, who->pause));
 }
 
-/* ---- Its life -------------------------------------------------------------------------------- */
+/* ---- Life of a process ----------------------------------------------------------------------- */
 
 void contender_start(struct contest *contest, struct contender *who)
 {
@@ -213,7 +213,7 @@ void contender_start(struct contest *contest, struct contender *who)
     connect(contest, who, 0);
 }
 
-/* By id and epoch, as they were published last. */
+/* The guardian releases by the id and epoch that were published last. */
 void contender_speak_for(struct contest *contest, const struct contender *who)
 {
     int64_t at = contest->now + contest_way(contest) + late(contest);
@@ -264,7 +264,7 @@ void contender_set_rate(struct contest *contest, struct contender *who)
     }
 }
 
-/* ---- What reaches it ------------------------------------------------------------------------- */
+/* ---- Events ---------------------------------------------------------------------------------- */
 
 /* "released BY FOR", as seat_notice() of the provider takes it. */
 static void hear_release(struct contest *contest, struct contender *who,

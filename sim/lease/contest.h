@@ -4,11 +4,12 @@
  *   profile.c    draws from the seed what kind of contest this is: settings, contenders, faults
  *   server.c     the server: its keys, the scripts of src/provider/redis/scripts.c, its lives
  *   contender.c  a process: the driver's contract of lease.h, as src/provider/redis keeps it
- *   wire.c       what is to happen, by true time; requests, answers and notices on their way
- *   faults.c     what goes wrong, and when            checks.c  what must hold after every event
- *   trace.c      what happened, for people            play.c   the run: faults, calm, a drill
+ *   wire.c       the queue of events; requests, replies and notices in flight
+ *   faults.c     the faults                           checks.c  the rules after every event
+ *   leading.c    which contender leads                trace.c   the story of the run
+ *   play.c       the run: faults, then none, then a crash or a resignation
  *
- * True time is an int64_t of nanoseconds that nobody here can see.
+ * True time is an int64_t of nanoseconds that no contender can see.
  */
 #ifndef SIM_LEASE_CONTEST_H
 #define SIM_LEASE_CONTEST_H
@@ -24,16 +25,16 @@
 
 enum {
     CONTENDERS_MAX = 7,
-    CONTEST_EVENTS_MAX = 4096, /* to come, at once */
-    CONTEST_WRITES_KEPT = 16,  /* of the server's latest */
+    CONTEST_EVENTS_MAX = 4096, /* scheduled at once */
+    CONTEST_WRITES_KEPT = 16,  /* the latest writes of the server */
     CONTEST_REQUESTS_KEPT = 64,
-    NOBODY = 0, /* as the id of a process */
+    NOBODY = 0, /* as the id of a process: none */
     CONTEST_ASKS_KEPT = 64,
 };
 
 /* ---- Planted bugs of the model; those of the core are in lease/mutants.h --------------------- */
 
-/* X(name, what the bug is) */
+/* X(name, description) */
 #define CONTEST_MUTANTS(X)                                                                         \
     X(TAKE_NOT_EXCLUSIVE, "take does not check whether a process has the lock")                    \
     X(LIFETIME_HALVED, "the lock lives for half the lease only")                                   \
@@ -73,7 +74,7 @@ enum contest_mutant {
 extern _Thread_local enum contest_mutant contest_mutant;
 #define CONTEST_MUTANT(name) (contest_mutant == CONTEST_MUTANT_##name)
 
-/* ---- profile.c ------------------------------------------------------------------------------- */
+/* ---- The profile ----------------------------------------------------------------------------- */
 
 /* X(name, text) */
 #define CONTEST_FAULTS(X)                                                                          \
@@ -106,56 +107,57 @@ enum contest_fault {
 
 struct contest_profile {
     const char *name;
-    struct lease_settings settings; /* of each life; or the least that it may have: */
-    struct lease_settings most;     /* the most */
-    span pace;                      /* of faults: one of both leases */
-    span max_lease;                 /* that all of them have */
+    struct lease_settings settings; /* of each life; if is_mixed, the lower bound */
+    struct lease_settings most;     /* if is_mixed, the upper bound */
+    span pace;                      /* of faults: one of the two leases */
+    span max_lease;                 /* of all contenders, unless max_leases_differ */
     bool is_mixed;                  /* each life has settings of its own */
     bool max_leases_differ;         /* each life has a max-lease of its own, too */
     size_t contenders;
-    uint32_t events;          /* of the phase with faults */
-    int64_t delay;            /* of what is on its way, at least; ns */
-    int64_t jitter;           /* on top, at most */
-    int64_t tail;             /* a straggler's, at most */
-    int64_t lateness;         /* of a tick, and between a step and what it sends, at most */
-    int64_t reconnect;        /* between two tries, at most */
-    int64_t down_time;        /* of a process or of the server, at most */
-    int64_t visitor_interval; /* it renews with GET and EXPIRE, at most so far apart; 0: never */
-    int64_t skew;             /* of a server's clock against the others', at most */
-    int64_t drift_ppm;  /* how far clocks really go; beyond the settings' with --break-drift */
-    bool drifts_widely; /* to the bound, rather than anywhere within */
-    bool hangs_up; /* a connection without an answer in time is given up, as the provider does */
+    uint32_t events;   /* of the phase with faults */
+    int64_t delay;     /* of a message, at least, in ns */
+    int64_t jitter;    /* on top, at most */
+    int64_t tail;      /* a straggler's, at most */
+    int64_t lateness;  /* of a tick, and of a command after its step, at most */
+    int64_t reconnect; /* between two tries, at most */
+    int64_t down_time; /* of a process or of the server, at most */
+    int64_t
+        visitor_interval; /* a visitor renews with GET and EXPIRE, at most so far apart; 0: never */
+    int64_t skew;         /* between the clocks of two servers, at most */
+    int64_t drift_ppm;    /* the real bound of clocks; above the declared one with --break-drift */
+    bool drifts_widely;   /* clocks run at the bound, not anywhere within it */
+    bool hangs_up;        /* a connection without a reply in time is closed, as the provider does */
     uint32_t loss_ppm, tail_ppm, notice_loss_ppm;
-    uint32_t guardian_ppm; /* there is one that speaks, for each death */
+    uint32_t guardian_ppm; /* chance of a guardian that releases, for each death */
     int64_t fault_every;
     uint32_t fault_weight[CONTEST_FAULT_COUNT];
     uint32_t fault_weight_sum;
 };
 
-/* ---- server.c -------------------------------------------------------------------------------- */
+/* ---- The server ------------------------------------------------------------------------------ */
 
 /* The keys NAME:master and NAME:epoch. Times are the server's, in milliseconds. */
 struct contest_keys {
     uint64_t master;  /* NOBODY: no such key */
-    int64_t until_ms; /* it lives through this; INT64_MAX: it has no lifetime */
+    int64_t until_ms; /* its last millisecond; INT64_MAX: it has no lifetime */
     uint64_t epoch;   /* 0: no such field, nor `holder` */
     uint64_t holder;
     uint64_t history; /* 0: no such field ("server"), nor `since` */
     int64_t since_ms;
-    int64_t foreign_ms; /* the end of a peer's lock, as it was seen last; 0: no such field */
-    int64_t most_ms;    /* max-lease of the last one that it was granted to; 0: no such field */
+    int64_t foreign_ms; /* end of a foreign peer's lock, as last seen; 0: no such field */
+    int64_t most_ms;    /* max-lease of the last process that got it; 0: no such field */
 };
 
 struct contest_server {
     struct drift_clock clock; /* its wall clock */
     bool is_up;
-    uint64_t boot; /* what was sent to an earlier one is gone */
+    uint64_t boot; /* messages to an earlier boot are lost */
     uint64_t process, other_process;
-    uint64_t history; /* name of what its data went through: a new one with each start, promotion */
+    uint64_t history; /* name of its data's history: a new one with each start and promotion */
     int64_t started_s;
     bool was_promoted;
     int64_t stalled_until;
-    bool visitor_renews; /* it has read its id, and sends EXPIRE next */
+    bool visitor_renews; /* the visitor has read its id, and sends EXPIRE next */
     struct contest_keys keys;
     struct contest_keys written[CONTEST_WRITES_KEPT]; /* the keys after each write */
     uint64_t writes;
@@ -166,28 +168,28 @@ struct contest_request {
     uint32_t request;
     uint64_t epoch;
     uint64_t id;             /* of the process */
-    uint64_t history;        /* RENEW: the server's, as of the greeting */
-    uint64_t heir;           /* RELEASE: who is meant to have it next, or NOBODY */
+    uint64_t history;        /* RENEW: of the server's data, from the greeting */
+    uint64_t heir;           /* RELEASE: the process that shall get it next, or NOBODY */
     int64_t ttl_ms, most_ms; /* TAKE, RENEW: its lease and its max-lease */
-    int64_t interval_ms;     /* TAKE: of a peer that renews in two commands; 0: there is none */
+    int64_t interval_ms; /* TAKE: of a foreign peer that renews in two commands; 0: there is none */
 };
 
-/* ---- wire.c ---------------------------------------------------------------------------------- */
+/* ---- Events ---------------------------------------------------------------------------------- */
 
 enum contest_event_kind {
-    CONTEST_TICK,     /* .number: which; an older one is void */
+    CONTEST_TICK,     /* .number: of the tick; an older one is void */
     CONTEST_CONNECT,  /* a greeting reaches the server */
-    CONTEST_UP,       /* and its answer the process: .number: the history */
+    CONTEST_UP,       /* its reply reaches the process; .number: the history */
     CONTEST_DOWN,     /* the process notices that its connection is gone */
-    CONTEST_OVERDUE,  /* .number: request that should have been answered */
+    CONTEST_OVERDUE,  /* .number: a request whose reply is overdue */
     CONTEST_REQUEST,  /* .request reaches the server */
     CONTEST_REPLY,    /* .input reaches the process */
-    CONTEST_RELEASED, /* a notice: .number: by whom, .heir */
+    CONTEST_RELEASED, /* a notice: .number: the releasing process, .heir */
     CONTEST_TAKEN,    /* a notice: .number: the epoch */
-    CONTEST_GUARDIAN, /* .request, said for the dead, reaches the server */
+    CONTEST_GUARDIAN, /* .request of a guardian reaches the server */
     CONTEST_START,    /* a process that was down starts */
     CONTEST_SERVER_UP,
-    CONTEST_EXPIRE, /* a visitor has read its id, and renews: .number: when it read */
+    CONTEST_EXPIRE, /* a visitor renews; .number: when it read its id */
     CONTEST_FAULT,
 };
 
@@ -198,7 +200,7 @@ struct contest_event {
     uint64_t order; /* equal times: first in, first out */
     enum contest_event_kind kind;
     struct contender *who;
-    uint64_t id;   /* of the process that it is for; NOBODY: any */
+    uint64_t id;   /* of the process that takes it; NOBODY: any */
     uint64_t link; /* connection that it belongs to */
     uint64_t boot; /* server that it was sent to */
     uint64_t number;
@@ -209,40 +211,40 @@ struct contest_event {
     };
 };
 
-/* ---- contender.c ----------------------------------------------------------------------------- */
+/* ---- Contenders ------------------------------------------------------------------------------ */
 
 struct contender {
     unsigned number; /* 1, 2, … */
     bool is_up;
     bool is_leaving;
-    uint64_t id; /* of this process; the next one has another */
+    uint64_t id; /* of this process; each process has another */
     struct drift_clock clock;
     struct lease_settings settings; /* of this life */
     span max_lease;
     struct lease lease;
-    struct lease_update update; /* of the latest step: what is published */
-    uint64_t tick;              /* the one that counts */
+    struct lease_update update; /* of the latest step, as published */
+    uint64_t tick;              /* number of the valid tick */
     int64_t paused_until;
-    int64_t cut_until; /* nothing comes through, one way or both: */
+    int64_t cut_until; /* no message gets through, in one direction or both: */
     bool is_mute, is_deaf;
 
     bool is_connected;
-    uint64_t link;             /* the latest connection, or try */
+    uint64_t link;             /* the latest connection or attempt */
     uint64_t boot;             /* of the server at its other end */
     uint64_t history;          /* of its data, as of the greeting */
     int64_t last_out, last_in; /* arrivals on a connection are in order */
-    int64_t pause;             /* before the next try */
-    bool is_asking_for_it;     /* that request is a TAKE */
-    uint64_t outstanding;      /* request without an answer; 0: none */
+    int64_t pause;             /* before the next attempt */
+    bool is_asking_for_it;     /* the outstanding request is a TAKE */
+    uint64_t outstanding;      /* request without a reply; 0: none */
     uint64_t heir;             /* while it resigns */
 
-    /* What the checks know of it. */
+    /* The memory of the checks. */
     int64_t sent_at[CONTEST_REQUESTS_KEPT]; /* true time, by request */
-    int64_t covered_until;                  /* true time: the lock surely lives until then */
+    int64_t covered_until;                  /* true time until which the lock surely lives */
     uint64_t covered_epoch;
     bool leads; /* as its events say */
     bool is_cordoned;
-    int64_t asked_at[CONTEST_ASKS_KEPT]; /* without being prompted */
+    int64_t asked_at[CONTEST_ASKS_KEPT]; /* without a cause */
     uint64_t asks;
 };
 
@@ -261,7 +263,7 @@ struct contest {
     uint64_t order;
     struct story story;
     int64_t now;
-    int64_t wall_base; /* what a perfect wall clock showed at true time 0 */
+    int64_t wall_base; /* what a perfect wall clock shows at true time 0 */
     uint64_t ids, links, histories;
     bool is_calm;
     uint64_t highest_epoch; /* ever acquired */

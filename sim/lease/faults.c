@@ -1,4 +1,4 @@
-/* What goes wrong, one thing at a time, as often as the profile says; and the end of all that. */
+/* The faults, one at a time, as often as the profile says; and the end of them. */
 #include "sim/lease/faults.h"
 
 #include "sim/lease/contender.h"
@@ -198,7 +198,7 @@ void contest_fault_next(struct contest *contest)
                  contest->now + 1 + some(contest, 2 * contest->profile.fault_every));
 }
 
-/* What waited for it happens now. */
+/* Events that waited for it happen now. */
 static void wake(struct contest *contest, struct contender *who)
 {
     for (size_t i = 0; i < contest->queued && contest->now < who->paused_until; i++) {
@@ -210,8 +210,8 @@ static void wake(struct contest *contest, struct contender *who)
     who->paused_until = contest->now;
 }
 
-/* What is down starts, what is stopped wakes, all ways are well again. What is on its way still
- * comes. */
+/* Processes and the server start or wake, and the network works again. Messages in flight still
+ * arrive. */
 void contest_faults_stop(struct contest *contest)
 {
     contest->server.stalled_until = 0;

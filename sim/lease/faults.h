@@ -1,4 +1,4 @@
-/* What goes wrong, and when. */
+/* The faults. */
 #ifndef SIM_LEASE_FAULTS_H
 #define SIM_LEASE_FAULTS_H
 

@@ -1,6 +1,6 @@
-/* The run of one seed: a phase with faults; then calm, in which somebody must come to lead within a
- * bounded time and stay; then one drill, after which the next must lead as soon as the rules say.
- */
+/* The run of one seed: a phase with faults; then a phase without, in which a process must lead
+ * within a bounded time and stay; then a crash or a resignation, after which the next must lead as
+ * soon as the rules say. */
 #include "sim/lease/play.h"
 
 #include "sim/lease/checks.h"
@@ -97,7 +97,7 @@ static void go_on(struct contest *contest)
     contest_check_leaders(contest);
 }
 
-/* ---- Calm ------------------------------------------------------------------------------------ */
+/* ---- Without faults -------------------------------------------------------------------------- */
 
 static int64_t round_trip(const struct contest *contest)
 {
@@ -105,14 +105,14 @@ static int64_t round_trip(const struct contest *contest)
     return 2 * (p->delay + p->jitter) + 3 * p->lateness;
 }
 
-/* By a clock as slow as is allowed, of a server that is as fast. */
+/* The time by the slowest allowed clock, of a server with the fastest. */
 static int64_t stretched(const struct contest *contest, int64_t time)
 {
     return time + time / 1000000 * 4 * contest->profile.drift_ppm;
 }
 
-/* Twice a lifetime (a dead one's lock, a server that waits), what was asked just before, and all
- * that may still be on its way. */
+/* Two lifetimes (the lock of a dead process, then a server that waits), the last request before,
+ * and everything that may still be in flight. */
 static int64_t calm_bound(const struct contest *contest)
 {
     const struct contest_profile *p = &contest->profile;
@@ -127,7 +127,7 @@ static int64_t calm_bound(const struct contest *contest)
 
 static void play_until(struct contest *contest, int64_t end)
 {
-    contest_push(contest, CONTEST_FAULT, end); /* calm: it does nothing */
+    contest_push(contest, CONTEST_FAULT, end); /* does nothing in this phase */
     for (int i = 0; contest->now < end; i++) {
         if (i == CALM_EVENTS_MAX) {
             contest_violated(contest, "storm", "%d events in %.3f ms of calm", i,
@@ -151,7 +151,7 @@ static void somebody_leads_within(struct contest *contest, int64_t bound, const 
     }
 }
 
-/* Nothing goes wrong, so nothing changes. */
+/* Without faults the leader does not change. */
 static void leader_stays(struct contest *contest)
 {
     const struct contender *leader = contest_leader(contest);
@@ -164,7 +164,7 @@ static void leader_stays(struct contest *contest)
     }
 }
 
-/* The server comes back empty while the leader has much of its lease left: it leads on. */
+/* The server comes back empty while the leader has much of its lease left: the leader leads on. */
 static void lose_data(struct contest *contest, const struct contender *leader)
 {
     struct contest_profile *p = &contest->profile;
@@ -197,9 +197,9 @@ static void drill(struct contest *contest)
     }
     if (leader->history != contest->server.history) {
         handover += contest->profile.max_lease
-                        .ns; /* it changed under the leader, whose renewals end no wait then */
+                        .ns; /* the history changed under the leader, so its renewals end no wait */
     }
-    contest->profile.down_time = 100 * s->lease.ns; /* nobody comes back for the drill */
+    contest->profile.down_time = 100 * s->lease.ns; /* no process starts again meanwhile */
     switch (random_below(&contest->random, 4)) {
     case 0:
         contender_crash(contest, leader, false);
@@ -219,8 +219,8 @@ static void drill(struct contest *contest)
     }
 }
 
-/* All that was on its way has come, what was lost is given up, and whoever resigned has stood back
- * long enough. A leader may lose its lease over what was lost, if answers may take as long. */
+/* All messages in flight have arrived, lost ones are given up, and a process that resigned may ask
+ * again. A leader may lose its lease by a lost message, if replies may take as long. */
 static int64_t settling(const struct contest *contest)
 {
     const struct contest_profile *p = &contest->profile;
@@ -229,7 +229,7 @@ static int64_t settling(const struct contest *contest)
                                   p->most.answer_timeout.ns + 600 * (int64_t)MS);
 }
 
-/* What is held up behind a cut holds up all that comes after it on the same connection. */
+/* A message that waits behind a cut delays all later ones on the same connection. */
 static int64_t held_up(const struct contest *contest)
 {
     int64_t last = contest->now;
@@ -306,7 +306,7 @@ static void game_print_tail(const void *world)
     story_print_tail(&((const struct contest *)world)->story);
 }
 
-/* Those of the core first, then those of the model. */
+/* Mutants of the core first, then those of the model. */
 static void game_set_mutant(int number)
 {
     bool is_core = number < LEASE_MUTANT_COUNT;

@@ -1,4 +1,4 @@
-/* Swarm testing: each seed draws what kind of contest it is. Most concentrate on few kinds of
+/* Swarm testing: each seed draws the kind of its contest. Most seeds concentrate on a few kinds of
  * faults, since a rare bug needs several of one kind in a row. */
 #include "sim/lease/profile.h"
 
@@ -6,7 +6,7 @@ static const struct theme {
     const char *name;
     uint32_t weight[CONTEST_FAULT_COUNT];
     bool drifts;
-    uint32_t dirt; /* how much is lost or late: 0 to 4 */
+    uint32_t dirt; /* how many messages are lost or late: 0 to 4 */
 } themes[] = {
     {"everything",
      {[CONTEST_FAULT_CRASH] = 2,
@@ -99,7 +99,7 @@ static int64_t up_to(struct contest *contest, int64_t most)
     return random_between(&contest->random, 0, most);
 }
 
-/* One in three: none; else anything up to `most`. */
+/* 0 in one case of three, else random up to `most`. */
 static uint32_t at_times(struct contest *contest, uint32_t most)
 {
     return random_chance(&contest->random, 330000) ? 0 : (uint32_t)up_to(contest, most);
@@ -130,7 +130,7 @@ static void draw_settings(struct contest *contest, const struct theme *theme)
     }
 }
 
-/* The most that a life may have of each, where lives have settings of their own. */
+/* The upper bounds, where each life has settings of its own. */
 static void draw_mixture(struct contest *contest)
 {
     struct contest_profile *p = &contest->profile;
@@ -218,10 +218,10 @@ static void draw_faults(struct contest *contest, const struct theme *theme)
     p->fault_weight_sum = 0;
     for (int i = 0; i < CONTEST_FAULT_COUNT; i++) {
         if (i == CONTEST_FAULT_CLOCK_BACK && p->visitor_interval) {
-            continue; /* a lock that ran out would look like one that was deleted */
+            continue; /* an expired lock would look like a deleted one */
         }
         if (i == CONTEST_FAULT_FORGET && p->max_leases_differ) {
-            continue; /* the record alone tells a contender what the leader may have */
+            continue; /* only the record has the leader's max-lease */
         }
         p->fault_weight[i] = random_chance(&contest->random, 200000) ? 0 : theme->weight[i];
         p->fault_weight_sum += p->fault_weight[i];

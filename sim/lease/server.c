@@ -1,9 +1,9 @@
 /* The server: the keys of one election, and the scripts of src/provider/redis/scripts.c, line by
- * line. It dies, comes back with its data, without, or with what it had some writes ago; or a
- * replica takes its place that has not seen the last writes.
+ * line. It dies and comes back with its data, without it, or with the data of some writes ago; or a
+ * replica takes its place that lacks the last writes.
  *
- * Its wall clock runs as fast or slow as any and stays within the profile's skew of the others':
- * that of the next server may be elsewhere within it. At times it is set back. */
+ * Its wall clock drifts like any other and stays within the profile's skew of the other clocks;
+ * the clock of the next server may differ within that. Sometimes the clock is set back. */
 #include "sim/lease/server.h"
 
 #include "sim/lease/leading.h"
@@ -19,7 +19,7 @@ static int64_t skew_of(const struct contest *contest)
            (contest->wall_base + contest->now);
 }
 
-/* Somebody keeps it right: it runs the other way when it has gone too far. */
+/* The clock is kept within bounds: it runs the other way when it has gone too far. */
 int64_t server_ms(struct contest *contest)
 {
     struct drift_clock *clock = &contest->server.clock;
@@ -39,7 +39,7 @@ void server_set_rate(struct contest *contest)
                 (long long)contest->server.clock.ppm);
 }
 
-/* By less than a server without data waits: its next epochs are above all before. */
+/* By less than a server without data waits, so its next epochs are above all before. */
 void server_clock_back(struct contest *contest)
 {
     int64_t room =
@@ -52,7 +52,7 @@ void server_clock_back(struct contest *contest)
     }
 }
 
-/* ---- Its lives ------------------------------------------------------------------------------- */
+/* ---- Starts, failures, takeovers ------------------------------------------------------------- */
 
 static void write_down(struct contest *contest)
 {
@@ -84,7 +84,7 @@ static void new_history(struct contest *contest)
                 (unsigned long long)contest->server.history);
 }
 
-/* The first replica has come. */
+/* The first replica is there. */
 void server_copied(struct contest *contest)
 {
     if (contest->server.is_up) {
@@ -94,7 +94,7 @@ void server_copied(struct contest *contest)
 
 static void new_process(struct contest *contest)
 {
-    contest->server.process += 2; /* never that of the other machine */
+    contest->server.process += 2; /* never the number of the other machine */
     new_history(contest);
     contest->server.started_s = server_ms(contest) / 1000;
     contest->server.was_promoted = false;
@@ -111,12 +111,12 @@ void server_begin(struct contest *contest)
         .local_base = contest->wall_base + random_between(&contest->random, -most, most),
         .ppm = contest_draw_rate(contest)};
     new_process(contest);
-    if (random_chance(&contest->random, 800000)) { /* it has long been running */
+    if (random_chance(&contest->random, 800000)) { /* the server has run for long */
         server->started_s -= 1000000;
     }
 }
 
-/* The other of two machines; its process may be one that led before. */
+/* The other of two machines takes over; its process may have been the master before. */
 static void replace(struct contest *contest)
 {
     struct contest_server *server = &contest->server;
@@ -135,7 +135,7 @@ static void replace(struct contest *contest)
     server->was_promoted = true;
 }
 
-/* A process that starts needs some milliseconds for it. */
+/* A starting process needs some milliseconds. */
 static int64_t down_time(struct contest *contest)
 {
     int64_t most = contest->profile.down_time;
@@ -163,7 +163,7 @@ void server_fail(struct contest *contest, enum server_memory memory)
     } else if (memory != SERVER_HAS_ALL) {
         struct contest_keys copy = some_writes_ago(contest);
         for (int i = 0; contest->profile.max_leases_differ && copy.epoch != server->keys.epoch;) {
-            copy = i++ < 8 ? some_writes_ago(contest) : server->keys; /* it has the record */
+            copy = i++ < 8 ? some_writes_ago(contest) : server->keys; /* the copy has the record */
         }
         server->keys = copy;
     }
@@ -176,7 +176,7 @@ void server_fail(struct contest *contest, enum server_memory memory)
         memory == SERVER_WAS_REPLICA;
     for (size_t i = 0; i < contest->profile.contenders; i++) {
         struct contender *who = &contest->contenders[i];
-        /* Who is not told notices it when an answer is overdue, if it gives up at all. */
+        /* A process that gets no notice notices when a reply is overdue, if it gives up at all. */
         if (!contest->profile.hangs_up || contest->is_calm ||
             random_chance(&contest->random, 700000)) {
             struct contest_event *event =
@@ -190,7 +190,7 @@ void server_fail(struct contest *contest, enum server_memory memory)
 
 /* ---- Visitors -------------------------------------------------------------------------------- */
 
-/* No contender's: none lives as long. */
+/* An id that no contender gets. */
 static const uint64_t visitor = (uint64_t)1 << 32;
 
 void server_visitor_leaves(struct contest *contest)
@@ -204,8 +204,9 @@ void server_visitor_leaves(struct contest *contest)
     }
 }
 
-/* By GET; its EXPIRE comes within its interval. It is shown only for a lock whose end a contender
- * has seen since it was renewed last: a contender that has just come knows nothing of it. */
+/* The visitor reads with GET; its EXPIRE follows within its interval. It does so only for a lock
+ * whose end a contender has seen since the last renewal: a new contender does not know that lock.
+ */
 static void visitor_reads(struct contest *contest)
 {
     const struct contest_keys *keys = &contest->server.keys;
@@ -230,7 +231,7 @@ static void visitor_expires(struct contest *contest, const struct contest_event 
     contest->server.visitor_renews = false;
     if (!contest->server.is_up || contest->is_calm || event->boot != contest->server.boot ||
         keys->master == NOBODY || now > keys->until_ms || keys->until_ms == INT64_MAX) {
-        return; /* it finds no lock, and leads no more */
+        return; /* the visitor finds no lock, and leads no more */
     }
     keys->until_ms = now + ttl / MS;
     write_down(contest);
@@ -290,7 +291,7 @@ static void held(struct call *call)
 {
     const struct contest_keys *keys = call->keys;
 
-    /* PTTL is -1 for a key without a lifetime, which the provider takes for nothing left. */
+    /* PTTL is -1 for a key without a lifetime; the provider reports that nothing is left. */
     answer(call, LEASE_HELD, keys->holder == keys->master ? keys->epoch : 0,
            keys->until_ms == INT64_MAX ? 0 : keys->until_ms - call->now);
 }
@@ -308,8 +309,8 @@ static uint64_t name_of(const struct contest_server *server)
     return CONTEST_MUTANT(PROCESS_FOR_HISTORY) ? server->process : server->history;
 }
 
-/* Redis tells its uptime as the difference of two times that were cut to whole seconds: it may be
- * almost a second too long. */
+/* Redis reports its uptime as the difference of two times that were cut to whole seconds, so it may
+ * be almost a second too long. */
 static int64_t forgotten_at(const struct call *call)
 {
     const struct contest_server *server = &call->contest->server;
@@ -392,7 +393,7 @@ static void take(struct call *call)
         return;
     }
     if (is_own && keys->holder == request->id && keys->epoch > request->epoch) {
-        expire_in(call); /* an answer was lost: it is ours already */
+        expire_in(call); /* the lock is ours already: a reply was lost */
         answer(call, LEASE_GRANTED, keys->epoch, 0);
         return;
     }
@@ -414,8 +415,8 @@ static void look(struct call *call)
     }
 }
 
-/* The lock or its record is gone, or older than what the leader was granted, and shows neither a
- * later leadership nor a release: nobody else was granted a lease since. */
+/* The lock or its record is gone, or older than the leader's grant, and shows neither a later
+ * leadership nor a release. So no other process was granted a lease since. */
 static bool restore(struct call *call)
 {
     struct contest_keys *keys = call->keys;
@@ -502,7 +503,7 @@ struct lease_input server_serve(struct contest *contest, const struct contest_re
     return call.answer;
 }
 
-/* ---- What reaches it ------------------------------------------------------------------------- */
+/* ---- Events ---------------------------------------------------------------------------------- */
 
 static void greet(struct contest *contest, const struct contest_event *event)
 {

@@ -1,4 +1,4 @@
-/* What the story of a contest tells, and the end of a run that broke a rule. */
+/* The story of a contest, and the end of a run that broke a rule. */
 #include "sim/lease/trace.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* What happened, for people; and the end of a run that broke a rule. */
+/* Writes the story of a contest, and ends a run that broke a rule. */
 #ifndef SIM_LEASE_TRACE_H
 #define SIM_LEASE_TRACE_H
 
@@ -6,7 +6,7 @@
 
 void contest_say(struct contest *contest, const struct contender *who, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Ends the run: does not return. */
+/* Does not return. */
 void contest_violated(struct contest *contest, const char *check, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 

@@ -1,11 +1,11 @@
-/* What is to happen, by true time, and the ways between processes and server. A connection keeps
- * its order; what is on its way when the process hangs up may still reach the server, long after.
- */
+/* The queue of events, by true time, and the connections between processes and server. A connection
+ * keeps its order. A message in flight when the process hangs up may still reach the server, long
+ * after. */
 #include "sim/lease/wire.h"
 
 #include "sim/lease/trace.h"
 
-/* Few are to come at once: looking through all of them is quick enough. */
+/* Few events are scheduled at once, so a search through all of them is quick enough. */
 struct contest_event *contest_push(struct contest *contest, enum contest_event_kind kind,
                                    int64_t at)
 {
@@ -50,7 +50,7 @@ int64_t contest_way(struct contest *contest)
     return way;
 }
 
-/* Behind a cut things are lost, or come once it is healed. */
+/* A cut loses messages, or holds them until it is healed. */
 static int64_t arrival(struct contest *contest, const struct contender *who, bool is_cut,
                        int64_t *last)
 {
@@ -80,7 +80,7 @@ int64_t contest_in(struct contest *contest, struct contender *who)
     return arrival(contest, who, who->is_deaf, &who->last_in);
 }
 
-/* PUBLISH: each hears of it by a connection of its own, at most once. */
+/* PUBLISH: each process gets the notice on a connection of its own, at most once. */
 void contest_notify(struct contest *contest, enum contest_event_kind kind, uint64_t number,
                     uint64_t heir)
 {
