@@ -1,7 +1,7 @@
 #include "cli/ask.h"
 
 #include "base/buffer.h"
-#include "cli/participant.h"
+#include "cli/settings.h"
 #include "net/control.h"
 #include "net/http_server.h"
 
@@ -15,7 +15,7 @@
 int ask_socket_path(const struct options *options, char *ret, size_t bytes,
                     struct baton_error *reterr)
 {
-    const char *data = participant_data(options);
+    const char *data = settings_data(options);
     if (!data) {
         return error_set(reterr, BATON_EINVAL,
                          "--data: is needed, the data directory of a node on this machine");
@@ -76,7 +76,7 @@ static struct curl_slist *token_header(const struct curl *api, const char *path,
 {
     char token[HTTP_TOKEN_MAX];
     char line[HTTP_TOKEN_MAX + 32];
-    if (participant_token(token, sizeof(token), path, reterr)) {
+    if (settings_token(token, sizeof(token), path, reterr)) {
         return NULL;
     }
     (void)snprintf(line, sizeof(line), "Authorization: Bearer %s", token);

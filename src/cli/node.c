@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/participant.h"
 #include "cli/record.h"
+#include "cli/settings.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -83,7 +84,7 @@ static int end_earlier_command(const struct options *options, struct logger *log
 {
     char *data = NULL;
     int record = -1;
-    int code = participant_make_data(&data, options, reterr);
+    int code = settings_make_data(&data, options, reterr);
 
     if (!code && data) {
         code = record_take(&record, data, logger, reterr);
@@ -119,7 +120,7 @@ int node_main(const struct invocation *invocation)
 {
     struct node node = {.invocation = invocation};
     struct baton_error error = {0};
-    struct logger *logger = participant_logger(invocation->options);
+    struct logger *logger = settings_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
     (void)uv_loop_init(&node.loop);

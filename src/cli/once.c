@@ -16,8 +16,14 @@
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/participant.h"
+#include "cli/settings.h"
 #include "cli/supervise.h"
+#include "member/feed.h"
+#include "member/handover.h"
+#include "member/members.h"
+#include "member/store.h"
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +41,7 @@ struct once {
     const struct invocation *invocation;
     struct logger *logger;
     struct participant *member;
+    struct feed *results; /* changes of `key`, and of those below it */
     struct child *child;
     char key[KEY_BYTES];
     bool is_leaving;
@@ -121,9 +128,8 @@ static void on_members(void *userdata, int code, const struct baton_member *memb
 
 static void leave_if_all_know(struct once *once)
 {
-    const struct provider_ops *ops = participant_provider(once->member)->ops;
     if (once->is_known && once->has_run && !once->is_leaving) {
-        (void)ops->members(participant_provider_election(once->member), on_members, once, NULL);
+        (void)members_list(participant_election(once->member), on_members, once, NULL);
     }
 }
 
@@ -148,14 +154,14 @@ static void on_seen_written(void *userdata, int code, const struct baton_error *
 
 static void conclude(struct once *once, int result)
 {
-    struct provider *provider = participant_provider(once->member);
+    struct member *member = participant_member(once->member);
     char key[KEY_BYTES + 80];
     if (once->is_known || once->is_leaving) {
         return;
     }
     once->is_known = true;
     once->result = result;
-    if (!(provider->ops->features & PROVIDER_OPERATE)) {
+    if (!member_has(member, PROVIDER_OPERATE)) {
         leave(once, result);
     } else if (once->has_run) {
         once->linger_ms = LINGER_MS;
@@ -163,8 +169,8 @@ static void conclude(struct once *once, int result)
         leave_if_all_know(once);
     } else {
         (void)snprintf(key, sizeof(key), "%s/seen/%s", once->key, participant_node(once->member));
-        if (provider->ops->put(provider, key, "", 0, PROVIDER_ANY_REVISION, SPAN_S(3600),
-                               on_seen_written, once, NULL) != 0) {
+        if (store_put(member, key, "", 0, PROVIDER_ANY_REVISION, SPAN_S(3600), on_seen_written,
+                      once, NULL) != 0) {
             leave(once, result);
         }
     }
@@ -187,17 +193,18 @@ static void take_result(struct once *once, const struct provider_value *value)
     json_decref(json);
 }
 
-static void on_change(void *userdata, int code, const struct provider_value *values, size_t count)
+static void on_change(void *userdata, const struct provider_value *value)
 {
     struct once *once = userdata;
-    for (size_t i = 0; code == 0 && i < count && !once->is_leaving; i++) {
-        const char *rest = values[i].key + strlen(once->key); /* the prefix that is watched */
-        if (*rest == '\0' && values[i].data) {
-            take_result(once, &values[i]);
-        } else if (strncmp(rest, "/seen/", 6) == 0 && values[i].data) {
-            note_seen(once, rest + 6);
-            leave_if_all_know(once);
-        }
+    const char *rest = value->key + strlen(once->key); /* the prefix that is watched */
+    if (once->is_leaving || !value->data) {
+        return;
+    }
+    if (*rest == '\0') {
+        take_result(once, value);
+    } else if (strncmp(rest, "/seen/", 6) == 0) {
+        note_seen(once, rest + 6);
+        leave_if_all_know(once);
     }
 }
 
@@ -205,7 +212,7 @@ static void on_written(void *userdata, int code, const struct baton_error *error
 {
     struct once *once = userdata;
     once->is_storing = false;
-    participant_drained(once->member);
+    handover_release(participant_election(once->member));
     if (code == BATON_ECONFLICT) {
         return; /* there is another's result, which the watch tells */
     }
@@ -225,15 +232,15 @@ static void lead_on(struct once *once);
 static void store_result(struct once *once, uint64_t epoch)
 {
     struct baton_error error = {0};
-    struct provider *provider = participant_provider(once->member);
+    struct member *member = participant_member(once->member);
     json_t *json = json_pack("{s:i,s:s,s:I}", "exit_code", once->exit_code, "node",
                              participant_node(once->member), "epoch", (json_int_t)epoch);
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     once->is_storing = true;
     once->has_run = true; /* before the watch tells of it */
-    int code = text ? provider->ops->put(provider, once->key, text, strlen(text), 0,
-                                         options_duration(once->invocation->options, "keep"),
-                                         on_written, once, &error)
+    int code = text ? store_put(member, once->key, text, strlen(text), 0,
+                                options_duration(once->invocation->options, "keep"), on_written,
+                                once, &error)
                     : BATON_ENOMEM;
     if (code) {
         once->is_storing = false;
@@ -252,7 +259,7 @@ static void abandon(struct once *once, int exit_code)
         leave(once, EXIT_SIGNAL + once->told);
         return;
     }
-    participant_drained(once->member);
+    handover_release(participant_election(once->member));
     lead_on(once);
 }
 
@@ -266,7 +273,8 @@ static void on_command_end(void *userdata, const struct child_end *end)
     once->child = NULL;
     once->is_killed = false;
     once->is_stopped = false;
-    participant_set_victims(once->member, &once->supervise.victims); /* its group is no more */
+    member_set_victims(participant_member(once->member),
+                       &once->supervise.victims); /* its group is no more */
     if (once->is_leaving) {
         participant_close(once->member, on_closed, once);
         return;
@@ -288,15 +296,15 @@ static void start(struct once *once, uint64_t epoch)
                                   .supervise = &once->supervise,
                                   .program = once->invocation->argv[1],
                                   .node = participant_node(once->member),
-                                  .election = participant_election(once->member),
+                                  .election = election_name(participant_election(once->member)),
                                   .epoch = epoch,
                                   .on_exit = on_command_end,
                                   .userdata = once};
     (void)uv_timer_stop(&once->patience);
     /* By the marker, before anybody is there; by the group as well, once it has a number. */
-    participant_set_victims(once->member, &once->supervise.victims);
+    member_set_victims(participant_member(once->member), &once->supervise.victims);
     int code = child_start(&once->child, &config, &error);
-    participant_set_victims(once->member, &once->supervise.victims);
+    member_set_victims(participant_member(once->member), &once->supervise.victims);
     if (code) {
         command_tell(once->invocation, &error);
         leave(once, code == BATON_ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
@@ -325,12 +333,11 @@ static void on_read(void *userdata, int code, const struct provider_value *value
 static void on_acquired(struct once *once)
 {
     struct baton_error error;
-    struct provider *provider = participant_provider(once->member);
     if (once->is_asking || once->is_storing || once->child || once->is_leaving || once->is_known) {
         return;
     }
     once->is_asking = true;
-    int code = provider->ops->get(provider, once->key, on_read, once, &error);
+    int code = store_get(participant_member(once->member), once->key, on_read, once, &error);
     if (code) {
         once->is_asking = false;
         fail(once, code, error.message);
@@ -339,7 +346,7 @@ static void on_acquired(struct once *once)
 
 static void lead_on(struct once *once)
 {
-    if (once->member && !once->told && !participant_hands_over(once->member) &&
+    if (once->member && !once->told && !handover_is_going(participant_election(once->member)) &&
         participant_is_leader(once->member, NULL)) {
         on_acquired(once);
     }
@@ -356,13 +363,14 @@ static void stop(struct once *once, int number, instant limit)
 }
 
 /* The group wants another leader. A result that is on its way gets there first. */
-static bool drain(void *userdata, instant deadline)
+static void on_drain(struct once *once, instant deadline)
 {
-    struct once *once = userdata;
     if (once->child && !once->is_stopped) {
         stop(once, SIGTERM, deadline);
     }
-    return once->child || once->is_storing;
+    if (once->child || once->is_storing) {
+        handover_hold(participant_election(once->member));
+    }
 }
 
 static void on_event(void *userdata, const struct baton_event *event)
@@ -371,6 +379,8 @@ static void on_event(void *userdata, const struct baton_event *event)
     bool ends = event->type == BATON_EVENT_LOST || event->type == BATON_EVENT_JEOPARDY;
     if (event->type == BATON_EVENT_ACQUIRED && once->member) {
         on_acquired(once);
+    } else if (event->type == BATON_EVENT_DRAIN) {
+        on_drain(once, instant_add(clock_now(), SPAN_NS(event->lease_left_ns)));
     } else if (ends && once->child) {
         once->is_killed = true;
         child_kill(once->child);
@@ -457,12 +467,12 @@ static void prepare(struct once *once)
 
 static int check_provider(const struct once *once, struct baton_error *reterr)
 {
-    const struct provider_ops *ops = participant_provider(once->member)->ops;
-    if (!(ops->features & PROVIDER_STATE) || strcmp(ops->scheme, "memory") == 0) {
+    const struct member *member = participant_member(once->member);
+    if (!member_has(member, PROVIDER_STATE) || strcmp(member_scheme(member), "memory") == 0) {
         return error_set(reterr, BATON_ENOTSUP,
                          "provider %s: keeps no state that other processes share, so a result "
                          "could not reach them",
-                         ops->scheme);
+                         member_scheme(member));
     }
     return 0;
 }
@@ -475,22 +485,23 @@ static int run_all(struct once *once, struct baton_error *reterr)
                                         .proofs = "guardian",
                                         .lease = once->supervise.lease,
                                         .on_event = on_event,
-                                        .drain = drain,
                                         .userdata = once};
     int code = participant_open(&once->member, &config, reterr);
     if (code) {
         return code;
     }
     prepare(once);
-    struct provider *provider = participant_provider(once->member);
     code = check_provider(once, reterr);
-    code = code ? code : provider->ops->watch(provider, once->key, on_change, once, reterr);
+    code = code ? code
+                : feed_watch(&once->results, participant_member(once->member), once->key, on_change,
+                             once, reterr);
     if (code) {
         leave(once, EXIT_REFUSED);
     } else if (participant_is_leader(once->member, NULL)) {
         on_acquired(once);
     }
     (void)uv_run(&once->loop, UV_RUN_DEFAULT);
+    feed_stop(once->results);
     participant_free(once->member);
     return code;
 }
@@ -508,7 +519,7 @@ int once_main(const struct invocation *invocation)
         error_set(&error, BATON_EINVAL, "'%s': the name is too long", invocation->argv[0]);
         return command_fail(invocation, &error);
     }
-    once.logger = participant_logger(invocation->options);
+    once.logger = settings_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
     int code = supervise_begin(&once.supervise, invocation->options, invocation->argv + 1,

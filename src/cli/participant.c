@@ -1,8 +1,12 @@
-#include "cli/member_internal.h"
+#include "cli/participant.h"
 
 #include "base/value.h"
 #include "cli/footprint.h"
+#include "cli/settings.h"
 #include "guardian/fatal.h"
+#include "member/control.h"
+#include "member/http.h"
+#include "member/join.h"
 #include "options/notify.h"
 
 #include <stdio.h>
@@ -11,83 +15,82 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { CLOSE_WAIT_MS = 2000, QUIET_MS = 500, QUIET_AGAIN_MS = 2000 };
+enum { QUIET_MS = 500, QUIET_AGAIN_MS = 2000, HTTP_NAMES_MAX = 16 };
 
-struct logger *participant_logger(const struct options *options)
+struct participant {
+    struct participant_config config;
+    struct member *member;
+    struct election *election;
+    struct observer command; /* the command's on_event, which hears first */
+    struct observer own;
+    struct status *status;
+    struct member_control *control;
+    struct http_server *http;
+    uv_timer_t watchdog;
+    uv_timer_t quiet; /* once it is over, the leader sheds pages */
+    bool has_timers;
+    bool is_closing;
+    char node[BATON_NAME_MAX];
+    char obstacle[BATON_ERROR_MESSAGE_MAX];
+    void (*closed)(void *userdata);
+    void *closed_userdata;
+};
+
+struct member *participant_member(const struct participant *part)
 {
-    int level = log_level_parse(options_text(options, "log-level"));
-    enum log_format format = log_format_for(STDERR_FILENO, options_flag(options, "log-json"));
-    return logger_new(STDERR_FILENO, format, (enum log_level)level);
+    return part->member;
 }
 
-bool participant_is_leader(const struct participant *member, uint64_t *ret_epoch)
+struct election *participant_election(const struct participant *part)
 {
-    return lease_cell_is_leader(member->cell, ret_epoch);
+    return part->election;
 }
 
-span participant_lease_left(const struct participant *member)
+bool participant_is_leader(const struct participant *part, uint64_t *ret_epoch)
 {
-    return lease_cell_remaining(member->cell);
+    return election_is_leader(part->election, ret_epoch);
 }
 
-const char *participant_obstacle(const struct participant *member)
+span participant_lease_left(const struct participant *part)
 {
-    return member->obstacle[0] ? member->obstacle : "nobody is known to lead";
+    return election_lease_left(part->election);
 }
 
-const char *participant_node(const struct participant *member)
+const char *participant_node(const struct participant *part)
 {
-    return member->node;
+    return part->node;
 }
 
-struct provider_election *participant_provider_election(const struct participant *member)
+const char *participant_obstacle(const struct participant *part)
 {
-    return member->election;
-}
-
-const char *participant_election(const struct participant *member)
-{
-    return options_text(member->config.options, "election");
-}
-
-struct provider *participant_provider(const struct participant *member)
-{
-    return member->provider;
+    return part->obstacle[0] ? part->obstacle : "nobody is known to lead";
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
-static void count_event(struct participant *member, const struct baton_event *event)
+static void note_leader(struct participant *part, const char *name)
 {
-    member->events++;
-    member->elections_won += event->type == BATON_EVENT_ACQUIRED;
-    member->leaderships_lost += event->type == BATON_EVENT_LOST;
-    member->leader_changes += event->type == BATON_EVENT_LEADER;
-}
-
-static void note_leader(struct participant *member, const char *name)
-{
-    (void)snprintf(member->obstacle, sizeof(member->obstacle), "%s leads", name);
+    (void)snprintf(part->obstacle, sizeof(part->obstacle), "%s leads", name);
 }
 
 /* Who leads may be known by its id before the registry says what people call it. */
-static void note_name(struct participant *member, const struct baton_member *joined)
+static void note_name(struct participant *part, const struct baton_member *joined)
 {
-    char known[sizeof(member->obstacle)];
+    char known[sizeof(part->obstacle)];
     (void)snprintf(known, sizeof(known), "%s leads", joined->id);
-    if (strcmp(member->obstacle, known) == 0) {
-        note_leader(member, joined->name);
+    if (strcmp(part->obstacle, known) == 0) {
+        note_leader(part, joined->name);
     }
 }
 
-static void note_obstacle(struct participant *member, const struct baton_event *event)
+static void note_obstacle(struct participant *part, const struct baton_event *event)
 {
     if (event->type == BATON_EVENT_LEADER) {
-        note_leader(member, event->member.id[0] ? event->member.name : "nobody");
+        note_leader(part, event->member.id[0] ? event->member.name : "nobody");
     } else if (event->type == BATON_EVENT_MEMBER_JOINED) {
-        note_name(member, &event->member);
+        note_name(part, &event->member);
     } else if (event->error.code) {
-        (void)snprintf(member->obstacle, sizeof(member->obstacle), "%s", event->error.message);
+        (void)snprintf(part->obstacle, sizeof(part->obstacle), "%s", event->error.message);
     }
 }
 
@@ -110,22 +113,13 @@ static enum log_level level_of(const struct baton_event *event)
     }
 }
 
-static void log_event(struct participant *member, const struct baton_event *event)
+static void log_event(struct participant *part, const struct baton_event *event)
 {
     const char *loss = event->type == BATON_EVENT_LOST ? baton_loss_name(event->loss) : NULL;
     const char *text = event->error.code ? event->error.message : event->text;
-    LOG_EVENT(member->config.logger, level_of(event), baton_event_name(event->type),
+    LOG_EVENT(part->config.logger, level_of(event), baton_event_name(event->type),
               LOG_U64("epoch", event->epoch), LOG_STR("member", event->member.name),
               LOG_STR("loss", loss), LOG_STR("text", text));
-}
-
-static void publish_event(struct participant *member, const struct baton_event *event)
-{
-    json_t *line = member->control ? member_event_json(event) : NULL;
-    if (line) {
-        control_server_publish(member->control, line);
-    }
-    json_decref(line);
 }
 
 static void tell_systemd(const struct baton_event *event)
@@ -148,102 +142,143 @@ static void on_quiet(uv_timer_t *timer)
     footprint_shed();
 }
 
-static void watch_role(struct participant *member, const struct baton_event *event)
+static void watch_role(struct participant *part, const struct baton_event *event)
 {
-    if (event->type == BATON_EVENT_ACQUIRED && member->has_timers) {
-        (void)uv_timer_start(&member->quiet, on_quiet, QUIET_MS, QUIET_AGAIN_MS);
-    } else if (event->type == BATON_EVENT_LOST && member->has_timers) {
-        (void)uv_timer_stop(&member->quiet);
+    if (event->type == BATON_EVENT_ACQUIRED && part->has_timers) {
+        (void)uv_timer_start(&part->quiet, on_quiet, QUIET_MS, QUIET_AGAIN_MS);
+    } else if (event->type == BATON_EVENT_LOST && part->has_timers) {
+        (void)uv_timer_stop(&part->quiet);
     }
 }
 
-/* The command acts first: it is what the milliseconds are saved for. */
 static void on_event(void *userdata, const struct baton_event *event)
 {
-    struct participant *member = userdata;
-    member_drain_watch(member, event);
-    member->config.on_event(member->config.userdata, event);
-    count_event(member, event);
-    note_obstacle(member, event);
-    member_pass_watch(member, event);
-    watch_role(member, event);
-    log_event(member, event);
-    publish_event(member, event);
+    struct participant *part = userdata;
+    note_obstacle(part, event);
+    watch_role(part, event);
+    log_event(part, event);
     tell_systemd(event);
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static int name_node(struct participant *member, struct baton_error *reterr)
+static int name_node(struct participant *part, struct baton_error *reterr)
 {
-    const char *name = options_text(member->config.options, "node");
+    const char *name = options_text(part->config.options, "node");
     char host[256] = "";
     if (!name) {
         (void)gethostname(host, sizeof(host) - 1);
         name = host;
     }
-    if (strlen(name) >= sizeof(member->node) || !*name) {
+    if (strlen(name) >= sizeof(part->node) || !*name) {
         return error_set(reterr, BATON_EINVAL, "--node '%s': must have 1 to %d bytes", name,
                          BATON_NAME_MAX - 1);
     }
-    (void)snprintf(member->node, sizeof(member->node), "%s", name);
+    (void)snprintf(part->node, sizeof(part->node), "%s", name);
     return 0;
 }
 
-static int campaign(struct participant *member, struct baton_error *reterr)
+static int open_member(struct participant *part, const struct settings *settings,
+                       struct baton_error *reterr)
 {
-    struct provider_campaign campaign = {.election = participant_election(member),
-                                         .eligible = true,
-                                         .cell = member->cell,
-                                         .on_event = on_event,
-                                         .userdata = member};
-    return member->provider->ops->campaign(&member->election, member->provider, &campaign, reterr);
+    const struct provider_config config = {.loop = part->config.loop,
+                                           .logger = part->config.logger,
+                                           .url = settings->url,
+                                           .node = part->node,
+                                           .options = settings->found,
+                                           .option_count = settings->count};
+    return member_open(&part->member, &config, reterr);
 }
 
-static int open_control(struct participant *member, struct baton_error *reterr)
+/* The command hears first: it is what the milliseconds are saved for. */
+static int make_election(struct participant *part, struct baton_error *reterr)
 {
-    if (!member->data) {
-        return 0; /* a provider without a data directory: no control socket */
+    const char *name = options_text(part->config.options, "election");
+    part->election = election_new(name, part->config.lease);
+    if (part->election) {
+        part->command =
+            (struct observer){.on_event = part->config.on_event, .userdata = part->config.userdata};
+        part->own = (struct observer){.on_event = on_event, .userdata = part};
+        election_observe(part->election, &part->command);
+        election_observe(part->election, &part->own);
+        part->status = status_new(part->member, part->election, part->node);
     }
-    if (asprintf(&member->control_path, "%s/control.sock", member->data) < 0) {
-        member->control_path = NULL;
+    return part->status ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
+}
+
+/* Without a data directory there is no control socket. */
+static int open_control(struct participant *part, const char *data, struct baton_error *reterr)
+{
+    const struct options *options = part->config.options;
+    struct member_control_config config = {.loop = part->config.loop,
+                                           .member = part->member,
+                                           .election = part->election,
+                                           .status = part->status,
+                                           .has_test_switches =
+                                               options_find(options, "test-switches") &&
+                                               options_flag(options, "test-switches")};
+    char *path = NULL;
+    if (!data) {
+        return 0;
+    }
+    if (asprintf(&path, "%s/control.sock", data) < 0) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    return control_server_open(&member->control, member->config.loop, member->control_path,
-                               member_on_control, member, reterr);
+    config.path = path;
+    int code = member_control_open(&part->control, &config, reterr);
+    free(path);
+    return code;
 }
 
-static void on_watchdog(uv_timer_t *timer)
+static int open_http(struct participant *part, struct baton_error *reterr)
 {
-    (void)timer;
-    notify_alive();
+    const struct options *options = part->config.options;
+    const char *address = options_text(options, "http");
+    const char *token_file = options_text(options, "http-token-file");
+    const char *hosts[HTTP_NAMES_MAX + 1] = {0};
+    char host[256];
+    char token[HTTP_TOKEN_MAX];
+    struct http_config config = {.loop = part->config.loop,
+                                 .host = host,
+                                 .token = token_file ? token : NULL,
+                                 .hosts = hosts};
+    if (!address) {
+        return 0;
+    }
+    int code = value_address(address, true, host, sizeof(host), &config.port, reterr);
+    if (!code && token_file) {
+        code = settings_token(token, sizeof(token), token_file, reterr);
+    }
+    for (size_t i = 0; i < options_count(options, "http-host") && i < HTTP_NAMES_MAX; i++) {
+        hosts[i] = options_item(options, "http-host", i);
+    }
+    return code ? code : member_http_open(&part->http, &config, part->status, reterr);
 }
 
-static void start_timers(struct participant *member)
+/* Doors before the election: a node that cannot open them must not lead for a moment. */
+static int open_parts(struct participant *part, struct settings *settings,
+                      struct baton_error *reterr)
 {
-    uint64_t interval_ms = (uint64_t)(notify_interval().ns / 1000000);
-    (void)uv_timer_init(member->config.loop, &member->pass.timer);
-    (void)uv_timer_init(member->config.loop, &member->watchdog);
-    (void)uv_timer_init(member->config.loop, &member->quiet);
-    member->pass.timer.data = member;
-    member->has_timers = true;
-    if (interval_ms) {
-        (void)uv_timer_start(&member->watchdog, on_watchdog, interval_ms, interval_ms);
+    int code = name_node(part, reterr);
+    code = code ? code : settings_read(settings, part->config.options, reterr);
+    if (code) {
+        return code;
     }
-}
-
-static int open_parts(struct participant *member, struct baton_error *reterr)
-{
-    int code = name_node(member, reterr);
-    if (!code) {
-        code = member_provider_open(member, reterr);
+    if (part->config.proofs && !options_is_set(part->config.options, "proofs")) {
+        settings_add(settings, "proofs", part->config.proofs);
     }
-    if (!code && member->config.has_doors) {
-        /* Doors before the campaign: who cannot open them must not lead for a moment. */
-        code = open_control(member, reterr);
-        code = code ? code : member_http_open(member, reterr);
+    if (part->config.kills_outliving) {
+        settings_add(settings, "kill-outliving", "yes");
     }
-    return code ? code : campaign(member, reterr);
+    code = open_member(part, settings, reterr);
+    code = code ? code : make_election(part, reterr);
+    if (!code && part->config.has_doors) {
+        code = open_control(part, settings->data, reterr);
+        code = code ? code : open_http(part, reterr);
+    }
+    return code ? code
+                : election_join(part->election, part->member, part->config.loop, false, NULL,
+                                reterr);
 }
 
 /* Before it has begun it is this machine, or a flag's value, that is in the way: no cluster has
@@ -262,6 +297,23 @@ static int local_code(int code)
     }
 }
 
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_alive();
+}
+
+static void start_timers(struct participant *part)
+{
+    uint64_t interval_ms = (uint64_t)(notify_interval().ns / 1000000);
+    (void)uv_timer_init(part->config.loop, &part->watchdog);
+    (void)uv_timer_init(part->config.loop, &part->quiet);
+    part->has_timers = true;
+    if (interval_ms) {
+        (void)uv_timer_start(&part->watchdog, on_watchdog, interval_ms, interval_ms);
+    }
+}
+
 static void discard(void *userdata)
 {
     (void)userdata;
@@ -270,79 +322,68 @@ static void discard(void *userdata)
 int participant_open(struct participant **ret, const struct participant_config *config,
                      struct baton_error *reterr)
 {
-    struct participant *member = calloc(1, sizeof(*member));
-    struct lease_cell *cell = lease_cell_new();
-    json_t *members = json_array();
-    if (!member || !cell || !members) {
-        free(member);
-        lease_cell_free(cell);
-        json_decref(members);
+    struct participant *part = calloc(1, sizeof(*part));
+    struct settings settings = {.url = NULL};
+    if (!part) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    member->config = *config;
-    lease_cell_watch(cell, config->lease);
-    member->cell = cell;
-    member->members = members;
-    member->started = clock_now();
+    part->config = *config;
     (void)prctl(PR_SET_DUMPABLE, 0); /* CMD has our user, and is not to read keys in our memory */
-    start_timers(member);
-    int code = open_parts(member, reterr);
+    start_timers(part);
+    int code = open_parts(part, &settings, reterr);
+    settings_fini(&settings);
     if (code) {
-        participant_close(member, discard, NULL);
+        participant_close(part, discard, NULL);
         (void)uv_run(config->loop, UV_RUN_DEFAULT);
-        participant_free(member);
+        participant_free(part);
         return reterr->code = local_code(code);
     }
     if (fatal_install(reterr)) { /* a crash is announced before the kernel gets to it */
         log_warning(config->logger, "no-fatal-handlers");
     }
     notify_ready();
-    *ret = member;
+    *ret = part;
     return 0;
 }
 
 /* ---- Closing --------------------------------------------------------------------------------- */
 
-static void on_provider_closed(void *userdata)
+static void on_member_closed(void *userdata)
 {
-    struct participant *member = userdata;
-    control_server_close(member->control);
-    member->control = NULL;
-    http_server_close(member->http);
-    if (member->has_timers) {
-        uv_close((uv_handle_t *)&member->pass.timer, NULL);
-        uv_close((uv_handle_t *)&member->watchdog, NULL);
-        uv_close((uv_handle_t *)&member->quiet, NULL);
-        member->has_timers = false;
+    struct participant *part = userdata;
+    member_control_close(part->control);
+    http_server_close(part->http);
+    if (part->has_timers) {
+        uv_close((uv_handle_t *)&part->watchdog, NULL);
+        uv_close((uv_handle_t *)&part->quiet, NULL);
+        part->has_timers = false;
     }
-    member->closed(member->closed_userdata);
+    part->closed(part->closed_userdata);
 }
 
-void participant_close(struct participant *member, void (*closed)(void *userdata), void *userdata)
+void participant_close(struct participant *part, void (*closed)(void *userdata), void *userdata)
 {
-    if (member->is_closing) {
+    if (part->is_closing) {
         return;
     }
-    member->is_closing = true;
-    member->closed = closed;
-    member->closed_userdata = userdata;
+    part->is_closing = true;
+    part->closed = closed;
+    part->closed_userdata = userdata;
     notify_stopping();
-    if (member->provider) {
-        member->provider->ops->close(member->provider, on_provider_closed, member);
+    if (part->member) {
+        member_close(part->member, on_member_closed, part);
     } else {
-        on_provider_closed(member);
+        on_member_closed(part);
     }
 }
 
-void participant_free(struct participant *member)
+void participant_free(struct participant *part)
 {
-    if (!member) {
-        return;
+    if (part) {
+        http_server_free(part->http);
+        status_free(part->status);
+        election_free(part->election);
+        member_free(part->member);
+        free(part);
     }
-    http_server_free(member->http);
-    lease_cell_free(member->cell);
-    json_decref(member->members);
-    free(member->data);
-    free(member->control_path);
-    free(member);
 }

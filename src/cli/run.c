@@ -1,6 +1,6 @@
 /* `baton run`: CMD lives only while this node leads.
  *
- *            acquired               jeopardy, drain()
+ *            acquired               jeopardy, drain
  *   WAITING ─────────▶ RUNNING ─────────────────────▶ STOPPING     leadership lost: SIGKILL at once
  *      ▲                  │ CMD ends by itself            │ CMD ends
  *      │                  ▼                               ▼
@@ -15,7 +15,9 @@
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/participant.h"
+#include "cli/settings.h"
 #include "cli/supervise.h"
+#include "member/handover.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -100,7 +102,8 @@ static void on_relief(uv_timer_t *timer);
 static void lead_on(struct run *run)
 {
     uint64_t epoch = 0;
-    bool leads = run->state == WAITING && run->member && !participant_hands_over(run->member) &&
+    bool leads = run->state == WAITING && run->member &&
+                 !handover_is_going(participant_election(run->member)) &&
                  participant_is_leader(run->member, &epoch);
     bool is_early = leads && is_in_jeopardy(run);
     if (is_early && !uv_is_active((uv_handle_t *)&run->relief)) {
@@ -125,7 +128,8 @@ static void on_command_end(void *userdata, const struct child_end *end)
     enum run_state was = run->state == RUNNING && end->is_overdue ? STOPPING : run->state;
     int exit_code = end->exit_code;
     run->child = NULL;
-    participant_set_victims(run->member, &run->supervise.victims); /* its group is no more */
+    member_set_victims(participant_member(run->member),
+                       &run->supervise.victims); /* its group is no more */
     log_notice(run->logger, "command-ended", LOG_I64("exit_code", exit_code),
                LOG_STR("reason", end->is_overdue ? "the lease was about to end" : NULL));
     if (run->is_unsafe) {
@@ -136,7 +140,7 @@ static void on_command_end(void *userdata, const struct child_end *end)
         leave(run, EXIT_LOST);
     } else if (was == STOPPING) {
         run->state = WAITING;
-        participant_drained(run->member);
+        handover_release(participant_election(run->member));
         lead_on(run);
     }
 }
@@ -148,7 +152,7 @@ static void start(struct run *run, uint64_t epoch)
                                   .supervise = &run->supervise,
                                   .program = run->invocation->argv[0],
                                   .node = participant_node(run->member),
-                                  .election = participant_election(run->member),
+                                  .election = election_name(participant_election(run->member)),
                                   .epoch = epoch,
                                   .on_exit = on_command_end,
                                   .userdata = run};
@@ -162,8 +166,8 @@ static void start(struct run *run, uint64_t epoch)
         return;
     }
     run->state = RUNNING;
-    participant_set_victims(run->member,
-                            &run->supervise.victims); /* its process group is known now */
+    member_set_victims(participant_member(run->member),
+                       &run->supervise.victims); /* its process group is known now */
     if (child_pid(run->child) > 0) { /* 0: its lease had ended before it could be started */
         log_notice(run->logger, "command-started", LOG_I64("pid", child_pid(run->child)),
                    LOG_U64("epoch", epoch));
@@ -229,6 +233,17 @@ static void on_error(struct run *run, const struct baton_error *error)
     }
 }
 
+/* Leadership is to be given away: not before CMD has ended. */
+static void on_drain(struct run *run, instant deadline)
+{
+    if (run->state == RUNNING) {
+        stop(run, deadline);
+    }
+    if (run->child) {
+        handover_hold(participant_election(run->member));
+    }
+}
+
 static void on_event(void *userdata, const struct baton_event *event)
 {
     struct run *run = userdata;
@@ -245,18 +260,12 @@ static void on_event(void *userdata, const struct baton_event *event)
     case BATON_EVENT_LOST:
         on_lost(run);
         break;
+    case BATON_EVENT_DRAIN:
+        on_drain(run, instant_add(clock_now(), SPAN_NS(event->lease_left_ns)));
+        break;
     default:
         break;
     }
-}
-
-static bool drain(void *userdata, instant deadline)
-{
-    struct run *run = userdata;
-    if (run->state == RUNNING) {
-        stop(run, deadline);
-    }
-    return run->child != NULL;
 }
 
 /* Forwarded to CMD; without one, baton itself ends. */
@@ -341,14 +350,13 @@ static int run_all(struct run *run, struct baton_error *reterr)
                                         .lease = run->supervise.lease,
                                         .has_doors = true,
                                         .on_event = on_event,
-                                        .drain = drain,
                                         .userdata = run};
     int code = participant_open(&run->member, &config, reterr);
     if (code) {
         return code;
     }
     prepare(run);
-    participant_set_victims(run->member, &run->supervise.victims);
+    member_set_victims(participant_member(run->member), &run->supervise.victims);
     if (participant_is_leader(run->member, &epoch)) { /* a node alone leads before open returns */
         on_acquired(run, epoch);
     }
@@ -359,7 +367,7 @@ static int run_all(struct run *run, struct baton_error *reterr)
 
 int run_main(const struct invocation *invocation)
 {
-    struct run run = {.invocation = invocation, .logger = participant_logger(invocation->options)};
+    struct run run = {.invocation = invocation, .logger = settings_logger(invocation->options)};
     struct baton_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "cli/exit_code.h"
-#include "cli/participant.h"
 #include "cli/record.h"
+#include "cli/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -240,7 +240,7 @@ int supervise_begin(struct supervise *supervise, const struct options *options, 
                                       .outlives = options_find(options, "outlive-lease") &&
                                                   options_flag(options, "outlive-lease"),
                                       .logger = logger};
-    int code = participant_make_data(&data, options, reterr);
+    int code = settings_make_data(&data, options, reterr);
 
     config.data = data;
     code = code ? code : supervise_init(supervise, &config, reterr);

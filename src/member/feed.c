@@ -70,7 +70,10 @@ int feed_watch(struct feed **ret, struct member *member, const char *prefix, fee
     *ret = feed;
     feed->on_value = on_value;
     code = provider->ops->watch(provider, feed->name, on_values, feed, reterr);
-    feed->is_stopped |= code != BATON_OK;
+    if (code != BATON_OK) {
+        *ret = NULL;
+        feed->is_stopped = true;
+    }
     leave(feed);
     return code;
 }
@@ -88,7 +91,10 @@ int feed_subscribe(struct feed **ret, struct member *member, const char *channel
     *ret = feed;
     feed->on_message = on_message_fn;
     code = provider->ops->subscribe(provider, feed->name, on_message, feed, reterr);
-    feed->is_stopped |= code != BATON_OK;
+    if (code != BATON_OK) {
+        *ret = NULL;
+        feed->is_stopped = true;
+    }
     leave(feed);
     return code;
 }

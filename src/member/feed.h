@@ -14,7 +14,8 @@ typedef void (*feed_message_cb)(void *userdata, const char *channel, const void 
 
 /* First what is there, then the changes of each key that begins with `prefix`, in their order; of
  * several that came faster than they could be heard of, the last. The first calls may come before
- * this function returns: *ret is written before them. BATON_ENOTSUP, BATON_ETOOBIG, BATON_ENOMEM.
+ * this function returns: *ret is written before them, and NULL after a failure. BATON_ENOTSUP,
+ * BATON_ETOOBIG, BATON_ENOMEM.
  */
 int feed_watch(struct feed **ret, struct member *member, const char *prefix, feed_value_cb on_value,
                void *userdata, struct baton_error *reterr);

@@ -118,12 +118,17 @@ static void go(struct handover *handover)
 
 /* ---- Draining -------------------------------------------------------------------------------- */
 
+/* The lease is renewed meanwhile, but what is forced must not depend on that. */
 static span left_of(const struct handover *handover)
 {
     span lease = election_lease_left(handover->election);
     span wanted = instant_since(handover->deadline, clock_now());
+    span left = handover->is_forced && lease.ns < wanted.ns ? lease : wanted;
 
-    return wanted.ns < 0 ? SPAN_NS(0) : wanted.ns < lease.ns ? wanted : lease;
+    if (!handover->is_forced && handover->deadline.ns == INSTANT_NEVER.ns) {
+        return SPAN_NS(INT64_MAX);
+    }
+    return left.ns < 0 ? SPAN_NS(0) : left;
 }
 
 static void announce(struct handover *handover)
@@ -263,9 +268,12 @@ static int drain(struct election *election, const struct handover *like, struct 
     }
     *handover = *like;
     handover->election = election;
-    handover->drained_by = handover->deadline;
-    if (handover->is_forced) {
+    if (handover->is_wanted) {
+        handover->drained_by = INSTANT_NEVER; /* the provider looks at the time itself */
+    } else if (handover->is_forced) {
         handover->drained_by = instant_add(clock_now(), left_of(handover));
+    } else {
+        handover->drained_by = handover->deadline;
     }
     (void)uv_timer_init(election->loop, &handover->timer);
     handover->timer.data = handover;
@@ -286,7 +294,6 @@ void handover_want(struct election *election, const struct baton_event *event)
 {
     struct handover wanted = {
         .is_wanted = true,
-        .is_forced = true,
         .deadline = instant_add(clock_now(), SPAN_NS(event->lease_left_ns)),
     };
 

@@ -48,7 +48,7 @@ int members_set_metadata(struct election *election, const char *metadata,
                            "metadata: provider %s keeps what its nodes began with", ops->scheme);
 }
 
-static int check_change(const struct election *election, struct baton_error *reterr)
+int members_check_change(const struct election *election, struct baton_error *reterr)
 {
     int code = election_check(election, reterr);
 
@@ -64,7 +64,7 @@ int members_add(struct election *election, const struct baton_member *member, bo
                 instant deadline, provider_done_cb done, void *userdata, struct baton_error *reterr)
 {
     struct provider_election *provider = election->provider;
-    int code = check_change(election, reterr);
+    int code = members_check_change(election, reterr);
 
     return code ? code
                 : provider->ops->member_add(provider, member, replaces, deadline, done, userdata,
@@ -75,7 +75,7 @@ int members_remove(struct election *election, const char *id, instant deadline,
                    provider_done_cb done, void *userdata, struct baton_error *reterr)
 {
     struct provider_election *provider = election->provider;
-    int code = check_change(election, reterr);
+    int code = members_check_change(election, reterr);
 
     return code ? code
                 : provider->ops->member_remove(provider, id, deadline, done, userdata, reterr);

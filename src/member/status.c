@@ -1,14 +1,28 @@
-/* What a member knows, as JSON for people and programs, and as metrics for Prometheus. */
-#include "cli/member_internal.h"
+#include "member/status.h"
 
-#include "cli/help.h"
+#include "base/version.h"
+#include "member/members.h"
 
-#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-json_t *member_member_json(const struct baton_member *member)
+struct status {
+    struct member *member;
+    struct election *election;
+    struct observer observer;
+    char node[BATON_NAME_MAX];
+    instant started;
+    json_t *members; /* as last told */
+    int http_port;   /* 0: none */
+    uint64_t elections_won;
+    uint64_t leaderships_lost;
+    uint64_t leader_changes;
+    uint64_t events;
+};
+
+static json_t *member_json(const struct baton_member *member)
 {
     json_t *json = json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:i,s:b,s:b,s:b}", "id", member->id, "name",
                              member->name, "address", member->address, "kind",
@@ -24,11 +38,6 @@ json_t *member_member_json(const struct baton_member *member)
     return json;
 }
 
-json_t *member_error_json(int code, const char *text)
-{
-    return json_pack("{s:b,s:i,s:s}", "ok", 0, "code", code, "error", text);
-}
-
 /* The lease of a member that is a quorum by itself has no end. */
 static bool is_endless(int64_t left_ns)
 {
@@ -41,7 +50,7 @@ static json_t *left_json(int64_t left_ns)
     return is_endless(left_ns) ? json_null() : json_real((double)left_ns / 1e6);
 }
 
-json_t *member_event_json(const struct baton_event *event)
+json_t *status_event_json(const struct baton_event *event)
 {
     json_t *json = json_pack("{s:s,s:I}", "event", baton_event_name(event->type), "at_ns",
                              (json_int_t)event->at_ns);
@@ -75,12 +84,12 @@ json_t *member_event_json(const struct baton_event *event)
     return json;
 }
 
-static const char *role_of(const struct participant *member, bool leads)
+static const char *role_of(const struct status *status, bool leads)
 {
     const char *role = leads ? "leader" : "follower";
     size_t index;
     json_t *one;
-    json_array_foreach(member->members, index, one)
+    json_array_foreach(status->members, index, one)
     {
         if (json_is_true(json_object_get(one, "self")) && !leads) {
             role = json_string_value(json_object_get(one, "role"));
@@ -89,34 +98,36 @@ static const char *role_of(const struct participant *member, bool leads)
     return role && (leads || strcmp(role, "leader") != 0) ? role : "follower";
 }
 
-json_t *member_status_json(struct participant *member)
+json_t *status_json(struct status *status)
 {
-    struct baton_member leader = {0};
-    uint64_t leader_epoch = 0;
+    struct baton_member leader;
+    uint64_t leader_epoch;
     uint64_t epoch = 0;
-    bool leads = participant_is_leader(member, &epoch);
-    const struct provider_ops *ops = member->provider->ops;
-    ops->leader(member->election, &leader, &leader_epoch);
-    span left = leads ? participant_lease_left(member) : SPAN_NS(0);
+    bool leads = election_is_leader(status->election, &epoch);
+    span left = leads ? election_lease_left(status->election) : SPAN_NS(0);
+    const char *scheme = member_scheme(status->member);
+    election_leader(status->election, &leader, &leader_epoch);
     json_t *json = json_pack(
         "{s:b,s:s,s:s,s:s,s:s,s:s,s:b,s:I,s:o,s:b,s:{s:s,s:s,s:s},s:f,s:I,s:O}", "ok", 1, "version",
-        BATON_VERSION_TEXT, "node", member->node, "election", participant_election(member),
-        "provider", ops->scheme, "role", role_of(member, leads), "is_leader", (int)leads, "epoch",
+        BATON_VERSION_TEXT, "node", status->node, "election", election_name(status->election),
+        "provider", scheme, "role", role_of(status, leads), "is_leader", (int)leads, "epoch",
         (json_int_t)(leads ? epoch : leader_epoch), "lease_left_ms", left_json(left.ns), "cordoned",
-        (int)member->is_cordoned, "leader", "id", leader.id, "name", leader.name, "address",
-        leader.address, "uptime_s", (double)instant_since(clock_now(), member->started).ns / 1e9,
-        "elections_won", (json_int_t)member->elections_won, "members", member->members);
-    if (json && member->http) {
-        (void)json_object_set_new(json, "http_port", json_integer(http_server_port(member->http)));
+        (int)election_is_cordoned(status->election), "leader", "id", leader.id, "name", leader.name,
+        "address", leader.address, "uptime_s",
+        (double)instant_since(clock_now(), status->started).ns / 1e9, "elections_won",
+        (json_int_t)status->elections_won, "members", status->members);
+    json_t *more = json ? member_provider_status(status->member) : NULL;
+    if (json && status->http_port) {
+        (void)json_object_set_new(json, "http_port", json_integer(status->http_port));
     }
-    if (json && ops->status) {
-        (void)json_object_set_new(json, ops->scheme, ops->status(member->provider));
+    if (more) {
+        (void)json_object_set_new(json, scheme, more);
     }
     return json;
 }
 
 struct refreshing {
-    struct participant *member;
+    struct status *status;
     void (*done)(void *userdata, int code);
     void *userdata;
 };
@@ -126,21 +137,20 @@ static void on_members(void *userdata, int code, const struct baton_member *memb
     struct refreshing *refreshing = userdata;
     json_t *list = code ? NULL : json_array();
     for (size_t i = 0; list && i < count; i++) {
-        (void)json_array_append_new(list, member_member_json(&members[i]));
+        (void)json_array_append_new(list, member_json(&members[i]));
     }
     if (list) {
-        json_decref(refreshing->member->members);
-        refreshing->member->members = list;
+        json_decref(refreshing->status->members);
+        refreshing->status->members = list;
     }
     refreshing->done(refreshing->userdata, code);
     free(refreshing);
 }
 
-int member_refresh(struct participant *member, void (*done)(void *userdata, int code),
-                   void *userdata, struct baton_error *reterr)
+int status_refresh(struct status *status, void (*done)(void *userdata, int code), void *userdata,
+                   struct baton_error *reterr)
 {
-    const struct provider_ops *ops = member->provider->ops;
-    if (!(ops->features & PROVIDER_MEMBERS)) {
+    if (!member_has(status->member, PROVIDER_MEMBERS)) {
         done(userdata, 0);
         return 0;
     }
@@ -148,8 +158,8 @@ int member_refresh(struct participant *member, void (*done)(void *userdata, int 
     if (!refreshing) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    *refreshing = (struct refreshing){member, done, userdata};
-    int code = ops->members(member->election, on_members, refreshing, reterr);
+    *refreshing = (struct refreshing){status, done, userdata};
+    int code = members_list(status->election, on_members, refreshing, reterr);
     if (code) {
         free(refreshing);
     }
@@ -164,13 +174,13 @@ static void metric(struct buffer *ret, const char *name, const char *type, const
     buffer_printf(ret, isinf(value) ? "+Inf\n" : "%.17g\n", value);
 }
 
-void member_metrics(struct participant *member, struct buffer *ret)
+void status_metrics(const struct status *status, struct buffer *ret)
 {
-    struct baton_member leader = {0};
-    uint64_t epoch = 0;
-    bool leads = participant_is_leader(member, NULL);
-    span left = leads ? participant_lease_left(member) : SPAN_NS(0);
-    member->provider->ops->leader(member->election, &leader, &epoch);
+    struct baton_member leader;
+    uint64_t epoch;
+    bool leads = election_is_leader(status->election, NULL);
+    span left = leads ? election_lease_left(status->election) : SPAN_NS(0);
+    election_leader(status->election, &leader, &epoch);
     metric(ret, "is_leader", "gauge", "1 while this node leads.", leads);
     metric(ret, "has_leader", "gauge", "1 while this node knows a leader.", leader.id[0] != '\0');
     metric(ret, "epoch", "gauge", "Epoch of the latest leadership that this node knows.",
@@ -178,16 +188,71 @@ void member_metrics(struct participant *member, struct buffer *ret)
     metric(ret, "lease_left_seconds", "gauge", "Time that is left of this node's lease.",
            is_endless(left.ns) ? INFINITY : (double)left.ns / 1e9);
     metric(ret, "cordoned", "gauge", "1 while this node is kept from leading.",
-           member->is_cordoned);
+           election_is_cordoned(status->election));
     metric(ret, "members", "gauge", "Members of the group, as this node knows them.",
-           (double)json_array_size(member->members));
+           (double)json_array_size(status->members));
     metric(ret, "elections_won_total", "counter", "Leaderships that this node acquired.",
-           (double)member->elections_won);
+           (double)status->elections_won);
     metric(ret, "leaderships_lost_total", "counter", "Leaderships that this node lost.",
-           (double)member->leaderships_lost);
+           (double)status->leaderships_lost);
     metric(ret, "leader_changes_total", "counter", "Changes of the leader that this node saw.",
-           (double)member->leader_changes);
-    metric(ret, "events_total", "counter", "Events of the election.", (double)member->events);
+           (double)status->leader_changes);
+    metric(ret, "events_total", "counter", "Events of the election.", (double)status->events);
     metric(ret, "uptime_seconds", "gauge", "Time since this process took part.",
-           (double)instant_since(clock_now(), member->started).ns / 1e9);
+           (double)instant_since(clock_now(), status->started).ns / 1e9);
+}
+
+/* ---- Its life -------------------------------------------------------------------------------- */
+
+static void on_event(void *userdata, const struct baton_event *event)
+{
+    struct status *status = userdata;
+    status->events++;
+    status->elections_won += event->type == BATON_EVENT_ACQUIRED;
+    status->leaderships_lost += event->type == BATON_EVENT_LOST;
+    status->leader_changes += event->type == BATON_EVENT_LEADER;
+}
+
+struct status *status_new(struct member *member, struct election *election, const char *node)
+{
+    struct status *status = calloc(1, sizeof(*status));
+    if (!status || !(status->members = json_array())) {
+        free(status);
+        return NULL;
+    }
+    status->member = member;
+    status->election = election;
+    status->started = clock_now();
+    (void)snprintf(status->node, sizeof(status->node), "%s", node);
+    status->observer = (struct observer){.on_event = on_event, .userdata = status};
+    election_observe(election, &status->observer);
+    return status;
+}
+
+void status_free(struct status *status)
+{
+    if (status) {
+        json_decref(status->members);
+        free(status);
+    }
+}
+
+const char *status_node(const struct status *status)
+{
+    return status->node;
+}
+
+json_t *status_members(const struct status *status)
+{
+    return status->members;
+}
+
+void status_set_http_port(struct status *status, int port)
+{
+    status->http_port = port;
+}
+
+const struct election *status_election(const struct status *status)
+{
+    return status->election;
 }

@@ -1,0 +1,48 @@
+/* From the options of a command to what a provider is told.
+ *
+ *   --heartbeat-interval 50ms ─▶ options ─▶ settings_read ─▶ {"heartbeat-interval", "50ms"}
+ *                                                                 │
+ *              the core's settings ◀─ the provider's own table ◀──┘ provider_config
+ *
+ * An option whose spec has a provider_key is for the provider, and goes there as it was given.
+ */
+#ifndef CLI_SETTINGS_H
+#define CLI_SETTINGS_H
+
+#include "base/log.h"
+#include "options/option.h"
+#include "provider/provider.h"
+
+enum { SETTINGS_MAX = 64, SETTINGS_URL_MAX = BATON_ADDRESS_MAX + 16 };
+
+struct settings {
+    const char *url; /* of --provider, or the embedded provider's at --listen */
+    char space[SETTINGS_URL_MAX];
+    char *data; /* directory of the state and the control socket; NULL: none */
+    struct provider_option found[SETTINGS_MAX];
+    char *owned[SETTINGS_MAX]; /* lists, joined */
+    size_t count;
+};
+
+/* Reads all that is given, and makes the data directory. BATON_EINVAL names an option that means
+ * nothing to the provider, or is missing; BATON_EIO, BATON_ENOMEM. The options outlive the result,
+ * which settings_fini() ends in any case. */
+int settings_read(struct settings *ret, const struct options *options, struct baton_error *reterr);
+void settings_fini(struct settings *settings);
+
+/* What the command itself wants, where the provider has such a setting. Texts are borrowed. */
+void settings_add(struct settings *settings, const char *key, const char *value);
+
+/* Makes the data directory, of --data, the provider's URL or $STATE_DIRECTORY the first that there
+ * is. NULL: none; the caller frees it. BATON_EIO, BATON_ENOMEM. */
+int settings_make_data(char **ret, const struct options *options, struct baton_error *reterr);
+/* The data directory of --data or $STATE_DIRECTORY; NULL: neither. */
+const char *settings_data(const struct options *options);
+
+/* What stands in --http-token-file. BATON_EINVAL, BATON_EAUTH: it is not private. */
+int settings_token(char *ret, size_t bytes, const char *path, struct baton_error *reterr);
+
+/* A logger as --log-level and --log-json want it, on standard error; NULL when out of memory. */
+struct logger *settings_logger(const struct options *options);
+
+#endif
