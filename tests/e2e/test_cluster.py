@@ -125,7 +125,7 @@ class Operating(ClusterTest):
         until(lambda: "leader-changed" in fourth.log("d"), "it is told whom")
         for line in fourth.log("d").splitlines():
             if "leader-changed" in line:
-                self.assertIn("member=%s " % self.leader, line)
+                self.assertEqual(line.split(" member=")[1].split()[0], self.leader)
         def names():
             members = json.loads(baton("members", "--data", self.three.data(self.leader),
                                        "--json").stdout or "[]")
