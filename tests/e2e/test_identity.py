@@ -439,6 +439,32 @@ class Identity(ClusterTest):
         self.assertEqual(sorted(self.names(three, leader)), three.names)
         self.all_follow(three)
 
+    def test_a_newcomer_survives_that_its_leader_dies_before_it_is_a_member(self):
+        group = self.cluster(5, "--heartbeat-timeout", "4s", "--lease", "4s")
+        group.flags = [*group.flags[:2], *group.flags[6:]]  # in place of the harness's own
+        group.start_all()
+        leader = group.wait_leader()
+        self.all_follow(group)
+        dead, *rest = [name for name in group.names if name != leader]
+        group.kill(dead)
+        self.empty(group, dead)
+        group.ports[dead] = free_ports(1)[0]
+        self.start_joining(group, dead)
+        until(lambda: group.status(dead), "the new one waits")
+        for name in rest:  # the change reaches the new one, and nobody else
+            group.kill(name)
+        with subprocess.Popen([BATON, "join", "--data", group.data(leader), "--replace",
+                               "%s=%s" % (dead, group.address(dead))],
+                              stderr=subprocess.DEVNULL, env=clean_environment()):
+            until(lambda: group.status(dead)["raft"]["joint"], "the new one knows of the change")
+            group.kill(leader)
+        for name in rest:
+            group.start(name)
+        leader = group.wait_leader(rest)
+        until(lambda: "peer-not-recognised" in group.log(dead), "it is refused")
+        done = self.join(group, leader, dead, "--replace")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_a_join_of_a_member_whose_directory_was_emptied_says_what_to_do(self):
         three = self.three()
         leader, lost = self.follower(three)

@@ -67,7 +67,7 @@ void identity_compare(const struct raft_settings *ours, const struct greeting *t
                       char ret_text[IDENTITY_WHY_MAX]);
 
 /* Whether a node that is refused for this reason must stop: it is not who the group knows. `index`
- * is that of the configuration that this node follows, `commit` what the refusing peer has
+ * is that of the configuration that makes this node a member, `commit` what the refusing peer has
  * committed: a peer that lags behind does not know us yet. */
 bool identity_is_final(enum refusal refusal, raft_index index, raft_index commit);
 

@@ -398,12 +398,20 @@ static bool is_believed(const struct connection *connection, enum refusal refusa
     }
 }
 
+/* What makes us a member. A change that is under way may be lost, and nobody knows us then. */
+static raft_index membership_index(const struct node *node)
+{
+    struct raft_status status;
+
+    raft_get_status(node->raft, &status);
+    return raft_get_configuration(node->raft)->is_joint ? UINT64_MAX : status.configuration_index;
+}
+
 void meeting_take_refusal(struct connection *connection, const struct frame *frame)
 {
     struct node *node = connection->node;
     char why[IDENTITY_WHY_MAX];
     enum refusal refusal = (enum refusal)frame->request_id;
-    struct raft_status status;
     int bytes = (int)(frame->text_bytes < sizeof(why) ? frame->text_bytes : sizeof(why) - 1);
 
     (void)snprintf(why, sizeof(why), "%.*s", bytes, (const char *)frame->text);
@@ -412,9 +420,8 @@ void meeting_take_refusal(struct connection *connection, const struct frame *fra
     }
     connection->is_turned_away = true;
     log_refusal(connection, connection->link ? connection->link->name : "", why);
-    raft_get_status(node->raft, &status);
     if (is_believed(connection, refusal) &&
-        identity_is_final(refusal, status.configuration_index, connection->peer_commit)) {
+        identity_is_final(refusal, membership_index(node), connection->peer_commit)) {
         group_cast_out(node, why, refusal != REFUSAL_FORMED);
     }
     stream_close(connection->stream);
