@@ -120,7 +120,7 @@ static void errors_never_demote_but_the_clock_does(void **state)
     assert_int_equal(now.ns, end.ns);
 }
 
-static void jeopardy_is_told_before_the_end(void **state)
+static void jeopardy_is_reported_before_the_end(void **state)
 {
     const struct lease_event *event;
     (void)state;
@@ -223,7 +223,7 @@ static void a_release_wakes_a_follower_at_once(void **state)
     assert_int_equal(told(LEASE_EV_HOLDER)->epoch, 0);
 }
 
-static void who_is_not_the_heir_gives_it_the_first_word(void **state)
+static void a_process_that_is_not_the_heir_lets_it_ask_first(void **state)
 {
     (void)state;
 
@@ -305,7 +305,7 @@ static void late_news_of_a_taking_is_none(void **state)
 }
 
 /* The keys were deleted, or a server's clock jumped: the sooner that is known, the better. */
-static void a_leader_that_hears_of_anothers_taking_asks_at_once(void **state)
+static void a_leader_asks_at_once_when_another_process_took_the_lock(void **state)
 {
     (void)state;
 
@@ -336,7 +336,7 @@ static void a_taking_that_crosses_a_renewal_is_asked_about_after_it(void **state
     assert_int_equal(update.command_count, 0);
 }
 
-static void a_grant_to_one_who_has_left_is_given_back(void **state)
+static void a_grant_to_a_process_that_has_left_is_given_back(void **state)
 {
     uint32_t request;
     (void)state;
@@ -393,7 +393,7 @@ static void a_store_that_may_have_forgotten_is_waited_for(void **state)
     assert_int_equal(instant_since(update.deadline, now).ns, SPAN_S(12).ns);
 }
 
-static void who_may_not_lead_only_looks(void **state)
+static void a_process_that_may_not_lead_only_looks(void **state)
 {
     (void)state;
 
@@ -427,24 +427,24 @@ int main(void)
         cmocka_unit_test_setup(the_lease_is_counted_from_the_request_and_shortened, set_up),
         cmocka_unit_test_setup(a_grant_that_comes_too_late_is_given_back, set_up),
         cmocka_unit_test_setup(errors_never_demote_but_the_clock_does, set_up),
-        cmocka_unit_test_setup(jeopardy_is_told_before_the_end, set_up),
+        cmocka_unit_test_setup(jeopardy_is_reported_before_the_end, set_up),
         cmocka_unit_test_setup(a_renewal_that_is_refused_demotes_at_once, set_up),
         cmocka_unit_test_setup(a_late_answer_of_a_new_lock_tells_all_that_happened, set_up),
         cmocka_unit_test_setup(a_follower_asks_in_the_moment_the_lock_ends, set_up),
         cmocka_unit_test_setup(a_lock_without_a_lifetime_is_asked_for_ever_more_seldom, set_up),
         cmocka_unit_test_setup(a_release_wakes_a_follower_at_once, set_up),
-        cmocka_unit_test_setup(who_is_not_the_heir_gives_it_the_first_word, set_up),
+        cmocka_unit_test_setup(a_process_that_is_not_the_heir_lets_it_ask_first, set_up),
         cmocka_unit_test_setup(a_release_that_crosses_the_answer_is_not_forgotten, set_up),
         cmocka_unit_test_setup(the_spread_grows_with_the_contenders_up_to_its_maximum, set_up),
         cmocka_unit_test_setup(resigning_voids_first_and_lets_others_go_first, set_up),
         cmocka_unit_test_setup(late_news_of_a_taking_is_none, set_up),
-        cmocka_unit_test_setup(a_leader_that_hears_of_anothers_taking_asks_at_once, set_up),
+        cmocka_unit_test_setup(a_leader_asks_at_once_when_another_process_took_the_lock, set_up),
         cmocka_unit_test_setup(a_taking_that_crosses_a_renewal_is_asked_about_after_it, set_up),
-        cmocka_unit_test_setup(a_grant_to_one_who_has_left_is_given_back, set_up),
+        cmocka_unit_test_setup(a_grant_to_a_process_that_has_left_is_given_back, set_up),
         cmocka_unit_test_setup(a_late_grant_is_not_pulled_from_under_the_next_answer, set_up),
         cmocka_unit_test_setup(an_epoch_that_is_not_above_all_others_is_given_back, set_up),
         cmocka_unit_test_setup(a_store_that_may_have_forgotten_is_waited_for, set_up),
-        cmocka_unit_test_setup(who_may_not_lead_only_looks, set_up),
+        cmocka_unit_test_setup(a_process_that_may_not_lead_only_looks, set_up),
         cmocka_unit_test_setup(settings_that_cannot_work_say_why, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,7 +148,7 @@ static void a_grant_that_comes_late_is_given_back_or_kept(void **state)
     assert_int_equal(update.orders[2].epoch, 9);
 }
 
-static void a_renewal_brings_in_who_was_not_there(void **state)
+static void a_renewal_takes_the_lock_on_servers_that_were_unreachable_before(void **state)
 {
     (void)state;
     begin(LEASE_TAKE, 0);
@@ -564,7 +564,7 @@ int main(void)
         CASE(one_of_three_is_given_back),
         CASE(a_lock_that_is_torn_is_asked_for_again),
         CASE(a_grant_that_comes_late_is_given_back_or_kept),
-        CASE(a_renewal_brings_in_who_was_not_there),
+        CASE(a_renewal_takes_the_lock_on_servers_that_were_unreachable_before),
         CASE(a_renewal_that_fails_is_lost_only_if_that_is_sure),
         CASE(a_look_is_answered_by_all),
         CASE(giving_up_gives_back_all_and_what_is_still_to_come),

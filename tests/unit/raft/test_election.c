@@ -268,7 +268,7 @@ static void a_winner_that_is_cordoned_before_its_lease_never_leads(void **state)
     cluster_free(cluster);
 }
 
-static void too_many_elections_are_told_once(void **state)
+static void too_many_elections_are_reported_once(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     size_t told = 0;
@@ -479,7 +479,7 @@ int main(void)
         cmocka_unit_test(a_cordoned_node_votes_but_does_not_run),
         cmocka_unit_test(a_candidate_that_is_cordoned_gives_up),
         cmocka_unit_test(a_winner_that_is_cordoned_before_its_lease_never_leads),
-        cmocka_unit_test(too_many_elections_are_told_once),
+        cmocka_unit_test(too_many_elections_are_reported_once),
         cmocka_unit_test(a_vote_waits_for_the_disk),
         cmocka_unit_test(a_candidate_counts_its_own_vote_only_when_stored),
         cmocka_unit_test(one_vote_a_term_and_only_for_a_log_as_long),

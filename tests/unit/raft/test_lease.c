@@ -121,7 +121,7 @@ static void answers_that_no_honest_voter_sends_do_not_count(void **state)
     cluster_free(cluster);
 }
 
-static void when_the_lease_ends_the_leader_is_a_follower_whoever_answers_later(void **state)
+static void when_the_lease_ends_the_leader_is_a_follower_whatever_reply_comes_later(void **state)
 {
     struct cluster *cluster = leading(3);
     instant sent = cluster->now;
@@ -137,7 +137,7 @@ static void when_the_lease_ends_the_leader_is_a_follower_whoever_answers_later(v
     cluster_free(cluster);
 }
 
-static void a_group_that_does_not_answer_is_told_apart_from_a_loop_that_slept(void **state)
+static void a_silent_group_and_a_loop_that_slept_are_different_losses(void **state)
 {
     struct cluster *cluster = leading(3);
     (void)state;
@@ -147,7 +147,7 @@ static void a_group_that_does_not_answer_is_told_apart_from_a_loop_that_slept(vo
     cluster_free(cluster);
 }
 
-static void who_never_gets_a_lease_steps_down_without_having_led(void **state)
+static void a_winner_that_never_gets_a_lease_steps_down_without_having_led(void **state)
 {
     struct cluster *cluster = leading(3);
     (void)state;
@@ -159,7 +159,7 @@ static void who_never_gets_a_lease_steps_down_without_having_led(void **state)
     cluster_free(cluster);
 }
 
-static void jeopardy_is_told_once_before_the_end(void **state)
+static void jeopardy_is_reported_once_before_the_end(void **state)
 {
     struct cluster *cluster = leading(3);
     const struct raft_event *event;
@@ -281,7 +281,7 @@ static void a_learner_and_a_voter_of_weight_0_cover_nothing(void **state)
     cluster_free(cluster);
 }
 
-static void peers_that_fall_silent_are_told(void **state)
+static void peers_that_fall_silent_are_reported(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
@@ -315,16 +315,16 @@ int main(void)
         cmocka_unit_test(a_bound_that_leaves_no_lease_is_refused),
         cmocka_unit_test(a_shorter_grant_is_what_counts),
         cmocka_unit_test(answers_that_no_honest_voter_sends_do_not_count),
-        cmocka_unit_test(when_the_lease_ends_the_leader_is_a_follower_whoever_answers_later),
-        cmocka_unit_test(a_group_that_does_not_answer_is_told_apart_from_a_loop_that_slept),
-        cmocka_unit_test(who_never_gets_a_lease_steps_down_without_having_led),
-        cmocka_unit_test(jeopardy_is_told_once_before_the_end),
+        cmocka_unit_test(when_the_lease_ends_the_leader_is_a_follower_whatever_reply_comes_later),
+        cmocka_unit_test(a_silent_group_and_a_loop_that_slept_are_different_losses),
+        cmocka_unit_test(a_winner_that_never_gets_a_lease_steps_down_without_having_led),
+        cmocka_unit_test(jeopardy_is_reported_once_before_the_end),
         cmocka_unit_test(a_leader_votes_for_no_one_under_its_lease),
         cmocka_unit_test(a_leader_without_a_lease_yet_gives_way_to_a_higher_term),
         cmocka_unit_test(answers_of_a_higher_term_end_the_leadership),
         cmocka_unit_test(a_quorum_is_more_than_half_of_the_weight),
         cmocka_unit_test(a_learner_and_a_voter_of_weight_0_cover_nothing),
-        cmocka_unit_test(peers_that_fall_silent_are_told),
+        cmocka_unit_test(peers_that_fall_silent_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

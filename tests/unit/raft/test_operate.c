@@ -25,7 +25,7 @@ static void leadership_is_passed_to_the_named_node_without_a_wait(void **state)
     cluster_free(cluster);
 }
 
-static void to_the_best_when_nobody_is_named(void **state)
+static void leadership_is_passed_to_the_best_node_if_none_is_named(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader, heir;
@@ -43,7 +43,7 @@ static void to_the_best_when_nobody_is_named(void **state)
     cluster_free(cluster);
 }
 
-static void who_cannot_lead_is_refused(void **state)
+static void a_transfer_to_a_node_that_cannot_lead_is_refused(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
@@ -244,7 +244,7 @@ static raft_id lead_till_the_preferred_is_back(struct cluster *cluster)
     return leader;
 }
 
-static void the_preferred_node_waits_for_the_word_and_no_longer(void **state)
+static void the_preferred_node_waits_for_the_end_of_the_drain_and_no_longer(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
@@ -266,7 +266,7 @@ static void the_preferred_node_waits_for_the_word_and_no_longer(void **state)
     cluster_free(cluster);
 }
 
-static void a_word_that_does_not_come_is_waited_for_as_long_as_was_said(void **state)
+static void a_drain_that_does_not_end_is_waited_for_as_long_as_was_announced(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
@@ -283,7 +283,7 @@ static void a_word_that_does_not_come_is_waited_for_as_long_as_was_said(void **s
     cluster_free(cluster);
 }
 
-static void who_dies_while_the_work_stops_leaves_the_leader_in_office(void **state)
+static void a_target_that_dies_during_the_drain_leaves_the_leader_in_office(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
@@ -299,7 +299,7 @@ static void who_dies_while_the_work_stops_leaves_the_leader_in_office(void **sta
     cluster_free(cluster);
 }
 
-static void who_is_removed_while_the_work_stops_leaves_the_leader_in_office(void **state)
+static void a_target_that_is_removed_during_the_drain_leaves_the_leader_in_office(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
@@ -315,7 +315,7 @@ static void who_is_removed_while_the_work_stops_leaves_the_leader_in_office(void
     cluster_free(cluster);
 }
 
-static void a_leader_that_becomes_a_witness_has_its_work_stopped_too(void **state)
+static void a_leader_that_becomes_a_witness_is_drained_too(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
@@ -334,7 +334,7 @@ static void a_leader_that_becomes_a_witness_has_its_work_stopped_too(void **stat
     cluster_free(cluster);
 }
 
-static void a_word_that_nobody_waits_for_changes_nothing(void **state)
+static void the_end_of_a_drain_that_was_not_announced_changes_nothing(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
@@ -453,8 +453,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leadership_is_passed_to_the_named_node_without_a_wait),
-        cmocka_unit_test(to_the_best_when_nobody_is_named),
-        cmocka_unit_test(who_cannot_lead_is_refused),
+        cmocka_unit_test(leadership_is_passed_to_the_best_node_if_none_is_named),
+        cmocka_unit_test(a_transfer_to_a_node_that_cannot_lead_is_refused),
         cmocka_unit_test(a_transfer_waits_for_its_target_and_then_goes_elsewhere_or_stays),
         cmocka_unit_test(a_node_alone_may_resign_and_is_elected_again),
         cmocka_unit_test(a_change_that_touches_no_vote_is_one_entry),
@@ -462,12 +462,12 @@ int main(void)
         cmocka_unit_test(weights_change_like_members),
         cmocka_unit_test(a_change_that_makes_no_group_is_refused),
         cmocka_unit_test(a_configuration_that_is_truncated_is_taken_back),
-        cmocka_unit_test(the_preferred_node_waits_for_the_word_and_no_longer),
-        cmocka_unit_test(a_word_that_does_not_come_is_waited_for_as_long_as_was_said),
-        cmocka_unit_test(who_dies_while_the_work_stops_leaves_the_leader_in_office),
-        cmocka_unit_test(who_is_removed_while_the_work_stops_leaves_the_leader_in_office),
-        cmocka_unit_test(a_leader_that_becomes_a_witness_has_its_work_stopped_too),
-        cmocka_unit_test(a_word_that_nobody_waits_for_changes_nothing),
+        cmocka_unit_test(the_preferred_node_waits_for_the_end_of_the_drain_and_no_longer),
+        cmocka_unit_test(a_drain_that_does_not_end_is_waited_for_as_long_as_was_announced),
+        cmocka_unit_test(a_target_that_dies_during_the_drain_leaves_the_leader_in_office),
+        cmocka_unit_test(a_target_that_is_removed_during_the_drain_leaves_the_leader_in_office),
+        cmocka_unit_test(a_leader_that_becomes_a_witness_is_drained_too),
+        cmocka_unit_test(the_end_of_a_drain_that_was_not_announced_changes_nothing),
         cmocka_unit_test(a_read_by_lease_is_answered_at_once),
         cmocka_unit_test(a_read_by_quorum_waits_for_a_round),
         cmocka_unit_test(a_follower_asks_its_leader),

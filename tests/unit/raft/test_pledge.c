@@ -140,7 +140,7 @@ static void a_pledge_outlives_a_crash_and_binds(void **state)
     }
 }
 
-static void whom_it_was_pledged_to_may_ask_again_after_a_crash(void **state)
+static void the_pledged_candidate_may_ask_again_after_a_crash(void **state)
 {
     struct cluster *cluster = one_that_follows();
     (void)state;
@@ -154,7 +154,7 @@ static void whom_it_was_pledged_to_may_ask_again_after_a_crash(void **state)
 }
 
 /* It would never get the vote: it is told from where on it would. */
-static void who_asks_below_a_pledge_learns_its_term(void **state)
+static void a_candidate_below_a_pledge_learns_the_pledged_term(void **state)
 {
     struct cluster *cluster = one_that_follows();
     size_t before;
@@ -240,8 +240,8 @@ int main(void)
         cmocka_unit_test(without_proof_a_pledged_vote_is_stored_like_any_other),
         cmocka_unit_test(proof_of_another_life_of_the_leader_does_not_cover),
         cmocka_unit_test(a_pledge_outlives_a_crash_and_binds),
-        cmocka_unit_test(whom_it_was_pledged_to_may_ask_again_after_a_crash),
-        cmocka_unit_test(who_asks_below_a_pledge_learns_its_term),
+        cmocka_unit_test(the_pledged_candidate_may_ask_again_after_a_crash),
+        cmocka_unit_test(a_candidate_below_a_pledge_learns_the_pledged_term),
         cmocka_unit_test(a_later_pledge_replaces_an_earlier_one_and_never_the_other_way_round),
         cmocka_unit_test(the_heir_runs_in_the_pledged_term_in_one_life_only),
         cmocka_unit_test(an_heir_leads_while_every_disk_stands_still),

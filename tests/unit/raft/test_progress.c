@@ -152,7 +152,7 @@ static void followers_learn_at_once_what_is_committed(void **state)
     cluster_free(cluster);
 }
 
-static void many_commits_are_told_in_few_messages(void **state)
+static void many_commits_are_announced_in_few_messages(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader = cluster_settle(cluster);
@@ -194,7 +194,7 @@ int main(void)
         cmocka_unit_test(an_append_lost_after_a_slow_answer_is_sent_again),
         cmocka_unit_test(nothing_is_sent_again_once_it_is_acknowledged),
         cmocka_unit_test(followers_learn_at_once_what_is_committed),
-        cmocka_unit_test(many_commits_are_told_in_few_messages),
+        cmocka_unit_test(many_commits_are_announced_in_few_messages),
         cmocka_unit_test(a_group_at_rest_sends_heartbeats_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,7 +110,7 @@ static void the_promised_node_itself_may_be_voted_for(void **state)
     cluster_free(cluster);
 }
 
-static void the_answer_says_how_long_was_promised(void **state)
+static void the_reply_says_how_long_the_promise_is(void **state)
 {
     struct cluster *cluster = alone_of_three();
     struct raft_message message = {
@@ -164,7 +164,7 @@ static void silence_lasts_as_long_as_the_longest_promise_ever_given(void **state
     cluster_free(cluster);
 }
 
-static void who_never_promised_need_not_be_silent(void **state)
+static void a_voter_that_never_promised_need_not_be_silent(void **state)
 {
     struct cluster *cluster = alone_of_three();
     (void)state;
@@ -225,7 +225,7 @@ static void the_heir_campaigns_at_once_and_carries_the_proof(void **state)
     cluster_free(cluster);
 }
 
-static void who_is_not_the_heir_waits_a_round(void **state)
+static void a_node_that_is_not_the_heir_waits_a_round(void **state)
 {
     struct cluster *cluster = alone_of_three();
     (void)state;
@@ -303,7 +303,7 @@ static void a_replayed_resignation_in_a_vote_request_ends_no_later_promise(void 
     cluster_free(cluster);
 }
 
-static void told_to_run_a_node_runs_without_asking_before(void **state)
+static void a_node_that_is_asked_to_campaign_skips_the_pre_votes(void **state)
 {
     struct cluster *cluster = alone_of_three();
     struct raft_message message = resignation(RAFT_MSG_TIMEOUT_NOW, 5);
@@ -409,7 +409,7 @@ static void a_leader_whose_program_may_outlive_it_is_silent_after_a_restart(void
     cluster_free(cluster);
 }
 
-static void a_follower_sticks_to_a_leader_it_heard_of_lately(void **state)
+static void a_follower_sticks_to_a_leader_that_it_heard_lately(void **state)
 {
     struct cluster *cluster = alone_of_three();
     (void)state;
@@ -429,19 +429,19 @@ int main(void)
         cmocka_unit_test(a_promise_holds_back_votes_and_pre_votes_until_its_end),
         cmocka_unit_test(a_promise_holds_back_the_own_candidacy),
         cmocka_unit_test(the_promised_node_itself_may_be_voted_for),
-        cmocka_unit_test(the_answer_says_how_long_was_promised),
+        cmocka_unit_test(the_reply_says_how_long_the_promise_is),
         cmocka_unit_test(a_voter_is_silent_after_a_restart),
         cmocka_unit_test(silence_lasts_as_long_as_the_longest_promise_ever_given),
-        cmocka_unit_test(who_never_promised_need_not_be_silent),
+        cmocka_unit_test(a_voter_that_never_promised_need_not_be_silent),
         cmocka_unit_test(a_certificate_that_does_not_fit_changes_nothing),
         cmocka_unit_test(the_end_of_a_connection_proves_nothing),
         cmocka_unit_test(the_heir_campaigns_at_once_and_carries_the_proof),
-        cmocka_unit_test(who_is_not_the_heir_waits_a_round),
+        cmocka_unit_test(a_node_that_is_not_the_heir_waits_a_round),
         cmocka_unit_test(a_candidate_may_bring_the_proof_along),
         cmocka_unit_test(what_was_long_on_its_way_does_not_undo_a_proof),
         cmocka_unit_test(a_resignation_ends_the_promises_of_its_term_and_before),
         cmocka_unit_test(a_replayed_resignation_in_a_vote_request_ends_no_later_promise),
-        cmocka_unit_test(told_to_run_a_node_runs_without_asking_before),
+        cmocka_unit_test(a_node_that_is_asked_to_campaign_skips_the_pre_votes),
         cmocka_unit_test(a_resignation_of_a_higher_term_is_believed_too),
         cmocka_unit_test(a_higher_incarnation_proves_the_earlier_one_dead),
         cmocka_unit_test(
@@ -449,7 +449,7 @@ int main(void)
         cmocka_unit_test(
             a_proof_of_a_later_incarnation_proves_nothing_where_a_program_may_outlive_it),
         cmocka_unit_test(a_leader_whose_program_may_outlive_it_is_silent_after_a_restart),
-        cmocka_unit_test(a_follower_sticks_to_a_leader_it_heard_of_lately),
+        cmocka_unit_test(a_follower_sticks_to_a_leader_that_it_heard_lately),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void everybody_applies_the_same_in_the_same_order(void **state)
+static void all_nodes_apply_the_same_entries_in_the_same_order(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     static const char *const words[] = {"a", "b", "c", "d"};
@@ -219,7 +219,7 @@ static void compact(struct cluster *cluster, raft_id id, const char *text)
     assert_int_equal(node_step(cluster, id, &input), 0);
 }
 
-static void who_is_too_far_behind_gets_a_snapshot_in_chunks(void **state)
+static void a_follower_too_far_behind_gets_a_snapshot_in_chunks(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader, behind;
@@ -418,7 +418,7 @@ static void time_never_goes_back_inside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everybody_applies_the_same_in_the_same_order),
+        cmocka_unit_test(all_nodes_apply_the_same_entries_in_the_same_order),
         cmocka_unit_test(only_the_leader_takes_proposals),
         cmocka_unit_test(a_proposal_larger_than_a_message_is_refused),
         cmocka_unit_test(what_is_not_committed_yet_is_bounded),
@@ -427,7 +427,7 @@ int main(void)
         cmocka_unit_test(entries_that_conflict_are_replaced),
         cmocka_unit_test(losses_are_made_good),
         cmocka_unit_test(an_entry_of_an_earlier_term_is_not_committed_by_counting),
-        cmocka_unit_test(who_is_too_far_behind_gets_a_snapshot_in_chunks),
+        cmocka_unit_test(a_follower_too_far_behind_gets_a_snapshot_in_chunks),
         cmocka_unit_test(a_snapshot_s_lost_and_strange_chunks_are_survived),
         cmocka_unit_test(compaction_takes_only_what_was_applied),
         cmocka_unit_test(a_connection_that_comes_back_is_used_at_once),

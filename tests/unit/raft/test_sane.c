@@ -46,7 +46,7 @@ static void assert_unchanged(struct cluster *cluster)
     assert_starts_again(cluster);
 }
 
-static void an_append_that_contradicts_what_is_committed_is_refused_and_told(void **state)
+static void an_append_that_contradicts_committed_entries_is_refused_and_reported(void **state)
 {
     struct cluster *cluster = follower_of_two();
     struct raft_entry entry = {.term = 4, .data = "x", .bytes = 1};
@@ -67,7 +67,7 @@ static void an_append_that_contradicts_what_is_committed_is_refused_and_told(voi
     assert_unchanged(cluster);
 }
 
-static void a_snapshot_that_contradicts_what_is_committed_is_refused_and_told(void **state)
+static void a_snapshot_that_contradicts_committed_entries_is_refused_and_reported(void **state)
 {
     struct cluster *cluster = follower_of_two();
     struct raft_message snapshot = from(3, 1, RAFT_MSG_SNAPSHOT, 5);
@@ -304,7 +304,7 @@ static bool knows_that_it_left(struct cluster *cluster, raft_id id)
            !node_status(cluster, id).is_changing;
 }
 
-static void a_removed_member_is_told_at_once(void **state)
+static void a_removed_member_gets_the_change_at_once(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader = cluster_settle(cluster);
@@ -325,7 +325,7 @@ static bool lose_appends_to_the_deaf(struct cluster *cluster, const struct raft_
     return message->to != deaf || message->type != RAFT_MSG_APPEND;
 }
 
-static void a_removed_member_that_missed_it_is_told_when_it_asks_for_votes(void **state)
+static void a_removed_member_that_missed_the_change_gets_it_when_it_asks_for_votes(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
@@ -352,8 +352,8 @@ static void a_removed_member_that_missed_it_is_told_when_it_asks_for_votes(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_append_that_contradicts_what_is_committed_is_refused_and_told),
-        cmocka_unit_test(a_snapshot_that_contradicts_what_is_committed_is_refused_and_told),
+        cmocka_unit_test(an_append_that_contradicts_committed_entries_is_refused_and_reported),
+        cmocka_unit_test(a_snapshot_that_contradicts_committed_entries_is_refused_and_reported),
         cmocka_unit_test(an_entry_above_its_leader_s_term_is_not_taken),
         cmocka_unit_test(entries_whose_terms_fall_or_are_0_are_not_taken),
         cmocka_unit_test(an_entry_that_holds_no_configuration_is_not_taken_for_one),
@@ -363,8 +363,8 @@ int main(void)
         cmocka_unit_test(what_is_stored_is_checked),
         cmocka_unit_test(a_stranger_s_term_deposes_no_leader),
         cmocka_unit_test(a_node_that_knows_of_no_leader_votes_for_a_newcomer_with_a_longer_log),
-        cmocka_unit_test(a_removed_member_is_told_at_once),
-        cmocka_unit_test(a_removed_member_that_missed_it_is_told_when_it_asks_for_votes),
+        cmocka_unit_test(a_removed_member_gets_the_change_at_once),
+        cmocka_unit_test(a_removed_member_that_missed_the_change_gets_it_when_it_asks_for_votes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

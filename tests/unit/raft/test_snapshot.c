@@ -46,7 +46,7 @@ static void a_refused_snapshot_is_not_stored(void **state)
     cluster_free(cluster);
 }
 
-static void a_refused_snapshot_is_told_to_the_leader_and_sent_again_later(void **state)
+static void the_leader_learns_of_a_refused_snapshot_and_sends_it_again_later(void **state)
 {
     raft_id leader, behind;
     struct cluster *cluster = refuse_a_snapshot(&leader, &behind);
@@ -95,7 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_snapshot_is_not_stored),
-        cmocka_unit_test(a_refused_snapshot_is_told_to_the_leader_and_sent_again_later),
+        cmocka_unit_test(the_leader_learns_of_a_refused_snapshot_and_sends_it_again_later),
         cmocka_unit_test(an_older_form_of_the_same_snapshot_is_sent_at_once),
         cmocka_unit_test(an_answer_to_what_is_not_on_offer_changes_nothing),
     };
