@@ -4,14 +4,17 @@
 #
 # JOBS=N bounds what runs at once, PREFIX and DESTDIR place an installation, SECONDS_EACH=N is how
 # long `make fuzz` stays with each target, SEEDS=FROM..TO what `make sim` plays, SECONDS=N how long
-# `make torture` lasts; TORTURE holds its other options.
+# `make torture` lasts; TORTURE holds its other options. WING=baton or WING=detector builds, tests and
+# installs that wing alone (docs/architecture.md), with what it needs.
 JOBS         ?= $(shell nproc)
 PREFIX       ?= /usr/local
 SEEDS        ?= 1..1000000
 SECONDS_EACH ?= 60
 STAGES       ?= tsan asan dev fuzz lint
 SECONDS      ?= 60
-export JOBS DESTDIR
+WING         ?=
+WITH          = $(if $(filter baton,$(WING)),,detector)
+export JOBS DESTDIR WING
 
 .DEFAULT_GOAL := build
 .PHONY: help deps deps-onnxruntime deps-optional build demo check check-all bench sim chaos torture churn fuzz coverage lint format docs deb install clean
@@ -19,8 +22,8 @@ export JOBS DESTDIR
 help: ## lists these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 26
 
-deps: ## installs the build dependencies that are missing (packaging/debian/control)
-	@scripts/deps
+deps: ## installs all build dependencies that are missing (packaging/debian/control)
+	@scripts/deps $(WITH) check lint
 
 deps-onnxruntime: ## fetches ONNX Runtime, by which baton-detector runs models faster, from npm
 	@scripts/deps-onnxruntime
@@ -29,19 +32,25 @@ deps-optional: ## fetches ONNX Runtime and Valkey 9 from npm into build-optional
 	@scripts/deps-onnxruntime build-optional
 	@scripts/deps-valkey build-optional
 
-build: deps ## builds the release programs into build/bin, the library into build/lib
+build: ## builds the release programs into build/bin, the library into build/lib
+	@scripts/deps $(WITH)
 	@scripts/build release
 
-demo: build ## five nodes on this machine: kill, stop, cut off and pass on the leader
+demo: ## five nodes on this machine: kill, stop, cut off and pass on the leader
+	@scripts/deps
+	@WING=baton scripts/build release baton baton-guardian baton-guardian-tls
 	@build/bin/baton demo $(DEMO)
 
-check: deps ## builds for development and runs every test once
+check: ## builds for development and runs every test once
+	@scripts/deps $(WITH) check
 	@scripts/check dev
 
-check-all: deps ## every test under each sanitizer too, fuzzing and lint; STAGES="dev lint" runs only those
+check-all: ## every test under each sanitizer too, fuzzing and lint; STAGES="dev lint" runs only those
+	@scripts/deps $(WITH) check lint
 	@scripts/check $(STAGES)
 
 bench: build ## every figure of the README, measured here and now
+	@scripts/deps $(WITH) check
 	@scripts/bench && bench/detector
 
 sim: build ## plays a million seeds of each core in the simulator, then every planted bug
@@ -50,28 +59,37 @@ sim: build ## plays a million seeds of each core in the simulator, then every pl
 	@build/bin/baton-sim --lease --seeds $(SEEDS) --jobs $(JOBS)
 	@build/bin/baton-sim --lease --mutants
 
-chaos: deps ## two minutes each of nodes by themselves, on Redis, and beside plain ones: killed, stopped, cut off
+chaos: ## two minutes each of nodes by themselves, on Redis, and beside plain ones: killed, stopped, cut off
+	@scripts/deps $(WITH) check
 	@scripts/build dev && BATON_CHAOS_SECONDS=120 ctest --test-dir build-dev -R 'faults_.*(chaos|mixed)' -V
 
-torture: build ## torments real groups for SECONDS seconds, judges what their programs did (as root)
+torture: ## torments real groups for SECONDS seconds, judges what their programs did (as root)
+	@scripts/deps $(WITH) check
+	@scripts/build release
 	@python3 tests/torture/torture.py --seconds $(SECONDS) $(TORTURE)
 
-churn: deps ## five minutes of cameras added, changed and removed at random; nothing may be left behind
+churn: ## five minutes of cameras added, changed and removed at random; nothing may be left behind
+	@scripts/deps $(WITH) check
 	@scripts/build dev && BATON_CHURN_SECONDS=300 ctest --test-dir build-dev -R detector_churn -V
 
-fuzz: deps ## runs each fuzz target for SECONDS_EACH seconds
+fuzz: ## runs each fuzz target for SECONDS_EACH seconds
+	@scripts/deps $(WITH) check lint
 	@scripts/fuzz $(SECONDS_EACH)
 
-coverage: deps ## lines and branches of src/raft that the tests reach; fails below 95 and 90 %
+coverage: ## lines and branches of src/raft that the tests reach; fails below 95 and 90 %
+	@scripts/deps $(WITH) check lint
 	@scripts/coverage
 
-lint: deps ## clang-format, cppcheck and the whole of clang-tidy
+lint: ## clang-format, cppcheck and the whole of clang-tidy
+	@scripts/deps $(WITH) check lint
 	@scripts/lint
 
-format: deps ## puts every source file into the house's format
+format: ## puts every source file into the house's format
+	@scripts/deps $(WITH) check lint
 	@scripts/format
 
-docs: deps ## checks the manual pages and the links of the documents
+docs: ## checks the manual pages and the links of the documents
+	@scripts/deps $(WITH) check
 	@scripts/docs
 
 deb: deps ## builds the Debian packages of what is committed into build-deb (needs debhelper)
