@@ -130,6 +130,7 @@ static void heartbeat_of(struct reader *reader, struct raft_message *message)
         message->heartbeat_reply.granted = SPAN_NS(number(reader) * 10000000);
         message->heartbeat_reply.read_round = number(reader);
         message->heartbeat_reply.may_lead = reader_u8(reader) & 1;
+        message->heartbeat_reply.silence = SPAN_NS(number(reader) * 10000000);
     }
 }
 

@@ -6,7 +6,7 @@
  * only that this incarnation is gone, which is true. So the guardian needs no key and no TLS.
  *
  *   offset 0   u32 length = 78      bytes of the whole frame
- *          4   u8  version = 2       as of every frame between the nodes
+ *          4   u8  version = 3       as of every frame between the nodes
  *          5   u8  type = 2
  *          6   u32 cluster          first bytes of SHA-256 of the cluster's name
  *         10   u64 node

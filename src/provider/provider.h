@@ -106,6 +106,7 @@ struct provider_ops {
                     const struct provider_campaign *campaign, struct baton_error *reterr);
     /* Whether `to`, an id or a name, is another member that may lead, as far as is known here: what
      * works under the lease need not stop for one that is not. BATON_EINVAL lists those there are.
+     * BATON_EBUSY: not yet, because it started a moment ago.
      */
     int (*check_heir)(struct provider_election *election, const char *to,
                       struct baton_error *reterr);

@@ -7,7 +7,7 @@
 
 bool heir_is_fit(const struct raft *raft, const struct peer *peer)
 {
-    return peer->id != raft->id && peer->is_active && peer->may_lead &&
+    return peer->id != raft->id && peer_is_ready(raft, peer) &&
            member_may_lead(peer_member(raft, peer)) && !peer_member(raft, peer)->is_leaving;
 }
 

@@ -38,6 +38,11 @@ bool member_may_lead(const struct raft_member *member)
     return (member->kind == RAFT_VOTER || RAFT_MUTANT(WITNESS_LEADS)) && member_votes(member);
 }
 
+bool peer_is_ready(const struct raft *raft, const struct peer *peer)
+{
+    return peer->is_active && peer->may_lead && !instant_before(raft->now, peer->silent_until);
+}
+
 bool peer_answers(const struct raft *raft, const struct peer *peer)
 {
     return peer->id == raft->id || (peer->is_active && instant_since(raft->now, peer->heard).ns <=
@@ -61,6 +66,7 @@ static void peer_reset(const struct raft *raft, struct peer *peer)
     peer->snapshot_offset = 0;
     peer->is_active = false;
     peer->may_lead = false;
+    peer->silent_until = INSTANT_PAST;
     peer->active_since = INSTANT_PAST;
     peer->heard = INSTANT_PAST;
     peer->granted_until = INSTANT_PAST;

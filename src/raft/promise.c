@@ -35,6 +35,11 @@ static bool is_silent(const struct raft *raft)
     return instant_before(raft->now, raft->silent_until) && !RAFT_MUTANT(NO_SILENCE);
 }
 
+span promise_silence(const struct raft *raft)
+{
+    return is_silent(raft) ? instant_since(raft->silent_until, raft->now) : SPAN_NS(0);
+}
+
 static bool leads_under_lease(const struct raft *raft)
 {
     return raft->role == RAFT_LEADER && raft->lease.held &&

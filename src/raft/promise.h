@@ -7,6 +7,8 @@
 bool promise_is_active(const struct raft *raft);
 /* Whether promises and silence let this node vote, or pre-vote, for `candidate` now. */
 bool promise_allows_vote(const struct raft *raft, raft_id candidate);
+/* What is left of the silence after the start. */
+span promise_silence(const struct raft *raft);
 bool promise_allows_candidacy(const struct raft *raft);
 /* The earliest instant at which this node may campaign. */
 instant promise_candidacy_at(const struct raft *raft);

@@ -268,6 +268,7 @@ struct raft_message {
             span granted; /* promised; 0: none */
             uint64_t read_round;
             bool may_lead; /* not cordoned, so it may be the heir */
+            span silence; /* what is left of the silence after its start; until then it votes not */
         } heartbeat_reply;
         struct { /* APPEND */
             raft_index prev_index;
@@ -416,7 +417,7 @@ enum raft_event_type {
     RAFT_EV_DRAIN,              /* leader only: .node shall lead (RAFT_NOBODY: this one leaves the
                                    group), once RAFT_IN_DRAINED says that no program acts under the
                                    lease any more, or after .left */
-    RAFT_EV_TRANSFER_FAILED,    /* .node did not catch up in time; this node goes on leading */
+    RAFT_EV_TRANSFER_FAILED,    /* .node was not ready in time; this node goes on leading */
     RAFT_EV_CONTRADICTED,       /* .node, .incarnation, .term: a leader's message differs from what
                                    is committed here and was refused; once an incarnation */
     RAFT_EV_SNAPSHOT_REFUSED,   /* leader only: .node cannot decode the state; .count: the highest
@@ -542,6 +543,8 @@ struct raft_progress {
     instant heard;
     span round_trip;   /* smoothed; 0: not measured */
     bool is_caught_up; /* replies, and has what was committed a heartbeat ago: fit to vote */
+    bool may_lead;     /* replies, and is not cordoned */
+    span silence;      /* how long it does not vote yet, because it started lately */
 };
 bool raft_get_progress(const struct raft *raft, raft_id id, struct raft_progress *ret);
 

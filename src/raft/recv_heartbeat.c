@@ -65,6 +65,7 @@ void recv_heartbeat(struct raft *raft, const struct raft_message *message)
         reply->heartbeat_reply.granted = granted;
         reply->heartbeat_reply.read_round = message->heartbeat.read_round;
         reply->heartbeat_reply.may_lead = raft->eligible;
+        reply->heartbeat_reply.silence = promise_silence(raft);
     }
 }
 
@@ -117,6 +118,7 @@ void recv_heartbeat_reply(struct raft *raft, const struct raft_message *message)
     hear(raft, peer);
     measure(raft, peer, sent);
     peer->may_lead = message->heartbeat_reply.may_lead;
+    peer->silent_until = instant_add(raft->now, message->heartbeat_reply.silence);
     if (message->heartbeat_reply.read_round > peer->read_round &&
         message->heartbeat_reply.read_round <= raft->read_round) {
         peer->read_round = message->heartbeat_reply.read_round;

@@ -72,6 +72,7 @@ struct peer {
     raft_index snapshot_index; /* the snapshot that is being sent */
     bool is_active;
     bool may_lead;
+    instant silent_until; /* by the leader's clock: until then it does not vote */
     instant active_since;
     instant heard;
     instant granted_until; /* by the leader's clock, already shortened for drift */

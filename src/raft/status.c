@@ -48,12 +48,17 @@ bool raft_get_progress(const struct raft *raft, raft_id id, struct raft_progress
                                   .is_active = peer->is_active,
                                   .heard = peer->heard,
                                   .round_trip = peer->round_trip,
-                                  .is_caught_up = peer_is_caught_up(raft, peer)};
+                                  .is_caught_up = peer_is_caught_up(raft, peer),
+                                  .may_lead = peer->is_active && peer->may_lead};
+    if (instant_before(raft->now, peer->silent_until)) {
+        ret->silence = instant_since(peer->silent_until, raft->now);
+    }
     if (id == raft->id) {
         *ret = (struct raft_progress){.match_index = raft->stored_index,
                                       .is_active = true,
                                       .heard = raft->now,
-                                      .is_caught_up = true};
+                                      .is_caught_up = true,
+                                      .may_lead = raft->eligible};
     }
     return true;
 }

@@ -12,7 +12,7 @@
 
 static bool has_everything(const struct raft *raft, const struct peer *peer)
 {
-    return peer && peer->is_active && peer->may_lead && peer->match == log_last_index(&raft->log) &&
+    return peer && peer_is_ready(raft, peer) && peer->match == log_last_index(&raft->log) &&
            member_may_lead(peer_member(raft, peer));
 }
 

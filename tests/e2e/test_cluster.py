@@ -107,6 +107,25 @@ class Operating(ClusterTest):
         until(lambda: self.three.status(self.others[1])["is_leader"], "it leads")
         self.assertGreater(self.three.status(self.others[1])["epoch"], before)
 
+    def test_pass_to_a_node_that_does_not_vote_yet_says_when_it_will(self):
+        silent = self.cluster(3, "--heartbeat-timeout", "30s", "--lease", "30s")
+        silent.start_all()
+        leader = silent.wait_leader()
+        to = next(name for name in silent.names if name != leader)
+        until(lambda: silent.status(to)["leader"]["id"] == leader, "it follows")
+        epoch = silent.status(leader)["epoch"]
+        silent.kill(to)
+        silent.start(to)
+        until(lambda: (silent.status(to) or {"leader": {"id": ""}})["leader"]["id"] == leader,
+              "it follows again")
+        def passes():
+            done = baton("pass", "--data", silent.data(leader), "--to", to, "--timeout", "1s")
+            return done if "votes in" in done.stderr else None
+        done = until(passes, "the leader knows that it does not vote")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, '"%s": has just started and votes in [0-9.]+ s' % to)
+        self.assertEqual(silent.status(leader)["epoch"], epoch)
+
     def fourth(self):
         """A node d that waits to be taken in."""
         fourth = self.cluster(1, "--join")

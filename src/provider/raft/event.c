@@ -1,6 +1,7 @@
 /* From the core's events to those that a program hears. */
 #include "provider/raft/node.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,13 +114,37 @@ void event_error(struct node *node, int code, const struct baton_error *error)
     event_push(node, &event);
 }
 
-static void tell_failed_transfer(struct node *node)
+void event_unready(const struct node *node, raft_id id, char *ret, size_t bytes)
 {
-    struct baton_error error;
+    const struct raft_member *member =
+        raft_configuration_find(raft_get_configuration(node->raft), id);
+    struct raft_progress progress = {0};
 
+    if (!member || !raft_get_progress(node->raft, id, &progress)) {
+        (void)snprintf(ret, bytes, "is no member any more");
+    } else if (!progress.is_active) {
+        (void)snprintf(ret, bytes, "does not answer");
+    } else if (!progress.may_lead) {
+        (void)snprintf(ret, bytes, "is cordoned");
+    } else if (progress.silence.ns > 0) {
+        (void)snprintf(ret, bytes, "has just started and votes in %.1f s",
+                       (double)progress.silence.ns / 1e9);
+    } else {
+        (void)snprintf(ret, bytes, "has not caught up");
+    }
+}
+
+static void tell_failed_transfer(struct node *node, raft_id id)
+{
+    struct baton_member member = {0};
+    struct baton_error error;
+    char why[64];
+
+    event_member_of(node, id, &member);
+    event_unready(node, id, why, sizeof(why));
     (void)error_set(&error, BATON_ETIMEDOUT,
-                    "handing leadership over: the other node did not catch up in time; this node "
-                    "goes on leading");
+                    "handing leadership over: \"%s\" %s; this node goes on leading", member.name,
+                    why);
     event_error(node, BATON_ETIMEDOUT, &error);
 }
 
@@ -160,7 +185,7 @@ static void tell_contradiction(struct node *node, raft_id id)
 static void tell_failure(struct node *node, const struct raft_event *from)
 {
     if (from->type == RAFT_EV_TRANSFER_FAILED) {
-        tell_failed_transfer(node);
+        tell_failed_transfer(node, from->node);
     } else if (from->type == RAFT_EV_CONTRADICTED) {
         tell_contradiction(node, from->node);
     } else {

@@ -20,7 +20,7 @@
 #include "raft/raft.h"
 
 enum {
-    FRAME_VERSION = 2,
+    FRAME_VERSION = 3,
     FRAME_OVERHEAD = 14,
     FRAME_BYTES_MAX = 2 * 1024 * 1024,
     FRAME_ENTRIES_MAX = 65536,

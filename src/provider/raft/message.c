@@ -66,6 +66,7 @@ static void put_heartbeat_reply(struct buffer *buffer, const struct raft_message
     put_time(buffer, message->heartbeat_reply.granted.ns);
     buffer_put_u64(buffer, message->heartbeat_reply.read_round);
     buffer_put_u8(buffer, message->heartbeat_reply.may_lead);
+    put_time(buffer, message->heartbeat_reply.silence.ns);
 }
 
 static void take_heartbeat_reply(struct reader *reader, struct raft_message *message)
@@ -74,6 +75,7 @@ static void take_heartbeat_reply(struct reader *reader, struct raft_message *mes
     message->heartbeat_reply.granted.ns = take_time(reader);
     message->heartbeat_reply.read_round = reader_u64(reader);
     message->heartbeat_reply.may_lead = take_bool(reader);
+    message->heartbeat_reply.silence.ns = take_time(reader);
 }
 
 /* … | u32 count | count entries: term | u8 kind | u32 bytes | data */

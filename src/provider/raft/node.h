@@ -354,6 +354,8 @@ void event_push(struct node *node, const struct baton_event *event);
 void event_tell(struct node *node);
 void event_error(struct node *node, int code, const struct baton_error *error);
 void event_member_of(const struct node *node, raft_id id, struct baton_member *ret);
+/* Why a member cannot be handed leadership now, as the leader knows it: "does not answer". */
+void event_unready(const struct node *node, raft_id id, char *ret, size_t bytes);
 
 /* state.c. The first ones with the life of the node, the next with each update of the core. */
 int state_begin(struct node *node, const struct raft_snapshot *snapshot,

@@ -412,6 +412,22 @@ static int raft_campaign(struct provider_election **ret, struct provider *provid
     return BATON_OK;
 }
 
+/* It could not campaign yet, and another member would be elected. */
+static int check_silence(const struct node *node, const struct raft_member *heir,
+                         struct baton_error *reterr)
+{
+    struct raft_progress progress;
+    char why[64];
+
+    if (!raft_get_progress(node->raft, heir->id, &progress) || !progress.may_lead ||
+        progress.silence.ns <= 0) {
+        return BATON_OK;
+    }
+    event_unready(node, heir->id, why, sizeof(why));
+    return error_set(reterr, BATON_EBUSY, "member \"%s\": %s; pass leadership then", heir->name,
+                     why);
+}
+
 static int raft_check_heir(struct provider_election *election, const char *to,
                            struct baton_error *reterr)
 {
@@ -425,7 +441,7 @@ static int raft_check_heir(struct provider_election *election, const char *to,
             continue;
         }
         if (strcmp(member->name, to) == 0) {
-            return BATON_OK;
+            return check_silence(node, member, reterr);
         }
         heirs_add(&heirs, member->name);
     }

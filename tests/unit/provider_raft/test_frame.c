@@ -93,9 +93,11 @@ static void heartbeats_come_back(void **state)
     message.heartbeat_reply.sent.ns = -5;
     message.heartbeat_reply.granted = SPAN_MS(75);
     message.heartbeat_reply.may_lead = true;
+    message.heartbeat_reply.silence = SPAN_MS(1600);
     got = back(&message);
     assert_true(got.heartbeat_reply.sent.ns == -5 && got.heartbeat_reply.may_lead);
     assert_true(got.heartbeat_reply.granted.ns == SPAN_MS(75).ns);
+    assert_true(got.heartbeat_reply.silence.ns == SPAN_MS(1600).ns);
 }
 
 static void entries_come_back(void **state)

@@ -87,6 +87,29 @@ static void a_transfer_waits_for_its_target_and_then_goes_elsewhere_or_stays(voi
     }
 }
 
+static void a_member_that_has_just_started_gets_leadership_when_it_votes(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    struct raft_progress progress;
+    raft_id leader, to;
+    (void)state;
+
+    leader = cluster_settle(cluster);
+    to = cluster_follower(leader);
+    node_crash(cluster, to);
+    node_start(cluster, to);
+    cluster_run(cluster, 30);
+    assert_true(raft_get_progress(node_of(cluster, leader)->raft, to, &progress));
+    assert_true(progress.is_active && progress.silence.ns > 0);
+    assert_int_not_equal(node_status(cluster, leader).heir, to);
+    assert_int_equal(node_transfer(cluster, leader, to, true), 0);
+    cluster_run(cluster, progress.silence.ns / 1000000 - 10);
+    assert_int_equal(cluster_leader(cluster), leader);
+    cluster_run(cluster, 100);
+    assert_int_equal(cluster_leader(cluster), to);
+    cluster_free(cluster);
+}
+
 static void a_node_alone_may_resign_and_is_elected_again(void **state)
 {
     struct cluster *cluster = cluster_new(1);
@@ -456,6 +479,7 @@ int main(void)
         cmocka_unit_test(leadership_is_passed_to_the_best_node_if_none_is_named),
         cmocka_unit_test(a_transfer_to_a_node_that_cannot_lead_is_refused),
         cmocka_unit_test(a_transfer_waits_for_its_target_and_then_goes_elsewhere_or_stays),
+        cmocka_unit_test(a_member_that_has_just_started_gets_leadership_when_it_votes),
         cmocka_unit_test(a_node_alone_may_resign_and_is_elected_again),
         cmocka_unit_test(a_change_that_touches_no_vote_is_one_entry),
         cmocka_unit_test(while_it_is_joint_both_halves_must_agree),
