@@ -289,8 +289,12 @@ static void print_applied(struct transcript *transcript, const struct node *node
         }
     }
     for (size_t i = 0; i < update->read_count; i++) {
-        transcript_line(transcript, "n%llu  may read at %llu", ULL(node->id),
-                        ULL(update->reads[i].index));
+        if (update->reads[i].index > 0) {
+            transcript_line(transcript, "n%llu  may read at %llu", ULL(node->id),
+                            ULL(update->reads[i].index));
+        } else {
+            transcript_line(transcript, "n%llu  refuses the read", ULL(node->id));
+        }
     }
 }
 
