@@ -3,6 +3,7 @@
  * Only data stands here: the functions on it are in the header of the file that defines them.
  * Files depend on each other in one direction, from the top of this list to its bottom:
  *
+ *   start, status                               make a node from its stored state, describe it
  *   step                                        takes one input, returns one update
  *   recv_append recv_heartbeat recv_read recv_snapshot recv_vote    one message each
  *   election                                    campaigns, counts votes
