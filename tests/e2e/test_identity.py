@@ -32,14 +32,14 @@ def greeting_of_a_joiner(name):
     payload = names + hashlib.sha256(name + b"\0" + birth).digest()[:8] + birth
     payload += struct.pack("<8QII", 0, 0, 1, 0, 0, 0, 10**9, 10**9, 10000, 1)
     payload += struct.pack("<Q", 1) + bytes(16) + bytes(32) + bytes(1)
-    frame = struct.pack("<IBB", 14 + len(payload), 2, 1) + hashlib.sha256(cluster).digest()[:4]
+    frame = struct.pack("<IBB", 14 + len(payload), 3, 1) + hashlib.sha256(cluster).digest()[:4]
     return frame + payload + struct.pack("<I", crc32c(frame + payload))
 
 
 def refusal(reason, text):
     """docs/protocol.md: turned away."""
     payload = struct.pack("<Q", reason) + text
-    frame = struct.pack("<IBB", 14 + len(payload), 2, 11) + hashlib.sha256(b"default").digest()[:4]
+    frame = struct.pack("<IBB", 14 + len(payload), 3, 11) + hashlib.sha256(b"default").digest()[:4]
     return frame + payload + struct.pack("<I", crc32c(frame + payload))
 
 
