@@ -463,6 +463,26 @@ static int add_self(struct given *given, struct baton_error *reterr)
     return BATON_OK;
 }
 
+/* The first leader writes its own view of the members into the log: there the others find where to
+ * dial it. */
+static int check_own_address(const struct raft_options *options, struct baton_error *reterr)
+{
+    const struct raft_member *self =
+        raft_configuration_find(&options->members, raft_id_of(options->node));
+    char host[RAFT_ADDRESS_MAX];
+    int port;
+
+    if (self &&
+        raft_options_parse_address(self->address, host, sizeof(host), &port, NULL) == BATON_OK &&
+        (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)) {
+        return error_set(reterr, BATON_EINVAL,
+                         "listening on %s: the other members cannot dial that; say where they "
+                         "reach this node, as one of its own peers: %s=HOST:%d",
+                         self->address, options->node, port);
+    }
+    return BATON_OK;
+}
+
 static int check_identity(struct raft_options *options, const char *node,
                           struct baton_error *reterr)
 {
@@ -496,7 +516,10 @@ static int take_group(struct given *given, struct baton_error *reterr)
     } else if (r == BATON_OK) {
         r = raft_configuration_normalise(&options->members, reterr);
     }
-    return r == BATON_OK ? check_exposure(options, reterr) : r;
+    if (r == BATON_OK) {
+        r = check_exposure(options, reterr);
+    }
+    return r == BATON_OK ? check_own_address(options, reterr) : r;
 }
 
 static int take_all(struct given *given, const struct provider_config *config,

@@ -74,6 +74,8 @@ static void every_wrong_value_is_named(void **state)
         {"raft://127.0.0.1:1?node=a&data=d&peers=@/nowhere", BATON_ENOENT, "/nowhere"},
         {"raft://0.0.0.0:1?node=a&data=d", BATON_EAUTH, "0.0.0.0"},
         {"raft://127.0.0.1:1?node=a&data=d&kind=witness", BATON_EINVAL, "nobody may lead"},
+        {"raft://0.0.0.0:7?node=a&data=d&key-file=/k&peers=b@h:1", BATON_EINVAL, "a=HOST:7"},
+        {"raft://[::]:7?node=a&data=d&key-file=/k", BATON_EINVAL, "a=HOST:7"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -89,9 +91,10 @@ static void beyond_loopback_something_must_protect(void **state)
 {
     struct raft_options options;
     (void)state;
-    assert_int_equal(parse("raft://0.0.0.0:1?node=a&data=d&insecure=on", &options), 0);
+    assert_int_equal(
+        parse("raft://0.0.0.0:1?node=a&data=d&insecure=on&peer=a@10.0.0.1:1", &options), 0);
     raft_options_fini(&options);
-    assert_int_equal(parse("raft://0.0.0.0:1?node=a&data=d&key-file=/k", &options), 0);
+    assert_int_equal(parse("raft://0.0.0.0:1?node=a&data=d&key-file=/k&join=on", &options), 0);
     raft_options_fini(&options);
     assert_int_equal(parse("raft://[::1]:1?node=a&data=d", &options), 0);
     raft_options_fini(&options);
