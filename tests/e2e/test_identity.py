@@ -271,7 +271,7 @@ class Identity(ClusterTest):
         for name in three.names:
             three.start(name)
             self.ends_with(three, name, 78)
-            self.assertIn("its group is of %s, but peer names" % name, three.log(name))
+            self.assertRegex(three.log(name), "its group is of %s=[0-9.:]*, but peer names" % name)
             self.assertIn("baton join", three.log(name))
 
     def test_nodes_with_peers_found_no_group_beside_one_that_leads_alone(self):
@@ -403,6 +403,29 @@ class Identity(ClusterTest):
             stored, configured = line.split("configured=")
             self.assertNotIn("z", stored)
             self.assertIn("z", configured)
+
+    def test_a_group_whose_addresses_have_all_changed_finds_itself_by_its_files(self):
+        three = self.three()
+        for name in three.names:
+            self.stop(three, name)
+        three.ports = dict(zip(three.names, free_ports(3)))
+        three.start_all()
+        leader = three.wait_leader()
+        self.all_follow(three)
+        self.assertIn("members-differ", three.log(leader))
+        heir = next(name for name in three.names if name != leader)
+        for asked, moved in [(leader, name) for name in three.names if name != leader] + \
+                [(heir, leader)]:
+            if moved == leader:
+                done = self.join(three, asked, moved, "--replace")
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("hand leadership over first", done.stderr)
+                done = baton("pass", "--data", three.data(leader), "--to", heir)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            done = self.join(three, asked, moved, "--replace")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({name: one["address"] for name, one in self.names(three, heir).items()},
+                         {name: three.address(name) for name in three.names})
 
     def test_a_join_whose_address_does_not_answer_changes_nothing(self):
         three = self.three()

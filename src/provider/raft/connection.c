@@ -487,7 +487,7 @@ struct connection *connection_dial(struct link *link)
     int port;
 
     if (!connection ||
-        raft_options_parse_address(link->address, host, sizeof(host), &port, NULL) != BATON_OK) {
+        raft_options_parse_address(link_where(link), host, sizeof(host), &port, NULL) != BATON_OK) {
         free(connection);
         return NULL;
     }

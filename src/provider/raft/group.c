@@ -6,14 +6,17 @@
 
 /* ---- What is stored, against what is configured ---------------------------------------------- */
 
-static void list(char *ret, size_t bytes, const struct raft_configuration *members)
+enum { LIST_BYTES = 512 };
+
+static void list(char ret[LIST_BYTES], const struct raft_configuration *members)
 {
     size_t used = 0;
 
     ret[0] = '\0';
-    for (size_t i = 0; i < members->count && used < bytes; i++) {
-        int more =
-            snprintf(ret + used, bytes - used, "%s%s", i > 0 ? ", " : "", members->members[i].name);
+    for (size_t i = 0; i < members->count && used < LIST_BYTES; i++) {
+        const struct raft_member *member = &members->members[i];
+        int more = snprintf(ret + used, LIST_BYTES - used, "%s%s=%s", i > 0 ? ", " : "",
+                            member->name, member->address);
         used += more > 0 ? (size_t)more : 0;
     }
 }
@@ -29,15 +32,27 @@ static size_t count_missing(const struct raft_configuration *from,
     return missing;
 }
 
+static size_t count_moved(const struct raft_configuration *stored,
+                          const struct raft_configuration *told)
+{
+    size_t moved = 0;
+
+    for (size_t i = 0; i < told->count; i++) {
+        const struct raft_member *member = identity_member(stored, told->members[i].name);
+        moved += member && strcmp(member->address, told->members[i].address) != 0;
+    }
+    return moved;
+}
+
 int group_check(struct node *node, struct baton_error *reterr)
 {
     const struct raft_configuration *stored = raft_get_configuration(node->raft);
     const struct raft_configuration *told = &node->options.members;
     size_t unknown = count_missing(told, stored);
-    char stored_names[160];
-    char told_names[160];
+    char stored_names[LIST_BYTES];
+    char told_names[LIST_BYTES];
 
-    list(stored_names, sizeof(stored_names), stored);
+    list(stored_names, stored);
     if (node->options.is_joining && node->greeting.founders != 0 &&
         identity_is_quorum(stored, node->id)) {
         return error_set(
@@ -47,10 +62,11 @@ int group_check(struct node *node, struct baton_error *reterr)
             "directory first",
             node->options.data, stored_names);
     }
-    if (node->options.is_joining || (unknown == 0 && count_missing(stored, told) == 0)) {
+    if (node->options.is_joining ||
+        (unknown == 0 && count_missing(stored, told) == 0 && count_moved(stored, told) == 0)) {
         return BATON_OK;
     }
-    list(told_names, sizeof(told_names), told);
+    list(told_names, told);
     if (unknown > 0 && told->count > 1 &&
         (identity_is_quorum(stored, node->id) || unknown + 1 >= told->count)) {
         return error_set(
@@ -61,10 +77,11 @@ int group_check(struct node *node, struct baton_error *reterr)
             "the directory first",
             node->options.data, stored_names[0] ? stored_names : "nobody", told_names);
     }
-    log_warning(
-        node->logger, "members-differ", LOG_STR("stored", stored_names),
-        LOG_STR("configured", told_names),
-        LOG_STR("text", "the stored ones count; they change by baton join and baton leave"));
+    log_warning(node->logger, "members-differ", LOG_STR("stored", stored_names),
+                LOG_STR("configured", told_names),
+                LOG_STR("text", "the stored ones count; they change by baton join and baton leave, "
+                                "and an address by baton join --replace. Where a stored address "
+                                "does not answer, the configured one is tried"));
     return BATON_OK;
 }
 

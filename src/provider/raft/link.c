@@ -38,6 +38,14 @@ static uint64_t dial_ms(const struct node *node)
     return ms > DIAL_MS_MIN ? ms : DIAL_MS_MIN;
 }
 
+const char *link_where(const struct link *link)
+{
+    const struct raft_member *told =
+        link->is_prospect ? NULL : identity_member(&link->node->options.members, link->name);
+
+    return told && link->tries_elsewhere ? told->address : link->address;
+}
+
 static void redial_later(struct link *link)
 {
     int64_t wait = link->backoff_ms;
@@ -164,6 +172,7 @@ void link_ended(struct connection *connection, bool was_refused)
         proof_on_refused(link);
     }
     link->was_greeted = false;
+    link->tries_elsewhere = !link->tries_elsewhere;
     if (connection->is_turned_away) {
         link->backoff_ms = NODE_RECONNECT_MAX_MS; /* nothing changes soon */
     }

@@ -117,6 +117,7 @@ struct link {
     raft_id id;
     char name[RAFT_NAME_MAX];
     char address[RAFT_ADDRESS_MAX];
+    bool tries_elsewhere; /* at the address in this node's own settings, if that is another one */
     struct connection *connection; /* NULL: between two tries */
     struct connection *beside;     /* dialed since `connection` stands still; or NULL */
     uv_timer_t retry;              /* until the next dial, or how long this one may take */
@@ -291,6 +292,7 @@ void link_end_all(struct node *node);
 struct link *link_to(const struct node *node, raft_id id); /* NULL: none */
 /* To one that is no member yet: dialed until nobody asks for it any more. NULL: out of memory. */
 struct link *link_prospect(struct node *node, const struct raft_member *member);
+const char *link_where(const struct link *link); /* the address that is dialed next */
 /* Whoever dials us is there: no need to wait for our own next try. */
 void link_hurry(struct node *node, raft_id id);
 void link_dial_beside(struct link *link); /* not more often than a dial may take */

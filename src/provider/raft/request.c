@@ -166,6 +166,12 @@ static int add(struct node *node, const struct node_change *change, struct baton
     if (r != BATON_OK) {
         return r;
     }
+    if (now && now->id == node->id && strcmp(now->address, member.address) != 0) {
+        return error_set(reterr, BATON_EEXIST,
+                         "member \"%s\": leads, and cannot ask itself who is there at %s: hand "
+                         "leadership over first (baton pass)",
+                         member.name, member.address);
+    }
     if (!now || strcmp(now->address, member.address) != 0) {
         return ask_newcomer(node, now, &member, reterr);
     }
