@@ -370,13 +370,22 @@ static int go_on(struct tls_session *session, int result)
 /* What a person can act on: of a certificate that was refused, what is wrong with it. */
 static const char *explain(struct tls_session *session)
 {
+    const struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(session->ssl));
     unsigned long code = ERR_peek_last_error();
 
     if (session->problem[0]) {
         return session->problem;
     }
-    if (ERR_GET_LIB(code) != ERR_LIB_SSL ||
-        ERR_GET_REASON(code) != SSL_R_CERTIFICATE_VERIFY_FAILED) {
+    if (ERR_GET_LIB(code) != ERR_LIB_SSL) {
+        return reason();
+    }
+    switch (ERR_GET_REASON(code)) {
+    case SSL_R_CERTIFICATE_VERIFY_FAILED:
+        break;
+    case SSL_R_BINDER_DOES_NOT_VERIFY: /* found here; or by the peer, which sends an alert */
+    case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
+        return tls->has_key ? "other cluster key; give both nodes the same key-file" : reason();
+    default:
         return reason();
     }
     (void)snprintf(session->problem, sizeof(session->problem), "certificate refused: %s",

@@ -413,6 +413,24 @@ class Starting(ClusterTest):
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn("b@0.0.0.0", done.stderr)
 
+    def test_another_cluster_key_is_named_with_its_peer_once_a_minute(self):
+        two = self.cluster(2)
+        for name in two.names:
+            path = os.path.join(two.dir, name + ".key")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("a key of its own for " + name)
+            os.chmod(path, 0o600)
+            two.start(name, "--key-file", path)
+        def refused(name):
+            return (two.status(name) or {"raft": {"counters": {"refused_greeting": 0}}})[
+                "raft"]["counters"]["refused_greeting"]
+        until(lambda: min(refused(name) for name in two.names) >= 5, "both refuse, often")
+        for name, peer in (("a", "b"), ("b", "a")):
+            lines = [line for line in two.log(name).splitlines() if "peer-not-auth" in line]
+            self.assertEqual(len(lines), 1, lines)
+            self.assertIn('peer=%s address=127.0.0.1' % peer, lines[0])
+            self.assertIn('reason="other cluster key; give both nodes the same key-file"', lines[0])
+
     def test_http_off_loopback_needs_a_token(self):
         one = self.cluster(1, "--http", "0.0.0.0:0")
         done = baton("node", *one.arguments("a"))

@@ -217,6 +217,28 @@ void connection_send_text(struct node *node, raft_id to, enum frame_type type, u
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
+static const char *text_of_refusal(const struct connection *connection, int code)
+{
+    bool is_clear = connection->node->tls && !connection->is_tls;
+
+    switch (code) {
+    case BATON_ETOOBIG:
+        return "a longer frame than any of ours";
+    case BATON_ENOTSUP:
+        return "another version of the protocol; run the same version of baton on all nodes";
+    case BATON_EAUTH:
+        return "another cluster; give all nodes the same cluster and election";
+    case BATON_ECORRUPT:
+        return "a frame that was damaged on its way";
+    case BATON_EEXIST:
+        return connection->wrong[0] ? connection->wrong
+               : is_clear           ? "not encrypted; give it the same key-file, or certificates"
+                                    : "a message before the greeting";
+    default:
+        return "a frame with an invalid content";
+    }
+}
+
 static void refuse(struct connection *connection, int code)
 {
     struct node *node = connection->node;
@@ -242,7 +264,7 @@ static void refuse(struct connection *connection, int code)
         break;
     }
     (*counter)++;
-    stranger_log(connection, "peer-refused", baton_strerror(code));
+    stranger_log(connection, "peer-refused", text_of_refusal(connection, code));
     stream_close(connection->stream);
 }
 

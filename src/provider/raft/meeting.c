@@ -11,6 +11,8 @@
  */
 #include "provider/raft/node.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,19 +218,53 @@ void meeting_greet(struct connection *connection)
     connection_send_greeting(connection, &greeting);
 }
 
-static bool is_acceptable(const struct connection *connection, const struct greeting *greeting)
+__attribute__((format(printf, 2, 3))) static int refuse_greeting(struct connection *connection,
+                                                                 const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(connection->wrong, sizeof(connection->wrong), format, arguments);
+    va_end(arguments);
+    return BATON_EEXIST;
+}
+
+static int check_names(struct connection *connection, const struct greeting *greeting)
+{
+    const char *own = connection->node->greeting.name;
+    const char *dialed = connection->link ? connection->link->name : NULL;
+
+    if (strcmp(greeting->name, own) == 0) {
+        return refuse_greeting(connection, "another process calls itself \"%s\", as this node does",
+                               own);
+    }
+    if (dialed && strcmp(greeting->name, dialed) != 0) {
+        return refuse_greeting(connection, "\"%s\" answers at the address of \"%s\"",
+                               greeting->name, dialed);
+    }
+    if (!dialed && strcmp(greeting->expected, own) != 0) {
+        return refuse_greeting(connection, "\"%s\" looks for \"%s\" at this node's address",
+                               greeting->name, greeting->expected);
+    }
+    return BATON_OK;
+}
+
+static int check_greeting(struct connection *connection, const struct greeting *greeting)
 {
     const struct node *node = connection->node;
 
-    if (strcmp(greeting->cluster, node->greeting.cluster) != 0 || !identity_is_sound(greeting) ||
-        strcmp(greeting->name, node->greeting.name) == 0) {
-        return false;
+    if (strcmp(greeting->cluster, node->greeting.cluster) != 0) {
+        return BATON_EAUTH;
+    }
+    if (!identity_is_sound(greeting)) {
+        return refuse_greeting(connection, "\"%s\": its id is not of its name and birth",
+                               greeting->name);
     }
     if (tls_proves_names(node->tls) && !stream_proves(connection->stream, greeting->name)) {
-        return false;
+        return refuse_greeting(connection, "\"%s\": its certificate is not for this name",
+                               greeting->name);
     }
-    return strcmp(connection->link ? connection->link->name : greeting->expected,
-                  connection->link ? greeting->name : node->greeting.name) == 0;
+    return check_names(connection, greeting);
 }
 
 static enum refusal judge(struct connection *connection, const struct greeting *greeting, char *why)
@@ -327,7 +363,7 @@ static int take_in(struct connection *connection, const struct greeting *greetin
     connection->id = greeting->id;
     connection->incarnation = greeting->incarnation;
     if (!get_acquainted(connection, greeting)) {
-        return BATON_EEXIST;
+        return refuse_greeting(connection, "another process calls itself \"%s\"", greeting->name);
     }
     if (connection->link) {
         link_greeted(connection);
@@ -347,9 +383,14 @@ int meeting_take_greeting(struct connection *connection, const struct greeting *
 {
     char why[IDENTITY_WHY_MAX];
     enum refusal refusal;
+    int code;
 
-    if (connection->id != RAFT_NOBODY || !is_acceptable(connection, greeting)) {
-        return BATON_EEXIST;
+    if (connection->id != RAFT_NOBODY) {
+        return refuse_greeting(connection, "\"%s\": a second greeting", greeting->name);
+    }
+    code = check_greeting(connection, greeting);
+    if (code != BATON_OK) {
+        return code;
     }
     connection->peer_commit = greeting->commit_index;
     if (!connection->has_greeted) {

@@ -94,13 +94,14 @@ struct connection {
     struct buffer input;
     bool is_open;
     bool is_tls;
-    bool is_stranger;       /* accepted, and has not greeted */
-    bool is_from_member;    /* a stranger: it comes from a host of a member */
-    bool waits_for_hands;   /* a stranger: its first record, in `input`, is not given to TLS yet */
-    instant since;          /* a stranger's beginning */
-    bool has_greeted;       /* our own greeting went out */
-    bool is_turned_away;    /* one of the two has refused the other's greeting */
-    raft_index peer_commit; /* as the peer's greeting said */
+    bool is_stranger;     /* accepted, and has not greeted */
+    bool is_from_member;  /* a stranger: it comes from a host of a member */
+    bool waits_for_hands; /* a stranger: its first record, in `input`, is not given to TLS yet */
+    instant since;        /* a stranger's beginning */
+    bool has_greeted;     /* our own greeting went out */
+    bool is_turned_away;  /* one of the two has refused the other's greeting */
+    char wrong[IDENTITY_WHY_MAX]; /* why its greeting was not acceptable; "" */
+    raft_index peer_commit;       /* as the peer's greeting said */
     uint64_t pins_sent, pins_answered;
     instant pin_sent;           /* the first that is not answered */
     struct connection *awaited; /* of an earlier process of the same peer, see meeting.c */
@@ -109,6 +110,13 @@ struct connection {
     bool is_stuck; /* when it was looked at last, in uv_now's time */
     uint64_t looked_ms;
     struct connection *prev, *next; /* of the accepted ones */
+};
+
+/* What was refused, and logged last; the same is logged more seldom. See stranger.c. */
+struct refusals {
+    instant logged;
+    uint64_t unlogged; /* since then */
+    char reason[80];   /* its beginning */
 };
 
 /* The way to one member: dialed, and dialed again. See link.c. */
@@ -128,6 +136,7 @@ struct link {
     instant wanted;   /* a prospect: when it was asked for last */
     bool was_greeted; /* on the connection that ended last: a refusal now means something */
     char refusal[IDENTITY_WHY_MAX]; /* why the greeting was refused last, here or there; "" */
+    struct refusals refusals;
     uint64_t last_incarnation;
     bool last_was_loopback;
     char last_address[RAFT_ADDRESS_MAX]; /* where it was reached, with its port; "": never */
@@ -236,8 +245,7 @@ struct node {
     bool is_broken;          /* its start failed: only to be closed */
     bool is_closing;
     bool is_closed;
-    instant refusals_logged;
-    uint64_t refusals_unlogged; /* since then */
+    struct refusals refusals; /* of addresses of which no member is known */
     struct raft_lease published;
     instant slow_disk_told;
     raft_index applied;

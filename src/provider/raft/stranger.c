@@ -11,26 +11,64 @@
  */
 #include "provider/raft/node.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { LOOK_EVERY_MS = 1000 };
+enum { LOOK_EVERY_MS = 1000, LOG_S = 1, LOG_AGAIN_S = 60 };
+
+static bool is_same_host(const char *a, const char *b)
+{
+    const char *colon = strrchr(a, ':');
+    size_t bytes = colon ? (size_t)(colon - a) + 1 : 0;
+
+    return bytes > 0 && strncmp(a, b, bytes) == 0 && !strchr(b + bytes, ':');
+}
+
+/* The member that is behind it, or seems to be: the only one of its host. */
+static struct link *link_behind(const struct connection *connection)
+{
+    const char *address = stream_peer_address(connection->stream);
+    struct link *found = NULL;
+
+    if (connection->link) {
+        return connection->link;
+    }
+    for (struct link *link = connection->node->links; link; link = link->next) {
+        if (is_same_host(address, link->address)) {
+            if (found) {
+                return NULL;
+            }
+            found = link;
+        }
+    }
+    return found;
+}
+
+static bool is_logged_lately(const struct refusals *refusals, const char *reason)
+{
+    bool is_same = strncmp(refusals->reason, reason, sizeof(refusals->reason) - 1) == 0;
+    int64_t pause_s = is_same ? LOG_AGAIN_S : LOG_S;
+
+    return instant_since(clock_now(), refusals->logged).ns <= SPAN_S(pause_s).ns;
+}
 
 void stranger_log(struct connection *connection, const char *event, const char *reason)
 {
     struct node *node = connection->node;
+    struct link *link = link_behind(connection);
+    struct refusals *refusals = link ? &link->refusals : &node->refusals;
     const char *address = stream_peer_address(connection->stream);
-    instant now = clock_now();
 
-    if (instant_since(now, node->refusals_logged).ns <= SPAN_S(1).ns) {
-        node->refusals_unlogged++;
+    if (is_logged_lately(refusals, reason)) {
+        refusals->unlogged++;
         return;
     }
-    log_warning(
-        node->logger, event,
-        LOG_STR("address", address[0] || !connection->link ? address : connection->link->address),
-        LOG_STR("reason", reason), LOG_U64("others", node->refusals_unlogged));
-    node->refusals_logged = now;
-    node->refusals_unlogged = 0;
+    log_warning(node->logger, event, LOG_STR("peer", link ? link->name : NULL),
+                LOG_STR("address", address[0] || !link ? address : link->address),
+                LOG_STR("reason", reason), LOG_U64("others", refusals->unlogged));
+    refusals->logged = clock_now();
+    refusals->unlogged = 0;
+    (void)snprintf(refusals->reason, sizeof(refusals->reason), "%s", reason);
 }
 
 static void turn_out(struct connection *connection, const char *reason)
@@ -73,14 +111,6 @@ static struct connection *next_to_go(const struct node *node)
         }
     }
     return found;
-}
-
-static bool is_same_host(const char *a, const char *b)
-{
-    const char *colon = strrchr(a, ':');
-    size_t bytes = colon ? (size_t)(colon - a) + 1 : 0;
-
-    return bytes > 0 && strncmp(a, b, bytes) == 0 && !strchr(b + bytes, ':');
 }
 
 static bool is_from_member(const struct connection *connection)

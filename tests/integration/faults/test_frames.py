@@ -59,6 +59,21 @@ class Strangers(FaultTest):
         for node in self.three.names:
             self.assertLess(self.three.term(node), self.epoch + 1000)
 
+    def test_the_log_says_what_was_wrong_with_a_greeting(self):
+        """One line a second at most: each is sent until its turn has come."""
+        follower = next(name for name in self.three.names if name != self.leader)
+        for text, data in (
+                ('another process calls itself', wire.greeting(self.leader, self.leader)),
+                ('looks for', wire.greeting(follower, follower)),
+                ('another version of the protocol', wire.frame(wire.PIN, version=99)),
+                ('a message before the greeting', wire.frame(wire.PINNED))):
+            def logged(text=text, data=data):
+                with wire.Peer(self.port) as peer:
+                    peer.send(data)
+                    self.assertTrue(peer.is_closed())
+                return text in self.three.log(self.leader)
+            until(logged, "the log has: " + text)
+
     def test_a_forged_certificate(self):
         before = self.three.counters(self.leader)["refused_certificate"]
         follower = next(name for name in self.three.names if name != self.leader)
