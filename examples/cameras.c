@@ -171,9 +171,11 @@ static void serve(struct service *service, int signals)
 
 int main(int argc, char **argv)
 {
-    struct baton_log log = {.fd = 2, .level = BATON_LOG_WARNING};
-    struct baton_options options = {.log = &log, .announces_crashes = true};
-    struct baton_campaign_options campaign = {.metadata = "{\"canProcessDetections\":true}"};
+    struct baton_log log = {.size = sizeof(log), .fd = 2, .level = BATON_LOG_WARNING};
+    struct baton_options options = {
+        .size = sizeof(options), .log = &log, .announces_crashes = true};
+    struct baton_campaign_options campaign = {.size = sizeof(campaign),
+                                              .metadata = "{\"canProcessDetections\":true}"};
     struct service service = {.cameras = (const char *const *)argv + 2, .camera_count = argc - 2};
     struct baton_error error;
     sigset_t ends;

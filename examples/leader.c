@@ -61,8 +61,9 @@ static void serve(struct baton *baton, struct baton_election *election, int sign
 
 int main(int argc, char **argv)
 {
-    struct baton_log log = {.fd = 2, .level = BATON_LOG_WARNING};
-    struct baton_options options = {.log = &log, .announces_crashes = true};
+    struct baton_log log = {.size = sizeof(log), .fd = 2, .level = BATON_LOG_WARNING};
+    struct baton_options options = {
+        .size = sizeof(options), .log = &log, .announces_crashes = true};
     struct baton_election *election;
     struct baton_error error;
     struct baton *baton;

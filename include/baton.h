@@ -30,7 +30,9 @@
  *
  * Threads. Every function may be called from any thread, with the restrictions that it states. A
  * function that says "waits" blocks its caller. On the loop's thread, on which a listener with
- * BATON_ON_LOOP runs, it would wait for itself: there it returns BATON_EBUSY at once.
+ * BATON_ON_LOOP runs, it would wait for itself: there it returns BATON_EDEADLK, and nothing has
+ * changed. BATON_EBUSY always means that another holder or another operation is in the way, and
+ * that a later call may succeed.
  *
  * Time. A `timeout_ms` is in milliseconds; BATON_TIMEOUT_DEFAULT (any negative number) stands for
  * 30 s, 0 for "do not wait". When it runs out the call returns BATON_ETIMEDOUT; the operation may
@@ -85,13 +87,19 @@ enum baton_log_level {
 
 /* Where the library writes its log. The descriptor is borrowed until baton_close(). */
 struct baton_log {
+    size_t size; /* sizeof(struct baton_log) */
     int fd;
     enum baton_log_level level; /* up to and including this one */
     bool json;                  /* a JSON object a line; else plain lines, or for journald */
 };
 
-/* All of it may be zero. Borrowed during the call. */
+/* All but the size may be zero. Borrowed during the call.
+ *
+ * The size lets the struct grow: a program that was compiled with an older <baton.h> leaves the
+ * newer fields at zero, and a field that the library is too old to know is BATON_EINVAL if set. So
+ * it is for every struct with this field. */
 struct baton_options {
+    size_t size;                          /* sizeof(struct baton_options) */
     const char *node;                     /* this member's name; NULL: the provider's default */
     const struct baton_setting *settings; /* these beat the URL's query */
     size_t setting_count;
@@ -127,8 +135,9 @@ BATON_API void baton_close(struct baton *baton);
 
 /* ---- Campaigning ----------------------------------------------------------------------------- */
 
-/* All of it may be zero. Borrowed during the call. */
+/* All but the size may be zero. Borrowed during the call. */
 struct baton_campaign_options {
+    size_t size;          /* sizeof(struct baton_campaign_options) */
     bool observes;        /* votes and listens, but never leads, until baton_uncordon() */
     const char *metadata; /* a JSON object for the registry, or NULL */
 };
@@ -145,9 +154,10 @@ BATON_API int baton_campaign(struct baton_election **ret, struct baton *baton, c
                              struct baton_error *reterr);
 
 /* Resigns if leading, leaves the election and frees the handle with its listeners; nobody may use
- * it during or after the call. BATON_EVENT_STOPPED is the last event. Waits; not from a listener.
- * NULL is nothing. */
-BATON_API void baton_leave(struct baton_election *election);
+ * it during or after the call. BATON_EVENT_STOPPED is the last event. Waits. BATON_EDEADLK: it was
+ * called on the loop's thread or from a listener of this election, and nothing has changed.
+ * BATON_ECLOSED: in a forked child. NULL is allowed. */
+BATON_API int baton_leave(struct baton_election *election, struct baton_error *reterr);
 
 /* ---- Asking: no lock, no round trip ---------------------------------------------------------- */
 
@@ -349,8 +359,8 @@ struct baton_value {
 
 /* Sees every write that was acknowledged before. BATON_ENOENT: no such key. Free the value with
  * baton_values_free(value, 1). Waits. BATON_ENOTSUP, BATON_EUNAVAILABLE, BATON_ETIMEDOUT,
- * BATON_ETOOBIG, BATON_ENOMEM, BATON_EBUSY (on the loop's thread, or too many questions wait),
- * BATON_ECLOSED. */
+ * BATON_ETOOBIG, BATON_ENOMEM, BATON_EBUSY (too many requests wait), BATON_EDEADLK, BATON_ECLOSED.
+ */
 BATON_API int baton_get(struct baton *baton, const char *key, struct baton_value **ret,
                         struct baton_error *reterr);
 
@@ -362,8 +372,8 @@ BATON_API void baton_values_free(struct baton_value *values, size_t count);
 
 /* Compare and set: BATON_ECONFLICT unless the key is at `revision` (0: there must be no such key;
  * BATON_ANY_REVISION: any). data NULL deletes. After `lifetime_ms` (0: never) the key is deleted.
- * Waits. Errors as baton_get(), and BATON_EINVAL (a negative lifetime). On the loop's thread
- * BATON_EBUSY means that the change has begun; a watch reports its result. */
+ * Waits. Errors as baton_get(), and BATON_EINVAL (a negative lifetime). On the loop's thread it
+ * begins and returns 0; a watch reports its result. */
 BATON_API int baton_put(struct baton *baton, const char *key, const void *data, size_t bytes,
                         uint64_t revision, int64_t lifetime_ms, struct baton_error *reterr);
 

@@ -35,7 +35,8 @@ extern "C" {
     X(BATON_EUNSAFE, -17, "unsafe: two could lead, or nobody for good")                            \
     X(BATON_ECORRUPT, -18, "stored data is damaged")                                               \
     X(BATON_EFULL, -19, "no space left")                                                           \
-    X(BATON_ECLOSED, -20, "closed")
+    X(BATON_ECLOSED, -20, "closed")                                                                \
+    X(BATON_EDEADLK, -21, "would wait for itself")
 
 enum baton_error_code {
     BATON_OK = 0,

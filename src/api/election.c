@@ -4,8 +4,9 @@
 #include "api/handover.h"
 #include "api/leaders.h"
 #include "api/listener.h"
+#include "api/notice.h"
 #include "api/perform.h"
-#include "base/invariant.h"
+#include "api/sized.h"
 #include "member/join.h"
 
 #include <sched.h>
@@ -124,12 +125,13 @@ static struct baton_election *handle_new(struct baton *baton, const char *name)
 int baton_campaign(struct baton_election **ret, struct baton *baton, const char *name,
                    const struct baton_campaign_options *options, struct baton_error *reterr)
 {
-    static const struct baton_campaign_options nothing;
+    struct baton_campaign_options own;
     struct campaign_call *call;
     struct baton_election *election;
     int code = check_owner(baton, reterr);
 
-    options = options ? options : &nothing;
+    code = code ? code
+                : sized_copy(&own, sizeof(own), options, "struct baton_campaign_options", reterr);
     if (code != BATON_OK) {
         return code;
     }
@@ -139,8 +141,8 @@ int baton_campaign(struct baton_election **ret, struct baton *baton, const char 
         code = error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", name);
     } else {
         call->election = election;
-        call->options = options;
-        code = perform(&call->base, INT64_MAX, BATON_EBUSY, reterr);
+        call->options = &own;
+        code = perform(&call->base, INT64_MAX, BATON_EDEADLK, reterr);
     }
     if (call) {
         call_unref(&call->base);
@@ -171,15 +173,18 @@ static void run_leave(struct call *base)
 }
 
 /* Out of memory must not keep a leader in office: it tries until there is some. */
-void baton_leave(struct baton_election *election)
+int baton_leave(struct baton_election *election, struct baton_error *reterr)
 {
     struct baton *baton = election ? election->baton : NULL;
     struct leave_call *call;
+    int code = election ? check_owner(baton, reterr) : BATON_OK;
 
-    if (!election || check_owner(baton, NULL) != BATON_OK) {
-        return;
+    if (!election || code != BATON_OK) {
+        return code;
     }
-    INVARIANT(!on_loop(baton)); /* it would free what the loop is looking at */
+    if (on_loop(baton) || listener_runs_for(election)) {
+        return perform_refuse(reterr); /* it would free what is being looked at */
+    }
     while (!(call = call_new(baton, sizeof(*call), run_leave))) {
         (void)sched_yield();
     }
@@ -198,6 +203,7 @@ void baton_leave(struct baton_election *election)
     unlock(baton);
     listeners_end(election);
     handle_free(election);
+    return BATON_OK;
 }
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
@@ -304,7 +310,7 @@ static int wait_until(struct baton_election *election,
             break;
         }
         if (on_loop(baton)) {
-            code = error_set(reterr, BATON_EBUSY,
+            code = error_set(reterr, BATON_EDEADLK,
                              "election \"%s\": waiting on the loop's thread would wait for itself",
                              baton_election_name(election));
             break;

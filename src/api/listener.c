@@ -267,7 +267,7 @@ static int put_on(struct baton_listener **ret, struct baton_election *election,
         if (ret) {
             *ret = listener; /* the first event may come before this function returns */
         }
-        code = perform(&call->base, INT64_MAX, BATON_EBUSY, reterr);
+        code = perform(&call->base, INT64_MAX, BATON_EDEADLK, reterr);
     }
     if (code != BATON_OK && listener) {
         discard(listener, has_thread);
@@ -304,11 +304,6 @@ int baton_once(struct baton_listener **ret, struct baton_election *election, uin
 
 /* ---- Going ----------------------------------------------------------------------------------- */
 
-static bool runs_here(const struct baton_listener *listener)
-{
-    return listener->is_running && pthread_equal(listener->runner, pthread_self());
-}
-
 /* Its thread, if it has one, ends by itself or is waited for. Returns whether to join it. */
 static bool let_thread_go_locked(struct baton_listener *listener)
 {
@@ -339,7 +334,7 @@ void baton_off(struct baton_listener *listener)
     listener->is_once = false; /* the list may forget it */
     must_join = let_thread_go_locked(listener);
     (void)pthread_cond_broadcast(&baton->changed);
-    while (listener->is_running && !runs_here(listener)) {
+    while (listener->running > 0 && !listener_runs_here(listener)) {
         (void)pthread_cond_wait(&baton->changed, &baton->lock);
     }
     sweep_locked(election);

@@ -4,6 +4,7 @@
 #include "api/measure.h"
 #include "api/notice.h"
 #include "api/perform.h"
+#include "api/sized.h"
 #include "api/subscription.h"
 #include "guardian/fatal.h"
 
@@ -91,7 +92,7 @@ static int open_provider(struct baton *baton, const char *url, const struct bato
         }
         config.options = settings;
         call->config = &config;
-        code = perform(&call->base, INT64_MAX, BATON_EBUSY, reterr);
+        code = perform(&call->base, INT64_MAX, BATON_EDEADLK, reterr);
     }
     if (call) {
         call_unref(&call->base);
@@ -158,14 +159,12 @@ static void discard_loop(struct baton *baton)
     (void)uv_loop_close(&baton->loop);
 }
 
-int baton_open(struct baton **ret, const char *url, const struct baton_options *options,
-               struct baton_error *reterr)
+static int open_with(struct baton **ret, const char *url, const struct baton_options *options,
+                     struct baton_error *reterr)
 {
-    static const struct baton_options nothing;
     struct baton *baton = calloc(1, sizeof(*baton));
     int code;
 
-    options = options ? options : &nothing;
     if (!baton) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
@@ -201,6 +200,21 @@ int baton_open(struct baton **ret, const char *url, const struct baton_options *
     }
     *ret = baton;
     return BATON_OK;
+}
+
+int baton_open(struct baton **ret, const char *url, const struct baton_options *options,
+               struct baton_error *reterr)
+{
+    struct baton_options own;
+    struct baton_log log;
+    int code = sized_copy(&own, sizeof(own), options, "struct baton_options", reterr);
+
+    code = code ? code : sized_copy(&log, sizeof(log), own.log, "struct baton_log", reterr);
+    if (code != BATON_OK) {
+        return code;
+    }
+    own.log = own.log ? &log : NULL;
+    return open_with(ret, url, &own, reterr);
 }
 
 /* ---- Stopping -------------------------------------------------------------------------------- */

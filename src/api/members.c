@@ -130,7 +130,7 @@ int baton_members(struct baton_election *election, struct baton_member **ret, si
     }
     call->base.drop = drop_members;
     call->election = election;
-    code = perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_EBUSY, reterr);
+    code = perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_EDEADLK, reterr);
     if (code == BATON_OK) {
         *ret = call->members;
         *ret_count = call->count;
@@ -176,6 +176,9 @@ static int change(struct baton_election *election, const struct baton_member *me
     struct change_call *call;
     int code = check_owner(election->baton, reterr);
 
+    if (code == BATON_OK && on_loop(election->baton)) {
+        code = perform_refuse(reterr); /* before it begins: nobody would hear of its end */
+    }
     if (code != BATON_OK) {
         return code;
     }
@@ -188,7 +191,7 @@ static int change(struct baton_election *election, const struct baton_member *me
     call->member.metadata = NULL;
     call->is_add = is_add;
     call->deadline = perform_deadline(timeout_ms);
-    code = perform(&call->base, perform_and_a_turn(timeout_ms), BATON_EBUSY, reterr);
+    code = perform(&call->base, perform_and_a_turn(timeout_ms), BATON_EDEADLK, reterr);
     call_unref(&call->base);
     return code;
 }

@@ -82,19 +82,45 @@ void drain_over_locked(struct baton_election *election, const struct baton_event
     }
 }
 
+/* The listeners that this thread is inside of, the innermost first. */
+struct frame {
+    const struct baton_listener *listener;
+    const struct frame *outer;
+};
+static _Thread_local const struct frame *innermost;
+
+bool listener_runs_here(const struct baton_listener *listener)
+{
+    const struct frame *at = innermost;
+
+    while (at && at->listener != listener) {
+        at = at->outer;
+    }
+    return at != NULL;
+}
+
+bool listener_runs_for(const struct baton_election *election)
+{
+    const struct frame *at = innermost;
+
+    while (at && at->listener->election != election) {
+        at = at->outer;
+    }
+    return at != NULL;
+}
+
 static void call_fn(struct baton_listener *listener, const struct baton_event *event)
 {
     struct baton *baton = listener->election->baton;
-    pthread_t outer = listener->runner;
-    bool is_nested = listener->is_running;
+    const struct frame frame = {.listener = listener, .outer = innermost};
 
-    listener->is_running = true;
-    listener->runner = pthread_self();
+    listener->running++;
+    innermost = &frame;
     unlock(baton);
     listener->fn(listener->election, event, listener->userdata);
     lock(baton);
-    listener->is_running = is_nested;
-    listener->runner = outer;
+    innermost = frame.outer;
+    listener->running--;
 }
 
 static void tell_missed(struct baton_listener *listener)

@@ -26,6 +26,9 @@ struct notice *mailbox_take(struct mailbox *mailbox); /* NULL: empty */
 /* Calls the listener, unless it is off. */
 void listener_run_locked(struct baton_listener *listener, const struct baton_event *event);
 void listener_unref_locked(struct baton_listener *listener);
+/* Whether the calling thread is inside this listener, or inside one of this election. */
+bool listener_runs_here(const struct baton_listener *listener);
+bool listener_runs_for(const struct baton_election *election);
 /* Frees those that nobody refers to any more. */
 void listeners_bury_locked(struct baton *baton);
 

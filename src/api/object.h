@@ -47,8 +47,7 @@ struct baton_listener {
     bool is_off;         /* not called any more */
     bool is_ending;      /* its thread ends once its mailbox is empty */
     bool is_detached;
-    bool is_running;
-    pthread_t runner;
+    unsigned running; /* calls of it under way, one inside the other */
     size_t missed;
     struct mailbox mailbox;
 };

@@ -74,6 +74,13 @@ static bool wait_a_while_locked(struct call *call, instant deadline)
     return perform_wait_locked(baton, deadline);
 }
 
+int perform_refuse(struct baton_error *reterr)
+{
+    return error_set(reterr, BATON_EDEADLK,
+                     "a listener cannot wait for its own thread, nor the loop's thread for the "
+                     "loop: call from another thread, or use BATON_ON_THREAD or BATON_ON_DISPATCH");
+}
+
 int perform(struct call *call, int64_t timeout_ms, int unfinished, struct baton_error *reterr)
 {
     struct baton *baton = call->baton;
@@ -102,9 +109,7 @@ int perform(struct call *call, int64_t timeout_ms, int unfinished, struct baton_
     } else if (waits) {
         code = error_set(reterr, BATON_ETIMEDOUT, "no answer in time; it may still be carried out");
     } else if ((code = unfinished) != BATON_OK) {
-        (void)error_set(reterr, code,
-                        "a listener on the loop's thread cannot wait for the loop: use "
-                        "BATON_ON_THREAD or BATON_ON_DISPATCH");
+        code = perform_refuse(reterr);
     }
     unlock(baton);
     return code;

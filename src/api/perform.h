@@ -5,9 +5,12 @@
 #include "api/call.h"
 
 /* Runs the call on the loop and waits until it is done; on the loop itself it is run in place, and
- * if it is not done then, the answer is `unfinished` (BATON_OK or BATON_EBUSY). So it is for one
+ * if it is not done then, the answer is `unfinished` (BATON_OK or BATON_EDEADLK). So it is for one
  * that dispatches, inside baton_dispatch(). The caller's reference stays the caller's. */
 int perform(struct call *call, int64_t timeout_ms, int unfinished, struct baton_error *reterr);
+
+/* BATON_EDEADLK: the loop's thread, or a listener's, would wait for itself. */
+int perform_refuse(struct baton_error *reterr);
 
 /* The end of `timeout_ms`, negative for the default. */
 instant perform_deadline(int64_t timeout_ms);

@@ -90,7 +90,7 @@ static int read_keys(struct baton *baton, const char *key, bool is_list, struct 
     if (!call || !call->key) {
         code = error_set(reterr, BATON_ENOMEM, "key \"%.60s\": out of memory", key);
     } else {
-        code = perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_EBUSY, reterr);
+        code = perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_EDEADLK, reterr);
     }
     if (code == BATON_OK) {
         *ret = call->values;
@@ -186,15 +186,14 @@ static struct write_call *write_new(struct baton *baton, const char *name, const
     return call;
 }
 
-static int perform_write(struct write_call *call, const char *name, int unfinished,
-                         struct baton_error *reterr)
+static int perform_write(struct write_call *call, const char *name, struct baton_error *reterr)
 {
     int code;
 
     if (!call) {
         return error_set(reterr, BATON_ENOMEM, "\"%.60s\": out of memory", name);
     }
-    code = perform(&call->base, BATON_TIMEOUT_DEFAULT, unfinished, reterr);
+    code = perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_OK, reterr);
     call_unref(&call->base);
     return code;
 }
@@ -218,7 +217,7 @@ int baton_put(struct baton *baton, const char *key, const void *data, size_t byt
         call->revision = revision;
         call->lifetime = SPAN_MS(lifetime_ms);
     }
-    return perform_write(call, key, BATON_EBUSY, reterr);
+    return perform_write(call, key, reterr);
 }
 
 int baton_publish(struct baton *baton, const char *channel, const void *data, size_t bytes,
@@ -234,5 +233,5 @@ int baton_publish(struct baton *baton, const char *channel, const void *data, si
     if (call) {
         call->is_message = true;
     }
-    return perform_write(call, channel, BATON_OK, reterr);
+    return perform_write(call, channel, reterr);
 }

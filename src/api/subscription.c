@@ -102,7 +102,7 @@ static int put_on(struct baton_subscription **ret, const struct baton_subscripti
         if (ret) {
             *ret = call->subscription; /* the first call may come before this function returns */
         }
-        code = perform(&call->base, INT64_MAX, BATON_EBUSY, reterr);
+        code = perform(&call->base, INT64_MAX, BATON_EDEADLK, reterr);
     }
     if (call) {
         call_unref(&call->base);

@@ -262,7 +262,8 @@ static int ours(struct bench_renew *bench, struct baton_error *reterr)
         {"layout", "master-election"},
         {"guardian", options_text(bench->options, "guardian")},
     };
-    struct baton_options options = {.node = "bench",
+    struct baton_options options = {.size = sizeof(options),
+                                    .node = "bench",
                                     .settings = settings,
                                     .setting_count = sizeof(settings) / sizeof(settings[0])};
     int r = baton_open(&bench->baton, bench->url, &options, reterr);

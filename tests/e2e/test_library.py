@@ -224,7 +224,7 @@ static void jump_back(int number)
 int main(int argc, char **argv)
 {
     struct sigaction own = {.sa_handler = jump_back};
-    const struct baton_options options = {.announces_crashes = true};
+    const struct baton_options options = {.size = sizeof(options), .announces_crashes = true};
     struct baton *baton;
     struct baton_election *election;
     struct baton_error error = {0};

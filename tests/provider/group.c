@@ -14,10 +14,10 @@ void group_pause(void)
 void group_open(struct group *group, int number, bool campaigns, bool observes)
 {
     struct member *member = &group->members[number];
-    struct baton_campaign_options campaign = {.observes = observes,
-                                              .metadata = "{\"purpose\":\"test\"}"};
+    struct baton_campaign_options campaign = {
+        .size = sizeof(campaign), .observes = observes, .metadata = "{\"purpose\":\"test\"}"};
     char url[2048];
-    struct baton_options options = {.node = member->node};
+    struct baton_options options = {.size = sizeof(options), .node = member->node};
 
     snprintf(member->node, sizeof(member->node), "n%d", number);
     group->provider->url(group->own, number, url, sizeof(url));

@@ -129,7 +129,7 @@ static void leaving_the_election_hands_over(void **state)
 
     group_open_all(group);
     first = group_leader(group);
-    baton_leave(group->members[first].election);
+    ASSERT_OK(baton_leave(group->members[first].election, failure));
     group->members[first].election = NULL;
     (void)group_leader(group);
 }
@@ -254,7 +254,7 @@ static void what_a_member_says_of_itself_can_change(void **state)
 static void wrong_calls_are_refused_with_the_value_that_is_wrong(void **state)
 {
     struct group *group = *state;
-    struct baton_campaign_options wrong = {.metadata = "[1]"};
+    struct baton_campaign_options wrong = {.size = sizeof(wrong), .metadata = "[1]"};
     struct baton_election *election = NULL;
     struct baton_member leader;
     struct baton_error error;
@@ -272,7 +272,7 @@ static void wrong_calls_are_refused_with_the_value_that_is_wrong(void **state)
                      BATON_EINVAL);
     assert_non_null(strstr(error.message, "[1]"));
     assert_null(election);
-    wrong = (struct baton_campaign_options){.observes = true};
+    wrong = (struct baton_campaign_options){.size = sizeof(wrong), .observes = true};
     ASSERT_OK(baton_campaign(&election, group->members[0].baton, "race", &wrong, failure));
     assert_int_equal(baton_leader(election, &leader, NULL, &error), BATON_ENOENT);
     assert_int_equal(baton_resign(election, 0, &error), BATON_ENOTLEADER);

@@ -173,7 +173,7 @@ static void trust(void)
 
 static void open_with(struct member *member, const char *settings)
 {
-    struct baton_options options = {.node = "n"};
+    struct baton_options options = {.size = sizeof(options), .node = "n"};
     char url[160];
 
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d?check-interval=100ms&%s", port, settings);
@@ -212,7 +212,7 @@ static void a_max_lease_that_differs_from_the_leaders_is_told(void **state)
 {
     struct group *group = *state;
     struct member *member = &group->members[1];
-    struct baton_campaign_options observes = {.observes = true};
+    struct baton_campaign_options observes = {.size = sizeof(observes), .observes = true};
     _Atomic bool is_told = false;
 
     open_with(member, "lease=900ms&max-lease=2s");
@@ -229,7 +229,7 @@ static void a_max_lease_of_a_member_that_does_not_lead_is_told(void **state)
 {
     struct group *group = *state;
     struct member *member = &group->members[2];
-    struct baton_campaign_options observes = {.observes = true};
+    struct baton_campaign_options observes = {.size = sizeof(observes), .observes = true};
     static _Atomic bool is_told[2];
 
     group_open(group, 0, true, false);
@@ -533,7 +533,7 @@ static void a_follower_is_registered_at_one_time_and_seen_at_many(void **state)
 {
     struct group *group = *state;
     struct member *member = &group->members[0];
-    struct baton_campaign_options observes = {.observes = true};
+    struct baton_campaign_options observes = {.size = sizeof(observes), .observes = true};
     char registered[32];
     char seen[32];
     char now[32];
@@ -645,7 +645,7 @@ static void metadata_that_the_others_would_not_read_is_refused(void **state)
     static char text[64 * 1024];
     int used = snprintf(text, sizeof(text), "{\"load\":[0");
     struct group *group = *state;
-    struct baton_campaign_options options = {.metadata = text};
+    struct baton_campaign_options options = {.size = sizeof(options), .metadata = text};
     struct baton_election *election = NULL;
     struct baton_error error;
 

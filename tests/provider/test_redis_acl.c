@@ -254,8 +254,10 @@ static void elect(struct life *life)
 
     for (int i = 0; i < 2; i++) {
         char full[320];
-        struct baton_log log = {.fd = fileno(life->log), .level = BATON_LOG_DEBUG};
-        struct baton_options options = {.node = i == 0 ? "a" : "b", .log = &log};
+        struct baton_log log = {
+            .size = sizeof(log), .fd = fileno(life->log), .level = BATON_LOG_DEBUG};
+        struct baton_options options = {
+            .size = sizeof(options), .node = i == 0 ? "a" : "b", .log = &log};
         snprintf(
             full, sizeof(full),
             "%s?lease=600ms&max-lease=600ms&check-interval=200ms&answer-timeout=300ms&guardian=off",

@@ -39,8 +39,9 @@ static int end(void **state)
 
 static void open_with_log(struct member *member, FILE *file)
 {
-    const struct baton_log log = {.fd = fileno(file), .level = BATON_LOG_WARNING, .json = true};
-    const struct baton_options options = {.node = "n", .log = &log};
+    const struct baton_log log = {
+        .size = sizeof(log), .fd = fileno(file), .level = BATON_LOG_WARNING, .json = true};
+    const struct baton_options options = {.size = sizeof(options), .node = "n", .log = &log};
 
     ASSERT_OK(baton_open(&member->baton, url, &options, failure));
     ASSERT_OK(baton_campaign(&member->election, member->baton, "race", NULL, failure));

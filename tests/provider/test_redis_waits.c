@@ -150,7 +150,7 @@ static void a_lock_that_the_replica_does_not_have_is_given_back(void **state)
     election = campaign(baton, "race", &heard);
     GROUP_AWAIT(heard.refusals > 0);
     assert_int_equal(heard.acquired, 0);
-    baton_leave(election);
+    assert_int_equal(baton_leave(election, NULL), BATON_OK);
     SERVER_AWAIT(!has_lock(&master, "race"));
     assert_int_equal(kill(replica.pid, SIGCONT), 0);
     baton_close(baton);
@@ -212,7 +212,7 @@ static void a_server_that_ends_meanwhile_grants_nothing(void **state)
     election = campaign(baton, "race", &heard);
     SERVER_AWAIT(server_says(&master, "CLIENT LIST", "cmd=wait"));
     server_kill(&master);
-    baton_leave(election);
+    assert_int_equal(baton_leave(election, NULL), BATON_OK);
     assert_int_equal(heard.acquired, 0);
     assert_int_equal(kill(replica.pid, SIGCONT), 0);
     baton_close(baton);

@@ -42,7 +42,7 @@ static int node_main(void *userdata)
     struct baton *baton;
     struct baton_election *election;
     char name[8];
-    struct baton_options options = {.node = name};
+    struct baton_options options = {.size = sizeof(options), .node = name};
 
     snprintf(name, sizeof(name), "n%d", node->number);
     if (baton_open(&baton, node->url, &options, NULL) != BATON_OK ||

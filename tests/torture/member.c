@@ -31,8 +31,9 @@ static _Noreturn void act_while_leading(const struct baton_election *election)
 
 int main(int argc, char **argv)
 {
-    const struct baton_log log = {.fd = 2, .level = BATON_LOG_NOTICE};
-    const struct baton_options options = {.log = &log, .announces_crashes = true};
+    const struct baton_log log = {.size = sizeof(log), .fd = 2, .level = BATON_LOG_NOTICE};
+    const struct baton_options options = {
+        .size = sizeof(options), .log = &log, .announces_crashes = true};
     struct baton_election *election;
     struct baton_error error;
     struct baton *baton;

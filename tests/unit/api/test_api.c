@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -30,7 +32,7 @@ static void await(const atomic_int *number, int least)
 
 static struct baton *open_memory(const char *node)
 {
-    struct baton_options options = {.node = node};
+    struct baton_options options = {.size = sizeof(options), .node = node};
     struct baton_error error;
     struct baton *baton = NULL;
 
@@ -88,7 +90,8 @@ static void a_password_in_a_url_is_in_no_error(void **state)
 static void settings_beat_the_url(void **state)
 {
     const struct baton_setting settings[] = {{"node", "from-settings"}};
-    struct baton_options options = {.settings = settings, .setting_count = 1};
+    struct baton_options options = {
+        .size = sizeof(options), .settings = settings, .setting_count = 1};
     struct baton_election *election;
     struct baton_member leader;
     struct baton *baton = NULL;
@@ -116,7 +119,8 @@ static void a_setting_that_the_provider_does_not_have_is_refused(void **state)
         {"redis+sentinel://127.0.0.1:1/s?data=d", "redis+sentinel: has no such setting"},
     };
     const struct baton_setting settings[] = {{"quorum", NULL}, {NULL, NULL}};
-    struct baton_options options = {.settings = settings, .setting_count = 1};
+    struct baton_options options = {
+        .size = sizeof(options), .settings = settings, .setting_count = 1};
     struct baton_error error = {0};
     struct baton *baton = NULL;
     (void)state;
@@ -148,7 +152,7 @@ static void a_memory_without_a_name_is_its_own(void **state)
     baton_close(other);
     baton_close(NULL);
     baton_stop(NULL);
-    baton_leave(NULL);
+    assert_int_equal(baton_leave(NULL, NULL), BATON_OK);
 }
 
 static void two_of_one_name_cannot_run_in_one_election(void **state)
@@ -164,6 +168,64 @@ static void two_of_one_name_cannot_run_in_one_election(void **state)
     assert_non_null(strstr(error.message, "twin"));
     baton_close(one);
     baton_close(other);
+}
+
+/* ---- Structs that may grow ------------------------------------------------------------------- */
+
+static void a_struct_that_does_not_say_its_size_is_refused(void **state)
+{
+    struct baton_options options = {.node = "a"};
+    struct baton_campaign_options campaign = {.size = 3};
+    struct baton_log log = {.fd = 2};
+    struct baton_options logged = {.size = sizeof(logged), .log = &log};
+    struct baton_election *election = NULL;
+    struct baton_error error = {0};
+    struct baton *baton = NULL;
+    (void)state;
+
+    assert_int_equal(baton_open(&baton, "memory:", &options, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "sizeof(struct baton_options)"));
+    assert_int_equal(baton_open(&baton, "memory:", &logged, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "sizeof(struct baton_log)"));
+    assert_null(baton);
+    assert_int_equal(baton_open(&baton, "memory:", NULL, NULL), BATON_OK);
+    assert_int_equal(baton_campaign(&election, baton, "e", &campaign, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "its size is 3"));
+    baton_close(baton);
+}
+
+/* The fields behind its size are not the program's. */
+static void a_program_with_an_older_header_leaves_the_newer_fields_out(void **state)
+{
+    struct baton_options options = {.size = offsetof(struct baton_options, settings),
+                                    .node = "old",
+                                    .settings = (const struct baton_setting *)1,
+                                    .setting_count = SIZE_MAX};
+    struct baton_member leader;
+    struct baton *baton = NULL;
+    (void)state;
+
+    assert_int_equal(baton_open(&baton, "memory:", &options, NULL), BATON_OK);
+    assert_int_equal(baton_leader(lead(baton, "e"), &leader, NULL, NULL), BATON_OK);
+    assert_string_equal(leader.id, "old");
+    baton_close(baton);
+}
+
+static void a_newer_field_is_refused_only_if_it_is_set(void **state)
+{
+    struct {
+        struct baton_options known;
+        size_t newer;
+    } options = {.known.size = sizeof(options)};
+    struct baton_error error = {0};
+    struct baton *baton = NULL;
+    (void)state;
+
+    assert_int_equal(baton_open(&baton, "memory:", &options.known, NULL), BATON_OK);
+    baton_close(baton);
+    options.newer = 1;
+    assert_int_equal(baton_open(&baton, "memory:", &options.known, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "older"));
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
@@ -268,7 +330,7 @@ static void what_waits_for_dispatch_goes_with_the_election(void **state)
 
     (void)baton_on(NULL, one, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH, count, &of_one, NULL);
     (void)baton_on(NULL, other, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH, count, &of_other, NULL);
-    baton_leave(one);
+    assert_int_equal(baton_leave(one, NULL), BATON_OK);
     dispatch_one(baton);
     assert_int_equal(of_one, 0);
     assert_int_equal(of_other, 1);
@@ -406,8 +468,87 @@ static void a_leadership_that_ends_at_once_is_heard_of_before_it_ends(void **sta
             (void)baton_dispatch(baton);
         }
         assert_string_equal(course.types, "ADL");
-        baton_leave(election);
+        assert_int_equal(baton_leave(election, NULL), BATON_OK);
     }
+    baton_close(baton);
+}
+
+struct leaving {
+    atomic_int codes[3]; /* by delivery; 1: not called yet */
+};
+
+static void leave_inside(struct baton_election *election, const struct baton_event *event,
+                         void *userdata)
+{
+    (void)event;
+    *(atomic_int *)userdata = baton_leave(election, NULL);
+}
+
+/* It would free what runs, or wait for itself. */
+static void a_listener_cannot_leave_its_election(void **state)
+{
+    struct leaving leaving = {.codes = {1, 1, 1}};
+    struct baton *baton = open_memory("a");
+    struct baton_election *election = lead(baton, "e");
+    (void)state;
+
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(baton_once(NULL, election, BATON_EVENT_ACQUIRED, (enum baton_delivery)i,
+                                    leave_inside, &leaving.codes[i], NULL),
+                         BATON_OK);
+    }
+    while (leaving.codes[0] == 1 || leaving.codes[1] == 1 || leaving.codes[2] == 1) {
+        (void)baton_dispatch(baton);
+        pause_a_moment();
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(leaving.codes[i], BATON_EDEADLK);
+    }
+    assert_true(baton_is_leader(election));
+    assert_int_equal(baton_leave(election, NULL), BATON_OK);
+    baton_close(baton);
+}
+
+struct inside {
+    atomic_int wait, change, put, done;
+};
+
+static void wait_inside(struct baton_election *election, const struct baton_event *event,
+                        void *userdata)
+{
+    struct baton_member member = {.id = "b", .name = "b"};
+    struct inside *inside = userdata;
+    (void)event;
+
+    inside->wait = baton_wait_leadership(election, 1000, NULL);
+    inside->change = baton_member_add(election, &member, 1000, NULL);
+    inside->put = baton_put(baton_of(election), "k", "v", 1, 0, 0, NULL);
+    inside->done = 1;
+}
+
+static void on_the_loop_s_thread_nothing_waits_and_a_write_begins(void **state)
+{
+    struct inside inside = {.done = 0};
+    struct baton *baton = open_memory("a");
+    struct baton_election *election = campaign(baton, "e");
+    struct baton_value *value = NULL;
+    (void)state;
+
+    assert_int_equal(baton_wait(election, -1, NULL), BATON_OK);
+    assert_int_equal(baton_cordon(election, NULL), BATON_OK);
+    assert_int_equal(
+        baton_once(NULL, election, BATON_EVENT_ALL, BATON_ON_LOOP, wait_inside, &inside, NULL),
+        BATON_OK);
+    assert_int_equal(baton_uncordon(election, NULL), BATON_OK);
+    await(&inside.done, 1);
+    assert_true(inside.wait == BATON_EDEADLK || inside.wait == BATON_OK);
+    assert_int_equal(inside.change, BATON_EDEADLK);
+    assert_int_equal(inside.put, BATON_OK);
+    for (int i = 0; baton_get(baton, "k", &value, NULL) != BATON_OK; i++) {
+        assert_true(i < PROCESS_PATIENCE_MS);
+        pause_a_moment();
+    }
+    baton_values_free(value, 1);
     baton_close(baton);
 }
 
@@ -485,7 +626,7 @@ static void own_handler(int number)
 
 static int crash(void *with_own_handler)
 {
-    struct baton_options options = {.announces_crashes = true};
+    struct baton_options options = {.size = sizeof(options), .announces_crashes = true};
     struct baton *baton = NULL;
 
     if (with_own_handler) {
@@ -519,6 +660,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         /* First: it forks, which a sanitizer forbids once there are threads. */
         cmocka_unit_test(a_crash_ends_as_it_would_have),
+        cmocka_unit_test(a_struct_that_does_not_say_its_size_is_refused),
+        cmocka_unit_test(a_program_with_an_older_header_leaves_the_newer_fields_out),
+        cmocka_unit_test(a_newer_field_is_refused_only_if_it_is_set),
+        cmocka_unit_test(a_listener_cannot_leave_its_election),
+        cmocka_unit_test(on_the_loop_s_thread_nothing_waits_and_a_write_begins),
         cmocka_unit_test(an_unknown_provider_is_named_with_those_there_are),
         cmocka_unit_test(a_password_in_a_url_is_in_no_error),
         cmocka_unit_test(settings_beat_the_url),
