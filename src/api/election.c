@@ -30,15 +30,13 @@ static void remember(struct baton_election *election, const struct baton_event *
     lock(election->baton);
     switch (event->type) {
     case BATON_EVENT_ROLE:
-        election->role = event->role;
+        election->role = (uint8_t)event->role;
         break;
     case BATON_EVENT_ACQUIRED:
         election->role = BATON_ROLE_LEADER;
-        election->acquired_epoch = event->epoch;
         break;
     case BATON_EVENT_LOST:
         election->role = BATON_ROLE_FOLLOWER;
-        election->acquired_epoch = 0;
         break;
     case BATON_EVENT_LEADER:
         take_leader_locked(election, &event->member, event->epoch);
@@ -55,9 +53,9 @@ static void remember(struct baton_election *election, const struct baton_event *
     unlock(election->baton);
 }
 
-static void on_event(void *userdata, const struct baton_event *event)
+static void on_event(struct observer *observer, const struct baton_event *event)
 {
-    struct baton_election *election = userdata;
+    struct baton_election *election = OBSERVER_OF(struct baton_election, observer);
 
     remember(election, event);
     if (event->type == BATON_EVENT_DRAIN) {
@@ -82,8 +80,8 @@ static void run_campaign(struct call *base)
     struct campaign_call *call = (struct campaign_call *)base;
     struct baton_election *election = call->election;
     struct baton_error error = {0};
-    int code = election_join(election->part, base->baton->member, &base->baton->loop,
-                             call->options->observes, call->options->metadata, &error);
+    int code = election_join(part_of(election), base->baton->member, call->options->observes,
+                             call->options->metadata, &error);
 
     if (code == BATON_OK) {
         lock(base->baton);
@@ -100,25 +98,22 @@ void handle_free(struct baton_election *election)
         lock(election->baton);
         leader_drop_locked(election->baton, election->leader);
         unlock(election->baton);
-        election_free(election->part);
+        election_fini(part_of(election));
         free(election);
     }
 }
 
 static struct baton_election *handle_new(struct baton *baton, const char *name)
 {
-    struct baton_election *election = calloc(1, sizeof(*election));
-    struct election *part = election ? election_new(name, NULL) : NULL;
+    struct baton_election *election = calloc(1, sizeof(*election) + election_bytes(name));
 
-    if (!part) {
+    if (!election || election_init(part_of(election), name, NULL) != BATON_OK) {
         free(election);
         return NULL;
     }
     election->baton = baton;
-    election->part = part;
-    election->cell = election_cell(part);
-    election->observer = (struct observer){.on_event = on_event, .userdata = election};
-    election_observe(part, &election->observer);
+    election->observer.on_event = on_event;
+    election_observe(part_of(election), &election->observer);
     return election;
 }
 
@@ -159,17 +154,24 @@ int baton_campaign(struct baton_election **ret, struct baton *baton, const char 
 
 struct leave_call {
     struct call base;
+    struct departure departure;
     struct baton_election *election;
 };
 
-static void on_left(void *userdata)
+static void on_left(struct departure *departure)
 {
-    call_finish(userdata, BATON_OK, NULL);
+    struct leave_call *call =
+        (struct leave_call *)((char *)departure - offsetof(struct leave_call, departure));
+
+    call_finish(&call->base, BATON_OK, NULL);
 }
 
 static void run_leave(struct call *base)
 {
-    election_leave(((struct leave_call *)base)->election->part, on_left, base);
+    struct leave_call *call = (struct leave_call *)base;
+
+    call->departure.left = on_left;
+    election_leave(part_of(call->election), &call->departure);
 }
 
 /* Out of memory must not keep a leader in office: it tries until there is some. */
@@ -210,23 +212,22 @@ int baton_leave(struct baton_election *election, struct baton_error *reterr)
 
 bool baton_is_leader(const struct baton_election *election)
 {
-    return lease_cell_is_leader(election->cell, NULL);
+    return election_is_leader(part_of(election), NULL);
 }
 
 bool baton_leadership(const struct baton_election *election, uint64_t *ret_epoch)
 {
-    return lease_cell_is_leader(election->cell, ret_epoch);
+    return election_is_leader(part_of(election), ret_epoch);
 }
 
 int64_t baton_lease_remaining(const struct baton_election *election)
 {
-    span left = lease_cell_remaining(election->cell);
-    return left.ns > 0 ? left.ns : 0;
+    return election_lease_left(part_of(election)).ns;
 }
 
 uint64_t baton_epoch(const struct baton_election *election)
 {
-    return lease_cell_epoch(election->cell);
+    return election_epoch(part_of(election));
 }
 
 enum baton_role baton_role(const struct baton_election *election)
@@ -241,7 +242,7 @@ enum baton_role baton_role(const struct baton_election *election)
         return BATON_ROLE_FOLLOWER; /* the lock may have been held when the child was made */
     }
     lock(baton);
-    role = election->role;
+    role = (enum baton_role)election->role;
     unlock(baton);
     return role == BATON_ROLE_LEADER ? BATON_ROLE_FOLLOWER : role;
 }
@@ -273,7 +274,7 @@ int baton_leader(struct baton_election *election, struct baton_member *ret, uint
 
 const char *baton_election_name(const struct baton_election *election)
 {
-    return election_name(election->part);
+    return election_name(part_of(election));
 }
 
 struct baton *baton_of(const struct baton_election *election)

@@ -36,7 +36,7 @@ static void run_drained(struct call *base)
     }
     unlock(base->baton);
     if (is_over) {
-        handover_release(election->part);
+        handover_release(part_of(election));
         call_finish(base, BATON_OK, NULL);
     }
 }
@@ -52,7 +52,7 @@ void drain_begin(struct baton_election *election)
         election->drained = &call->base;
         unlock(election->baton);
     }
-    handover_hold(election->part);
+    handover_hold(part_of(election));
 }
 
 void drain_end(struct baton_election *election)
@@ -91,7 +91,7 @@ static void run_handover(struct call *base)
         .userdata = call,
     };
     struct baton_error error = {0};
-    int code = handover_begin(call->election->part, &request, &error);
+    int code = handover_begin(part_of(call->election), &request, &error);
 
     if (code != BATON_OK) {
         call_finish(base, code, &error);
@@ -150,7 +150,7 @@ struct uncordon_call {
 static void run_uncordon(struct call *base)
 {
     struct baton_error error = {0};
-    int code = handover_uncordon(((struct uncordon_call *)base)->election->part, &error);
+    int code = handover_uncordon(part_of(((struct uncordon_call *)base)->election), &error);
 
     call_finish(base, code, &error);
 }

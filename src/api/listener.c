@@ -159,10 +159,10 @@ static void tell_state_locked(struct baton_listener *listener)
     struct baton_election *election = listener->election;
     struct baton_event event = {.at_ns = clock_now().ns};
 
-    if (election->acquired_epoch != 0) {
+    if (election_announced_epoch(part_of(election)) != 0) {
         event.type = BATON_EVENT_ACQUIRED;
         event.role = BATON_ROLE_LEADER;
-        event.epoch = election->acquired_epoch;
+        event.epoch = election_announced_epoch(part_of(election));
         event.lease_left_ns = baton_lease_remaining(election);
         tell_locked(listener, &event);
     }

@@ -23,7 +23,7 @@ static void run_metadata(struct call *base)
 {
     struct metadata_call *call = (struct metadata_call *)base;
     struct baton_error error = {0};
-    int code = members_set_metadata(call->election->part, call->metadata, &error);
+    int code = members_set_metadata(part_of(call->election), call->metadata, &error);
 
     call_finish(base, code, &error);
 }
@@ -108,7 +108,7 @@ static void run_members(struct call *base)
 {
     struct members_call *call = (struct members_call *)base;
     struct baton_error error = {0};
-    int code = members_list(call->election->part, on_members, call, &error);
+    int code = members_list(part_of(call->election), on_members, call, &error);
 
     if (code != BATON_OK) {
         call_finish(base, code, &error);
@@ -158,7 +158,7 @@ struct change_call {
 static void run_change(struct call *base)
 {
     struct change_call *call = (struct change_call *)base;
-    struct election *part = call->election->part;
+    struct election *part = part_of(call->election);
     struct baton_error error = {0};
     int code =
         call->is_add

@@ -39,38 +39,42 @@ struct baton_listener {
     enum baton_delivery delivery;
     baton_listener_fn fn;
     void *userdata;
-    bool is_once;
-    bool has_handle;  /* somebody may call baton_off() */
     pthread_t thread; /* BATON_ON_THREAD: its own */
+    bool is_once;
+    bool has_handle; /* somebody may call baton_off() */
     /* Under the lock: */
-    unsigned references; /* the list's, each notice's, each run's, its thread's */
-    bool is_off;         /* not called any more */
-    bool is_ending;      /* its thread ends once its mailbox is empty */
+    bool is_off;    /* not called any more */
+    bool is_ending; /* its thread ends once its mailbox is empty */
     bool is_detached;
-    unsigned running; /* calls of it under way, one inside the other */
+    unsigned references; /* the list's, each notice's, each run's, its thread's */
+    unsigned running;    /* calls of it under way, one inside the other */
     size_t missed;
     struct mailbox mailbox;
 };
 
-/* There may be ten thousand of them: what is large, or the same for many, is not in here. */
+/* There may be ten thousand of them: what is large, or the same for many, is not in here, and the
+ * engine's election lies behind it in the same memory. */
 struct baton_election {
     struct baton_election *next; /* under the lock */
     struct baton *baton;
-    struct election *part;         /* loop only */
-    const struct lease_cell *cell; /* of the part: any thread reads it */
-    struct observer observer;
+    struct observer observer; /* loop only */
     /* Under the lock: what the events said last, and who listens. */
-    enum baton_role role;
-    uint64_t acquired_epoch; /* 0: not told of one that lasts */
-    struct leader *leader;   /* NULL: nobody */
+    struct leader *leader; /* NULL: nobody */
     uint64_t leader_epoch;
-    bool is_stopped;
     struct baton_listener *listeners;
-    unsigned users;          /* calls of listeners under way, and listeners' threads */
-    unsigned walks;          /* of the list, by the loop: nothing is unlinked meanwhile */
+    struct call *drained;    /* queued when they have returned; NULL: no drain is under way */
     unsigned drains_waiting; /* listeners that have not returned from BATON_EVENT_DRAIN */
-    struct call *drained;    /* queued when they have; NULL: no drain is under way */
+    unsigned users;          /* calls of listeners under way, and listeners' threads */
+    uint16_t walks;          /* of the list, by the loop: nothing is unlinked meanwhile */
+    uint8_t role;
+    bool is_stopped;
 };
+
+/* Its name and its lease: any thread; else the loop only. */
+static inline struct election *part_of(const struct baton_election *election)
+{
+    return (struct election *)(election + 1);
+}
 
 enum baton_phase { BATON_RUNNING, BATON_STOPPING, BATON_STOPPED };
 

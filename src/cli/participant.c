@@ -21,8 +21,7 @@ struct participant {
     struct participant_config config;
     struct member *member;
     struct election *election;
-    struct observer command; /* the command's on_event, which hears first */
-    struct observer own;
+    struct observer observer;
     struct status *status;
     struct member_control *control;
     struct http_server *http;
@@ -151,9 +150,11 @@ static void watch_role(struct participant *part, const struct baton_event *event
     }
 }
 
-static void on_event(void *userdata, const struct baton_event *event)
+/* The command hears first: it is what the milliseconds are saved for. */
+static void on_event(struct observer *observer, const struct baton_event *event)
 {
-    struct participant *part = userdata;
+    struct participant *part = OBSERVER_OF(struct participant, observer);
+    part->config.on_event(part->config.userdata, event);
     note_obstacle(part, event);
     watch_role(part, event);
     log_event(part, event);
@@ -190,17 +191,13 @@ static int open_member(struct participant *part, const struct settings *settings
     return member_open(&part->member, &config, reterr);
 }
 
-/* The command hears first: it is what the milliseconds are saved for. */
 static int make_election(struct participant *part, struct baton_error *reterr)
 {
     const char *name = options_text(part->config.options, "election");
-    part->election = election_new(name, part->config.lease);
-    if (part->election) {
-        part->command =
-            (struct observer){.on_event = part->config.on_event, .userdata = part->config.userdata};
-        part->own = (struct observer){.on_event = on_event, .userdata = part};
-        election_observe(part->election, &part->command);
-        election_observe(part->election, &part->own);
+    part->election = calloc(1, election_bytes(name));
+    if (part->election && election_init(part->election, name, part->config.lease) == 0) {
+        part->observer.on_event = on_event;
+        election_observe(part->election, &part->observer);
         part->status = status_new(part->member, part->election, part->node);
     }
     return part->status ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
@@ -276,9 +273,7 @@ static int open_parts(struct participant *part, struct settings *settings,
         code = open_control(part, settings->data, reterr);
         code = code ? code : open_http(part, reterr);
     }
-    return code ? code
-                : election_join(part->election, part->member, part->config.loop, false, NULL,
-                                reterr);
+    return code ? code : election_join(part->election, part->member, false, NULL, reterr);
 }
 
 /* Before it has begun it is this machine, or a flag's value, that is in the way: no cluster has
@@ -382,7 +377,10 @@ void participant_free(struct participant *part)
     if (part) {
         http_server_free(part->http);
         status_free(part->status);
-        election_free(part->election);
+        if (part->election) {
+            election_fini(part->election);
+        }
+        free(part->election);
         member_free(part->member);
         free(part);
     }

@@ -359,9 +359,9 @@ static void on_request(void *userdata, uint64_t client, const json_t *request)
     answer_code(control, client, BATON_EINVAL, &error);
 }
 
-static void on_event(void *userdata, const struct baton_event *event)
+static void on_event(struct observer *observer, const struct baton_event *event)
 {
-    struct member_control *control = userdata;
+    struct member_control *control = OBSERVER_OF(struct member_control, observer);
     json_t *line = status_event_json(event);
 
     watch_pass(control, event);
@@ -386,7 +386,7 @@ int member_control_open(struct member_control **ret, const struct member_control
     control->config = *config;
     (void)uv_timer_init(config->loop, &control->timer);
     control->timer.data = control;
-    control->observer = (struct observer){.on_event = on_event, .userdata = control};
+    control->observer.on_event = on_event;
     election_observe(config->election, &control->observer);
     *ret = control;
     return 0;

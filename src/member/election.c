@@ -17,7 +17,7 @@ void election_tell(struct election *election, const struct baton_event *event)
 {
     election->telling++;
     for (struct observer *at = election->observers; at; at = at->next) {
-        at->on_event(at->userdata, event);
+        at->on_event(at, event);
     }
     election->telling--;
 }
@@ -34,9 +34,14 @@ const char *election_name(const struct election *election)
     return election->name;
 }
 
-const struct lease_cell *election_cell(const struct election *election)
+uint64_t election_epoch(const struct election *election)
 {
-    return election->cell;
+    return lease_cell_epoch(election->cell);
+}
+
+uint64_t election_announced_epoch(const struct election *election)
+{
+    return election->announced_epoch;
 }
 
 bool election_is_leader(const struct election *election, uint64_t *ret_epoch)

@@ -13,23 +13,27 @@ struct election; /* opaque; join.h makes one */
  * Its memory is its owner's, and stays where it is until the election is freed. From inside, the
  * election may be left and leadership given away; the member must not be closed. */
 struct observer {
-    provider_event_cb on_event;
-    void *userdata;
+    void (*on_event)(struct observer *observer, const struct baton_event *event);
     struct observer *next; /* the election's */
 };
+
+/* The struct that holds the observer as its member `observer`. */
+#define OBSERVER_OF(type, pointer) ((type *)((char *)(pointer)-offsetof(type, observer)))
 
 /* Before election_join(), so that the observer misses nothing, or later. */
 void election_observe(struct election *election, struct observer *observer);
 
 /* 1 to 63 bytes, as long as the election lives. Any thread. */
 const char *election_name(const struct election *election);
-/* Where the lease is published: any thread may read it until the election is freed. */
-const struct lease_cell *election_cell(const struct election *election);
 
-/* Whether this process leads, by the lease and this thread's clock. *ret_epoch: NULL allowed. */
+/* Any thread, without a lock and async-signal-safe: whether this process leads, by the lease and
+ * the calling thread's clock (*ret_epoch: NULL allowed); what is left of the lease, 0 if it does
+ * not lead; the epoch in which it leads or led last, 0 if it never did. */
 bool election_is_leader(const struct election *election, uint64_t *ret_epoch);
-/* What is left of the lease; 0: it does not lead. */
 span election_lease_left(const struct election *election);
+uint64_t election_epoch(const struct election *election);
+/* The epoch of a leadership that the observers know of, and that was not lost; 0: none. */
+uint64_t election_announced_epoch(const struct election *election);
 /* The leader as known here, and its epoch; id "" if none is known or the election has ended. */
 void election_leader(const struct election *election, struct baton_member *ret,
                      uint64_t *ret_epoch);

@@ -275,7 +275,7 @@ static int drain(struct election *election, const struct handover *like, struct 
     } else {
         handover->drained_by = handover->deadline;
     }
-    (void)uv_timer_init(election->loop, &handover->timer);
+    (void)uv_timer_init(member_loop(election->member), &handover->timer);
     handover->timer.data = handover;
     election->handover = handover;
     if (election->telling == 0) {

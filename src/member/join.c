@@ -5,39 +5,36 @@
 #include "member/members.h"
 #include "member/state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-struct election *election_new(const char *name, struct lease_watch *lease)
+size_t election_bytes(const char *name)
 {
-    size_t name_bytes = strlen(name) + 1;
-    struct election *election = calloc(1, sizeof(*election) + name_bytes);
-
-    if (election && !(election->cell = lease_cell_new())) {
-        free(election);
-        election = NULL;
-    }
-    if (election) {
-        memcpy(election->name, name, name_bytes);
-        lease_cell_watch(election->cell, lease);
-    }
-    return election;
+    return sizeof(struct election) + strlen(name) + 1;
 }
 
-void election_free(struct election *election)
+int election_init(struct election *election, const char *name, struct lease_watch *lease)
 {
-    if (election) {
-        lease_cell_free(election->cell);
-        free(election);
+    election->cell = lease_cell_new();
+    if (!election->cell) {
+        return BATON_ENOMEM;
     }
+    memcpy(election->name, name, strlen(name) + 1);
+    lease_cell_watch(election->cell, lease);
+    return BATON_OK;
+}
+
+void election_fini(struct election *election)
+{
+    lease_cell_free(election->cell);
+    election->cell = NULL;
 }
 
 /* Nothing of the election is touched after this: another thread may free it. */
 static void end(struct election *election)
 {
     election->provider = NULL;
-    if (election->left) {
-        election->left(election->left_userdata);
+    if (election->departure) {
+        election->departure->left(election->departure);
     }
 }
 
@@ -55,6 +52,9 @@ static void on_event(void *userdata, const struct baton_event *event)
     if (event->type == BATON_EVENT_LOST || event->type == BATON_EVENT_STOPPED) {
         election->announced_epoch = 0;
     }
+    if (event->type == BATON_EVENT_ACQUIRED) {
+        election->announced_epoch = event->epoch;
+    }
     ended = handover_end_by(election, event);
     election_tell(election, event);
     handover_reply(ended);
@@ -62,13 +62,10 @@ static void on_event(void *userdata, const struct baton_event *event)
         end(election);
         return;
     }
-    if (event->type == BATON_EVENT_ACQUIRED) {
-        election->announced_epoch = event->epoch;
-    }
     handover_proceed(election);
 }
 
-int election_join(struct election *election, struct member *member, uv_loop_t *loop, bool observes,
+int election_join(struct election *election, struct member *member, bool observes,
                   const char *metadata, struct baton_error *reterr)
 {
     struct provider *provider = member_provider(member);
@@ -91,18 +88,16 @@ int election_join(struct election *election, struct member *member, uv_loop_t *l
         return code;
     }
     election->member = member;
-    election->loop = loop;
     election->is_cordoned = observes;
     return provider->ops->campaign(&election->provider, provider, &campaign, reterr);
 }
 
-void election_leave(struct election *election, void (*left)(void *userdata), void *userdata)
+void election_leave(struct election *election, struct departure *departure)
 {
     if (!election->provider) {
-        left(userdata);
+        departure->left(departure);
         return;
     }
-    election->left = left;
-    election->left_userdata = userdata;
+    election->departure = departure;
     election->provider->ops->leave(election->provider);
 }

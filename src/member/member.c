@@ -5,6 +5,7 @@
 struct member {
     struct provider *provider; /* NULL once closed */
     const struct provider_ops *ops;
+    uv_loop_t *loop;
     void (*closed)(void *userdata);
     void *userdata;
 };
@@ -21,6 +22,7 @@ int member_open(struct member **ret, const struct provider_config *config,
         return code;
     }
     member->ops = member->provider->ops;
+    member->loop = config->loop;
     *ret = member;
     return BATON_OK;
 }
@@ -43,6 +45,11 @@ void member_close(struct member *member, void (*closed)(void *userdata), void *u
 void member_free(struct member *member)
 {
     free(member);
+}
+
+uv_loop_t *member_loop(const struct member *member)
+{
+    return member->loop;
 }
 
 const char *member_scheme(const struct member *member)

@@ -41,6 +41,7 @@ void member_close(struct member *member, void (*closed)(void *userdata), void *u
  * before this. NULL is nothing. */
 void member_free(struct member *member);
 
+uv_loop_t *member_loop(const struct member *member);
 /* "raft", "redis", …: static storage. Any thread. */
 const char *member_scheme(const struct member *member);
 /* Whether the provider has all of these bits of enum provider_feature. Any thread. */

@@ -6,20 +6,20 @@
 
 #include "member/member.h"
 
-struct handover; /* handover.c */
-struct observer; /* election.h */
+struct handover;  /* handover.c */
+struct observer;  /* election.h */
+struct departure; /* join.h */
 
+/* There may be ten thousand of them: its bytes are counted (tests/provider/test_redis_many.c). */
 struct election {
-    struct member *member; /* NULL: not joined yet */
-    uv_loop_t *loop;
+    struct member *member;              /* NULL: not joined yet */
     struct provider_election *provider; /* NULL: not joined yet, or ended */
     struct lease_cell *cell;
     struct observer *observers;
-    struct handover *handover;    /* under way; NULL: none */
-    uint64_t announced_epoch;     /* of a leadership that all observers know of; 0: none lasts */
-    void (*left)(void *userdata); /* of who leaves; NULL: nobody waits for the end */
-    void *left_userdata;
-    unsigned telling; /* how many events are being told, one inside the other */
+    struct handover *handover;   /* under way; NULL: none */
+    uint64_t announced_epoch;    /* of a leadership that observers hear of; 0: none lasts */
+    struct departure *departure; /* who waits for the end; NULL: nobody */
+    uint16_t telling;            /* how many events are being told, one inside the other */
     bool is_cordoned;
     char name[];
 };

@@ -204,9 +204,9 @@ void status_metrics(const struct status *status, struct buffer *ret)
 
 /* ---- Its life -------------------------------------------------------------------------------- */
 
-static void on_event(void *userdata, const struct baton_event *event)
+static void on_event(struct observer *observer, const struct baton_event *event)
 {
-    struct status *status = userdata;
+    struct status *status = OBSERVER_OF(struct status, observer);
     status->events++;
     status->elections_won += event->type == BATON_EVENT_ACQUIRED;
     status->leaderships_lost += event->type == BATON_EVENT_LOST;
@@ -224,7 +224,7 @@ struct status *status_new(struct member *member, struct election *election, cons
     status->election = election;
     status->started = clock_now();
     (void)snprintf(status->node, sizeof(status->node), "%s", node);
-    status->observer = (struct observer){.on_event = on_event, .userdata = status};
+    status->observer.on_event = on_event;
     election_observe(election, &status->observer);
     return status;
 }

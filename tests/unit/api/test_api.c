@@ -201,12 +201,15 @@ static void a_program_with_an_older_header_leaves_the_newer_fields_out(void **st
                                     .node = "old",
                                     .settings = (const struct baton_setting *)1,
                                     .setting_count = SIZE_MAX};
+    struct baton_election *election;
     struct baton_member leader;
     struct baton *baton = NULL;
     (void)state;
 
     assert_int_equal(baton_open(&baton, "memory:", &options, NULL), BATON_OK);
-    assert_int_equal(baton_leader(lead(baton, "e"), &leader, NULL, NULL), BATON_OK);
+    election = campaign(baton, "e");
+    assert_int_equal(baton_wait(election, -1, NULL), BATON_OK);
+    assert_int_equal(baton_leader(election, &leader, NULL, NULL), BATON_OK);
     assert_string_equal(leader.id, "old");
     baton_close(baton);
 }

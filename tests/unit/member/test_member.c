@@ -9,6 +9,7 @@
 #include "member/store.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PATIENCE_S = 20 };
@@ -24,8 +25,9 @@ struct part {
     struct election *election;
     struct observer observer;
     struct seen seen;
-    bool holds;     /* while it hears of BATON_EVENT_DRAIN */
-    bool resigns;   /* while it hears of BATON_EVENT_ACQUIRED */
+    bool holds;   /* while it hears of BATON_EVENT_DRAIN */
+    bool resigns; /* while it hears of BATON_EVENT_ACQUIRED */
+    struct departure departure;
     bool is_closed; /* or left */
 };
 
@@ -61,7 +63,7 @@ static int begin(struct part *part, enum handover_kind kind, const char *to, int
     return handover_begin(part->election, &request, NULL);
 }
 
-static void on_event(void *userdata, const struct baton_event *event)
+static void on_event(struct observer *observer, const struct baton_event *event)
 {
     static const struct {
         enum baton_event_type type;
@@ -71,7 +73,7 @@ static void on_event(void *userdata, const struct baton_event *event)
                    {BATON_EVENT_LOST, 'L'},
                    {BATON_EVENT_ERROR, 'E'},
                    {BATON_EVENT_STOPPED, 'S'}};
-    struct part *part = userdata;
+    struct part *part = OBSERVER_OF(struct part, observer);
 
     for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++) {
         if (letters[i].type == event->type) {
@@ -92,6 +94,12 @@ static void on_end(void *userdata)
     ((struct part *)userdata)->is_closed = true;
 }
 
+static void on_left(struct departure *departure)
+{
+    assert_ptr_equal(departure, &a.departure);
+    a.is_closed = true;
+}
+
 static void enter(struct part *part, const char *node)
 {
     const struct provider_config config = {.loop = &loop, .url = "memory:unit", .node = node};
@@ -101,11 +109,11 @@ static void enter(struct part *part, const char *node)
         fail_msg("%s", error.message);
     }
     part->seen.code = 1;
-    part->observer = (struct observer){.on_event = on_event, .userdata = part};
-    part->election = election_new("e", NULL);
-    assert_non_null(part->election);
+    part->observer.on_event = on_event;
+    part->election = calloc(1, election_bytes("e"));
+    assert_int_equal(election_init(part->election, "e", NULL), 0);
     election_observe(part->election, &part->observer);
-    assert_int_equal(election_join(part->election, part->member, &loop, false, NULL, NULL), 0);
+    assert_int_equal(election_join(part->election, part->member, false, NULL, NULL), 0);
 }
 
 /* Runs the loop until it holds. */
@@ -143,8 +151,10 @@ static int close_two(void **state)
     leave(&a);
     leave(&b);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
-    election_free(a.election);
-    election_free(b.election);
+    election_fini(a.election);
+    election_fini(b.election);
+    free(a.election);
+    free(b.election);
     member_free(a.member);
     member_free(b.member);
     assert_int_equal(uv_loop_close(&loop), 0);
@@ -254,7 +264,8 @@ static void the_end_of_an_election_ends_its_hand_over(void **state)
     (void)state;
     a.holds = true;
     assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 60000, false), BATON_OK);
-    election_leave(a.election, on_end, &a);
+    a.departure.left = on_left;
+    election_leave(a.election, &a.departure);
     UNTIL(a.is_closed);
     assert_int_not_equal(a.seen.code, 1);
     assert_non_null(strchr(a.seen.course, 'S'));
