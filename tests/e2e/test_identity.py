@@ -31,11 +31,11 @@ def frame(kind, payload, version=3):
     return whole + struct.pack("<I", crc32c(whole))
 
 
-def greeting_of_a_joiner(name):
+def greeting_of_a_joiner(name, expected=b""):
     """docs/protocol.md: what a node says of itself that knows no group yet."""
     birth = struct.pack("<Q", 77)
     cluster = b"default"
-    names = b"".join(bytes([len(one)]) + one for one in (cluster, name, b""))
+    names = b"".join(bytes([len(one)]) + one for one in (cluster, name, expected))
     payload = names + hashlib.sha256(name + b"\0" + birth).digest()[:8] + birth
     payload += struct.pack("<8QII", 0, 0, 1, 0, 0, 0, 10**9, 10**9, 10000, 1)
     payload += struct.pack("<Q", 1) + bytes(16) + bytes(32) + bytes(1)
@@ -390,6 +390,19 @@ class Identity(ClusterTest):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("you are an older copy", done.stderr)
             self.assertTrue(one.status("a")["is_leader"])
+
+    def test_a_node_that_is_no_member_changes_no_members(self):
+        three = self.three()
+        leader, other = self.follower(three)
+        request = json.dumps({"do": "remove", "peer": other}).encode()
+        with socket.create_connection(("127.0.0.1", three.ports[leader]), 20) as stranger:
+            stranger.sendall(greeting_of_a_joiner(b"x", leader.encode()))
+            stranger.sendall(frame(5, struct.pack("<Q", 1) + request))
+            said = b""
+            while b'"code"' not in said:
+                said += stranger.recv(4096)
+        self.assertIn(b"asked by a node that is no member", said)
+        self.assertEqual(sorted(self.names(three, leader)), three.names)
 
     def test_other_members_than_configured_are_said_at_every_start(self):
         three = self.three()

@@ -311,7 +311,7 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
         request_receive(node, connection->id, frame);
         break;
     case FRAME_REPLY:
-        request_reply(node, frame);
+        request_reply(node, connection->id, frame);
         break;
     case FRAME_ORDER:
         state_receive_order(node, connection->id, frame);

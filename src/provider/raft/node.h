@@ -166,6 +166,7 @@ struct node_request {
     struct node_change change;
     instant deadline;
     uint64_t round;
+    raft_id asked;            /* whose reply counts: the leader that it was sent to last */
     bool has_begun;           /* a leader has it */
     bool was_member;          /* when it was asked */
     struct baton_error error; /* why it could not begin yet */
@@ -400,7 +401,7 @@ int request_add(struct node *node, const struct baton_member *member, bool repla
 int request_remove(struct node *node, const char *name, instant deadline,
                    const struct node_asker *asker, struct baton_error *reterr);
 void request_receive(struct node *node, raft_id from, const struct frame *frame);
-void request_reply(struct node *node, const struct frame *frame);
+void request_reply(struct node *node, raft_id from, const struct frame *frame);
 void request_fail_all(struct node *node, int code);
 
 #endif

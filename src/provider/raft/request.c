@@ -229,7 +229,7 @@ static void write_peer(const struct node_change *change, char *ret, size_t bytes
     }
 }
 
-static int hand_on(struct node *node, raft_id leader, const struct node_request *request,
+static int hand_on(struct node *node, raft_id leader, struct node_request *request,
                    struct baton_error *reterr)
 {
     const struct node_change *change = &request->change;
@@ -246,6 +246,7 @@ static int hand_on(struct node *node, raft_id leader, const struct node_request 
         json_pack("{s:s,s:s,s:b,s:b}", "do", change->is_add ? "add" : "remove", "peer", peer,
                   "replaces", (int)change->replaces, "taken_back", (int)change->is_taken_back);
     text = question ? json_dumps(question, JSON_COMPACT) : NULL;
+    request->asked = leader;
     if (text) {
         connection_send_text(node, leader, FRAME_REQUEST, request->id, text);
     }
@@ -446,18 +447,36 @@ int request_remove(struct node *node, const char *name, instant deadline,
 
 /* ---- From node to node ----------------------------------------------------------------------- */
 
-static int carry_out_text(struct node *node, const json_t *request, struct baton_error *reterr)
+/* Members alone may change the group; one that has just been removed hears so from the log. What a
+ * node that does not lead knows of it may be old. */
+static int check_asker(const struct node *node, raft_id from, struct baton_error *reterr)
+{
+    struct raft_status status;
+
+    raft_get_status(node->raft, &status);
+    if (status.role != RAFT_LEADER) {
+        return error_set(reterr, BATON_ENOTLEADER, "change of members: the leader has changed");
+    }
+    return raft_configuration_find(raft_get_configuration(node->raft), from)
+               ? BATON_OK
+               : error_set(reterr, BATON_EUNAVAILABLE,
+                           "change of members: asked by a node that is no member");
+}
+
+static int carry_out_text(struct node *node, raft_id from, const json_t *request,
+                          struct baton_error *reterr)
 {
     const char *what = json_string_value(json_object_get(request, "do"));
     const char *peer = json_string_value(json_object_get(request, "peer"));
     bool is_add = what && strcmp(what, "add") == 0;
-    struct node_change change;
+    struct node_change change = {0};
     int r;
 
     if (!what || !peer || (!is_add && strcmp(what, "remove") != 0)) {
         return error_set(reterr, BATON_EINVAL, "request \"%.32s\": not known", what ? what : "");
     }
-    r = parse(&change, is_add, peer, reterr);
+    r = check_asker(node, from, reterr);
+    r = r == BATON_OK ? parse(&change, is_add, peer, reterr) : r;
     change.replaces = json_is_true(json_object_get(request, "replaces"));
     change.is_taken_back = json_is_true(json_object_get(request, "taken_back"));
     return r == BATON_OK ? carry_out(node, &change, reterr) : r;
@@ -467,7 +486,7 @@ void request_receive(struct node *node, raft_id from, const struct frame *frame)
 {
     json_t *request = json_loadb(frame->text, frame->text_bytes, JSON_REJECT_DUPLICATES, NULL);
     struct baton_error error = {0};
-    int code = carry_out_text(node, request, &error);
+    int code = carry_out_text(node, from, request, &error);
     json_t *reply = json_pack("{s:i,s:s}", "code", code, "error", error.message);
     char *text = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
 
@@ -479,7 +498,7 @@ void request_receive(struct node *node, raft_id from, const struct frame *frame)
     json_decref(request);
 }
 
-void request_reply(struct node *node, const struct frame *frame)
+void request_reply(struct node *node, raft_id from, const struct frame *frame)
 {
     json_t *reply = json_loadb(frame->text, frame->text_bytes, JSON_REJECT_DUPLICATES, NULL);
     const char *text = json_string_value(json_object_get(reply, "error"));
@@ -487,7 +506,7 @@ void request_reply(struct node *node, const struct frame *frame)
     struct node_request *request = node->requests;
     struct baton_error error = {0};
 
-    while (request && request->id != frame->request_id) {
+    while (request && (request->id != frame->request_id || request->asked != from)) {
         request = request->next;
     }
     if (!reply || code > UNDER_WAY) {

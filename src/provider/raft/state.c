@@ -335,7 +335,8 @@ void state_receive_order(struct node *node, raft_id from, const struct frame *fr
 {
     struct keys_order order;
 
-    if (!node->state || keys_decode(&order, frame->text, frame->text_bytes) != BATON_OK ||
+    if (!node->state || !raft_configuration_find(raft_get_configuration(node->raft), from) ||
+        keys_decode(&order, frame->text, frame->text_bytes) != BATON_OK ||
         propose(node, frame->text, frame->text_bytes) != BATON_OK) {
         connection_send_bytes(node, from, FRAME_REFUSED, frame->request_id, "", 0);
     }
