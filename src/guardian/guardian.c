@@ -314,7 +314,7 @@ static int share(struct guardian *guardian, struct baton_error *reterr)
         return error_set(reterr, BATON_EIO, "guardian: no pidfd of this process: %s",
                          strerror(errno));
     }
-    return page_make(&guardian->page, guardian->options.words_slots, reterr);
+    return page_make(&guardian->page, guardian->options.release_slots, reterr);
 }
 
 static int choose_image(struct guardian *guardian, struct baton_error *reterr)
@@ -493,12 +493,13 @@ void guardian_publish(struct guardian *guardian, instant end)
     }
 }
 
-/* ---- Last words ------------------------------------------------------------------------------ */
+/* ---- Commands for servers
+ * ------------------------------------------------------------------------------ */
 
-int guardian_set_words(struct guardian *guardian, const struct guardian_words *words,
-                       struct baton_error *reterr)
+int guardian_set_commands(struct guardian *guardian, const struct guardian_commands *commands,
+                          struct baton_error *reterr)
 {
-    return page_set_words(&guardian->page, words, reterr);
+    return page_set_commands(&guardian->page, commands, reterr);
 }
 
 int guardian_open_slot(struct guardian *guardian, const char *name)

@@ -35,9 +35,9 @@ struct guardian_options {
     /* Kills this process when the instant told by guardian_publish comes without a later one, so
      * that a hung leader cannot wake up and act. */
     bool kills_outliving;
-    uint32_t words_slots; /* how many leases last words may be said of; 0: none */
-    const char *program;  /* path of baton-guardian; NULL: see guardian_find */
-    bool speaks_tls;      /* the image that can, baton-guardian-tls, which lies beside the other */
+    uint32_t release_slots; /* how many leases the guardian may release on servers; 0: none */
+    const char *program;    /* path of baton-guardian; NULL: see guardian_find */
+    bool speaks_tls; /* the image that can, baton-guardian-tls, which lies beside the other */
     guardian_warning_cb on_warning; /* or NULL */
     void *userdata;
 };
@@ -57,52 +57,52 @@ int guardian_start(struct guardian **ret, const struct guardian_options *options
  * NULL allowed: then nothing happens. */
 void guardian_stop(struct guardian *guardian, void (*closed)(void *userdata), void *userdata);
 
-/* All peers, each time; at most GUARDIAN_PEERS_MAX (64), the rest get no certificate. */
+/* Replaces the peers; at most GUARDIAN_PEERS_MAX (64), further ones get no certificate. */
 void guardian_set_peers(struct guardian *guardian, const struct guardian_peer *peers, size_t count);
-/* Who campaigns first after our death; 0: nobody in particular. */
+/* The heir, which campaigns first after our death; 0: none. */
 void guardian_set_heir(struct guardian *guardian, uint64_t node);
-/* Who is killed before anything is certified; NULL: nobody. Copied. */
+/* The processes to kill before a certificate is sent; NULL: none. Copied. */
 void guardian_set_victims(struct guardian *guardian, const struct victims *victims);
 
-/* Leads until `end`; at or before 0: does not lead. Only kills_outliving looks at it. Whoever lets
- * a program act under the lease tells the instant at which that program must be dead. */
+/* This process leads until `end`; at or before 0: it does not lead. Only kills_outliving uses it.
+ * If a program acts under the lease, `end` is the instant at which that program must be dead. */
 void guardian_publish(struct guardian *guardian, instant end);
 
-/* ---- Last words (guardian/words.h) ----------------------------------------------------------- */
+/* ---- Commands for servers (guardian/commands.h) ---------------------------------------------- */
 
-/* As TLS's options are for the process itself; files are looked for from where it is now. */
+/* The TLS options of the process itself; relative paths are resolved from its present directory. */
 struct guardian_tls {
     const char *ca, *certificate, *key; /* "": the system's; none */
     bool is_unverified;
 };
 
-struct guardian_words {
+struct guardian_commands {
     const char *const *addresses;   /* of all servers: "HOST:PORT", numeric, or a socket's path */
-    size_t address_count;           /* at most WORDS_SERVERS_MAX */
-    const struct guardian_tls *tls; /* NULL: in the clear. Only with .speaks_tls */
-    const char *const *names;       /* with TLS: whose certificate each must have; "": anybody's */
+    size_t address_count;           /* at most COMMANDS_SERVERS_MAX */
+    const struct guardian_tls *tls; /* NULL: no TLS. Only with .speaks_tls */
+    const char *const *names;       /* with TLS: the name in each certificate; "": any */
     const void *greeting;
     size_t greeting_bytes;
-    const char *const *lease; /* the request for a lease that is held: its words */
-    size_t lease_count;
-    const char *const *seat; /* the request for each slot in use */
-    size_t seat_count;
+    const char *const *release; /* the arguments of the command for a lease that is held */
+    size_t release_count;
+    const char *const *leave; /* the arguments of the command for each slot in use */
+    size_t leave_count;
 };
 
-/* From now on these are said; NULL: nothing. All is copied. BATON_EINVAL: an address is no
- * number; BATON_ENOENT: a file of TLS's is not there; BATON_ETOOBIG. */
-int guardian_set_words(struct guardian *guardian, const struct guardian_words *words,
-                       struct baton_error *reterr);
+/* Replaces the commands; NULL: none. All is copied. BATON_EINVAL: an address is not numeric;
+ * BATON_ENOENT: a file for TLS is missing; BATON_ETOOBIG. */
+int guardian_set_commands(struct guardian *guardian, const struct guardian_commands *commands,
+                          struct baton_error *reterr);
 enum { GUARDIAN_NO_SLOT = -1 };
 
-/* A slot comes into use under a name. GUARDIAN_NO_SLOT: all are taken, the name is too long, or
- * nothing is to be said of any; the other functions allow it, and do nothing. */
+/* Takes a slot for the name. GUARDIAN_NO_SLOT: all are taken, the name is too long, or there are no
+ * slots; the other functions allow this value, and do nothing. */
 int guardian_open_slot(struct guardian *guardian, const char *name);
 void guardian_close_slot(struct guardian *guardian, int slot);
-/* It holds a lease of this epoch; 0: none. */
+/* The slot's election holds a lease of this epoch; 0: none. */
 void guardian_set_epoch(struct guardian *guardian, int slot, uint64_t epoch);
 
-/* From now on a fatal signal of this process (guardian/fatal.h, which must be installed) calls
+/* From now on, a fatal signal of this process (guardian/fatal.h, which must be installed) calls
  * void_lease(lease) and announces the crash. At most once for each guardian. BATON_ETOOBIG: too
  * many elections in one process. */
 int guardian_arm(struct guardian *guardian, void (*void_lease)(void *lease), void *lease,

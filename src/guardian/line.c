@@ -10,7 +10,7 @@
 enum { OUT_MAX = 256 * 1024 };
 
 /* What the process wrote may be damaged, or even change: it is copied, and then looked at. */
-int line_dial(const struct words_server *server)
+int line_dial(const struct commands_server *server)
 {
     struct sockaddr_storage address = server->address;
     socklen_t bytes = server->address_bytes;
@@ -92,7 +92,7 @@ static bool flush(struct line *line)
 
 static bool greet(struct line *line)
 {
-    char name[WORDS_HOST_MAX];
+    char name[COMMANDS_HOST_MAX];
     char bytes[4096];
 
     memcpy(name, line->server->name, sizeof(name));
@@ -118,12 +118,12 @@ bool line_open(struct line *line)
     return line->fd >= 0 && (!line->wants_tls || greet(line));
 }
 
-bool line_say(struct line *line, const void *data, size_t bytes)
+bool line_send(struct line *line, const void *data, size_t bytes)
 {
     if (!line->wants_tls) {
         return send_all(line, data, bytes);
     }
-    return secure_say(line->session, data, bytes, &line->out) && flush(line);
+    return secure_send(line->session, data, bytes, &line->out) && flush(line);
 }
 
 /* Its answers are read to the end: a socket that is closed with input unread is reset, and what it

@@ -1,31 +1,31 @@
-/* A connection of the guardian's to one server, in the clear or in TLS, with a deadline for all of
- * it. Only one thread at a time.
+/* A connection of the guardian to one server, with or without TLS, with one deadline for all of it.
+ * One thread at a time.
  */
 #ifndef GUARDIAN_LINE_H
 #define GUARDIAN_LINE_H
 
 #include "base/clock.h"
+#include "guardian/commands.h"
 #include "guardian/secure.h"
-#include "guardian/words.h"
 
 struct line {
-    const struct words_server *server;
+    const struct commands_server *server;
     bool wants_tls;
-    const struct secure *secure; /* NULL with wants_tls: nothing can be said */
+    const struct secure *secure; /* NULL with wants_tls: no data can be sent */
     instant end;
-    int fd; /* -1: not connected or under way */
+    int fd; /* -1: neither connected nor connecting */
     struct secure_session *session;
-    struct buffer out; /* of TLS */
+    struct buffer out; /* bytes of TLS to send */
 };
 
-/* Begins to connect. -1: it failed at once. */
-int line_dial(const struct words_server *server);
+/* Begins to connect, and returns the descriptor; -1: it failed at once. */
+int line_dial(const struct commands_server *server);
 
-/* Connects, if that has not begun, and proves the server where it must be. False: it failed, or
- * there is no time left; then line_drop(). */
+/* Connects, unless that has begun, and with TLS authenticates the server. False: it failed, or the
+ * time is over; then call line_drop(). */
 bool line_open(struct line *line);
-bool line_say(struct line *line, const void *data, size_t bytes);
-/* All is said: waits until the server has heard it, and has closed. */
+bool line_send(struct line *line, const void *data, size_t bytes);
+/* Ends sending, and waits until the server has read everything and closed. */
 bool line_end(struct line *line);
 void line_drop(struct line *line);
 

@@ -10,10 +10,10 @@
  * page shared with it. It links libc only. One thread sleeps in poll(2), another waits for the
  * parent's lock (guardian/dying.h); whichever wakes does all the rest.
  */
-#include "guardian/courier.h"
 #include "guardian/dying.h"
 #include "guardian/protocol.h"
-#include "guardian/teller.h"
+#include "guardian/releaser.h"
+#include "guardian/sender.h"
 #include "guardian/victims.h"
 
 #include "base/clock.h"
@@ -63,16 +63,16 @@ struct guardian {
     pthread_mutex_t turn; /* held by whichever thread is not asleep */
     struct certificate certificate;
     struct victims victims;
-    struct courier courier;
-    struct teller teller;
+    struct sender sender;
+    struct releaser releaser;
     struct guardian_shared *shared; /* written to by the lock alone */
 };
 
-static void add_peer(struct courier *courier, const struct guardian_message *message)
+static void add_peer(struct sender *sender, const struct guardian_message *message)
 {
-    if (courier->count < GUARDIAN_PEERS_MAX &&
+    if (sender->count < GUARDIAN_PEERS_MAX &&
         message->peer.address_bytes <= sizeof(message->peer.address)) {
-        courier->peers[courier->count++] = (struct courier_peer){
+        sender->peers[sender->count++] = (struct sender_peer){
             .node = message->peer.node,
             .address_bytes = message->peer.address_bytes,
             .address = message->peer.address,
@@ -90,10 +90,10 @@ static void take_message(struct guardian *guardian, const struct guardian_messag
         guardian->is_configured = true;
         break;
     case GUARDIAN_PEERS_CLEAR:
-        courier_clear(&guardian->courier);
+        sender_clear(&guardian->sender);
         break;
     case GUARDIAN_PEER:
-        add_peer(&guardian->courier, message);
+        add_peer(&guardian->sender, message);
         break;
     case GUARDIAN_VICTIMS:
         if (guardian->victims.supervisor > 0) {
@@ -118,8 +118,8 @@ static void take_message(struct guardian *guardian, const struct guardian_messag
 
 static void connect_early(struct guardian *guardian)
 {
-    courier_connect(&guardian->courier, atomic_load(&guardian->shared->heir));
-    teller_connect(&guardian->teller);
+    sender_connect(&guardian->sender, atomic_load(&guardian->shared->heir));
+    releaser_connect(&guardian->releaser);
 }
 
 /* Reads all that is there. The end of the socket without a farewell proves nothing: the parent may
@@ -160,8 +160,8 @@ static void certify(struct guardian *guardian)
     }
     if (victims_end(&guardian->victims, VICTIMS_LIMIT_MS)) {
         guardian->certificate.heir = atomic_load(&guardian->shared->heir);
-        courier_deliver(&guardian->courier, &guardian->certificate);
-        teller_deliver(&guardian->teller);
+        sender_deliver(&guardian->sender, &guardian->certificate);
+        releaser_deliver(&guardian->releaser);
         stand_aside();
     }
     victims_remove_cgroup(guardian->victims.cgroup); /* of a supervisor that was killed */
@@ -339,12 +339,12 @@ static bool map_shared(struct guardian *guardian)
         return false;
     }
     guardian->shared = memory;
-    teller_init(&guardian->teller);
-    if ((size_t)about.st_size >= sizeof(*guardian->shared) + words_bytes(0)) {
-        guardian->teller.words = (const struct words *)(guardian->shared + 1);
-        guardian->teller.slots_max =
-            (uint32_t)(((size_t)about.st_size - sizeof(*guardian->shared) - words_bytes(0)) /
-                       sizeof(struct words_slot));
+    releaser_init(&guardian->releaser);
+    if ((size_t)about.st_size >= sizeof(*guardian->shared) + commands_bytes(0)) {
+        guardian->releaser.commands = (const struct commands *)(guardian->shared + 1);
+        guardian->releaser.slots_max =
+            (uint32_t)(((size_t)about.st_size - sizeof(*guardian->shared) - commands_bytes(0)) /
+                       sizeof(struct commands_slot));
     }
     return true;
 }

@@ -29,7 +29,7 @@ static bool hold_for_life(pthread_mutex_t *life)
 
 int page_make(struct page *page, uint32_t slots, struct baton_error *reterr)
 {
-    size_t bytes = sizeof(struct guardian_shared) + (slots > 0 ? words_bytes(slots) : 0);
+    size_t bytes = sizeof(struct guardian_shared) + (slots > 0 ? commands_bytes(slots) : 0);
     void *memory = MAP_FAILED;
 
     *page = (struct page){.fd = memfd_create("baton-lease", MFD_CLOEXEC), .bytes = bytes};
@@ -48,15 +48,15 @@ int page_make(struct page *page, uint32_t slots, struct baton_error *reterr)
                          "guardian: the shared page cannot be kept from children, or has no lock");
     }
     page->shared = memory;
-    page->words = slots > 0 ? (struct words *)(page->shared + 1) : NULL;
+    page->commands = slots > 0 ? (struct commands *)(page->shared + 1) : NULL;
     page->slots = slots;
     return 0;
 }
 
 void page_free(struct page *page)
 {
-    if (page->words != NULL) {
-        explicit_bzero(page->words->greeting, sizeof(page->words->greeting));
+    if (page->commands != NULL) {
+        explicit_bzero(page->commands->greeting, sizeof(page->commands->greeting));
     }
     if (page->shared != NULL && pthread_mutex_unlock(&page->shared->life) == 0) {
         (void)munmap(page->shared, page->bytes);
@@ -67,9 +67,11 @@ void page_free(struct page *page)
     *page = (struct page){.fd = -1};
 }
 
-/* ---- Last words ------------------------------------------------------------------------------ */
+/* ---- Commands for servers
+ * ------------------------------------------------------------------------------ */
 
-static int fill_address(struct words_server *ret, const char *address, struct baton_error *reterr)
+static int fill_address(struct commands_server *ret, const char *address,
+                        struct baton_error *reterr)
 {
     char host[RESOLVE_HOST_MAX];
     int port;
@@ -91,17 +93,17 @@ static int fill_address(struct words_server *ret, const char *address, struct ba
 
 /* The guardian is elsewhere, so the name begins at the root; what is a link stays one, since the
  * file may be exchanged by it. */
-static int fill_file(char ret[WORDS_FILE_MAX], const char *name, struct baton_error *reterr)
+static int fill_file(char ret[COMMANDS_FILE_MAX], const char *name, struct baton_error *reterr)
 {
-    char folder[WORDS_FILE_MAX] = "";
+    char folder[COMMANDS_FILE_MAX] = "";
     int length;
 
     if (name[0] && name[0] != '/' && getcwd(folder, sizeof(folder)) == NULL) {
         return error_set(reterr, BATON_ENOENT, "guardian: the folder of %s: %s", name,
                          strerror(errno));
     }
-    length = snprintf(ret, WORDS_FILE_MAX, "%s%s%s", folder, folder[0] ? "/" : "", name);
-    if (length >= WORDS_FILE_MAX) {
+    length = snprintf(ret, COMMANDS_FILE_MAX, "%s%s%s", folder, folder[0] ? "/" : "", name);
+    if (length >= COMMANDS_FILE_MAX) {
         return error_set(reterr, BATON_ETOOBIG, "guardian: %s: the path is too long", name);
     }
     if (ret[0] && access(ret, R_OK) != 0) {
@@ -110,7 +112,7 @@ static int fill_file(char ret[WORDS_FILE_MAX], const char *name, struct baton_er
     return 0;
 }
 
-static int fill_tls(struct words_tls *ret, const struct guardian_tls *tls,
+static int fill_tls(struct commands_tls *ret, const struct guardian_tls *tls,
                     struct baton_error *reterr)
 {
     int r;
@@ -125,66 +127,66 @@ static int fill_tls(struct words_tls *ret, const struct guardian_tls *tls,
     return r == 0 ? fill_file(ret->key, tls->key, reterr) : r;
 }
 
-static int fill_servers(struct words *ret, const struct guardian_words *words,
+static int fill_servers(struct commands *ret, const struct guardian_commands *commands,
                         struct baton_error *reterr)
 {
     int r = 0;
 
-    if (words->address_count > WORDS_SERVERS_MAX) {
+    if (commands->address_count > COMMANDS_SERVERS_MAX) {
         return error_set(reterr, BATON_ETOOBIG, "guardian: %zu servers are more than %d",
-                         words->address_count, WORDS_SERVERS_MAX);
+                         commands->address_count, COMMANDS_SERVERS_MAX);
     }
-    for (size_t i = 0; r == 0 && i < words->address_count; i++) {
-        r = fill_address(&ret->servers[i], words->addresses[i], reterr);
-        (void)snprintf(ret->servers[i].name, WORDS_HOST_MAX, "%s",
-                       words->tls != NULL ? words->names[i] : "");
+    for (size_t i = 0; r == 0 && i < commands->address_count; i++) {
+        r = fill_address(&ret->servers[i], commands->addresses[i], reterr);
+        (void)snprintf(ret->servers[i].name, COMMANDS_HOST_MAX, "%s",
+                       commands->tls != NULL ? commands->names[i] : "");
     }
-    ret->server_count = (uint32_t)words->address_count;
+    ret->server_count = (uint32_t)commands->address_count;
     return r;
 }
 
-static int fill_words(struct words *ret, const struct guardian_words *words,
-                      struct baton_error *reterr)
+static int fill_commands(struct commands *ret, const struct guardian_commands *commands,
+                         struct baton_error *reterr)
 {
-    int r = fill_servers(ret, words, reterr);
+    int r = fill_servers(ret, commands, reterr);
 
-    r = r == 0 ? fill_tls(&ret->tls, words->tls, reterr) : r;
+    r = r == 0 ? fill_tls(&ret->tls, commands->tls, reterr) : r;
     if (r != 0) {
         return r;
     }
-    if (words->greeting_bytes > sizeof(ret->greeting) ||
-        !words_set_text(&ret->lease, words->lease, words->lease_count) ||
-        !words_set_text(&ret->seat, words->seat, words->seat_count)) {
+    if (commands->greeting_bytes > sizeof(ret->greeting) ||
+        !commands_set_text(&ret->release, commands->release, commands->release_count) ||
+        !commands_set_text(&ret->leave, commands->leave, commands->leave_count)) {
         return error_set(reterr, BATON_ETOOBIG, "guardian: what it shall say is too long");
     }
-    memcpy(ret->greeting, words->greeting, words->greeting_bytes);
-    ret->greeting_bytes = (uint32_t)words->greeting_bytes;
+    memcpy(ret->greeting, commands->greeting, commands->greeting_bytes);
+    ret->greeting_bytes = (uint32_t)commands->greeting_bytes;
     return 0;
 }
 
-int page_set_words(struct page *page, const struct guardian_words *words,
-                   struct baton_error *reterr)
+int page_set_commands(struct page *page, const struct guardian_commands *commands,
+                      struct baton_error *reterr)
 {
     int r = 0;
 
-    if (page->words != NULL) {
-        atomic_store(&page->words->is_whole, 0);
-        r = words != NULL ? fill_words(page->words, words, reterr) : 0;
-        atomic_store(&page->words->is_whole, words != NULL && r == 0 ? 1 : 0);
+    if (page->commands != NULL) {
+        atomic_store(&page->commands->is_whole, 0);
+        r = commands != NULL ? fill_commands(page->commands, commands, reterr) : 0;
+        atomic_store(&page->commands->is_whole, commands != NULL && r == 0 ? 1 : 0);
     }
     return r;
 }
 
 int page_open_slot(struct page *page, const char *name)
 {
-    for (uint32_t tried = 0; tried < page->slots && strlen(name) < WORDS_NAME_MAX; tried++) {
+    for (uint32_t tried = 0; tried < page->slots && strlen(name) < COMMANDS_NAME_MAX; tried++) {
         uint32_t at = page->next_slot++ % page->slots;
-        struct words_slot *slot = &page->words->slots[at];
+        struct commands_slot *slot = &page->commands->slots[at];
 
         if (atomic_load(&slot->is_used) == 0) {
             memcpy(slot->name, name, strlen(name) + 1);
-            if (at >= atomic_load(&page->words->slot_count)) {
-                atomic_store(&page->words->slot_count, at + 1);
+            if (at >= atomic_load(&page->commands->slot_count)) {
+                atomic_store(&page->commands->slot_count, at + 1);
             }
             atomic_store(&slot->is_used, 1);
             return (int)at;
@@ -196,14 +198,14 @@ int page_open_slot(struct page *page, const char *name)
 void page_close_slot(struct page *page, int slot)
 {
     if (slot != GUARDIAN_NO_SLOT) {
-        atomic_store(&page->words->slots[slot].is_used, 0);
-        atomic_store(&page->words->slots[slot].epoch, 0);
+        atomic_store(&page->commands->slots[slot].is_used, 0);
+        atomic_store(&page->commands->slots[slot].epoch, 0);
     }
 }
 
 void page_set_epoch(struct page *page, int slot, uint64_t epoch)
 {
     if (slot != GUARDIAN_NO_SLOT) {
-        atomic_store(&page->words->slots[slot].epoch, epoch);
+        atomic_store(&page->commands->slots[slot].epoch, epoch);
     }
 }

@@ -1,6 +1,6 @@
-/* The memory that a process shares with its guardian: until when it leads, who shall follow it, a
- * lock by which its death is noticed early (guardian/dying.h), last words (guardian/words.h). The
- * process's side of it.
+/* The memory that a process shares with its guardian, on the process's side: the end of its lease,
+ * its heir, a lock that shows its death early (guardian/dying.h), and the commands for servers
+ * (guardian/commands.h).
  */
 #ifndef GUARDIAN_PAGE_H
 #define GUARDIAN_PAGE_H
@@ -12,27 +12,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct guardian_words;
+struct guardian_commands;
 
 struct page {
     int fd; /* memfd; -1: there is no page */
     size_t bytes;
     struct guardian_shared *shared;
-    struct words *words; /* behind `shared`; NULL: no slots were asked for */
+    struct commands *commands; /* behind `shared`; NULL: no slots were asked for */
     uint32_t slots;
-    uint32_t next_slot; /* where a free one is looked for first */
+    uint32_t next_slot; /* the search for a free slot begins here */
 };
 
-/* The calling thread holds the lock from now on: when it dies, the guardian has a look. BATON_EIO;
- * then page_free() is still called. */
+/* The calling thread holds the lock from now on; its death wakes the guardian. BATON_EIO;
+ * page_free() is called then, too. */
 int page_make(struct page *page, uint32_t slots, struct baton_error *reterr);
 
-/* Called on another thread it leaves the memory, which that thread's list of locks goes through. */
+/* On another thread it does not unmap the memory: the locking thread's list of locks is in it. */
 void page_free(struct page *page);
 
-/* As guardian_set_words and its neighbours. */
-int page_set_words(struct page *page, const struct guardian_words *words,
-                   struct baton_error *reterr);
+/* As guardian_set_commands() and the functions after it. */
+int page_set_commands(struct page *page, const struct guardian_commands *commands,
+                      struct baton_error *reterr);
 int page_open_slot(struct page *page, const char *name);
 void page_close_slot(struct page *page, int slot);
 void page_set_epoch(struct page *page, int slot, uint64_t epoch);

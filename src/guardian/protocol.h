@@ -1,8 +1,8 @@
-/* What a leader tells its guardian: datagrams on a socket pair, and two words that both map.
+/* From a leader to its guardian: datagrams on a socket pair, and memory that both map.
  *
- * Both ends are of one build on one host, so the structs are their own wire format; the version
- * catches an old guardian next to a new library. A parent that dies has its last datagrams still
- * waiting in the socket: the guardian reads them all before it acts.
+ * Both ends are of one build on one host, so the structs are the wire format; the version detects
+ * an old guardian beside a new library. When a parent dies, its last datagrams still wait in the
+ * socket: the guardian reads them all before it acts.
  *
  *   parent → guardian   CONFIGURE once · PEERS_CLEAR, PEER… · VICTIMS · LEASE · FAREWELL · CRASH
  *   guardian → parent   HELLO once
@@ -11,8 +11,8 @@
 #define GUARDIAN_PROTOCOL_H
 
 #include "guardian/certificate.h"
+#include "guardian/commands.h"
 #include "guardian/victims.h"
-#include "guardian/words.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,18 +22,18 @@
 
 enum { GUARDIAN_VERSION = 3, GUARDIAN_PEERS_MAX = 64 };
 
-/* Where the guardian finds what it inherits. */
+/* The descriptors that the guardian inherits. */
 enum { GUARDIAN_FD_SOCKET = 3, GUARDIAN_FD_PARENT = 4, GUARDIAN_FD_SHARED = 5 };
 
 enum guardian_message_type {
     GUARDIAN_HELLO = 1,   /* .pid */
     GUARDIAN_CONFIGURE,   /* .configure */
-    GUARDIAN_PEERS_CLEAR, /* forget all peers; followed by each of the new */
+    GUARDIAN_PEERS_CLEAR, /* forget all peers; the new ones follow */
     GUARDIAN_PEER,        /* .peer */
     GUARDIAN_VICTIMS,     /* .victims: all, each time */
-    GUARDIAN_LEASE,       /* the shared end was 0 and is no longer: look at it */
+    GUARDIAN_LEASE,       /* the shared end was 0 and has changed: read it */
     GUARDIAN_FAREWELL,    /* a clean end: certify nothing */
-    GUARDIAN_CRASH,       /* the lease is void for good, death will follow: certify now */
+    GUARDIAN_CRASH,       /* the lease is void for good, and the death will follow: certify */
 };
 
 struct guardian_message {
@@ -42,7 +42,7 @@ struct guardian_message {
     union {
         pid_t pid;
         struct {
-            struct certificate certificate; /* but for the heir, which is shared */
+            struct certificate certificate; /* except the heir, which is shared */
             bool kills_outliving;           /* kill a parent that outlives the shared end */
         } configure;
         struct {
@@ -54,16 +54,16 @@ struct guardian_message {
     };
 };
 
-/* False: errno. */
+/* False: see errno. */
 bool protocol_send(int fd, const struct guardian_message *message);
 /* As recv(2). What is received instead of a descriptor is none. */
 ssize_t protocol_receive(int fd, struct guardian_message *ret);
 
-/* In a memfd that both map; a child that the parent forks does not have it. Last words follow, if
- * there are any: as many as the memfd is long. */
+/* In a memfd that both map; a forked child of the parent does not have it. The commands for servers
+ * (commands.h) follow, if there are slots: the memfd's length says how many. */
 struct guardian_shared {
     _Alignas(64) _Atomic int64_t end_ns; /* CLOCK_BOOTTIME; 0: does not lead */
-    _Atomic uint64_t heir;               /* 0: nobody in particular */
+    _Atomic uint64_t heir;               /* 0: none */
     pthread_mutex_t life; /* robust; the thread of the parent's loop holds it (guardian/dying.h) */
 };
 

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-struct secure *secure_new(const struct words_tls *how)
+struct secure *secure_new(const struct commands_tls *how)
 {
     (void)how;
     return NULL;
@@ -35,7 +35,7 @@ bool secure_is_open(const struct secure_session *session)
     return false;
 }
 
-bool secure_say(struct secure_session *session, const void *data, size_t bytes, struct buffer *out)
+bool secure_send(struct secure_session *session, const void *data, size_t bytes, struct buffer *out)
 {
     (void)session;
     (void)data;

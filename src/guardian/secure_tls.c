@@ -28,9 +28,9 @@ static const char *file_of(const char *name)
     return name[0] ? name : NULL;
 }
 
-struct secure *secure_new(const struct words_tls *how)
+struct secure *secure_new(const struct commands_tls *how)
 {
-    const struct words_tls copy = *how;
+    const struct commands_tls copy = *how;
     struct secure *secure = calloc(1, sizeof(*secure));
     struct tls_client_options options = {.ca_file = file_of(copy.ca),
                                          .certificate_file = file_of(copy.certificate),
@@ -85,7 +85,7 @@ bool secure_is_open(const struct secure_session *session)
     return tls_session_is_open(session->session);
 }
 
-bool secure_say(struct secure_session *session, const void *data, size_t bytes, struct buffer *out)
+bool secure_send(struct secure_session *session, const void *data, size_t bytes, struct buffer *out)
 {
     return tls_session_send(session->session, data, bytes, out) == BATON_OK && !out->failed;
 }

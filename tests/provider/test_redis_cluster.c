@@ -472,7 +472,8 @@ static void a_guardian_releases_to_the_node_of_the_election(void **state)
     name_on(2, name);
     server_trust(&nodes[2], name);
     child = process_fork(baton_main, name);
-    /* Not only the lock: the process knows that it has it, and its last words were known before. */
+    /* Not only the lock: the process knows that it has it, and its commands for the guardian were
+     * set before. */
     SERVER_AWAIT(has_key(&nodes[2], name) && is_registered(&nodes[2], name));
     process_end(child);
     SERVER_AWAIT(!has_key(&nodes[2], name));

@@ -10,7 +10,7 @@
 enum {
     MANY = 4000,
     BYTES_MAX = 1024, /* for each election, its listener included */
-    /* Of those, what malloc() does not know of: the published lease, the guardian's last words. */
+    /* Of those, what malloc() does not know of: the published lease, the guardian's commands. */
     BYTES_ELSEWHERE = 64 + 80,
     /* Of a process, however many elections: as much as its connections once had to read at once. */
     BYTES_READ_AT_ONCE = 128 << 10,

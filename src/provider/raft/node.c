@@ -37,7 +37,7 @@ static void publish(struct node *node, const struct raft_lease *lease)
     } else {
         lease_cell_void(cell);
     }
-    ward_publish(node, lease);
+    guard_publish(node, lease);
 }
 
 void node_publish_void(struct node *node)
@@ -120,7 +120,7 @@ static void perform(struct node *node, const struct raft_update *update)
     int r = BATON_OK;
 
     publish(node, &update->lease);
-    ward_set_heir(node, update->heir);
+    guard_set_heir(node, update->heir);
     send_messages(node, update, false);
     if (update->write) {
         instant begun = clock_now();

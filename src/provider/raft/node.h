@@ -351,13 +351,13 @@ void proof_on_certificate(struct node *node, const void *frame);
 void proof_on_refused(struct link *link);
 void proof_drop_pidfd(struct link *link);
 
-/* ward.c */
-void ward_begin(struct node *node);
-void ward_follow_membership(struct node *node);
-void ward_publish(struct node *node, const struct raft_lease *lease);
-void ward_set_heir(struct node *node, raft_id heir);
-void ward_end(struct node *node);
-void ward_set_victims(struct provider *provider, const struct victims *victims);
+/* guardian.c */
+void guard_begin(struct node *node);
+void guard_follow_membership(struct node *node);
+void guard_publish(struct node *node, const struct raft_lease *lease);
+void guard_set_heir(struct node *node, raft_id heir);
+void guard_end(struct node *node);
+void guard_set_victims(struct provider *provider, const struct victims *victims);
 
 /* event.c */
 void event_take(struct node *node, const struct raft_event *event);

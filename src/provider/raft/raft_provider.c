@@ -104,7 +104,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     node->is_closed = true;
     node->closed = closed;
     node->closed_userdata = userdata;
-    ward_end(node);
+    guard_end(node);
     if (node->raft) {
         meeting_remember(node);
         link_end_all(node);
@@ -269,7 +269,7 @@ static int begin(struct node *node, struct baton_error *reterr)
     }
     if (r == BATON_OK) {
         proof_make_greeting(node);
-        ward_begin(node);
+        guard_begin(node);
         link_follow_membership(node);
         (void)node_step(node, &tick);
     }
@@ -574,5 +574,5 @@ const struct provider_ops raft_provider_ops = {
     .put = state_put,
     .watch = state_watch,
     .unwatch = state_unwatch,
-    .set_victims = ward_set_victims,
+    .set_victims = guard_set_victims,
 };

@@ -72,7 +72,7 @@ struct seat {
     int64_t registered_ms; /* by the wall clock: when it began to take part */
     instant starts;        /* contends from then on */
     uint32_t place;        /* in the agenda, counted from 1; 0: none */
-    int slot;              /* of the guardian's last words */
+    int slot;              /* of the guardian's commands */
     instant offered;       /* to somebody else, who may have it until then; 0: it is not */
     bool is_starting;      /* from the campaign until its start and the server are there */
     bool eligible;
@@ -366,14 +366,14 @@ void registry_describe(const struct seat *seat, const char *id, struct baton_mem
 int registry_members(struct provider_election *election, provider_members_cb done, void *userdata,
                      struct baton_error *reterr);
 
-/* ward.c */
-void redis_ward_begin(struct client *client);
-void redis_ward_connected(struct client *client);
-void redis_ward_end(struct client *client);
-void redis_ward_seat_begin(struct seat *seat);
-void redis_ward_seat_end(struct seat *seat);
-void redis_ward_publish(struct seat *seat, const struct lease_update *update);
-void redis_ward_set_victims(struct provider *provider, const struct victims *victims);
+/* guardian.c */
+void redis_guardian_begin(struct client *client);
+void redis_guardian_connected(struct client *client);
+void redis_guardian_end(struct client *client);
+void redis_guardian_slot_begin(struct seat *seat);
+void redis_guardian_slot_end(struct seat *seat);
+void redis_guardian_publish(struct seat *seat, const struct lease_update *update);
+void redis_guardian_set_victims(struct provider *provider, const struct victims *victims);
 
 /* state.c */
 int redis_state_get(struct provider *provider, const char *key, provider_values_cb done,

@@ -98,7 +98,7 @@ static void on_up(void *userdata, const struct redis_identity *identity)
     if (identity->is_cluster && client->server_count == 1) {
         cluster_begins(client);
     }
-    redis_ward_connected(client);
+    redis_guardian_connected(client);
     tell_up(client, count_up(client) == needed(client));
     redis_state_look_again(client);
     client_exit(client);
@@ -387,14 +387,14 @@ int client_connect(struct client *client, struct baton_error *reterr)
 
 /* ---- Redis Cluster --------------------------------------------------------------------------- */
 
-/* The last words are for it, too. */
+/* The guardian sends its commands to this server, too. */
 static void on_node_up(void *userdata)
 {
     struct client *client = userdata;
 
     client->servers[0].trouble[0] = '\0';
     client_enter(client);
-    redis_ward_connected(client);
+    redis_guardian_connected(client);
     client_exit(client);
 }
 

@@ -147,7 +147,7 @@ static int take_place(struct seat *seat)
         HASH_DEL(client->seats, seat);
         return BATON_ENOMEM;
     }
-    redis_ward_seat_begin(seat);
+    redis_guardian_slot_begin(seat);
     return BATON_OK;
 }
 
@@ -266,7 +266,7 @@ void seat_end(struct seat *seat)
     agenda_remove(seat);
     seat_step(seat, &leave);
     enrol_leave(seat);
-    redis_ward_seat_end(seat);
+    redis_guardian_slot_end(seat);
     if (!client->is_closing) { /* the connection itself is about to end */
         seat_wake(seat, wake);
         client_unsubscribe(client, wake);

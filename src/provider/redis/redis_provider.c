@@ -346,7 +346,7 @@ static int redis_provider_open(struct provider **ret, const struct provider_conf
     client->upkeep.data = client;
     client->open_handles = 1;
     agenda_init(client);
-    redis_ward_begin(client);
+    redis_guardian_begin(client);
     r = client_connect(client, reterr);
     if (r != BATON_OK) {
         client->base.ops->close(&client->base, NULL, NULL);
@@ -414,7 +414,7 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
         seat_end(client->seats);
     }
     client_exit(client);
-    redis_ward_end(client);
+    redis_guardian_end(client);
     if (client->cluster) {
         client->open_handles++;
         redis_cluster_close(client->cluster, on_part_closed, client);
@@ -459,5 +459,5 @@ const struct provider_ops redis_provider_ops = {
     .put = redis_state_put,
     .watch = redis_state_watch,
     .unwatch = redis_state_unwatch,
-    .set_victims = redis_ward_set_victims,
+    .set_victims = redis_guardian_set_victims,
 };

@@ -124,7 +124,7 @@ static void rearm(struct seat *seat, instant deadline)
 
 static void publish(struct seat *seat, const struct lease_update *update)
 {
-    redis_ward_publish(seat, update);
+    redis_guardian_publish(seat, update);
     if (!seat->cell) {
         return;
     }

@@ -1,4 +1,4 @@
-#include "guardian/courier.h"
+#include "guardian/sender.h"
 
 #include "base/clock.h"
 
@@ -14,7 +14,7 @@ enum {
     DELIVERY_MAX_MS = 5000, /* for all peers and tries together */
 };
 
-static void drop(struct courier_peer *peer)
+static void drop(struct sender_peer *peer)
 {
     if (peer->fd >= 0) {
         (void)close(peer->fd);
@@ -22,15 +22,15 @@ static void drop(struct courier_peer *peer)
     peer->fd = -1;
 }
 
-void courier_clear(struct courier *courier)
+void sender_clear(struct sender *sender)
 {
-    for (size_t i = 0; i < courier->count; i++) {
-        drop(&courier->peers[i]);
+    for (size_t i = 0; i < sender->count; i++) {
+        drop(&sender->peers[i]);
     }
-    courier->count = 0;
+    sender->count = 0;
 }
 
-static void fail(struct courier_peer *peer)
+static void fail(struct sender_peer *peer)
 {
     drop(peer);
     peer->tries++;
@@ -38,7 +38,7 @@ static void fail(struct courier_peer *peer)
     peer->retry_at_ns = instant_add(clock_now(), SPAN_MS(RETRY_MS << peer->tries)).ns;
 }
 
-static void dial(struct courier_peer *peer)
+static void dial(struct sender_peer *peer)
 {
     int one = 1;
     peer->fd =
@@ -54,7 +54,7 @@ static void dial(struct courier_peer *peer)
     }
 }
 
-static void dial_if_due(struct courier_peer *peer)
+static void dial_if_due(struct sender_peer *peer)
 {
     if (!peer->is_done && peer->fd < 0 && clock_now().ns >= peer->retry_at_ns) {
         dial(peer);
@@ -62,26 +62,26 @@ static void dial_if_due(struct courier_peer *peer)
 }
 
 /* In the order in which the peers shall hear of it. */
-static void heir_to_front(struct courier *courier, uint64_t heir)
+static void heir_to_front(struct sender *sender, uint64_t heir)
 {
-    for (size_t i = 1; i < courier->count; i++) {
-        if (courier->peers[i].node == heir) {
-            struct courier_peer first = courier->peers[0];
-            courier->peers[0] = courier->peers[i];
-            courier->peers[i] = first;
+    for (size_t i = 1; i < sender->count; i++) {
+        if (sender->peers[i].node == heir) {
+            struct sender_peer first = sender->peers[0];
+            sender->peers[0] = sender->peers[i];
+            sender->peers[i] = first;
         }
     }
 }
 
-void courier_connect(struct courier *courier, uint64_t heir)
+void sender_connect(struct sender *sender, uint64_t heir)
 {
-    heir_to_front(courier, heir);
-    for (size_t i = 0; i < courier->count; i++) {
-        dial_if_due(&courier->peers[i]);
+    heir_to_front(sender, heir);
+    for (size_t i = 0; i < sender->count; i++) {
+        dial_if_due(&sender->peers[i]);
     }
 }
 
-static void send_frame(struct courier_peer *peer, const uint8_t *frame)
+static void send_frame(struct sender_peer *peer, const uint8_t *frame)
 {
     if (send(peer->fd, frame, CERTIFICATE_BYTES, MSG_NOSIGNAL) == CERTIFICATE_BYTES) {
         /* The end of the stream tells the peer that no more comes; unread input would turn a
@@ -93,10 +93,10 @@ static void send_frame(struct courier_peer *peer, const uint8_t *frame)
     }
 }
 
-static bool is_done(const struct courier *courier)
+static bool is_done(const struct sender *sender)
 {
-    for (size_t i = 0; i < courier->count; i++) {
-        if (!courier->peers[i].is_done) {
+    for (size_t i = 0; i < sender->count; i++) {
+        if (!sender->peers[i].is_done) {
             return false;
         }
     }
@@ -105,13 +105,13 @@ static bool is_done(const struct courier *courier)
 
 /* Sends where a connection stands, waits for the others until something changes. On one machine a
  * connection stands at once: the first peer has heard before the second is dialled. */
-static void deliver_round(struct courier *courier, const uint8_t *frame, int64_t end_ns)
+static void deliver_round(struct sender *sender, const uint8_t *frame, int64_t end_ns)
 {
     struct pollfd polls[GUARDIAN_PEERS_MAX];
     int64_t wake_ns = end_ns;
 
-    for (size_t i = 0; i < courier->count; i++) {
-        struct courier_peer *peer = &courier->peers[i];
+    for (size_t i = 0; i < sender->count; i++) {
+        struct sender_peer *peer = &sender->peers[i];
         dial_if_due(peer);
         if (!peer->is_done && peer->fd >= 0) {
             send_frame(peer, frame);
@@ -121,26 +121,26 @@ static void deliver_round(struct courier *courier, const uint8_t *frame, int64_t
         }
         polls[i] = (struct pollfd){.fd = peer->is_done ? -1 : peer->fd, .events = POLLOUT};
     }
-    if (is_done(courier)) {
+    if (is_done(sender)) {
         return;
     }
     int64_t wait_ms = (wake_ns - clock_now().ns + 999999) / 1000000;
-    (void)poll(polls, courier->count, wait_ms > 0 ? (int)wait_ms : 0);
-    for (size_t i = 0; i < courier->count; i++) {
+    (void)poll(polls, sender->count, wait_ms > 0 ? (int)wait_ms : 0);
+    for (size_t i = 0; i < sender->count; i++) {
         if (polls[i].fd >= 0 && polls[i].revents & (POLLERR | POLLHUP)) {
-            fail(&courier->peers[i]);
+            fail(&sender->peers[i]);
         }
     }
 }
 
-void courier_deliver(struct courier *courier, const struct certificate *certificate)
+void sender_deliver(struct sender *sender, const struct certificate *certificate)
 {
     uint8_t frame[CERTIFICATE_BYTES];
     int64_t end_ns = instant_add(clock_now(), SPAN_MS(DELIVERY_MAX_MS)).ns;
 
     certificate_encode(frame, certificate);
-    heir_to_front(courier, certificate->heir);
-    while (!is_done(courier) && clock_now().ns < end_ns) {
-        deliver_round(courier, frame, end_ns);
+    heir_to_front(sender, certificate->heir);
+    while (!is_done(sender) && clock_now().ns < end_ns) {
+        deliver_round(sender, frame, end_ns);
     }
 }

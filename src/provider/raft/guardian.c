@@ -1,4 +1,4 @@
-/* This node as the ward of its guardian: who certifies its death, to whom, naming which heir. */
+/* This node and its guardian, which certifies the node's death to the peers and names the heir. */
 #include "guardian/guardian.h"
 #include "provider/raft/node.h"
 
@@ -20,7 +20,7 @@ static void poison(void *cell)
 
 /* Without a guardian everything works, but a crash on another host costs the lease: so a failure
  * is a warning. */
-void ward_begin(struct node *node)
+void guard_begin(struct node *node)
 {
     struct guardian_options options = {
         .loop = node->loop,
@@ -47,13 +47,13 @@ void ward_begin(struct node *node)
         guardian_arm(node->guardian, poison, node->election->cell, &error) != BATON_OK) {
         log_warning(node->logger, "not-armed", LOG_STR("reason", error.message));
     }
-    ward_follow_membership(node);
+    guard_follow_membership(node);
     if (node->has_victims) {
         guardian_set_victims(node->guardian, &node->victims);
     }
 }
 
-void ward_follow_membership(struct node *node)
+void guard_follow_membership(struct node *node)
 {
     const struct raft_configuration *members = raft_get_configuration(node->raft);
     struct guardian_peer peers[RAFT_MEMBERS_MAX];
@@ -71,21 +71,21 @@ void ward_follow_membership(struct node *node)
     guardian_set_peers(node->guardian, peers, count);
 }
 
-void ward_publish(struct node *node, const struct raft_lease *lease)
+void guard_publish(struct node *node, const struct raft_lease *lease)
 {
     if (node->guardian) {
         guardian_publish(node->guardian, lease->held ? lease->end : (instant){0});
     }
 }
 
-void ward_set_heir(struct node *node, raft_id heir)
+void guard_set_heir(struct node *node, raft_id heir)
 {
     if (node->guardian) {
         guardian_set_heir(node->guardian, heir);
     }
 }
 
-void ward_set_victims(struct provider *provider, const struct victims *victims)
+void guard_set_victims(struct provider *provider, const struct victims *victims)
 {
     struct node *node = (struct node *)provider;
 
@@ -103,7 +103,7 @@ static void on_stopped(void *userdata)
     node_release(userdata);
 }
 
-void ward_end(struct node *node)
+void guard_end(struct node *node)
 {
     struct guardian *guardian = node->guardian;
 

@@ -1,30 +1,30 @@
-#include "guardian/words.h"
+#include "guardian/commands.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_HERE = '\1', EPOCH_HERE = '\2', WORDS_MAX = 32 };
+enum { NAME_HERE = '\1', EPOCH_HERE = '\2', ARGUMENTS_MAX = 32 };
 
-size_t words_bytes(uint32_t slots)
+size_t commands_bytes(uint32_t slots)
 {
-    return sizeof(struct words) + slots * sizeof(struct words_slot);
+    return sizeof(struct commands) + slots * sizeof(struct commands_slot);
 }
 
-bool words_set_text(struct words_text *ret, const char *const *words, size_t count)
+bool commands_set_text(struct commands_text *ret, const char *const *arguments, size_t count)
 {
     size_t used = 0;
 
-    *ret = (struct words_text){0};
-    if (count > WORDS_MAX) {
+    *ret = (struct commands_text){0};
+    if (count > ARGUMENTS_MAX) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {
-        size_t bytes = strlen(words[i]) + 1;
-        if (bytes > sizeof(ret->words) - used) {
+        size_t bytes = strlen(arguments[i]) + 1;
+        if (bytes > sizeof(ret->arguments) - used) {
             return false;
         }
-        memcpy(ret->words + used, words[i], bytes);
+        memcpy(ret->arguments + used, arguments[i], bytes);
         used += bytes;
     }
     ret->count = (uint32_t)count;
@@ -32,7 +32,7 @@ bool words_set_text(struct words_text *ret, const char *const *words, size_t cou
     return true;
 }
 
-/* What is written so far; failed: it did not fit. */
+/* The bytes written so far; failed: they did not fit. */
 struct output {
     char *bytes;
     size_t used;
@@ -57,43 +57,44 @@ static void put_number(struct output *output, char kind, size_t number)
     put(output, text, (size_t)bytes);
 }
 
-/* A word with its places filled in, behind its length. */
-static void put_word(struct output *output, const char *word, const char *name, const char *epoch)
+/* An argument with its places filled in, after its length. */
+static void put_argument(struct output *output, const char *argument, const char *name,
+                         const char *epoch)
 {
     size_t bytes = 0;
 
-    for (const char *c = word; *c; c++) {
+    for (const char *c = argument; *c; c++) {
         bytes += *c == NAME_HERE ? strlen(name) : *c == EPOCH_HERE ? strlen(epoch) : 1;
     }
     put_number(output, '$', bytes);
-    for (const char *c = word; *c; c++) {
+    for (const char *c = argument; *c; c++) {
         const char *text = *c == NAME_HERE ? name : *c == EPOCH_HERE ? epoch : NULL;
         put(output, text ? text : c, text ? strlen(text) : 1);
     }
     put(output, "\r\n", 2);
 }
 
-size_t words_render(char *ret, /* NOLINT(readability-non-const-parameter): is written to */
-                    size_t ret_bytes, const struct words_text *text, const char *name,
-                    uint64_t epoch)
+size_t commands_render(char *ret, /* NOLINT(readability-non-const-parameter): is written to */
+                       size_t ret_bytes, const struct commands_text *text, const char *name,
+                       uint64_t epoch)
 {
     struct output output = {.bytes = ret, .max = ret_bytes};
     char number[24];
-    const char *word = text->words;
+    const char *argument = text->arguments;
 
-    if (text->count == 0 || text->count > WORDS_MAX || text->bytes == 0 ||
-        text->bytes > sizeof(text->words) || text->words[text->bytes - 1] != '\0' ||
-        strnlen(name, WORDS_NAME_MAX) == WORDS_NAME_MAX) {
+    if (text->count == 0 || text->count > ARGUMENTS_MAX || text->bytes == 0 ||
+        text->bytes > sizeof(text->arguments) || text->arguments[text->bytes - 1] != '\0' ||
+        strnlen(name, COMMANDS_NAME_MAX) == COMMANDS_NAME_MAX) {
         return 0;
     }
     (void)snprintf(number, sizeof(number), "%" PRIu64, epoch);
     put_number(&output, '*', text->count);
     for (uint32_t i = 0; i < text->count; i++) {
-        if (word >= text->words + text->bytes) {
+        if (argument >= text->arguments + text->bytes) {
             return 0;
         }
-        put_word(&output, word, name, number);
-        word += strlen(word) + 1;
+        put_argument(&output, argument, name, number);
+        argument += strlen(argument) + 1;
     }
     return output.failed ? 0 : output.used;
 }
