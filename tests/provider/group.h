@@ -20,6 +20,7 @@ struct tested_provider {
     bool keeps_state; /* when all members end */
     bool has_channels;
     bool has_many_elections; /* in one open provider */
+    bool has_metadata;       /* that can change while a member campaigns */
 };
 
 extern const struct tested_provider tested_providers[]; /* ends with a NULL name */

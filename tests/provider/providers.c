@@ -121,8 +121,8 @@ static void redis_end(void *group)
 }
 
 const struct tested_provider tested_providers[] = {
-    {"memory", memory_begin, memory_url, memory_end, true, false, true, true},
-    {"raft", raft_begin, raft_url, raft_end, true, true, false, false},
-    {"redis", redis_begin, redis_url, redis_end, true, true, true, true},
+    {"memory", memory_begin, memory_url, memory_end, true, false, true, true, true},
+    {"raft", raft_begin, raft_url, raft_end, true, true, false, false, false},
+    {"redis", redis_begin, redis_url, redis_end, true, true, true, true, true},
     {NULL},
 };

@@ -31,6 +31,8 @@ struct report {
     _Atomic int leader_seen;
     _Atomic int loss;
     _Atomic uint64_t acquired;
+    _Atomic int64_t acquired_ns;
+    struct lease_watch lease;
     _Atomic int command; /* 1: resign; 2: a fatal signal that the program survives */
 };
 static struct report *reports;
@@ -81,6 +83,7 @@ static void on_event(void *userdata, const struct baton_event *event)
     case BATON_EVENT_ACQUIRED:
         assert_true(lease_cell_is_leader(one->cell, NULL));
         report->acquired++;
+        report->acquired_ns = clock_now().ns;
         report->epoch = event->epoch;
         break;
     case BATON_EVENT_LOST:
@@ -120,6 +123,8 @@ static void begin(struct one *one, uv_loop_t *loop, int number, const char *more
     one->number = number;
     one->loop = loop;
     one->cell = campaign.cell = lease_cell_new();
+    reports[number].lease.wake_fd = -1;
+    lease_cell_watch(one->cell, &reports[number].lease);
     if (raft_provider_ops.open(&one->provider, &config, &error) != 0 ||
         one->provider->ops->campaign(&one->election, one->provider, &campaign, &error) != 0) {
         fail_msg("%s", error.message);
@@ -286,7 +291,9 @@ static void without_any_proof_the_lease_decides(void **state)
     spawn_all("&proofs=none");
     int leader = wait_for_leader_other_than(0);
     end(leader);
-    (void)wait_for_leader_other_than(leader);
+    int next = wait_for_leader_other_than(leader);
+    assert_true(reports[leader].lease.end_ns > 0);
+    assert_true(reports[next].acquired_ns >= reports[leader].lease.end_ns);
 }
 
 /* The others elect one of them and keep to it; the stranger hears of nobody. */
