@@ -179,18 +179,6 @@ static int name_node(struct participant *part, struct baton_error *reterr)
     return 0;
 }
 
-static int open_member(struct participant *part, const struct settings *settings,
-                       struct baton_error *reterr)
-{
-    const struct provider_config config = {.loop = part->config.loop,
-                                           .logger = part->config.logger,
-                                           .url = settings->url,
-                                           .node = part->node,
-                                           .options = settings->found,
-                                           .option_count = settings->count};
-    return member_open(&part->member, &config, reterr);
-}
-
 static int make_election(struct participant *part, struct baton_error *reterr)
 {
     const char *name = options_text(part->config.options, "election");
@@ -267,7 +255,10 @@ static int open_parts(struct participant *part, struct settings *settings,
     if (part->config.kills_outliving) {
         settings_add(settings, "kill-outliving", "yes");
     }
-    code = open_member(part, settings, reterr);
+    settings->config.loop = part->config.loop;
+    settings->config.logger = part->config.logger;
+    settings->config.node = part->node;
+    code = member_open(&part->member, &settings->config, reterr);
     code = code ? code : make_election(part, reterr);
     if (!code && part->config.has_doors) {
         code = open_control(part, settings->data, reterr);
@@ -318,7 +309,7 @@ int participant_open(struct participant **ret, const struct participant_config *
                      struct baton_error *reterr)
 {
     struct participant *part = calloc(1, sizeof(*part));
-    struct settings settings = {.url = NULL};
+    struct settings settings = {.data = NULL};
     if (!part) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }

@@ -1,10 +1,8 @@
 #include "cli/settings.h"
 
 #include "base/bearer.h"
-#include "base/buffer.h"
 #include "base/invariant.h"
 #include "base/url.h"
-#include "cli/groups.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -64,97 +62,50 @@ int settings_make_data(char **ret, const struct options *options, struct baton_e
 
 /* ---- The provider's settings ----------------------------------------------------------------- */
 
-static char *join_list(const struct options *options, const char *name)
-{
-    struct buffer joined;
-    buffer_init(&joined, (size_t)OPTION_LIST_MAX * OPTION_TEXT_MAX);
-    for (size_t i = 0; i < options_count(options, name); i++) {
-        buffer_put_text(&joined, i ? "," : "");
-        buffer_put_text(&joined, options_item(options, name, i));
-    }
-    const char *text = buffer_text(&joined);
-    char *copy = text ? strdup(text) : NULL;
-    buffer_fini(&joined);
-    return copy;
-}
-
 void settings_add(struct settings *settings, const char *key, const char *value)
 {
-    if (provider_has_setting(settings->url, key)) {
-        INVARIANT(settings->count < SETTINGS_MAX);
-        settings->found[settings->count++] = (struct provider_option){key, value};
+    if (provider_has_setting(settings->config.url, key)) {
+        INVARIANT(settings->config.option_count < SETTINGS_MAX);
+        settings->found[settings->config.option_count++] = (struct provider_option){key, value};
     }
 }
 
-/* As text; of a list and NULL, the memory is missing. */
-static const char *text_of(struct settings *settings, const struct options *options,
-                           const struct option_spec *spec)
+/* The data directory is ours as well, as the control socket is there: any provider may have it. */
+static int take_given(struct settings *settings, const struct options *options,
+                      struct baton_error *reterr)
 {
-    switch (spec->type) {
-    case OPTION_LIST:
-        return settings->owned[settings->count] = join_list(options, spec->name);
-    case OPTION_FLAG:
-        return options_flag(options, spec->name) ? "yes" : "no";
-    default:
-        return options_text(options, spec->name);
-    }
-}
+    struct option_cursor given = {0};
 
-/* The data directory is ours as well: the control socket is there. */
-static int take(struct settings *settings, const struct options *options,
-                const struct option_spec *spec, struct baton_error *reterr)
-{
-    const char *text;
-
-    if (!spec->provider_key || !options_find(options, spec->name) ||
-        !options_is_set(options, spec->name)) {
-        return 0;
-    }
-    if (!provider_has_setting(settings->url, spec->provider_key)) {
-        return strcmp(spec->name, "data") == 0
-                   ? 0
-                   : error_set(reterr, BATON_EINVAL,
-                               "--%s: means nothing to the provider %.*s:", spec->name,
-                               (int)strcspn(settings->url, ":"), settings->url);
-    }
-    text = text_of(settings, options, spec);
-    if (!text) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    settings_add(settings, spec->provider_key, text);
-    return 0;
-}
-
-static int take_all(struct settings *settings, const struct options *options,
-                    struct baton_error *reterr)
-{
-    const struct option_group *const groups[] = {&group_peers, &group_timing};
-    int code = 0;
-
-    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-        const struct option_spec *spec = groups[i]->specs;
-        for (; spec->name && !code; spec++) {
-            code = take(settings, options, spec, reterr);
+    while (options_next(options, &given)) {
+        const char *key = given.spec->provider_key;
+        if (key && strcmp(key, "data") != 0 && !provider_has_setting(settings->config.url, key)) {
+            return error_set(reterr, BATON_EINVAL,
+                             "--%s: means nothing to the provider %.*s:", given.spec->name,
+                             (int)strcspn(settings->config.url, ":"), settings->config.url);
+        }
+        if (key) {
+            settings_add(settings, key, given.text);
         }
     }
-    return code;
+    return 0;
 }
 
 int settings_read(struct settings *ret, const struct options *options, struct baton_error *reterr)
 {
     int code;
 
-    *ret = (struct settings){.url = NULL};
-    ret->url = url_of(options, ret->space);
+    *ret = (struct settings){.data = NULL};
+    ret->config.options = ret->found;
+    ret->config.url = url_of(options, ret->space);
     code = settings_make_data(&ret->data, options, reterr);
-    if (!code && ret->url == ret->space && !ret->data) {
+    if (!code && ret->config.url == ret->space && !ret->data) {
         code = error_set(reterr, BATON_EINVAL,
                          "--data: is needed, a directory for the state of this node");
     }
     if (!code && options_text(options, "provider") && options_is_set(options, "listen")) {
         code = error_set(reterr, BATON_EINVAL, "--listen: --provider says where, already");
     }
-    code = code ? code : take_all(ret, options, reterr);
+    code = code ? code : take_given(ret, options, reterr);
     if (!code && ret->data && !options_is_set(options, "data")) {
         settings_add(ret, "data", ret->data);
     }
@@ -163,9 +114,6 @@ int settings_read(struct settings *ret, const struct options *options, struct ba
 
 void settings_fini(struct settings *settings)
 {
-    for (size_t i = 0; i < SETTINGS_MAX; i++) {
-        free(settings->owned[i]);
-    }
     free(settings->data);
 }
 

@@ -4,7 +4,8 @@
  *                                                                 │
  *              the core's settings ◀─ the provider's own table ◀──┘ provider_config
  *
- * An option whose spec has a provider_key is for the provider, and goes there as it was given.
+ * An option whose spec has a provider_key is for the provider, and goes there as it was given; of a
+ * list, each item by itself.
  */
 #ifndef CLI_SETTINGS_H
 #define CLI_SETTINGS_H
@@ -13,15 +14,13 @@
 #include "options/option.h"
 #include "provider/provider.h"
 
-enum { SETTINGS_MAX = 64, SETTINGS_URL_MAX = BATON_ADDRESS_MAX + 16 };
+enum { SETTINGS_MAX = OPTION_LIST_MAX + 64, SETTINGS_URL_MAX = BATON_ADDRESS_MAX + 16 };
 
 struct settings {
-    const char *url; /* of --provider, or the embedded provider's at --listen */
-    char space[SETTINGS_URL_MAX];
-    char *data; /* directory of the state and the control socket; NULL: none */
+    struct provider_config config; /* url and options; the rest is the caller's to fill in */
+    char *data;                    /* directory of the state and the control socket; NULL: none */
+    char space[SETTINGS_URL_MAX];  /* of the URL of the embedded provider at --listen */
     struct provider_option found[SETTINGS_MAX];
-    char *owned[SETTINGS_MAX]; /* lists, joined */
-    size_t count;
 };
 
 /* Reads all that is given, and makes the data directory. BATON_EINVAL names an option that means

@@ -413,6 +413,19 @@ const char *options_item(const struct options *options, const char *name, size_t
     return value->items[index];
 }
 
+bool options_next(const struct options *options, struct option_cursor *cursor)
+{
+    for (; cursor->option < options->count; cursor->option++, cursor->item = 0) {
+        const struct value *value = &options->values[cursor->option];
+        if (value->source != OPTION_DEFAULT && cursor->item < value->count) {
+            cursor->spec = value->spec;
+            cursor->text = value->items[cursor->item++];
+            return true;
+        }
+    }
+    return false;
+}
+
 bool options_agree(const struct options *left, const struct options *right, const char *name)
 {
     const struct value *a = value_of(left, name);

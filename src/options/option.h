@@ -100,6 +100,15 @@ enum option_source options_source(const struct options *options, const char *nam
 /* Whether both, of the same table, give the option the same value, as text. */
 bool options_agree(const struct options *left, const struct options *right, const char *name);
 
+/* The values that were given, by more than a default, in the table's order; of a list each item by
+ * itself. The cursor begins as {0}; false: there are no more. All values are text, as given. */
+struct option_cursor {
+    size_t option, item; /* the next */
+    const struct option_spec *spec;
+    const char *text;
+};
+bool options_next(const struct options *options, struct option_cursor *cursor);
+
 /* Calls `each` for every spec of the groups, in their order. */
 void option_groups_visit(const struct option_group *const *groups,
                          void (*each)(void *userdata, const struct option_group *group,

@@ -4,7 +4,7 @@ import re
 
 from house import files, run, text_of, without_comments
 
-FOLDERS = ("src/raft", "src/lease", "src/member", "src/api", "sim")
+FOLDERS = ("src/raft", "src/lease", "src/member", "src/api", "src/cli", "sim")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 

@@ -79,6 +79,26 @@ static void two_agree_on_a_value_whichever_way_it_was_given(void **state)
 }
 
 /* A line's end behind the URL in a file of secrets is the likeliest. */
+static void what_was_given_comes_as_it_was_given_and_a_list_item_by_item(void **state)
+{
+    struct options *options = options_new(groups);
+    struct option_cursor given = {0};
+    struct baton_error error;
+    char all[128] = "";
+    int used;
+    (void)state;
+    assert_int_equal(TAKE(options, &used, &error, "run", "--insecure", "-p", "b=h:1", "-p", "c=h:2",
+                          "--heartbeat-interval", "50ms"),
+                     0);
+    while (options_next(options, &given)) {
+        size_t length = strlen(all);
+        (void)snprintf(all + length, sizeof(all) - length, "%s=%s ", given.spec->provider_key,
+                       given.text);
+    }
+    assert_string_equal(all, "peers=b=h:1 peers=c=h:2 insecure=yes heartbeat-interval=50ms ");
+    options_free(options);
+}
+
 static void a_control_character_is_told_without_the_value(void **state)
 {
     struct options *options = options_new(groups);
@@ -215,6 +235,7 @@ int main(void)
         cmocka_unit_test(flags_end_where_the_command_begins),
         cmocka_unit_test(a_wrong_flag_is_named),
         cmocka_unit_test(two_agree_on_a_value_whichever_way_it_was_given),
+        cmocka_unit_test(what_was_given_comes_as_it_was_given_and_a_list_item_by_item),
         cmocka_unit_test(a_control_character_is_told_without_the_value),
         cmocka_unit_test(passwords_in_a_url_are_written_over_and_nothing_else),
         cmocka_unit_test(a_password_in_the_environment_is_taken_once),
