@@ -266,7 +266,7 @@ void contender_set_rate(struct contest *contest, struct contender *who)
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
-/* "released BY FOR", as seat_notice() of the provider takes it. */
+/* "released BY FOR", as registration_notice() of the provider takes it. */
 static void hear_release(struct contest *contest, struct contender *who,
                          const struct contest_event *event)
 {

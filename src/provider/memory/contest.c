@@ -20,94 +20,98 @@ struct contest *contest_find(struct hub *hub, const char *name)
     return contest;
 }
 
-struct seat *contest_seat_of(const struct contest *contest, const char *node)
+struct registration *contest_registration_of(const struct contest *contest, const char *node)
 {
-    struct seat *seat = contest->seats;
+    struct registration *registration = contest->registrations;
 
-    while (seat && strcmp(seat->memory->node, node) != 0) {
-        seat = seat->next;
+    while (registration && strcmp(registration->memory->node, node) != 0) {
+        registration = registration->next;
     }
-    return seat;
+    return registration;
 }
 
-void seat_describe(const struct seat *seat, const struct memory *asking, struct baton_member *ret)
+void registration_describe(const struct registration *registration, const struct memory *asking,
+                           struct baton_member *ret)
 {
     *ret = (struct baton_member){
         .kind = BATON_MEMBER_VOTER,
-        .role = seat->contest->leader == seat ? BATON_ROLE_LEADER : BATON_ROLE_FOLLOWER,
+        .role =
+            registration->contest->leader == registration ? BATON_ROLE_LEADER : BATON_ROLE_FOLLOWER,
         .weight = 1,
         .is_alive = true,
-        .is_self = seat->memory == asking,
-        .is_cordoned = !seat->eligible,
-        .metadata = seat->metadata,
+        .is_self = registration->memory == asking,
+        .is_cordoned = !registration->eligible,
+        .metadata = registration->metadata,
     };
-    (void)snprintf(ret->id, sizeof(ret->id), "%s", seat->memory->node);
-    (void)snprintf(ret->name, sizeof(ret->name), "%s", seat->memory->node);
-    (void)snprintf(ret->address, sizeof(ret->address), "memory:%s", seat->memory->hub->name);
+    (void)snprintf(ret->id, sizeof(ret->id), "%s", registration->memory->node);
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", registration->memory->node);
+    (void)snprintf(ret->address, sizeof(ret->address), "memory:%s",
+                   registration->memory->hub->name);
 }
 
 /* A lack of memory loses the news of a member, not the member: the list has it. */
-static void tell_others(struct contest *contest, const struct seat *subject,
+static void tell_others(struct contest *contest, const struct registration *subject,
                         enum baton_event_type type)
 {
-    for (struct seat *seat = contest->seats; seat; seat = seat->next) {
-        struct letter *letter = seat == subject ? NULL : calloc(1, sizeof(*letter));
+    for (struct registration *registration = contest->registrations; registration;
+         registration = registration->next) {
+        struct letter *letter = registration == subject ? NULL : calloc(1, sizeof(*letter));
         if (letter) {
-            letter->seat = seat;
+            letter->registration = registration;
             letter->event.type = type;
-            seat_describe(subject, seat->memory, &letter->event.member);
+            registration_describe(subject, registration->memory, &letter->event.member);
             letter->event.member.metadata = NULL;
             letter->data = subject->metadata ? strdup(subject->metadata) : NULL;
-            hub_post(seat->memory, letter);
+            hub_post(registration->memory, letter);
         }
     }
 }
 
-void contest_sit(struct contest *contest, struct seat *seat)
+void contest_enter(struct contest *contest, struct registration *registration)
 {
-    struct seat **last = &contest->seats;
+    struct registration **last = &contest->registrations;
 
     while (*last) {
         last = &(*last)->next;
     }
-    seat->contest = contest;
-    seat->next = NULL;
-    *last = seat;
-    tell_others(contest, seat, BATON_EVENT_MEMBER_JOINED);
+    registration->contest = contest;
+    registration->next = NULL;
+    *last = registration;
+    tell_others(contest, registration, BATON_EVENT_MEMBER_JOINED);
 }
 
-static void take_out(struct contest *contest, struct seat *seat)
+static void take_out(struct contest *contest, struct registration *registration)
 {
-    struct seat **at = &contest->seats;
+    struct registration **at = &contest->registrations;
 
-    while (*at != seat) {
+    while (*at != registration) {
         at = &(*at)->next;
     }
-    *at = seat->next;
+    *at = registration->next;
 }
 
-void contest_appoint(struct hub *hub, struct contest *contest, struct seat *to)
+void contest_appoint(struct hub *hub, struct contest *contest, struct registration *to)
 {
-    struct seat *seat = to;
+    struct registration *registration = to;
 
     if (contest->leader) {
         return;
     }
-    for (struct seat *at = contest->seats; at && !seat; at = at->next) {
-        seat = at->eligible ? at : NULL;
+    for (struct registration *at = contest->registrations; at && !registration; at = at->next) {
+        registration = at->eligible ? at : NULL;
     }
-    if (seat) {
-        contest->leader = seat;
+    if (registration) {
+        contest->leader = registration;
         contest->epoch = hub_next_epoch();
-        seat->granted_epoch = contest->epoch;
-        lease_cell_publish(seat->cell, contest->epoch, INSTANT_NEVER);
+        registration->granted_epoch = contest->epoch;
+        lease_cell_publish(registration->cell, contest->epoch, INSTANT_NEVER);
     }
     hub_wake_all(hub);
 }
 
 static void dismiss(struct contest *contest, enum baton_loss loss)
 {
-    struct seat *leader = contest->leader;
+    struct registration *leader = contest->leader;
 
     lease_cell_void(leader->cell);
     leader->lost_epoch = contest->epoch;
@@ -117,10 +121,10 @@ static void dismiss(struct contest *contest, enum baton_loss loss)
 
 /* Who leaves office queues up behind the others. */
 void contest_hand_over(struct hub *hub, struct contest *contest, enum baton_loss loss,
-                       struct seat *to)
+                       struct registration *to)
 {
-    struct seat *old = contest->leader;
-    struct seat **last = &contest->seats;
+    struct registration *old = contest->leader;
+    struct registration **last = &contest->registrations;
 
     dismiss(contest, loss);
     take_out(contest, old);
@@ -132,14 +136,14 @@ void contest_hand_over(struct hub *hub, struct contest *contest, enum baton_loss
     contest_appoint(hub, contest, to);
 }
 
-void contest_stand(struct contest *contest, struct seat *seat, enum baton_loss loss)
+void contest_leave(struct contest *contest, struct registration *registration, enum baton_loss loss)
 {
-    struct hub *hub = seat->memory->hub;
+    struct hub *hub = registration->memory->hub;
 
-    if (contest->leader == seat) {
+    if (contest->leader == registration) {
         dismiss(contest, loss);
     }
-    take_out(contest, seat);
-    tell_others(contest, seat, BATON_EVENT_MEMBER_LEFT);
+    take_out(contest, registration);
+    tell_others(contest, registration, BATON_EVENT_MEMBER_LEFT);
     contest_appoint(hub, contest, NULL);
 }

@@ -2,7 +2,7 @@
  *
  * One mutex guards a hub. Whoever changes it leaves letters for the others and wakes their loops;
  * each tells its own callbacks on its own thread, without the mutex. Who leads is no letter: it is
- * looked up by each seat when its loop wakes, so that no lack of memory can lose it.
+ * looked up by each registration when its loop wakes, so that no lack of memory can lose it.
  */
 #ifndef PROVIDER_MEMORY_HUB_H
 #define PROVIDER_MEMORY_HUB_H
@@ -15,7 +15,7 @@
 struct memory;
 
 /* One that takes part in an election. */
-struct seat {
+struct registration {
     struct provider_election base;
     struct memory *memory;
     struct contest *contest;
@@ -23,14 +23,14 @@ struct seat {
     provider_event_cb on_event;
     void *userdata;
     char *metadata;
-    struct seat *next; /* of the contest, in the order of joining; hub's lock */
+    struct registration *next; /* of the contest, in the order of joining; hub's lock */
     /* Hub's lock: */
     bool eligible;
     uint64_t granted_epoch; /* last led in */
     uint64_t lost_epoch;    /* last lost */
     enum baton_loss loss;
     /* Its loop only: */
-    struct seat *next_own; /* of the same memory */
+    struct registration *next_own; /* of the same memory */
     uint64_t told_acquired;
     uint64_t told_lost;
     uint64_t told_leader; /* epoch; 0: nobody */
@@ -41,8 +41,8 @@ struct seat {
 struct contest {
     struct contest *next;
     char name[BATON_NAME_MAX];
-    struct seat *seats;
-    struct seat *leader;
+    struct registration *registrations;
+    struct registration *leader;
     uint64_t epoch; /* of the leader */
 };
 
@@ -68,10 +68,10 @@ struct reader {
     void *userdata;
 };
 
-/* Something to tell on another loop: an event of a seat, or data for a reader. */
+/* Something to tell on another loop: an event of a registration, or data for a reader. */
 struct letter {
     struct letter *next;
-    struct seat *seat; /* looked up before use; or NULL */
+    struct registration *registration; /* looked up before use; or NULL */
     struct baton_event event;
     uint64_t reader;
     char *name;
@@ -106,9 +106,9 @@ struct memory {
     uv_timer_t expiry;
     struct letter *letters, **letters_last; /* hub's lock */
     /* Its loop only: */
-    struct seat *seats;
+    struct registration *registrations;
     struct reader *readers;
-    unsigned depth; /* callbacks under way: seats are freed by the outermost */
+    unsigned depth; /* callbacks under way: registrations are freed by the outermost */
     bool is_closing;
     int open_handles;
     void (*closed)(void *userdata);
@@ -139,26 +139,28 @@ struct standing {
 };
 
 /* tell.c: on the loop of the memory, without the lock. */
-struct standing memory_look(struct seat *seat);
-void memory_tell(struct seat *seat, const struct baton_event *event);
+struct standing memory_look(struct registration *registration);
+void memory_tell(struct registration *registration, const struct baton_event *event);
 /* Whatever of its standing it has not been told. */
-void memory_tell_standing(struct seat *seat);
-/* All of that memory's seats and readers. */
+void memory_tell_standing(struct registration *registration);
+/* All of that memory's registrations and readers. */
 void memory_catch_up(struct memory *memory);
-/* Frees the seats that have left, unless a callback is under way. */
+/* Frees the registrations that have left, unless a callback is under way. */
 void memory_sweep(struct memory *memory);
 
 /* contest.c: under the lock. */
 struct contest *contest_find(struct hub *hub, const char *name); /* made if need be */
-void contest_sit(struct contest *contest, struct seat *seat);
-void contest_stand(struct contest *contest, struct seat *seat, enum baton_loss loss);
-struct seat *contest_seat_of(const struct contest *contest, const char *node);
+void contest_enter(struct contest *contest, struct registration *registration);
+void contest_leave(struct contest *contest, struct registration *registration,
+                   enum baton_loss loss);
+struct registration *contest_registration_of(const struct contest *contest, const char *node);
 /* The leader is one no more; `to` (NULL: whoever is next) is the new one. */
 void contest_hand_over(struct hub *hub, struct contest *contest, enum baton_loss loss,
-                       struct seat *to);
+                       struct registration *to);
 /* Somebody leads, if anybody may. */
-void contest_appoint(struct hub *hub, struct contest *contest, struct seat *to);
-void seat_describe(const struct seat *seat, const struct memory *asking, struct baton_member *ret);
+void contest_appoint(struct hub *hub, struct contest *contest, struct registration *to);
+void registration_describe(const struct registration *registration, const struct memory *asking,
+                           struct baton_member *ret);
 
 /* state.c: functions of the provider. */
 int memory_get(struct provider *provider, const char *key, provider_values_cb done, void *userdata,

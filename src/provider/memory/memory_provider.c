@@ -14,9 +14,9 @@ static struct memory *memory_of(struct provider *provider)
     return (struct memory *)provider;
 }
 
-static struct seat *seat_of(struct provider_election *election)
+static struct registration *registration_of(struct provider_election *election)
 {
-    return (struct seat *)election;
+    return (struct registration *)election;
 }
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
@@ -163,18 +163,18 @@ static void leave_hub(struct memory *memory)
     hub_unlock(hub);
 }
 
-static void stand(struct seat *seat, enum baton_loss loss)
+static void stand(struct registration *registration, enum baton_loss loss)
 {
-    struct memory *memory = seat->memory;
+    struct memory *memory = registration->memory;
     struct baton_event stopped = {.type = BATON_EVENT_STOPPED};
 
     memory->depth++;
     hub_lock(memory->hub);
-    contest_stand(seat->contest, seat, loss);
+    contest_leave(registration->contest, registration, loss);
     hub_unlock(memory->hub);
-    memory_tell_standing(seat);
-    seat->is_leaving = true;
-    memory_tell(seat, &stopped);
+    memory_tell_standing(registration);
+    registration->is_leaving = true;
+    memory_tell(registration, &stopped);
     memory->depth--;
     memory_sweep(memory);
 }
@@ -187,9 +187,10 @@ static void memory_close(struct provider *provider, void (*closed)(void *userdat
         return;
     }
     memory->depth++;
-    for (struct seat *seat = memory->seats; seat; seat = seat->next_own) {
-        if (!seat->is_leaving) {
-            stand(seat, BATON_LOSS_SHUTDOWN);
+    for (struct registration *registration = memory->registrations; registration;
+         registration = registration->next_own) {
+        if (!registration->is_leaving) {
+            stand(registration, BATON_LOSS_SHUTDOWN);
         }
     }
     memory->depth--;
@@ -204,9 +205,10 @@ static void memory_close(struct provider *provider, void (*closed)(void *userdat
 
 /* ---- Elections ------------------------------------------------------------------------------- */
 
-static int take_seat(struct seat *seat, const char *election, struct baton_error *reterr)
+static int take_registration(struct registration *registration, const char *election,
+                             struct baton_error *reterr)
 {
-    struct memory *memory = seat->memory;
+    struct memory *memory = registration->memory;
     struct contest *contest;
     int code = BATON_OK;
 
@@ -214,13 +216,13 @@ static int take_seat(struct seat *seat, const char *election, struct baton_error
     contest = contest_find(memory->hub, election);
     if (!contest) {
         code = error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", election);
-    } else if (contest_seat_of(contest, memory->node)) {
+    } else if (contest_registration_of(contest, memory->node)) {
         code = error_set(reterr, BATON_EEXIST,
                          "election \"%s\": node \"%s\" takes part in it already; give this one "
                          "another name",
                          election, memory->node);
     } else {
-        contest_sit(contest, seat);
+        contest_enter(contest, registration);
         contest_appoint(memory->hub, contest, NULL);
     }
     hub_unlock(memory->hub);
@@ -231,54 +233,57 @@ static int memory_campaign(struct provider_election **ret, struct provider *prov
                            const struct provider_campaign *campaign, struct baton_error *reterr)
 {
     struct memory *memory = memory_of(provider);
-    struct seat *seat;
+    struct registration *registration;
     int code;
 
     if (strlen(campaign->election) == 0 || strlen(campaign->election) >= BATON_NAME_MAX) {
         return error_set(reterr, BATON_EINVAL, "election \"%.40s\": must have 1 to %d bytes",
                          campaign->election, BATON_NAME_MAX - 1);
     }
-    seat = calloc(1, sizeof(*seat));
-    if (!seat || (campaign->metadata && !(seat->metadata = strdup(campaign->metadata)))) {
-        free(seat);
+    registration = calloc(1, sizeof(*registration));
+    if (!registration ||
+        (campaign->metadata && !(registration->metadata = strdup(campaign->metadata)))) {
+        free(registration);
         return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory",
                          campaign->election);
     }
-    seat->base = (struct provider_election){.ops = &memory_provider_ops, .provider = provider};
-    seat->memory = memory;
-    seat->cell = campaign->cell;
-    seat->on_event = campaign->on_event;
-    seat->userdata = campaign->userdata;
-    seat->eligible = campaign->eligible;
-    code = take_seat(seat, campaign->election, reterr);
+    registration->base =
+        (struct provider_election){.ops = &memory_provider_ops, .provider = provider};
+    registration->memory = memory;
+    registration->cell = campaign->cell;
+    registration->on_event = campaign->on_event;
+    registration->userdata = campaign->userdata;
+    registration->eligible = campaign->eligible;
+    code = take_registration(registration, campaign->election, reterr);
     if (code != BATON_OK) {
-        free(seat->metadata);
-        free(seat);
+        free(registration->metadata);
+        free(registration);
         return code;
     }
-    seat->next_own = memory->seats;
-    memory->seats = seat;
+    registration->next_own = memory->registrations;
+    memory->registrations = registration;
     (void)uv_async_send(&memory->wake); /* its first events come from the loop */
-    *ret = &seat->base;
+    *ret = &registration->base;
     return BATON_OK;
 }
 
 /* A leadership of which nobody has heard could end unheard of too, if the next one begins at once.
  */
-static void tell_before_it_ends(struct seat *seat)
+static void tell_before_it_ends(struct registration *registration)
 {
-    seat->memory->depth++;
-    memory_tell_standing(seat);
-    seat->memory->depth--;
+    registration->memory->depth++;
+    memory_tell_standing(registration);
+    registration->memory->depth--;
 }
 
 /* Under the hub's lock. */
-static int check_heir(const struct seat *seat, const char *to, struct baton_error *reterr)
+static int check_heir(const struct registration *registration, const char *to,
+                      struct baton_error *reterr)
 {
     struct heirs heirs = {.bytes = 0};
 
-    for (const struct seat *at = seat->contest->seats; at; at = at->next) {
-        if (at == seat || !at->eligible) {
+    for (const struct registration *at = registration->contest->registrations; at; at = at->next) {
+        if (at == registration || !at->eligible) {
             continue;
         }
         if (strcmp(at->memory->node, to) == 0) {
@@ -292,30 +297,31 @@ static int check_heir(const struct seat *seat, const char *to, struct baton_erro
 static int memory_check_heir(struct provider_election *election, const char *to,
                              struct baton_error *reterr)
 {
-    struct seat *seat = seat_of(election);
+    struct registration *registration = registration_of(election);
     int code;
 
-    hub_lock(seat->memory->hub);
-    code = check_heir(seat, to, reterr);
-    hub_unlock(seat->memory->hub);
+    hub_lock(registration->memory->hub);
+    code = check_heir(registration, to, reterr);
+    hub_unlock(registration->memory->hub);
     return code;
 }
 
 static int memory_resign(struct provider_election *election, const char *to, instant deadline,
                          struct baton_error *reterr)
 {
-    struct seat *seat = seat_of(election);
-    struct hub *hub = seat->memory->hub;
+    struct registration *registration = registration_of(election);
+    struct hub *hub = registration->memory->hub;
     int code;
     (void)deadline;
 
-    tell_before_it_ends(seat);
+    tell_before_it_ends(registration);
     hub_lock(hub);
-    if (seat->contest->leader != seat) {
-        code = error_set(reterr, BATON_ENOTLEADER, "node \"%s\" does not lead", seat->memory->node);
-    } else if ((code = to ? check_heir(seat, to, reterr) : BATON_OK) == BATON_OK) {
-        contest_hand_over(hub, seat->contest, BATON_LOSS_RESIGNED,
-                          to ? contest_seat_of(seat->contest, to) : NULL);
+    if (registration->contest->leader != registration) {
+        code = error_set(reterr, BATON_ENOTLEADER, "node \"%s\" does not lead",
+                         registration->memory->node);
+    } else if ((code = to ? check_heir(registration, to, reterr) : BATON_OK) == BATON_OK) {
+        contest_hand_over(hub, registration->contest, BATON_LOSS_RESIGNED,
+                          to ? contest_registration_of(registration->contest, to) : NULL);
     }
     hub_unlock(hub);
     return code;
@@ -324,17 +330,17 @@ static int memory_resign(struct provider_election *election, const char *to, ins
 static int memory_set_eligible(struct provider_election *election, bool eligible,
                                struct baton_error *reterr)
 {
-    struct seat *seat = seat_of(election);
-    struct hub *hub = seat->memory->hub;
+    struct registration *registration = registration_of(election);
+    struct hub *hub = registration->memory->hub;
     (void)reterr;
 
-    tell_before_it_ends(seat);
+    tell_before_it_ends(registration);
     hub_lock(hub);
-    seat->eligible = eligible;
-    if (!eligible && seat->contest->leader == seat) {
-        contest_hand_over(hub, seat->contest, BATON_LOSS_RESIGNED, NULL);
+    registration->eligible = eligible;
+    if (!eligible && registration->contest->leader == registration) {
+        contest_hand_over(hub, registration->contest, BATON_LOSS_RESIGNED, NULL);
     } else {
-        contest_appoint(hub, seat->contest, NULL);
+        contest_appoint(hub, registration->contest, NULL);
     }
     hub_unlock(hub);
     return BATON_OK;
@@ -343,43 +349,44 @@ static int memory_set_eligible(struct provider_election *election, bool eligible
 static int memory_set_metadata(struct provider_election *election, const char *metadata,
                                struct baton_error *reterr)
 {
-    struct seat *seat = seat_of(election);
-    struct hub *hub = seat->memory->hub;
+    struct registration *registration = registration_of(election);
+    struct hub *hub = registration->memory->hub;
     char *copy = metadata ? strdup(metadata) : NULL;
 
     if (metadata && !copy) {
         return error_set(reterr, BATON_ENOMEM, "election: no memory for the metadata");
     }
     hub_lock(hub);
-    free(seat->metadata);
-    seat->metadata = copy;
+    free(registration->metadata);
+    registration->metadata = copy;
     hub_unlock(hub);
     return BATON_OK;
 }
 
 static void memory_leave(struct provider_election *election)
 {
-    struct seat *seat = seat_of(election);
+    struct registration *registration = registration_of(election);
 
-    if (!seat->is_leaving) {
-        stand(seat, BATON_LOSS_RESIGNED);
+    if (!registration->is_leaving) {
+        stand(registration, BATON_LOSS_RESIGNED);
     }
 }
 
 static void memory_leader(struct provider_election *election, struct baton_member *ret,
                           uint64_t *ret_epoch)
 {
-    struct standing now = memory_look(seat_of(election));
+    struct standing now = memory_look(registration_of(election));
 
     *ret = now.leader;
     *ret_epoch = now.leader_epoch;
 }
 
-static size_t count_seats(const struct contest *contest)
+static size_t count_registrations(const struct contest *contest)
 {
     size_t count = 0;
 
-    for (const struct seat *seat = contest->seats; seat; seat = seat->next) {
+    for (const struct registration *registration = contest->registrations; registration;
+         registration = registration->next) {
         count++;
     }
     return count;
@@ -388,15 +395,16 @@ static size_t count_seats(const struct contest *contest)
 static int memory_members(struct provider_election *election, provider_members_cb done,
                           void *userdata, struct baton_error *reterr)
 {
-    struct seat *seat = seat_of(election);
-    struct hub *hub = seat->memory->hub;
+    struct registration *registration = registration_of(election);
+    struct hub *hub = registration->memory->hub;
     struct baton_member *members;
     size_t count = 0;
 
     hub_lock(hub);
-    members = calloc(count_seats(seat->contest) + 1, sizeof(*members));
-    for (struct seat *at = seat->contest->seats; members && at; at = at->next) {
-        seat_describe(at, seat->memory, &members[count]);
+    members = calloc(count_registrations(registration->contest) + 1, sizeof(*members));
+    for (struct registration *at = registration->contest->registrations; members && at;
+         at = at->next) {
+        registration_describe(at, registration->memory, &members[count]);
         if (at->metadata) { /* it may leave while the callback looks */
             members[count].metadata = strdup(at->metadata);
         }

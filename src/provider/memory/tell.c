@@ -3,89 +3,91 @@
 
 #include <stdlib.h>
 
-void memory_tell(struct seat *seat, const struct baton_event *event)
+void memory_tell(struct registration *registration, const struct baton_event *event)
 {
-    seat->on_event(seat->userdata, event);
+    registration->on_event(registration->userdata, event);
 }
 
-static void tell_role(struct seat *seat, enum baton_role role)
+static void tell_role(struct registration *registration, enum baton_role role)
 {
     struct baton_event event = {.type = BATON_EVENT_ROLE, .role = role};
-    memory_tell(seat, &event);
+    memory_tell(registration, &event);
 }
 
-struct standing memory_look(struct seat *seat)
+struct standing memory_look(struct registration *registration)
 {
     struct standing now = {0};
 
-    hub_lock(seat->memory->hub);
-    now.granted_epoch = seat->granted_epoch;
-    now.lost_epoch = seat->lost_epoch;
-    now.loss = seat->loss;
-    if (seat->contest->leader) {
-        now.leader_epoch = seat->contest->epoch;
-        seat_describe(seat->contest->leader, seat->memory, &now.leader);
+    hub_lock(registration->memory->hub);
+    now.granted_epoch = registration->granted_epoch;
+    now.lost_epoch = registration->lost_epoch;
+    now.loss = registration->loss;
+    if (registration->contest->leader) {
+        now.leader_epoch = registration->contest->epoch;
+        registration_describe(registration->contest->leader, registration->memory, &now.leader);
         now.leader.metadata = NULL;
     }
-    hub_unlock(seat->memory->hub);
+    hub_unlock(registration->memory->hub);
     return now;
 }
 
-static void tell_own(struct seat *seat, const struct standing *now)
+static void tell_own(struct registration *registration, const struct standing *now)
 {
     struct baton_event event;
 
-    if (now->granted_epoch != seat->told_acquired && seat->told_acquired != seat->told_lost) {
+    if (now->granted_epoch != registration->told_acquired &&
+        registration->told_acquired != registration->told_lost) {
         /* Led, lost and leads again, all before this loop woke. */
-        seat->told_lost = seat->told_acquired;
+        registration->told_lost = registration->told_acquired;
         event = (struct baton_event){
-            .type = BATON_EVENT_LOST, .epoch = seat->told_lost, .loss = now->loss};
-        memory_tell(seat, &event);
+            .type = BATON_EVENT_LOST, .epoch = registration->told_lost, .loss = now->loss};
+        memory_tell(registration, &event);
     }
-    if (now->granted_epoch != seat->told_acquired) {
-        seat->told_acquired = now->granted_epoch;
-        tell_role(seat, BATON_ROLE_LEADER);
+    if (now->granted_epoch != registration->told_acquired) {
+        registration->told_acquired = now->granted_epoch;
+        tell_role(registration, BATON_ROLE_LEADER);
         event = (struct baton_event){.type = BATON_EVENT_ACQUIRED,
                                      .role = BATON_ROLE_LEADER,
                                      .epoch = now->granted_epoch,
                                      .lease_left_ns = INT64_MAX};
-        memory_tell(seat, &event);
+        memory_tell(registration, &event);
     }
-    if (now->lost_epoch == seat->told_acquired && seat->told_lost != now->lost_epoch) {
-        seat->told_lost = now->lost_epoch;
+    if (now->lost_epoch == registration->told_acquired &&
+        registration->told_lost != now->lost_epoch) {
+        registration->told_lost = now->lost_epoch;
         event = (struct baton_event){
             .type = BATON_EVENT_LOST, .epoch = now->lost_epoch, .loss = now->loss};
-        memory_tell(seat, &event);
-        tell_role(seat, BATON_ROLE_FOLLOWER);
+        memory_tell(registration, &event);
+        tell_role(registration, BATON_ROLE_FOLLOWER);
     }
 }
 
-void memory_tell_standing(struct seat *seat)
+void memory_tell_standing(struct registration *registration)
 {
-    struct standing now = memory_look(seat);
+    struct standing now = memory_look(registration);
     struct baton_event event;
 
-    if (seat->is_leaving) {
+    if (registration->is_leaving) {
         return;
     }
-    tell_own(seat, &now);
-    if (now.leader_epoch != seat->told_leader && !seat->is_leaving) {
-        seat->told_leader = now.leader_epoch;
+    tell_own(registration, &now);
+    if (now.leader_epoch != registration->told_leader && !registration->is_leaving) {
+        registration->told_leader = now.leader_epoch;
         event = (struct baton_event){
             .type = BATON_EVENT_LEADER, .epoch = now.leader_epoch, .member = now.leader};
-        memory_tell(seat, &event);
-        if (now.leader_epoch != 0 && !seat->is_leaving) {
+        memory_tell(registration, &event);
+        if (now.leader_epoch != 0 && !registration->is_leaving) {
             event.type = BATON_EVENT_ELECTION_COMPLETED;
-            memory_tell(seat, &event);
+            memory_tell(registration, &event);
         }
     }
 }
 
-static bool is_seated(const struct memory *memory, const struct seat *seat)
+static bool is_registered(const struct memory *memory, const struct registration *registration)
 {
-    const struct seat *at = memory->seats;
+    const struct registration *at = memory->registrations;
 
-    while (at && at != seat) {
+    while (at && at != registration) {
         at = at->next_own;
     }
     return at && !at->is_leaving;
@@ -112,11 +114,11 @@ static void read_letters(struct memory *memory)
     struct letter *letter;
 
     while (!memory->is_closing && (letter = take_letter(memory))) {
-        if (!letter->seat) {
+        if (!letter->registration) {
             readers_tell(memory, letter);
-        } else if (is_seated(memory, letter->seat)) {
+        } else if (is_registered(memory, letter->registration)) {
             letter->event.member.metadata = letter->data;
-            memory_tell(letter->seat, &letter->event);
+            memory_tell(letter->registration, &letter->event);
         }
         letter_free(letter);
     }
@@ -124,16 +126,16 @@ static void read_letters(struct memory *memory)
 
 void memory_sweep(struct memory *memory)
 {
-    struct seat **at = &memory->seats;
+    struct registration **at = &memory->registrations;
 
     while (*at && memory->depth == 0) {
-        struct seat *seat = *at;
-        if (seat->is_leaving) {
-            *at = seat->next_own;
-            free(seat->metadata);
-            free(seat);
+        struct registration *registration = *at;
+        if (registration->is_leaving) {
+            *at = registration->next_own;
+            free(registration->metadata);
+            free(registration);
         } else {
-            at = &seat->next_own;
+            at = &registration->next_own;
         }
     }
 }
@@ -141,8 +143,9 @@ void memory_sweep(struct memory *memory)
 void memory_catch_up(struct memory *memory)
 {
     memory->depth++;
-    for (struct seat *seat = memory->seats; seat; seat = seat->next_own) {
-        memory_tell_standing(seat);
+    for (struct registration *registration = memory->registrations; registration;
+         registration = registration->next_own) {
+        memory_tell_standing(registration);
     }
     read_letters(memory);
     memory->depth--;

@@ -1,4 +1,4 @@
-/* When each seat is to be seen to: a heap of all of them over one timer of the loop. */
+/* When each registration is to be seen to: a heap of all of them over one timer of the loop. */
 #include "provider/redis/client.h"
 
 #include <stdlib.h>
@@ -6,15 +6,15 @@
 
 enum { FIRST_CAPACITY = 16 };
 
-static instant due_of(const struct seat *seat)
+static instant due_of(const struct registration *registration)
 {
-    return instant_min(seat->deadline, seat->beat);
+    return instant_min(registration->deadline, registration->beat);
 }
 
 static void put(struct agenda *agenda, uint32_t at, struct turn turn)
 {
     agenda->heap[at] = turn;
-    turn.seat->place = at + 1;
+    turn.registration->place = at + 1;
 }
 
 static void rise(struct agenda *agenda, uint32_t at)
@@ -86,7 +86,7 @@ static void on_due(uv_timer_t *timer)
         if (instant_before(now, agenda->heap[0].due)) {
             break;
         }
-        seat_due(agenda->heap[0].seat, now);
+        registration_due(agenda->heap[0].registration, now);
     }
     enrol_beat_now(client);
     agenda->is_running = false;
@@ -94,7 +94,7 @@ static void on_due(uv_timer_t *timer)
     client_exit(client);
 }
 
-/* ---- Seats ----------------------------------------------------------------------------------- */
+/* ---- Registrations --------------------------------------------------------------------------- */
 
 static void on_timer_closed(uv_handle_t *handle)
 {
@@ -118,9 +118,9 @@ void agenda_fini(struct client *client)
     uv_close((uv_handle_t *)&client->agenda.timer, on_timer_closed);
 }
 
-int agenda_add(struct seat *seat)
+int agenda_add(struct registration *registration)
 {
-    struct agenda *agenda = &seat->client->agenda;
+    struct agenda *agenda = &registration->client->agenda;
 
     if (agenda->count == agenda->capacity) {
         uint32_t wanted = agenda->capacity > 0 ? 2 * agenda->capacity : FIRST_CAPACITY;
@@ -131,20 +131,20 @@ int agenda_add(struct seat *seat)
         agenda->heap = grown;
         agenda->capacity = wanted;
     }
-    put(agenda, agenda->count++, (struct turn){due_of(seat), seat});
+    put(agenda, agenda->count++, (struct turn){due_of(registration), registration});
     rise(agenda, agenda->count - 1);
-    arm(seat->client);
+    arm(registration->client);
     return BATON_OK;
 }
 
 /* Most steps move one of the two times only later, or the one that is not the next. */
-void agenda_change(struct seat *seat)
+void agenda_change(struct registration *registration)
 {
-    struct agenda *agenda = &seat->client->agenda;
-    instant due = due_of(seat);
-    uint32_t at = seat->place - 1;
+    struct agenda *agenda = &registration->client->agenda;
+    instant due = due_of(registration);
+    uint32_t at = registration->place - 1;
 
-    if (seat->place == 0 || agenda->heap[at].due.ns == due.ns) {
+    if (registration->place == 0 || agenda->heap[at].due.ns == due.ns) {
         return;
     }
     if (instant_before(due, agenda->heap[at].due)) {
@@ -154,24 +154,24 @@ void agenda_change(struct seat *seat)
         agenda->heap[at].due = due;
         sink(agenda, at);
     }
-    arm(seat->client);
+    arm(registration->client);
 }
 
-void agenda_remove(struct seat *seat)
+void agenda_remove(struct registration *registration)
 {
-    struct agenda *agenda = &seat->client->agenda;
-    uint32_t at = seat->place - 1;
+    struct agenda *agenda = &registration->client->agenda;
+    uint32_t at = registration->place - 1;
     struct turn last;
 
-    if (seat->place == 0) {
+    if (registration->place == 0) {
         return;
     }
-    seat->place = 0;
+    registration->place = 0;
     last = agenda->heap[--agenda->count];
-    if (last.seat != seat) {
+    if (last.registration != registration) {
         put(agenda, at, last);
         rise(agenda, at);
-        sink(agenda, last.seat->place - 1);
+        sink(agenda, last.registration->place - 1);
     }
-    arm(seat->client);
+    arm(registration->client);
 }

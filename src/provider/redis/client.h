@@ -47,20 +47,20 @@ struct entry {
     uint32_t max_lease_ms;       /* 0: it says none */
 };
 
-/* What is asked of the server for an election. */
+/* The kinds of requests for an election. */
 enum errand { ERRAND_LOCK, ERRAND_ENTRY, ERRAND_LIST, ERRANDS };
 
-/* What it refused last, as it was told; 0: nothing. */
+/* The last refusal by the server that was reported; kind 0: none. */
 struct refusal {
     uint32_t kind;
     instant told;
 };
 
-/* This process in one election. */
-struct seat {
+/* This process's registration in one election. */
+struct registration {
     struct provider_election base;
     struct client *client;
-    struct seat *next_unused;
+    struct registration *next_unused;
     UT_hash_handle hh; /* by name */
     struct lease_cell *cell;
     provider_event_cb on_event;
@@ -70,56 +70,56 @@ struct seat {
     instant deadline;      /* the lease core's; before that, the start */
     instant beat;          /* of the registry */
     int64_t registered_ms; /* by the wall clock: when it began to take part */
-    instant starts;        /* contends from then on */
+    instant starts;        /* it contends from then on */
     uint32_t place;        /* in the agenda, counted from 1; 0: none */
     int slot;              /* of the guardian's commands */
-    instant offered;       /* to somebody else, who may have it until then; 0: it is not */
+    instant offered;       /* the lock is offered to another process until then; 0: it is not */
     bool is_starting;      /* from the campaign until its start and the server are there */
     bool eligible;
-    bool is_contending; /* for a lock that nobody is known to have */
-    bool is_urgent; /* what the next step asks of the server leaves before anything else is done */
+    bool is_contending; /* for a lock without a known holder */
+    bool is_urgent;     /* the next step's request leaves before any other work */
     bool is_leaving;
     bool is_stopped;
-    bool knows_trouble; /* it was told why there is no connection */
+    bool knows_trouble; /* the lack of a connection was reported */
     bool is_reading;    /* the registry */
     bool reads_again;
     enum baton_role role;
     bool is_listed;      /* in the registry, as it was last read */
-    struct text *holder; /* id of who has the lock; NULL: nobody */
+    struct text *holder; /* the lock's holder, by id; NULL: none */
     uint64_t holder_epoch;
     instant beatless_since; /* the holder has no heartbeat; 0: it has one */
     enum { BEAT_FINE, BEAT_STALE, BEAT_AHEAD } told_beat; /* the holder's heartbeat, as told */
-    bool knows_clock;      /* it was told that the server's clock is not ours */
-    bool knows_endless;    /* it was told that the lock has no lifetime */
-    bool knows_difference; /* it was told that the leader has another max-lease */
-    bool knows_odd;        /* it was told that the lock's value is no id */
-    bool knows_nameless;   /* the same of an id in the registry */
+    bool knows_clock;      /* reported: the server's clock differs from ours */
+    bool knows_endless;    /* reported: the lock has no lifetime */
+    bool knows_difference; /* reported: another member has another max-lease */
+    bool knows_odd;        /* reported: the lock's value is no id */
+    bool knows_nameless;   /* reported: an invalid id in the registry */
     struct refusal refusals[ERRANDS];
     uint64_t told_leader; /* epoch that was told with it */
     struct text *told;
-    const struct text *heir; /* to whom it is being passed */
-    bool is_offer;           /* whoever comes first may have it: the heir is to be that one */
+    const struct text *heir; /* the process to which the lock is being passed */
+    bool is_offer;           /* any process may take the lock; the heir asks first */
     struct entry *entries;
     struct quorum *quorum; /* NULL: there is but one server */
-    unsigned references;   /* answers on their way, and the client's table */
+    unsigned references;   /* replies under way, and the client's table */
     char name[];
 };
 
 struct turn {
     instant due;
-    struct seat *seat;
+    struct registration *registration;
 };
 
-/* Whose turn it is next. */
+/* The registrations in the order of their next deadlines. */
 struct agenda {
-    struct turn *heap; /* the next to be seen to first */
+    struct turn *heap; /* the earliest first */
     uint32_t count, capacity;
     uv_timer_t timer;
-    instant armed; /* when it comes; INSTANT_NEVER: not at all */
+    instant armed; /* when the timer fires; INSTANT_NEVER: it is off */
     bool is_running;
 };
 
-/* Who hears of a channel or of keys. */
+/* A subscriber of a channel or of keys. */
 struct reader {
     struct reader *next;
     struct client *client;
@@ -189,10 +189,11 @@ struct client {
     uv_timer_t upkeep;           /* of watches: lifetimes that are over are told by nobody */
     redis_renewed_cb on_renewed; /* or NULL */
     void *renewed_userdata;
-    struct seat *seats;
-    struct seat *unused; /* nobody refers to them any more */
+    struct registration *registrations;
+    struct registration *unused; /* nobody refers to them any more */
     struct agenda agenda;
-    struct seat *beating[BEATS_AT_ONCE]; /* whose heartbeats leave at the end of this turn */
+    struct registration
+        *beating[BEATS_AT_ONCE]; /* whose heartbeats leave at the end of this turn */
     int beating_count;
     struct waits waits;
     struct drafts {
@@ -252,53 +253,63 @@ int client_run(struct client *client, enum script_name script, int key_count, in
 struct json_t *redis_provider_status(struct provider *provider);
 
 /* election.c: coming and going */
-int seat_campaign(struct provider_election **ret, struct provider *provider,
-                  const struct provider_campaign *campaign, struct baton_error *reterr);
-int seat_check_heir(struct provider_election *election, const char *to, struct baton_error *reterr);
-int seat_resign(struct provider_election *election, const char *to, instant deadline,
-                struct baton_error *reterr);
-int seat_set_eligible(struct provider_election *election, bool eligible,
-                      struct baton_error *reterr);
-int seat_set_metadata(struct provider_election *election, const char *metadata,
-                      struct baton_error *reterr);
-void seat_leave(struct provider_election *election);
-void seat_leader(struct provider_election *election, struct baton_member *ret, uint64_t *ret_epoch);
-void seat_wake(const struct seat *seat, char ret[KEY_MAX]); /* the name of its channel */
-struct seat *seat_find(const struct client *client, const char *name, size_t bytes);
-/* The last one leaves it to seats_bury(), which comes when no callback is under way. */
-void seat_unref(struct seat *seat);
-void seat_answered(struct seat *seat); /* the same, by an answer that needs it no more */
-void seats_bury(struct client *client);
-void seat_end(struct seat *seat);
+int registration_campaign(struct provider_election **ret, struct provider *provider,
+                          const struct provider_campaign *campaign, struct baton_error *reterr);
+int registration_check_heir(struct provider_election *election, const char *to,
+                            struct baton_error *reterr);
+int registration_resign(struct provider_election *election, const char *to, instant deadline,
+                        struct baton_error *reterr);
+int registration_set_eligible(struct provider_election *election, bool eligible,
+                              struct baton_error *reterr);
+int registration_set_metadata(struct provider_election *election, const char *metadata,
+                              struct baton_error *reterr);
+void registration_leave(struct provider_election *election);
+void registration_leader(struct provider_election *election, struct baton_member *ret,
+                         uint64_t *ret_epoch);
+void registration_wake(const struct registration *registration,
+                       char ret[KEY_MAX]); /* the name of its channel */
+struct registration *registration_find(const struct client *client, const char *name, size_t bytes);
+/* The last one leaves it to registrations_free_unused(), which comes when no callback is under way.
+ */
+void registration_unref(struct registration *registration);
+void registration_answered(
+    struct registration *registration); /* the same, by an answer that needs it no more */
+void registrations_free_unused(struct client *client);
+void registration_end(struct registration *registration);
 
 /* steps.c: what drives the lease core */
-void seat_start(struct seat *seat); /* it contends from now on, or after its delay */
-void seat_step(struct seat *seat, const struct lease_input *input);
-void seat_due(struct seat *seat, instant now);
-void seat_connection(struct seat *seat, bool is_up);
-void seat_notice(struct seat *seat, const char *text, size_t bytes);
-void seat_contenders(struct seat *seat, uint32_t count);
-void seat_take_holder(struct seat *seat, const char *id, uint64_t epoch);
-struct text *seat_text(struct seat *seat, const char *id); /* "": NULL */
+void registration_start(
+    struct registration *registration); /* it contends from now on, or after its delay */
+void registration_step(struct registration *registration, const struct lease_input *input);
+void registration_due(struct registration *registration, instant now);
+void registration_connection(struct registration *registration, bool is_up);
+void registration_notice(struct registration *registration, const char *text, size_t bytes);
+void registration_contenders(struct registration *registration, uint32_t count);
+void registration_take_holder(struct registration *registration, const char *id, uint64_t epoch);
+struct text *registration_text(struct registration *registration, const char *id); /* "": NULL */
 /* A grant is not wanted after all: nobody is told. */
-void seat_give_back(struct seat *seat, uint64_t epoch);
+void registration_give_back(struct registration *registration, uint64_t epoch);
 
 /* tell.c: what listeners hear */
-void seat_tell(struct seat *seat, const struct baton_event *event);
-void seat_error(struct seat *seat, const struct baton_error *error);
+void registration_tell(struct registration *registration, const struct baton_event *event);
+void registration_error(struct registration *registration, const struct baton_error *error);
 /* Tells it if it is an error: what lasts is told once, and again after a while. */
-void seat_refused(struct seat *seat, enum errand errand, const redisReply *reply);
+void registration_refused(struct registration *registration, enum errand errand,
+                          const redisReply *reply);
 /* The same, whatever it is, unless there is none. */
-void seat_misunderstood(struct seat *seat, enum errand errand, const redisReply *reply);
-void seat_understood(struct seat *seat, enum errand errand); /* what was told is over */
+void registration_misunderstood(struct registration *registration, enum errand errand,
+                                const redisReply *reply);
+void registration_understood(struct registration *registration,
+                             enum errand errand); /* what was told is over */
 /* As it is told: by the election's name. */
-void seat_fault(const struct seat *seat, enum errand errand, const redisReply *reply,
-                struct baton_error *ret);
+void registration_fault(const struct registration *registration, enum errand errand,
+                        const redisReply *reply, struct baton_error *ret);
 /* What a step has brought about, at this instant; then who contends, and who leads by now. */
-void seat_tell_change(struct seat *seat, const struct lease_event *from, instant at);
-void seat_tell_contest(struct seat *seat, const struct lease_input *input,
-                       const struct lease_update *update);
-void seat_tell_leader(struct seat *seat);
+void registration_tell_change(struct registration *registration, const struct lease_event *from,
+                              instant at);
+void registration_tell_contest(struct registration *registration, const struct lease_input *input,
+                               const struct lease_update *update);
+void registration_tell_leader(struct registration *registration);
 
 /* texts.c */
 struct text *text_get(struct client *client, const char *bytes, size_t count); /* NULL: no memory */
@@ -312,57 +323,61 @@ bool text_is_utf8(const char *bytes);
 /* agenda.c */
 void agenda_init(struct client *client);
 void agenda_fini(struct client *client);
-int agenda_add(struct seat *seat);     /* BATON_ENOMEM */
-void agenda_change(struct seat *seat); /* its times have changed */
-void agenda_remove(struct seat *seat);
+int agenda_add(struct registration *registration);     /* BATON_ENOMEM */
+void agenda_change(struct registration *registration); /* its times have changed */
+void agenda_remove(struct registration *registration);
 
 /* heartbeats.c: for a layout in which they are looked at */
-void heartbeats_judge(struct seat *seat, const struct lock_answer *answer);
-void heartbeats_sweep(struct seat *seat);
+void heartbeats_judge(struct registration *registration, const struct lock_answer *answer);
+void heartbeats_sweep(struct registration *registration);
 
 /* lock.c */
 /* One order of the majority, or of the core, to a server; -1: the only one. */
-int seat_send(struct seat *seat, int server, const struct majority_order *order,
-              redis_reply_cb on_reply, void *userdata, uint64_t tag);
+int registration_send(struct registration *registration, int server,
+                      const struct majority_order *order, redis_reply_cb on_reply, void *userdata,
+                      uint64_t tag);
 /* Another one's setting, from the lock's record or its entry in the registry: the longest counts.
  */
-void lock_judge_max_lease(struct seat *seat, const char *rank, const char *id, span theirs,
-                          bool is_known);
+void lock_judge_max_lease(struct registration *registration, const char *rank, const char *id,
+                          span theirs, bool is_known);
 /* Tells of what is in the lock's keys and cannot be ours. */
-void lock_judge(struct seat *seat, const struct lock_answer *answer);
+void lock_judge(struct registration *registration, const struct lock_answer *answer);
 
 /* waits.c */
 int waits_check(const struct client *client, struct baton_error *reterr);
 /* False: the grant counts at once. Else the core hears of it, or of no answer, from there. */
-bool waits_take(struct seat *seat, const struct lease_input *grant, bool is_take, instant sent);
+bool waits_take(struct registration *registration, const struct lease_input *grant, bool is_take,
+                instant sent);
 
 /* quorum.c: an election on several servers */
-int quorum_begin(struct seat *seat);
-int quorum_run(struct seat *seat, const struct lease_command *command);
-void quorum_end(struct seat *seat);
+int quorum_begin(struct registration *registration);
+int quorum_run(struct registration *registration, const struct lease_command *command);
+void quorum_end(struct registration *registration);
 
 /* enrol.c: this process's own entry in the registry */
-void enrol_begin(struct seat *seat);
-void enrol_beat(struct seat *seat);         /* at the end of this turn; and plans the next */
+void enrol_begin(struct registration *registration);
+void enrol_beat(
+    struct registration *registration);     /* at the end of this turn; and plans the next */
 void enrol_beat_now(struct client *client); /* the turn is at its end */
 /* AND_READ: and then who else there is, if anybody. AGAIN: a heartbeat. */
 enum registering { REGISTER, REGISTER_AND_READ, REGISTER_AGAIN };
-void enrol_write(struct seat *seat, enum registering how);
+void enrol_write(struct registration *registration, enum registering how);
 /* When whoever follows has had time to ask: the server does one thing after another. */
-void enrol_soon(struct seat *seat);
+void enrol_soon(struct registration *registration);
 void enrol_forget_drafts(struct client *client);
-void enrol_leave(struct seat *seat);
+void enrol_leave(struct registration *registration);
 
 /* registry.c: the entries of others */
 /* As the scripts take them: processes, their lifetimes, channels, notices, slaves, the leader. */
-void registry_keys(const struct seat *seat, char ret[REGISTRY_KEYS][KEY_MAX]);
-void registry_read(struct seat *seat);
+void registry_keys(const struct registration *registration, char ret[REGISTRY_KEYS][KEY_MAX]);
+void registry_read(struct registration *registration);
 /* Whether what was read last is not what the server has, which knows of `count`, us included. */
-bool registry_is_behind(const struct seat *seat, uint32_t count);
-void registry_free(struct seat *seat);
+bool registry_is_behind(const struct registration *registration, uint32_t count);
+void registry_free(struct registration *registration);
 /* Another one than this process. */
-const struct entry *registry_find(const struct seat *seat, const char *id_or_name);
-void registry_describe(const struct seat *seat, const char *id, struct baton_member *ret);
+const struct entry *registry_find(const struct registration *registration, const char *id_or_name);
+void registry_describe(const struct registration *registration, const char *id,
+                       struct baton_member *ret);
 int registry_members(struct provider_election *election, provider_members_cb done, void *userdata,
                      struct baton_error *reterr);
 
@@ -370,9 +385,9 @@ int registry_members(struct provider_election *election, provider_members_cb don
 void redis_guardian_begin(struct client *client);
 void redis_guardian_connected(struct client *client);
 void redis_guardian_end(struct client *client);
-void redis_guardian_slot_begin(struct seat *seat);
-void redis_guardian_slot_end(struct seat *seat);
-void redis_guardian_publish(struct seat *seat, const struct lease_update *update);
+void redis_guardian_slot_begin(struct registration *registration);
+void redis_guardian_slot_end(struct registration *registration);
+void redis_guardian_publish(struct registration *registration, const struct lease_update *update);
 void redis_guardian_set_victims(struct provider *provider, const struct victims *victims);
 
 /* state.c */

@@ -36,11 +36,12 @@ bool client_is_up(const struct client *client)
 /* With it there are just enough, or one more than enough: that one has the registry to learn. */
 static void tell_up(struct client *client, bool is_decisive)
 {
-    for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
+    for (struct registration *registration = client->registrations; registration;
+         registration = registration->hh.next) {
         if (is_decisive) {
-            seat_connection(seat, true);
+            registration_connection(registration, true);
         } else {
-            enrol_write(seat, REGISTER);
+            enrol_write(registration, REGISTER);
         }
     }
 }
@@ -159,10 +160,11 @@ static void tell_trouble(struct server *server, const struct baton_error *error)
     if (is_new) {
         server->trouble_told = now;
     }
-    for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
-        if (is_new || !seat->knows_trouble) {
-            seat->knows_trouble = true;
-            seat_error(seat, error);
+    for (struct registration *registration = client->registrations; registration;
+         registration = registration->hh.next) {
+        if (is_new || !registration->knows_trouble) {
+            registration->knows_trouble = true;
+            registration_error(registration, error);
         }
     }
 }
@@ -174,8 +176,9 @@ static void on_down(void *userdata, const struct baton_error *error)
     bool is_up = client_is_up(client); /* without it too */
 
     client_enter(client);
-    for (struct seat *seat = client->seats; seat && !is_up; seat = seat->hh.next) {
-        seat_connection(seat, false);
+    for (struct registration *registration = client->registrations; registration && !is_up;
+         registration = registration->hh.next) {
+        registration_connection(registration, false);
     }
     if (error->code != BATON_ECANCELED) { /* it is only at another place now */
         tell_trouble(server, error);
@@ -238,8 +241,9 @@ static void on_told_up(void *userdata, const struct redis_identity *identity)
     (void)identity;
 
     client_enter(client);
-    for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
-        registry_read(seat);
+    for (struct registration *registration = client->registrations; registration;
+         registration = registration->hh.next) {
+        registry_read(registration);
     }
     redis_state_look_again(client);
     client_exit(client);
@@ -255,8 +259,9 @@ static void on_told_down(void *userdata, const struct baton_error *error)
     client_enter(client);
     if (error->code == BATON_EAUTH && redis_is_up(server->commands) &&
         is_new_trouble(server->told_trouble, error)) {
-        for (struct seat *seat = client->seats; seat; seat = seat->hh.next) {
-            seat_error(seat, error);
+        for (struct registration *registration = client->registrations; registration;
+             registration = registration->hh.next) {
+            registration_error(registration, error);
         }
     }
     look_elsewhere(client, server->told);
@@ -269,11 +274,12 @@ static void on_message(void *userdata, const char *channel, const void *data, si
     struct client *client = server->client;
     size_t prefix = strlen(client->prefix);
     size_t name = strlen(channel) > strlen(WAKE) ? strlen(channel) - strlen(WAKE) : 0;
-    struct seat *seat = strcmp(channel + name, WAKE) == 0 ? seat_find(client, channel, name) : NULL;
+    struct registration *registration =
+        strcmp(channel + name, WAKE) == 0 ? registration_find(client, channel, name) : NULL;
 
     client_enter(client);
-    if (seat) {
-        seat_notice(seat, data, bytes);
+    if (registration) {
+        registration_notice(registration, data, bytes);
     }
     if (strncmp(channel, client->prefix, prefix) == 0 && strcmp(channel + prefix, "changes") == 0) {
         redis_state_told(client, data, bytes);

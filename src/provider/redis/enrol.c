@@ -29,9 +29,9 @@ static void put_time(char ret[TIME_BYTES + 1], int64_t unix_ms)
                    parts.tm_min, parts.tm_sec, (int)(unix_ms % 1000));
 }
 
-static json_t *metadata_of(const struct seat *seat)
+static json_t *metadata_of(const struct registration *registration)
 {
-    json_t *metadata = seat->metadata ? json_loads(seat->metadata, 0, NULL) : NULL;
+    json_t *metadata = registration->metadata ? json_loads(registration->metadata, 0, NULL) : NULL;
 
     return json_is_object(metadata) ? metadata : json_object();
 }
@@ -45,40 +45,40 @@ static char *write_out(json_t *object)
     return text;
 }
 
-static char *process_json(const struct seat *seat, bool leads)
+static char *process_json(const struct registration *registration, bool leads)
 {
-    const struct client *client = seat->client;
+    const struct client *client = registration->client;
     char now[TIME_BYTES + 1];
 
     put_time(now, wall_ms());
     return write_out(json_pack("{s:s,s:s,s:s,s:s,s:b,s:I,s:o,s:s}", "processId", client->id,
                                "nodeId", client->id, "identifier", client->node, "role",
-                               leads ? "master" : "slave", "observes", !seat->eligible, "maxLease",
-                               (json_int_t)(client->max_lease.ns / 1000000), "capabilities",
-                               metadata_of(seat), "lastSeen", now));
+                               leads ? "master" : "slave", "observes", !registration->eligible,
+                               "maxLease", (json_int_t)(client->max_lease.ns / 1000000),
+                               "capabilities", metadata_of(registration), "lastSeen", now));
 }
 
-static char *slave_json(const struct seat *seat)
+static char *slave_json(const struct registration *registration)
 {
-    const struct client *client = seat->client;
+    const struct client *client = registration->client;
     char registered[TIME_BYTES + 1];
     char now[TIME_BYTES + 1];
 
-    put_time(registered, seat->registered_ms);
+    put_time(registered, registration->registered_ms);
     put_time(now, wall_ms());
     return write_out(json_pack("{s:s,s:s,s:o,s:s,s:s}", "nodeId", client->id, "identifier",
-                               client->node, "metadata", metadata_of(seat), "registeredAt",
+                               client->node, "metadata", metadata_of(registration), "registeredAt",
                                registered, "lastSeen", now));
 }
 
 /* Ten thousand elections say the same of this process, but for the time. */
-static const char *process_draft(struct seat *seat, bool leads)
+static const char *process_draft(struct registration *registration, bool leads)
 {
-    char **draft = &seat->client->drafts.processes[leads][seat->eligible];
+    char **draft = &registration->client->drafts.processes[leads][registration->eligible];
     char now[TIME_BYTES + 1];
 
     if (!*draft) {
-        *draft = process_json(seat, leads);
+        *draft = process_json(registration, leads);
     } else {
         put_time(now, wall_ms());
         memcpy(*draft + strlen(*draft) - TIME_AT_END, now, TIME_BYTES);
@@ -86,18 +86,18 @@ static const char *process_draft(struct seat *seat, bool leads)
     return *draft;
 }
 
-static const char *slave_draft(struct seat *seat)
+static const char *slave_draft(struct registration *registration)
 {
     static const char between[] = "\",\"lastSeen\":\"";
-    char **draft = &seat->client->drafts.slave;
+    char **draft = &registration->client->drafts.slave;
     char registered[TIME_BYTES + 1];
     char now[TIME_BYTES + 1];
 
     if (!*draft) {
-        *draft = slave_json(seat);
+        *draft = slave_json(registration);
     } else {
         char *last = *draft + strlen(*draft) - TIME_AT_END;
-        put_time(registered, seat->registered_ms);
+        put_time(registered, registration->registered_ms);
         put_time(now, wall_ms());
         memcpy(last, now, TIME_BYTES);
         memcpy(last - strlen(between) - TIME_BYTES, registered, TIME_BYTES);
@@ -123,36 +123,39 @@ struct roll {
     struct client *client;
     enum registering how;
     int count;
-    struct seat *seats[];
+    struct registration *registrations[];
 };
 
-static void on_enrolled(struct seat *seat, enum registering how, const struct registered *found)
+static void on_enrolled(struct registration *registration, enum registering how,
+                        const struct registered *found)
 {
     bool is_beat = how == REGISTER_AGAIN;
     bool reads = how == REGISTER_AND_READ;
 
-    seat_understood(seat, ERRAND_ENTRY);
+    registration_understood(registration, ERRAND_ENTRY);
     /* Notices get lost, and whoever expires while another one reads is told of by nobody. A peer of
      * the seed has no lifetime here: its leader looks whether it is silent. */
-    reads = reads || (is_beat && registry_is_behind(seat, found->count));
-    reads = reads || (is_beat && seat->lease.held && found->dated < found->count);
-    if (!seat->is_leaving) {
-        seat_contenders(seat, found->count);
+    reads = reads || (is_beat && registry_is_behind(registration, found->count));
+    reads = reads || (is_beat && registration->lease.held && found->dated < found->count);
+    if (!registration->is_leaving) {
+        registration_contenders(registration, found->count);
     }
-    if (reads && (seat->entries || found->count != 1)) { /* who is alone has nobody to read of */
-        registry_read(seat);
+    if (reads &&
+        (registration->entries || found->count != 1)) { /* who is alone has nobody to read of */
+        registry_read(registration);
     }
 }
 
 /* Nobody can tell which of several was at fault, so each is sent by itself. The server may be
  * another one by now, without the commands of the one that was asked. */
-static void on_refused(struct roll *roll, struct seat *seat, const redisReply *reply)
+static void on_refused(struct roll *roll, struct registration *registration,
+                       const redisReply *reply)
 {
     roll->client->lifetimes[0] = '\0';
     if (roll->count > 1) {
-        enrol_write(seat, roll->how);
+        enrol_write(registration, roll->how);
     } else {
-        seat_misunderstood(seat, ERRAND_ENTRY, reply);
+        registration_misunderstood(registration, ERRAND_ENTRY, reply);
     }
 }
 
@@ -169,11 +172,11 @@ static void on_registered(void *userdata, uint64_t tag, const redisReply *reply,
     client_enter(client);
     for (int i = 0; i < roll->count; i++) {
         if (is_answer) {
-            on_enrolled(roll->seats[i], roll->how, &found[i]);
+            on_enrolled(roll->registrations[i], roll->how, &found[i]);
         } else if (reply) {
-            on_refused(roll, roll->seats[i], reply);
+            on_refused(roll, roll->registrations[i], reply);
         }
-        seat_unref(roll->seats[i]);
+        registration_unref(roll->registrations[i]);
     }
     free(roll);
     client_exit(client);
@@ -198,7 +201,7 @@ static void send_roll(struct roll *roll, const char *process, char *const *slave
 
     for (int i = 0; i < count; i++) {
         if (i % REGISTRY_KEYS == 0) {
-            registry_keys(roll->seats[i / REGISTRY_KEYS], keys[i / REGISTRY_KEYS]);
+            registry_keys(roll->registrations[i / REGISTRY_KEYS], keys[i / REGISTRY_KEYS]);
         }
         words[i] = keys[i / REGISTRY_KEYS][i % REGISTRY_KEYS];
     }
@@ -208,7 +211,7 @@ static void send_roll(struct roll *roll, const char *process, char *const *slave
     const char *shared[WORDS_SHARED] = {client->id,
                                         lifetime,
                                         channel,
-                                        roll->seats[0]->lease.held ? "master" : "slave",
+                                        roll->registrations[0]->lease.held ? "master" : "slave",
                                         roll->how == REGISTER_AGAIN ? "again" : "",
                                         has_one_server(client) ? client->lifetimes : "",
                                         process};
@@ -216,21 +219,21 @@ static void send_roll(struct roll *roll, const char *process, char *const *slave
     count += WORDS_SHARED;
     for (int i = 0; i < roll->count; i++) {
         words[count++] = slaves[i];
-        roll->seats[i]->references++;
+        roll->registrations[i]->references++;
     }
     if (client_run(client, SCRIPT_REGISTER, roll->count * REGISTRY_KEYS, count, words, NULL,
                    on_registered, roll, 0) != BATON_OK) {
         for (int i = 0; i < roll->count; i++) {
-            seat_unref(roll->seats[i]);
+            registration_unref(roll->registrations[i]);
         }
         free(roll);
     }
 }
 
 /* All of them say the same of this process, or there is but one. */
-static void write_roll(struct seat *const *seats, int count, enum registering how)
+static void write_roll(struct registration *const *registrations, int count, enum registering how)
 {
-    struct seat *first = seats[0];
+    struct registration *first = registrations[0];
     bool leads = first->lease.held;
     struct roll *roll = malloc(sizeof(*roll) + (size_t)count * sizeof(void *));
     char *own = first->metadata ? process_json(first, leads) : NULL;
@@ -239,14 +242,14 @@ static void write_roll(struct seat *const *seats, int count, enum registering ho
     bool is_whole = roll && process;
 
     for (int i = 0; i < count && is_whole; i++) {
-        const char *draft = leads || first->metadata ? "" : slave_draft(seats[i]);
+        const char *draft = leads || first->metadata ? "" : slave_draft(registrations[i]);
         slaves[i] = first->metadata && !leads ? slave_json(first) : draft ? strdup(draft) : NULL;
         is_whole = slaves[i];
     }
     if (is_whole) {
         *roll = (struct roll){.client = first->client, .how = how, .count = count};
         for (int i = 0; i < count; i++) {
-            roll->seats[i] = seats[i];
+            roll->registrations[i] = registrations[i];
         }
         send_roll(roll, process, slaves);
     } else {
@@ -258,10 +261,10 @@ static void write_roll(struct seat *const *seats, int count, enum registering ho
     free(own);
 }
 
-void enrol_write(struct seat *seat, enum registering how)
+void enrol_write(struct registration *registration, enum registering how)
 {
-    if (client_is_up(seat->client) && !seat->is_leaving) {
-        write_roll(&seat, 1, how);
+    if (client_is_up(registration->client) && !registration->is_leaving) {
+        write_roll(&registration, 1, how);
     }
 }
 
@@ -279,33 +282,34 @@ static span beat_interval(const struct client *client)
                                                          : client->settings.renew_interval;
 }
 
-void enrol_begin(struct seat *seat)
+void enrol_begin(struct registration *registration)
 {
-    int64_t every_ns = beat_interval(seat->client).ns;
+    int64_t every_ns = beat_interval(registration->client).ns;
 
-    seat->registered_ms = wall_ms();
+    registration->registered_ms = wall_ms();
     /* From the first on they are spread: the registry is as large as there are elections. */
-    seat->beat = instant_add(
-        clock_now(),
-        SPAN_NS(every_ns - (int64_t)(client_chance(seat->client) % (uint64_t)(every_ns / 2 + 1))));
+    registration->beat =
+        instant_add(clock_now(), SPAN_NS(every_ns - (int64_t)(client_chance(registration->client) %
+                                                              (uint64_t)(every_ns / 2 + 1))));
 }
 
-void enrol_beat(struct seat *seat)
+void enrol_beat(struct registration *registration)
 {
-    span every = beat_interval(seat->client);
+    span every = beat_interval(registration->client);
 
     /* In the same moments as renewals, of which there are as many. */
-    seat->beat = instant_add(clock_now(), every);
-    seat->beat.ns -= every.ns >= SPAN_S(1).ns ? seat->beat.ns % SPAN_MS(BEAT_SLOT_MS).ns : 0;
-    agenda_change(seat);
-    if (seat->metadata || !has_one_server(seat->client)) {
-        enrol_write(seat, REGISTER_AGAIN);
+    registration->beat = instant_add(clock_now(), every);
+    registration->beat.ns -=
+        every.ns >= SPAN_S(1).ns ? registration->beat.ns % SPAN_MS(BEAT_SLOT_MS).ns : 0;
+    agenda_change(registration);
+    if (registration->metadata || !has_one_server(registration->client)) {
+        enrol_write(registration, REGISTER_AGAIN);
         return;
     }
-    seat->references++;
-    seat->client->beating[seat->client->beating_count++] = seat;
-    if (seat->client->beating_count == BEATS_AT_ONCE) {
-        enrol_beat_now(seat->client);
+    registration->references++;
+    registration->client->beating[registration->client->beating_count++] = registration;
+    if (registration->client->beating_count == BEATS_AT_ONCE) {
+        enrol_beat_now(registration->client);
     }
 }
 
@@ -313,12 +317,13 @@ void enrol_beat(struct seat *seat)
 void enrol_beat_now(struct client *client)
 {
     for (int kind = 0; kind < 4; kind++) {
-        struct seat *alike[BEATS_AT_ONCE];
+        struct registration *alike[BEATS_AT_ONCE];
         int count = 0;
         for (int i = 0; i < client->beating_count; i++) {
-            struct seat *seat = client->beating[i];
-            if (!seat->is_leaving && 2 * seat->lease.held + seat->eligible == kind) {
-                alike[count++] = seat;
+            struct registration *registration = client->beating[i];
+            if (!registration->is_leaving &&
+                2 * registration->lease.held + registration->eligible == kind) {
+                alike[count++] = registration;
             }
         }
         if (count > 0 && client_is_up(client)) {
@@ -326,32 +331,34 @@ void enrol_beat_now(struct client *client)
         }
     }
     while (client->beating_count > 0) {
-        seat_unref(client->beating[--client->beating_count]);
+        registration_unref(client->beating[--client->beating_count]);
     }
 }
 
-void enrol_soon(struct seat *seat)
+void enrol_soon(struct registration *registration)
 {
-    seat->beat = instant_min(seat->beat, instant_add(clock_now(), SPAN_MS(SOON_MS)));
-    agenda_change(seat);
+    registration->beat =
+        instant_min(registration->beat, instant_add(clock_now(), SPAN_MS(SOON_MS)));
+    agenda_change(registration);
 }
 
 static void on_left(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     (void)tag;
     (void)sent;
-    seat_refused(userdata, ERRAND_ENTRY, reply); /* lost or refused: the entry expires */
-    seat_answered(userdata);
+    registration_refused(userdata, ERRAND_ENTRY, reply); /* lost or refused: the entry expires */
+    registration_answered(userdata);
 }
 
-void enrol_leave(struct seat *seat)
+void enrol_leave(struct registration *registration)
 {
     char keys[REGISTRY_KEYS][KEY_MAX];
 
-    registry_keys(seat, keys);
-    const char *words[] = {keys[0], keys[1], keys[2], keys[3], keys[4], seat->client->id};
-    seat->references++;
-    if (client_run(seat->client, SCRIPT_LEAVE, 5, 6, words, NULL, on_left, seat, 0) != BATON_OK) {
-        seat_unref(seat);
+    registry_keys(registration, keys);
+    const char *words[] = {keys[0], keys[1], keys[2], keys[3], keys[4], registration->client->id};
+    registration->references++;
+    if (client_run(registration->client, SCRIPT_LEAVE, 5, 6, words, NULL, on_left, registration,
+                   0) != BATON_OK) {
+        registration_unref(registration);
     }
 }

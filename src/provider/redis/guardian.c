@@ -159,18 +159,20 @@ void redis_guardian_connected(struct client *client)
     }
 }
 
-void redis_guardian_slot_begin(struct seat *seat)
+void redis_guardian_slot_begin(struct registration *registration)
 {
-    seat->slot = seat->client->guardian ? guardian_open_slot(seat->client->guardian, seat->name)
-                                        : GUARDIAN_NO_SLOT;
+    registration->slot =
+        registration->client->guardian
+            ? guardian_open_slot(registration->client->guardian, registration->name)
+            : GUARDIAN_NO_SLOT;
 }
 
-void redis_guardian_slot_end(struct seat *seat)
+void redis_guardian_slot_end(struct registration *registration)
 {
-    if (seat->client->guardian) {
-        guardian_close_slot(seat->client->guardian, seat->slot);
+    if (registration->client->guardian) {
+        guardian_close_slot(registration->client->guardian, registration->slot);
     }
-    seat->slot = GUARDIAN_NO_SLOT;
+    registration->slot = GUARDIAN_NO_SLOT;
 }
 
 /* The first end of several leases, at which the victims are killed. */
@@ -178,22 +180,23 @@ static instant first_end(const struct client *client)
 {
     instant end = INSTANT_NEVER;
 
-    for (const struct seat *seat = client->seats; seat; seat = seat->hh.next) {
-        if (seat->lease.held) {
-            end = instant_min(end, seat->lease.end);
+    for (const struct registration *registration = client->registrations; registration;
+         registration = registration->hh.next) {
+        if (registration->lease.held) {
+            end = instant_min(end, registration->lease.end);
         }
     }
     return end.ns == INSTANT_NEVER.ns ? (instant){0} : end;
 }
 
-void redis_guardian_publish(struct seat *seat, const struct lease_update *update)
+void redis_guardian_publish(struct registration *registration, const struct lease_update *update)
 {
-    struct client *client = seat->client;
+    struct client *client = registration->client;
 
     if (!client->guardian) {
         return;
     }
-    guardian_set_epoch(client->guardian, seat->slot, update->held ? update->epoch : 0);
+    guardian_set_epoch(client->guardian, registration->slot, update->held ? update->epoch : 0);
     if (client->kills_outliving || client->has_victims) {
         guardian_publish(client->guardian, first_end(client));
     }

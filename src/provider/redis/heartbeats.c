@@ -6,49 +6,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-static long long lifetime_ms(const struct seat *seat)
+static long long lifetime_ms(const struct registration *registration)
 {
-    const struct client *client = seat->client;
+    const struct client *client = registration->client;
 
     return layout_heartbeat_lifetime(client->layout, client->settings.lease).ns / 1000000;
 }
 
 /* The seed lets such a leader be set aside by force, and so has two of them: somebody still renews
  * the lock. We ask on, and get it in the moment in which it ends. */
-void heartbeats_judge(struct seat *seat, const struct lock_answer *answer)
+void heartbeats_judge(struct registration *registration, const struct lock_answer *answer)
 {
     char beats[LAYOUT_KEY_MAX];
     long long age = answer->beat_age_ms;
     instant now = clock_now();
     struct baton_error error;
 
-    layout_heartbeat_prefix(seat->client->layout, seat->name, beats);
+    layout_heartbeat_prefix(registration->client->layout, registration->name, beats);
     if (!beats[0]) {
         return;
     }
     if (answer->has_beat) {
-        seat->beatless_since.ns = 0;
+        registration->beatless_since.ns = 0;
     } else { /* a new leader's first one may be still to come */
-        seat->beatless_since = seat->beatless_since.ns ? seat->beatless_since : now;
-        age = instant_since(now, seat->beatless_since).ns / 1000000;
+        registration->beatless_since =
+            registration->beatless_since.ns ? registration->beatless_since : now;
+        age = instant_since(now, registration->beatless_since).ns / 1000000;
     }
-    if (age >= -lifetime_ms(seat) && age <= lifetime_ms(seat)) {
-        seat->told_beat = BEAT_FINE;
-    } else if (age < 0 && seat->told_beat != BEAT_AHEAD) {
-        seat->told_beat = BEAT_AHEAD;
+    if (age >= -lifetime_ms(registration) && age <= lifetime_ms(registration)) {
+        registration->told_beat = BEAT_FINE;
+    } else if (age < 0 && registration->told_beat != BEAT_AHEAD) {
+        registration->told_beat = BEAT_AHEAD;
         (void)error_set(
             &error, BATON_EPROTO,
             "election \"%s\": the heartbeat %s%s is %lld s ahead of the server's clock: "
             "whether its process lives cannot be told by it",
-            seat->name, beats, text_of(seat->holder), -age / 1000);
-        seat_error(seat, &error);
-    } else if (age > 0 && seat->told_beat != BEAT_STALE) {
-        seat->told_beat = BEAT_STALE;
+            registration->name, beats, text_of(registration->holder), -age / 1000);
+        registration_error(registration, &error);
+    } else if (age > 0 && registration->told_beat != BEAT_STALE) {
+        registration->told_beat = BEAT_STALE;
         (void)error_set(&error, BATON_EPROTO,
                         "election \"%s\": %s keeps the lock, but gave no heartbeat for %lld s; it "
                         "is followed when the lock ends",
-                        seat->name, text_of(seat->holder), age / 1000);
-        seat_error(seat, &error);
+                        registration->name, text_of(registration->holder), age / 1000);
+        registration_error(registration, &error);
     }
 }
 
@@ -70,45 +71,47 @@ static void quote(const char *text, char *ret, size_t ret_bytes)
 
 static void on_swept(void *userdata, uint64_t tag, const redisReply *reply, instant sent);
 
-static void sweep_from(struct seat *seat, const char *cursor)
+static void sweep_from(struct registration *registration, const char *cursor)
 {
     char beats[LAYOUT_KEY_MAX];
     char quoted[2 * LAYOUT_KEY_MAX];
     char pattern[2 * LAYOUT_KEY_MAX + 1];
     char lifetime[24];
 
-    layout_heartbeat_prefix(seat->client->layout, seat->name, beats);
+    layout_heartbeat_prefix(registration->client->layout, registration->name, beats);
     if (!beats[0]) {
         return;
     }
     quote(beats, quoted, sizeof(quoted));
     (void)snprintf(pattern, sizeof(pattern), "%s*", quoted);
-    (void)snprintf(lifetime, sizeof(lifetime), "%lld", lifetime_ms(seat));
+    (void)snprintf(lifetime, sizeof(lifetime), "%lld", lifetime_ms(registration));
     const char *words[] = {cursor, pattern, lifetime};
-    seat->references++;
-    if (client_run(seat->client, SCRIPT_SWEEP, 0, 3, words, NULL, on_swept, seat, 0) != BATON_OK) {
-        seat_unref(seat); /* their lifetimes end by themselves */
+    registration->references++;
+    if (client_run(registration->client, SCRIPT_SWEEP, 0, 3, words, NULL, on_swept, registration,
+                   0) != BATON_OK) {
+        registration_unref(registration); /* their lifetimes end by themselves */
     }
 }
 
 static void on_swept(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
-    struct seat *seat = userdata;
-    struct client *client = seat->client;
+    struct registration *registration = userdata;
+    struct client *client = registration->client;
     char cursor[24];
     (void)tag;
     (void)sent;
 
     client_enter(client);
-    seat_refused(seat, ERRAND_LOCK, reply);
-    if (reply && parse_cursor(cursor, reply) && seat->lease.held && !seat->is_leaving) {
-        sweep_from(seat, cursor);
+    registration_refused(registration, ERRAND_LOCK, reply);
+    if (reply && parse_cursor(cursor, reply) && registration->lease.held &&
+        !registration->is_leaving) {
+        sweep_from(registration, cursor);
     }
-    seat_unref(seat);
+    registration_unref(registration);
     client_exit(client);
 }
 
-void heartbeats_sweep(struct seat *seat)
+void heartbeats_sweep(struct registration *registration)
 {
-    sweep_from(seat, "0");
+    sweep_from(registration, "0");
 }

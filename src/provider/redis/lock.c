@@ -15,15 +15,16 @@ struct words {
     char least[24];
 };
 
-static void fill(struct words *ret, const struct seat *seat, const struct majority_order *order)
+static void fill(struct words *ret, const struct registration *registration,
+                 const struct majority_order *order)
 {
-    const struct client *client = seat->client;
-    const char *record[] = {seat->name, ":epoch", NULL};
+    const struct client *client = registration->client;
+    const char *record[] = {registration->name, ":epoch", NULL};
 
-    seat_wake(seat, ret->wake);
-    layout_lock_key(client->layout, seat->name, ret->keys[0]);
-    layout_heartbeat_key(client->layout, seat->name, client->id, ret->keys[1]);
-    layout_heartbeat_prefix(client->layout, seat->name, ret->beats);
+    registration_wake(registration, ret->wake);
+    layout_lock_key(client->layout, registration->name, ret->keys[0]);
+    layout_heartbeat_key(client->layout, registration->name, client->id, ret->keys[1]);
+    layout_heartbeat_prefix(client->layout, registration->name, ret->beats);
     layout_join(ret->keys[2], LAYOUT_KEY_MAX, record);
     ret->beat_ttl = client->beat_ms;
     ret->ttl = client->lease_ms;
@@ -47,15 +48,16 @@ struct call {
     const char *words[14];
 };
 
-int seat_send(struct seat *seat, int server, const struct majority_order *order,
-              redis_reply_cb on_reply, void *userdata, uint64_t tag)
+int registration_send(struct registration *registration, int server,
+                      const struct majority_order *order, redis_reply_cb on_reply, void *userdata,
+                      uint64_t tag)
 {
-    struct client *client = seat->client;
+    struct client *client = registration->client;
     char notice[2 * BATON_NAME_MAX + 16];
     struct words w;
     struct call call;
 
-    fill(&w, seat, order);
+    fill(&w, registration, order);
     switch (order->type) {
     case MAJORITY_TAKE:
         call = (struct call){SCRIPT_TAKE,
@@ -83,8 +85,9 @@ int seat_send(struct seat *seat, int server, const struct majority_order *order,
         break;
     case MAJORITY_RELEASE:
     case MAJORITY_RETURN:
-        (void)snprintf(notice, sizeof(notice), "%s %s %s", seat->is_offer ? "offered" : "released",
-                       client->id, text_of(seat->heir));
+        (void)snprintf(notice, sizeof(notice), "%s %s %s",
+                       registration->is_offer ? "offered" : "released", client->id,
+                       text_of(registration->heir));
         notice[0] = order->type == MAJORITY_RETURN ? '\0' : notice[0];
         call =
             (struct call){SCRIPT_RELEASE,
@@ -102,29 +105,29 @@ int seat_send(struct seat *seat, int server, const struct majority_order *order,
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 /* A peer may set the lock and its lifetime in two commands: only a second look finds it endless. */
-static void judge_lifetime(struct seat *seat, const struct lock_answer *answer)
+static void judge_lifetime(struct registration *registration, const struct lock_answer *answer)
 {
     char key[LAYOUT_KEY_MAX];
     struct baton_error error;
 
-    if (answer->is_endless && seat->lease.endless > 0 && !seat->knows_endless) {
-        layout_lock_key(seat->client->layout, seat->name, key);
+    if (answer->is_endless && registration->lease.endless > 0 && !registration->knows_endless) {
+        layout_lock_key(registration->client->layout, registration->name, key);
         (void)error_set(&error, BATON_EPROTO,
                         "election \"%s\": %s has no lifetime, and \"%s\" holds it: nobody else "
                         "can lead until DEL %s or PEXPIRE",
-                        seat->name, key, answer->holder, key);
-        seat_error(seat, &error);
-        seat->knows_endless = true;
+                        registration->name, key, answer->holder, key);
+        registration_error(registration, &error);
+        registration->knows_endless = true;
     }
-    seat->knows_endless = seat->knows_endless && answer->is_endless;
+    registration->knows_endless = registration->knows_endless && answer->is_endless;
 }
 
 /* After a loss of data this process waits for the longest lease that it knows of: its own setting
  * is too short for what another one may have been granted. */
-void lock_judge_max_lease(struct seat *seat, const char *rank, const char *id, span theirs,
-                          bool is_known)
+void lock_judge_max_lease(struct registration *registration, const char *rank, const char *id,
+                          span theirs, bool is_known)
 {
-    struct client *client = seat->client;
+    struct client *client = registration->client;
     struct baton_error error;
 
     if (theirs.ns > client->longest.ns) {
@@ -137,34 +140,37 @@ void lock_judge_max_lease(struct seat *seat, const char *rank, const char *id, s
                         "election \"%s\": its %s %s has max-lease=%gs and this process "
                         "max-lease=%gs: give all the same, or two may lead after Redis loses its "
                         "data",
-                        seat->name, rank, id, (double)theirs.ns / 1e9,
+                        registration->name, rank, id, (double)theirs.ns / 1e9,
                         (double)client->max_lease.ns / 1e9);
-        seat_error(seat, &error);
+        registration_error(registration, &error);
     }
 }
 
-static void judge_leaders_max_lease(struct seat *seat, const struct lock_answer *answer)
+static void judge_leaders_max_lease(struct registration *registration,
+                                    const struct lock_answer *answer)
 {
     span theirs = answer->max_lease;
 
-    lock_judge_max_lease(seat, "leader", answer->holder, theirs, seat->knows_difference);
-    seat->knows_difference =
-        theirs.ns > 0 ? theirs.ns != seat->client->max_lease.ns : seat->knows_difference;
+    lock_judge_max_lease(registration, "leader", answer->holder, theirs,
+                         registration->knows_difference);
+    registration->knows_difference = theirs.ns > 0 ? theirs.ns != registration->client->max_lease.ns
+                                                   : registration->knows_difference;
 }
 
 enum { CLOCKS_APART_MS = 1000 }; /* at least, that they may be */
 
 /* A new epoch is the server's time, or above. If that time is wrong and is set right later, epochs
  * go back should the server lose its data meanwhile, and nobody be there who has seen the last. */
-static void judge_epoch(struct seat *seat, const struct lock_answer *answer)
+static void judge_epoch(struct registration *registration, const struct lock_answer *answer)
 {
-    int64_t longest_ms = seat->client->longest.ns / 1000000;
+    int64_t longest_ms = registration->client->longest.ns / 1000000;
     int64_t most_ms = longest_ms > CLOCKS_APART_MS ? longest_ms : CLOCKS_APART_MS;
     struct timespec now;
     struct baton_error error;
     int64_t ahead_ms;
 
-    if (answer->reply.outcome != LEASE_GRANTED || seat->lease.held || seat->knows_clock) {
+    if (answer->reply.outcome != LEASE_GRANTED || registration->lease.held ||
+        registration->knows_clock) {
         return; /* a renewal's epoch is as old as the leadership */
     }
     (void)clock_gettime(CLOCK_REALTIME, &now);
@@ -176,14 +182,14 @@ static void judge_epoch(struct seat *seat, const struct lock_answer *answer)
                     "election \"%s\": the new epoch %llu is %lld s %s this process's clock: the "
                     "server's clock is or was wrong. Set it right while %s:epoch is kept; without "
                     "it, epochs may go back",
-                    seat->name, (unsigned long long)answer->reply.epoch,
+                    registration->name, (unsigned long long)answer->reply.epoch,
                     (long long)(ahead_ms < 0 ? -ahead_ms : ahead_ms) / 1000,
-                    ahead_ms < 0 ? "behind" : "ahead of", seat->name);
-    seat_error(seat, &error);
-    seat->knows_clock = true;
+                    ahead_ms < 0 ? "behind" : "ahead of", registration->name);
+    registration_error(registration, &error);
+    registration->knows_clock = true;
 }
 
-void lock_judge(struct seat *seat, const struct lock_answer *answer)
+void lock_judge(struct registration *registration, const struct lock_answer *answer)
 {
     char key[LAYOUT_KEY_MAX];
     struct baton_error error;
@@ -192,19 +198,19 @@ void lock_judge(struct seat *seat, const struct lock_answer *answer)
         (void)error_set(&error, BATON_EPROTO,
                         "election \"%s\": %s:epoch held \"%s\", which is no epoch; it goes on from "
                         "the server's time",
-                        seat->name, seat->name, answer->spoiled);
-        seat_error(seat, &error);
+                        registration->name, registration->name, answer->spoiled);
+        registration_error(registration, &error);
     }
-    if (answer->is_odd && !seat->knows_odd) {
-        layout_lock_key(seat->client->layout, seat->name, key);
+    if (answer->is_odd && !registration->knows_odd) {
+        layout_lock_key(registration->client->layout, registration->name, key);
         (void)error_set(&error, BATON_EPROTO,
                         "election \"%s\": \"%s\" is no process's id, and %s has it; it is followed "
                         "when that ends, or at once after DEL",
-                        seat->name, answer->holder, key);
-        seat_error(seat, &error);
+                        registration->name, answer->holder, key);
+        registration_error(registration, &error);
     }
-    seat->knows_odd = answer->is_odd;
-    judge_lifetime(seat, answer);
-    judge_leaders_max_lease(seat, answer);
-    judge_epoch(seat, answer);
+    registration->knows_odd = answer->is_odd;
+    judge_lifetime(registration, answer);
+    judge_leaders_max_lease(registration, answer);
+    judge_epoch(registration, answer);
 }

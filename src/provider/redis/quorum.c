@@ -13,30 +13,30 @@ struct quorum {
 
 /* An order on its way. */
 struct trip {
-    struct seat *seat;
+    struct registration *registration;
     struct majority_order order;
 };
 
-static void obey(struct seat *seat, const struct majority_update *update);
+static void obey(struct registration *registration, const struct majority_update *update);
 
-int quorum_begin(struct seat *seat)
+int quorum_begin(struct registration *registration)
 {
-    int count = seat->client->server_count;
+    int count = registration->client->server_count;
 
     if (count > 1) {
-        seat->quorum = calloc(1, sizeof(*seat->quorum));
-        if (!seat->quorum) {
+        registration->quorum = calloc(1, sizeof(*registration->quorum));
+        if (!registration->quorum) {
             return BATON_ENOMEM;
         }
-        majority_init(&seat->quorum->majority, count);
+        majority_init(&registration->quorum->majority, count);
     }
     return BATON_OK;
 }
 
-void quorum_end(struct seat *seat)
+void quorum_end(struct registration *registration)
 {
-    free(seat->quorum);
-    seat->quorum = NULL;
+    free(registration->quorum);
+    registration->quorum = NULL;
 }
 
 /* FNV-1a: the majority only compares them. */
@@ -59,18 +59,18 @@ static void on_told(void *userdata, uint64_t tag, const redisReply *reply, insta
 }
 
 /* One server's grant is no news, and would make the others meet there. */
-static void tell_taken(struct seat *seat, uint64_t epoch)
+static void tell_taken(struct registration *registration, uint64_t epoch)
 {
     char notice[BATON_NAME_MAX + 40];
     char wake[KEY_MAX];
 
     (void)snprintf(notice, sizeof(notice), "taken %llu %s", (unsigned long long)epoch,
-                   seat->client->id);
-    seat_wake(seat, wake);
-    (void)client_publish(seat->client, wake, notice, strlen(notice), on_told, NULL);
+                   registration->client->id);
+    registration_wake(registration, wake);
+    (void)client_publish(registration->client, wake, notice, strlen(notice), on_told, NULL);
 }
 
-static void answer_core(struct seat *seat, const struct majority_update *update)
+static void answer_core(struct registration *registration, const struct majority_update *update)
 {
     struct lease_input input = {.type = LEASE_IN_REPLY,
                                 .reply = {.request = update->request,
@@ -78,21 +78,22 @@ static void answer_core(struct seat *seat, const struct majority_update *update)
                                           .epoch = update->epoch,
                                           .left = update->left}};
 
-    if (update->outcome == LEASE_GRANTED && seat->quorum->majority.type == LEASE_TAKE) {
-        tell_taken(seat, update->epoch);
+    if (update->outcome == LEASE_GRANTED && registration->quorum->majority.type == LEASE_TAKE) {
+        tell_taken(registration, update->epoch);
     }
     if (update->like >= 0) {
-        seat_take_holder(seat, seat->quorum->holders[update->like], update->epoch);
+        registration_take_holder(registration, registration->quorum->holders[update->like],
+                                 update->epoch);
     }
-    seat_step(seat, &input);
+    registration_step(registration, &input);
 }
 
 static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     struct trip *trip = userdata;
-    struct seat *seat = trip->seat;
-    struct client *client = seat->client;
-    struct quorum *quorum = seat->quorum;
+    struct registration *registration = trip->registration;
+    struct client *client = registration->client;
+    struct quorum *quorum = registration->quorum;
     struct lock_answer answer = {.reply = {.outcome = LEASE_NO_ANSWER}};
     struct majority_update update;
     (void)tag;
@@ -101,10 +102,10 @@ static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, ins
     client_enter(client);
     if (reply && trip->order.type < MAJORITY_RELEASE) {
         if (parse_lock(&answer, reply)) {
-            seat_understood(seat, ERRAND_LOCK);
-            lock_judge(seat, &answer);
+            registration_understood(registration, ERRAND_LOCK);
+            lock_judge(registration, &answer);
         } else {
-            seat_misunderstood(seat, ERRAND_LOCK, reply);
+            registration_misunderstood(registration, ERRAND_LOCK, reply);
         }
     }
     answer.reply.holder = number_of(answer.holder);
@@ -113,25 +114,25 @@ static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, ins
     }
     majority_answer(&quorum->majority, &trip->order, &answer.reply, &update);
     free(trip);
-    obey(seat, &update);
+    obey(registration, &update);
     if (update.is_answered) {
-        answer_core(seat, &update);
+        answer_core(registration, &update);
     }
-    seat_unref(seat);
+    registration_unref(registration);
     client_exit(client);
 }
 
-static bool send_order(struct seat *seat, const struct majority_order *order)
+static bool send_order(struct registration *registration, const struct majority_order *order)
 {
     struct trip *trip = malloc(sizeof(*trip));
 
     if (!trip) {
         return false;
     }
-    *trip = (struct trip){.seat = seat, .order = *order};
-    seat->references++;
-    if (seat_send(seat, order->server, order, on_answer, trip, 0) != BATON_OK) {
-        seat_unref(seat);
+    *trip = (struct trip){.registration = registration, .order = *order};
+    registration->references++;
+    if (registration_send(registration, order->server, order, on_answer, trip, 0) != BATON_OK) {
+        registration_unref(registration);
         free(trip);
         return false;
     }
@@ -140,26 +141,26 @@ static bool send_order(struct seat *seat, const struct majority_order *order)
 
 /* A server that cannot be reached has answered already. That alone decides nothing while more than
  * half of them can be reached; when they cannot, the core's own timeout is the answer. */
-static void obey(struct seat *seat, const struct majority_update *update)
+static void obey(struct registration *registration, const struct majority_update *update)
 {
     static const struct majority_reply silence = {.outcome = LEASE_NO_ANSWER};
     struct majority_update more;
 
     for (int i = 0; i < update->order_count; i++) {
-        if (!send_order(seat, &update->orders[i])) {
-            majority_answer(&seat->quorum->majority, &update->orders[i], &silence, &more);
+        if (!send_order(registration, &update->orders[i])) {
+            majority_answer(&registration->quorum->majority, &update->orders[i], &silence, &more);
             for (int j = 0; j < more.order_count; j++) { /* what was granted is given back */
-                (void)send_order(seat, &more.orders[j]);
+                (void)send_order(registration, &more.orders[j]);
             }
         }
     }
 }
 
-int quorum_run(struct seat *seat, const struct lease_command *command)
+int quorum_run(struct registration *registration, const struct lease_command *command)
 {
     struct majority_update update;
 
-    majority_begin(&seat->quorum->majority, command, &update);
-    obey(seat, &update);
+    majority_begin(&registration->quorum->majority, command, &update);
+    obey(registration, &update);
     return BATON_OK;
 }

@@ -44,7 +44,7 @@ void client_exit(struct client *client)
 {
     if (--client->depth == 0) {
         readers_sweep(client);
-        seats_bury(client);
+        registrations_free_unused(client);
     }
 }
 
@@ -410,8 +410,8 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
     client->closed_userdata = userdata;
     client_enter(client);
     client->open_handles++;
-    while (client->seats) {
-        seat_end(client->seats);
+    while (client->registrations) {
+        registration_end(client->registrations);
     }
     client_exit(client);
     redis_guardian_end(client);
@@ -442,13 +442,13 @@ const struct provider_ops redis_provider_ops = {
     .settings = redis_settings,
     .open = redis_provider_open,
     .close = redis_provider_close,
-    .campaign = seat_campaign,
-    .check_heir = seat_check_heir,
-    .resign = seat_resign,
-    .set_eligible = seat_set_eligible,
-    .set_metadata = seat_set_metadata,
-    .leave = seat_leave,
-    .leader = seat_leader,
+    .campaign = registration_campaign,
+    .check_heir = registration_check_heir,
+    .resign = registration_resign,
+    .set_eligible = registration_set_eligible,
+    .set_metadata = registration_set_metadata,
+    .leave = registration_leave,
+    .leader = registration_leader,
     .status = redis_provider_status,
     .members = registry_members,
     .publish = channel_publish,

@@ -8,63 +8,64 @@
 
 enum { ENTRIES_MAX = 4096 }; /* others of one election that are known */
 
-void registry_keys(const struct seat *seat, char ret[REGISTRY_KEYS][KEY_MAX])
+void registry_keys(const struct registration *registration, char ret[REGISTRY_KEYS][KEY_MAX])
 {
     static const char *const keys[REGISTRY_KEYS] = {
         ":processes", ":processes:expiry", ":channels", WAKE, ":slaves", ":master_process"};
 
     for (int i = 0; i < REGISTRY_KEYS; i++) {
-        const char *parts[] = {seat->name, keys[i], NULL};
+        const char *parts[] = {registration->name, keys[i], NULL};
         layout_join(ret[i], KEY_MAX, parts);
     }
 }
 
-static void entry_free(struct seat *seat, struct entry *entry)
+static void entry_free(struct registration *registration, struct entry *entry)
 {
-    text_drop(seat->client, entry->id);
-    text_drop(seat->client, entry->name);
-    text_drop(seat->client, entry->metadata);
+    text_drop(registration->client, entry->id);
+    text_drop(registration->client, entry->name);
+    text_drop(registration->client, entry->metadata);
     free(entry);
 }
 
-void registry_free(struct seat *seat)
+void registry_free(struct registration *registration)
 {
-    while (seat->entries) {
-        struct entry *entry = seat->entries;
-        seat->entries = entry->next;
-        entry_free(seat, entry);
+    while (registration->entries) {
+        struct entry *entry = registration->entries;
+        registration->entries = entry->next;
+        entry_free(registration, entry);
     }
 }
 
-static void describe(const struct seat *seat, const char *id, const struct entry *entry,
-                     struct baton_member *ret);
+static void describe(const struct registration *registration, const char *id,
+                     const struct entry *entry, struct baton_member *ret);
 
-static void tell_member(struct seat *seat, enum baton_event_type type, const struct entry *entry)
+static void tell_member(struct registration *registration, enum baton_event_type type,
+                        const struct entry *entry)
 {
     struct baton_event event = {.type = type};
 
-    describe(seat, text_of(entry->id), entry, &event.member);
-    seat_tell(seat, &event);
+    describe(registration, text_of(entry->id), entry, &event.member);
+    registration_tell(registration, &event);
 }
 
 /* A reading names them in the order of the one before, as a rule: who comes next is looked at
  * first. */
-static struct entry *entry_after(const struct seat *seat, const struct entry *last,
+static struct entry *entry_after(const struct registration *registration, const struct entry *last,
                                  const struct text *id)
 {
     struct entry *entry = last ? last->next : NULL;
 
     if (!entry || entry->id != id) {
-        for (entry = seat->entries; entry && entry->id != id; entry = entry->next) {
+        for (entry = registration->entries; entry && entry->id != id; entry = entry->next) {
         }
     }
     return entry;
 }
 
 /* The place of the last one, or of NULL. */
-static struct entry *add(struct seat *seat, struct text *id)
+static struct entry *add(struct registration *registration, struct text *id)
 {
-    struct entry **at = &seat->entries;
+    struct entry **at = &registration->entries;
     size_t count = 0;
     struct entry *entry = calloc(1, sizeof(*entry));
 
@@ -73,7 +74,7 @@ static struct entry *add(struct seat *seat, struct text *id)
     }
     if (!entry || count >= ENTRIES_MAX) {
         free(entry);
-        text_drop(seat->client, id);
+        text_drop(registration->client, id);
         return NULL; /* it is found at the next reading, if there is room then */
     }
     entry->id = id;
@@ -82,7 +83,7 @@ static struct entry *add(struct seat *seat, struct text *id)
 }
 
 /* Names what another process wrote and no process of ours would have, once. */
-static void tell_fault(struct seat *seat, const struct parsed_member *member)
+static void tell_fault(struct registration *registration, const struct parsed_member *member)
 {
     static const char *const faults[] = {
         [MEMBER_NAMELESS] = "is no process's id",
@@ -95,26 +96,27 @@ static void tell_fault(struct seat *seat, const struct parsed_member *member)
 
     (void)error_set(&error, BATON_EPROTO,
                     "election \"%s\": the entry \"%s\" in %s:processes %s; HDEL removes it",
-                    seat->name, member->id, seat->name, faults[member->fault]);
-    seat_error(seat, &error);
+                    registration->name, member->id, registration->name, faults[member->fault]);
+    registration_error(registration, &error);
 }
 
-static void fill_entry(struct seat *seat, struct entry *entry, const struct parsed_member *member)
+static void fill_entry(struct registration *registration, struct entry *entry,
+                       const struct parsed_member *member)
 {
-    struct client *client = seat->client;
+    struct client *client = registration->client;
     const char *metadata = member->metadata;
     bool is_known = member->max_lease.ns / 1000000 == entry->max_lease_ms ||
-                    (entry->id == seat->holder && seat->knows_difference);
+                    (entry->id == registration->holder && registration->knows_difference);
 
     text_move(client, &entry->name, text_get(client, member->name, strlen(member->name)));
     text_move(client, &entry->metadata,
               metadata ? text_get(client, metadata, strlen(metadata)) : NULL);
     entry->is_there = true;
     entry->is_cordoned = member->is_cordoned;
-    lock_judge_max_lease(seat, "member", member->id, member->max_lease, is_known);
+    lock_judge_max_lease(registration, "member", member->id, member->max_lease, is_known);
     entry->max_lease_ms = (uint32_t)(member->max_lease.ns / 1000000);
     if (member->fault != entry->fault && member->fault != MEMBER_FINE) {
-        tell_fault(seat, member);
+        tell_fault(registration, member);
     }
     entry->fault = member->fault;
 }
@@ -125,71 +127,72 @@ static void on_forgotten(void *userdata, uint64_t tag, const redisReply *reply, 
 {
     (void)tag;
     (void)sent;
-    seat_refused(userdata, ERRAND_LIST, reply); /* tried again with the next reading */
-    seat_answered(userdata);
+    registration_refused(userdata, ERRAND_LIST, reply); /* tried again with the next reading */
+    registration_answered(userdata);
 }
 
-static void forget(struct seat *seat, const redisReply *id, const redisReply *json)
+static void forget(struct registration *registration, const redisReply *id, const redisReply *json)
 {
     char keys[REGISTRY_KEYS][KEY_MAX];
 
-    registry_keys(seat, keys);
+    registry_keys(registration, keys);
     const char *words[] = {keys[0], keys[1], keys[2], keys[3], keys[4], id->str, json->str};
-    seat->references++;
-    if (client_run(seat->client, SCRIPT_FORGET, 5, 7, words, NULL, on_forgotten, seat, 0) !=
-        BATON_OK) {
-        seat_unref(seat);
+    registration->references++;
+    if (client_run(registration->client, SCRIPT_FORGET, 5, 7, words, NULL, on_forgotten,
+                   registration, 0) != BATON_OK) {
+        registration_unref(registration);
     }
 }
 
 /* Their entries have no lifetime where the server has none for fields, and the seed's leader
  * removes those that give no sign of life. Their clocks may be wrong: what counts is that an entry
  * does not change for a lifetime, by our clock. */
-static bool is_silent(const struct seat *seat, struct entry *entry, int64_t seen_ms, instant now)
+static bool is_silent(const struct registration *registration, struct entry *entry, int64_t seen_ms,
+                      instant now)
 {
     if (seen_ms != entry->seen_ms || entry->seen.ns == 0) {
         entry->seen_ms = seen_ms;
         entry->seen = now;
     }
-    return seen_ms > 0 && seat->lease.held &&
-           !instant_before(now, instant_add(entry->seen, seat->client->process_lifetime));
+    return seen_ms > 0 && registration->lease.held &&
+           !instant_before(now, instant_add(entry->seen, registration->client->process_lifetime));
 }
 
 /* ---- What was read --------------------------------------------------------------------------- */
 
 /* The entry's place, or that of the last one if it has none. */
-static struct entry *take_entry(struct seat *seat, struct entry *last,
+static struct entry *take_entry(struct registration *registration, struct entry *last,
                                 const struct parsed_member *member)
 {
-    struct text *text = text_get(seat->client, member->id, strlen(member->id));
+    struct text *text = text_get(registration->client, member->id, strlen(member->id));
     struct entry *entry;
 
     if (!text) {
         return last;
     }
-    if (text == seat->client->self) {
-        seat->is_listed = true;
-        text_drop(seat->client, text);
+    if (text == registration->client->self) {
+        registration->is_listed = true;
+        text_drop(registration->client, text);
         return last;
     }
-    entry = entry_after(seat, last, text);
+    entry = entry_after(registration, last, text);
     if (entry) {
-        text_drop(seat->client, text);
-        fill_entry(seat, entry, member);
+        text_drop(registration->client, text);
+        fill_entry(registration, entry, member);
         return entry;
     }
-    entry = add(seat, text);
+    entry = add(registration, text);
     if (!entry) {
         return last;
     }
-    fill_entry(seat, entry, member);
-    tell_member(seat, BATON_EVENT_MEMBER_JOINED, entry);
+    fill_entry(registration, entry, member);
+    tell_member(registration, BATON_EVENT_MEMBER_JOINED, entry);
     return entry;
 }
 
 enum { AHEAD_MS = 24 * 60 * 60 * 1000 }; /* a clock may be wrong by an hour or so, or a zone */
 
-static void take_entries(struct seat *seat, const redisReply *list)
+static void take_entries(struct registration *registration, const redisReply *list)
 {
     struct parsed_member member;
     struct entry *last = NULL;
@@ -202,86 +205,87 @@ static void take_entries(struct seat *seat, const redisReply *list)
         parse_member(&member, list->element[i], list->element[i + 1],
                      (int64_t)now.tv_sec * 1000 + AHEAD_MS);
         if (member.fault != MEMBER_NAMELESS) {
-            last = take_entry(seat, last, &member);
+            last = take_entry(registration, last, &member);
             if (last && strcmp(text_of(last->id), member.id) == 0 &&
-                is_silent(seat, last, member.seen_ms, read)) {
-                forget(seat, list->element[i], list->element[i + 1]);
+                is_silent(registration, last, member.seen_ms, read)) {
+                forget(registration, list->element[i], list->element[i + 1]);
             }
         } else {
-            if (!seat->knows_nameless && !is_nameless) {
-                tell_fault(seat, &member);
+            if (!registration->knows_nameless && !is_nameless) {
+                tell_fault(registration, &member);
             }
             is_nameless = true;
         }
         parsed_member_fini(&member);
     }
-    seat->knows_nameless = is_nameless;
+    registration->knows_nameless = is_nameless;
 }
 
-static void take_list(struct seat *seat, const redisReply *list)
+static void take_list(struct registration *registration, const redisReply *list)
 {
-    seat->is_listed = false;
-    for (struct entry *entry = seat->entries; entry; entry = entry->next) {
+    registration->is_listed = false;
+    for (struct entry *entry = registration->entries; entry; entry = entry->next) {
         entry->is_there = false;
     }
-    take_entries(seat, list);
-    for (struct entry **at = &seat->entries; *at;) {
+    take_entries(registration, list);
+    for (struct entry **at = &registration->entries; *at;) {
         struct entry *entry = *at;
         if (entry->is_there) {
             at = &entry->next;
         } else {
             *at = entry->next;
-            tell_member(seat, BATON_EVENT_MEMBER_LEFT, entry);
-            entry_free(seat, entry);
+            tell_member(registration, BATON_EVENT_MEMBER_LEFT, entry);
+            entry_free(registration, entry);
         }
     }
 }
 
 static void on_members(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
-    struct seat *seat = userdata;
+    struct registration *registration = userdata;
     (void)tag;
     (void)sent;
 
-    seat->is_reading = false;
+    registration->is_reading = false;
     if (!reply || !parse_members(reply)) {
-        seat_misunderstood(seat, ERRAND_LIST, reply);
-    } else if (!seat->is_stopped) {
-        seat_understood(seat, ERRAND_LIST);
-        take_list(seat, reply);
+        registration_misunderstood(registration, ERRAND_LIST, reply);
+    } else if (!registration->is_stopped) {
+        registration_understood(registration, ERRAND_LIST);
+        take_list(registration, reply);
     }
-    if (seat->reads_again) {
-        registry_read(seat);
+    if (registration->reads_again) {
+        registry_read(registration);
     }
-    seat_answered(seat);
+    registration_answered(registration);
 }
 
-static int read_with(struct seat *seat, redis_reply_cb on_reply, void *userdata)
+static int read_with(struct registration *registration, redis_reply_cb on_reply, void *userdata)
 {
     char keys[REGISTRY_KEYS][KEY_MAX];
 
-    registry_keys(seat, keys);
+    registry_keys(registration, keys);
     const char *words[] = {keys[0], keys[1], keys[2], keys[3], keys[4]};
-    return client_run(seat->client, SCRIPT_MEMBERS, 5, 5, words, NULL, on_reply, userdata, 0);
+    return client_run(registration->client, SCRIPT_MEMBERS, 5, 5, words, NULL, on_reply, userdata,
+                      0);
 }
 
 /* One reading at a time; what changes meanwhile is read by the next. */
-void registry_read(struct seat *seat)
+void registry_read(struct registration *registration)
 {
-    seat->reads_again = seat->is_reading;
-    if (seat->is_reading || seat->is_leaving) {
+    registration->reads_again = registration->is_reading;
+    if (registration->is_reading || registration->is_leaving) {
         return;
     }
-    seat->references++;
-    seat->is_reading = read_with(seat, on_members, seat) == BATON_OK;
-    if (!seat->is_reading) {
-        seat_unref(seat);
+    registration->references++;
+    registration->is_reading = read_with(registration, on_members, registration) == BATON_OK;
+    if (!registration->is_reading) {
+        registration_unref(registration);
     }
 }
 
-const struct entry *registry_find(const struct seat *seat, const char *id_or_name)
+const struct entry *registry_find(const struct registration *registration, const char *id_or_name)
 {
-    const struct entry *entry = seat->entries;
+    const struct entry *entry = registration->entries;
 
     while (entry && strcmp(text_of(entry->id), id_or_name) != 0 &&
            strcmp(text_of(entry->name), id_or_name) != 0) {
@@ -290,23 +294,23 @@ const struct entry *registry_find(const struct seat *seat, const char *id_or_nam
     return entry;
 }
 
-bool registry_is_behind(const struct seat *seat, uint32_t count)
+bool registry_is_behind(const struct registration *registration, uint32_t count)
 {
-    const char *holder = text_of(seat->holder);
-    bool is_known = !holder[0] || seat->holder == seat->client->self;
+    const char *holder = text_of(registration->holder);
+    bool is_known = !holder[0] || registration->holder == registration->client->self;
     uint32_t known = 1;
 
-    for (const struct entry *entry = seat->entries; entry; entry = entry->next) {
-        is_known = is_known || entry->id == seat->holder;
+    for (const struct entry *entry = registration->entries; entry; entry = entry->next) {
+        is_known = is_known || entry->id == registration->holder;
         known++;
     }
     return !is_known || known != count;
 }
 
-static void describe(const struct seat *seat, const char *id, const struct entry *entry,
-                     struct baton_member *ret)
+static void describe(const struct registration *registration, const char *id,
+                     const struct entry *entry, struct baton_member *ret)
 {
-    const struct client *client = seat->client;
+    const struct client *client = registration->client;
 
     *ret = (struct baton_member){.kind = BATON_MEMBER_VOTER, .weight = 1};
     if (!id[0]) {
@@ -319,35 +323,37 @@ static void describe(const struct seat *seat, const char *id, const struct entry
                    : entry      ? text_of(entry->name)
                                 : id);
     (void)snprintf(ret->address, sizeof(ret->address), "worker:slave:%s", id);
-    ret->role = strcmp(id, text_of(seat->holder)) == 0 ? BATON_ROLE_LEADER : BATON_ROLE_FOLLOWER;
+    ret->role =
+        strcmp(id, text_of(registration->holder)) == 0 ? BATON_ROLE_LEADER : BATON_ROLE_FOLLOWER;
     ret->is_alive = ret->is_self || entry;
-    ret->is_cordoned = ret->is_self ? !seat->eligible : entry && entry->is_cordoned;
-    ret->metadata = ret->is_self               ? seat->metadata
+    ret->is_cordoned = ret->is_self ? !registration->eligible : entry && entry->is_cordoned;
+    ret->metadata = ret->is_self               ? registration->metadata
                     : entry && entry->metadata ? text_of(entry->metadata)
                                                : NULL;
 }
 
-void registry_describe(const struct seat *seat, const char *id, struct baton_member *ret)
+void registry_describe(const struct registration *registration, const char *id,
+                       struct baton_member *ret)
 {
-    describe(seat, id, id[0] ? registry_find(seat, id) : NULL, ret);
+    describe(registration, id, id[0] ? registry_find(registration, id) : NULL, ret);
 }
 
 /* ---- The list of members, read anew ---------------------------------------------------------- */
 
 struct question {
-    struct seat *seat;
+    struct registration *registration;
     provider_members_cb done;
     void *userdata;
 };
 
 static void answer(const struct question *question)
 {
-    struct seat *seat = question->seat;
-    size_t count = seat->is_listed;
+    struct registration *registration = question->registration;
+    size_t count = registration->is_listed;
     struct baton_member *members;
     size_t used = 0;
 
-    for (const struct entry *entry = seat->entries; entry; entry = entry->next) {
+    for (const struct entry *entry = registration->entries; entry; entry = entry->next) {
         count++;
     }
     members = calloc(count + 1, sizeof(*members));
@@ -355,11 +361,11 @@ static void answer(const struct question *question)
         question->done(question->userdata, BATON_ENOMEM, NULL, 0);
         return;
     }
-    if (seat->is_listed) {
-        describe(seat, seat->client->id, NULL, &members[used++]);
+    if (registration->is_listed) {
+        describe(registration, registration->client->id, NULL, &members[used++]);
     }
-    for (const struct entry *entry = seat->entries; entry; entry = entry->next) {
-        describe(seat, text_of(entry->id), entry, &members[used++]);
+    for (const struct entry *entry = registration->entries; entry; entry = entry->next) {
+        describe(registration, text_of(entry->id), entry, &members[used++]);
     }
     question->done(question->userdata, BATON_OK, members, used);
     free(members);
@@ -368,37 +374,37 @@ static void answer(const struct question *question)
 static void on_asked(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     struct question *question = userdata;
-    struct seat *seat = question->seat;
+    struct registration *registration = question->registration;
     (void)tag;
     (void)sent;
 
     if (reply && parse_members(reply)) {
-        take_list(seat, reply);
+        take_list(registration, reply);
         answer(question);
     } else {
-        question->done(question->userdata, client_refused(seat->client, reply), NULL, 0);
+        question->done(question->userdata, client_refused(registration->client, reply), NULL, 0);
     }
     free(question);
-    seat_answered(seat);
+    registration_answered(registration);
 }
 
 int registry_members(struct provider_election *election, provider_members_cb done, void *userdata,
                      struct baton_error *reterr)
 {
-    struct seat *seat = (struct seat *)election;
+    struct registration *registration = (struct registration *)election;
     struct question *question = malloc(sizeof(*question));
 
     if (!question) {
         return error_set(reterr, BATON_ENOMEM, "members: out of memory");
     }
-    *question = (struct question){.seat = seat, .done = done, .userdata = userdata};
-    if (read_with(seat, on_asked, question) != BATON_OK) {
+    *question = (struct question){.registration = registration, .done = done, .userdata = userdata};
+    if (read_with(registration, on_asked, question) != BATON_OK) {
         char where[REDIS_HOST_MAX];
         free(question);
-        redis_address_name(&seat->client->address, where, sizeof(where));
+        redis_address_name(&registration->client->address, where, sizeof(where));
         return error_set(reterr, BATON_EUNAVAILABLE, "members: Redis at %s cannot be reached now",
                          where);
     }
-    seat->references++;
+    registration->references++;
     return BATON_OK;
 }

@@ -17,7 +17,7 @@
 /* A grant that does not count yet. */
 struct waiting {
     struct waiting *next;
-    struct seat *seat; /* a reference */
+    struct registration *registration; /* a reference */
     struct lease_input grant;
     span took; /* until the server had granted it */
     instant granted;
@@ -54,9 +54,9 @@ int waits_check(const struct client *client, struct baton_error *reterr)
 
 /* As the core does with a grant that it does not want: unless another command is under way, which
  * is answered with the same lock. Nobody is told, since the next one would fare no better. */
-static void give_back(struct seat *seat, const struct lease_input *grant)
+static void give_back(struct registration *registration, const struct lease_input *grant)
 {
-    struct lease *lease = &seat->lease;
+    struct lease *lease = &registration->lease;
 
     if (lease->held || (lease->is_waiting && lease->asked_request != grant->reply.request)) {
         return;
@@ -64,28 +64,28 @@ static void give_back(struct seat *seat, const struct lease_input *grant)
     if (lease->highest < grant->reply.epoch) { /* it may arrive late: it is never taken again */
         lease->highest = grant->reply.epoch;
     }
-    seat_give_back(seat, grant->reply.epoch);
+    registration_give_back(registration, grant->reply.epoch);
 }
 
 static void tell_too_few(struct waiting *waiting, long long count)
 {
-    const struct waits *waits = &waiting->seat->client->waits;
+    const struct waits *waits = &waiting->registration->client->waits;
     struct baton_error error;
 
     (void)error_set(&error, BATON_EUNAVAILABLE,
                     "election \"%s\": %lld of wait-replicas=%d had the %s within %g ms: %s",
-                    waiting->seat->name, count, waits->replicas,
+                    waiting->registration->name, count, waits->replicas,
                     waiting->is_take ? "lock" : "renewal", (double)waits->timeout.ns / 1e6,
                     waiting->is_take ? "given back" : "it does not count");
-    seat_error(waiting->seat, &error);
+    registration_error(waiting->registration, &error);
 }
 
 /* ---- The answer ------------------------------------------------------------------------------ */
 
 static void finish(struct waiting *waiting, const redisReply *reply)
 {
-    struct seat *seat = waiting->seat;
-    struct client *client = seat->client;
+    struct registration *registration = waiting->registration;
+    struct client *client = registration->client;
     bool is_number = reply && reply->type == REDIS_REPLY_INTEGER;
 
     if (is_number && reply->integer >= client->waits.replicas) {
@@ -93,20 +93,20 @@ static void finish(struct waiting *waiting, const redisReply *reply)
             span took = SPAN_NS(waiting->took.ns + instant_since(clock_now(), waiting->granted).ns);
             client->on_renewed(client->renewed_userdata, took);
         }
-        seat_step(seat, &waiting->grant);
+        registration_step(registration, &waiting->grant);
     } else {
         if (is_number) {
             tell_too_few(waiting, reply->integer);
         } else {
-            seat_refused(seat, ERRAND_LOCK, reply);
+            registration_refused(registration, ERRAND_LOCK, reply);
         }
         if (waiting->is_take) {
-            give_back(seat, &waiting->grant);
+            give_back(registration, &waiting->grant);
         }
         waiting->grant.reply.outcome = LEASE_NO_ANSWER;
-        seat_step(seat, &waiting->grant);
+        registration_step(registration, &waiting->grant);
     }
-    seat_unref(seat);
+    registration_unref(registration);
     free(waiting);
 }
 
@@ -164,49 +164,50 @@ static void ask(struct client *client)
 
 /* ---- A grant --------------------------------------------------------------------------------- */
 
-static void refuse(struct seat *seat, const struct lease_input *grant, bool is_take)
+static void refuse(struct registration *registration, const struct lease_input *grant, bool is_take)
 {
     struct lease_input none = *grant;
     struct baton_error error;
 
     (void)error_set(&error, BATON_ENOTSUP,
                     "election \"%s\": wait-replicas is not for a Redis Cluster: leave it out",
-                    seat->name);
-    seat_error(seat, &error);
+                    registration->name);
+    registration_error(registration, &error);
     if (is_take) {
-        give_back(seat, grant);
+        give_back(registration, grant);
     }
     none.reply.outcome = LEASE_NO_ANSWER;
-    seat_step(seat, &none);
+    registration_step(registration, &none);
 }
 
-bool waits_take(struct seat *seat, const struct lease_input *grant, bool is_take, instant sent)
+bool waits_take(struct registration *registration, const struct lease_input *grant, bool is_take,
+                instant sent)
 {
-    struct client *client = seat->client;
+    struct client *client = registration->client;
     struct waiting *waiting;
 
     if (client->waits.replicas == 0) {
         return false;
     }
     if (client->cluster) { /* whose WAIT would have to go where the grant came from */
-        refuse(seat, grant, is_take);
+        refuse(registration, grant, is_take);
         return true;
     }
     waiting = calloc(1, sizeof(*waiting));
     if (!waiting) { /* no answer: a take is found to be ours by the next one */
         struct lease_input none = *grant;
         none.reply.outcome = LEASE_NO_ANSWER;
-        seat_step(seat, &none);
+        registration_step(registration, &none);
         return true;
     }
-    *waiting = (struct waiting){.seat = seat,
+    *waiting = (struct waiting){.registration = registration,
                                 .grant = *grant,
                                 .granted = clock_now(),
                                 .is_take = is_take,
                                 .next = client->waits.queued};
     waiting->took = instant_since(waiting->granted, sent);
     client->waits.queued = waiting;
-    seat->references++;
+    registration->references++;
     ask(client);
     return true;
 }
