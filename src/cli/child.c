@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+enum { AGAIN_MS = 10 };
+
 struct child {
     struct child_config config;
     pid_t pid; /* and group */
@@ -112,5 +114,7 @@ void child_kill(struct child *child)
 {
     if (!is_over(child)) {
         supervise_kill(child->config.supervise);
+        /* The supervisor may be stopped before it obeys. */
+        (void)uv_timer_start(&child->limit, on_limit, AGAIN_MS, AGAIN_MS);
     }
 }

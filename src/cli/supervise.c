@@ -340,6 +340,7 @@ void supervise_signal(const struct supervise *supervise, int number)
 void supervise_kill(const struct supervise *supervise)
 {
     (void)give(supervise, &(struct order){.type = ORDER_KILL});
+    victims_wake_supervisor(&supervise->victims);
 }
 
 void supervise_hear_end(struct supervise *supervise, struct news *ret)

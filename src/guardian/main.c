@@ -40,6 +40,7 @@ enum {
     VICTIMS_LIMIT_MS = 5000, /* who is not dead by then may live: nothing is certified */
     EXIT_USAGE = 2,
     MARGIN_MAX_NS = 100000000, /* twice the supervisor's, which then has its own in full */
+    WAKE_AGAIN_NS = 5000000,
 };
 
 static const char usage[] =
@@ -175,8 +176,19 @@ static void set_alarm(const struct guardian *guardian, int64_t at_ns)
     (void)timerfd_settime(guardian->alarm_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
 }
 
-/* Shortly before a lease ends that was not renewed, the supervisor has to be awake; at its end, a
- * parent that outlives it is killed where that is wanted. Else the alarm is set to the next of
+/* While a lease ends that was not renewed, the supervisor has to be awake. It may be stopped at any
+ * moment of that time, so it is woken again and again. */
+static void keep_supervisor_awake(const struct guardian *guardian, int64_t end_ns)
+{
+    int64_t now_ns = clock_now().ns;
+    int64_t again_ns = now_ns + WAKE_AGAIN_NS;
+
+    victims_wake_supervisor(&guardian->victims);
+    set_alarm(guardian, now_ns < end_ns && end_ns < again_ns ? end_ns : again_ns);
+}
+
+/* At the end of the lease a parent that outlives it is killed where that is wanted; shortly before,
+ * and until shortly after, the supervisor is kept awake. Else the alarm is set to the next of
  * these: mostly one wake-up for each lease, however often it is renewed. */
 static void guard_lease(struct guardian *guardian)
 {
@@ -193,10 +205,12 @@ static void guard_lease(struct guardian *guardian)
     }
     if (left_ns > guardian->margin_ns) {
         set_alarm(guardian, end_ns - guardian->margin_ns);
-    } else if (left_ns > 0) {
-        victims_wake_supervisor(&guardian->victims);
+    } else if (left_ns > 0 && guardian->victims.process <= 0) {
         set_alarm(guardian, end_ns);
-    } else if (guardian->kills_outliving) {
+    } else if (left_ns > -guardian->margin_ns) {
+        keep_supervisor_awake(guardian, end_ns);
+    }
+    if (left_ns <= 0 && guardian->kills_outliving) {
         guardian->has_killed = true;
         (void)pidfd_send_signal(GUARDIAN_FD_PARENT, SIGKILL, NULL, 0); /* ESRCH: dead already */
     }

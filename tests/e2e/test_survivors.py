@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import harness
@@ -282,6 +283,35 @@ class Survivors(ProgramTest):
         epoch, (_, supervisor) = self.epoch(), self.helpers(cluster, old)
         self.stop_for_good(supervisor)
         cluster.signal(old, signal.SIGSTOP)
+        self.check_handed_on(cluster, epoch)
+
+    def stop_again_and_again(self, pid):
+        """Its wakers cannot know when; it never runs for longer than 20 ms."""
+        is_over = threading.Event()
+        def stop():
+            while not is_over.wait(0.02) and is_alive(pid):
+                os.kill(pid, signal.SIGSTOP)
+        thread = threading.Thread(target=stop)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(is_over.set)
+
+    def test_a_supervisor_that_is_stopped_while_the_lease_ends_is_woken_again(self):
+        cluster, old = self.begin()
+        epoch, (_, supervisor) = self.epoch(), self.helpers(cluster, old)
+        self.stop_for_good(supervisor)
+        cluster.signal(old, signal.SIGSTOP)
+        self.stop_again_and_again(supervisor)
+        self.check_handed_on(cluster, epoch)
+
+    def test_a_wrapper_wakes_a_supervisor_that_is_to_kill_the_program(self):
+        """The guardian cannot: it is stopped, too."""
+        cluster, old = self.begin(flags=["--on-loss", "restart"])
+        epoch, (guardian, supervisor) = self.epoch(), self.helpers(cluster, old)
+        self.stop_for_good(guardian)
+        self.stop_for_good(supervisor)
+        other = next(name for name in cluster.names if name != old)
+        harness.baton("pass", "--data", cluster.data(old), "--to", other, "--timeout", "10s")
         self.check_handed_on(cluster, epoch)
 
     def test_a_killed_wrapper_whose_supervisor_stands_still_leaves_no_program_behind(self):
