@@ -1,7 +1,8 @@
 # baton_layer(NAME DEPENDS ... LIBRARIES ... SOURCES ...)
 #
-# One folder of src/, and one of a wing beside it (detector/), is one layer: an object library that may include the headers of the layers it
-# DEPENDS on (and theirs). tests/house checks that no include points up.
+# One folder of src/, and one of a wing beside it (detector/), is one layer: a static library that may
+# include the headers of the layers it DEPENDS on (and theirs). tests/house checks that no include
+# points up.
 function(baton_layer name)
     cmake_parse_arguments(L "" "" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
     add_library(baton_${name} STATIC ${L_SOURCES})

@@ -1,4 +1,4 @@
-/* Names of files in a model archive: the few that mean the same on every system. */
+/* Names of files in a model archive: the few that mean the same on every system. Pure. */
 #ifndef DETECTOR_MODEL_NAME_H
 #define DETECTOR_MODEL_NAME_H
 

@@ -1,4 +1,4 @@
-/* "did you mean": the word of a list that a mistyped one is nearest to. */
+/* "did you mean": the word of a list that a mistyped one is nearest to. Pure. */
 #ifndef DETECTOR_MODEL_NEAREST_H
 #define DETECTOR_MODEL_NEAREST_H
 

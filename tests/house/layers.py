@@ -1,18 +1,20 @@
-"""Includes point down only: to the own folder, or to a layer that DEPENDS leads to."""
+"""Includes point down only: to the own folder, or to a layer that DEPENDS leads to. A wing beside
+src/ may depend on these parts of src/ only; no part of src/ depends on a wing."""
 import re
 from pathlib import Path
 
-from house import files, run, text_of, without_comments
+from house import CODE, WINGS, files, run, text_of, without_comments
 
 LAYER = re.compile(r"baton_layer\(\s*(\w+)(.*?)\)", re.S)
-WINGS = ("detector",)  # beside src/, each a folder whose name its includes begin with
-CODE = ("src",) + WINGS
+# What a wing may use of src/, by layer; and the folders that nothing of it may reach.
+USES = {"detector": {"base", "options", "protocol", "web"}}
+NEVER = {"detector": {"api", "cli", "guardian", "lease", "member", "provider", "raft"}}
 WORDS = ("DEPENDS", "LIBRARIES", "SOURCES")
 
 
 class Layers:
     def __init__(self, root):
-        self.depends, self.of_file, self.of_folder = {}, {}, {}
+        self.depends, self.of_file, self.of_folder, self.folder = {}, {}, {}, {}
         for path in files(root, "CMakeLists.txt"):
             for name, body in LAYER.findall(re.sub(r"#[^\n]*", "", text_of(path))):
                 self.add(path.parent.relative_to(root), name, body.split())
@@ -20,6 +22,7 @@ class Layers:
     def add(self, folder, name, words):
         part = None
         self.depends[name] = set()
+        self.folder[name] = folder.parts
         self.of_folder.setdefault(folder, set()).add(name)
         for word in words:
             if word in WORDS:
@@ -53,6 +56,25 @@ def circles(layers):
                 yield f"layers {name} and {lower} depend on each other"
 
 
+def wing_of(folder):
+    return folder[0] if folder and folder[0] in WINGS else None
+
+
+def wings(layers):
+    """Dependencies between the wings and src/ that must not be."""
+    for name, folder in layers.folder.items():
+        wing = wing_of(folder)
+        for lower in layers.depends[name]:
+            there = wing_of(layers.folder.get(lower, ()))
+            if there and there != wing:
+                yield f"layer {name} depends on {lower}, which is of the wing {there}"
+            elif wing and not there and lower not in USES[wing]:
+                yield f"layer {name} depends on {lower}, which is not for {wing}"
+        for lower in sorted(layers.below(name)) if wing else ():
+            if NEVER[wing] & set(layers.folder.get(lower, ())[1:2]):
+                yield f"layer {name} reaches {lower}, by what it depends on"
+
+
 def target_of(root, included):
     """The file that an include means, if it is of a layer."""
     if (root / "src" / included).is_file():
@@ -64,6 +86,7 @@ def target_of(root, included):
 def check(root):
     layers = Layers(root)
     yield from circles(layers)
+    yield from wings(layers)
     for path in (path for folder in CODE for path in files(root / folder, ".c", ".h")):
         here = path.relative_to(root)
         allowed = set().union(*(layers.below(layer) for layer in layers.of(here)), set())
@@ -76,6 +99,9 @@ def check(root):
                 continue
             if there.parent != here.parent and not layers.of(there) & allowed:
                 yield f'{here}: "{included}" is not below {"/".join(sorted(layers.of(here)))}'
+            elif wing_of(here.parts) and not wing_of(there.parts) and \
+                    not layers.of(there) & USES[here.parts[0]]:
+                yield f'{here}: "{included}" is not for {here.parts[0]}'
 
 
 def can_fail(plant):
@@ -92,6 +118,22 @@ def can_fail(plant):
     assert plant(wing | {"detector/d.c": '#include "detector/d.h"\n'}) == []
     assert plant(tree("", "") | wing | {"detector/d.c": '#include "a/a.h"\n'}) == \
         ['detector/d.c: "a/a.h" is not below d']
+
+    base = {"src/base/CMakeLists.txt": "baton_layer(base SOURCES b.c)", "src/base/b.h": "",
+            "src/member/CMakeLists.txt": "baton_layer(member DEPENDS base SOURCES m.c)",
+            "src/net/CMakeLists.txt": "baton_layer(net DEPENDS base SOURCES n.c)",
+            "src/net/n.h": ""}
+    use = {"detector/CMakeLists.txt": "baton_layer(d DEPENDS base SOURCES d.c)"}
+    assert plant(base | use | {"detector/d.c": '#include "base/b.h"\n'}) == []
+    for lower, faults in ("net", 1), ("member", 2):
+        lists = f"baton_layer(d DEPENDS {lower} SOURCES d.c)"
+        assert len(plant(base | {"detector/CMakeLists.txt": lists})) == faults
+    web = {"src/web/CMakeLists.txt": "baton_layer(web DEPENDS net SOURCES w.c)",
+           "detector/CMakeLists.txt": "baton_layer(d DEPENDS web SOURCES d.c)"}
+    assert plant(base | web | {"detector/d.c": '#include "net/n.h"\n'}) == \
+        ['detector/d.c: "net/n.h" is not for detector']
+    up = {"src/cli/CMakeLists.txt": "baton_layer(cli DEPENDS d SOURCES c.c)"}
+    assert len(plant(base | use | up)) == 1
 
 
 run(check, can_fail)

@@ -1,9 +1,11 @@
-"""The picture in docs/architecture.md shows the layers of src/ and the wings, and no others."""
+"""The picture and the table in docs/architecture.md have the layers of src/ and the wings, all of
+them and no others, and the picture shows none above another one that uses it."""
 import re
 
-from house import run, text_of
+from house import CODE, WINGS, files, run, text_of, without_comments
 
-WINGS = ("detector",)
+NAME = re.compile(r"(?<![\w/])([a-z]+)/(?![\w*])")
+ROW = re.compile(r"^\| `([a-z]+)` \|", re.M)
 
 
 def layers(root):
@@ -12,9 +14,22 @@ def layers(root):
 
 
 def drawn(text):
-    """Names with a slash in the first fenced block, as `raft/`."""
+    """The line of the first fenced block that has each name with a slash, as `raft/`."""
     block = re.search(r"```[a-z]*\n(.*?)```", text, re.S)
-    return set(re.findall(r"(?<![\w/])([a-z]+)/(?![\w*])", block.group(1))) if block else set()
+    return {name: number for number, line in enumerate(block.group(1).split("\n"))
+            for name in NAME.findall(line)} if block else {}
+
+
+def uses(root):
+    """Pairs of layers, the first of which includes a header of the second."""
+    found = set()
+    for path in (path for folder in CODE for path in files(root / folder, ".c", ".h")):
+        parts = path.relative_to(root).parts
+        here = parts[1] if parts[0] == "src" else parts[0]
+        source = without_comments(text_of(path), keep_strings=True)
+        for name in re.findall(r'#\s*include\s+"([a-z]+)/', source):
+            found.add((here, name))
+    return found
 
 
 def check(root):
@@ -22,19 +37,28 @@ def check(root):
     if not page.is_file():
         yield "docs/architecture.md does not exist"
         return
-    there, shown = layers(root), drawn(text_of(page))
-    for name in sorted(there - shown):
-        yield f"docs/architecture.md: the picture lacks {name}/"
-    for name in sorted(shown - there):
-        yield f"docs/architecture.md: the picture shows {name}/, which is not there"
+    there, shown, rows = layers(root), drawn(text_of(page)), set(ROW.findall(text_of(page)))
+    for where, names in (("picture", set(shown)), ("table", rows)):
+        for name in sorted(there - names):
+            yield f"docs/architecture.md: the {where} lacks {name}"
+        for name in sorted(names - there):
+            yield f"docs/architecture.md: the {where} shows {name}, which is not there"
+    for here, lower in sorted(uses(root)):
+        if shown.get(here, 0) > shown.get(lower, len(text_of(page))):
+            yield f"docs/architecture.md: the picture shows {here} below {lower}, which it uses"
 
 
 def can_fail(plant):
-    def tree(picture):
-        return {"src/raft/a.c": "", "src/base/a.c": "", "docs/architecture.md": picture}
-    assert plant(tree("```\nraft/\n  base/\n```\n")) == []
-    assert len(plant(tree("```\nraft/\n```\n base/"))) == 1
-    assert len(plant(tree("```\nraft/ base/ lease/\n```\n"))) == 1
+    def tree(picture, rows=("raft", "base")):
+        table = "".join(f"| `{name}` | offers |\n" for name in rows)
+        return {"src/raft/a.c": '#include "base/a.h"', "src/base/a.c": "",
+                "docs/architecture.md": f"```\n{picture}```\n{table}"}
+    assert plant(tree("raft/\n  base/\n")) == []
+    assert len(plant(tree("raft/\n"))) == 1
+    assert len(plant(tree("raft/ base/ lease/\n"))) == 1
+    assert len(plant(tree("raft/\nbase/\n", ("raft",)))) == 1
+    assert len(plant(tree("raft/\nbase/\n", ("raft", "base", "lease")))) == 1
+    assert len(plant(tree("base/\nraft/\n"))) == 1
 
 
 run(check, can_fail)
