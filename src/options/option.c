@@ -417,7 +417,7 @@ bool options_next(const struct options *options, struct option_cursor *cursor)
 {
     for (; cursor->option < options->count; cursor->option++, cursor->item = 0) {
         const struct value *value = &options->values[cursor->option];
-        if (value->source != OPTION_DEFAULT && cursor->item < value->count) {
+        if (cursor->item < value->count) { /* a default is not stored */
             cursor->spec = value->spec;
             cursor->text = value->items[cursor->item++];
             return true;

@@ -123,6 +123,46 @@ static void watchers_hear_what_is_there_and_each_change(void **state)
     assert_int_equal(twin.changes, 1);
 }
 
+struct writer {
+    _Atomic int put; /* what it returned; 1: not called yet */
+    _Atomic int read;
+};
+
+static void write_inside(struct baton *baton, const struct baton_value *value, void *userdata)
+{
+    struct writer *writer = userdata;
+    struct baton_value *now;
+
+    if (strcmp(value->key, "in/first") == 0) {
+        writer->read = baton_get(baton, "in/first", &now, NULL);
+        if (writer->read == BATON_OK) { /* a provider that need not wait */
+            baton_values_free(now, 1);
+        }
+        writer->put = baton_put(baton, "in/second", "2", 1, 0, 0, NULL);
+    }
+}
+
+static void on_the_loop_s_thread_a_read_is_refused_and_a_write_begins(void **state)
+{
+    struct group *group = *state;
+    struct writer writer = {.put = 1, .read = 1};
+    struct baton_value *value = NULL;
+    struct baton *baton;
+
+    if (!tested->has_state) {
+        skip();
+    }
+    group_open_all(group);
+    baton = group->members[0].baton;
+    ASSERT_OK(baton_watch(NULL, baton, "in/", write_inside, &writer, failure));
+    ASSERT_OK(baton_put(baton, "in/first", "1", 1, 0, 0, failure));
+    GROUP_AWAIT(writer.put != 1);
+    assert_int_equal(writer.put, BATON_OK);
+    assert_true(writer.read == BATON_EDEADLK || writer.read == BATON_OK);
+    GROUP_AWAIT(baton_get(baton, "in/second", &value, NULL) == BATON_OK);
+    baton_values_free(value, 1);
+}
+
 static void values_outlive_the_members(void **state)
 {
     struct group *group = *state;
@@ -250,6 +290,7 @@ int conformance_state(void)
         CASE(values_are_set_compared_and_forgotten),
         CASE(lists_are_sorted_and_of_the_prefix),
         CASE(watchers_hear_what_is_there_and_each_change),
+        CASE(on_the_loop_s_thread_a_read_is_refused_and_a_write_begins),
         CASE(values_outlive_the_members),
         CASE(what_is_too_big_is_refused_whole),
         CASE(a_channel_with_too_long_a_name_is_refused_by_both_sides),

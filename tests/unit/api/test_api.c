@@ -175,7 +175,7 @@ static void two_of_one_name_cannot_run_in_one_election(void **state)
 static void a_struct_that_does_not_say_its_size_is_refused(void **state)
 {
     struct baton_options options = {.node = "a"};
-    struct baton_campaign_options campaign = {.size = 3};
+    struct baton_campaign_options campaign = {.size = sizeof(size_t) + 4};
     struct baton_log log = {.fd = 2};
     struct baton_options logged = {.size = sizeof(logged), .log = &log};
     struct baton_election *election = NULL;
@@ -190,7 +190,7 @@ static void a_struct_that_does_not_say_its_size_is_refused(void **state)
     assert_null(baton);
     assert_int_equal(baton_open(&baton, "memory:", NULL, NULL), BATON_OK);
     assert_int_equal(baton_campaign(&election, baton, "e", &campaign, &error), BATON_EINVAL);
-    assert_non_null(strstr(error.message, "its size is 3"));
+    assert_non_null(strstr(error.message, "its size is 12"));
     baton_close(baton);
 }
 
