@@ -22,9 +22,9 @@
 
 enum {
     COMMANDS_NAME_MAX = 64,       /* with the NUL */
-    COMMANDS_TEXT_MAX = 1024,     /* of one request, before it is filled in */
+    COMMANDS_TEXT_MAX = 1024,     /* bytes of one template */
     COMMANDS_GREETING_MAX = 2048, /* the first commands of a connection: AUTH, SELECT */
-    COMMANDS_RENDERED_MAX = 4096, /* of one request */
+    COMMANDS_RENDERED_MAX = 4096, /* bytes of one command with its placeholders filled in */
     COMMANDS_SLOTS_MAX = 16384,
     COMMANDS_SERVERS_MAX = 64,
     COMMANDS_HOST_MAX = 256,
@@ -34,7 +34,7 @@ enum {
 struct commands_text {
     uint32_t count; /* of arguments; 0: no command is sent */
     uint32_t bytes;
-    char arguments[COMMANDS_TEXT_MAX]; /* one after another, a NUL after each */
+    char arguments[COMMANDS_TEXT_MAX]; /* each followed by a NUL */
 };
 
 struct commands_slot {
@@ -46,7 +46,7 @@ struct commands_slot {
 struct commands_server {
     socklen_t address_bytes;
     struct sockaddr_storage address;
-    char name[COMMANDS_HOST_MAX]; /* the name that its certificate must have; "": none */
+    char name[COMMANDS_HOST_MAX]; /* that its certificate must have; "": any */
 };
 
 /* Absolute paths of files; "": none. */
@@ -74,7 +74,7 @@ struct commands {
 /* The size of the shared memory for so many slots. */
 size_t commands_bytes(uint32_t slots);
 
-/* False: no room. */
+/* False: the arguments do not fit. */
 bool commands_set_text(struct commands_text *ret, const char *const *arguments, size_t count);
 
 /* Writes the command as bytes to send, and returns how many. 0: it does not fit, or the text is

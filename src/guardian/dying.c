@@ -13,12 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* PF_EXITING of the kernel, in the ninth field of /proc/…/stat. */
+/* The kernel's PF_EXITING, in the ninth field of /proc/…/stat. */
 enum { EXITING = 0x4, FLAGS_FIELD = 9 };
 
 /* ---- The flag -------------------------------------------------------------------------------- */
 
-/* Reads a small file of /proc whole. False: it is not there. */
+/* Reads a small file of /proc whole. False: it cannot be read. */
 static bool read_file(const char *path, char *ret, size_t ret_bytes)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -31,7 +31,7 @@ static bool read_file(const char *path, char *ret, size_t ret_bytes)
     return bytes > 0;
 }
 
-/* The name in parentheses may hold anything; the third field follows its last one. */
+/* The name in parentheses may contain parentheses itself; the third field follows the last one. */
 static bool is_exiting(const char *stat_path)
 {
     char text[1024];
@@ -48,7 +48,7 @@ static bool is_exiting(const char *stat_path)
 
 /* ---- All threads ----------------------------------------------------------------------------- */
 
-/* How many threads the list has, those included that are gone but for their name. */
+/* The number of threads in the list, including those that have ended but are still listed. */
 static int count_threads(int directory)
 {
     struct stat about;
@@ -56,7 +56,8 @@ static int count_threads(int directory)
     return fstat(directory, &about) == 0 ? (int)about.st_nlink - 2 : -1;
 }
 
-/* How many of the threads listed are exiting; -1: one of them lives, or the list cannot be read. */
+/* The number of listed threads, all of which are exiting. -1: one is not, or the list cannot be
+ * read. */
 static int count_exiting(int directory, const char *path)
 {
     _Alignas(struct dirent64) char entries[4096];
@@ -81,8 +82,8 @@ static int count_exiting(int directory, const char *path)
     return count;
 }
 
-/* The list loses its place when threads go while it is read, and then ends early: it counts only
- * where it held as many as there were before and after. */
+/* Reading the list may end early when threads end meanwhile: the result counts only if as many
+ * threads were read as the list had before and after. */
 static bool are_all_exiting(pid_t name)
 {
     char path[64];
@@ -100,8 +101,8 @@ static bool are_all_exiting(pid_t name)
     return are;
 }
 
-/* Twice: a thread could have been begun behind the first look's back, by one that was seen exiting
- * later. After a look that found all of them exiting, nobody is left to begin another. */
+/* Looks twice: a thread that was seen exiting later may have created another behind the first
+ * look's position. After a look that found all threads exiting, none is left to create one. */
 bool dying_is_certain(pid_t name)
 {
     bool are = are_all_exiting(name);
@@ -111,7 +112,7 @@ bool dying_is_certain(pid_t name)
 
 /* ---- What /proc means ------------------------------------------------------------------------ */
 
-/* The name of whoever a pidfd of ours is of. */
+/* The process number behind a pidfd. */
 static pid_t name_of(int pidfd)
 {
     char path[64], text[1024];
@@ -122,8 +123,8 @@ static pid_t name_of(int pidfd)
     return line != NULL ? (pid_t)strtol(line + strlen("Pid:"), NULL, 10) : 0;
 }
 
-/* The numbers of flags are the kernel's own affair: one look at somebody who is surely dead, and at
- * ourselves, tells whether they mean what they meant. */
+/* The values of process flags are no stable interface. We check them against a process that is
+ * certainly dead and against ourselves. */
 static bool is_understood(void)
 {
     siginfo_t info;

@@ -1,17 +1,17 @@
-/* A death noticed when it begins, not when it is over.
+/* Notices a process's death at its beginning rather than at its end.
  *
  *   signal ─▶ each thread: EXITING ─▶ robust locks ─▶ memory ─▶ sockets ─▶ pidfd readable
  *                             │             │                                   │
  *                             │             └─ dying_wait returns here            │
- *                             └─ dying_is_certain asks for this of all          └─ in any case
+ *                             └─ dying_is_certain checks all threads for this    └─ always
  *
- * The kernel takes a process apart before it reports the end, which for a gigabyte takes longer
- * than everything else in a failover. A thread that has the flag EXITING never runs a line of its
- * program again; when all threads have it, the process is as dead as it will ever be. To be woken
- * at that moment, the guardian waits for a lock that the parent's loop thread holds for life.
+ * The kernel dismantles a process before it reports the end, which for a gigabyte of memory takes
+ * longer than the rest of a failover. A thread with the flag EXITING never runs another line of its
+ * program; once all threads have it, the process is dead for our purposes. To wake at that moment,
+ * the guardian waits for a lock that the parent's loop thread holds for life.
  *
- * All of it is only faster. Where /proc cannot be read, or its flags mean something else on this
- * kernel, the pidfd is waited for.
+ * This is an optimisation only. Where /proc cannot be read, or the flag means something else in
+ * this kernel, the guardian waits for the pidfd.
  */
 #ifndef GUARDIAN_DYING_H
 #define GUARDIAN_DYING_H
@@ -20,15 +20,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The process as /proc names it, which need not be a namespace of ours: by its pidfd alone. 0: it
- * has no name there, or what /proc says of the dead is not what we know. Forks. */
+/* The process's number in our /proc, which may belong to another PID namespace; found by the pidfd
+ * alone. 0: it has none there, or /proc does not show a dead process as we expect. Forks. */
 pid_t dying_name(int pidfd);
 
-/* Waits until the owner of a robust lock dies. False: it let the lock go in order. */
+/* Waits until the owner of a robust lock dies. False: the owner unlocked it. */
 bool dying_wait(pthread_mutex_t *held_for_life);
 
-/* Whether no thread of the process (a dying_name) will ever run its program again. False: not, or
- * not known. */
+/* Whether no thread of the process (a dying_name) will ever run its program again. False: some may,
+ * or it is not known. */
 bool dying_is_certain(pid_t name);
 
 #endif

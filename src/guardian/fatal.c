@@ -17,8 +17,8 @@ enum { STACK_BYTES = 64 * 1024 };
 static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS};
 enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 
-/* Signals belong to the process, so this is process-wide state, like the kernel's own table. The
- * handler reads it without a lock: an entry counts once `is_used` is set, after its content. */
+/* Process-wide, because signal handlers are. The handler reads this without a lock: an entry is
+ * valid once `is_used` is set, which happens after its content is written. */
 static struct {
     struct fatal_entry entry;
     pid_t owner; /* a forked child inherits handler, entry and socket, but is not the leader */
@@ -37,7 +37,7 @@ static bool is_mine(int i, pid_t self)
     return atomic_load(&slots[i].is_used) && slots[i].owner == self;
 }
 
-/* First all leases, then the news: no datagram may claim what is not yet true. */
+/* Voids all leases before it sends anything: no datagram may say what is not yet true. */
 static void void_and_tell(void)
 {
     pid_t self = getpid();
@@ -49,15 +49,16 @@ static void void_and_tell(void)
     for (int i = 0; i < FATAL_ENTRIES_MAX; i++) {
         int fd = atomic_load(&slots[i].fd);
         if (is_mine(i, self) && fd >= 0) {
-            /* If it cannot be sent, the kernel's own news of the death must do. */
+            /* A failure is ignored: the guardian still sees the death itself. */
             (void)send(fd, slots[i].entry.datagram, slots[i].entry.bytes,
                        MSG_DONTWAIT | MSG_NOSIGNAL);
         }
     }
 }
 
-/* The default action, with the status and core dump that the program would have had without us: a
- * fault happens again when the handler returns; what was sent is sent again, to this thread. */
+/* Takes the default action, with the status and core dump that the program would have had without
+ * us: a fault recurs when the handler returns; a signal that was sent is sent again to this
+ * thread. */
 static void die_by(int number, const siginfo_t *info)
 {
     struct sigaction standard = {.sa_handler = SIG_DFL};
@@ -93,7 +94,7 @@ int fatal_guard_thread(void)
     stack_t now, stack = {.ss_size = STACK_BYTES};
 
     if (sigaltstack(NULL, &now) == 0 && !(now.ss_flags & SS_DISABLE)) {
-        return 0; /* the program, or a sanitizer, has one */
+        return 0; /* set by the program or a sanitizer */
     }
     stack.ss_sp = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -107,7 +108,7 @@ int fatal_guard_thread(void)
     return 0;
 }
 
-/* A signal that the program ignores stays ignored: it is not fatal to it. */
+/* A signal that the program ignores stays ignored, since it is not fatal. */
 static int install_one(int i)
 {
     struct sigaction ours = {.sa_sigaction = on_fatal, .sa_flags = SA_SIGINFO | SA_ONSTACK};

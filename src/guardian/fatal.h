@@ -1,14 +1,13 @@
-/* Fatal signals: void the lease and announce the crash before the kernel tears the memory down.
+/* Fatal signals: voids the lease and announces the crash before the kernel frees the memory.
  *
- * The kernel tells of a death only when the dead process's memory is gone, which takes tens of
+ * The kernel reports a death only after the process's memory is freed, which takes tens of
  * milliseconds for a gigabyte. So a handler for SEGV, BUS, ILL, FPE, ABRT and SYS first voids every
- * registered lease for good, then sends each registered datagram, and then makes way for whatever
- * the program had in place before: its own handler is called, the default action ends the process
- * with the right status and core dump. If the program's handler jumps back to life, the leases
- * stay void.
+ * registered lease for good, then sends each registered datagram, and then does what the program
+ * had set before: it calls the program's handler, or takes the default action, with the right
+ * status and core dump. If the program's handler recovers by a jump, the leases stay void.
  *
- * Opt-in: nothing happens to a program's signals unless it installs this. Install after the
- * program's own handlers; handlers that are set later simply replace ours.
+ * Opt-in: a program's signals are untouched unless it calls fatal_install(). Call it after the
+ * program has set its own handlers; a handler that is set later replaces ours.
  */
 #ifndef GUARDIAN_FATAL_H
 #define GUARDIAN_FATAL_H
@@ -27,21 +26,21 @@ struct fatal_entry {
     size_t bytes;
 };
 
-/* Installs the handlers, once for each process (again: counts), and an alternate stack for this
- * thread if it has none. BATON_EIO: the system refused. */
+/* Installs the handlers (a later call only counts), and an alternate stack for this thread if it
+ * has none. BATON_EIO: the system refused. */
 int fatal_install(struct baton_error *reterr);
-/* Undoes the matching install; the last one puts the earlier handlers back where ours still
- * stand. */
+/* Undoes one fatal_install(); the last call restores the earlier handlers where ours are still
+ * set. */
 void fatal_uninstall(void);
 
-/* An alternate stack for the calling thread, so that its stack overflows are caught too. It lasts
- * as long as the process. BATON_ENOMEM. */
+/* Gives the calling thread an alternate stack, so that its stack overflows are handled too. The
+ * stack lasts as long as the process. BATON_ENOMEM. */
 int fatal_guard_thread(void);
 
 /* Returns a slot ≥ 0, or BATON_ETOOBIG. */
 int fatal_add(const struct fatal_entry *entry);
 void fatal_set_fd(int slot, int fd);
-/* When it returns, no handler that starts later sees the entry. */
+/* A handler that starts after the return does not use the entry. */
 void fatal_remove(int slot);
 
 #endif

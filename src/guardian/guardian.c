@@ -22,27 +22,27 @@
 enum {
     RESTART_MIN_MS = 100,
     RESTART_DOUBLINGS = 7, /* up to 12.8 s */
-    STEADY_S = 10,         /* a guardian that lived this long was no failed start */
+    STEADY_S = 10,         /* a helper that lived this long resets the back-off */
 };
 
-#define TLS_IMAGE "-tls" /* behind the name of the other */
+#define TLS_IMAGE "-tls" /* suffix of the program's name */
 
 /* One running guardian process. Lives until its poll handle is closed. */
 struct link {
     uv_poll_t poll;
     struct guardian *guardian;
     int fd;
-    pid_t first; /* the short-lived child; 0: waited for */
-    pid_t pid;   /* 0: has not greeted yet */
-    int pidfd;   /* of it; -1: the same */
+    pid_t first; /* the short-lived child; 0: already waited for */
+    pid_t pid;   /* 0: no HELLO yet */
+    int pidfd;   /* of `pid`; -1: no HELLO yet */
     instant since;
 };
 
-/* One name that is being looked up. */
+/* A name lookup under way. */
 struct lookup {
     uv_getaddrinfo_t request;
     struct guardian *guardian;
-    unsigned generation; /* of the peer list that it belongs to */
+    unsigned generation; /* of the peer list */
     size_t place;
     int port;
 };
@@ -55,13 +55,13 @@ struct guardian {
     struct link *link; /* NULL: none runs */
     uv_timer_t restart;
     unsigned restarts;
-    struct guardian_message peers[GUARDIAN_PEERS_MAX]; /* address_bytes 0: not known yet */
+    struct guardian_message peers[GUARDIAN_PEERS_MAX]; /* address_bytes 0: not resolved */
     size_t peer_count;
     unsigned generation;
     struct victims victims;
     int fatal_slot; /* -1: not armed */
     struct guardian_message crash;
-    unsigned open; /* handles and lookups that still call back */
+    unsigned open; /* handles and lookups that will still call back */
     bool is_stopping;
     void (*closed)(void *userdata);
     void *closed_userdata;
@@ -103,7 +103,7 @@ static void release(struct guardian *guardian)
 static void wait_for_first(struct link *link)
 {
     if (link->first != 0) {
-        /* A program that waits for any child may have taken it: as good. */
+        /* ECHILD is fine: the program may have waited for any child. */
         while (waitpid(link->first, NULL, 0) < 0 && errno == EINTR) {
         }
         link->first = 0;
@@ -116,7 +116,7 @@ static void link_closed(uv_handle_t *handle)
     struct guardian *guardian = link->guardian;
     (void)close(link->fd);
     if (link->pidfd >= 0) {
-        /* It is our child where this process is the first, or a subreaper. */
+        /* It is our child if this process is init or a subreaper. */
         (void)waitid(P_PIDFD, (id_t)link->pidfd, &(siginfo_t){0}, WEXITED | WNOHANG);
         (void)close(link->pidfd);
     }
@@ -144,7 +144,7 @@ static void lose_link(struct guardian *guardian, const char *reason);
 static void tell(struct guardian *guardian, const struct guardian_message *message)
 {
     if (guardian->link == NULL) {
-        return; /* tell_all follows when there is one */
+        return; /* send_all() follows when one runs */
     }
     if (!protocol_send(guardian->link->fd, message)) {
         lose_link(guardian, errno == EAGAIN ? "does not listen" : "is gone");
@@ -179,7 +179,7 @@ static void tell_all(struct guardian *guardian)
     struct guardian_message message = {.version = GUARDIAN_VERSION, .type = GUARDIAN_CONFIGURE};
     message.configure.certificate = guardian->options.certificate;
     message.configure.kills_outliving = guardian->options.kills_outliving;
-    tell_victims(guardian); /* first: nothing is certified while they live */
+    tell_victims(guardian); /* first: no certificate while they live */
     tell_peers(guardian);
     tell(guardian, &message);
     explicit_bzero(&message, sizeof(message));
@@ -193,7 +193,7 @@ static void on_readable(uv_poll_t *handle, int status, int events)
     struct guardian_message message;
     ssize_t bytes = recv(link->fd, &message, sizeof(message), MSG_DONTWAIT);
 
-    (void)status; /* recv tells */
+    (void)status; /* recv() reports errors */
     (void)events;
     if (bytes == (ssize_t)sizeof(message) && message.version == GUARDIAN_VERSION &&
         message.type == GUARDIAN_HELLO) {
@@ -254,7 +254,8 @@ static int launch(struct guardian *guardian, struct baton_error *reterr)
     link->first = first;
     guardian->link = link;
     uv_unref((uv_handle_t *)&link->poll);
-    (void)uv_poll_start(&link->poll, UV_READABLE | UV_DISCONNECT, on_readable); /* valid handle */
+    (void)uv_poll_start(&link->poll, UV_READABLE | UV_DISCONNECT,
+                        on_readable); /* cannot fail: valid handle */
     if (guardian->fatal_slot >= 0) {
         fatal_set_fd(guardian->fatal_slot, link->fd);
     }
@@ -282,7 +283,7 @@ static void on_restart(uv_timer_t *timer)
     }
 }
 
-/* The guardian is of no use any more. A hung one is killed, so that there are never two. */
+/* The helper is useless now. A hung one is killed, so that there are never two. */
 static void lose_link(struct guardian *guardian, const char *reason)
 {
     struct link *link = guardian->link;
@@ -435,7 +436,7 @@ static void look_up(struct guardian *guardian, size_t place, const char *host, i
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct lookup *lookup = calloc(1, sizeof(*lookup));
     if (lookup == NULL) {
-        return; /* the peer gets no certificate and waits out the lease */
+        return; /* the peer gets no certificate and waits for the lease's end */
     }
     *lookup = (struct lookup){
         .guardian = guardian, .generation = guardian->generation, .place = place, .port = port};
@@ -485,8 +486,8 @@ void guardian_publish(struct guardian *guardian, instant end)
 {
     int64_t end_ns = end.ns > 0 ? end.ns : 0;
     int64_t old_ns = atomic_exchange(&guardian->page.shared->end_ns, end_ns);
-    /* It sleeps until the old end; only where there was none, or the new one is sooner, must it
-     * be woken. */
+    /* The guardian sleeps until the old end: it must be woken only if there was none, or if the new
+     * end is earlier. */
     if ((guardian->options.kills_outliving || guardian->victims.process > 0) && end_ns > 0 &&
         (old_ns == 0 || end_ns < old_ns)) {
         tell_type(guardian, GUARDIAN_LEASE);

@@ -1,14 +1,14 @@
-/* The library's side of the guardian: starts it, keeps it alive, tells it what it must know.
+/* The library's side of the guardian: starts the process, restarts it, and sends it its settings.
  *
  *   guardian_start ─▶ set_peers, set_heir, publish, … in any order ─▶ guardian_stop
  *
- * The guardian is a process of its own (baton-guardian(8)), detached from this one: a program that
- * waits for any of its children never meets it. It certifies this process's death to the peers.
- * If it dies itself, leadership is unaffected: there is a warning, and it is started again.
+ * The guardian is a process of its own (baton-guardian(8)). It is detached, so a program that waits
+ * for any of its children never meets it. It certifies this process's death to the peers. If the
+ * guardian dies, leadership is unaffected: the library warns and starts another.
  *
- * On the loop's thread, all of it. guardian_publish and guardian_set_heir write a shared word and
- * mostly make no system call, so they may be called with each heartbeat. A forked child must not
- * touch it.
+ * Call all functions on the loop's thread, and never in a forked child. guardian_publish and
+ * guardian_set_heir write shared memory and mostly make no system call, so each heartbeat may call
+ * them.
  */
 #ifndef GUARDIAN_GUARDIAN_H
 #define GUARDIAN_GUARDIAN_H
@@ -26,18 +26,18 @@
 
 struct guardian; /* opaque */
 
-/* error: what happened, as a sentence. Comes on the loop's thread; may not stop the guardian. */
+/* The text of `error` is a sentence. Called on the loop's thread; must not stop the guardian. */
 typedef void (*guardian_warning_cb)(void *userdata, const struct baton_error *error);
 
 struct guardian_options {
     uv_loop_t *loop;                /* outlives the guardian */
-    struct certificate certificate; /* what it shall say; .heir is ignored (guardian_set_heir) */
-    /* Kills this process when the instant told by guardian_publish comes without a later one, so
-     * that a hung leader cannot wake up and act. */
+    struct certificate certificate; /* is sent at death; .heir is ignored (guardian_set_heir) */
+    /* Kills this process at the instant given to guardian_publish if no later one was given since,
+     * so that a hung leader cannot resume and act. */
     bool kills_outliving;
     uint32_t release_slots; /* how many leases the guardian may release on servers; 0: none */
-    const char *program;    /* path of baton-guardian; NULL: see guardian_find */
-    bool speaks_tls; /* the image that can, baton-guardian-tls, which lies beside the other */
+    const char *program;    /* path of baton-guardian; NULL: guardian_find() */
+    bool speaks_tls;        /* use baton-guardian-tls, which lies beside the other */
     guardian_warning_cb on_warning; /* or NULL */
     void *userdata;
 };
@@ -49,12 +49,12 @@ struct guardian_peer {
     const char *address; /* borrowed during the call */
 };
 
-/* BATON_ENOENT: no such program; BATON_EIO: the system refused. Later troubles are warnings. */
+/* BATON_ENOENT: no such program; BATON_EIO: the system refused. Later failures are warnings. */
 int guardian_start(struct guardian **ret, const struct guardian_options *options,
                    struct baton_error *reterr);
 
-/* A clean end: bids farewell (nothing will be certified), frees; then `closed` (may be NULL).
- * NULL allowed: then nothing happens. */
+/* Ends the guardian without a certificate, frees, then calls `closed` (may be NULL). NULL
+ * allowed. */
 void guardian_stop(struct guardian *guardian, void (*closed)(void *userdata), void *userdata);
 
 /* Replaces the peers; at most GUARDIAN_PEERS_MAX (64), further ones get no certificate. */
@@ -72,12 +72,12 @@ void guardian_publish(struct guardian *guardian, instant end);
 
 /* The TLS options of the process itself; relative paths are resolved from its present directory. */
 struct guardian_tls {
-    const char *ca, *certificate, *key; /* "": the system's; none */
+    const char *ca, *certificate, *key; /* "": the system's CAs; no certificate */
     bool is_unverified;
 };
 
 struct guardian_commands {
-    const char *const *addresses;   /* of all servers: "HOST:PORT", numeric, or a socket's path */
+    const char *const *addresses;   /* of each server: "HOST:PORT", numeric, or a socket's path */
     size_t address_count;           /* at most COMMANDS_SERVERS_MAX */
     const struct guardian_tls *tls; /* NULL: no TLS. Only with .speaks_tls */
     const char *const *names;       /* with TLS: the name in each certificate; "": any */
@@ -108,11 +108,11 @@ void guardian_set_epoch(struct guardian *guardian, int slot, uint64_t epoch);
 int guardian_arm(struct guardian *guardian, void (*void_lease)(void *lease), void *lease,
                  struct baton_error *reterr);
 
-/* Of the running guardian; 0 until it has greeted. */
+/* The running guardian's process id; 0 until its HELLO has arrived. */
 pid_t guardian_pid(const struct guardian *guardian);
 
-/* Where the program is: beside this executable or in ../libexec/baton from there, else the same as
- * seen from this library's file, else in the folder that it is installed in. False: nowhere. */
+/* Finds the program: beside this executable or in ../libexec/baton from there, then the same
+ * relative to this library's file, then in the installation's folder. False: not found. */
 bool guardian_find(char *ret, size_t ret_bytes);
 
 #endif

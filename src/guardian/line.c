@@ -9,7 +9,7 @@
 
 enum { OUT_MAX = 256 * 1024 };
 
-/* What the process wrote may be damaged, or even change: it is copied, and then looked at. */
+/* The shared memory may be damaged, or even change: the address is copied first, then checked. */
 int line_dial(const struct commands_server *server)
 {
     struct sockaddr_storage address = server->address;
@@ -42,7 +42,7 @@ void line_drop(struct line *line)
     buffer_fini(&line->out);
 }
 
-/* Waits for the socket, while there is time. False: not before its end, or it failed. */
+/* Waits for the socket until the deadline. False: the deadline is over, or poll failed. */
 static bool wait_for(const struct line *line, short events)
 {
     struct pollfd look = {.fd = line->fd, .events = events};
@@ -68,7 +68,7 @@ static bool send_all(const struct line *line, const char *data, size_t bytes)
     return true;
 }
 
-/* Waits for some bytes. 0: the end of the stream; -1: it failed, or there is no time left. */
+/* Waits for some bytes. 0: end of the stream; -1: failed, or the deadline is over. */
 static ssize_t receive(const struct line *line, char *ret, size_t ret_bytes)
 {
     for (;;) {
@@ -126,8 +126,8 @@ bool line_send(struct line *line, const void *data, size_t bytes)
     return secure_send(line->session, data, bytes, &line->out) && flush(line);
 }
 
-/* Its answers are read to the end: a socket that is closed with input unread is reset, and what it
- * sent may be lost with it. */
+/* The replies are read to the end: closing a socket with unread input sends a reset, which may
+ * discard what we sent. */
 bool line_end(struct line *line)
 {
     char ignored[4096];

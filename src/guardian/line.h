@@ -15,7 +15,7 @@ struct line {
     instant end;
     int fd; /* -1: neither connected nor connecting */
     struct secure_session *session;
-    struct buffer out; /* bytes of TLS to send */
+    struct buffer out; /* TLS records to send */
 };
 
 /* Begins to connect, and returns the descriptor; -1: it failed at once. */

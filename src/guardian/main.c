@@ -1,14 +1,14 @@
-/* baton-guardian: waits for its parent to die, and says so.
+/* baton-guardian: waits for its parent's death and certifies it.
  *
- *        WATCHING ──farewell──────────────────────────────────▶ exit, nothing said
+ *        WATCHING ──farewell──────────────────────────────────▶ exit, nothing sent
  *           │ ├────lease outlived (if asked)──▶ kill the parent ─┐
  *           │ └────crash announced──▶ kill victims, certify ─────┼─▶ wait for the death, exit
  *           ├──────all threads exiting─▶ kill victims, certify ──┤        exit
  *           └──────pidfd readable──────▶ kill victims, certify ◀─┘        exit
  *
- * It is started by the library alone, with a socket to the parent, the parent's own pidfd and a
- * page shared with it. It links libc only. One thread sleeps in poll(2), another waits for the
- * parent's lock (guardian/dying.h); whichever wakes does all the rest.
+ * Only the library starts it, with a socket to the parent, the parent's pidfd and a page that both
+ * map. It links libc only. One thread sleeps in poll(2), the other waits for the parent's lock
+ * (guardian/dying.h); the thread that wakes does the rest.
  */
 #include "guardian/dying.h"
 #include "guardian/protocol.h"
@@ -37,9 +37,9 @@ enum {
     ASIDE_MS = 50,
     LOOK_AGAIN_MS = 1,
     LOOKS_MAX = 50,
-    VICTIMS_LIMIT_MS = 5000, /* who is not dead by then may live: nothing is certified */
+    VICTIMS_LIMIT_MS = 5000, /* after that nothing is certified: one may be alive */
     EXIT_USAGE = 2,
-    MARGIN_MAX_NS = 100000000, /* twice the supervisor's, which then has its own in full */
+    MARGIN_MAX_NS = 100000000, /* twice the supervisor's margin */
     WAKE_AGAIN_NS = 5000000,
 };
 
@@ -60,13 +60,13 @@ struct guardian {
     bool has_certified;
     int alarm_fd;
     int64_t margin_ns;    /* between the supervisor's waking and the lease's end */
-    pid_t parent;         /* its name in /proc */
-    pthread_mutex_t turn; /* held by whichever thread is not asleep */
+    pid_t parent;         /* its number in /proc */
+    pthread_mutex_t turn; /* held by the thread that is awake */
     struct certificate certificate;
     struct victims victims;
     struct sender sender;
     struct releaser releaser;
-    struct guardian_shared *shared; /* written to by the lock alone */
+    struct guardian_shared *shared; /* only its lock is written to */
 };
 
 static void add_peer(struct sender *sender, const struct guardian_message *message)
@@ -111,7 +111,7 @@ static void take_message(struct guardian *guardian, const struct guardian_messag
     case GUARDIAN_CRASH:
         guardian->is_crash = true;
         break;
-    case GUARDIAN_LEASE: /* was only there to end the sleep */
+    case GUARDIAN_LEASE: /* serves only to end the sleep */
     case GUARDIAN_HELLO:
         break;
     }
@@ -123,9 +123,9 @@ static void connect_early(struct guardian *guardian)
     releaser_connect(&guardian->releaser);
 }
 
-/* Reads all that is there. The end of the socket without a farewell proves nothing: the parent may
- * live; but connections are worth having from now on. That it died without having read our greeting
- * is told as an error, once, before what it has said. */
+/* Reads all waiting messages. The socket's end without a farewell proves nothing, since the parent
+ * may be alive; but the connections are worth having from now on. If the parent died without
+ * reading our HELLO, the socket reports ECONNRESET, once, before its last messages. */
 static void drain_socket(struct guardian *guardian)
 {
     while (guardian->is_socket_open && !guardian->is_farewell) {
@@ -144,20 +144,20 @@ static void drain_socket(struct guardian *guardian)
     }
 }
 
-/* An end is work for the kernel, on a processor that the peers have better use for just now. */
+/* Our exit is work for the kernel; the peers need the processor more at this moment. */
 static void stand_aside(void)
 {
     (void)poll(NULL, 0, ASIDE_MS);
 }
 
-/* First make it true, then say it. */
+/* Ends the victims first, so that the certificate is true when it is sent. */
 static void certify(struct guardian *guardian)
 {
     if (!guardian->is_configured) {
         return;
     }
     if (!victims_are_none(&guardian->victims)) {
-        connect_early(guardian); /* while they die */
+        connect_early(guardian); /* connects while the victims die */
     }
     if (victims_end(&guardian->victims, VICTIMS_LIMIT_MS)) {
         guardian->certificate.heir = atomic_load(&guardian->shared->heir);
@@ -165,7 +165,8 @@ static void certify(struct guardian *guardian)
         releaser_deliver(&guardian->releaser);
         stand_aside();
     }
-    victims_remove_cgroup(guardian->victims.cgroup); /* of a supervisor that was killed */
+    victims_remove_cgroup(
+        guardian->victims.cgroup); /* the supervisor does so unless it was killed */
 }
 
 static void set_alarm(const struct guardian *guardian, int64_t at_ns)
@@ -212,7 +213,8 @@ static void guard_lease(struct guardian *guardian)
     }
     if (left_ns <= 0 && guardian->kills_outliving) {
         guardian->has_killed = true;
-        (void)pidfd_send_signal(GUARDIAN_FD_PARENT, SIGKILL, NULL, 0); /* ESRCH: dead already */
+        (void)pidfd_send_signal(GUARDIAN_FD_PARENT, SIGKILL, NULL,
+                                0); /* fails only if it is dead */
     }
 }
 
@@ -224,8 +226,8 @@ static void certify_once(struct guardian *guardian)
     }
 }
 
-/* Sleeps until the parent dies, says something, or its lease ought to have been renewed. True: the
- * parent is dead. */
+/* Sleeps until the parent dies, sends a message, or should have renewed its lease. True: the parent
+ * is dead. */
 static bool sleep_and_look(struct guardian *guardian)
 {
     struct pollfd polls[3] = {
@@ -239,7 +241,8 @@ static bool sleep_and_look(struct guardian *guardian)
     (void)poll(polls, 3, -1);
     (void)pthread_mutex_lock(&guardian->turn);
     if (polls[2].revents != 0) {
-        (void)!read(guardian->alarm_fd, &expirations, sizeof(expirations)); /* else it rings on */
+        (void)!read(guardian->alarm_fd, &expirations,
+                    sizeof(expirations)); /* else poll() returns at once */
     }
     drain_socket(guardian);
     return polls[0].revents != 0;
@@ -264,8 +267,8 @@ static void watch(struct guardian *guardian)
     }
 }
 
-/* The other threads of the parent may still be on their way to their end: looks again for a while,
- * and then leaves it to the pidfd. */
+/* The parent's other threads may not be exiting yet: looks again for a while, then leaves the rest
+ * to the pidfd. */
 static void *watch_for_dying(void *userdata)
 {
     struct guardian *guardian = userdata;
@@ -286,7 +289,7 @@ static void *watch_for_dying(void *userdata)
     return NULL;
 }
 
-/* Without this thread the pidfd tells of the death, which is later and as good. */
+/* A failure is ignored: the pidfd reports the death too, only later. */
 static void begin_watching_for_dying(struct guardian *guardian)
 {
     pthread_t thread;
@@ -297,9 +300,8 @@ static void begin_watching_for_dying(struct guardian *guardian)
     }
 }
 
-/* Becomes a process that its parent's terminal, session and descriptors do not reach. The first
- * process ends at once: the parent waits for it, so that no child is left that a program which
- * waits for "any child" would stumble upon. */
+/* Detaches from the parent's terminal, session and descriptors. The first process ends at once and
+ * the parent waits for it, so that a program that waits for any child never meets the guardian. */
 static bool detach(void)
 {
     static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
@@ -316,7 +318,7 @@ static bool detach(void)
     return chdir("/") == 0;
 }
 
-/* What may be refused without harm. */
+/* Measures that may fail without harm. */
 static void harden(void)
 {
     int null = open("/dev/null", O_RDWR);
@@ -329,11 +331,11 @@ static void harden(void)
         (void)close(null);
     }
     (void)prctl(PR_SET_NAME, "baton-guardian");
-    (void)prctl(PR_SET_DUMPABLE, 0); /* nobody reads the secret */
+    (void)prctl(PR_SET_DUMPABLE, 0); /* other processes cannot read the secret */
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (score >= 0) {
-        (void)!write(score, "-900", 4); /* needs a privilege */
+        (void)!write(score, "-900", 4); /* fails without privilege */
         (void)close(score);
     }
 }
@@ -387,11 +389,11 @@ int main(int argc, char **argv)
     }
     (void)pthread_mutex_lock(&guardian.turn);
     thread_be_prompt();
-    begin_watching_for_dying(&guardian); /* /proc tells those more who can be dumped */
+    begin_watching_for_dying(&guardian); /* before harden(): /proc hides more from the undumpable */
     harden();
     guardian.alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     guardian.is_socket_open = true;
-    (void)greet(); /* a parent that is gone already is seen by its pidfd */
+    (void)greet(); /* fails if the parent is dead: its pidfd shows that */
     watch(&guardian);
     return EXIT_SUCCESS;
 }

@@ -40,7 +40,7 @@ int page_make(struct page *page, uint32_t slots, struct baton_error *reterr)
         return error_set(reterr, BATON_EIO, "guardian: no memory can be shared with it: %s",
                          strerror(errno));
     }
-    /* A child must not be able to prolong its parent's lease. */
+    /* A forked child must not be able to extend its parent's lease. */
     if (madvise(memory, bytes, MADV_DONTFORK) != 0 ||
         !hold_for_life(&((struct guardian_shared *)memory)->life)) {
         (void)munmap(memory, bytes);
@@ -77,7 +77,7 @@ static int fill_address(struct commands_server *ret, const char *address,
     int port;
     int r;
 
-    if (address[0] == '/') { /* a Unix socket: who had it open knows that it is not too long */
+    if (address[0] == '/') { /* a Unix socket; it was connected, so the path fits */
         struct sockaddr_un place = {.sun_family = AF_UNIX};
         (void)snprintf(place.sun_path, sizeof(place.sun_path), "%s", address);
         memcpy(&ret->address, &place, sizeof(place));
@@ -91,8 +91,8 @@ static int fill_address(struct commands_server *ret, const char *address,
     return r;
 }
 
-/* The guardian is elsewhere, so the name begins at the root; what is a link stays one, since the
- * file may be exchanged by it. */
+/* Makes the path absolute, since the guardian has another working directory. Symbolic links stay,
+ * because the file may be replaced through one. */
 static int fill_file(char ret[COMMANDS_FILE_MAX], const char *name, struct baton_error *reterr)
 {
     char folder[COMMANDS_FILE_MAX] = "";

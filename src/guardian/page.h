@@ -1,6 +1,6 @@
-/* The memory that a process shares with its guardian, on the process's side: the end of its lease,
- * its heir, a lock that shows its death early (guardian/dying.h), and the commands for servers
- * (guardian/commands.h).
+/* The process's side of the memory that it shares with its guardian: the lease's end, the heir, a
+ * lock whose release reveals the process's death (guardian/dying.h), and the commands for the
+ * servers (guardian/commands.h).
  */
 #ifndef GUARDIAN_PAGE_H
 #define GUARDIAN_PAGE_H
@@ -15,16 +15,16 @@
 struct guardian_commands;
 
 struct page {
-    int fd; /* memfd; -1: there is no page */
+    int fd; /* memfd; -1: no page */
     size_t bytes;
     struct guardian_shared *shared;
-    struct commands *commands; /* behind `shared`; NULL: no slots were asked for */
+    struct commands *commands; /* after `shared`; NULL: made with 0 slots */
     uint32_t slots;
     uint32_t next_slot; /* the search for a free slot begins here */
 };
 
-/* The calling thread holds the lock from now on; its death wakes the guardian. BATON_EIO;
- * page_free() is called then, too. */
+/* Makes the page; the calling thread holds its lock from now on, and the guardian looks when that
+ * thread dies. BATON_EIO: failed, and page_free() must still be called. */
 int page_make(struct page *page, uint32_t slots, struct baton_error *reterr);
 
 /* On another thread it does not unmap the memory: the locking thread's list of locks is in it. */

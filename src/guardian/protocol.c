@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What goes along as descriptors: the supervisor's socket and pidfd. */
+/* Descriptors in a VICTIMS message: the supervisor's socket and pidfd. */
 enum { RIGHTS = 2 };
 
 union ancillary {

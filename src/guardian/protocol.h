@@ -50,13 +50,13 @@ struct guardian_message {
             socklen_t address_bytes;
             struct sockaddr_storage address;
         } peer;
-        struct victims victims; /* socket and pidfd go along as descriptors */
+        struct victims victims; /* socket and pidfd are sent as descriptors (SCM_RIGHTS) */
     };
 };
 
 /* False: see errno. */
 bool protocol_send(int fd, const struct guardian_message *message);
-/* As recv(2). What is received instead of a descriptor is none. */
+/* Returns as recv(2) does. A descriptor that was lost is received as -1. */
 ssize_t protocol_receive(int fd, struct guardian_message *ret);
 
 /* In a memfd that both map; a forked child of the parent does not have it. The commands for servers
@@ -64,7 +64,7 @@ ssize_t protocol_receive(int fd, struct guardian_message *ret);
 struct guardian_shared {
     _Alignas(64) _Atomic int64_t end_ns; /* CLOCK_BOOTTIME; 0: does not lead */
     _Atomic uint64_t heir;               /* 0: none */
-    pthread_mutex_t life; /* robust; the thread of the parent's loop holds it (guardian/dying.h) */
+    pthread_mutex_t life; /* robust; held by the parent's loop thread (guardian/dying.h) */
 };
 
 #endif

@@ -51,11 +51,11 @@ void releaser_connect(struct releaser *releaser)
     }
     if (count > 0 && wants_tls(releaser) && !releaser->secure) {
         releaser->secure =
-            secure_new(&releaser->commands->tls); /* which takes longer than to connect */
+            secure_new(&releaser->commands->tls); /* takes longer than connecting does */
     }
 }
 
-/* Requests gathered into few writes. */
+/* Commands gathered into few writes. */
 struct batch {
     struct line *line;
     size_t used;
@@ -148,7 +148,7 @@ void releaser_deliver(struct releaser *releaser)
 
     releaser_connect(releaser);
     if (count > 0 && wants_tls(releaser) && !releaser->secure) {
-        return; /* never in the clear */
+        return; /* never in plain text */
     }
     may_part = pthread_attr_init(&attributes) == 0 &&
                pthread_attr_setstacksize(&attributes, STACK_BYTES) == 0;

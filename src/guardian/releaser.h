@@ -9,7 +9,7 @@
 struct secure;
 
 struct releaser {
-    const struct commands *commands; /* NULL: none */
+    const struct commands *commands; /* NULL: nothing to send */
     uint32_t slots_max;              /* in the shared memory */
     int fds[COMMANDS_SERVERS_MAX];   /* -1: not connected or under way */
     const struct secure *secure;
@@ -17,7 +17,7 @@ struct releaser {
 
 void releaser_init(struct releaser *releaser);
 
-/* Begins to connect. May be called early, so that the connections are ready. */
+/* Begins to connect. Called early, it saves that time later. */
 void releaser_connect(struct releaser *releaser);
 
 /* Sends all commands, and waits for the servers' replies. */

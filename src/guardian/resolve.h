@@ -1,4 +1,4 @@
-/* "HOST:PORT" to a socket address; inside the guardian layer only. */
+/* Turns "HOST:PORT" into a socket address; for the guardian layer only. */
 #ifndef GUARDIAN_RESOLVE_H
 #define GUARDIAN_RESOLVE_H
 
@@ -10,11 +10,11 @@
 
 enum { RESOLVE_HOST_MAX = 112 };
 
-/* Takes "HOST:PORT" or "[HOST]:PORT" apart. BATON_EINVAL names the address. */
+/* Splits "HOST:PORT" or "[HOST]:PORT". The text of BATON_EINVAL names the address. */
 int resolve_split(const char *address, char host[RESOLVE_HOST_MAX], int *ret_port,
                   struct baton_error *reterr);
 
-/* False: the host is a name, not numbers. */
+/* False: the host is a name, which must be resolved. */
 bool resolve_numeric(const char *host, int port, struct sockaddr_storage *ret,
                      socklen_t *ret_bytes);
 

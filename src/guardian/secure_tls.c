@@ -1,4 +1,4 @@
-/* By the same code that proved the server to the process, so that both trust the same. */
+/* Uses the TLS code of the library itself, so that both trust the same servers. */
 #include "guardian/secure.h"
 
 #include "net/tls_int.h"
@@ -14,10 +14,10 @@ struct secure {
 
 struct secure_session {
     struct tls_session *session;
-    struct buffer ignored; /* what the server says */
+    struct buffer ignored; /* decrypted replies */
 };
 
-/* The process may have died of memory that was written over: a name without an end is none. */
+/* The process may have died of a stray write: a string without a NUL is refused. */
 static bool is_text(const char *text, size_t room)
 {
     return strnlen(text, room) < room;

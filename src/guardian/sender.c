@@ -11,7 +11,7 @@
 enum {
     TRIES_MAX = 6,
     RETRY_MS = 25,          /* doubled with each try */
-    DELIVERY_MAX_MS = 5000, /* for all peers and tries together */
+    DELIVERY_MAX_MS = 5000, /* all peers and tries together */
 };
 
 static void drop(struct sender_peer *peer)
@@ -61,7 +61,7 @@ static void dial_if_due(struct sender_peer *peer)
     }
 }
 
-/* In the order in which the peers shall hear of it. */
+/* Peers are served in the order of the array. */
 static void heir_to_front(struct sender *sender, uint64_t heir)
 {
     for (size_t i = 1; i < sender->count; i++) {
@@ -84,11 +84,11 @@ void sender_connect(struct sender *sender, uint64_t heir)
 static void send_frame(struct sender_peer *peer, const uint8_t *frame)
 {
     if (send(peer->fd, frame, CERTIFICATE_BYTES, MSG_NOSIGNAL) == CERTIFICATE_BYTES) {
-        /* The end of the stream tells the peer that no more comes; unread input would turn a
-         * close into a reset, which may overtake the frame. */
+        /* Ends our side only: closing with unread input would send a reset, which may overtake the
+         * frame. */
         (void)shutdown(peer->fd, SHUT_WR);
         peer->is_done = true;
-    } else if (errno != EAGAIN) { /* it stands as soon as POLLOUT says so */
+    } else if (errno != EAGAIN) { /* still connecting: POLLOUT follows */
         fail(peer);
     }
 }
@@ -103,8 +103,8 @@ static bool is_done(const struct sender *sender)
     return true;
 }
 
-/* Sends where a connection stands, waits for the others until something changes. On one machine a
- * connection stands at once: the first peer has heard before the second is dialled. */
+/* Sends on each connection that is established, then waits until something changes. On one host
+ * connect() succeeds at once: the first peer has its frame before the second is dialled. */
 static void deliver_round(struct sender *sender, const uint8_t *frame, int64_t end_ns)
 {
     struct pollfd polls[GUARDIAN_PEERS_MAX];

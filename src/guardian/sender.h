@@ -17,7 +17,7 @@ struct sender_peer {
     struct sockaddr_storage address;
     int fd; /* -1: no connection */
     int tries;
-    bool is_done; /* delivered, or given up */
+    bool is_done; /* sent, or given up */
     int64_t retry_at_ns;
 };
 
@@ -32,7 +32,7 @@ void sender_clear(struct sender *sender);
  * ready; sender_deliver() tries failed ones again. */
 void sender_connect(struct sender *sender, uint64_t heir);
 
-/* Sends the certificate to every peer, the heir first; returns when each has it or was given up. */
+/* Sends the certificate to every peer, the heir first; returns when each peer is done. */
 void sender_deliver(struct sender *sender, const struct certificate *certificate);
 
 #endif

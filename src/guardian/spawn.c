@@ -1,5 +1,5 @@
-/* posix_spawn, because it neither copies the page tables of a large parent nor runs any code of
- * ours in a half-forked child; what it cannot do (to detach) the tiny guardian does itself. */
+/* Uses posix_spawn, which neither copies the page tables of a large parent nor runs our code in a
+ * forked child. The guardian, which is tiny, forks and detaches by itself. */
 #include "guardian/spawn.h"
 
 #include "guardian/guardian.h"
@@ -17,7 +17,7 @@
 
 #define LIBEXEC_RELATIVE "/../libexec/baton/baton-guardian"
 
-/* Beside a file of ours, or where an installation puts it as seen from there. */
+/* Looks beside `file`, and in the place where an installation has it relative to `file`. */
 static bool find_from(char *ret, size_t ret_bytes, const char *file)
 {
     static const char *const places[] = {"/baton-guardian", LIBEXEC_RELATIVE};
@@ -32,12 +32,12 @@ static bool find_from(char *ret, size_t ret_bytes, const char *file)
     return false;
 }
 
-/* The program may be anybody's; the library that it loaded lies where it was installed. */
+/* A program of somebody else's may lie anywhere, so the library's own file is tried too. */
 bool guardian_find(char *ret, size_t ret_bytes)
 {
     char program[PATH_MAX];
     ssize_t bytes = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    static const char here; /* lies in the same file as this code */
+    static const char here; /* an address in this library */
     Dl_info library;
 
     if (bytes > 0) {
@@ -54,8 +54,8 @@ bool guardian_find(char *ret, size_t ret_bytes)
     return access(ret, X_OK) == 0;
 }
 
-/* A copy above the places that the guardian's own descriptors go to, so that setting one of them
- * cannot overwrite the next. */
+/* Duplicates a descriptor above the guardian's fixed numbers, so that placing one descriptor cannot
+ * overwrite the next. */
 static int lift(int fd)
 {
     return fcntl(fd, F_DUPFD_CLOEXEC, GUARDIAN_FD_SHARED + 1);

@@ -1,4 +1,4 @@
-/* Starts the guardian program; inside the guardian layer only. */
+/* Starts the guardian program; for the guardian layer only. */
 #ifndef GUARDIAN_SPAWN_H
 #define GUARDIAN_SPAWN_H
 
@@ -12,8 +12,8 @@ struct spawn_descriptors {
     int shared; /* memfd */
 };
 
-/* All descriptors stay the caller's. *ret_first is a child that ends as soon as it has started the
- * guardian; the caller waits for it. BATON_EIO, BATON_ENOENT. */
+/* The caller keeps its descriptors, and waits for *ret_first: a child that ends as soon as it has
+ * started the guardian. BATON_EIO, BATON_ENOENT. */
 int guardian_spawn(pid_t *ret_first, const char *program,
                    const struct spawn_descriptors *descriptors, struct baton_error *reterr);
 

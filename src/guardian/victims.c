@@ -21,14 +21,14 @@
 enum {
     STAT_BYTES = 1024,
     CHUNK_BYTES = 4096,
-    ENVIRON_MAX = 1 << 20, /* of one process; more than that is not searched */
+    ENVIRON_MAX = 1 << 20, /* of one process; bytes beyond that are not searched */
     CGROUP_DEPTH_MAX = 32,
-    PAUSE_NS = 500000, /* between two looks at what is left */
+    PAUSE_NS = 500000, /* between two searches */
 };
 
 /* ---- One process ----------------------------------------------------------------------------- */
 
-/* Its process group; 0: it is dead, or not there. */
+/* The process group; 0: the process is dead or does not exist. */
 static pid_t living_group(pid_t pid)
 {
     char path[64], text[STAT_BYTES];
@@ -46,14 +46,14 @@ static pid_t living_group(pid_t pid)
     bytes = read(fd, text, sizeof(text) - 1);
     (void)close(fd);
     text[bytes > 0 ? bytes : 0] = '\0';
-    after_name = strrchr(text, ')'); /* the name may hold anything, brackets too */
+    after_name = strrchr(text, ')'); /* the name may contain parentheses itself */
     if (after_name == NULL || sscanf(after_name + 1, " %c %*d %d", &state, &group) != 2) {
         return 0;
     }
     return state == 'Z' || state == 'X' ? 0 : (pid_t)group;
 }
 
-/* Whether "NAME=value" is one of the strings between NULs, read in overlapping chunks. */
+/* Whether the marker is one of the NUL-terminated strings; reads overlapping chunks. */
 static bool has_marker(pid_t pid, const char *marker)
 {
     char path[64];
@@ -90,8 +90,7 @@ static bool is_victim(const struct victims *victims, pid_t pid)
                           (victims->marker[0] != '\0' && has_marker(pid, victims->marker)));
 }
 
-/* The number may have been another's when the process was looked at: it is looked at again with a
- * descriptor in hand. */
+/* The process number may have been reused since the check: checks again while a pidfd is open. */
 static void kill_victim(const struct victims *victims, pid_t pid)
 {
     int pidfd = pidfd_open(pid, 0);
@@ -104,7 +103,7 @@ static void kill_victim(const struct victims *victims, pid_t pid)
     }
 }
 
-/* How many were found, and killed. */
+/* Kills all victims in /proc; returns how many it found. */
 static int kill_processes(const struct victims *victims)
 {
     struct dirent *entry;
@@ -160,7 +159,7 @@ bool victims_cgroup_is_empty(const char *folder)
     return strstr(text, "populated 0") != NULL;
 }
 
-/* Deepest first. */
+/* Removes the deepest folders first. */
 static void remove_folders(int parent, const char *name, int depth)
 {
     int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -219,8 +218,8 @@ void victims_hunt(const struct victims *victims, int limit_ms)
     }
 }
 
-/* False: it died, or has not managed it in time. That it ended without having read our question is
- * an error, once, before its reply. */
+/* False: the supervisor died, or has not finished in time. If it ended without reading our
+ * question, recv() first reports ECONNRESET, once, and then its reply. */
 static bool await_supervisor(int supervisor, int limit_ms)
 {
     struct pollfd readable = {.fd = supervisor, .events = POLLIN};
@@ -251,13 +250,13 @@ bool victims_end(const struct victims *victims, int limit_ms)
     bool is_certain = victims_are_none(victims);
 
     if (victims->supervisor != 0) {
-        /* It may have replied before it was asked, and ended: then this fails. */
+        /* Fails if the supervisor has replied already and ended. */
         (void)!send(victims->supervisor, &byte, 1, MSG_NOSIGNAL);
         victims_wake_supervisor(victims);
         is_certain = await_supervisor(victims->supervisor, limit_ms);
     }
     if (is_certain) {
-        strays.group = 0; /* the number may be another's by now */
+        strays.group = 0; /* the group's number may be reused by now */
         strays.cgroup[0] = '\0';
     }
     victims_hunt(&strays, limit_ms);
