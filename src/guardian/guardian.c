@@ -28,7 +28,7 @@ enum {
 #define TLS_IMAGE "-tls" /* suffix of the program's name */
 
 /* One running guardian process. Lives until its poll handle is closed. */
-struct link {
+struct helper {
     uv_poll_t poll;
     struct guardian *guardian;
     int fd;
@@ -52,7 +52,7 @@ struct guardian {
     char program[PATH_MAX];
     int pidfd;
     struct page page;
-    struct link *link; /* NULL: none runs */
+    struct helper *helper; /* NULL: none runs */
     uv_timer_t restart;
     unsigned restarts;
     struct guardian_message peers[GUARDIAN_PEERS_MAX]; /* address_bytes 0: not resolved */
@@ -100,88 +100,88 @@ static void release(struct guardian *guardian)
     }
 }
 
-static void wait_for_first(struct link *link)
+static void wait_for_first(struct helper *helper)
 {
-    if (link->first != 0) {
+    if (helper->first != 0) {
         /* ECHILD is fine: the program may have waited for any child. */
-        while (waitpid(link->first, NULL, 0) < 0 && errno == EINTR) {
+        while (waitpid(helper->first, NULL, 0) < 0 && errno == EINTR) {
         }
-        link->first = 0;
+        helper->first = 0;
     }
 }
 
-static void link_closed(uv_handle_t *handle)
+static void helper_closed(uv_handle_t *handle)
 {
-    struct link *link = handle->data;
-    struct guardian *guardian = link->guardian;
-    (void)close(link->fd);
-    if (link->pidfd >= 0) {
+    struct helper *helper = handle->data;
+    struct guardian *guardian = helper->guardian;
+    (void)close(helper->fd);
+    if (helper->pidfd >= 0) {
         /* It is our child if this process is init or a subreaper. */
-        (void)waitid(P_PIDFD, (id_t)link->pidfd, &(siginfo_t){0}, WEXITED | WNOHANG);
-        (void)close(link->pidfd);
+        (void)waitid(P_PIDFD, (id_t)helper->pidfd, &(siginfo_t){0}, WEXITED | WNOHANG);
+        (void)close(helper->pidfd);
     }
-    free(link);
+    free(helper);
     release(guardian);
 }
 
-static void drop_link(struct guardian *guardian)
+static void drop_helper(struct guardian *guardian)
 {
-    struct link *link = guardian->link;
-    if (link != NULL) {
-        guardian->link = NULL;
+    struct helper *helper = guardian->helper;
+    if (helper != NULL) {
+        guardian->helper = NULL;
         if (guardian->fatal_slot >= 0) {
             fatal_set_fd(guardian->fatal_slot, -1);
         }
-        wait_for_first(link);
-        uv_close((uv_handle_t *)&link->poll, link_closed);
+        wait_for_first(helper);
+        uv_close((uv_handle_t *)&helper->poll, helper_closed);
     }
 }
 
-/* ---- Telling --------------------------------------------------------------------------------- */
+/* ---- Messages -------------------------------------------------------------------------------- */
 
-static void lose_link(struct guardian *guardian, const char *reason);
+static void lose_helper(struct guardian *guardian, const char *reason);
 
-static void tell(struct guardian *guardian, const struct guardian_message *message)
+static void send_message(struct guardian *guardian, const struct guardian_message *message)
 {
-    if (guardian->link == NULL) {
+    if (guardian->helper == NULL) {
         return; /* send_all() follows when one runs */
     }
-    if (!protocol_send(guardian->link->fd, message)) {
-        lose_link(guardian, errno == EAGAIN ? "does not listen" : "is gone");
+    if (!protocol_send(guardian->helper->fd, message)) {
+        lose_helper(guardian, errno == EAGAIN ? "does not listen" : "is gone");
     }
 }
 
-static void tell_type(struct guardian *guardian, enum guardian_message_type type)
+static void send_type(struct guardian *guardian, enum guardian_message_type type)
 {
     struct guardian_message message = {.version = GUARDIAN_VERSION, .type = (uint16_t)type};
-    tell(guardian, &message);
+    send_message(guardian, &message);
 }
 
-static void tell_peers(struct guardian *guardian)
+static void send_peers(struct guardian *guardian)
 {
-    tell_type(guardian, GUARDIAN_PEERS_CLEAR);
+    send_type(guardian, GUARDIAN_PEERS_CLEAR);
     for (size_t i = 0; i < guardian->peer_count; i++) {
         if (guardian->peers[i].peer.address_bytes > 0) {
-            tell(guardian, &guardian->peers[i]);
+            send_message(guardian, &guardian->peers[i]);
         }
     }
 }
 
-static void tell_victims(struct guardian *guardian)
+static void send_victims(struct guardian *guardian)
 {
     struct guardian_message message = {.version = GUARDIAN_VERSION, .type = GUARDIAN_VICTIMS};
     message.victims = guardian->victims;
-    tell(guardian, &message);
+    send_message(guardian, &message);
 }
 
-static void tell_all(struct guardian *guardian)
+static void send_all(struct guardian *guardian)
 {
     struct guardian_message message = {.version = GUARDIAN_VERSION, .type = GUARDIAN_CONFIGURE};
     message.configure.certificate = guardian->options.certificate;
     message.configure.kills_outliving = guardian->options.kills_outliving;
-    tell_victims(guardian); /* first: no certificate while they live */
-    tell_peers(guardian);
-    tell(guardian, &message);
+    send_victims(guardian); /* first: no certificate while they live */
+    send_peers(guardian);
+    send_message(guardian, &message);
     explicit_bzero(&message, sizeof(message));
 }
 
@@ -189,49 +189,49 @@ static void tell_all(struct guardian *guardian)
 
 static void on_readable(uv_poll_t *handle, int status, int events)
 {
-    struct link *link = handle->data;
+    struct helper *helper = handle->data;
     struct guardian_message message;
-    ssize_t bytes = recv(link->fd, &message, sizeof(message), MSG_DONTWAIT);
+    ssize_t bytes = recv(helper->fd, &message, sizeof(message), MSG_DONTWAIT);
 
     (void)status; /* recv() reports errors */
     (void)events;
     if (bytes == (ssize_t)sizeof(message) && message.version == GUARDIAN_VERSION &&
         message.type == GUARDIAN_HELLO) {
-        link->pid = message.pid;
-        link->pidfd = link->pidfd >= 0 ? link->pidfd : pidfd_open(message.pid, 0);
-        wait_for_first(link);
+        helper->pid = message.pid;
+        helper->pidfd = helper->pidfd >= 0 ? helper->pidfd : pidfd_open(message.pid, 0);
+        wait_for_first(helper);
     } else if (bytes == 0 || (bytes < 0 && errno != EAGAIN && errno != EINTR)) {
-        lose_link(link->guardian, "has ended");
+        lose_helper(helper->guardian, "has ended");
     } else if (bytes > 0) {
-        lose_link(link->guardian, "is of another version");
+        lose_helper(helper->guardian, "is of another version");
     }
 }
 
-static int make_link(struct link **ret, struct guardian *guardian, int ours,
-                     struct baton_error *reterr)
+static int make_helper(struct helper **ret, struct guardian *guardian, int ours,
+                       struct baton_error *reterr)
 {
-    struct link *link = calloc(1, sizeof(*link));
-    if (link == NULL) {
+    struct helper *helper = calloc(1, sizeof(*helper));
+    if (helper == NULL) {
         return error_set(reterr, BATON_ENOMEM, "guardian: no memory for its connection");
     }
-    if (uv_poll_init(guardian->options.loop, &link->poll, ours) != 0) {
-        free(link);
+    if (uv_poll_init(guardian->options.loop, &helper->poll, ours) != 0) {
+        free(helper);
         return error_set(reterr, BATON_EIO, "guardian: its socket cannot be watched");
     }
-    link->poll.data = link;
-    link->guardian = guardian;
-    link->fd = ours;
-    link->pidfd = -1;
-    link->since = clock_now();
+    helper->poll.data = helper;
+    helper->guardian = guardian;
+    helper->fd = ours;
+    helper->pidfd = -1;
+    helper->since = clock_now();
     guardian->open++;
-    *ret = link;
+    *ret = helper;
     return 0;
 }
 
 static int launch(struct guardian *guardian, struct baton_error *reterr)
 {
     struct spawn_descriptors theirs = {.parent = guardian->pidfd, .shared = guardian->page.fd};
-    struct link *link = NULL;
+    struct helper *helper = NULL;
     int pair[2], code;
     pid_t first;
 
@@ -239,7 +239,7 @@ static int launch(struct guardian *guardian, struct baton_error *reterr)
         return error_set(reterr, BATON_EIO, "guardian: no socket pair: %s", strerror(errno));
     }
     theirs.socket = pair[1];
-    code = make_link(&link, guardian, pair[0], reterr);
+    code = make_helper(&helper, guardian, pair[0], reterr);
     if (code != 0) {
         (void)close(pair[0]);
         (void)close(pair[1]);
@@ -248,18 +248,18 @@ static int launch(struct guardian *guardian, struct baton_error *reterr)
     code = guardian_spawn(&first, guardian->program, &theirs, reterr);
     (void)close(pair[1]);
     if (code != 0) {
-        uv_close((uv_handle_t *)&link->poll, link_closed);
+        uv_close((uv_handle_t *)&helper->poll, helper_closed);
         return code;
     }
-    link->first = first;
-    guardian->link = link;
-    uv_unref((uv_handle_t *)&link->poll);
-    (void)uv_poll_start(&link->poll, UV_READABLE | UV_DISCONNECT,
+    helper->first = first;
+    guardian->helper = helper;
+    uv_unref((uv_handle_t *)&helper->poll);
+    (void)uv_poll_start(&helper->poll, UV_READABLE | UV_DISCONNECT,
                         on_readable); /* cannot fail: valid handle */
     if (guardian->fatal_slot >= 0) {
-        fatal_set_fd(guardian->fatal_slot, link->fd);
+        fatal_set_fd(guardian->fatal_slot, helper->fd);
     }
-    tell_all(guardian);
+    send_all(guardian);
     return 0;
 }
 
@@ -277,31 +277,31 @@ static void on_restart(uv_timer_t *timer)
 {
     struct guardian *guardian = timer->data;
     struct baton_error error;
-    if (guardian->link == NULL && launch(guardian, &error) != 0) {
+    if (guardian->helper == NULL && launch(guardian, &error) != 0) {
         warn(guardian, &error);
         restart_later(guardian);
     }
 }
 
 /* The helper is useless now. A hung one is killed, so that there are never two. */
-static void lose_link(struct guardian *guardian, const char *reason)
+static void lose_helper(struct guardian *guardian, const char *reason)
 {
-    struct link *link = guardian->link;
+    struct helper *helper = guardian->helper;
     struct baton_error error;
 
-    if (link == NULL || guardian->is_stopping) {
+    if (helper == NULL || guardian->is_stopping) {
         return;
     }
-    if (instant_since(clock_now(), link->since).ns > SPAN_S(STEADY_S).ns) {
+    if (instant_since(clock_now(), helper->since).ns > SPAN_S(STEADY_S).ns) {
         guardian->restarts = 0;
     }
     (void)error_set(&error, BATON_EUNAVAILABLE,
                     "guardian (process %d) %s; leadership is unaffected, it is started again",
-                    (int)link->pid, reason);
-    if (link->pidfd >= 0) {
-        (void)pidfd_send_signal(link->pidfd, SIGKILL, NULL, 0); /* mostly dead already */
+                    (int)helper->pid, reason);
+    if (helper->pidfd >= 0) {
+        (void)pidfd_send_signal(helper->pidfd, SIGKILL, NULL, 0); /* mostly dead already */
     }
-    drop_link(guardian);
+    drop_helper(guardian);
     restart_later(guardian);
     warn(guardian, &error);
 }
@@ -400,8 +400,8 @@ void guardian_stop(struct guardian *guardian, void (*closed)(void *userdata), vo
         fatal_remove(guardian->fatal_slot);
         guardian->fatal_slot = -1;
     }
-    tell_type(guardian, GUARDIAN_FAREWELL);
-    drop_link(guardian);
+    send_type(guardian, GUARDIAN_FAREWELL);
+    drop_helper(guardian);
     uv_close((uv_handle_t *)&guardian->restart, timer_closed);
 }
 
@@ -417,7 +417,7 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
         memcpy(&peer->peer.address, found->ai_addr, found->ai_addrlen);
         peer->peer.address_bytes = found->ai_addrlen;
         resolve_set_port(&peer->peer.address, lookup->port);
-        tell_peers(guardian);
+        send_peers(guardian);
     } else if (status != 0 && status != UV_ECANCELED) {
         struct baton_error error;
         (void)error_set(&error, BATON_ENOENT,
@@ -468,7 +468,7 @@ void guardian_set_peers(struct guardian *guardian, const struct guardian_peer *p
             look_up(guardian, i, host, port);
         }
     }
-    tell_peers(guardian);
+    send_peers(guardian);
 }
 
 void guardian_set_heir(struct guardian *guardian, uint64_t node)
@@ -479,7 +479,7 @@ void guardian_set_heir(struct guardian *guardian, uint64_t node)
 void guardian_set_victims(struct guardian *guardian, const struct victims *victims)
 {
     guardian->victims = victims != NULL ? *victims : (struct victims){0};
-    tell_victims(guardian);
+    send_victims(guardian);
 }
 
 void guardian_publish(struct guardian *guardian, instant end)
@@ -490,7 +490,7 @@ void guardian_publish(struct guardian *guardian, instant end)
      * end is earlier. */
     if ((guardian->options.kills_outliving || guardian->victims.process > 0) && end_ns > 0 &&
         (old_ns == 0 || end_ns < old_ns)) {
-        tell_type(guardian, GUARDIAN_LEASE);
+        send_type(guardian, GUARDIAN_LEASE);
     }
 }
 
@@ -525,7 +525,7 @@ int guardian_arm(struct guardian *guardian, void (*void_lease)(void *lease), voi
 {
     struct fatal_entry entry = {.void_lease = void_lease,
                                 .lease = lease,
-                                .fd = guardian->link != NULL ? guardian->link->fd : -1,
+                                .fd = guardian->helper != NULL ? guardian->helper->fd : -1,
                                 .datagram = &guardian->crash,
                                 .bytes = sizeof(guardian->crash)};
     int slot;
@@ -545,5 +545,5 @@ int guardian_arm(struct guardian *guardian, void (*void_lease)(void *lease), voi
 
 pid_t guardian_pid(const struct guardian *guardian)
 {
-    return guardian->link != NULL ? guardian->link->pid : 0;
+    return guardian->helper != NULL ? guardian->helper->pid : 0;
 }

@@ -99,12 +99,12 @@ static bool greet(struct line *line)
     name[sizeof(name) - 1] = '\0';
     line->session = line->secure ? secure_begin(line->secure, name) : NULL;
     buffer_init(&line->out, OUT_MAX);
-    if (!line->session || !secure_take(line->session, NULL, 0, &line->out) || !flush(line)) {
+    if (!line->session || !secure_receive(line->session, NULL, 0, &line->out) || !flush(line)) {
         return false;
     }
     while (!secure_is_open(line->session)) {
         ssize_t count = receive(line, bytes, sizeof(bytes));
-        if (count <= 0 || !secure_take(line->session, bytes, (size_t)count, &line->out) ||
+        if (count <= 0 || !secure_receive(line->session, bytes, (size_t)count, &line->out) ||
             !flush(line)) {
             return false;
         }

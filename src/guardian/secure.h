@@ -20,8 +20,8 @@ void secure_end(struct secure_session *session); /* NULL allowed */
 
 /* Takes received bytes (none, to begin with) and appends the bytes to send to `out`. False: the
  * server does not have the right certificate, or its bytes are invalid. */
-bool secure_take(struct secure_session *session, const void *data, size_t bytes,
-                 struct buffer *out);
+bool secure_receive(struct secure_session *session, const void *data, size_t bytes,
+                    struct buffer *out);
 /* The server is authenticated: data may be sent. */
 bool secure_is_open(const struct secure_session *session);
 bool secure_send(struct secure_session *session, const void *data, size_t bytes,

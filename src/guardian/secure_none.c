@@ -20,7 +20,8 @@ void secure_end(struct secure_session *session)
     (void)session;
 }
 
-bool secure_take(struct secure_session *session, const void *data, size_t bytes, struct buffer *out)
+bool secure_receive(struct secure_session *session, const void *data, size_t bytes,
+                    struct buffer *out)
 {
     (void)session;
     (void)data;

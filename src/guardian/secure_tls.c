@@ -71,7 +71,8 @@ void secure_end(struct secure_session *session)
     }
 }
 
-bool secure_take(struct secure_session *session, const void *data, size_t bytes, struct buffer *out)
+bool secure_receive(struct secure_session *session, const void *data, size_t bytes,
+                    struct buffer *out)
 {
     const char *reason = NULL;
     int r = tls_session_receive(session->session, data, bytes, &session->ignored, out, &reason);
