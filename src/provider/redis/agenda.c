@@ -71,8 +71,8 @@ static void arm(struct client *client)
     }
 }
 
-/* Those who are due at the same time are seen to in one turn of the loop, and what they ask the
- * server for leaves in one write. Who is due anew by then waits for the next turn. */
+/* Runs all registrations that are due in one turn of the loop, so that their requests leave in one
+ * write. A registration that is due again by then waits for the next turn. */
 static void on_due(uv_timer_t *timer)
 {
     struct client *client = timer->data;

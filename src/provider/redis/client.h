@@ -1,4 +1,4 @@
-/* An open provider: two connections to one server (commands; what is told), and what runs on them.
+/* An open provider: two connections to one server (commands; notices), and the elections on them.
  * Inner header: for the files of this folder. */
 #ifndef PROVIDER_REDIS_CLIENT_H
 #define PROVIDER_REDIS_CLIENT_H
@@ -39,12 +39,12 @@ struct entry {
     struct text *id;
     struct text *name;
     struct text *metadata; /* JSON, or NULL */
-    int64_t seen_ms;       /* what it says of its latest sign of life; 0: nothing */
+    int64_t seen_ms;       /* its latest sign of life, by its own entry; 0: none */
     instant seen;          /* when that changed, by our clock */
     bool is_there;         /* while the list is read anew */
     bool is_cordoned;
-    enum member_fault fault : 8; /* that was told */
-    uint32_t max_lease_ms;       /* 0: it says none */
+    enum member_fault fault : 8; /* that was reported */
+    uint32_t max_lease_ms;       /* 0: none */
 };
 
 /* The kinds of requests for an election. */
@@ -53,7 +53,7 @@ enum errand { ERRAND_LOCK, ERRAND_ENTRY, ERRAND_LIST, ERRANDS };
 /* The last refusal by the server that was reported; kind 0: none. */
 struct refusal {
     uint32_t kind;
-    instant told;
+    instant reported_at;
 };
 
 /* This process's registration in one election. */
@@ -88,15 +88,15 @@ struct registration {
     struct text *holder; /* the lock's holder, by id; NULL: none */
     uint64_t holder_epoch;
     instant beatless_since; /* the holder has no heartbeat; 0: it has one */
-    enum { BEAT_FINE, BEAT_STALE, BEAT_AHEAD } told_beat; /* the holder's heartbeat, as told */
+    enum { BEAT_FINE, BEAT_STALE, BEAT_AHEAD } reported_beat; /* the holder's heartbeat */
     bool knows_clock;      /* reported: the server's clock differs from ours */
     bool knows_endless;    /* reported: the lock has no lifetime */
     bool knows_difference; /* reported: another member has another max-lease */
     bool knows_odd;        /* reported: the lock's value is no id */
     bool knows_nameless;   /* reported: an invalid id in the registry */
     struct refusal refusals[ERRANDS];
-    uint64_t told_leader; /* epoch that was told with it */
-    struct text *told;
+    uint64_t reported_epoch; /* of the leader that was reported last */
+    struct text *reported_leader;
     const struct text *heir; /* the process to which the lock is being passed */
     bool is_offer;           /* any process may take the lock; the heir asks first */
     struct entry *entries;
@@ -129,8 +129,8 @@ struct reader {
     provider_message_cb on_message;
     provider_values_cb on_change;
     void *userdata;
-    struct known *known; /* of a watch: what was told */
-    uint64_t revision;   /* the highest told */
+    struct known *known; /* of a watch: the keys that were reported */
+    uint64_t revision;   /* the highest that was reported */
     bool is_listing;
 };
 
@@ -139,14 +139,14 @@ struct server {
     struct client *client;
     int number;
     struct redis *commands;
-    struct redis *told;
+    struct redis *notices;
     bool is_double;            /* another name of one that is there already: it does not count */
     char peer[REDIS_HOST_MAX]; /* "HOST:PORT" in numbers, or a path, as it was reached last */
     char trouble[BATON_ERROR_MESSAGE_MAX]; /* that there is now */
-    char said[BATON_ERROR_MESSAGE_MAX];    /* told, and over for a moment at most */
+    char said[BATON_ERROR_MESSAGE_MAX];    /* reported, and over for a moment at most */
     instant trouble_told;
-    instant up_since;                           /* 0: it has not come up since then */
-    char told_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
+    instant up_since;                              /* 0: it has not come up since then */
+    char notices_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
 };
 
 /* What the server has granted, and counts once so many replicas have it. */
@@ -176,7 +176,7 @@ struct client {
     struct server servers[MAJORITY_MAX];
     int server_count;
     struct redis *commands; /* the first one's, which is the only one as a rule */
-    struct redis *told;
+    struct redis *notices;
     struct sentinel *sentinel;     /* or NULL */
     struct redis_cluster *cluster; /* or NULL; its home is .commands */
     struct redis_script scripts[SCRIPT_COUNT];
@@ -186,11 +186,11 @@ struct client {
     bool kills_outliving;                  /* it ends a process that outlives its lease */
     char refusal[BATON_ERROR_MESSAGE_MAX]; /* the latest that was logged */
     const struct baton_error *cause;       /* why the request that a step goes by failed, or NULL */
-    uv_timer_t upkeep;           /* of watches: lifetimes that are over are told by nobody */
-    redis_renewed_cb on_renewed; /* or NULL */
+    uv_timer_t upkeep;                     /* of watches: the end of a lifetime sends no notice */
+    redis_renewed_cb on_renewed;           /* or NULL */
     void *renewed_userdata;
     struct registration *registrations;
-    struct registration *unused; /* nobody refers to them any more */
+    struct registration *unused; /* without references */
     struct agenda agenda;
     struct registration
         *beating[BEATS_AT_ONCE]; /* whose heartbeats leave at the end of this turn */
@@ -199,7 +199,7 @@ struct client {
     struct drafts {
         char *processes[2][2]; /* leads; eligible */
         char *slave;
-    } drafts; /* of the entries of whoever has no metadata */
+    } drafts; /* of entries without metadata */
     uint64_t chance;
     char lease_ms[24]; /* lifetimes as the scripts take them */
     char max_lease_ms[24];
@@ -218,8 +218,8 @@ struct client {
 
 /* connections.c */
 int client_connect(struct client *client, struct baton_error *reterr);
-/* The code of an answer that is not what was asked for. Where only a code can be given to whoever
- * asked, the log has the words: once for as long as they stay the same. */
+/* The code of an unexpected reply. If the caller gets only the code, the log has the text: once for
+ * as long as it stays the same. */
 int client_refused(struct client *client, const redisReply *reply);
 void client_warn(struct client *client, const struct baton_error *error);
 
@@ -233,12 +233,12 @@ int client_run_at(struct client *client, int server, enum script_name script, in
 bool client_is_up(const struct client *client);
 int client_subscribe(struct client *client, const char *channel);
 void client_unsubscribe(struct client *client, const char *channel);
-/* PUBLISH on one of them: whoever subscribes does so on all. */
+/* PUBLISH on one server: subscribers listen to all of them. */
 int client_publish(struct client *client, const char *channel, const void *data, size_t bytes,
                    redis_reply_cb on_reply, void *userdata);
-/* The connection to whoever has this key, as far as it is known now; or NULL. */
+/* The connection to the server of this key, as far as it is known now; or NULL. */
 const struct redis *client_server_of(const struct client *client, const char *key);
-/* What was asked of whoever has this key leaves now, and not when the loop has time. */
+/* Sends the requests to the server of this key now, and not when the loop has time. */
 void client_flush(struct client *client, const char *key);
 void client_enter(struct client *client);
 void client_exit(struct client *client); /* the outermost sweeps what is gone */
@@ -287,24 +287,24 @@ void registration_notice(struct registration *registration, const char *text, si
 void registration_contenders(struct registration *registration, uint32_t count);
 void registration_take_holder(struct registration *registration, const char *id, uint64_t epoch);
 struct text *registration_text(struct registration *registration, const char *id); /* "": NULL */
-/* A grant is not wanted after all: nobody is told. */
+/* A grant is not wanted after all: no notice is sent. */
 void registration_give_back(struct registration *registration, uint64_t epoch);
 
-/* tell.c: what listeners hear */
+/* tell.c: events for listeners */
 void registration_tell(struct registration *registration, const struct baton_event *event);
 void registration_error(struct registration *registration, const struct baton_error *error);
-/* Tells it if it is an error: what lasts is told once, and again after a while. */
+/* Reports it if it is an error: a lasting one once, and again after a while. */
 void registration_refused(struct registration *registration, enum errand errand,
                           const redisReply *reply);
 /* The same, whatever it is, unless there is none. */
 void registration_misunderstood(struct registration *registration, enum errand errand,
                                 const redisReply *reply);
 void registration_understood(struct registration *registration,
-                             enum errand errand); /* what was told is over */
-/* As it is told: by the election's name. */
+                             enum errand errand); /* the reported fault is over */
+/* The error's text, with the election's name. */
 void registration_fault(const struct registration *registration, enum errand errand,
                         const redisReply *reply, struct baton_error *ret);
-/* What a step has brought about, at this instant; then who contends, and who leads by now. */
+/* Events of a step, at this instant; then those of the contest, and of a new leader. */
 void registration_tell_change(struct registration *registration, const struct lease_event *from,
                               instant at);
 void registration_tell_contest(struct registration *registration, const struct lease_input *input,
@@ -340,7 +340,7 @@ int registration_send(struct registration *registration, int server,
  */
 void lock_judge_max_lease(struct registration *registration, const char *rank, const char *id,
                           span theirs, bool is_known);
-/* Tells of what is in the lock's keys and cannot be ours. */
+/* Reports foreign values in the lock's keys. */
 void lock_judge(struct registration *registration, const struct lock_answer *answer);
 
 /* waits.c */
@@ -359,10 +359,10 @@ void enrol_begin(struct registration *registration);
 void enrol_beat(
     struct registration *registration);     /* at the end of this turn; and plans the next */
 void enrol_beat_now(struct client *client); /* the turn is at its end */
-/* AND_READ: and then who else there is, if anybody. AGAIN: a heartbeat. */
+/* AND_READ: then reads the other members, if there are any. AGAIN: a heartbeat. */
 enum registering { REGISTER, REGISTER_AND_READ, REGISTER_AGAIN };
 void enrol_write(struct registration *registration, enum registering how);
-/* When whoever follows has had time to ask: the server does one thing after another. */
+/* When the next leader has had time to ask: the server runs one command after another. */
 void enrol_soon(struct registration *registration);
 void enrol_forget_drafts(struct client *client);
 void enrol_leave(struct registration *registration);

@@ -1,4 +1,4 @@
-/* Which servers there are to talk to, what they tell, and what is wrong with them. */
+/* The connections to the servers, their notices and their troubles. */
 #include "provider/redis/client.h"
 
 #include <stdio.h>
@@ -105,13 +105,13 @@ static void on_up(void *userdata, const struct redis_identity *identity)
     client_exit(client);
 }
 
-/* Each try fails anew; the same trouble is told once, and again after a while: whoever listens
- * since a moment ago has missed it. */
-static bool is_new_trouble(char told[BATON_ERROR_MESSAGE_MAX], const struct baton_error *error)
+/* Each try fails again; the same trouble is reported once, and again after a while, for listeners
+ * that came later. */
+static bool is_new_trouble(char reported[BATON_ERROR_MESSAGE_MAX], const struct baton_error *error)
 {
-    bool is_new = strcmp(told, error->message) != 0;
+    bool is_new = strcmp(reported, error->message) != 0;
 
-    (void)snprintf(told, BATON_ERROR_MESSAGE_MAX, "%s", error->message);
+    (void)snprintf(reported, BATON_ERROR_MESSAGE_MAX, "%s", error->message);
     return is_new;
 }
 
@@ -197,7 +197,7 @@ static void on_master(void *userdata, const char *host, int port)
     struct client *client = userdata;
 
     redis_move(client->commands, host, port, true);
-    redis_move(client->told, host, port, true);
+    redis_move(client->notices, host, port, true);
 }
 
 /* While the master answers it does not matter. */
@@ -234,7 +234,7 @@ static int open_sentinels(struct client *client, struct baton_error *reterr)
 }
 
 /* Notices may have been missed while it was down. */
-static void on_told_up(void *userdata, const struct redis_identity *identity)
+static void on_notices_up(void *userdata, const struct redis_identity *identity)
 {
     struct server *server = userdata;
     struct client *client = server->client;
@@ -249,22 +249,22 @@ static void on_told_up(void *userdata, const struct redis_identity *identity)
     client_exit(client);
 }
 
-/* The other connection says what is wrong, as a rule, and this one only makes things slower: but
- * what is refused to it alone nobody else would tell. */
-static void on_told_down(void *userdata, const struct baton_error *error)
+/* As a rule the connection for commands reports the trouble, and a fault of this one only delays
+ * things. But a refusal of this connection alone must be reported here. */
+static void on_notices_down(void *userdata, const struct baton_error *error)
 {
     struct server *server = userdata;
     struct client *client = server->client;
 
     client_enter(client);
     if (error->code == BATON_EAUTH && redis_is_up(server->commands) &&
-        is_new_trouble(server->told_trouble, error)) {
+        is_new_trouble(server->notices_trouble, error)) {
         for (struct registration *registration = client->registrations; registration;
              registration = registration->hh.next) {
             registration_error(registration, error);
         }
     }
-    look_elsewhere(client, server->told);
+    look_elsewhere(client, server->notices);
     client_exit(client);
 }
 
@@ -290,7 +290,7 @@ static void on_message(void *userdata, const char *channel, const void *data, si
 
 /* ---- Both connections ------------------------------------------------------------------------ */
 
-enum { LOOK_MIN_MS = 100 }; /* nobody fails over faster */
+enum { LOOK_MIN_MS = 100 }; /* no failover is faster */
 
 static struct redis_options connection_options(struct client *client)
 {
@@ -317,7 +317,7 @@ int client_subscribe(struct client *client, const char *channel)
     int r = BATON_OK;
 
     for (int i = 0; r == BATON_OK && i < client->server_count; i++) {
-        r = redis_subscribe(client->servers[i].told, channel);
+        r = redis_subscribe(client->servers[i].notices, channel);
     }
     return r;
 }
@@ -325,7 +325,7 @@ int client_subscribe(struct client *client, const char *channel)
 void client_unsubscribe(struct client *client, const char *channel)
 {
     for (int i = 0; i < client->server_count; i++) {
-        redis_unsubscribe(client->servers[i].told, channel);
+        redis_unsubscribe(client->servers[i].notices, channel);
     }
 }
 
@@ -366,9 +366,9 @@ static int connect_server(struct server *server, struct baton_error *reterr)
     r = redis_open(&server->commands, &options, reterr);
     options.script_count = 0;
     options.callbacks = (struct redis_callbacks){
-        .on_up = on_told_up, .on_down = on_told_down, .on_message = on_message};
+        .on_up = on_notices_up, .on_down = on_notices_down, .on_message = on_message};
     if (r == BATON_OK) {
-        r = redis_open(&server->told, &options, reterr);
+        r = redis_open(&server->notices, &options, reterr);
     }
     explicit_bzero(&address, sizeof(address));
     return r;
@@ -384,7 +384,7 @@ int client_connect(struct client *client, struct baton_error *reterr)
         r = connect_server(&client->servers[i], reterr);
     }
     client->commands = client->servers[0].commands;
-    client->told = client->servers[0].told;
+    client->notices = client->servers[0].notices;
     if (r == BATON_OK) {
         r = subscribe_to_changes(client);
     }
@@ -426,7 +426,7 @@ static void cluster_begins(struct client *client)
 
     if (!client->cluster) {
         if (redis_cluster_open(&client->cluster, &options) != BATON_OK) {
-            client->cluster = NULL; /* elsewhere than here: MOVED, which is told */
+            client->cluster = NULL; /* elsewhere: MOVED, which is reported */
             return;
         }
         if (!client->has_own_prefix) { /* its keys must lie in one slot */

@@ -58,7 +58,7 @@ void registrations_free_unused(struct client *client)
         registry_free(registration);
         quorum_end(registration);
         text_drop(client, registration->holder);
-        text_drop(client, registration->told);
+        text_drop(client, registration->reported_leader);
         free(registration->metadata);
         free(registration);
         client_release(client);
@@ -123,7 +123,7 @@ static struct registration *make(struct client *client, const struct provider_ca
     registration->deadline = INSTANT_NEVER;
     registration->is_starting = true;
     registration->starts = clock_now();
-    if (client->start_delay.ns > 0) { /* those who are begun together do not all ask at once */
+    if (client->start_delay.ns > 0) { /* processes that start together do not all ask at once */
         registration->starts.ns += (int64_t)(client_random() % (uint64_t)client->start_delay.ns);
     }
     enrol_begin(registration);

@@ -71,7 +71,7 @@ static char *slave_json(const struct registration *registration)
                                registered, "lastSeen", now));
 }
 
-/* Ten thousand elections say the same of this process, but for the time. */
+/* Ten thousand elections share one entry of this process, except for its time. */
 static const char *process_draft(struct registration *registration, bool leads)
 {
     char **draft = &registration->client->drafts.processes[leads][registration->eligible];
@@ -118,7 +118,7 @@ void enrol_forget_drafts(struct client *client)
 
 /* ---- Writing it ------------------------------------------------------------------------------ */
 
-/* Elections of which the same is said in one script. */
+/* Elections whose entries one script writes. */
 struct roll {
     struct client *client;
     enum registering how;
@@ -133,21 +133,21 @@ static void on_enrolled(struct registration *registration, enum registering how,
     bool reads = how == REGISTER_AND_READ;
 
     registration_understood(registration, ERRAND_ENTRY);
-    /* Notices get lost, and whoever expires while another one reads is told of by nobody. A peer of
-     * the seed has no lifetime here: its leader looks whether it is silent. */
+    /* Notices get lost, and expiry during another member's read sends no notice. A peer of the seed
+     * has no lifetime here: our leader checks whether it is silent. */
     reads = reads || (is_beat && registry_is_behind(registration, found->count));
     reads = reads || (is_beat && registration->lease.held && found->dated < found->count);
     if (!registration->is_leaving) {
         registration_contenders(registration, found->count);
     }
-    if (reads &&
-        (registration->entries || found->count != 1)) { /* who is alone has nobody to read of */
+    if (reads && (registration->entries ||
+                  found->count != 1)) { /* skip the read if we are the only member */
         registry_read(registration);
     }
 }
 
-/* Nobody can tell which of several was at fault, so each is sent by itself. The server may be
- * another one by now, without the commands of the one that was asked. */
+/* A shared script does not show which of its elections failed, so each is sent by itself. The
+ * server may be another one by now, without the commands of the earlier one. */
 static void on_refused(struct roll *roll, struct registration *registration,
                        const redisReply *reply)
 {
@@ -230,7 +230,7 @@ static void send_roll(struct roll *roll, const char *process, char *const *slave
     }
 }
 
-/* All of them say the same of this process, or there is but one. */
+/* All of them have the same entry of this process, or there is only one. */
 static void write_roll(struct registration *const *registrations, int count, enum registering how)
 {
     struct registration *first = registrations[0];

@@ -13,8 +13,8 @@ static long long lifetime_ms(const struct registration *registration)
     return layout_heartbeat_lifetime(client->layout, client->settings.lease).ns / 1000000;
 }
 
-/* The seed lets such a leader be set aside by force, and so has two of them: somebody still renews
- * the lock. We ask on, and get it in the moment in which it ends. */
+/* The seed deposes such a leader by force, and so has two leaders: some process still renews the
+ * lock. We keep asking, and get the lock when it ends. */
 void heartbeats_judge(struct registration *registration, const struct lock_answer *answer)
 {
     char beats[LAYOUT_KEY_MAX];
@@ -34,17 +34,17 @@ void heartbeats_judge(struct registration *registration, const struct lock_answe
         age = instant_since(now, registration->beatless_since).ns / 1000000;
     }
     if (age >= -lifetime_ms(registration) && age <= lifetime_ms(registration)) {
-        registration->told_beat = BEAT_FINE;
-    } else if (age < 0 && registration->told_beat != BEAT_AHEAD) {
-        registration->told_beat = BEAT_AHEAD;
+        registration->reported_beat = BEAT_FINE;
+    } else if (age < 0 && registration->reported_beat != BEAT_AHEAD) {
+        registration->reported_beat = BEAT_AHEAD;
         (void)error_set(
             &error, BATON_EPROTO,
             "election \"%s\": the heartbeat %s%s is %lld s ahead of the server's clock: "
             "whether its process lives cannot be told by it",
             registration->name, beats, text_of(registration->holder), -age / 1000);
         registration_error(registration, &error);
-    } else if (age > 0 && registration->told_beat != BEAT_STALE) {
-        registration->told_beat = BEAT_STALE;
+    } else if (age > 0 && registration->reported_beat != BEAT_STALE) {
+        registration->reported_beat = BEAT_STALE;
         (void)error_set(&error, BATON_EPROTO,
                         "election \"%s\": %s keeps the lock, but gave no heartbeat for %lld s; it "
                         "is followed when the lock ends",

@@ -1,9 +1,9 @@
 /* Which keys hold the lock of an election NAME, so that a process which follows one of the seeds by
  * its text alone takes part in the same election.
  *
- *                     lock          sign of life of who has it
+ *                     lock          its holder's heartbeat
  *   master-election   NAME:master   NAME:heartbeat, for as long as the lock
- *   sovereign         NAME:leader   NAME:heartbeat:ID, for 5 s longer; is to be looked at
+ *   sovereign         NAME:leader   NAME:heartbeat:ID, for 5 s longer; the others check it
  *
  * All else (the registry, the epoch, the channel that wakes) is the same in both.
  */
@@ -34,14 +34,14 @@ void layout_lock_key(const struct layout *layout, const char *name, char ret[LAY
 void layout_heartbeat_key(const struct layout *layout, const char *name, const char *id,
                           char ret[LAYOUT_KEY_MAX]);
 
-/* What stands before the id in the heartbeat's key; "": it has no id, and nobody looks at it. */
+/* The part of the heartbeat's key before the id; "": the key has no id, and is not checked. */
 void layout_heartbeat_prefix(const struct layout *layout, const char *name,
                              char ret[LAYOUT_KEY_MAX]);
 
 /* For how long a heartbeat counts, and its key lives. */
 span layout_heartbeat_lifetime(const struct layout *layout, span lease);
 
-/* How often who does not lead looks. */
+/* How often a follower looks at the lock. */
 span layout_check_interval(const struct layout *layout);
 
 #endif

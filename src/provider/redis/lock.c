@@ -1,4 +1,4 @@
-/* The lock's scripts: which words they are given, and what their answers mean. */
+/* The lock's scripts: their arguments, and the meaning of their replies. */
 #include "provider/redis/client.h"
 
 #include <stdio.h>
@@ -160,7 +160,7 @@ static void judge_leaders_max_lease(struct registration *registration,
 enum { CLOCKS_APART_MS = 1000 }; /* at least, that they may be */
 
 /* A new epoch is the server's time, or above. If that time is wrong and is set right later, epochs
- * go back should the server lose its data meanwhile, and nobody be there who has seen the last. */
+ * go back if the server loses its data meanwhile and no process is left that has seen the last. */
 static void judge_epoch(struct registration *registration, const struct lock_answer *answer)
 {
     int64_t longest_ms = registration->client->longest.ns / 1000000;

@@ -1,16 +1,16 @@
-/* What comes from a server, as it is to be understood: bytes and answers in, structs out.
+/* Parsers of a server's data: bytes and replies in, structs out.
  *
- * Whoever may write to an election's keys and channels may write anything there. So nothing here
- * trusts a type, a length, a number or a time, and all of it is pure: no I/O, no clock, no state.
- * Inner header: for the files of this folder, and for whoever tests them.
+ * Other programs may write anything into an election's keys and channels. So no parser trusts a
+ * type, a length, a number or a time, and all of them are pure: no I/O, no clock, no state. Inner
+ * header: for the files of this folder and their tests.
  *
  *   parse_lock.c      answers of the lock's scripts, and where a sweep goes on
- *   parse_notice.c    what is published: to wake an election, and changes of the state
+ *   parse_notice.c    published messages: to wake an election, and changes of the state
  *   parse_registry.c  answers of the registry's scripts, and the JSON of others in it
  *   parse_state.c     answers of the state's scripts
  *
- * What is asked of a server in no script is understood in net/redis: INFO, messages, redirections,
- * slots, Sentinels.
+ * net/redis parses replies to commands outside scripts: INFO, messages, redirections, slots,
+ * Sentinels.
  */
 #ifndef PROVIDER_REDIS_PARSE_H
 #define PROVIDER_REDIS_PARSE_H
@@ -20,7 +20,7 @@
 
 #include <hiredis/hiredis.h>
 
-enum { PARSE_ENTRY_MAX = 64 * 1024 }; /* bytes of what a process says of itself */
+enum { PARSE_ENTRY_MAX = 64 * 1024 }; /* bytes of a process's own entry */
 
 /* Scripts count in doubles: from here on one more may be the same number. */
 #define PARSE_NUMBER_MAX (((uint64_t)1 << 53) - 1)
@@ -32,7 +32,7 @@ bool parse_number(uint64_t *ret, const char *text, size_t bytes);
 
 struct lock_answer {
     struct majority_reply reply;  /* but for its .holder */
-    char holder[BATON_NAME_MAX];  /* HELD: who has it, as it may be shown; never "" */
+    char holder[BATON_NAME_MAX];  /* HELD: the holder, printable; never "" */
     bool is_odd;                  /* that is not all of it, or not as it was */
     char spoiled[BATON_NAME_MAX]; /* GRANTED: what stood in an epoch's place and is none; or "" */
     bool is_endless;              /* HELD: the lock has no lifetime */
@@ -57,17 +57,17 @@ enum notice_type {
 
 struct notice {
     enum notice_type type;
-    uint64_t epoch;            /* TAKEN; RELEASED: that is over, 0: not told */
-    char by[BATON_NAME_MAX];   /* who did it; MEMBERS: "": several */
-    char heir[BATON_NAME_MAX]; /* RELEASED: for whom; "": whoever */
-    bool is_offer;             /* nobody chose that one: it only asks first */
+    uint64_t epoch;            /* TAKEN; RELEASED: the epoch that is over, 0: not given */
+    char by[BATON_NAME_MAX];   /* the sender; MEMBERS: "": several */
+    char heir[BATON_NAME_MAX]; /* RELEASED: the heir; "": any process */
+    bool is_offer;             /* the heir was not chosen: it only asks first */
 };
 
-/* False: somebody else publishes here. */
+/* False: the message is not one of ours. */
 bool parse_notice(struct notice *ret, const char *text, size_t bytes);
 
 /* A change of the state: "REVISION LENGTH HAS-VALUE NAME" and, right behind it, the value. Its .key
- * is `name`, its data borrowed. False: somebody else publishes here. */
+ * is `name`, its data borrowed. False: the message is not one of ours. */
 bool parse_change(struct provider_value *ret, char name[PROVIDER_KEY_MAX + 1], const char *text,
                   size_t bytes);
 
@@ -88,21 +88,21 @@ bool parse_members(const redisReply *reply);
 
 enum member_fault {
     MEMBER_FINE,
-    MEMBER_NAMELESS, /* the id is no id: it cannot be anybody */
+    MEMBER_NAMELESS, /* the id is invalid */
     MEMBER_TOO_LONG, /* more than PARSE_ENTRY_MAX: not read */
     MEMBER_NO_JSON,  /* no JSON object */
     MEMBER_ODD,      /* a field that we read is of another type than the seed's */
     MEMBER_AHEAD,    /* it was last seen in the future */
 };
 
-/* Another one, as it describes itself; what it does not say is NULL or "". */
+/* Another member, by its own entry; missing fields are NULL or "". */
 struct parsed_member {
     enum member_fault fault;   /* the rest is there all the same, but for NAMELESS */
     char id[BATON_NAME_MAX];   /* as it may be shown */
     char name[BATON_NAME_MAX]; /* its identifier, or else its id */
     char *metadata;            /* a JSON object; parsed_member_fini() */
-    int64_t seen_ms;           /* "lastSeen", as it says itself; 0: it says no time */
-    span max_lease;            /* "maxLease"; 0: it says none */
+    int64_t seen_ms;           /* "lastSeen", by its own entry; 0: none */
+    span max_lease;            /* "maxLease"; 0: none */
     bool is_cordoned;          /* "observes"; the seed's peers have neither */
 };
 

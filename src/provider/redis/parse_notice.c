@@ -8,7 +8,7 @@ struct rest {
     size_t bytes;
 };
 
-/* Up to the next blank, which goes too; false: it is the last word. */
+/* The text up to the next blank, which is skipped; false: there is no blank. */
 static bool next_word(struct rest *rest, struct rest *ret)
 {
     const char *blank = rest->bytes > 0 ? memchr(rest->at, ' ', rest->bytes) : NULL;

@@ -8,7 +8,7 @@
 
 struct quorum {
     struct majority majority;
-    char holders[MAJORITY_MAX][BATON_NAME_MAX]; /* as each server says */
+    char holders[MAJORITY_MAX][BATON_NAME_MAX]; /* by each server */
 };
 
 /* An order on its way. */
@@ -54,7 +54,7 @@ static void on_told(void *userdata, uint64_t tag, const redisReply *reply, insta
 {
     (void)userdata;
     (void)tag;
-    (void)reply; /* who misses it looks in its turn */
+    (void)reply; /* a process that misses it looks in its turn */
     (void)sent;
 }
 

@@ -1,4 +1,4 @@
-/* Opening and closing, and whom news from the server are for. */
+/* Opening and closing, and the dispatch of the server's notices. */
 #include "provider/redis/client.h"
 
 #include "provider/setting_rows.h"
@@ -67,7 +67,7 @@ static void on_copy_answered(void *userdata, uint64_t tag, const redisReply *rep
     (void)sent;
 }
 
-/* Each server has the whole registry, and any of them tells it. */
+/* Each server has the whole registry, so any one can be read. */
 static int run_on_many(struct client *client, enum script_name script, int key_count, int count,
                        const char **words, const size_t *lengths, redis_reply_cb on_reply,
                        void *userdata, uint64_t tag)
@@ -94,7 +94,7 @@ int client_run(struct client *client, enum script_name script, int key_count, in
                            tag);
     }
     if (client->cluster && key_count == 0) {
-        return BATON_ENOTSUP; /* it would be one node's answer, and nobody knows whose */
+        return BATON_ENOTSUP; /* it would be the reply of one node, and not known of which */
     }
     if (client->cluster && redis_is_up(client->commands)) {
         return redis_cluster_run(client->cluster, &client->scripts[script], key_count, count, words,
@@ -427,7 +427,7 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
     }
     for (int i = 0; i < client->server_count; i++) {
         close_connection(client, client->servers[i].commands);
-        close_connection(client, client->servers[i].told);
+        close_connection(client, client->servers[i].notices);
     }
     agenda_fini(client);
     uv_close((uv_handle_t *)&client->upkeep, on_upkeep_closed);

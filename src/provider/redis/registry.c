@@ -1,4 +1,4 @@
-/* Who else takes part: the entries of others, as they were last read. */
+/* The other members: their entries, as they were last read. */
 #include "provider/redis/client.h"
 
 #include <stdio.h>
@@ -48,8 +48,7 @@ static void tell_member(struct registration *registration, enum baton_event_type
     registration_tell(registration, &event);
 }
 
-/* A reading names them in the order of the one before, as a rule: who comes next is looked at
- * first. */
+/* As a rule a reading has the order of the one before: the search begins at the next entry. */
 static struct entry *entry_after(const struct registration *registration, const struct entry *last,
                                  const struct text *id)
 {

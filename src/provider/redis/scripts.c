@@ -48,9 +48,9 @@
     "end\n"
 
 /* A process of seed 001 renews with GET and then EXPIRE. If its lock runs out between the two and
- * is taken at once, EXPIRE finds the next leader's lock and tells that process that it leads. So a
- * lock of its that ran out is left alone for one of its intervals, in which EXPIRE finds nothing.
- * One that is gone before its end was deleted: its holder leads no more. */
+ * is taken at once, EXPIRE finds the next leader's lock, and that process believes that it leads.
+ * So a lock of such a process that ran out is not taken for one of its intervals, in which EXPIRE
+ * finds nothing. A lock that is gone before its end was deleted: its holder leads no more. */
 static const char take[] = NOW HELD_BY
     "local ttl, least = tonumber(ARGV[2]), tonumber(ARGV[3])\n"
     "local interval = tonumber(ARGV[10])\n"
@@ -109,9 +109,8 @@ static const char look[] =
                 "return {3, 0, 0}\n";
 
 /* The lock or the record may be gone, or be older than what the leader was granted: the server has
- * lost data, or somebody has deleted the lock. If the record shows no later leadership and no
- * release, nobody else was granted a lease since, and the leader has its lock back, in its epoch.
- */
+ * lost data, or the lock was deleted. If the record shows no later leadership and no release, no
+ * other process was granted a lease since, and the leader gets its lock back, in its epoch. */
 static const char renew[] =
     NOW HELD_BY "local holder = redis.call('GET', KEYS[1])\n"
                 "local of = redis.call('HMGET', KEYS[3], 'epoch', 'server', 'holder')\n"
@@ -128,8 +127,8 @@ static const char renew[] =
                 "  redis.call('HSET', KEYS[3], 'epoch', ARGV[3], 'holder', ARGV[1],\n"
                 "             'most', ARGV[7], 'lock', KEYS[1])\n"
                 "end\n"
-                /* Whoever renews held it until now, so that this server has missed no lease: after
-                 * this one there is nothing to wait for. */
+                /* The renewing process held the lock until now, so this server has missed no lease:
+                 * after this one there is nothing to wait for. */
                 "if ARGV[4] ~= '' and (is_restored or ARGV[4] ~= of[2]) then\n"
                 "  redis.call('HSET', KEYS[3], 'server', ARGV[4], 'since', 0)\n"
                 "end\n"
@@ -143,7 +142,7 @@ static const char raise_epoch[] =
     "redis.call('HSET', KEYS[2], 'epoch', ARGV[3])\n"
     "return {1, tonumber(ARGV[3])}\n";
 
-/* Epoch 0: whichever it is. The notice is told with the epoch that is over. */
+/* Epoch 0: any. The notice carries the epoch that is over. */
 static const char release[] =
     "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end\n"
     "local epoch = redis.call('HGET', KEYS[3], 'epoch') or ''\n"
@@ -155,7 +154,7 @@ static const char release[] =
     "end\n"
     "return 1\n";
 
-/* Heartbeats that nobody renews any more, a few keys at a time. What is no time is not ours. */
+/* Deletes stale heartbeats, a few keys at a time. A value that is no time is not ours. */
 static const char sweep[] =
     NOW "local found = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 100)\n"
         "for _, key in ipairs(found[2]) do\n"
@@ -178,9 +177,9 @@ static const char sweep[] =
     "  return #gone\n"                                                                             \
     "end\n"
 
-/* Fields of a hash have lifetimes of their own where the server has commands for that: then an
- * entry also ends for those who know nothing of the sorted set. Who does not know which commands
- * these are has the script ask. `put` tells whether the field is new. */
+/* Fields of a hash have lifetimes of their own if the server has commands for that: then an entry
+ * also ends for processes that do not know the sorted set. If the caller does not know which
+ * commands the server has, the script asks. `put` returns whether the field is new. */
 #define LIFETIMES                                                                                  \
     "local function has(name)\n"                                                                   \
     "  local answer = redis.pcall('COMMAND', 'INFO', name)\n"                                      \
@@ -202,8 +201,8 @@ static const char sweep[] =
     "  return is_new\n"                                                                            \
     "end\n"
 
-/* One election: how many it has, and how many of them have a lifetime, as all of ours do. Whoever
- * is alone has nobody to sweep. */
+/* One election: the number of its entries, and how many of them have a lifetime, as all of ours do.
+ * If there is one entry there is nothing to sweep. */
 #define ENROL                                                                                      \
     "local function enrol(at, slave)\n"                                                            \
     "  local processes, expiry, channels, wake, slaves, leader = unpack(KEYS, at, at + 5)\n"       \
@@ -282,7 +281,7 @@ static const char members[] =
 
 /* ---- State ----------------------------------------------------------------------------------- */
 
-/* A change as it is told: revision, length of the name, 1 for a value or 0, name, value. */
+/* The message of a change: revision, length of the name, 1 for a value or 0, name, value. */
 static const char put[] =
     "local at = tonumber(redis.call('HGET', KEYS[1], 'r')) or 0\n"
     "if ARGV[4] ~= 'any' and tonumber(ARGV[4]) ~= at then return {0, at} end\n"
@@ -314,8 +313,7 @@ static const char get[] = FITTING "local value = redis.call('HMGET', KEYS[1], 'd
                                   "end\n"
                                   "return value\n";
 
-/* Name, data, revision; the latter two are "" where somebody else has put something. One answer has
- * an end. */
+/* Name, data, revision; the latter two are "" for a foreign value. The reply is bounded. */
 static const char list[] =
     FITTING "local names = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. ARGV[1], '+')\n"
             "local found, bytes = {}, 0\n"

@@ -13,7 +13,7 @@
 
 enum script_name {
     SCRIPT_TAKE,     /* lock heartbeat epoch wake | id ttl min-epoch heartbeat-ttl beats
-                        wanted-epoch ("0": the time) quiet (nobody is told) max-lease
+                        wanted-epoch ("0": the time) quiet (no notice is published) max-lease
                         the-longest-max-lease-known the-interval-of-a-seed's-peer ("0": its
                         renewal is one script) */
     SCRIPT_LOOK,     /* lock epoch | beats */

@@ -1,8 +1,8 @@
 /* Small values under keys: scripts that compare and set, and watches.
  *
- * A change is published with its value by the script that makes it. Publishing is at most once, and
- * a lifetime that is over is told by nobody: so a watch also lists its keys when the connection
- * comes back, and every second, and tells what it did not hear of.
+ * The script that makes a change publishes it with its value. Messages arrive at most once, and the
+ * end of a lifetime sends none: so a watch also lists its keys when the connection comes back, and
+ * every second, and reports the changes that it missed.
  */
 #include "provider/redis/client.h"
 
@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a watch has told of a key. */
+/* The last state of a key that a watch has reported. */
 struct known {
     char *name;
     uint64_t revision;
     uint64_t listed; /* its revision in the latest list that had it */
     int unlisted;    /* so many lists in a row did not have it */
-    bool is_there;   /* as it was told */
+    bool is_there;   /* as it was reported */
     UT_hash_handle hh;
 };
 
@@ -303,7 +303,7 @@ static struct known *known_of(struct reader *reader, const char *name)
     return known;
 }
 
-/* Tells it unless it was told, or a later one was. */
+/* Reports it, unless it or a later change was reported. */
 static void tell(struct reader *reader, const struct provider_value *value)
 {
     struct known *known = known_of(reader, value->key);
@@ -327,8 +327,8 @@ static void tell_gone(struct reader *reader, struct known *known)
     reader->on_change(reader->userdata, BATON_OK, &value, 1);
 }
 
-/* A list says what is there. It may be older than what was told since; but two of them, one after
- * the other, are not: then the server has forgotten what was told, or somebody else told it. */
+/* A list has the present keys. It may be older than changes that were reported since. But if two
+ * lists in a row contradict a change, the server has forgotten it, or the change was forged. */
 static void tell_listed(struct reader *reader, const struct provider_value *value)
 {
     struct known *known = known_of(reader, value->key);
@@ -340,7 +340,7 @@ static void tell_listed(struct reader *reader, const struct provider_value *valu
         known->revision = 0;
         reader->revision = 0;
     } else if (value->revision == known->revision && !known->is_there) {
-        known->revision--; /* an older list did not have it yet, and it was told to be gone */
+        known->revision--; /* an older list lacked it, and it was reported as deleted */
     }
     known->listed = value->revision;
     known->unlisted = -1; /* counted in a moment */

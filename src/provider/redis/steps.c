@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* How long who is not the heir holds back: where somebody chose it, and where one of many was named
- * only so that they do not all ask at once, and wait for each other's answers. */
+/* How long a process that is not the heir waits: if the heir was chosen, and if it was named only
+ * so that the others do not all ask at once and wait for each other's replies. */
 enum { HELD_BACK_MS = 500, OFFERED_FIRST_MS = 2 };
 
 static void step(struct registration *registration, const struct lease_input *input);
@@ -102,7 +102,7 @@ static int run(struct registration *registration, const struct lease_command *co
     int r;
 
     if (is_release && command->epoch == LEASE_EPOCH_UNKNOWN && !registration->client->is_closing) {
-        return BATON_ECANCELED; /* the late answer says what is to be given back */
+        return BATON_ECANCELED; /* the late reply says what must be given back */
     }
     if (registration->quorum) {
         return quorum_run(registration, command);
@@ -166,8 +166,8 @@ static void plan_renewal(struct registration *registration, instant now,
     update->deadline = instant_min(update->deadline, *next);
 }
 
-/* Before anybody is told anything: somebody else waits for this to lead, or to know that he may.
- * Of many at once each would cost a system call of its own; those leave together. */
+/* Sends before any listener is called: another process waits for this to lead, or to learn that it
+ * may. With many elections each send would cost a system call; those leave together. */
 static void flush(struct registration *registration)
 {
     struct client *client = registration->client;
@@ -180,7 +180,7 @@ static void flush(struct registration *registration)
     }
 }
 
-/* Those who listen come first: a command that is run under the lease is what it is for. */
+/* Listeners come first: the lease is for the program that they start. */
 static void take_event(struct registration *registration, const struct lease_event *event,
                        instant at)
 {
@@ -247,8 +247,8 @@ void registration_start(struct registration *registration)
     }
 }
 
-/* Who was not meant does nothing at first, and as a rule nothing at all: all of them work on one
- * machine at times, and whoever was meant is not to wait for that. */
+/* A process that is not the heir does nothing at first, and as a rule nothing at all: the processes
+ * may share a machine, and their work must not delay the heir. */
 static void take_up_offer(struct registration *registration, instant now)
 {
     struct lease_input released = {.type = LEASE_IN_RELEASED};
@@ -300,7 +300,7 @@ void registration_contenders(struct registration *registration, uint32_t count)
     step(registration, &input);
 }
 
-/* Who gave the lock up lets the others go first; who is not its heir, the heir. */
+/* The process that gave the lock up lets the others go first; the others let the heir go first. */
 static void on_released_by(struct registration *registration, const struct notice *notice)
 {
     struct lease_input input = {.type = LEASE_IN_RELEASED};
@@ -310,7 +310,7 @@ static void on_released_by(struct registration *registration, const struct notic
         return;
     }
     if (notice->epoch > 0 && notice->epoch < registration->lease.highest) {
-        return; /* it comes late: somebody has had it since, and gave it up perhaps */
+        return; /* it comes late: another process has had the lock since */
     }
     if (is_for_us) { /* no spread */
         input.type = LEASE_IN_UP;
@@ -318,7 +318,7 @@ static void on_released_by(struct registration *registration, const struct notic
         registration->is_urgent = true;
         if (strcmp(text_of(registration->holder), notice->by) == 0) {
             registration_take_holder(registration, "",
-                                     0); /* told while the answer is awaited, and not after it */
+                                     0); /* reported while the reply is awaited, not after it */
         }
     } else if (notice->is_offer) {
         registration->offered = instant_add(clock_now(), SPAN_MS(OFFERED_FIRST_MS));

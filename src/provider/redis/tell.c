@@ -1,5 +1,5 @@
-/* What those who listen to an election are told, and in which order. Nothing is decided here, and
- * nothing asked of the server.
+/* The events for an election's listeners, and their order. This file decides nothing, and sends
+ * nothing to the server.
  */
 #include "provider/redis/client.h"
 
@@ -39,7 +39,7 @@ void registration_fault(const struct registration *registration, enum errand err
                     errand == ERRAND_LOCK ? "lock" : "registry", fault.message);
 }
 
-/* Not 0. The words behind a known fault name a script at times, and are not always the same. */
+/* Not 0. The text after a known error code may name a script, and so may vary. */
 static uint32_t kind_of(const redisReply *reply)
 {
     enum redis_fault fault = redis_fault_of(reply);
@@ -53,9 +53,9 @@ static uint32_t kind_of(const redisReply *reply)
 
 static bool is_known(struct refusal *refusal, const redisReply *reply)
 {
-    struct refusal now = {.kind = kind_of(reply), .told = clock_now()};
+    struct refusal now = {.kind = kind_of(reply), .reported_at = clock_now()};
     bool is = refusal->kind == now.kind &&
-              instant_since(now.told, refusal->told).ns < SPAN_S(REFUSAL_AGAIN_S).ns;
+              instant_since(now.reported_at, refusal->reported_at).ns < SPAN_S(REFUSAL_AGAIN_S).ns;
 
     *refusal = is ? *refusal : now;
     return is;
@@ -83,7 +83,7 @@ void registration_misunderstood(struct registration *registration, enum errand e
         return;
     }
     registration_fault(registration, errand, reply, &error);
-    if (registration->is_stopped) { /* nobody listens any more */
+    if (registration->is_stopped) { /* there are no listeners any more */
         log_warning(registration->client->logger, "redis-refused",
                     LOG_STR("reason", error.message));
     } else {
@@ -91,7 +91,7 @@ void registration_misunderstood(struct registration *registration, enum errand e
     }
 }
 
-/* ---- Who leads, and who contends ------------------------------------------------------------- */
+/* ---- Leader and contest ---------------------------------------------------------------------- */
 
 static void tell_role(struct registration *registration, enum baton_role role)
 {
@@ -107,13 +107,13 @@ void registration_tell_leader(struct registration *registration)
 {
     struct baton_event event = {.type = BATON_EVENT_LEADER, .epoch = registration->holder_epoch};
 
-    if (registration->told == registration->holder &&
-        registration->told_leader == registration->holder_epoch) {
+    if (registration->reported_leader == registration->holder &&
+        registration->reported_epoch == registration->holder_epoch) {
         return;
     }
-    text_move(registration->client, &registration->told,
+    text_move(registration->client, &registration->reported_leader,
               registration_text(registration, text_of(registration->holder)));
-    registration->told_leader = registration->holder_epoch;
+    registration->reported_epoch = registration->holder_epoch;
     registry_describe(registration, text_of(registration->holder), &event.member);
     registration_tell(registration, &event);
     if (registration->holder) {
@@ -158,7 +158,7 @@ static void tell_failed(struct registration *registration, const struct lease_in
     registration_tell(registration, &event);
 }
 
-/* Whoever asks for a lock that somebody is known to have only looks whether that still holds. */
+/* A request for a lock with a known holder only checks whether that still holds. */
 void registration_tell_contest(struct registration *registration, const struct lease_input *input,
                                const struct lease_update *update)
 {

@@ -1,4 +1,4 @@
-/* Texts that many elections share: ids and names of processes, and what they say of themselves. */
+/* Texts that many elections share: ids, names and entries of processes. */
 #include "provider/redis/client.h"
 
 #include <jansson.h>

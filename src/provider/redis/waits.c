@@ -53,7 +53,8 @@ int waits_check(const struct client *client, struct baton_error *reterr)
 /* ---- Fewer than N ---------------------------------------------------------------------------- */
 
 /* As the core does with a grant that it does not want: unless another command is under way, which
- * is answered with the same lock. Nobody is told, since the next one would fare no better. */
+ * is answered with the same lock. No notice is sent, since the next process would fare no better.
+ */
 static void give_back(struct registration *registration, const struct lease_input *grant)
 {
     struct lease *lease = &registration->lease;
