@@ -81,7 +81,8 @@ static int read_line(int fd, struct buffer *line, instant deadline, size_t *ret_
         }
         ssize_t count = read(fd, room, 16384);
         if (count <= 0) {
-            return error_set(reterr, BATON_ECLOSED, "the node has hung up");
+            return error_set(reterr, BATON_ECLOSED,
+                             "the node has hung up; it may have done what it was asked");
         }
         line->bytes += (size_t)count;
     }

@@ -456,6 +456,21 @@ class Identity(ClusterTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(three.status(leader)["is_leader"])
 
+    def test_a_node_that_hangs_up_leaves_open_whether_the_order_was_carried_out(self):
+        one = self.cluster(1)
+        os.makedirs(one.data("a"))
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(os.path.join(one.data("a"), "control.sock"))
+            listener.listen()
+            with subprocess.Popen([BATON, "leave", "--data", one.data("a"), "b"], text=True,
+                                  stderr=subprocess.PIPE, env=clean_environment()) as leave:
+                node = listener.accept()[0]
+                node.recv(1)
+                node.close()
+                said = leave.communicate(timeout=20)[1]
+        self.assertEqual(leave.returncode, 69, said)
+        self.assertIn("may have done what it was asked", said)
+
     def test_a_voter_that_never_catches_up_is_taken_out_again(self):
         three = self.three()
         leader, dead = self.follower(three)
