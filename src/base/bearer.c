@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Up to `bytes`, from whatever it is: a pipe gives them in pieces. -1: errno says why. */
+/* Reads up to `bytes`, also from a pipe, which gives them in pieces. -1: see errno. */
 static ssize_t read_all(int fd, char *ret, size_t bytes)
 {
     size_t used = 0;
@@ -26,7 +26,7 @@ static ssize_t read_all(int fd, char *ret, size_t bytes)
     return (ssize_t)used;
 }
 
-/* How many bytes the line has that is all of the text; 0: there is more, or what is no token. */
+/* The length of the line, if it is the whole text; 0: there is more text, or no valid token. */
 static size_t token_bytes(const char *text, size_t bytes)
 {
     size_t length = bytes;

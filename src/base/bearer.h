@@ -1,4 +1,4 @@
-/* The file of a bearer token: a secret that an HTTP request shows. */
+/* The file of a bearer token: a secret that an HTTP request carries. */
 #ifndef BASE_BEARER_H
 #define BASE_BEARER_H
 
@@ -8,10 +8,11 @@
 
 enum { BEARER_MIN = 16 }; /* characters: fewer can be guessed */
 
-/* The one line of the file, without its end. BATON_EAUTH: others than its owner may read or change
- * it; root's may be read by its group, too, for a service that has a user of its own. BATON_EINVAL:
- * shorter than BEARER_MIN, longer than ret_bytes - 2, more than a line, or no visible characters of
- * ASCII, which is what a header holds. BATON_EIO: it cannot be read. No error quotes it. */
+/* Reads the only line of the file, without its end. BATON_EAUTH: another user may read or change
+ * the file (the group may read root's file, for a service with a user of its own). BATON_EINVAL:
+ * the line is shorter than BEARER_MIN or longer than ret_bytes - 2, there is another line, or a
+ * character is not visible ASCII, which a header needs. BATON_EIO: the file cannot be read. No
+ * error quotes the token. */
 int bearer_read(char *ret, size_t ret_bytes, const char *path, struct baton_error *reterr);
 
 #endif

@@ -1,7 +1,7 @@
 /* A growing run of bytes with a maximum, and a cursor that reads one.
  *
- * No buffer without a maximum: what an outsider can make grow, grows to `max_bytes` and then
- * refuses. Writers fail softly: after the first failure (out of memory, over the maximum) every
+ * Every buffer has a maximum: a peer can make it grow to `max_bytes`, and then it refuses. Writers
+ * fail softly: after the first failure (out of memory, over the maximum) every
  * further append does nothing and `failed` stays true, so that a run of appends is checked once.
  * Readers likewise: after reading past the end, `failed` is true and every further read gives 0.
  * Numbers are little-endian on our wires.

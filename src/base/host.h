@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Whether it is this machine and nobody else: an address of 127.0.0.0/8, ::1 or "localhost". A name
- * that only looks like one ("127.example.org") is none. NULL is none. */
+/* Whether the host is certainly this machine: an address of 127.0.0.0/8, ::1 or "localhost". False
+ * for NULL, and for a name that only looks like an address ("127.example.org"). */
 bool host_is_loopback(const char *host);
 
 #endif

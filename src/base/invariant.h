@@ -1,4 +1,4 @@
-/* A broken promise of our own ends the process, in release builds too, and says which. */
+/* A false invariant ends the process, in release builds too, with the condition's text. */
 #ifndef BASE_INVARIANT_H
 #define BASE_INVARIANT_H
 

@@ -2,10 +2,10 @@
  *
  *   log_info(logger, "leader-changed", LOG_STR("leader", name), LOG_U64("epoch", epoch));
  *
- * The library never logs on its own account: it is handed a logger by the program, or NULL, and
- * NULL is silent. A logger formats for where it writes: a person at a terminal, JSON lines, or
- * journald with its priorities. Values from outside are escaped (CR, LF, control characters), so
- * that nobody can forge a line. Secrets are masked by who formats them, before they come here.
+ * The library logs only to a logger of the program; NULL is silent. A logger formats for its
+ * target: a person at a terminal, JSON lines, or journald with its priorities. Values from outside
+ * are escaped (CR, LF, control characters), so that they cannot forge a line. The code that formats
+ * a secret masks it before it comes here.
  *
  * Threads: a logger may be used from any thread; a line is written with one write(2). A line for
  * which a pipe, socket or terminal has no room is left out: a reader of the log that stands still
@@ -61,7 +61,7 @@ void log_set_level(struct logger *logger, enum log_level level); /* NULL allowed
  */
 enum log_format log_format_for(int fd, bool json);
 
-/* "error", "warning", "notice", "info", "debug"; -1 for any other word. */
+/* "error", "warning", "notice", "info", "debug"; -1 for any other text. */
 int log_level_parse(const char *word);
 
 /* Whether an event of that level would be written: to skip costly fields. NULL logger: false. */

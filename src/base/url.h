@@ -11,22 +11,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Percent-decodes `length` bytes; what is no escape stands for itself. BATON_ETOOBIG: no room for
- * it and the NUL; BATON_EINVAL: it has a NUL within. */
+/* Percent-decodes `length` bytes; other characters stay. BATON_ETOOBIG: no room for the text and
+ * its NUL; BATON_EINVAL: the text contains a NUL. */
 int url_decode(char *ret, size_t ret_bytes, const char *text, size_t length);
 
-/* Into the URL, as written there: still with its escapes. */
+/* Points into the URL, still with its escapes. */
 struct url_pair {
     const char *key;
     size_t key_bytes;
-    const char *value; /* of a key alone: 0 bytes */
+    const char *value; /* 0 bytes for a key alone */
     size_t value_bytes;
 };
 
 /* Where the query begins, for url_next(). */
 const char *url_query(const char *url);
-/* The next pair; empty ones are passed over. False: there is none, or what is left is a fragment.
- */
+/* The next pair; empty pairs are skipped. False: there is none, or only a fragment. */
 bool url_next(const char **query, struct url_pair *ret);
 
 #endif

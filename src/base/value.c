@@ -53,7 +53,7 @@ static size_t number_bytes(const char *text, size_t bytes)
     return points <= 1 && used > points ? used : 0;
 }
 
-/* By hand, since strtod() asks the program's locale what a point is. */
+/* By hand, since strtod() takes the decimal point from the program's locale. */
 static double decimal(const char *text, size_t bytes)
 {
     double number = 0;

@@ -1,6 +1,6 @@
 /* Values as people write them: whole numbers, durations, ranges of durations, choices.
  *
- * Every parser takes the whole word or nothing, and its error names the word and what would do.
+ * Every parser takes the whole text or nothing, and its error names the text and the valid form.
  */
 #ifndef BASE_VALUE_H
 #define BASE_VALUE_H
@@ -17,8 +17,8 @@ enum { VALUE_TEXT_MAX = 64 }; /* bytes that the formatters need at most */
 int value_number(const char *text, int64_t min, int64_t max, int64_t *ret,
                  struct baton_error *reterr);
 
-/* "15ms", "1.5s", "2m", "1h", "250us", or "0": a unit is demanded, so that nobody has to guess.
- * 0 to 366 days. BATON_EINVAL. */
+/* "15ms", "1.5s", "2m", "1h", "250us", or "0": other values need a unit. 0 to 366 days.
+ * BATON_EINVAL. */
 int value_duration(const char *text, span *ret, struct baton_error *reterr);
 
 /* "150ms-300ms"; a single duration is both ends. BATON_EINVAL also where min > max. */

@@ -184,9 +184,9 @@ static int parse(struct loading *loading, struct fy_parser *parser)
     return code;
 }
 
-/* What the parser is not asked to judge: it may never return from a line of directives ('%') that
- * is no UTF-8, and it reads past the end where it draws an error on a line with tabs; fuzzing found
- * both. None of them belongs into a configuration. */
+/* Texts that the parser must not get: it may never return from a line of directives ('%') that is
+ * not UTF-8, and it reads past the end when it shows an error on a line with tabs; fuzzing found
+ * both. Neither belongs in a configuration. */
 static int check_text(const char *name, const char *text, size_t bytes, struct baton_error *reterr)
 {
     json_t *judged = json_stringn(text, bytes); /* NULL unless it is UTF-8 */

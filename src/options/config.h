@@ -23,7 +23,7 @@ enum { CONFIG_BYTES_MAX = 256 * 1024 };
 typedef bool (*config_is_known)(const char *name);
 
 /* Takes the text's values into `options` as OPTION_CONFIG. `name` is for messages.
- * BATON_EINVAL with the line of what is wrong; BATON_ETOOBIG; BATON_ENOMEM. */
+ * BATON_EINVAL names the line; BATON_ETOOBIG; BATON_ENOMEM. */
 int config_take_text(struct options *options, const char *name, const char *text, size_t bytes,
                      config_is_known is_known, struct baton_error *reterr);
 

@@ -4,7 +4,7 @@
 
 enum { PAGE_WIDTH = 96, TEXT_INDENT = 34 };
 
-/* Words of `text`, broken at PAGE_WIDTH, further lines indented. */
+/* Prints `text` wrapped at PAGE_WIDTH, with later lines indented. */
 void describe_wrapped(FILE *file, const char *text, size_t column, size_t indent)
 {
     while (*text) {

@@ -6,11 +6,11 @@
 
 #include <stdio.h>
 
-/* Words of `text`, broken at the width of a page; the line stands at `column` already, further
- * ones begin at `indent`. An empty line parts paragraphs. */
+/* Prints `text` wrapped at the width of a page; the first line begins at `column`, later lines at
+ * `indent`. An empty line separates paragraphs. */
 void describe_wrapped(FILE *file, const char *text, size_t column, size_t indent);
 
-/* Each group that is not hidden, with its title: a flag, its value and what it does. */
+/* Prints each group that is not hidden: its title, and each flag with its value and help. */
 void describe_groups(FILE *file, const struct option_group *const *groups);
 
 #endif

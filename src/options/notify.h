@@ -1,5 +1,5 @@
-/* What a service tells systemd (sd_notify): ready, its status, alive, stopping.
- * Does nothing where no service manager listens, or where built without libsystemd. */
+/* Notifications of a service to systemd (sd_notify): ready, its status, alive, stopping. They do
+ * nothing without a service manager, or without libsystemd at build time. */
 #ifndef OPTIONS_NOTIFY_H
 #define OPTIONS_NOTIFY_H
 
@@ -10,7 +10,7 @@ void notify_stopping(void);
 void notify_status(const char *text);
 void notify_alive(void);
 
-/* How often notify_alive must be called; 0: not at all. Half of what the unit demands. */
+/* How often notify_alive must be called, half of the unit's WatchdogSec; 0: never. */
 span notify_interval(void);
 
 #endif

@@ -197,8 +197,8 @@ static void fill_getopt(const struct options *options, struct option ret[static 
                         char letters[static LETTERS_BYTES])
 {
     char *at = letters;
-    *at++ = '+'; /* stop at the first word that is no flag: it begins CMD */
-    *at++ = ':'; /* tell a missing value from an unknown flag, and print nothing */
+    *at++ = '+'; /* stop at the first argument that is no flag: it begins CMD */
+    *at++ = ':'; /* distinguish a missing value from an unknown flag, and print nothing */
     for (size_t i = 0; i < options->count; i++) {
         const struct option_spec *spec = options->values[i].spec;
         bool takes_value = spec->type != OPTION_FLAG;
@@ -246,7 +246,8 @@ int options_take_flags(struct options *options, int argc, char **argv, int *ret_
     fill_getopt(options, longs, letters);
     optind = 0; /* glibc: begin anew */
     while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-        const char letter[] = {'-', (char)optopt, '\0'}; /* of several in one word perhaps */
+        const char letter[] = {'-', (char)optopt,
+                               '\0'}; /* perhaps one of several in one argument */
         const char *word = optopt > 0 && optopt < 256 ? letter : argv[optind - 1];
         if (found == ':') {
             return error_set(reterr, BATON_EINVAL, "%s: a value is missing", word);

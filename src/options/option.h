@@ -1,14 +1,14 @@
-/* Options: one table says everything about them, and everything else is read off the table.
+/* Options: one table describes them, and everything else is derived from it.
  *
  *                 ┌──▶ command line     --election-timeout 75ms-150ms
  *                 ├──▶ environment      BATON_ELECTION_TIMEOUT=75ms-150ms
  *   the table ────┼──▶ configuration    election-timeout: 75ms-150ms
  *                 ├──▶ --help, man pages, shell completions
- *                 └──▶ the provider     (provider_key: handed on as it is)
+ *                 └──▶ the provider     (provider_key: passed on unchanged)
  *
- * Where an option is given more than once, the command line beats the environment, which beats the
- * configuration file, which beats the default. A list is replaced whole, never mixed. Values are
- * checked when they are taken in, wherever they come from, so that reading one cannot fail.
+ * If an option is given more than once, the command line beats the environment, which beats the
+ * configuration file, which beats the default. A list is replaced whole, never mixed. A value is
+ * checked when it is taken, from every source, so that reading it cannot fail.
  */
 #ifndef OPTIONS_OPTION_H
 #define OPTIONS_OPTION_H
@@ -28,7 +28,7 @@ enum option_type {
     OPTION_RANGE,    /* 150ms-300ms */
     OPTION_CHOICE,   /* one of choices */
     OPTION_ADDRESS,  /* HOST:PORT */
-    OPTION_LIST,     /* repeated; in the environment parted by spaces */
+    OPTION_LIST,     /* repeated; in the environment separated by spaces */
 };
 
 enum { OPTION_TEXT_MAX = 4096, OPTION_LIST_MAX = 1024, OPTION_NAME_MAX = 32 };
@@ -37,15 +37,15 @@ struct option_spec {
     const char *name; /* long, without the dashes */
     char letter;      /* or 0 */
     enum option_type type;
-    const char *value;        /* what --help calls the value; NULL for a flag */
+    const char *value;        /* the value's name in --help; NULL for a flag */
     const char *initial;      /* default as text; NULL: none */
     const char *choices;      /* "a|b" */
     int64_t min, max;         /* of a number */
-    const char *provider_key; /* of the provider option that it sets; NULL: not for the provider */
+    const char *provider_key; /* the provider's setting that it sets; NULL: none */
     const char *help;         /* one sentence, without the full stop */
     bool is_secret;           /* a URL that may have a password in it */
-    bool is_flag_only;        /* environment and file mean another command's option of this name */
-    bool is_hidden;           /* for tests and measurements: not in --help and the man pages */
+    bool is_flag_only; /* in the environment and the file the name means another command's option */
+    bool is_hidden;    /* for tests and measurements: not in --help and the man pages */
 };
 
 /* Options that belong together, ending with a nameless one. */
@@ -62,21 +62,20 @@ struct options; /* opaque: the values of one command's options */
 struct options *options_new(const struct option_group *const *groups);
 void options_free(struct options *options); /* NULL allowed */
 
-/* Takes one value in, for `name` as spelt in the table. A source replaces a lower one, is ignored
- * under a higher one, and adds to itself if the option is a list. BATON_EINVAL, BATON_ENOENT:
- * no such option, BATON_ENOMEM. A password that was written over is BATON_EINVAL where it counts.
- */
+/* Takes one value for `name` as spelt in the table. A source replaces a lower one, is ignored under
+ * a higher one, and adds to itself if the option is a list. BATON_EINVAL (also for a password that
+ * was overwritten with stars, if it would be used), BATON_ENOENT: no such option, BATON_ENOMEM. */
 int options_take(struct options *options, enum option_source source, const char *name,
                  const char *value, struct baton_error *reterr);
 
-/* Takes the flags in front of argv (argv[0] is skipped), up to the first word that is none or a
- * "--". *ret_used is the number of words used, argv[0] and the "--" included. Passwords are written
- * over in argv, which all users of the machine can read. */
+/* Takes the flags at the start of argv (argv[0] is skipped), up to the first argument that is no
+ * flag or a "--". *ret_used is the number of arguments used, with argv[0] and the "--". Passwords
+ * are overwritten in argv, which all users of the machine can read. */
 int options_take_flags(struct options *options, int argc, char **argv, int *ret_used,
                        struct baton_error *reterr);
 
 /* Takes BATON_… variables that name options of the table. An empty variable counts as not set.
- * Passwords are written over in the environment, which whatever this process starts inherits. */
+ * Passwords are overwritten in the environment, which child processes inherit. */
 int options_take_environment(struct options *options, struct baton_error *reterr);
 
 /* The first option that has a password from this source; NULL: none has. */

@@ -1,4 +1,4 @@
-/* Short words for a table of options. Only for files that hold one. */
+/* Short macros for a table of options. Only for files that hold one. */
 #ifndef OPTIONS_SPEC_H
 #define OPTIONS_SPEC_H
 

@@ -1,4 +1,4 @@
-/* Passwords within a URL that a program was given: where they are, so that nobody else sees them.
+/* Finds the passwords within a URL that a program got, and hides them from other users.
  *
  *     redis://USER:PASSWORD@HOST/0?sentinel-password=PASSWORD&lease=30s
  *             ^^^^^^^^^^^^^                          ^^^^^^^^
@@ -9,9 +9,9 @@
 #include <stdbool.h>
 
 bool secret_is_in(const char *url);
-/* Writes stars over them, in place. */
+/* Overwrites them with stars, in place. */
 void secret_hide(char *url);
-/* Whether that was done to it. */
+/* Whether its passwords were overwritten so. */
 bool secret_is_hidden(const char *url);
 
 #endif

@@ -1,4 +1,4 @@
-/* Who leads. All of it under the hub's lock. */
+/* The choice of the leader. All functions need the hub's lock. */
 #include "provider/memory/hub.h"
 
 #include <stdio.h>
@@ -119,7 +119,7 @@ static void dismiss(struct contest *contest, enum baton_loss loss)
     contest->leader = NULL;
 }
 
-/* Who leaves office queues up behind the others. */
+/* A former leader goes to the end of the queue. */
 void contest_hand_over(struct hub *hub, struct contest *contest, enum baton_loss loss,
                        struct registration *to)
 {

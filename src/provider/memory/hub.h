@@ -1,8 +1,9 @@
-/* What all that opened one memory:NAME share, whatever thread their loops run on.
+/* The state that all openers of one memory:NAME share, on whichever threads their loops run.
  *
- * One mutex guards a hub. Whoever changes it leaves letters for the others and wakes their loops;
- * each tells its own callbacks on its own thread, without the mutex. Who leads is no letter: it is
- * looked up by each registration when its loop wakes, so that no lack of memory can lose it.
+ * One mutex guards a hub. A thread that changes it leaves letters for the others and wakes their
+ * loops; each loop calls its callbacks on its own thread, without the mutex. A change of leader is
+ * no letter: each registration looks the leader up when its loop wakes, so that a lack of memory
+ * cannot lose it.
  */
 #ifndef PROVIDER_MEMORY_HUB_H
 #define PROVIDER_MEMORY_HUB_H
@@ -33,11 +34,11 @@ struct registration {
     struct registration *next_own; /* of the same memory */
     uint64_t told_acquired;
     uint64_t told_lost;
-    uint64_t told_leader; /* epoch; 0: nobody */
+    uint64_t told_leader; /* epoch; 0: none */
     bool is_leaving;
 };
 
-/* An election, once somebody named it. */
+/* An election, from the first use of its name. */
 struct contest {
     struct contest *next;
     char name[BATON_NAME_MAX];
@@ -55,7 +56,7 @@ struct key {
     UT_hash_handle hh;
 };
 
-/* Who hears of a channel or of keys. */
+/* A subscriber of a channel or of keys. */
 struct reader {
     struct reader *next;     /* of the hub */
     struct reader *next_own; /* of the same memory; its loop only */
@@ -68,7 +69,7 @@ struct reader {
     void *userdata;
 };
 
-/* Something to tell on another loop: an event of a registration, or data for a reader. */
+/* A notice for another loop: an event of a registration, or data for a reader. */
 struct letter {
     struct letter *next;
     struct registration *registration; /* looked up before use; or NULL */
@@ -129,19 +130,19 @@ void hub_wake_all(struct hub *hub);
 /* Appends a letter and wakes its memory. */
 void hub_post(struct memory *memory, struct letter *letter);
 
-/* What the lock guards, as it is now. */
+/* A copy of the guarded state. */
 struct standing {
     uint64_t granted_epoch;
     uint64_t lost_epoch;
     enum baton_loss loss;
-    uint64_t leader_epoch; /* 0: nobody leads */
+    uint64_t leader_epoch; /* 0: no leader */
     struct baton_member leader;
 };
 
 /* tell.c: on the loop of the memory, without the lock. */
 struct standing memory_look(struct registration *registration);
 void memory_tell(struct registration *registration, const struct baton_event *event);
-/* Whatever of its standing it has not been told. */
+/* Reports every change of its standing that was not reported yet. */
 void memory_tell_standing(struct registration *registration);
 /* All of that memory's registrations and readers. */
 void memory_catch_up(struct memory *memory);
@@ -154,10 +155,10 @@ void contest_enter(struct contest *contest, struct registration *registration);
 void contest_leave(struct contest *contest, struct registration *registration,
                    enum baton_loss loss);
 struct registration *contest_registration_of(const struct contest *contest, const char *node);
-/* The leader is one no more; `to` (NULL: whoever is next) is the new one. */
+/* Replaces the leader by `to` (NULL: the next in the queue). */
 void contest_hand_over(struct hub *hub, struct contest *contest, enum baton_loss loss,
                        struct registration *to);
-/* Somebody leads, if anybody may. */
+/* Appoints a leader, if any registration may lead. */
 void contest_appoint(struct hub *hub, struct contest *contest, struct registration *to);
 void registration_describe(const struct registration *registration, const struct memory *asking,
                            struct baton_member *ret);
@@ -178,7 +179,7 @@ int memory_publish(struct provider *provider, const char *channel, const void *d
 int memory_subscribe(struct provider *provider, const char *channel, provider_message_cb on_message,
                      void *userdata, struct baton_error *reterr);
 void memory_unsubscribe(struct provider *provider, const char *channel, void *userdata);
-/* Under the lock: what has outlived its lifetime goes, and its watchers are told. */
+/* Under the lock: deletes keys whose lifetime is over, and notifies their watchers. */
 void hub_keys_expire(struct hub *hub, instant now);
 void hub_keys_free(struct hub *hub);
 /* On the memory's loop, without the lock. */

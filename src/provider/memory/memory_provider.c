@@ -267,8 +267,7 @@ static int memory_campaign(struct provider_election **ret, struct provider *prov
     return BATON_OK;
 }
 
-/* A leadership of which nobody has heard could end unheard of too, if the next one begins at once.
- */
+/* A leadership that was not reported could also end unreported, if the next one begins at once. */
 static void tell_before_it_ends(struct registration *registration)
 {
     registration->memory->depth++;

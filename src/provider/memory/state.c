@@ -1,4 +1,4 @@
-/* Keys with revisions and lifetimes, channels, and who hears of them. */
+/* Keys with revisions and lifetimes, channels, and their subscribers. */
 #include "provider/memory/hub.h"
 
 #include "provider/listing.h"
@@ -349,7 +349,8 @@ static int take_listing(struct hub *hub, const char *prefix, bool exact, struct 
 {
     *ret = (struct listing){0};
     hub_keys_expire(hub, clock_now());
-    /* What a macro of uthash takes out is not reachable from the head: the analyzer cannot tell. */
+    /* An element that uthash's macro removed is not reachable from the head; the analyzer cannot
+     * see it. */
     for (const struct key *key = hub->keys; key; key = key->hh.next) {
         const char *name = key->name; /* NOLINT(clang-analyzer-unix.Malloc) */
         const struct provider_value value = {

@@ -1,4 +1,4 @@
-/* What each loop tells its own when it is woken. */
+/* The callbacks of each loop when it is woken. */
 #include "provider/memory/hub.h"
 
 #include <stdlib.h>
