@@ -15,7 +15,7 @@ struct call {
     unsigned references; /* these three: under the lock */
     bool is_queued;
     bool is_done;
-    bool dispatches; /* its caller goes on dispatching while it waits, if it is who dispatches */
+    bool dispatches; /* its caller, if it is the dispatching thread, dispatches while it waits */
     int code;
     struct baton_error error;
 };
@@ -29,7 +29,7 @@ void call_finish(struct call *call, int code, const struct baton_error *error);
 void call_done(void *userdata, int code, const struct baton_error *error);
 /* Queues it for the loop, or once more; under the lock, and only while it is not done. */
 void call_queue_locked(struct call *call);
-/* On the loop: runs what is queued. */
+/* On the loop: runs the queued calls. */
 void call_run_queued(struct baton *baton);
 
 #endif

@@ -20,7 +20,7 @@ int baton_dispatch(struct baton *baton)
 {
     struct notice *notice;
     size_t most;
-    int told = 0;
+    int count = 0;
     int code = check_owner(baton, NULL);
 
     if (code != BATON_OK) {
@@ -40,7 +40,7 @@ int baton_dispatch(struct baton *baton)
             break; /* an election was left from inside a listener of another one */
         }
         notice_run_locked(notice);
-        told++;
+        count++;
     }
     baton->is_dispatching = false;
     if (!baton->dispatch.first) {
@@ -48,5 +48,5 @@ int baton_dispatch(struct baton *baton)
         (void)eventfd_read(baton->event_fd, &ignored);
     }
     unlock(baton);
-    return told;
+    return count;
 }

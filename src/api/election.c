@@ -1,4 +1,4 @@
-/* An election: its beginning, what is known of it, and its end. */
+/* An election: its beginning, its state, and its end. */
 #include "api/election.h"
 
 #include "api/handover.h"
@@ -14,7 +14,8 @@
 
 /* ---- Events from the provider ---------------------------------------------------------------- */
 
-/* NULL, or one without an id: nobody. So it is without memory for it, until it is told again. */
+/* NULL, or a member without an id: no leader; without memory the leader is unknown until its next
+ * event. */
 static void take_leader_locked(struct baton_election *election, const struct baton_member *member,
                                uint64_t epoch)
 {
@@ -185,7 +186,7 @@ int baton_leave(struct baton_election *election, struct baton_error *reterr)
         return code;
     }
     if (on_loop(baton) || listener_runs_for(election)) {
-        return perform_refuse(reterr); /* it would free what is being looked at */
+        return perform_refuse(reterr); /* it would free the election under its listener */
     }
     while (!(call = call_new(baton, sizeof(*call), run_leave))) {
         (void)sched_yield();

@@ -4,7 +4,7 @@
 
 #include "api/object.h"
 
-/* After nobody looks any more: no listener runs, and the election has ended. NULL is nothing. */
+/* When no listener runs and the election has ended. NULL is allowed. */
 void handle_free(struct baton_election *election);
 
 #endif

@@ -41,7 +41,7 @@ static void run_drained(struct call *base)
     }
 }
 
-/* Without memory nobody can end the hold, and the draining takes all of its time. */
+/* Without memory no call can end the hold, and the draining lasts until its deadline. */
 void drain_begin(struct baton_election *election)
 {
     struct drained_call *call = NULL;

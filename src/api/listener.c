@@ -1,8 +1,8 @@
-/* Who hears of an election, and on which thread.
+/* The listeners of an election, and the thread that each of them runs on.
  *
  * The loop walks an election's list at each event. A listener of the loop is called there; for the
  * others a copy of the event is put into a mailbox: the listener's own, which its thread empties,
- * or the one of the baton, which whoever calls baton_dispatch() empties.
+ * or the one of the baton, which the thread that calls baton_dispatch() empties.
  */
 #include "api/listener.h"
 
@@ -57,7 +57,7 @@ static int start_thread(struct baton_listener *listener)
 
 /* ---- Telling, on the loop -------------------------------------------------------------------- */
 
-/* These are told however long the queue: they say that work must stop. */
+/* These are queued beyond the limit, too: they say that work must stop. */
 static bool is_never_missed(enum baton_event_type type)
 {
     return type == BATON_EVENT_DRAIN || type == BATON_EVENT_LOST || type == BATON_EVENT_STOPPED;
@@ -133,7 +133,7 @@ void listeners_tell(struct baton_election *election, const struct baton_event *e
     lock(election->baton);
     election->walks++;
     if (event->type == BATON_EVENT_DRAIN) {
-        election->drains_waiting++; /* not over before all were told */
+        election->drains_waiting++; /* not over before all have got it */
     }
     for (struct baton_listener *at = election->listeners; at; at = at->next) {
         tell_locked(at, &stamped);
@@ -152,8 +152,8 @@ struct on_call {
     struct baton_listener *listener;
 };
 
-/* A listener begins with where things stand, so that it misses nothing however late it comes; what
- * has not been told to anybody yet comes as an event. */
+/* A listener first gets the present state, so that it misses nothing when it comes late; a state
+ * that no listener has got yet comes as an event. */
 static void tell_state_locked(struct baton_listener *listener)
 {
     struct baton_election *election = listener->election;

@@ -1,4 +1,4 @@
-/* Who hears of an election, and on which thread. */
+/* The listeners of an election, each on its thread. */
 #ifndef API_LISTENER_H
 #define API_LISTENER_H
 

@@ -1,4 +1,4 @@
-/* For measurements only: what lies below an open baton. Not for users, who have <baton.h>. */
+/* For measurements only: the provider below an open baton. Users have <baton.h>. */
 #ifndef API_MEASURE_H
 #define API_MEASURE_H
 

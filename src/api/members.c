@@ -1,4 +1,4 @@
-/* The group: who is in it, who comes and who goes. */
+/* The group: its members, and its changes. */
 #include "member/members.h"
 #include "api/perform.h"
 
@@ -177,7 +177,7 @@ static int change(struct baton_election *election, const struct baton_member *me
     int code = check_owner(election->baton, reterr);
 
     if (code == BATON_OK && on_loop(election->baton)) {
-        code = perform_refuse(reterr); /* before it begins: nobody would hear of its end */
+        code = perform_refuse(reterr); /* before it begins: the result could not be returned */
     }
     if (code != BATON_OK) {
         return code;

@@ -29,7 +29,7 @@ void listener_unref_locked(struct baton_listener *listener);
 /* Whether the calling thread is inside this listener, or inside one of this election. */
 bool listener_runs_here(const struct baton_listener *listener);
 bool listener_runs_for(const struct baton_election *election);
-/* Frees those that nobody refers to any more. */
+/* Frees the listeners without references. */
 void listeners_bury_locked(struct baton *baton);
 
 /* One that had to hear of the event has returned, or never will: of BATON_EVENT_DRAIN, the last one

@@ -52,14 +52,14 @@ struct baton_listener {
     struct mailbox mailbox;
 };
 
-/* There may be ten thousand of them: what is large, or the same for many, is not in here, and the
- * engine's election lies behind it in the same memory. */
+/* There may be ten thousand of them: large data, and data that many share, is elsewhere. The
+ * engine's election lies behind this struct in the same block. */
 struct baton_election {
     struct baton_election *next; /* under the lock */
     struct baton *baton;
     struct observer observer; /* loop only */
-    /* Under the lock: what the events said last, and who listens. */
-    struct leader *leader; /* NULL: nobody */
+    /* Under the lock: the state by the latest events, and the listeners. */
+    struct leader *leader; /* NULL: none */
     uint64_t leader_epoch;
     struct baton_listener *listeners;
     struct call *drained;    /* queued when they have returned; NULL: no drain is under way */
@@ -100,7 +100,7 @@ struct baton {
     struct mailbox dispatch;
     bool is_dispatching;
     bool has_dispatcher;
-    pthread_t dispatcher; /* who called baton_dispatch() last */
+    pthread_t dispatcher; /* the thread that called baton_dispatch() last */
 };
 
 static inline void lock(struct baton *baton)

@@ -57,7 +57,7 @@ static void forget(const struct baton_subscription *subscription)
     *at = subscription->next;
 }
 
-/* In the list first: what is there may be told at once, and the function may end it then. */
+/* In the list first: the first values may come at once, and the function may unsubscribe then. */
 static void run_on(struct call *base)
 {
     struct subscribe_call *call = (struct subscribe_call *)base;

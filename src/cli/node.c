@@ -102,7 +102,7 @@ static int run(struct node *node, const struct invocation *invocation, struct lo
     struct participant_config config = {.loop = &node->loop,
                                         .options = invocation->options,
                                         .logger = logger,
-                                        .has_doors = true,
+                                        .has_endpoints = true,
                                         .on_event = on_event,
                                         .userdata = node};
     int code = prepare_measure(node, invocation->options, reterr);

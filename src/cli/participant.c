@@ -72,7 +72,7 @@ static void note_leader(struct participant *part, const char *name)
     (void)snprintf(part->obstacle, sizeof(part->obstacle), "%s leads", name);
 }
 
-/* Who leads may be known by its id before the registry says what people call it. */
+/* A leader may be known by its id before the registry gives its name. */
 static void note_name(struct participant *part, const struct baton_member *joined)
 {
     char known[sizeof(part->obstacle)];
@@ -96,7 +96,7 @@ static void note_obstacle(struct participant *part, const struct baton_event *ev
 static enum log_level level_of(const struct baton_event *event)
 {
     switch (event->type) {
-    case BATON_EVENT_ELECTION_FAILED: /* a wait is told, and told again while it lasts */
+    case BATON_EVENT_ELECTION_FAILED: /* also while it waits for a lease, again and again */
         return event->lease_left_ns > 0 ? LOG_NOTICE : LOG_INFO;
     case BATON_EVENT_ERROR:
     case BATON_EVENT_JEOPARDY:
@@ -150,7 +150,7 @@ static void watch_role(struct participant *part, const struct baton_event *event
     }
 }
 
-/* The command hears first: it is what the milliseconds are saved for. */
+/* The command first: a failover is measured until the command acts. */
 static void on_event(struct observer *observer, const struct baton_event *event)
 {
     struct participant *part = OBSERVER_OF(struct participant, observer);
@@ -240,7 +240,7 @@ static int open_http(struct participant *part, struct baton_error *reterr)
     return code ? code : member_http_open(&part->http, &config, part->status, reterr);
 }
 
-/* Doors before the election: a node that cannot open them must not lead for a moment. */
+/* The endpoints first: a node that cannot open them must not lead for a moment. */
 static int open_parts(struct participant *part, struct settings *settings,
                       struct baton_error *reterr)
 {
@@ -260,7 +260,7 @@ static int open_parts(struct participant *part, struct settings *settings,
     settings->config.node = part->node;
     code = member_open(&part->member, &settings->config, reterr);
     code = code ? code : make_election(part, reterr);
-    if (!code && part->config.has_doors) {
+    if (!code && part->config.has_endpoints) {
         code = open_control(part, settings->data, reterr);
         code = code ? code : open_http(part, reterr);
     }

@@ -1,4 +1,4 @@
-/* One process's part in an election, with its doors: what node, run and once have in common.
+/* One process's part in an election, with its endpoints: what node, run and once have in common.
  *
  *     options ─▶ settings ─▶ member, election ─▶ events ─▶ on_event (the command's own), log,
  * systemd │ └──▶ status ─▶ control socket, status server
@@ -18,12 +18,11 @@ struct participant_config {
     uv_loop_t *loop;
     const struct options *options;
     struct logger *logger;
-    const char *proofs;        /* the default of --proofs, or NULL */
-    bool kills_outliving;      /* the guardian ends this process if it outlives its lease */
-    struct lease_watch *lease; /* what the supervisor of CMD sees of the lease, or NULL */
-    bool has_doors;            /* control socket and status server */
-    provider_event_cb
-        on_event; /* hears of everything first; member/handover.h has BATON_EVENT_DRAIN */
+    const char *proofs;         /* the default of --proofs, or NULL */
+    bool kills_outliving;       /* the guardian ends this process if it outlives its lease */
+    struct lease_watch *lease;  /* what the supervisor of CMD sees of the lease, or NULL */
+    bool has_endpoints;         /* control socket and HTTP status server */
+    provider_event_cb on_event; /* gets every event first; for BATON_EVENT_DRAIN see handover.h */
     void *userdata;
 };
 
@@ -31,8 +30,8 @@ struct participant_config {
 int participant_open(struct participant **ret, const struct participant_config *config,
                      struct baton_error *reterr);
 
-/* Hands leadership over if it leads, leaves, closes the doors. `closed` comes once; after it the
- * loop is to be run until it is done, then participant_free. */
+/* Hands leadership over if it leads, leaves, closes the endpoints. `closed` comes once; after it
+ * the loop is to be run until it is done, then participant_free. */
 void participant_close(struct participant *part, void (*closed)(void *userdata), void *userdata);
 void participant_free(struct participant *part); /* NULL allowed */
 
@@ -42,7 +41,7 @@ bool participant_is_leader(const struct participant *part, uint64_t *ret_epoch);
 span participant_lease_left(const struct participant *part);
 /* This node's name. */
 const char *participant_node(const struct participant *part);
-/* Why this node does not lead, as was told last. */
+/* Why this node does not lead, by the latest event that says it. */
 const char *participant_obstacle(const struct participant *part);
 
 #endif

@@ -348,7 +348,7 @@ static int run_all(struct run *run, struct baton_error *reterr)
                                         .proofs = "guardian",
                                         .kills_outliving = says(run, "kill"),
                                         .lease = run->supervise.lease,
-                                        .has_doors = true,
+                                        .has_endpoints = true,
                                         .on_event = on_event,
                                         .userdata = run};
     int code = participant_open(&run->member, &config, reterr);

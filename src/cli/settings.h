@@ -1,4 +1,4 @@
-/* From the options of a command to what a provider is told.
+/* From the options of a command to the settings of a provider.
  *
  *   --heartbeat-interval 50ms ─▶ options ─▶ settings_read ─▶ {"heartbeat-interval", "50ms"}
  *                                                                 │

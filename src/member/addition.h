@@ -14,9 +14,10 @@ struct addition {
 /* BATON_EINVAL names the part that is wrong. */
 int addition_parse(const char *text, struct addition *ret, struct baton_error *reterr);
 
-/* A provider_members_cb with the addition for userdata: what is not given stays as the group has it
- * of the member of this name. But a learner of which nothing is given becomes a voter: it is left
- * from a join that was interrupted, which the same command completes. */
+/* A provider_members_cb; userdata is the addition. If the group has a member of this name, its
+ * kind, weight and priority stay where the addition gives none. But a learner for which none of
+ * them is given becomes a voter: it was left by an interrupted join, which the same command
+ * completes. */
 void addition_keep(void *userdata, int code, const struct baton_member *members, size_t count);
 
 #endif

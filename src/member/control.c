@@ -157,7 +157,7 @@ static void end_pass(struct member_control *control, json_t *json)
     answer(control, client, json);
 }
 
-/* Let go: who takes over is awaited. */
+/* The lease is gone; the client waits for the next leader. */
 static void on_passed(void *userdata, int code, const struct baton_error *error)
 {
     struct member_control *control = userdata;

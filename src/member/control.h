@@ -20,7 +20,7 @@ struct member_control_config {
     uv_loop_t *loop;
     const char *path; /* of the socket; a stale one there is replaced */
     struct member *member;
-    struct election *election; /* not joined yet: it observes it, and closes with it */
+    struct election *election; /* not joined yet: the control observes it */
     struct status *status;
     bool has_test_switches; /* "isolate" is allowed */
 };
@@ -29,8 +29,8 @@ struct member_control_config {
 int member_control_open(struct member_control **ret, const struct member_control_config *config,
                         struct baton_error *reterr);
 
-/* After the member has closed, and before the election is freed; what is left of it goes with the
- * loop's close callbacks. NULL is nothing. */
+/* After the member has closed, and before the election ends. The loop's close callbacks free the
+ * memory. NULL is allowed. */
 void member_control_close(struct member_control *control);
 
 #endif

@@ -1,6 +1,7 @@
-/* An election that this process takes part in: who leads, and who hears of it.
+/* An election that this process takes part in: its leader, and its observers.
  *
- * There may be ten thousand of them in a process: what is large, or the same for many, is not here.
+ * There may be ten thousand of them in a process: large data, and data that many share, is
+ * elsewhere.
  */
 #ifndef MEMBER_ELECTION_H
 #define MEMBER_ELECTION_H
@@ -9,9 +10,9 @@
 
 struct election; /* opaque; join.h makes one */
 
-/* Hears of every event of an election on the loop's thread, after those who observed it earlier.
- * Its memory is its owner's, and stays where it is until the election is freed. From inside, the
- * election may be left and leadership given away; the member must not be closed. */
+/* Gets every event of an election on the loop's thread, after the observers that were added before.
+ * Its memory is its owner's, and stays where it is until the election ends. on_event may leave the
+ * election and begin a hand-over; it must not close the member. */
 struct observer {
     void (*on_event)(struct observer *observer, const struct baton_event *event);
     struct observer *next; /* the election's */
@@ -27,8 +28,8 @@ void election_observe(struct election *election, struct observer *observer);
 const char *election_name(const struct election *election);
 
 /* Any thread, without a lock and async-signal-safe: whether this process leads, by the lease and
- * the calling thread's clock (*ret_epoch: NULL allowed); what is left of the lease, 0 if it does
- * not lead; the epoch in which it leads or led last, 0 if it never did. */
+ * the calling thread's clock (*ret_epoch: NULL allowed); the remaining lease, 0 if it does not
+ * lead; the epoch in which it leads or led last, 0 if it never did. */
 bool election_is_leader(const struct election *election, uint64_t *ret_epoch);
 span election_lease_left(const struct election *election);
 uint64_t election_epoch(const struct election *election);

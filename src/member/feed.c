@@ -49,7 +49,7 @@ static struct feed *feed_new(struct member *member, const char *name, void *user
     if (feed) {
         feed->member = member;
         feed->userdata = userdata;
-        feed->running = 1; /* the one that opens it: what is there may be told at once */
+        feed->running = 1; /* the opening function: the first values may come inside it */
         memcpy(feed->name, name, bytes);
     } else {
         (void)error_set(reterr, BATON_ENOMEM, "\"%.60s\": out of memory", name);

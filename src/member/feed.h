@@ -1,11 +1,10 @@
-/* What comes in by itself, until it is stopped: the changes of keys, or the messages of a channel.
- */
+/* Changes of keys, or messages of a channel, until the feed is stopped. */
 #ifndef MEMBER_FEED_H
 #define MEMBER_FEED_H
 
 #include "member/member.h"
 
-struct feed; /* opaque; belongs to whoever opened it */
+struct feed; /* opaque; belongs to its opener */
 
 /* data NULL: deleted or expired. Borrowed during the call; the feed may be stopped from inside. */
 typedef void (*feed_value_cb)(void *userdata, const struct provider_value *value);
@@ -13,7 +12,7 @@ typedef void (*feed_message_cb)(void *userdata, const char *channel, const void 
                                 size_t bytes);
 
 /* First what is there, then the changes of each key that begins with `prefix`, in their order; of
- * several that came faster than they could be heard of, the last. The first calls may come before
+ * several that came too fast, the last. The first calls may come before
  * this function returns: *ret is written before them, and NULL after a failure. BATON_ENOTSUP,
  * BATON_ETOOBIG, BATON_ENOMEM.
  */

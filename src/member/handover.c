@@ -19,7 +19,7 @@ struct handover {
     void *userdata;
     uv_timer_t timer;
     instant drained_by; /* the draining's own deadline */
-    bool is_announced;  /* observers have heard of the draining */
+    bool is_announced;  /* observers have got BATON_EVENT_DRAIN */
     bool is_due;        /* its time is up */
     bool is_going;      /* the provider was asked */
     unsigned holds;
@@ -118,7 +118,7 @@ static void go(struct handover *handover)
 
 /* ---- Draining -------------------------------------------------------------------------------- */
 
-/* The lease is renewed meanwhile, but what is forced must not depend on that. */
+/* The lease is renewed while observers drain, but a forced hand-over must not depend on that. */
 static span left_of(const struct handover *handover)
 {
     span lease = election_lease_left(handover->election);
@@ -149,9 +149,9 @@ static bool may_go(const struct handover *handover)
     return !handover->is_going && (is_free || (handover->is_due && handover->is_forced));
 }
 
-/* Every step is taken outside of all observers, and of the provider's functions that told them: so
- * they hear of events in one order, and a provider is not called while it reports. A leadership may
- * have begun, and be asked to end, before its news has come: observers hear of the news first. */
+/* No step is taken while observers get an event: so all of them get all events in one order, and
+ * the provider is not called inside its own report. A leadership may have begun, and be asked to
+ * end, before its BATON_EVENT_ACQUIRED: observers get that first. */
 static void step(struct election *election)
 {
     struct handover *handover = election->handover;

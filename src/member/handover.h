@@ -13,8 +13,9 @@
  * handover_begin and handover_want enter DRAINING, handover_proceed leads to GOING,
  * handover_end_by and a refusal of the provider end it.
  *
- * An observer that cannot stop at once calls handover_hold() while it hears of BATON_EVENT_DRAIN,
- * and handover_release() when it has stopped. The event's lease_left_ns is the time there is.
+ * An observer that cannot stop at once calls handover_hold() inside its on_event for
+ * BATON_EVENT_DRAIN, and handover_release() when it has stopped. The event's lease_left_ns is the
+ * time there is.
  */
 #ifndef MEMBER_HANDOVER_H
 #define MEMBER_HANDOVER_H
@@ -40,11 +41,12 @@ struct handover_request {
 
 /* Hands leadership over. `done`: 0 when this process no longer leads (a cordoned follower: at
  * once); BATON_ETIMEDOUT when it goes on leading, since something held until the deadline or the
- * member `to` did not take over; BATON_ECLOSED when the election ends first; or what the provider
- * says. Members hear of the outcome first.
+ * member `to` did not take over; BATON_ECLOSED when the election ends first; or the
+ * provider's own code. Observers get the event of the outcome first.
  *
  * Fails at once with BATON_ECLOSED; BATON_EBUSY: another hand-over is under way; BATON_ENOTLEADER;
- * BATON_EINVAL: `to` is no member that may lead, and nothing was told to stop; BATON_ENOMEM. */
+ * BATON_EINVAL: `to` is no member that may lead, and no observer was asked to stop; BATON_ENOMEM.
+ */
 int handover_begin(struct election *election, const struct handover_request *request,
                    struct baton_error *reterr);
 

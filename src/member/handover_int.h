@@ -14,7 +14,7 @@ void handover_want(struct election *election, const struct baton_event *event);
 struct handover *handover_end_by(struct election *election, const struct baton_event *event);
 void handover_reply(struct handover *handover); /* NULL allowed */
 
-/* The next step, if one is due: after an event has been told to all. */
+/* Takes the next step, if one is due, once all observers have got the present event. */
 void handover_proceed(struct election *election);
 
 #endif

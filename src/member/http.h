@@ -1,5 +1,5 @@
-/* The status server of a member: /status, /metrics, /leader, /healthz. docs/cli.md has the answers;
- * net/http_server.h has who may ask, and the limits.
+/* The status server of a member: /status, /metrics, /leader, /healthz. docs/cli.md describes the
+ * answers, net/http_server.h the access rules and limits.
  */
 #ifndef MEMBER_HTTP_H
 #define MEMBER_HTTP_H

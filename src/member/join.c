@@ -38,8 +38,8 @@ static void end(struct election *election)
     }
 }
 
-/* What an event changes here comes first, then all observers hear of it, and only then does a
- * hand-over that it ends reply: whoever asked for it finds all of them informed. */
+/* First the state changes, then all observers get the event, and only then a hand-over that the
+ * event ends replies: the caller finds all observers informed. */
 static void on_event(void *userdata, const struct baton_event *event)
 {
     struct election *election = userdata;

@@ -5,7 +5,7 @@
  *      ▼                    │
  *   join      enter and leave an election        join.h
  *   handover  drain, then resign, pass, cordon   handover.h
- *   election  who leads; observers               election.h
+ *   election  the leader; observers              election.h
  *   members   the list; metadata; add, remove    members.h
  *   store     keys with revisions                store.h
  *   feed      changes of keys, messages          feed.h

@@ -17,9 +17,9 @@ struct election {
     struct lease_cell *cell;
     struct observer *observers;
     struct handover *handover;   /* under way; NULL: none */
-    uint64_t announced_epoch;    /* of a leadership that observers hear of; 0: none lasts */
-    struct departure *departure; /* who waits for the end; NULL: nobody */
-    uint16_t telling;            /* how many events are being told, one inside the other */
+    uint64_t announced_epoch;    /* of the latest BATON_EVENT_ACQUIRED; 0: lost since */
+    struct departure *departure; /* waits for the end; NULL: none */
+    uint16_t telling;            /* events that observers are getting, one inside the other */
     bool is_cordoned;
     char name[];
 };

@@ -20,10 +20,10 @@ void status_free(struct status *status);
 /* New references; NULL when out of memory. */
 json_t *status_json(struct status *status);
 json_t *status_event_json(const struct baton_event *event);
-/* In the text format of Prometheus, behind what is in `ret`. */
+/* Appends the metrics in the text format of Prometheus. */
 void status_metrics(const struct status *status, struct buffer *ret);
 
-/* Asks the provider for the members, which all of this shows as they were told last. `done` comes
+/* Asks the provider for the members; JSON and metrics show the latest reply. `done` comes
  * once, with 0 or a code, perhaps before the function returns. */
 int status_refresh(struct status *status, void (*done)(void *userdata, int code), void *userdata,
                    struct baton_error *reterr);

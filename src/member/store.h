@@ -17,7 +17,7 @@ int store_list(struct member *member, const char *prefix, provider_values_cb don
                struct baton_error *reterr);
 
 /* Compare and set: BATON_ECONFLICT unless the key is at `revision` (0: absent;
- * PROVIDER_ANY_REVISION: whatever is there). data NULL deletes. After `lifetime` (0: never) the key
+ * PROVIDER_ANY_REVISION: any). data NULL deletes. After `lifetime` (0: never) the key
  * is gone. */
 int store_put(struct member *member, const char *key, const void *data, size_t bytes,
               uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
