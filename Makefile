@@ -17,7 +17,7 @@ WITH          = $(if $(filter baton,$(WING)),,detector)
 export JOBS DESTDIR WING
 
 .DEFAULT_GOAL := build
-.PHONY: help deps deps-onnxruntime deps-optional build demo check check-all bench sim chaos torture churn fuzz coverage lint format docs deb install clean
+.PHONY: help deps deps-onnxruntime deps-optional build demo check check-all bench sim chaos torture churn fuzz coverage lint format lines docs deb install clean
 
 help: ## lists these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 26
@@ -87,6 +87,9 @@ lint: ## clang-format, cppcheck and the whole of clang-tidy
 format: ## puts every source file into the house's format
 	@scripts/deps $(WITH) check lint
 	@scripts/format
+
+lines: ## files and lines by wing; COMMITS="A B" compares
+	@scripts/lines $(COMMITS)
 
 docs: ## checks the manual pages and the links of the documents
 	@scripts/deps $(WITH) check
