@@ -185,7 +185,7 @@ static int take_setting(void *target, const struct provider_setting *setting,
     return r;
 }
 
-/* ---- Keys that are none ---------------------------------------------------------------------- */
+/* ---- Unknown keys ---------------------------------------------------------------------------- */
 
 const struct provider_setting *provider_setting_find(const struct provider_setting *table,
                                                      const char *key)
@@ -220,11 +220,11 @@ static size_t distance(const char *a, const char *b)
     return row[width];
 }
 
-/* NULL: none is near. */
+/* NULL: no key is similar. */
 static const char *nearest(const struct provider_setting *table, const char *key)
 {
     size_t length = strlen(key);
-    size_t best = length / 3 + 1; /* more would be another word */
+    size_t best = length / 3 + 1; /* a larger distance means another key */
     const char *found = NULL;
 
     for (; table->key; table++) {
@@ -291,7 +291,7 @@ static int check_keys(const struct provider_setting *table, const struct provide
 {
     int r = BATON_OK;
 
-    if (strchr(config->url, '#')) { /* what follows would be passed over */
+    if (strchr(config->url, '#')) { /* the rest would be ignored */
         return error_set(reterr, BATON_EINVAL, "URL: a # in it is written %%23");
     }
     for (size_t i = 0; r == BATON_OK && i < config->option_count; i++) {

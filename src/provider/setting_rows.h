@@ -1,4 +1,5 @@
-/* Short words for a table of settings. Only for files that hold one; they say what it sets:
+/* Short macros for a table of settings. Only for files that hold one; such a file defines the
+ * target:
  *
  *   #define TARGET struct client
  */
