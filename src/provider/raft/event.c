@@ -72,7 +72,7 @@ void event_push(struct node *node, const struct baton_event *event)
     struct queued_event *queued = calloc(1, sizeof(*queued));
 
     if (!queued) {
-        return; /* the lease cell tells the truth all the same */
+        return; /* the lease cell is right all the same */
     }
     queued->event = *event;
     queued->event.at_ns = clock_now().ns;
@@ -201,8 +201,8 @@ static void take_acquired(struct node *node, struct baton_event *event)
     node->counters.elections++;
 }
 
-/* A node that joins hears from its leader before it knows the group, and so whose name that is:
- * the news of it waits for the configuration. */
+/* A node that joins gets messages from its leader before it knows the group, and so the leader's
+ * name: the event waits for the configuration. */
 static bool leader_has_no_name_yet(struct node *node, const struct raft_event *from)
 {
     node->has_unnamed_leader =

@@ -125,7 +125,7 @@ static void take_name(struct reader *reader, char ret[RAFT_NAME_MAX], size_t lea
         return;
     }
     for (size_t i = 0; i < length; i++) {
-        reader->failed |= text[i] <= 0x20 || text[i] >= 0x7f; /* names are printable words */
+        reader->failed |= text[i] <= 0x20 || text[i] >= 0x7f; /* names are printable */
     }
     memcpy(ret, text, length);
     ret[length] = '\0';

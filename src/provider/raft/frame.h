@@ -1,4 +1,4 @@
-/* What travels between the nodes of a group, to the byte.
+/* The frames between the nodes of a group, to the byte.
  *
  * Every frame, little-endian:
  *
@@ -9,9 +9,9 @@
  *         10   payload
  *   length-4   u32 CRC-32C      of all before it
  *
- * Who sends a message, in which incarnation, and to whom, is known from the connection's greeting;
- * a message itself does not repeat it. So a vote request is 62 bytes and its answer 23: a round of
- * votes among ten nodes is 765 bytes. docs/protocol.md has a table of all payloads.
+ * The connection's greeting gives sender, incarnation and receiver; a message does not repeat them.
+ * So a vote request is 62 bytes and its answer 23: a round of votes among ten nodes is 765 bytes.
+ * docs/protocol.md has a table of all payloads.
  */
 #ifndef PROVIDER_RAFT_FRAME_H
 #define PROVIDER_RAFT_FRAME_H
@@ -37,7 +37,7 @@ enum frame_type {
     FRAME_REPLY = 6,
     FRAME_ORDER = 7,    /* for the leader's log, see keys.h */
     FRAME_REFUSED = 8,  /* that order was not taken */
-    FRAME_CORDONED = 9, /* since the greeting; for those who are asked about the members */
+    FRAME_CORDONED = 9, /* since the greeting; for the list of members */
     FRAME_UNCORDONED = 10,
     FRAME_TURNED_AWAY = 11, /* your greeting is refused: enum refusal, and why */
     FRAME_MESSAGE = 16,
@@ -51,9 +51,9 @@ enum greeting_flag {
 struct greeting {
     char cluster[RAFT_NAME_MAX];
     char name[RAFT_NAME_MAX];
-    char expected[RAFT_NAME_MAX]; /* whom the dialer wants to talk to; "" in the answer */
+    char expected[RAFT_NAME_MAX]; /* the member that the dialer expects; "" in the answer */
     raft_id id;
-    uint64_t birth; /* identity.h says what these are */
+    uint64_t birth; /* see identity.h */
     uint64_t group;
     uint64_t founders;
     uint64_t incarnation;
@@ -70,7 +70,7 @@ struct greeting {
     uint8_t flags;
 };
 
-/* What a frame turned out to be. Pointers are into the frame's bytes or `scratch`. */
+/* A parsed frame. Pointers are into the frame's bytes or `scratch`. */
 struct frame {
     enum frame_type type;
     struct greeting greeting;

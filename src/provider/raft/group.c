@@ -174,9 +174,10 @@ void group_cast_out(struct node *node, const char *why, bool for_good)
     (void)error_set(&error, BATON_EUNSAFE, "data directory %s: %s", node->options.data, why);
     log_error(node->logger, "cast-out", LOG_STR("error", error.message));
     if (for_good) {
-        (void)storage_cast_out(node->storage, why, &ignored); /* else the group says it once more */
+        (void)storage_cast_out(node->storage, why,
+                               &ignored); /* else the group refuses it once more */
     }
-    node->depth++; /* what was led is lost before anybody hears why */
+    node->depth++; /* leadership is lost before the reason is reported */
     (void)node_step(node, &failed);
     node->depth--;
     event_error(node, BATON_EUNSAFE, &error);

@@ -67,8 +67,8 @@ uint64_t identity_draw(void)
     return number;
 }
 
-/* Above those of any directory before it, as long as the clock does not lie. Nothing rests on it:
- * the birth tells the two apart. */
+/* Above those of any earlier directory, as long as the clock is right. Nothing rests on it: the
+ * birth distinguishes the two. */
 static uint64_t first_incarnation(void)
 {
     struct timespec now = {0};
@@ -141,7 +141,7 @@ static bool is_of_another_group(const struct greeting *ours, const struct greeti
     return ours->founders != 0 && theirs->founders != 0 && ours->founders != theirs->founders;
 }
 
-/* It belongs to our group and knows more of it: a member may have been replaced meanwhile. */
+/* It is of our group and knows more of the group's log: a member may have been replaced. */
 static bool is_ahead(const struct identity_view *view, const struct greeting *theirs)
 {
     return theirs->group != 0 && (view->ours->group == 0 || view->ours->group == theirs->group) &&
@@ -200,9 +200,9 @@ enum refusal identity_refuse_twin(const char *name, char ret_why[IDENTITY_WHY_MA
                   name);
 }
 
-/* Greetings of one life may arrive in either order, if they were sent on two connections. But the
- * first one that this process hears is later than all that is remembered from before its start; and
- * what an earlier life has said, the next one knew when it started. */
+/* Greetings of one life on two connections may arrive in either order. But the first one that this
+ * process gets is later than everything that it stored before its own start; and a later life knows
+ * everything that an earlier life has sent. */
 static bool is_older(const struct identity_view *view, const struct greeting *theirs)
 {
     const struct storage_peer *known = view->known;

@@ -1,13 +1,13 @@
-/* Who a node is: a name, the data directory that it was born with, and the group it belongs to.
+/* A node's identity: its name, the birth of its data directory, and its group.
  *
  *   birth     random, drawn when the data directory is made. A directory that was emptied is
  *             another member: it has forgotten the votes and promises of the one before
- *   id        what the core counts. A founder's (a member of the first configuration): the hash of
- *             its name. One that joins: the hash of its name and its birth
+ *   id        the core's name of the node. Of a founder (a member of the first configuration): the
+ *             hash of its name. Of a node that joins: the hash of its name and its birth
  *   group     random, drawn by the first leader, in the configuration, and so are the births
  *   founders  hash of the first configuration: keeps groups apart that have no identity yet
  *
- * All of it is in every greeting. What does not fit is refused, and the peer learns why.
+ * Every greeting has all of it. A greeting that does not fit is refused, with the reason.
  */
 #ifndef PROVIDER_RAFT_IDENTITY_H
 #define PROVIDER_RAFT_IDENTITY_H
@@ -17,7 +17,7 @@
 
 enum { IDENTITY_WHY_MAX = 400 };
 
-/* What a new data directory is given. `founders`: the first configuration; NULL: it joins. */
+/* The identity of a new data directory. `founders`: the first configuration; NULL: it joins. */
 struct storage_birth identity_born(const char *name, const struct raft_configuration *founders);
 
 uint64_t identity_draw(void); /* random, never 0 */
@@ -42,11 +42,11 @@ enum refusal {
     REFUSAL_FORMED,
 };
 
-/* What a node knows when it is greeted. */
+/* The knowledge by which a node judges a greeting. */
 struct identity_view {
     const struct greeting *ours;
     const struct raft_configuration *members;
-    raft_index commit;                /* what this node knows to be committed */
+    raft_index commit;                /* the last index that this node knows to be committed */
     const struct storage_peer *known; /* of earlier greetings and messages; NULL: never met */
     const uint8_t *commitment;        /* of the known incarnation; NULL: met in an earlier life */
     bool is_candidate;                /* an operator wants it to join: it is no member yet */
@@ -61,14 +61,13 @@ enum refusal identity_judge(const struct identity_view *view, const struct greet
 
 enum refusal identity_refuse_twin(const char *name, char ret_why[IDENTITY_WHY_MAX]);
 
-/* What does not go together although it is safe, from our side: a sentence that names the values;
- * "" if all is well. */
+/* Settings that conflict although they are safe: a sentence with the values; "" if none do. */
 void identity_compare(const struct raft_settings *ours, const struct greeting *theirs,
                       char ret_text[IDENTITY_WHY_MAX]);
 
-/* Whether a node that is refused for this reason must stop: it is not who the group knows. `index`
- * is that of the configuration that makes this node a member, `commit` what the refusing peer has
- * committed: a peer that lags behind does not know us yet. */
+/* Whether a node that is refused for this reason must stop, since the group knows another one.
+ * `index` is that of the configuration that makes this node a member, `commit` the refusing peer's
+ * commit index: a peer that lags behind does not know us yet. */
 bool identity_is_final(enum refusal refusal, raft_index index, raft_index commit);
 
 #endif

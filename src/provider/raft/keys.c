@@ -249,7 +249,7 @@ const struct keys_value *keys_first_to_expire(const struct keys *keys)
     return first;
 }
 
-/* ---- All of it ------------------------------------------------------------------------------- */
+/* ---- Snapshots ------------------------------------------------------------------------------- */
 
 void keys_snapshot(const struct keys *keys, struct buffer *buffer)
 {

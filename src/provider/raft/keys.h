@@ -1,9 +1,9 @@
 /* The state that the group replicates: small values by key. A pure function of the log.
  *
- * An entry of the log is one order: set or delete a key, if it is at a revision. Every node carries
- * out the same orders in the same sequence, so that all have the same keys. A revision is the index
- * of the entry that made it. Lifetimes are counted by whoever leads: when one is over it orders the
- * deletion of that very revision, so that no node's clock decides what the state is.
+ * An entry of the log is one order: set or delete a key, if it is at a revision. Every node applies
+ * the same orders in the same sequence, so that all have the same keys. A revision is the index of
+ * the entry that made it. The leader counts lifetimes: when one is over it orders the deletion of
+ * that revision, so that the state depends on no node's clock.
  */
 #ifndef PROVIDER_RAFT_KEYS_H
 #define PROVIDER_RAFT_KEYS_H
@@ -23,7 +23,7 @@ enum {
 };
 
 struct keys_order {
-    uint64_t node; /* who asked, and its number for it; 0: nobody waits */
+    uint64_t node; /* the asking node, and its number for the order; 0: none waits */
     uint64_t request;
     uint64_t revision; /* UINT64_MAX: whatever there is; 0: only if there is none */
     span lifetime;     /* 0: none */
@@ -43,7 +43,7 @@ struct keys_value {
     size_t bytes;
     uint64_t revision;
     span lifetime;   /* 0: none */
-    instant expires; /* by the clock of who has called keys_carry_out or keys_restore */
+    instant expires; /* by the clock of the caller of keys_carry_out or keys_restore */
 };
 
 /* NULL when out of memory. */

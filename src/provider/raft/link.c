@@ -1,15 +1,15 @@
-/* Links: the way to each member, dialed by this node and dialed again.
+/* Links: the connection to each member, which this node dials and dials again.
  *
- *   dial ──▶ greeted ──▶ ended: dialed again at once, a refusal now would be news
- *     └────▶ ended, or no answer in time: dialed again, ever more seldom
+ *   dial ──▶ greeted ──▶ ended: dialed again at once, since a refusal now may be a proof
+ *     └────▶ ended, or no answer in time: dialed again, ever less often
  *
- * TCP sends again what was lost after 200 ms and then ever later, and what is said meanwhile waits
- * behind it. An election has no such time. So a connection that stands still gets another one
- * dialed beside it, which takes its place once the peer has greeted there; until then the old one
- * goes on trying. A dial has a limit as well: the first packet of a new one is not kept waiting.
+ * TCP retransmits a lost packet after 200 ms and then ever later, and later data waits behind it.
+ * An election has no such time. So the node dials a second connection beside one that stands still;
+ * the second replaces the first once the peer has greeted there, and until then the first goes on
+ * trying. A dial has a time limit as well: a new dial sends its first packet at once.
  *
- * None of this proves anything of the peer: only a refusal counts, after the connection before has
- * ended (proof.c). Who is cut off refuses nothing.
+ * None of this proves anything about the peer: only a refusal counts, after the earlier connection
+ * has ended (proof.c). A peer that is cut off refuses nothing.
  */
 #include "provider/raft/node.h"
 
@@ -31,7 +31,7 @@ struct link *link_to(const struct node *node, raft_id id)
 
 /* ---- Dialing --------------------------------------------------------------------------------- */
 
-/* Two rounds of votes: where the way there and back takes longer, nobody could be elected. */
+/* Two rounds of votes: with a longer round trip no election could succeed. */
 static uint64_t dial_ms(const struct node *node)
 {
     uint64_t ms = (uint64_t)(2 * node->options.settings.election_timeout_max.ns / 1000000);
@@ -109,7 +109,7 @@ static void on_retry(uv_timer_t *timer)
         }
     } else if (stream_is_connecting(latest->stream) || stream_is_stuck(latest->stream)) {
         stream_close(latest->stream);
-    } else { /* it takes its time, or waits for word of an earlier process of the peer */
+    } else { /* the peer is slow, or waits for an earlier process's reply */
         meeting_look_again(link->node);
         (void)uv_timer_start(timer, timer->timer_cb, dial_ms(link->node), 0);
     }
@@ -125,7 +125,7 @@ void link_hurry(struct node *node, raft_id id)
     }
 }
 
-/* ---- What becomes of it ---------------------------------------------------------------------- */
+/* ---- Life of a link -------------------------------------------------------------------------- */
 
 void link_greeted(struct connection *connection)
 {
@@ -133,7 +133,8 @@ void link_greeted(struct connection *connection)
 
     if (connection == link->beside) {
         link->beside = NULL;
-        connection_give_up(link->connection); /* what it still holds the kernel goes on sending */
+        connection_give_up(
+            link->connection); /* the kernel goes on sending the data that it holds */
         link->connection = connection;
     }
     link->id = connection->id; /* a prospect's is new */
@@ -154,7 +155,7 @@ void link_ended(struct connection *connection, bool was_refused)
 
     if (connection == link->beside) {
         link->beside = NULL;
-        return; /* the one before still stands: this says nothing */
+        return; /* the earlier connection still stands: this proves nothing */
     }
     link->connection = link->beside; /* on its way already, or there is none */
     link->beside = NULL;
@@ -256,7 +257,7 @@ struct link *link_prospect(struct node *node, const struct raft_member *member)
     return link;
 }
 
-/* A prospect whose member has been taken in is a link like any other. */
+/* A prospect whose member was added is a link like any other. */
 static bool is_to_a_member(struct link *link, const struct raft_configuration *members)
 {
     const struct raft_member *member = raft_configuration_find(members, link->id);

@@ -64,7 +64,7 @@ void node_fail_storage(struct node *node, int code, const struct baton_error *er
     (void)node_step(node, &failed);
 }
 
-/* Only a snapshot whose state this node can take in is ever stored. */
+/* Only a snapshot that this node can install is ever stored. */
 static void answer_offer(struct node *node, raft_index index, int code)
 {
     struct raft_input input = {.type = RAFT_IN_SNAPSHOT,

@@ -16,7 +16,7 @@
     "give tls-cert, tls-key and tls-ca, or a key-file, or insecure=on if the network itself is "   \
     "trusted"
 
-#define NO_WEIGHT   UINT32_MAX /* what nobody can give */
+#define NO_WEIGHT   UINT32_MAX /* a value that no user can give */
 #define NO_PRIORITY INT32_MIN
 
 enum { PEERS_TEXT_MAX = 64 * 1024 };
@@ -257,10 +257,10 @@ static int take_peers(struct raft_options *options, char *text, struct baton_err
 
 /* ---- The settings ---------------------------------------------------------------------------- */
 
-/* What is given, some of it on its way to be options. */
+/* The settings as given, before they become options. */
 struct given {
     struct raft_options options;
-    struct raft_member self; /* kind, weight and priority, if the peers do not say */
+    struct raft_member self; /* kind, weight and priority, if the peers have none */
     bool has_kind;           /* it is given */
     char peers[PEERS_TEXT_MAX];
 };
@@ -511,7 +511,7 @@ static int take_group(struct given *given, struct baton_error *reterr)
     if (r == BATON_OK) {
         r = add_self(given, reterr);
     }
-    if (options->is_joining) { /* the group says who its members are */
+    if (options->is_joining) { /* the group's log names the members */
         raft_configuration_fini(&options->members);
     } else if (r == BATON_OK) {
         r = raft_configuration_normalise(&options->members, reterr);

@@ -1,4 +1,4 @@
-/* How a node of a group is told what it is: from the URL, options and a peers file. */
+/* The options of a node: from the URL, settings and a peers file. */
 #ifndef PROVIDER_RAFT_OPTIONS_H
 #define PROVIDER_RAFT_OPTIONS_H
 
@@ -21,7 +21,7 @@ struct raft_options {
     char tls_ca[OPTIONS_PATH_MAX];
     char cluster_key[OPTIONS_PATH_MAX];
     bool is_insecure;      /* may listen beyond loopback without either */
-    bool is_joining;       /* starts knowing nobody; is added by `baton join` */
+    bool is_joining;       /* starts without members; is added by `baton join` */
     bool trusts_loopback;  /* no forwarder stands there: a refused reconnect is proof (e) */
     bool believes_pidfd;   /* takes a pidfd of the same host for proof (b) */
     bool is_guardian_only; /* asks others to believe nothing but its guardian */
@@ -39,7 +39,7 @@ int raft_options_parse(struct raft_options *ret, const struct provider_config *c
                        struct baton_error *reterr);
 void raft_options_fini(struct raft_options *options);
 
-/* BATON_EAUTH: it is beyond loopback, and nothing protects what is said to it. */
+/* BATON_EAUTH: it is beyond loopback, and nothing protects its messages. */
 int raft_options_check_peer(const struct raft_options *options, const struct raft_member *peer,
                             struct baton_error *reterr);
 

@@ -1,13 +1,13 @@
-/* What proves that a leader is gone, and what does not (DESIGN: a to e).
+/* The proofs that a leader is gone (a to e).
  *
- *   (b) a pidfd of a process on this host, opened and then answered for by that very process: from
- *       then on the pid cannot have been another's. Readable: the process has ended.
- *   (c) a certificate whose secret hashes to what the dead process had told us, authenticated.
+ *   (b) a pidfd of a process on this host, after which that process has answered: so the pid cannot
+ *       have been another process's. Readable: the process has ended.
+ *   (c) a certificate whose secret has the hash that the dead process had sent, authenticated.
  *   (d) a greeting of a higher incarnation: only the holder of the data directory's lock counts up.
  *       Not of a member whose program may outlive its process (GREETING_GUARDIAN_ONLY).
  *   (e) on loopback, declared free of forwarders: a connection that had greeted ends, and the next
  *       dial is refused. A process under a lease never closes its listener; but a tunnel, a sidecar
- *       or a port forward that ends refuses as well, and no greeting can tell the two apart.
+ *       or a port forward that ends refuses as well, and no greeting distinguishes the two.
  *
  * (a), the resignation, is a message of the core. The end of a connection alone proves nothing.
  */
@@ -31,8 +31,7 @@ static void sha256(uint8_t ret[32], const void *data, size_t bytes)
     (void)EVP_Digest(data, bytes, ret, &length, EVP_sha256(), NULL);
 }
 
-/* The boot's id, from its text 8-4-4-4-12; zeros if the kernel does not tell: then no pid counts.
- */
+/* The boot's id, from its text 8-4-4-4-12; zeros if the kernel gives none: then no pid counts. */
 static void read_boot_id(uint8_t ret[16])
 {
     char text[64] = "";
@@ -247,7 +246,7 @@ bool proof_on_greeting(struct connection *connection, const struct greeting *gre
 /* ---- (c) ---------------------------------------------------------------------------------------
  */
 
-/* What the incarnation committed itself to when it greeted; NULL: not known. */
+/* The hash of the incarnation's secret, from its greeting; NULL: not known. */
 static const uint8_t *commitment_of(const struct acquaintance *known, uint64_t incarnation)
 {
     if (known && known->incarnation == incarnation) {

@@ -1,7 +1,7 @@
-/* What this node has asked its group about keys, and nobody has answered yet.
+/* This node's requests to its group about keys that have no reply yet.
  *
- * An answer is noted where it comes from, under way in a step, and told when no step is: a callback
- * may ask again. One thread; inside of this folder only.
+ * A reply is noted during a step, and its callback is called when no step is under way: the
+ * callback may ask again. One thread; inside of this folder only.
  */
 #ifndef PROVIDER_RAFT_QUESTIONS_H
 #define PROVIDER_RAFT_QUESTIONS_H
@@ -40,12 +40,12 @@ void questions_add(struct questions *questions, struct question *question);
 struct question *questions_find(const struct questions *questions, uint64_t id); /* NULL: none */
 /* One that is answered, for question_finish(); NULL: none is. */
 struct question *questions_take_answered(struct questions *questions);
-/* Nobody will answer any more: all are told BATON_ECANCELED. */
+/* No reply will come any more: all callers get BATON_ECANCELED. */
 void questions_end(struct questions *questions);
 
 /* The first answer counts. */
 void question_answer(struct question *question, int code);
-/* Tells whoever asked, and frees it. */
+/* Calls the caller's callback, and frees the request. */
 void question_finish(struct question *question, int code);
 
 #endif

@@ -1,6 +1,6 @@
-/* What an operator asks of the group: changes of membership. Done by the leader; any other node
- * asks it. Who asked goes on asking until the change is complete: a leader that is new takes none
- * yet, one that falls may take the change with it, and asking twice does no harm.
+/* An operator's requests to the group: changes of membership. The leader makes them; any other node
+ * sends them to it, and repeats them until the change is complete: a new leader accepts none yet,
+ * and a change may be lost with its leader. Asking twice does no harm.
  *
  *   REQUEST  {"do":"add","peer":"NAME@HOST:PORT*WEIGHT^PRIORITY/KIND","replaces":…}
  *            {"do":"remove","peer":"NAME","taken_back":…}
@@ -59,7 +59,8 @@ static int propose(struct node *node, raft_id without, const struct raft_member 
     }
     r = raft_configuration_normalise(&wanted, reterr);
     if (r == BATON_OK && (r = node_step(node, &input)) == BATON_EUNSAFE) {
-        (void)raft_check_change(node->raft, &wanted, reterr); /* names those who do not answer */
+        (void)raft_check_change(node->raft, &wanted,
+                                reterr); /* names the members that do not answer */
     } else if (r < 0 && r != BATON_EINVAL) {
         (void)error_set(reterr, r, "change of members: %s",
                         r == BATON_EBUSY ? "another one is under way, or the leader is new"
@@ -82,7 +83,8 @@ static bool has_caught_up(const struct node *node, raft_id id)
     return raft_get_progress(node->raft, id, &progress) && progress.is_caught_up;
 }
 
-/* Complete when the member is there, too: under its name there may be nobody, or somebody else. */
+/* Complete only when the member is connected: at its address there may be no process, or another.
+ */
 static int when_there(const struct node *node, const struct raft_member *member,
                       struct baton_error *reterr)
 {
@@ -102,7 +104,7 @@ static int when_there(const struct node *node, const struct raft_member *member,
                      member->address);
 }
 
-/* A vote that nobody gives would count all the same: a new voter follows as a learner first. */
+/* A vote that is never given would count all the same: a new voter follows as a learner first. */
 static int take_in(struct node *node, const struct raft_member *now, struct raft_member *member,
                    struct baton_error *reterr)
 {
@@ -118,7 +120,7 @@ static int take_in(struct node *node, const struct raft_member *now, struct raft
     return propose(node, now ? now->id : RAFT_NOBODY, member, reterr);
 }
 
-/* Whose data directory it has can be said only by itself. */
+/* Only the newcomer itself can name the birth of its data directory. */
 static int ask_newcomer(struct node *node, const struct raft_member *now,
                         struct raft_member *member, struct baton_error *reterr)
 {
@@ -283,12 +285,12 @@ void request_fail_all(struct node *node, int code)
 static int begin(struct node *node, const struct node_change *change, instant deadline,
                  const struct node_asker *asker, struct baton_error *reterr);
 
-/* Whether it is the last word. */
+/* Whether this result is final. */
 static bool is_final(struct node_request *request, int *code, const struct baton_error *error)
 {
     switch (*code) {
     case BATON_ENOENT:
-        *code = request->has_begun ? BATON_OK : BATON_ENOENT; /* what has begun is complete */
+        *code = request->has_begun ? BATON_OK : BATON_ENOENT; /* the change is complete */
         return true;
     case UNDER_WAY:
         request->has_begun = true;
@@ -447,8 +449,8 @@ int request_remove(struct node *node, const char *name, instant deadline,
 
 /* ---- From node to node ----------------------------------------------------------------------- */
 
-/* Members alone may change the group; one that has just been removed hears so from the log. What a
- * node that does not lead knows of it may be old. */
+/* Only members may change the group; a member that was just removed learns this from the log. The
+ * knowledge of a node that does not lead may be old. */
 static int check_asker(const struct node *node, raft_id from, struct baton_error *reterr)
 {
     struct raft_status status;

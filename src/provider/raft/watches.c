@@ -8,7 +8,7 @@ struct watch {
     char *prefix;
     provider_values_cb on_change;
     void *userdata;
-    bool is_gone; /* freed when nothing is being told */
+    bool is_gone; /* freed when no callback is under way */
 };
 
 struct change {

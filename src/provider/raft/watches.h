@@ -1,8 +1,8 @@
-/* Who is to hear of which keys, and the changes that have not been told yet.
+/* The watches of keys, and the changes that were not reported yet.
  *
- * Changes are noted while the log is carried out and told when no step is under way: a callback may
- * ask, write and stop watching. What nobody watches is not noted. One thread; inside of this folder
- * only.
+ * Changes are noted while the log is applied, and reported when no step is under way: a callback
+ * may ask, write and stop watching. Keys without a watch are not noted. One thread; inside of this
+ * folder only.
  */
 #ifndef PROVIDER_RAFT_WATCHES_H
 #define PROVIDER_RAFT_WATCHES_H
@@ -19,7 +19,7 @@ struct watches {
 };
 
 void watches_init(struct watches *watches);
-/* Nobody hears of anything any more. May be called from inside a callback; then sweep. */
+/* Ends all watches. May be called from inside a callback; then sweep. */
 void watches_end(struct watches *watches);
 /* Frees those that have gone. Not from inside a callback. */
 void watches_sweep(struct watches *watches);
@@ -30,10 +30,10 @@ int watches_add(struct watches *watches, const char *prefix, provider_values_cb 
 /* The one that was added with these; it hears of nothing from now on. Then sweep. */
 void watches_drop(struct watches *watches, const char *prefix, const void *userdata);
 
-/* To be told to whoever watches `name` by now. `value` is copied; without data: it was deleted. Out
- * of memory, it is not told. */
+/* Notes a change for the present watches of `name`. `value` is copied; without data: it was
+ * deleted. Without memory the change is not reported. */
 void watches_note(struct watches *watches, const char *name, const struct keys_value *value);
-/* Tells the oldest change that has not been told. False: there is none. */
+/* Reports the oldest change that was not reported. False: there is none. */
 bool watches_tell(struct watches *watches);
 
 #endif
