@@ -1,7 +1,7 @@
 #include "detector/server_int.h"
 
-#include "net/web_listen.h"
-#include "net/web_request.h"
+#include "detector/web_listen.h"
+#include "detector/web_request.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>

@@ -2,8 +2,8 @@
  * wanted. */
 #include "detector/server_int.h"
 
-#include "net/web_host.h"
-#include "net/web_request.h"
+#include "detector/web_request.h"
+#include "web/host.h"
 
 #include <limits.h>
 #include <openssl/crypto.h>

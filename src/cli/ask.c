@@ -2,8 +2,8 @@
 
 #include "base/buffer.h"
 #include "cli/settings.h"
+#include "member/status_server.h"
 #include "net/control.h"
-#include "net/http_server.h"
 
 #define CURL_DISABLE_TYPECHECK /* its macros name the functions, which are not linked */
 #include <curl/curl.h>

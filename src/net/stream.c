@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/un.h>
 
 enum { READ_BYTES = 65536, KEEPALIVE_S = 15, USER_TIMEOUT_MS = 30000, UNSENT_BYTES_MAX = 16384 };
@@ -27,6 +28,8 @@ struct stream {
     } socket;
     bool is_pipe; /* a Unix socket */
     uv_connect_t connecting;
+    uv_shutdown_t ending;
+    bool is_ending; /* nothing more is written */
     uv_getaddrinfo_t resolving;
     bool is_resolving; /* the request must end before the memory may */
     bool is_handle_closed;
@@ -147,6 +150,9 @@ static void written(uv_write_t *request, int status)
         write_failed(stream, status);
     } else if (!stream->is_closing) {
         send_latest(stream);
+        if (stream->queued_bytes == 0 && stream->options.callbacks.on_drain) {
+            stream->options.callbacks.on_drain(stream, stream->options.userdata);
+        }
     }
 }
 
@@ -210,7 +216,7 @@ static int flush_cipher(struct stream *stream)
 
 int stream_write(struct stream *stream, const void *data, size_t bytes)
 {
-    if (stream->is_closing || !stream->is_open || stream->broken != 0) {
+    if (stream->is_closing || !stream->is_open || stream->broken != 0 || stream->is_ending) {
         return BATON_ECLOSED;
     }
     if (!stream->session) {
@@ -236,6 +242,27 @@ int stream_write_latest(struct stream *stream, unsigned kind, const void *data, 
     memcpy(latest->data, data, bytes);
     latest->bytes = bytes;
     return BATON_OK;
+}
+
+static void ended(uv_shutdown_t *request, int status)
+{
+    (void)request; /* a failure shows when the peer's direction ends, too */
+    (void)status;
+}
+
+void stream_shutdown(struct stream *stream)
+{
+    if (stream->is_closing || stream->is_ending || !stream->is_open) {
+        return;
+    }
+    if (stream->session) {
+        tls_session_end(stream->session, &stream->cipher);
+        (void)flush_cipher(stream);
+    }
+    stream->is_ending = true;
+    if (uv_shutdown(&stream->ending, &stream->socket.stream, ended) != 0) {
+        close_with(stream, BATON_EIO, "shutdown failed");
+    }
 }
 
 /* Something was taken from the queue. Where more is left, these get in line now, or a queue that
@@ -317,6 +344,18 @@ static void received(uv_stream_t *handle, ssize_t bytes, const uv_buf_t *buffer)
         receive_tls(stream, buffer->base, (size_t)bytes);
     } else {
         hand_on(stream, buffer->base, (size_t)bytes);
+    }
+}
+
+void stream_pause(struct stream *stream, bool is_paused)
+{
+    if (stream->is_closing) {
+        return;
+    }
+    if (is_paused) {
+        (void)uv_read_stop(&stream->socket.stream);
+    } else {
+        (void)uv_read_start(&stream->socket.stream, give_space, received);
     }
 }
 
@@ -547,6 +586,15 @@ bool stream_is_stuck(const struct stream *stream)
 bool stream_was_refused(const struct stream *stream)
 {
     return stream->was_refused;
+}
+
+bool stream_has_unread(const struct stream *stream)
+{
+    uv_os_fd_t fd;
+    int bytes = 0;
+
+    return !stream->is_closing && uv_fileno(&stream->socket.handle, &fd) == 0 &&
+           ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 bool stream_is_loopback(const struct stream *stream)

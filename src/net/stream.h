@@ -30,6 +30,8 @@ struct stream_callbacks {
     void (*on_open)(struct stream *stream, void *userdata);
     /* Bytes as they come, borrowed during the call. May close the stream. */
     void (*on_data)(struct stream *stream, const void *data, size_t bytes, void *userdata);
+    /* The socket has taken all that waited for it. NULL: not needed. */
+    void (*on_drain)(struct stream *stream, void *userdata);
     /* code: 0 the peer ended it in order, BATON_ECANCELED it was closed here, BATON_EUNAVAILABLE
      * refused or unreachable, BATON_EIO reset, BATON_EAUTH, BATON_ETOOBIG the queue was full. */
     void (*on_close)(struct stream *stream, int code, const char *reason, void *userdata);
@@ -74,6 +76,11 @@ int stream_write_latest(struct stream *stream, unsigned kind, const void *data, 
 
 void stream_close(struct stream *stream);
 
+/* Ends our direction once the socket has taken what was written; reading goes on. */
+void stream_shutdown(struct stream *stream);
+/* While paused, nothing is read, and so the end of the peer is not noticed either. */
+void stream_pause(struct stream *stream, bool is_paused);
+
 /* The peer has shown a certificate for this name: never without TLS, nor with a shared key. */
 bool stream_proves(const struct stream *stream, const char *name);
 /* Of what was written, the socket has not taken all yet. */
@@ -85,6 +92,8 @@ bool stream_is_connecting(const struct stream *stream);
 bool stream_is_stuck(const struct stream *stream);
 /* For on_close: nobody listens there, says the peer's machine. */
 bool stream_was_refused(const struct stream *stream);
+/* Bytes have arrived that no on_data has seen. A system call. */
+bool stream_has_unread(const struct stream *stream);
 /* Both ends are on this machine's loopback. */
 bool stream_is_loopback(const struct stream *stream);
 /* Of the accepted or connected peer, "address:port" or a socket's path, for people. */

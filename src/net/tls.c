@@ -275,6 +275,50 @@ int tls_new_client(struct tls **ret, const struct tls_client_options *options,
     return BATON_OK;
 }
 
+/* Of the protocols that a client offers above TLS only HTTP/1.1 is spoken. */
+static int choose_http_1(SSL *ssl, const unsigned char **ret, unsigned char *ret_bytes,
+                         const unsigned char *offered, unsigned bytes, void *userdata)
+{
+    static const unsigned char http_1[] = "\x08http/1.1";
+
+    (void)ssl;
+    (void)userdata;
+    return SSL_select_next_proto((unsigned char **)ret, ret_bytes, http_1, sizeof(http_1) - 1,
+                                 offered, bytes) == OPENSSL_NPN_NEGOTIATED
+               ? SSL_TLSEXT_ERR_OK
+               : SSL_TLSEXT_ERR_NOACK;
+}
+
+int tls_new_server(struct tls **ret, const char *certificate_file, const char *key_file,
+                   struct baton_error *reterr)
+{
+    struct tls *tls = allocate(TLS_server_method(), reterr);
+    const char *file = certificate_file, *option = "--tls-cert";
+    bool is_bad;
+
+    if (!tls) {
+        return BATON_ENOMEM;
+    }
+    (void)SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION);
+    SSL_CTX_set_alpn_select_cb(tls->context, choose_http_1, NULL);
+    is_bad = SSL_CTX_use_certificate_chain_file(tls->context, certificate_file) != 1;
+    if (!is_bad && SSL_CTX_use_PrivateKey_file(tls->context, key_file, SSL_FILETYPE_PEM) != 1) {
+        is_bad = true;
+        file = key_file;
+        option = "--tls-key";
+    }
+    if (is_bad) {
+        tls_free(tls);
+        return error_set(reterr, BATON_EINVAL,
+                         "%s %s: cannot be used: %s; it must be a readable PEM file, and the key "
+                         "that of the certificate",
+                         option, file, file_reason());
+    }
+    tls->is_foreign = true;
+    *ret = tls;
+    return BATON_OK;
+}
+
 void tls_free(struct tls *tls)
 {
     if (tls) {
@@ -453,6 +497,13 @@ int tls_session_send(struct tls_session *session, const void *data, size_t bytes
     }
     drain(session, out);
     return BATON_OK;
+}
+
+void tls_session_end(struct tls_session *session, struct buffer *out)
+{
+    ERR_clear_error();
+    (void)SSL_shutdown(session->ssl); /* 0: the peer's own end is not waited for */
+    drain(session, out);
 }
 
 bool tls_session_is_open(const struct tls_session *session)

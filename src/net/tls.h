@@ -34,6 +34,11 @@ struct tls_client_options {
 int tls_new_client(struct tls **ret, const struct tls_client_options *options,
                    struct baton_error *reterr);
 
+/* A server of HTTP/1.1 for anybody: PEM files, the certificate with its chain, and its key.
+ * BATON_EINVAL: the message names the file; BATON_ENOMEM. */
+int tls_new_server(struct tls **ret, const char *certificate_file, const char *key_file,
+                   struct baton_error *reterr);
+
 /* Certificates prove names; a shared key proves only that the peer belongs to the group. */
 bool tls_proves_names(const struct tls *tls);
 

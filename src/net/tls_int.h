@@ -21,6 +21,8 @@ int tls_session_receive(struct tls_session *session, const void *data, size_t by
                         struct buffer *in, struct buffer *out, const char **ret_reason);
 int tls_session_send(struct tls_session *session, const void *data, size_t bytes,
                      struct buffer *out);
+/* Says the peer that nothing more comes. */
+void tls_session_end(struct tls_session *session, struct buffer *out);
 bool tls_session_is_open(const struct tls_session *session);
 /* The peer has shown a certificate for this name. */
 bool tls_session_proves(const struct tls_session *session, const char *name);

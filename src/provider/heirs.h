@@ -1,4 +1,4 @@
-/* The members that may take over, for the error about a name that is none of them. */
+/* Who may be handed leadership, as an answer to a name that is none of them. */
 #ifndef PROVIDER_HEIRS_H
 #define PROVIDER_HEIRS_H
 
@@ -9,9 +9,9 @@
 enum { HEIRS_TEXT_MAX = 160 };
 
 struct heirs {
-    char text[HEIRS_TEXT_MAX]; /* "a, b, c"; {0}: none yet */
+    char text[HEIRS_TEXT_MAX]; /* "a, b, c"; {0}: nobody yet */
     size_t bytes;
-    size_t more; /* members without room in the text */
+    size_t more; /* for whom there was no room */
 };
 
 void heirs_add(struct heirs *heirs, const char *name);

@@ -3,16 +3,16 @@
  *   a new leadership:  end = 0, epoch = e, end = t        a renewal:  end = t
  *
  * A reader takes epoch, end, epoch: if both epochs agree, the end belongs to them, since between
- * two leaderships the end was 0. The last field is `poisoned`: a dying thread sets it while another
- * may be publishing, so a reader reads it after the end.
+ * two leaderships the end was 0. The last word is `poisoned`: a dying thread sets it while another
+ * may be publishing, so a reader looks at it after the end.
  *
  * A process that is cloned with CLONE_VM alone sees everything as this one does, registers of its
- * threads included, so only the kernel can distinguish them, and a system call (getpid) costs more
- * than the whole reading. But the kernel writes into memory when a thread dies that holds a robust
- * lock: the thread that publishes holds one for life, and a reader reads the lock's word.
+ * threads included, so only the kernel can tell them apart, and asking it (getpid) costs more than
+ * the whole answer. But the kernel writes into memory when a thread dies that holds a robust lock:
+ * the thread that publishes holds one for life, and a reader looks at its word.
  *
  * The pages are private and anonymous, the only kind that MADV_WIPEONFORK takes; a forked child
- * reads zeros. The list of used places is kept elsewhere, or a child would lose it.
+ * reads zeros. Which places of a page are taken is kept elsewhere, or a child would forget it.
  */
 #include "provider/lease_cell.h"
 

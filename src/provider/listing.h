@@ -1,4 +1,4 @@
-/* Values by key, copied: their callbacks may write meanwhile, and no lock is held. */
+/* Values by key, copied: whoever is told of them may write meanwhile, and no lock is held. */
 #ifndef PROVIDER_LISTING_H
 #define PROVIDER_LISTING_H
 

@@ -1,9 +1,9 @@
-/* The interface of a provider, which holds the elections.
+/* Where an election really happens: the small interface that every provider implements.
  *
  * A provider turns a core's outputs into I/O and I/O into its inputs. It runs on one libuv loop,
  * all of its functions are called on that loop's thread, and all of its callbacks come there.
- * No function blocks: a result that takes a round trip comes by callback. A new provider is one
- * folder and one line in table.c; tests/provider/ is the suite that it must pass.
+ * Nothing blocks: an answer that takes a round trip comes by callback. A new provider is one folder
+ * and one line in table.c; tests/provider/ is the suite that it must pass.
  *
  * Failures: a function returns 0 or a negative BATON_E… and fills reterr; after a failure nothing
  * was begun and no callback comes. A callback comes exactly once, with 0 or a negative code.
@@ -41,7 +41,7 @@ struct provider_campaign {
     const char *election;    /* its name; letters, digits, "-_.:/{}" */
     bool eligible;           /* false: takes part (votes, listens) but never leads */
     const char *metadata;    /* JSON object for the registry, or NULL */
-    struct lease_cell *cell; /* the provider publishes here first, and sends the event afterwards */
+    struct lease_cell *cell; /* the provider publishes here first, and tells of it afterwards */
     provider_event_cb on_event;
     void *userdata;
 };
@@ -94,7 +94,7 @@ struct provider_ops {
     const char *others;  /* schemes that are this provider's too, a blank between two; or NULL */
     const char *summary; /* one line for --help */
     unsigned features;   /* of enum provider_feature; the functions of the others are NULL */
-    const struct provider_setting *settings; /* its settings: provider/setting.h */
+    const struct provider_setting *settings; /* what it may be told: provider/setting.h */
 
     int (*open)(struct provider **ret, const struct provider_config *config,
                 struct baton_error *reterr);
@@ -104,8 +104,8 @@ struct provider_ops {
 
     int (*campaign)(struct provider_election **ret, struct provider *provider,
                     const struct provider_campaign *campaign, struct baton_error *reterr);
-    /* Whether `to`, an id or a name, is another member that may lead, as far as this process knows:
-     * otherwise the work under the lease need not stop. BATON_EINVAL lists the members that may.
+    /* Whether `to`, an id or a name, is another member that may lead, as far as is known here: what
+     * works under the lease need not stop for one that is not. BATON_EINVAL lists those there are.
      * BATON_EBUSY: not yet, because it started a moment ago.
      */
     int (*check_heir)(struct provider_election *election, const char *to,
@@ -128,16 +128,16 @@ struct provider_ops {
     void (*leader)(struct provider_election *election, struct baton_member *ret,
                    uint64_t *ret_epoch);
 
-    /* Further status for an operator, as a new JSON object of jansson; NULL when out of memory.
-     * NULL function: there is none. Never a secret. */
+    /* What an operator wants to know of it beyond all this, as a new JSON object of jansson's; NULL
+     * when out of memory. NULL function: there is nothing more. Never a secret. */
     struct json_t *(*status)(struct provider *provider);
 
     /* MEMBERS */
     int (*members)(struct provider_election *election, provider_members_cb done, void *userdata,
                    struct baton_error *reterr);
 
-    /* Replaces this member's metadata in the registry: a JSON object, or NULL. NULL function: the
-     * campaign's metadata stay. */
+    /* What the registry has of this member from now on: a JSON object, or NULL. NULL function: it
+     * stays as it was in the campaign. */
     int (*set_metadata)(struct provider_election *election, const char *metadata,
                         struct baton_error *reterr);
 
@@ -158,7 +158,7 @@ struct provider_ops {
                      void *userdata, struct baton_error *reterr);
     void (*unsubscribe)(struct provider *provider, const char *channel, void *userdata);
 
-    /* STATE: linearizable, as long as the servers keep their data. `lifetime` 0: no end. */
+    /* STATE: linearizable, as long as the servers keep their data. `lifetime` 0: for ever. */
     int (*get)(struct provider *provider, const char *key, provider_values_cb done, void *userdata,
                struct baton_error *reterr);
     int (*list)(struct provider *provider, const char *prefix, provider_values_cb done,
@@ -167,14 +167,14 @@ struct provider_ops {
     int (*put)(struct provider *provider, const char *key, const void *data, size_t bytes,
                uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
                struct baton_error *reterr);
-    /* First the present keys, then the changes, in order for each key; of several that came too
-     * fast only the last; until unwatch. */
+    /* First what there is, then the changes, in order for a key; of several that it could not hear
+     * of in time, the last; until unwatch. */
     int (*watch)(struct provider *provider, const char *prefix, provider_values_cb on_change,
                  void *userdata, struct baton_error *reterr);
     void (*unwatch)(struct provider *provider, const char *prefix, void *userdata);
 
-    /* The processes that act for this one: they are killed before its death is certified. Replaces
-     * all; NULL: none. Copied. NULL function: the provider certifies no death. */
+    /* Who acts for this process, and is killed before anybody hears that it died; all of them, each
+     * time; NULL: nobody. Copied. The function is NULL where nobody is told. */
     void (*set_victims)(struct provider *provider, const struct victims *victims);
 };
 
@@ -185,8 +185,8 @@ const struct provider_ops *const *provider_table(void);
 int provider_open(struct provider **ret, const struct provider_config *config,
                   struct baton_error *reterr);
 
-/* Whether the URL's provider has a setting of that key; true for an unknown provider, which is
- * refused when it is opened. */
+/* Whether the provider that the URL names has a setting of that key; what no provider is named by
+ * has any, and is refused when it is opened. */
 bool provider_has_setting(const char *url, const char *key);
 
 #endif

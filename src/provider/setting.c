@@ -185,7 +185,7 @@ static int take_setting(void *target, const struct provider_setting *setting,
     return r;
 }
 
-/* ---- Unknown keys ---------------------------------------------------------------------------- */
+/* ---- Keys that are none ---------------------------------------------------------------------- */
 
 const struct provider_setting *provider_setting_find(const struct provider_setting *table,
                                                      const char *key)
@@ -220,11 +220,11 @@ static size_t distance(const char *a, const char *b)
     return row[width];
 }
 
-/* NULL: no key is similar. */
+/* NULL: none is near. */
 static const char *nearest(const struct provider_setting *table, const char *key)
 {
     size_t length = strlen(key);
-    size_t best = length / 3 + 1; /* a larger distance means another key */
+    size_t best = length / 3 + 1; /* more would be another word */
     const char *found = NULL;
 
     for (; table->key; table++) {
@@ -291,7 +291,7 @@ static int check_keys(const struct provider_setting *table, const struct provide
 {
     int r = BATON_OK;
 
-    if (strchr(config->url, '#')) { /* the rest would be ignored */
+    if (strchr(config->url, '#')) { /* what follows would be passed over */
         return error_set(reterr, BATON_EINVAL, "URL: a # in it is written %%23");
     }
     for (size_t i = 0; r == BATON_OK && i < config->option_count; i++) {

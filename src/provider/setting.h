@@ -1,11 +1,11 @@
-/* A provider's settings: one table, by which they are read and checked.
+/* What a provider may be told: one table, from which all of it is read and checked.
  *
  *   raft://127.0.0.1:7001?data=/d&lease=5s     the URL's query, percent-encoded
- *   {"lease", "5s"}                            provider_config.options: such a key overrides
- *                                              the URL's
+ *   {"lease", "5s"}                            provider_config.options: of a key that is there,
+ *                                              nothing in the URL counts
  *
- * A key that is not in the table is refused by name: a group whose `peers` were ignored would have
- * a leader on every machine.
+ * Whatever is in neither the table nor its place is refused, by name: a group whose `peers` were
+ * passed over would have a leader on every machine.
  */
 #ifndef PROVIDER_SETTING_H
 #define PROVIDER_SETTING_H
@@ -28,15 +28,15 @@ struct provider_setting {
     const char *key;
     const char *alias; /* as good; or NULL */
     enum setting_kind kind;
-    size_t offset; /* of the field that it sets, in the target */
+    size_t offset; /* of what it sets, in the target */
     size_t bytes;  /* of a text or list */
     int64_t min, max;
     int (*take)(void *target, const char *key, const char *value, struct baton_error *reterr);
 };
 
-/* Reads the config's settings into `target`; other fields stay unchanged. BATON_EINVAL names the
- * key: unknown (with the similar key, or all keys), twice, empty, too long or an invalid value.
- * Also the errors of `take`. */
+/* Reads all that the config gives into `target`; what is not given stays as it is there.
+ * BATON_EINVAL names the key: unknown (with the one that is meant, or all), twice, empty, too long
+ * or no such value. What `take` fails with. */
 int provider_settings_take(void *target, const struct provider_setting *table,
                            const struct provider_config *config, struct baton_error *reterr);
 

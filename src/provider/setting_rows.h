@@ -1,5 +1,4 @@
-/* Short macros for a table of settings. Only for files that hold one; such a file defines the
- * target:
+/* Short words for a table of settings. Only for files that hold one; they say what it sets:
  *
  *   #define TARGET struct client
  */

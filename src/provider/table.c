@@ -32,7 +32,7 @@ static bool has_word(const char *words, const char *word, size_t length)
     return false;
 }
 
-/* Appends each name, with its colon. */
+/* Appends each word, with its colon. */
 static void list_words(char *ret, size_t ret_bytes, const char *words)
 {
     while (words) {
@@ -54,7 +54,7 @@ static void list_schemes(char *ret, size_t ret_bytes)
     }
 }
 
-/* NULL: no provider has it. */
+/* NULL: it is none's. */
 static const struct provider_ops *find(const char *url)
 {
     size_t length = strcspn(url, ":");

@@ -107,17 +107,6 @@ class Operating(ClusterTest):
         until(lambda: self.three.status(self.others[1])["is_leader"], "it leads")
         self.assertGreater(self.three.status(self.others[1])["epoch"], before)
 
-    def test_a_leader_drains_before_its_lease_goes(self):
-        for command in ("pass", "cordon"):
-            leader = self.three.wait_leader()
-            lost = self.three.log(leader).count("leadership-lost")
-            done = baton(command, "--data", self.three.data(leader))
-            self.assertEqual(done.returncode, 0, done.stderr)
-            until(lambda: self.three.log(leader).count("leadership-lost") > lost, "it is logged")
-            events = [line.split()[2] for line in self.three.log(leader).splitlines()]
-            events = [event for event in events if event in ("drain", "leadership-lost")]
-            self.assertEqual(events[-2:], ["drain", "leadership-lost"], command)
-
     def test_pass_to_a_node_that_does_not_vote_yet_says_when_it_will(self):
         silent = self.cluster(3, "--heartbeat-timeout", "30s", "--lease", "30s")
         silent.start_all()

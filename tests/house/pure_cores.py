@@ -12,8 +12,8 @@ CLAIM = re.compile(r"\A\s*/\*(?:(?!\*/).)*\b[Pp]ure\b", re.S)
 SYSTEM = {"assert.h", "errno.h", "inttypes.h", "limits.h", "math.h", "stdalign.h", "stdarg.h",
           "stdbool.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "utarray.h", "uthash.h",
           "utlist.h", "utstring.h"}
-# For formats: text into a buffer, a broken-down time, JSON. The cores need none of them.
-FORMATS = {"ctype.h", "jansson.h", "stdio.h", "strings.h", "time.h"}
+# For formats: text into a buffer, a broken-down time, JSON, HTTP. The cores need none of them.
+FORMATS = {"ctype.h", "http_parser.h", "jansson.h", "stdio.h", "strings.h", "time.h"}
 OURS = {"base/clock.h", "base/error.h", "base/buffer.h", "base/crc32c.h", "base/invariant.h",
         "baton/error.h", "baton/types.h"}
 # Of these a pure file uses types and constants, and of redis.h what cleans a text.

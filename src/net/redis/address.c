@@ -160,7 +160,7 @@ static int set_tls(struct redis_address *address, const char *key, const char *v
         if (strcmp(key, texts[i].key) != 0) {
             continue;
         }
-        if (!address->is_tls) { /* the user of this setting expects encryption */
+        if (!address->is_tls) { /* whoever gives it believes that nobody can listen */
             return error_set(reterr, BATON_EINVAL,
                              "Redis: %s is of TLS, and the URL is in the clear: rediss://…", key);
         }
@@ -195,7 +195,7 @@ int redis_address_set(struct redis_address *address, const char *key, const char
     return set_tls(address, key, value, reterr);
 }
 
-/* A key that is too long is not one of ours. */
+/* What is too long to be ours is not ours. */
 static int take_pair(struct redis_address *ret, const struct url_pair *pair,
                      struct baton_error *reterr)
 {
@@ -323,7 +323,7 @@ static int take_socket(struct redis_address *ret, const char **text, struct bato
     return r;
 }
 
-/* At first sight redis://me:s3/cret@host has the host "me" and the port "s3". */
+/* redis://me:s3/cret@host is the host "me" with a port of "s3" to whoever does not look further. */
 static int check_authority(const char *url, struct baton_error *reterr)
 {
     const char *authority = strstr(url, "://");

@@ -6,7 +6,7 @@
 
 enum { REDIRECTIONS_MAX = 8, TRIES_MAX = 40, AGAIN_MS = 25, WORDS_MAX = 32, NODES_MAX = 1000 };
 
-/* A script under way: its arguments are kept until the reply, since it may have to be sent again.
+/* A script on its way: what is sent is kept until the answer, since it may have to be sent again.
  */
 struct trip {
     struct trip *next;
@@ -29,7 +29,7 @@ struct node {
     struct node *next;
     struct redis_cluster *cluster;
     struct redis_host host;
-    struct redis *redis;  /* NULL: not used yet */
+    struct redis *redis;  /* NULL: nobody has asked for it yet */
     struct trip *waiting; /* until it is up */
 };
 
@@ -136,7 +136,7 @@ static void on_node_closed(void *userdata)
     release(cluster);
 }
 
-/* Removes the node from the table; its waiting requests get no reply. */
+/* Nobody finds it any more; those who wait for it have no answer. */
 static void forget(struct node *node)
 {
     struct redis_cluster *cluster = node->cluster;
@@ -238,7 +238,7 @@ static void on_again(uv_timer_t *timer)
     }
 }
 
-/* "": the node that replied. */
+/* "": whoever said so. */
 static void complete_host(const struct trip *trip, struct redis_host *host)
 {
     const struct node *node = trip->cluster->slots[trip->slot];
@@ -298,7 +298,7 @@ static void on_asking(void *userdata, uint64_t tag, const redisReply *reply, ins
 {
     (void)userdata;
     (void)tag;
-    (void)reply; /* the reply to the next command shows the fault */
+    (void)reply; /* the answer to what follows says what is wrong */
     (void)sent;
 }
 
@@ -414,9 +414,9 @@ int redis_cluster_nodes(const struct redis_cluster *cluster, const struct redis 
     return count;
 }
 
-/* ---- Slots and their nodes ------------------------------------------------------------------- */
+/* ---- Who has which slot ---------------------------------------------------------------------- */
 
-/* A node without a name is the node that was asked. */
+/* Who does not name itself is whoever was asked. */
 static bool complete(const struct redis_cluster *cluster, struct redis_host *host)
 {
     struct redis_host home;
@@ -448,7 +448,7 @@ static void take_range(struct redis_cluster *cluster, const redisReply *reply)
     }
 }
 
-/* If the user may not ask for it, each slot's first MOVED names the node. */
+/* Where it may not be asked, each slot's first MOVED says it. */
 static void on_slots(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     struct redis_cluster *cluster = userdata;

@@ -1,12 +1,12 @@
-/* The nodes of a Redis Cluster: a script goes to the node that has its first key's slot.
+/* The nodes of a Redis Cluster: a script goes to the one that has its first key's slot.
  *
  *   redis_cluster_run ──▶ the slot's node ──▶ answer
- *                     │  ▲ MOVED, ASK: to the named node, over a new connection if needed
+ *                     │  ▲ MOVED, ASK: the node that is named, which is connected to if need be
  *                     ▼  │ TRYAGAIN: the same again, a moment later
  *                  another node
  *
- * The map of slots comes from `home`, the connection that the user made, and from MOVED. A node
- * that fails is removed: home then names the nodes that have its slots. The loop's thread only.
+ * Which node has which slot is asked of `home`, the connection that the user made, and learned from
+ * MOVED. A node that fails is forgotten: home says who has its slots now. The loop's thread only.
  */
 #ifndef NET_REDIS_CLUSTER_H
 #define NET_REDIS_CLUSTER_H
@@ -30,16 +30,16 @@ struct redis_cluster_options {
 
 /* BATON_ENOMEM. */
 int redis_cluster_open(struct redis_cluster **ret, const struct redis_cluster_options *options);
-/* Requests under way get NULL as their reply first. */
+/* What is under way is answered with NULL first. */
 void redis_cluster_close(struct redis_cluster *cluster, void (*closed)(void *userdata),
                          void *userdata);
-/* Home has come up: asks it for the map of slots. */
+/* Home has come up: asks it who has which slot. */
 void redis_cluster_learn(struct redis_cluster *cluster);
-/* Another known host than this one, for the case that it fails. False: there is none. */
+/* Another host than this one, of those that are known: where to go if it fails. False: none is. */
 bool redis_cluster_next_host(const struct redis_cluster *cluster, const struct redis_host *host,
                              struct redis_host *ret);
 
-/* As redis_run(); the first argument is the first key. */
+/* As redis_run(); the first word is the first key. */
 int redis_cluster_run(struct redis_cluster *cluster, const struct redis_script *script,
                       int key_count, int count, const char **words, const size_t *lengths,
                       redis_reply_cb on_reply, void *userdata, uint64_t tag);
@@ -53,8 +53,8 @@ int redis_cluster_nodes(const struct redis_cluster *cluster, const struct redis 
 
 /* Which slot a key is in: that of the first {…} in it, if it has one. */
 unsigned redis_cluster_slot(const char *key, size_t bytes);
-/* "MOVED SLOT HOST:PORT", "ASK SLOT HOST:PORT". The host may be "": the node that replied. False:
- * the text is neither. */
+/* "MOVED SLOT HOST:PORT", "ASK SLOT HOST:PORT". The host may be "": whoever said so. False: no such
+ * thing. */
 bool redis_cluster_parse_redirection(const char *text, size_t bytes, unsigned *ret_slot,
                                      struct redis_host *ret);
 
@@ -64,7 +64,7 @@ struct cluster_range {
     struct redis_host master;
 };
 bool redis_cluster_parse_range(struct cluster_range *ret, const redisReply *reply);
-/* A master or replica in it: [host, port, …]. The host may be "": the node that was asked. */
+/* A master or replica in it: [host, port, …]. The host may be "": whoever was asked. */
 bool redis_cluster_parse_host(struct redis_host *ret, const redisReply *reply);
 
 #endif

@@ -1,7 +1,7 @@
-/* The inside of a connection. Inner header: for the files of this folder.
+/* What a connection is made of. Inner header: for the files of this folder.
  *
- * redis.c has its life cycle (connecting, greeting, checking, going down), exchange.c its traffic:
- * commands, waiting callers, replies. */
+ * redis.c has its life (connecting, greeting, looking, going down), exchange.c what travels on it:
+ * commands, those who wait, answers. */
 #ifndef NET_REDIS_CONNECTION_H
 #define NET_REDIS_CONNECTION_H
 
@@ -48,7 +48,7 @@ struct redis {
     bool is_mute;   /* the server's side of this connection: not a byte came */
     uv_prepare_t flush;
     struct outbox output;
-    /* A ring of the callers that wait for a reply, oldest first. */
+    /* A ring of those who wait for an answer, oldest first. */
     struct pending *pending;
     size_t first, count, capacity;
     struct channel *channels;
@@ -59,10 +59,9 @@ struct redis {
 
 /* redis.c */
 void redis_arm_timer(struct redis *redis, uv_timer_cb on_timer, int64_t ms);
-/* The stream ends with its on_close, where everything goes on. */
+/* The stream tells its end by its on_close; everything goes on there. */
 void redis_take_down(struct redis *redis, int code, const char *reason);
-void redis_refuse(struct redis *redis,
-                  const redisReply *reply); /* its reply is the reason for the end */
+void redis_refuse(struct redis *redis, const redisReply *reply); /* what it says is why it ends */
 void redis_load_scripts(struct redis *redis);
 
 /* exchange.c */
@@ -70,6 +69,6 @@ void redis_load_scripts(struct redis *redis);
 int redis_send_words(struct redis *redis, int count, const char **words, const size_t *lengths,
                      redis_reply_cb on_reply, void *userdata, uint64_t tag);
 void redis_take_data(struct stream *stream, const void *data, size_t bytes, void *userdata);
-void redis_fail_all(struct redis *redis); /* waiting callers get NULL as their reply */
+void redis_fail_all(struct redis *redis); /* those who wait are answered with NULL */
 
 #endif

@@ -1,4 +1,4 @@
-/* A connection's traffic: commands, waiting callers, and replies in turn. */
+/* What travels on a connection: commands, those who wait for an answer, and answers in turn. */
 #include "net/redis/connection.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct pending {
     instant sent;
 };
 
-/* ---- Waiting callers ------------------------------------------------------------------------- */
+/* ---- Those who wait -------------------------------------------------------------------------- */
 
 static int resize(struct redis *redis, size_t wanted)
 {
@@ -208,8 +208,7 @@ static void take_message(struct redis *redis, const redisReply *reply)
 static void take_reply(struct redis *redis, const redisReply *reply)
 {
     if (redis->state == UP && reply->type != REDIS_REPLY_ERROR) {
-        redis->retry_ms =
-            RETRY_MIN_MS; /* only now: after an immediate refusal the next try is not early */
+        redis->retry_ms = RETRY_MIN_MS; /* only now: whoever is refused at once is not to hurry */
     }
     if (redis->state == UP && redis->callbacks.on_message) {
         take_message(redis, reply);

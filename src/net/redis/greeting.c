@@ -1,4 +1,4 @@
-/* The first commands of a connection, for a program without a connection of this library. */
+/* What a connection says first, for somebody who has no connection of this library. */
 #include "net/redis/redis.h"
 
 #include <stdio.h>

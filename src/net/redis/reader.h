@@ -12,7 +12,7 @@ enum {
     READER_ELEMENTS_MAX = 1 << 20,       /* the same, in all its arrays */
 };
 
-/* The caller's memory, at a fixed address; only this file uses its fields. */
+/* The caller's memory, which stays where it is; its fields are this file's. */
 struct redis_reader {
     redisReader *base;
     redisReplyObjectFunctions functions; /* hiredis's own, but for one */

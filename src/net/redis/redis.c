@@ -27,7 +27,8 @@ static void on_retry(uv_timer_t *timer)
     connect_now(timer->data);
 }
 
-/* The likeliest cause is that only one of the two sides uses TLS; neither can detect this. */
+/* The likeliest cause where only one of the two sides speaks TLS; neither can tell it of the other.
+ */
 static const char *hint(const struct redis *redis, int code, const char *reason)
 {
     const bool is_dialed = stream_peer_address(redis->stream)[0] != '\0';
@@ -156,7 +157,7 @@ static void on_silence(uv_timer_t *timer)
     redis_take_down(timer->data, BATON_ETIMEDOUT, "no answer in time");
 }
 
-/* A connection can end without a message: a subscriber's would never notice. */
+/* A connection can end without a word: whoever only listens would never know. */
 static void on_look(uv_timer_t *timer)
 {
     struct redis *redis = timer->data;
@@ -330,7 +331,7 @@ static int dial(struct redis *redis)
 static void connect_now(struct redis *redis)
 {
     if (!redis->address.host[0] && !redis->address.path[0]) {
-        return; /* redis_move() gives the host */
+        return; /* redis_move() tells where */
     }
     redis->error = (struct baton_error){.code = BATON_OK};
     redis->state = CONNECTING;

@@ -4,10 +4,10 @@
  *                     ▲                                                        │
  *                     └──── waits, longer each time, with chance ◀── on_down ──┘
  *
- * Commands are pipelined: those of one turn of the loop leave in one write, and their replies come
- * in the same order. A command without a reply in time ends the connection, since later replies
- * could not be assigned. A subscriber's connection (on_message is set) takes subscriptions in place
- * of commands, and repeats them after each greeting.
+ * Commands are pipelined: those of one turn of the loop leave in one write, and each is answered in
+ * turn. One that has no answer in time takes the connection down, since no later one could be told
+ * apart. A subscriber's connection (on_message is set) takes subscriptions in place of commands,
+ * and makes them anew after each greeting.
  *
  * The loop's thread only. hiredis formats and parses; bytes travel by net/stream.
  */
@@ -38,7 +38,7 @@ enum {
 
 /* ---- Addresses ------------------------------------------------------------------------------- */
 
-/* How the server and we authenticate each other. */
+/* How a server proves who it is, and we to it. */
 struct redis_tls {
     char ca[REDIS_FILE_MAX]; /* ""; those that the system trusts */
     char certificate[REDIS_FILE_MAX];
@@ -74,16 +74,16 @@ struct redis_address {
 
 /* redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE][?…], under TLS rediss://…, or a Unix socket as
  * unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE] (redis+unix:// is the same), several servers as
- * redis://HOST[:PORT],HOST[:PORT],…?quorum=majority, or the master that Sentinels
- * name: redis+sentinel://[[USER]:PASSWORD@]HOST[:PORT][,…]/SERVICE[/DATABASE]. BATON_EINVAL,
- * BATON_ETOOBIG: the message has the wrong part, and never the password. */
+ * redis://HOST[:PORT],HOST[:PORT],…?quorum=majority, or whatever Sentinels
+ * say: redis+sentinel://[[USER]:PASSWORD@]HOST[:PORT][,…]/SERVICE[/DATABASE]. BATON_EINVAL,
+ * BATON_ETOOBIG: the message has the part that is wrong, and never the password. */
 int redis_address_parse(struct redis_address *ret, const char *url, struct baton_error *reterr);
-/* Keys of the query, which the caller reads: `db`; `quorum` (majority); for rediss:// `ca`, `cert`,
+/* What the query may say, from elsewhere: `db`; `quorum` (majority); for rediss:// `ca`, `cert`,
  * `key` (files), `sni` and `verify` (on, off); for Sentinels `sentinel-user` and
- * `sentinel-password`. Other keys are left to other code. */
+ * `sentinel-password`. Other keys are none of ours, and fine. */
 int redis_address_set(struct redis_address *address, const char *key, const char *value,
                       struct baton_error *reterr);
-/* Checks that settings fit together, after all are set: BATON_EINVAL. */
+/* What only the whole can show, when all of it is set: BATON_EINVAL. */
 int redis_address_check(const struct redis_address *address, struct baton_error *reterr);
 /* The address of its first Sentinel, with their user and password. */
 void redis_address_of_sentinel(const struct redis_address *address, struct redis_address *ret);
@@ -94,7 +94,7 @@ void redis_address_name(const struct redis_address *address, char *ret, size_t r
 
 struct redis; /* opaque */
 
-/* The server, as of the latest greeting. */
+/* Whom one talks to, as of the latest greeting. */
 struct redis_identity {
     char run_id[REDIS_ID_MAX];  /* of the server's process */
     char history[REDIS_ID_MAX]; /* of its data: another one after a start or a promotion */
@@ -125,8 +125,8 @@ struct redis_options {
     const struct redis_address *address; /* copied */
     const char *name;                    /* for CLIENT SETNAME; or NULL */
     span answer_timeout;
-    /* How often a connection that is up asks for the server's identity (redis_identity_of() is as
-     * fresh as that), or a silent subscriber's connection whether the server answers. 0: never. */
+    /* How often a connection that is up asks whom it talks to (redis_identity_of() is as fresh as
+     * that), or, a subscriber's that hears nothing, whether anybody is there. 0: never. */
     span look_interval;
     bool wants_master;            /* a replica will not do: it is tried again */
     struct redis_script *scripts; /* loaded at each greeting; outlive the connection */
@@ -139,18 +139,18 @@ struct redis_options {
 int redis_open(struct redis **ret, const struct redis_options *options, struct baton_error *reterr);
 /* Commands under way are answered with NULL first. */
 void redis_close(struct redis *redis, void (*closed)(void *userdata), void *userdata);
-/* Changes the server; an address without a host waits for this call. at_once: the next try is now,
- * not at its time. No effect if the server is the same. */
+/* Its server is this one from now on; an address without a host waits for that. at_once: the next
+ * try is now, not when it was to be. Where it is already: nothing. */
 void redis_move(struct redis *redis, const char *host, int port, bool at_once);
 /* Which server it is, or tries to reach. */
 void redis_where(const struct redis *redis, struct redis_host *ret);
 bool redis_is_up(const struct redis *redis);
 /* As of the latest look. Its memory. */
 const struct redis_identity *redis_identity_of(const struct redis *redis);
-/* The numeric "HOST:PORT" of the connected server; "": not connected. The connection's memory. */
+/* "HOST:PORT" in numbers of the server it is connected to; "" if to none. Its memory. */
 const char *redis_peer_address(const struct redis *redis);
-/* AUTH and SELECT as bytes for another connection; free() them, they contain the password. NULL and
- * 0 bytes: neither is needed. BATON_ENOMEM. */
+/* AUTH and SELECT as bytes for somebody else's connection; free() them, they hold the password.
+ * NULL and 0 bytes: there is nothing to say. BATON_ENOMEM. */
 int redis_greeting(const struct redis_address *address, char **ret, size_t *ret_bytes);
 
 /* reply NULL: no answer came, and whether the command was carried out is not known. Borrowed during
@@ -160,8 +160,8 @@ typedef void (*redis_reply_cb)(void *userdata, uint64_t tag, const redisReply *r
 /* BATON_EUNAVAILABLE: it is not up; BATON_EBUSY: too much is under way; BATON_ENOMEM. */
 int redis_command(struct redis *redis, int count, const char **words, const size_t *lengths,
                   redis_reply_cb on_reply, void *userdata, uint64_t tag);
-/* Sends the waiting commands now, as far as the socket takes them, and not at the end of the loop's
- * turn. */
+/* What is to be sent leaves now, as far as the socket takes it; else it does when the loop's turn
+ * ends. */
 void redis_flush(struct redis *redis);
 /* EVALSHA with keys first, then arguments. A server that has forgotten the script answers NOSCRIPT,
  * and is given it again for the next time. */
@@ -175,7 +175,7 @@ void redis_unsubscribe(struct redis *redis, const char *channel);
 
 /* ---- Replies --------------------------------------------------------------------------------- */
 
-/* X(symbol, error code, meaning and what to do) */
+/* X(symbol, first word, what it means and what to do) */
 #define REDIS_FAULTS(X)                                                                            \
     X(REDIS_READONLY, "READONLY", "the server is a replica: connect to its master")                \
     X(REDIS_LOADING, "LOADING", "the server is loading its data: it is asked again")               \
@@ -205,19 +205,19 @@ enum redis_fault {
 #undef REDIS_FAULT_ENUM
 };
 
-/* The fault in a reply. NULL: REDIS_OTHER. */
+/* What an answer says has gone wrong. NULL: REDIS_OTHER. */
 enum redis_fault redis_fault_of(const redisReply *reply);
 /* The same as an error, with what to do. Returns its code. */
 int redis_fault_error(const redisReply *reply, struct baton_error *reterr);
-/* A subscriber's message; borrowed from the reply. False: the reply is no message. */
+/* What a subscriber hears; borrowed from the answer. False: it is no message. */
 bool redis_parse_message(const redisReply *reply, const char **ret_channel, const char **ret_data,
                          size_t *ret_bytes);
 /* Whether a server may name another one so: graphic characters of ASCII, not too many. */
 bool redis_is_host(const char *text, size_t bytes);
-/* Foreign bytes as a printable text: control characters and invalid UTF-8 become '?', and the text
- * is cut between two characters. Returns whether it is unchanged. */
+/* Bytes of others as a text that may be shown: control characters, and what is no UTF-8, come out
+ * as '?', and it is cut between two characters. Whether it came out as it was. */
 bool redis_clean_text(char *ret, size_t ret_bytes, const char *bytes, size_t count);
-/* The text of INFO as an identity; missing fields are empty. */
+/* The text of INFO as an identity; what it does not say is empty. */
 void redis_identity_parse(struct redis_identity *ret, const char *info, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* The meaning of replies. */
+/* What answers mean. */
 #include "net/redis/redis.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ enum redis_fault redis_fault_of(const redisReply *reply)
             return faults[i].fault;
         }
     }
-    /* A permission that a script lacks has another error text, up to Redis 7.0. */
+    /* What a script may not do has another word, up to Redis 7.0. */
     return begins_with(reply, "ERR The user executing the script can't") ? REDIS_NOPERM
                                                                          : REDIS_OTHER;
 }
@@ -91,7 +91,7 @@ int redis_fault_error(const redisReply *reply, struct baton_error *reterr)
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-/* The bytes of the character that begins here; 0: it is not printable. */
+/* How many bytes the character has that begins here; 0: none that may be shown. */
 static size_t character(const unsigned char *at, size_t left)
 {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};

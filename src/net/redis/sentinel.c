@@ -19,7 +19,7 @@ struct sentinel {
     int count;
     int current;
     int failures;               /* in a row */
-    struct baton_error failure; /* of this round: the latest, or one that a person can correct */
+    struct baton_error failure; /* of this round: the latest, or one that somebody can mend */
     bool is_urgent;
     bool is_asking;
     bool is_closing;
@@ -109,7 +109,7 @@ static void turn_to_next(struct sentinel *sentinel, bool at_once)
     redis_move(sentinel->heard, host->host, host->port, at_once);
 }
 
-/* Other Sentinels may know the new master already. */
+/* Others may know already what this one does not. */
 static void on_look(uv_timer_t *timer)
 {
     struct sentinel *sentinel = timer->data;
@@ -164,13 +164,13 @@ static void on_heard_up(void *userdata, const struct redis_identity *identity)
     struct sentinel *sentinel = userdata;
     (void)identity;
 
-    ask(sentinel); /* the master may have changed before the subscription */
+    ask(sentinel); /* it may have moved before anybody listened */
 }
 
 static void on_heard_down(void *userdata, const struct baton_error *error)
 {
     (void)userdata;
-    (void)error; /* the other connection to the same Sentinel reports this, too */
+    (void)error; /* the other connection to the same Sentinel says so too */
 }
 
 static void on_message(void *userdata, const char *channel, const void *data, size_t bytes)

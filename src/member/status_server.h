@@ -1,13 +1,13 @@
-/* A small HTTP server for a node's status, on libwebsockets over a libuv loop of ours.
+/* A node's HTTP server for its status, on web/server.h: it answers GET and HEAD, so that a request
+ * changes nothing.
  *
- * It only answers GET and HEAD, so that nothing can be changed through it. Whoever asks must name a
- * host that is allowed (the address itself, loopback names, and those listed): a page in a browser
- * that was rebound to this address is refused, and so is a foreign Origin. With a token, every
- * request but /healthz must show it. Headers above 4 KiB, slow senders and more than
- * HTTP_CLIENTS_MAX connections are cut off.
+ * A request must name a host that is allowed (the address, loopback names, and those of the
+ * configuration): a page in a browser that was rebound to this address is refused, and so is a
+ * foreign Origin. With a token, every request but /healthz must show it. Refusals are JSON:
+ * {"error": reason}.
  */
-#ifndef NET_HTTP_SERVER_H
-#define NET_HTTP_SERVER_H
+#ifndef MEMBER_STATUS_SERVER_H
+#define MEMBER_STATUS_SERVER_H
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -18,12 +18,12 @@
 enum { HTTP_CLIENTS_MAX = 512, HTTP_BODY_MAX = 4 * 1024 * 1024, HTTP_TOKEN_MAX = 256 };
 
 struct http_answer {
-    unsigned status;
+    unsigned status;    /* 404 unless it is set */
     const char *type;   /* of the content; static */
     struct buffer body; /* of at most HTTP_BODY_MAX bytes */
 };
 
-/* Fills the answer to a GET of `path`, on the loop's thread; status 404 where there is none. */
+/* Fills the answer to a GET of `path`, on the loop's thread. */
 typedef void (*http_request_cb)(void *userdata, const char *path, struct http_answer *answer);
 
 struct http_config {
@@ -45,8 +45,5 @@ int http_server_port(const struct http_server *server);
 /* Call on the loop's thread, then run the loop until it is done, then http_server_free. */
 void http_server_close(struct http_server *server); /* NULL allowed */
 void http_server_free(struct http_server *server);  /* NULL allowed */
-
-/* Whether a Host or Origin names `host` or a name of the list: for tests. */
-bool http_host_is_allowed(const struct http_config *config, const char *host);
 
 #endif

@@ -1,7 +1,7 @@
 /* Which names a request may give a server of ours, in Host or Origin: a page in a browser that was
  * rebound to our address names its own host, not ours. */
-#ifndef NET_WEB_HOST_H
-#define NET_WEB_HOST_H
+#ifndef WEB_HOST_H
+#define WEB_HOST_H
 
 #include <stdbool.h>
 #include <stddef.h>

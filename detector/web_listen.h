@@ -5,8 +5,8 @@
  * every address of the machine. And a context on a loop of ours that has no connection at its end
  * is freed while its timers are still being closed.
  */
-#ifndef NET_WEB_LISTEN_H
-#define NET_WEB_LISTEN_H
+#ifndef DETECTOR_WEB_LISTEN_H
+#define DETECTOR_WEB_LISTEN_H
 
 #include <libwebsockets.h>
 #include <uv.h>

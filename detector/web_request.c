@@ -1,4 +1,4 @@
-#include "net/web_request.h"
+#include "detector/web_request.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * request that a proxy in front of us ends elsewhere than we do would become two here, one of them
  * a stranger's (RFC 9112, 11.2).
  */
-#ifndef NET_WEB_REQUEST_H
-#define NET_WEB_REQUEST_H
+#ifndef DETECTOR_WEB_REQUEST_H
+#define DETECTOR_WEB_REQUEST_H
 
 #include <libwebsockets.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "net/web_host.h"
+#include "web/host.h"
 
 #include "base/host.h"
 

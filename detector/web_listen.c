@@ -1,4 +1,4 @@
-#include "net/web_listen.h"
+#include "detector/web_listen.h"
 
 #include <arpa/inet.h>
 #include <stdbool.h>

@@ -1,8 +1,7 @@
-#include "net/http_server.h"
+#include "member/status_server.h"
 
 #include "cmocka_all.h"
 #include "lib/process.h"
-#include "net/web_request.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -199,19 +198,6 @@ static void what_could_be_read_in_two_ways_is_refused(void **state)
 #undef ASK
 }
 
-static void a_list_has_its_options_and_no_others(void **state)
-{
-    (void)state;
-    assert_true(web_list_has("close", "close"));
-    assert_true(web_list_has("TE, Close", "close"));
-    assert_true(web_list_has(",, close\t ,x", "close"));
-    assert_false(web_list_has("", "close"));
-    assert_false(web_list_has("closed", "close"));
-    assert_false(web_list_has("not close", "close"));
-    assert_false(web_list_has("close x", "close"));
-    assert_false(web_list_has("clos", "close"));
-}
-
 static void a_change_is_not_a_thing_that_it_does(void **state)
 {
     char *answer = talk(*state, "POST /status HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -284,7 +270,6 @@ static void a_head_that_comes_byte_by_byte_is_cut_off(void **state)
     close(fd);
 }
 
-/* Libwebsockets by itself would listen at all of them. */
 static void it_listens_at_its_address_and_no_other(void **state)
 {
     const struct world *world = *state;
@@ -344,7 +329,6 @@ static void off_loopback_it_does_not_start_without_a_token(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
-/* Its answers would be written in front of the body, into memory that is not ours. */
 static void nobody_upgrades_to_http_2(void **state)
 {
     expect(state,
@@ -362,7 +346,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(nobody_upgrades_to_http_2, setup, teardown),
         cmocka_unit_test_setup_teardown(a_foreign_host_or_origin_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(what_could_be_read_in_two_ways_is_refused, setup, teardown),
-        cmocka_unit_test(a_list_has_its_options_and_no_others),
         cmocka_unit_test_setup_teardown(a_change_is_not_a_thing_that_it_does, setup, teardown),
         cmocka_unit_test_setup_teardown(a_token_is_demanded_of_all_but_health, setup_with_token,
                                         teardown),

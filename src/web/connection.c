@@ -1,0 +1,241 @@
+/* One connection of a server, from its accept to its close: reads requests, and keeps the limits.
+ */
+#include "web/server_int.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+enum { AHEAD_MAX = 65536, READ_MAX = 65536 };
+
+static void wait_for_request(struct web_exchange *exchange)
+{
+    exchange->phase = PHASE_READS;
+    exchange->ticks = exchange->server->config.head_within_s * TICKS_PER_S;
+    web_request_next(&exchange->request);
+}
+
+/* A client that is closed on while it still sends gets a reset, and loses its answer. So the server
+ * sends no more, and drops what comes, until the client hangs up or the time is over. */
+static void end(struct web_exchange *exchange)
+{
+    exchange->phase = PHASE_ENDS;
+    exchange->ticks = LINGER_S * TICKS_PER_S;
+    buffer_fini(&exchange->ahead);
+    stream_shutdown(exchange->stream);
+    if (exchange->is_paused) {
+        exchange->is_paused = false;
+        stream_pause(exchange->stream, false);
+    }
+}
+
+void web_exchange_over(struct web_exchange *exchange)
+{
+    exchange->userdata = NULL;
+    if (exchange->is_last) {
+        end(exchange);
+        return;
+    }
+    wait_for_request(exchange);
+    web_exchange_parse(exchange, NULL, 0);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static void send_continue(struct web_exchange *exchange)
+{
+    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+    if (exchange->request.expects_bytes) {
+        exchange->request.expects_bytes = false;
+        (void)stream_write(exchange->stream, go_on, sizeof(go_on) - 1);
+    }
+}
+
+/* Reads one request from the bytes; how many it took. */
+static size_t read_one(struct web_exchange *exchange, const uint8_t *data, size_t bytes)
+{
+    struct web_server *server = exchange->server;
+    struct web_request *request = &exchange->request;
+    size_t taken = 0;
+
+    switch (web_request_read(request, data, bytes, &taken)) {
+    case WEB_READ_MORE:
+        send_continue(exchange);
+        return bytes;
+    case WEB_READ_REFUSED:
+        exchange->phase = PHASE_ANSWERS;
+        exchange->is_last = true;
+        web_refuse(exchange, request->status, request->reason);
+        return bytes;
+    case WEB_READ_REQUEST:
+    default:
+        exchange->phase = PHASE_ANSWERS;
+        exchange->is_last = request->is_last;
+        exchange->ticks = 0;
+        server->config.callbacks.on_request(server->config.userdata, exchange);
+        return taken;
+    }
+}
+
+/* Keeps what cannot be read yet. */
+static void keep_ahead(struct web_exchange *exchange, const uint8_t *data, size_t bytes)
+{
+    struct buffer *ahead = &exchange->ahead;
+    bool is_full;
+
+    if (exchange->phase == PHASE_ENDS) {
+        return;
+    }
+    buffer_put(ahead, data, bytes);
+    if (ahead->failed) {
+        stream_close(exchange->stream);
+        return;
+    }
+    is_full = ahead->bytes >= AHEAD_MAX;
+    if (is_full != exchange->is_paused) {
+        exchange->is_paused = is_full;
+        stream_pause(exchange->stream, is_full);
+    }
+}
+
+void web_exchange_parse(struct web_exchange *exchange, const void *data, size_t bytes)
+{
+    struct buffer waiting;
+    const uint8_t *at = data;
+
+    if (exchange->is_parsing || exchange->server->is_closing) {
+        return; /* the caller below goes on */
+    }
+    if (data == NULL) { /* what came ahead; put back below, as far as it is not read */
+        waiting = exchange->ahead;
+        buffer_init(&exchange->ahead, waiting.max_bytes);
+        at = waiting.data;
+        bytes = waiting.bytes;
+    } else {
+        buffer_init(&waiting, 0);
+    }
+    exchange->is_parsing = true;
+    while (bytes > 0 && exchange->phase == PHASE_READS) {
+        size_t taken = read_one(exchange, at, bytes);
+        at += taken;
+        bytes -= taken;
+    }
+    exchange->is_parsing = false;
+    keep_ahead(exchange, at, bytes);
+    buffer_fini(&waiting);
+}
+
+/* ---- The stream ------------------------------------------------------------------------------ */
+
+static void on_open(struct stream *stream, void *userdata)
+{
+    (void)stream;
+    (void)userdata;
+}
+
+static void on_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
+{
+    struct web_exchange *exchange = userdata;
+
+    if (exchange->phase == PHASE_ENDS) {
+        exchange->dropped += bytes;
+        if (exchange->dropped > LINGER_BYTES) {
+            stream_close(stream);
+        }
+    } else if (exchange->phase == PHASE_READS) {
+        web_exchange_parse(exchange, data, bytes);
+    } else {
+        keep_ahead(exchange, data, bytes);
+    }
+}
+
+static void on_drain(struct stream *stream, void *userdata)
+{
+    struct web_exchange *exchange = userdata;
+
+    (void)stream;
+    if (exchange->phase == PHASE_DRAINS) {
+        web_exchange_over(exchange);
+    } else if (exchange->phase == PHASE_STREAMS) {
+        exchange->ticks = 0;
+        exchange->wants_drain = true;
+        web_server_drain_soon(exchange->server);
+    }
+}
+
+static void on_close(struct stream *stream, int code, const char *reason, void *userdata)
+{
+    struct web_exchange *exchange = userdata;
+    struct web_server *server = exchange->server;
+    const struct web_callbacks *callbacks = &server->config.callbacks;
+
+    (void)stream;
+    (void)code;
+    (void)reason;
+    if ((exchange->phase == PHASE_ANSWERS || exchange->phase == PHASE_STREAMS) &&
+        callbacks->on_gone != NULL) {
+        callbacks->on_gone(server->config.userdata, exchange);
+    }
+    DL_DELETE(server->exchanges, exchange);
+    server->count--;
+    web_request_fini(&exchange->request);
+    buffer_fini(&exchange->ahead);
+    free(exchange);
+}
+
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+/* The oldest connection that waits for a request, or ends, makes room; but not one whose request is
+ * here and not read: the loop accepts all new connections before it reads from any. */
+static void make_room(struct web_server *server)
+{
+    struct web_exchange *exchange;
+
+    for (exchange = server->exchanges; exchange != NULL; exchange = exchange->next) {
+        bool is_idle = exchange->phase == PHASE_READS || exchange->phase == PHASE_ENDS;
+        if (is_idle && !stream_has_unread(exchange->stream)) {
+            stream_close(exchange->stream);
+            return;
+        }
+    }
+}
+
+void web_exchange_accept(struct web_server *server)
+{
+    const struct web_config *config = &server->config;
+    struct stream_options options = {.loop = config->loop,
+                                     .callbacks = {.on_open = on_open,
+                                                   .on_data = on_data,
+                                                   .on_drain = on_drain,
+                                                   .on_close = on_close},
+                                     .queue_bytes_max = config->answer_max,
+                                     .tls = config->tls};
+    struct web_exchange *exchange = calloc(1, sizeof(*exchange));
+    struct baton_error error;
+
+    if (exchange == NULL) {
+        return; /* the connection waits at the listener */
+    }
+    exchange->server = server;
+    web_request_init(&exchange->request, config->head_max, config->body_max);
+    buffer_init(&exchange->ahead, AHEAD_MAX + READ_MAX);
+    wait_for_request(exchange);
+    DL_APPEND(server->exchanges, exchange);
+    options.userdata = exchange;
+    if (stream_accept(&exchange->stream, &options, (uv_stream_t *)&server->listener, &error) != 0) {
+        DL_DELETE(server->exchanges, exchange);
+        web_request_fini(&exchange->request);
+        free(exchange);
+        return;
+    }
+    if (++server->count > config->connections_max) {
+        make_room(server);
+    }
+}
+
+void web_exchange_tick(struct web_exchange *exchange)
+{
+    if (exchange->ticks > 0 && --exchange->ticks == 0) {
+        stream_close(exchange->stream);
+    }
+}

@@ -1,0 +1,88 @@
+/* An HTTP/1.1 server on a libuv loop, over net/stream, in the clear or under TLS.
+ *
+ * A connection carries one request at a time; those that a client sends ahead wait. An exchange is
+ * a request and its answer:
+ *
+ *   on_request ──web_answer────────────────────────────▶ over
+ *        └───────web_begin ──▶ web_part … web_finish ──▶ over
+ *                                  └── on_gone: the client has left, and the exchange is over
+ *
+ * Limits keep each client from costing the others: on connections (the oldest that has yet to send
+ * a request makes room), on the bytes of a head and of a body, on the time for a head and for
+ * reading an answer. A refused client gets the status, a reason in JSON, and time to read both.
+ *
+ * The loop's thread only. Callbacks may use the exchange, and may not free the server.
+ */
+#ifndef WEB_SERVER_H
+#define WEB_SERVER_H
+
+#include "base/error.h"
+#include "web/request.h"
+
+#include <uv.h>
+
+struct web_server;   /* opaque */
+struct web_exchange; /* opaque; ends with its answer's last byte, or before on_gone returns */
+struct tls;          /* see net/tls.h */
+
+struct web_callbacks {
+    /* Answer now, or later; the request is the exchange's. */
+    void (*on_request)(void *userdata, struct web_exchange *exchange);
+    /* After web_begin or web_part: the client's system has taken all. Never called from within
+     * them. NULL: not needed. */
+    void (*on_drain)(void *userdata, struct web_exchange *exchange);
+    /* The client left before the answer was complete. NULL: not needed. */
+    void (*on_gone)(void *userdata, struct web_exchange *exchange);
+};
+
+struct web_config {
+    uv_loop_t *loop;
+    const char *host;      /* an IPv4 or IPv6 address or "localhost"; NULL: every address */
+    int port;              /* 0: the kernel chooses */
+    const struct tls *tls; /* NULL: in the clear; outlives the server */
+    unsigned connections_max;
+    unsigned head_within_s; /* since the connection, or since the latest answer */
+    unsigned read_within_s; /* a client that takes nothing for so long is cut off */
+    size_t head_max;        /* bytes, at most WEB_HEAD_MAX */
+    size_t body_max;        /* bytes of a request's body; 0: only GET and HEAD, without a body */
+    size_t answer_max;      /* bytes that may wait for one client */
+    struct web_callbacks callbacks;
+    void *userdata;
+};
+
+struct web_answer {
+    unsigned status;
+    const char *type;    /* of the content; NULL: none, and no length is sent */
+    const char *headers; /* further ones, each a line that ends with \r\n; or NULL */
+    const void *body;
+    size_t bytes;
+};
+
+/* BATON_EIO: it cannot listen there; BATON_ENOMEM. */
+int web_server_open(struct web_server **ret, const struct web_config *config,
+                    struct baton_error *reterr);
+int web_server_port(const struct web_server *server);
+
+/* Close, then run the loop until it is done, then free. NULL is allowed. No callback follows but
+ * on_gone. */
+void web_server_close(struct web_server *server);
+void web_server_free(struct web_server *server);
+
+const struct web_request *web_exchange_request(const struct web_exchange *exchange);
+void web_exchange_set(struct web_exchange *exchange, void *userdata);
+void *web_exchange_get(const struct web_exchange *exchange);
+
+void web_answer(struct web_exchange *exchange, const struct web_answer *answer);
+/* {"error": reason}; the reason needs no escapes. The connection ends after a status that leaves
+ * open where the next request begins. */
+void web_refuse(struct web_exchange *exchange, unsigned status, const char *reason);
+
+/* An answer in parts, whose length is not known; body and bytes of `answer` are not used. */
+void web_begin(struct web_exchange *exchange, const struct web_answer *answer);
+void web_part(struct web_exchange *exchange, const void *data, size_t bytes);
+void web_finish(struct web_exchange *exchange);
+
+/* Whether an Authorization header shows the token as a bearer, in a time that tells nothing. */
+bool web_shows_token(const struct web_request *request, const char *token);
+
+#endif

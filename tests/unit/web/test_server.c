@@ -1,0 +1,394 @@
+/* A server on a loop of its own thread, and clients that are sockets of the test. */
+#include "web/server.h"
+
+#include "cmocka_all.h"
+#include "lib/process.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ROOM = 4 << 20, PARTS = 64, PART_BYTES = 65536 };
+
+struct world {
+    uv_loop_t loop;
+    uv_async_t stop;
+    pthread_t thread;
+    struct web_server *server;
+    struct web_exchange *waiting; /* for a later answer */
+    unsigned parts;
+    unsigned gone; /* read when the loop has ended */
+};
+
+static void text(struct web_exchange *exchange, const char *body)
+{
+    struct web_answer answer = {
+        .status = 200, .type = "text/plain", .body = body, .bytes = strlen(body)};
+    web_answer(exchange, &answer);
+}
+
+static void on_request(void *userdata, struct web_exchange *exchange)
+{
+    static const struct web_answer stream = {.status = 200, .type = "text/event-stream"};
+    struct world *world = userdata;
+    const struct web_request *request = web_exchange_request(exchange);
+
+    if (strcmp(request->target, "/stream") == 0) {
+        web_begin(exchange, &stream);
+    } else if (strcmp(request->target, "/later") == 0) {
+        world->waiting = exchange;
+    } else if (strcmp(request->target, "/now") == 0) {
+        text(world->waiting, "later");
+        text(exchange, "now");
+    } else if (request->body.bytes > 0) {
+        char *body = strndup((const char *)request->body.data, request->body.bytes);
+        text(exchange, body);
+        free(body);
+    } else {
+        text(exchange, request->target);
+    }
+}
+
+static void on_drain(void *userdata, struct web_exchange *exchange)
+{
+    struct world *world = userdata;
+    static char part[PART_BYTES];
+
+    memset(part, 'p', sizeof(part));
+    if (world->parts++ < PARTS) {
+        web_part(exchange, part, sizeof(part));
+    } else {
+        web_finish(exchange);
+    }
+}
+
+static void on_gone(void *userdata, struct web_exchange *exchange)
+{
+    struct world *world = userdata;
+
+    (void)exchange;
+    world->gone++;
+}
+
+static void on_stop(uv_async_t *handle)
+{
+    struct world *world = handle->data;
+
+    web_server_close(world->server);
+    uv_close((uv_handle_t *)handle, NULL);
+}
+
+static void *serve(void *userdata)
+{
+    struct world *world = userdata;
+
+    (void)uv_run(&world->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+static int setup(void **state)
+{
+    struct world *world = calloc(1, sizeof(*world));
+    struct web_config config = {
+        .loop = &world->loop,
+        .host = "127.0.0.1",
+        .connections_max = 8,
+        .head_within_s = 3600,
+        .read_within_s = 1,
+        .head_max = 4096,
+        .body_max = 1024,
+        .answer_max = ROOM,
+        .callbacks = {.on_request = on_request, .on_drain = on_drain, .on_gone = on_gone},
+        .userdata = world};
+    struct baton_error error;
+
+    assert_int_equal(uv_loop_init(&world->loop), 0);
+    assert_int_equal(web_server_open(&world->server, &config, &error), 0);
+    assert_int_equal(uv_async_init(&world->loop, &world->stop, on_stop), 0);
+    world->stop.data = world;
+    assert_int_equal(pthread_create(&world->thread, NULL, serve, world), 0);
+    *state = world;
+    return 0;
+}
+
+static void stop(struct world *world)
+{
+    uv_async_send(&world->stop);
+    pthread_join(world->thread, NULL);
+    web_server_free(world->server);
+    assert_int_equal(uv_loop_close(&world->loop), 0);
+    world->server = NULL;
+}
+
+static int teardown(void **state)
+{
+    struct world *world = *state;
+
+    if (world->server != NULL) {
+        stop(world);
+    }
+    free(world);
+    return 0;
+}
+
+static int dial(const struct world *world)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)web_server_port(world->server)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    return fd;
+}
+
+static void say(int fd, const char *bytes)
+{
+    assert_int_equal(send(fd, bytes, strlen(bytes), MSG_NOSIGNAL), (ssize_t)strlen(bytes));
+}
+
+/* All that comes until the server hangs up; malloc'ed. */
+static char *hear(int fd)
+{
+    char *ret = calloc(1, 2 * ROOM);
+    size_t used = 0;
+    ssize_t count;
+
+    while (used < 2 * ROOM - 1 && (count = read(fd, ret + used, 2 * ROOM - 1 - used)) > 0) {
+        used += (size_t)count;
+    }
+    (void)close(fd);
+    return ret;
+}
+
+static char *talk(const struct world *world, const char *bytes)
+{
+    int fd = dial(world);
+
+    say(fd, bytes);
+    return hear(fd);
+}
+
+#define HEAD(target) "GET " target " HTTP/1.1\r\nHost: x\r\n"
+#define LAST         "Connection: close\r\n\r\n"
+
+/* The bodies must come in this order. */
+static void expect_order(const char *heard, const char *const *bodies)
+{
+    for (size_t i = 0; bodies[i] != NULL; i++) {
+        heard = strstr(heard, bodies[i]);
+        assert_non_null(heard);
+        heard += strlen(bodies[i]);
+    }
+}
+
+static void requests_of_one_write_are_answered_in_order(void **state)
+{
+    static const char *const order[] = {"\r\n\r\n/a", "\r\n\r\n/b", "\r\n\r\n/c", NULL};
+    char *heard = talk(*state, HEAD("/a") "\r\n" HEAD("/b") "\r\n" HEAD("/c") LAST);
+
+    expect_order(heard, order);
+    free(heard);
+}
+
+static void a_thousand_requests_ahead_need_no_stack(void **state)
+{
+    enum { COUNT = 1000 };
+    static const char one[] = HEAD("/a") "\r\n";
+    char *bytes = malloc(COUNT * sizeof(one) + 64), *at = bytes;
+    size_t answers = 0;
+
+    for (size_t i = 0; i < COUNT; i++) {
+        at = stpcpy(at, one);
+    }
+    (void)stpcpy(at, HEAD("/z") LAST);
+    at = talk(*state, bytes);
+    for (const char *next = at; (next = strstr(next, "HTTP/1.1 200")) != NULL; next++) {
+        answers++;
+    }
+    assert_int_equal(answers, COUNT + 1);
+    free(at);
+    free(bytes);
+}
+
+static void a_request_waits_for_the_answer_before_it(void **state)
+{
+    static const char *const order[] = {"\r\n\r\nlater", "\r\n\r\n/a", NULL};
+    const struct world *world = *state;
+    int fd = dial(world);
+    char byte, *heard;
+
+    say(fd, HEAD("/later") "\r\n" HEAD("/a") LAST);
+    while (recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0) {
+        int other = dial(world); /* its answer shows that the first request was read, or comes */
+        say(other, world->waiting != NULL ? HEAD("/now") LAST : HEAD("/b") LAST);
+        free(hear(other));
+    }
+    heard = hear(fd);
+    expect_order(heard, order);
+    free(heard);
+}
+
+static void a_client_is_asked_for_its_body(void **state)
+{
+    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    char first[sizeof(go_on)] = "", *heard;
+    int fd = dial(*state);
+
+    say(fd, "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+            "Expect: 100-continue\r\n" LAST);
+    assert_int_equal(recv(fd, first, sizeof(go_on) - 1, MSG_WAITALL), sizeof(go_on) - 1);
+    assert_string_equal(first, go_on);
+    say(fd, "3\r\nabc\r\n0\r\n\r\n");
+    heard = hear(fd);
+    assert_non_null(strstr(heard, "\r\n\r\nabc"));
+    free(heard);
+}
+
+static void a_refusal_has_a_reason_and_is_the_last_answer(void **state)
+{
+    char *heard = talk(*state, "GET /a HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" HEAD("/b") LAST);
+
+    assert_ptr_equal(strstr(heard, "HTTP/1.1 400 Bad Request\r\n"), heard);
+    assert_non_null(strstr(heard, "{\"error\":\"a request has one Host\"}\n"));
+    assert_non_null(strstr(heard, "connection: close\r\n"));
+    assert_null(strstr(heard, "200"));
+    free(heard);
+}
+
+static void a_head_request_gets_the_length_and_no_body(void **state)
+{
+    char *heard = talk(*state, "HEAD /abc HTTP/1.1\r\nHost: x\r\n" LAST);
+
+    assert_non_null(strstr(heard, "content-length: 4\r\n"));
+    assert_string_equal(strstr(heard, "\r\n\r\n"), "\r\n\r\n");
+    free(heard);
+}
+
+static void a_stream_comes_in_chunks_to_its_end(void **state)
+{
+    char *heard = talk(*state, HEAD("/stream") LAST);
+    const char *at = strstr(heard, "\r\n\r\n") + 4;
+    size_t bytes = 0;
+
+    assert_non_null(strstr(heard, "transfer-encoding: chunked\r\n"));
+    for (;;) {
+        char *end;
+        size_t chunk = strtoul(at, &end, 16);
+        assert_ptr_equal(strstr(end, "\r\n"), end);
+        at = end + 2 + chunk + 2;
+        if (chunk == 0) {
+            break;
+        }
+        bytes += chunk;
+    }
+    assert_int_equal(bytes, PARTS * PART_BYTES);
+    free(heard);
+}
+
+static void a_client_of_http_1_0_gets_no_chunks(void **state)
+{
+    char *heard = talk(*state, "GET /stream HTTP/1.0\r\n\r\n");
+    const char *body = strstr(heard, "\r\n\r\n") + 4;
+
+    assert_null(strstr(heard, "transfer-encoding"));
+    assert_int_equal(strspn(body, "p"), PARTS * PART_BYTES);
+    assert_int_equal(strlen(body), PARTS * PART_BYTES);
+    free(heard);
+}
+
+/* The parts wait for the client, and the client is cut off. */
+static void a_client_that_reads_nothing_is_cut_off(void **state)
+{
+    struct world *world = *state;
+    const int small = 4096;
+    int fd = dial(world);
+    char *heard;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    say(fd, HEAD("/stream") "\r\n");
+    while (__atomic_load_n(&world->gone, __ATOMIC_RELAXED) == 0) {
+        heard = talk(world, HEAD("/a") LAST);
+        assert_non_null(strstr(heard, "200"));
+        free(heard);
+    }
+    assert_true(world->parts < PARTS);
+    (void)close(fd);
+}
+
+static void the_oldest_silent_connection_makes_room(void **state)
+{
+    enum { SILENT = 9 };
+    int silent[SILENT];
+    char byte, *heard;
+
+    for (int i = 0; i < SILENT; i++) {
+        silent[i] = dial(*state);
+    }
+    assert_int_equal(read(silent[0], &byte, 1), 0);
+    say(silent[SILENT - 1], HEAD("/a") LAST);
+    heard = hear(silent[SILENT - 1]);
+    assert_non_null(strstr(heard, "200"));
+    free(heard);
+    for (int i = 0; i < SILENT - 1; i++) {
+        (void)close(silent[i]);
+    }
+}
+
+/* A reset would take the answer with it. */
+static void a_refused_client_that_still_sends_gets_its_answer(void **state)
+{
+    enum { BYTES = 2 << 20 };
+    char *much = malloc(BYTES), *heard;
+    int fd = dial(*state);
+
+    memset(much, 'y', BYTES);
+    say(fd, "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n");
+    for (size_t at = 0; at < BYTES;) {
+        ssize_t count = send(fd, much + at, BYTES - at, MSG_NOSIGNAL);
+        assert_true(count > 0);
+        at += (size_t)count;
+    }
+    heard = hear(fd);
+    assert_ptr_equal(strstr(heard, "HTTP/1.1 413"), heard);
+    free(heard);
+    free(much);
+}
+
+static void a_closed_server_tells_of_the_answers_that_are_owed(void **state)
+{
+    struct world *world = *state;
+    int fd = dial(world);
+
+    say(fd, HEAD("/later") "\r\n");
+    while (__atomic_load_n(&world->waiting, __ATOMIC_RELAXED) == NULL) {
+        free(talk(world, HEAD("/a") LAST));
+    }
+    stop(world);
+    assert_int_equal(world->gone, 1);
+    (void)close(fd);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(requests_of_one_write_are_answered_in_order),
+        TEST(a_thousand_requests_ahead_need_no_stack),
+        TEST(a_request_waits_for_the_answer_before_it),
+        TEST(a_client_is_asked_for_its_body),
+        TEST(a_refusal_has_a_reason_and_is_the_last_answer),
+        TEST(a_head_request_gets_the_length_and_no_body),
+        TEST(a_stream_comes_in_chunks_to_its_end),
+        TEST(a_client_of_http_1_0_gets_no_chunks),
+        TEST(a_client_that_reads_nothing_is_cut_off),
+        TEST(the_oldest_silent_connection_makes_room),
+        TEST(a_refused_client_that_still_sends_gets_its_answer),
+        TEST(a_closed_server_tells_of_the_answers_that_are_owed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
