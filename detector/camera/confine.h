@@ -11,16 +11,7 @@
 #define DETECTOR_CAMERA_CONFINE_H
 
 #include "base/error.h"
-
-#include <stdbool.h>
-#include <stdint.h>
-
-struct confinement {
-    uint16_t port;        /* the one that may be dialled; 0: none */
-    bool uses_hardware;   /* a graphics driver needs its devices, threads and code of its own */
-    const char *readable; /* one more file that may be read; NULL: none */
-    bool uses_udp;        /* media come and reports go without a connection */
-};
+#include "detector/camera/confinement.h"
 
 /* BATON_EUNAVAILABLE: the kernel refused the filter; then the camera must not be opened. */
 int confine_process(const struct confinement *confinement, struct baton_error *reterr);

@@ -1,8 +1,9 @@
 /* The parent's end: a child reads the archive, and what it says is written. */
-#include "detector/model/archive_draft.h"
+#include "detector/model/archive.h"
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "detector/model/archive_draft.h"
 #include "detector/model/unpack_child.h"
 
 #include <errno.h>
@@ -134,7 +135,7 @@ int archive_pipeline(struct pipeline *ret, int parent_fd, const char *name,
     ssize_t got = 1;
     int fd, rc;
 
-    (void)snprintf(path, sizeof(path), "%s/%s", name, ARCHIVE_PIPELINE);
+    (void)snprintf(path, sizeof(path), "%s/%s", name, PIPELINE_FILE);
     fd = openat(parent_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
         int errnum = errno;

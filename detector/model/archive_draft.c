@@ -91,7 +91,7 @@ static bool is_wanted(struct archive_draft *to, const char *name)
 {
     bool is_named = false;
 
-    if (strcmp(name, ARCHIVE_PIPELINE) == 0) {
+    if (strcmp(name, PIPELINE_FILE) == 0) {
         return false;
     }
     for (size_t i = 0; i < to->pipeline.model_count; i++) {
@@ -116,7 +116,7 @@ int archive_draft_begin(void *userdata, const char *name, uint64_t bytes,
     if (rc != 0) {
         return rc;
     }
-    if (is_first ? strcmp(name, ARCHIVE_PIPELINE) != 0 || bytes > PIPELINE_BYTES_MAX
+    if (is_first ? strcmp(name, PIPELINE_FILE) != 0 || bytes > PIPELINE_BYTES_MAX
                  : !is_wanted(to, name)) {
         return nonsense(reterr);
     }
@@ -190,7 +190,7 @@ int archive_draft_end(struct archive_draft *to, const char *name, struct baton_e
         return rc;
     }
     for (size_t i = 0; i < to->pipeline.model_count; i++) {
-        if (!to->is_there[i] && strcmp(to->pipeline.models[i].file, ARCHIVE_PIPELINE) != 0) {
+        if (!to->is_there[i] && strcmp(to->pipeline.models[i].file, PIPELINE_FILE) != 0) {
             return nonsense(reterr);
         }
     }

@@ -3,15 +3,13 @@
 #define DETECTOR_MODEL_ARCHIVE_DRAFT_H
 
 #include "base/buffer.h"
-#include "detector/model/archive.h"
+#include "detector/model/archive_rules.h"
 #include "detector/model/folder.h"
 #include "detector/model/name.h"
 #include "detector/model/sums.h"
 #include "detector/model/unpack_wire.h"
 
 #include <stdbool.h>
-
-#define ARCHIVE_PIPELINE "pipeline.json"
 
 struct archive_draft {
     const struct archive_rules *rules; /* borrowed */

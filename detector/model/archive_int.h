@@ -2,6 +2,7 @@
 #ifndef DETECTOR_MODEL_ARCHIVE_INT_H
 #define DETECTOR_MODEL_ARCHIVE_INT_H
 
+#include "detector/model/archive.h"
 #include "detector/model/archive_draft.h"
 
 #include <stdio.h>

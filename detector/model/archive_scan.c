@@ -120,21 +120,21 @@ static int no_pipeline(const struct archive *archive, struct baton_error *reterr
         const char *name = archive->entries[i].name;
         const char *slash = strrchr(name, '/');
 
-        if (slash != NULL && strcmp(slash + 1, ARCHIVE_PIPELINE) == 0) {
+        if (slash != NULL && strcmp(slash + 1, PIPELINE_FILE) == 0) {
             return error_set(reterr, BATON_EPROTO,
                              "archive: %s must be at its top, not in a folder: zip what is in the "
                              "folder \"%.*s\", not the folder",
-                             ARCHIVE_PIPELINE, (int)(slash - name), name);
+                             PIPELINE_FILE, (int)(slash - name), name);
         }
     }
-    return error_set(reterr, BATON_EPROTO, "archive: there is no %s in it", ARCHIVE_PIPELINE);
+    return error_set(reterr, BATON_EPROTO, "archive: there is no %s in it", PIPELINE_FILE);
 }
 
 /* Both what it says and its text, which is handed on. */
 static int read_pipeline(struct pipeline *ret, struct archive *archive,
                          const struct archive_sink *sink, struct baton_error *reterr)
 {
-    const struct entry *entry = archive_find(archive, ARCHIVE_PIPELINE);
+    const struct entry *entry = archive_find(archive, PIPELINE_FILE);
     struct buffer text;
     int rc;
 
@@ -143,13 +143,13 @@ static int read_pipeline(struct pipeline *ret, struct archive *archive,
     }
     if (entry->bytes > PIPELINE_BYTES_MAX) {
         return error_set(reterr, BATON_ETOOBIG, "archive: %s of %llu bytes; at most %d are allowed",
-                         ARCHIVE_PIPELINE, (unsigned long long)entry->bytes, PIPELINE_BYTES_MAX);
+                         PIPELINE_FILE, (unsigned long long)entry->bytes, PIPELINE_BYTES_MAX);
     }
     buffer_init(&text, PIPELINE_BYTES_MAX);
     rc = archive_read(archive, entry, take_into_buffer, &text, reterr);
     rc = rc ? rc : pipeline_parse(ret, (const char *)text.data, text.bytes, reterr);
     if (rc == 0) {
-        rc = sink->begin(sink->userdata, ARCHIVE_PIPELINE, text.bytes, reterr);
+        rc = sink->begin(sink->userdata, PIPELINE_FILE, text.bytes, reterr);
         rc = rc ? rc : sink->take(sink->userdata, text.data, text.bytes, reterr);
         if (rc != 0) {
             pipeline_fini(ret);
@@ -177,7 +177,7 @@ static int no_file(const struct archive *archive, const struct pipeline_model *m
 
 static bool is_unpacked(const struct pipeline *pipeline, size_t model)
 {
-    bool is_done = strcmp(pipeline->models[model].file, ARCHIVE_PIPELINE) == 0;
+    bool is_done = strcmp(pipeline->models[model].file, PIPELINE_FILE) == 0;
 
     for (size_t i = 0; i < model; i++) {
         is_done = is_done || strcmp(pipeline->models[i].file, pipeline->models[model].file) == 0;

@@ -20,6 +20,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Its name in an archive, and in the folder of a model. */
+#define PIPELINE_FILE "pipeline.json"
+
 enum {
     PIPELINE_VERSION = 1,
     PIPELINE_BYTES_MAX = 1 << 20,

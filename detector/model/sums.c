@@ -1,7 +1,6 @@
 #include "detector/model/sums.h"
 
 #include "base/error.h"
-#include "detector/model/archive_draft.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -63,7 +62,7 @@ int sums_check(int folder_fd, const struct pipeline *pipeline)
         return BATON_ECORRUPT;
     }
     sums[got] = '\0';
-    rc = check_file(folder_fd, sums, ARCHIVE_PIPELINE);
+    rc = check_file(folder_fd, sums, PIPELINE_FILE);
     for (size_t i = 0; i < pipeline->model_count && rc == 0; i++) {
         rc = check_file(folder_fd, sums, pipeline->models[i].file);
     }

@@ -2,8 +2,9 @@
 #ifndef DETECTOR_MODEL_UNPACK_CHILD_H
 #define DETECTOR_MODEL_UNPACK_CHILD_H
 
-#include "detector/model/archive.h"
+#include "detector/model/archive_rules.h"
 
+#include <baton/error.h>
 #include <sys/types.h>
 
 struct unpack_child {

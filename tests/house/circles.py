@@ -10,10 +10,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 KNOWN = (
     {"detector/camera/camera", "detector/camera/child", "detector/camera/feed",
      "detector/camera/frames"},
-    {"detector/camera/confine", "detector/camera/landlock"},
     {"detector/image", "detector/image_encoder"},
-    {"detector/model/archive", "detector/model/archive_draft", "detector/model/sums",
-     "detector/model/unpack_child"},
     {"src/guardian/guardian", "src/guardian/page", "src/guardian/spawn"},
     {"src/net/redis/connection", "src/net/redis/redis"},
     {"src/provider/raft/node", "src/provider/raft/raft_provider"},
