@@ -74,8 +74,8 @@ const struct option_group group_peers = {
          .type = OPTION_FLAG,
          .provider_key = "join",
          .help =
-             "start without knowing the group; 'baton join' on a member adds this node, and sets "
-             "its kind, weight and priority"},
+             "start without knowing the group, whatever the peers are; 'baton join' on a member adds "
+             "this node, and sets its kind, weight and priority"},
         CHOICE("guardian", "on|off", NULL, "guardian",
                "keep a guardian process, which proves this node's death at once"),
         CHOICE("proofs", "all|guardian|none", NULL, "proofs",
