@@ -73,9 +73,9 @@ const struct option_group group_peers = {
         {.name = "join",
          .type = OPTION_FLAG,
          .provider_key = "join",
-         .help =
-             "start without knowing the group, whatever the peers are; 'baton join' on a member adds "
-             "this node, and sets its kind, weight and priority"},
+         .help = "start without knowing the group, whatever the peers are; 'baton join' on a "
+                 "member adds "
+                 "this node, and sets its kind, weight and priority"},
         CHOICE("guardian", "on|off", NULL, "guardian",
                "keep a guardian process, which proves this node's death at once"),
         CHOICE("proofs", "all|guardian|none", NULL, "proofs",

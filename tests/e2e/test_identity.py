@@ -350,6 +350,30 @@ class Identity(ClusterTest):
         leader = group.wait_leader(["b", "c"])
         self.assertEqual(group.status(leader)["epoch"], epoch)
 
+    def test_founders_that_were_emptied_together_found_no_second_group(self):
+        """They are a quorum of the members in their files; those who could refuse them are not."""
+        group = self.cluster(3, "--key-file", self.key())
+        founders = dict(group.ports)
+        group.start_all()
+        group.wait_leader()
+        self.all_follow(group)
+        self.grow(group, "d", "e", "f")
+        done = baton("leave", "--data", group.data("d"), "c")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in "abc":
+            group.kill(name)
+        leader = group.wait_leader(["d", "e", "f"])
+        epoch = group.status(leader)["epoch"]
+        group.names, ports = list("abc"), group.ports
+        group.ports = founders
+        for name in "ab":
+            self.empty(group, name)
+            group.start(name)
+        for name in "ab":
+            self.ends_with(group, name, 78)
+        group.ports = ports
+        self.assertEqual(group.status(group.wait_leader(["d", "e", "f"]))["epoch"], epoch)
+
     def test_a_founder_whose_directory_went_back_to_when_it_was_alone_does_not_lead(self):
         group = self.grown()
         self.stop(group, "a")

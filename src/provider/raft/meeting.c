@@ -418,24 +418,25 @@ int meeting_take_greeting(struct connection *connection, const struct greeting *
 
 /* Believed where we have dialed a member's address: anybody may dial us, and at the address of one
  * that is to join anything may be. But a quorum by itself leads whatever the others say, and may
- * dial none of them; so it believes whoever has the key. Two groups stand against each other: a
- * node that leads by itself gives way, and so does one whose group has never had a leader. */
+ * dial none of them; and a founder with a new directory dials those of its file, who may be gone.
+ * So they believe whoever has the key. Two groups stand against each other: a node that leads by
+ * itself gives way, and so does one whose group has never had a leader. */
 static bool is_believed(const struct connection *connection, enum refusal refusal)
 {
     const struct node *node = connection->node;
     const struct link *link = connection->link;
     bool leads_alone = identity_is_quorum(raft_get_configuration(node->raft), node->id);
 
-    if (!link) {
-        return connection->is_tls && leads_alone;
+    if (link ? link->is_prospect : !connection->is_tls) {
+        return false;
     }
     switch (refusal) {
-    case REFUSAL_LOST:
-        return !link->is_prospect && leads_alone;
     case REFUSAL_FORMED:
-        return !link->is_prospect && (leads_alone || node->greeting.group == 0);
+        return leads_alone || (link && node->greeting.group == 0);
+    case REFUSAL_LOST:
+        return leads_alone || node->is_new_founder;
     default:
-        return !link->is_prospect;
+        return link || leads_alone || node->is_new_founder;
     }
 }
 

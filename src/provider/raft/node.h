@@ -202,6 +202,7 @@ struct node {
     raft_id id;
     uint64_t incarnation;
     struct greeting greeting; /* ours */
+    bool is_new_founder;      /* this process has made the data directory, and does not join */
     bool is_pinning;          /* births or the group's identity may be missing in the log */
     bool is_cast_out;         /* the group does not know this data directory */
     raft_term stored_term;    /* or pledged */

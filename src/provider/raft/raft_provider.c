@@ -224,6 +224,7 @@ static int begin_core(struct node *node, struct baton_error *reterr)
         return r;
     }
     take_identity(node, &loaded);
+    node->is_new_founder = loaded.born.birth == identity.born.birth && !node->options.is_joining;
     start.id = node->id;
     start.incarnation = node->incarnation;
     start.hard = loaded.hard;
