@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct handover {
-    struct election *election;
+/* What was asked for. */
+struct terms {
     enum handover_kind kind;
     bool is_wanted; /* by the group: the provider waits for the end of the draining, and goes on */
     bool is_forced;
@@ -17,6 +17,11 @@ struct handover {
     span limit;
     provider_done_cb done;
     void *userdata;
+};
+
+struct handover {
+    struct election *election;
+    struct terms terms;
     uv_timer_t timer;
     instant drained_by; /* the draining's own deadline */
     bool is_announced;  /* observers have got BATON_EVENT_DRAIN */
@@ -39,8 +44,8 @@ void handover_reply(struct handover *handover)
     if (!handover) {
         return;
     }
-    if (handover->done) {
-        handover->done(handover->userdata, handover->code, &handover->error);
+    if (handover->terms.done) {
+        handover->terms.done(handover->terms.userdata, handover->code, &handover->error);
     }
     uv_close((uv_handle_t *)&handover->timer, on_timer_closed);
 }
@@ -86,19 +91,20 @@ static int set_cordoned(struct election *election, bool is_cordoned, struct bato
 static int ask_provider(struct handover *handover, struct baton_error *reterr)
 {
     struct provider_election *provider = handover->election->provider;
-    instant deadline = handover->deadline;
+    instant deadline = handover->terms.deadline;
 
-    if (handover->is_wanted) {
+    if (handover->terms.is_wanted) {
         provider->ops->drained(provider);
         return BATON_OK;
     }
-    if (handover->kind == HANDOVER_CORDON) {
+    if (handover->terms.kind == HANDOVER_CORDON) {
         return set_cordoned(handover->election, true, reterr);
     }
-    if (handover->limit.ns > 0) {
-        deadline = instant_min(deadline, instant_add(clock_now(), handover->limit));
+    if (handover->terms.limit.ns > 0) {
+        deadline = instant_min(deadline, instant_add(clock_now(), handover->terms.limit));
     }
-    return provider->ops->resign(provider, handover->to[0] ? handover->to : NULL, deadline, reterr);
+    return provider->ops->resign(provider, handover->terms.to[0] ? handover->terms.to : NULL,
+                                 deadline, reterr);
 }
 
 /* The provider may tell of the loss before it returns: then the hand-over is no longer there. */
@@ -122,10 +128,10 @@ static void go(struct handover *handover)
 static span left_of(const struct handover *handover)
 {
     span lease = election_lease_left(handover->election);
-    span wanted = instant_since(handover->deadline, clock_now());
-    span left = handover->is_forced && lease.ns < wanted.ns ? lease : wanted;
+    span wanted = instant_since(handover->terms.deadline, clock_now());
+    span left = handover->terms.is_forced && lease.ns < wanted.ns ? lease : wanted;
 
-    if (!handover->is_forced && handover->deadline.ns == INSTANT_NEVER.ns) {
+    if (!handover->terms.is_forced && handover->terms.deadline.ns == INSTANT_NEVER.ns) {
         return SPAN_NS(INT64_MAX);
     }
     return left.ns < 0 ? SPAN_NS(0) : left;
@@ -146,7 +152,7 @@ static bool may_go(const struct handover *handover)
 {
     bool is_free = handover->is_announced && handover->holds == 0;
 
-    return !handover->is_going && (is_free || (handover->is_due && handover->is_forced));
+    return !handover->is_going && (is_free || (handover->is_due && handover->terms.is_forced));
 }
 
 /* No step is taken while observers get an event: so all of them get all events in one order, and
@@ -226,13 +232,13 @@ bool handover_is_going(const struct election *election)
 static bool has_failed(const struct handover *handover, const struct baton_event *event)
 {
     return event->type == BATON_EVENT_ERROR && event->error.code == BATON_ETIMEDOUT &&
-           (handover->is_wanted || (handover->is_going && handover->to[0]));
+           (handover->terms.is_wanted || (handover->is_going && handover->terms.to[0]));
 }
 
 /* Lost while it drained, and not to be won again. */
 static void cordon_at_last(struct handover *handover)
 {
-    if (handover->kind == HANDOVER_CORDON && !handover->is_going) {
+    if (handover->terms.kind == HANDOVER_CORDON && !handover->is_going) {
         handover->code = set_cordoned(handover->election, true, &handover->error);
     }
 }
@@ -259,25 +265,33 @@ struct handover *handover_end_by(struct election *election, const struct baton_e
 
 /* ---- The beginning --------------------------------------------------------------------------- */
 
-static int drain(struct election *election, const struct handover *like, struct baton_error *reterr)
+static instant end_of_draining(const struct handover *handover)
 {
-    struct handover *handover = malloc(sizeof(*handover));
+    if (handover->terms.is_wanted) {
+        return INSTANT_NEVER; /* the provider looks at the time itself */
+    }
+    return handover->terms.is_forced ? instant_add(clock_now(), left_of(handover))
+                                     : handover->terms.deadline;
+}
+
+/* A draining that the group wants goes on by the terms of the request that comes. */
+static int drain(struct election *election, const struct terms *terms, struct baton_error *reterr)
+{
+    struct handover *handover = election->handover;
 
     if (!handover) {
-        return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", election->name);
+        handover = calloc(1, sizeof(*handover));
+        if (!handover) {
+            return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory",
+                             election->name);
+        }
+        handover->election = election;
+        (void)uv_timer_init(member_loop(election->member), &handover->timer);
+        handover->timer.data = handover;
+        election->handover = handover;
     }
-    *handover = *like;
-    handover->election = election;
-    if (handover->is_wanted) {
-        handover->drained_by = INSTANT_NEVER; /* the provider looks at the time itself */
-    } else if (handover->is_forced) {
-        handover->drained_by = instant_add(clock_now(), left_of(handover));
-    } else {
-        handover->drained_by = handover->deadline;
-    }
-    (void)uv_timer_init(member_loop(election->member), &handover->timer);
-    handover->timer.data = handover;
-    election->handover = handover;
+    handover->terms = *terms;
+    handover->drained_by = end_of_draining(handover);
     if (election->telling == 0) {
         wait_for_time(handover);
         handover->is_due = false;
@@ -292,7 +306,7 @@ static int drain(struct election *election, const struct handover *like, struct 
  * on when the event's time is up. */
 void handover_want(struct election *election, const struct baton_event *event)
 {
-    struct handover wanted = {
+    const struct terms wanted = {
         .is_wanted = true,
         .deadline = instant_add(clock_now(), SPAN_NS(event->lease_left_ns)),
     };
@@ -313,6 +327,12 @@ static int cordon_follower(struct election *election, const struct handover_requ
     return code;
 }
 
+/* The group wants another leader, and the draining has not ended. */
+static bool may_join(const struct handover *handover)
+{
+    return handover->terms.is_wanted && !handover->is_going;
+}
+
 static int check(const struct election *election, const struct handover_request *request,
                  struct baton_error *reterr)
 {
@@ -322,7 +342,7 @@ static int check(const struct election *election, const struct handover_request 
     if (code != BATON_OK) {
         return code;
     }
-    if (election->handover) {
+    if (election->handover && !may_join(election->handover)) {
         return error_set(reterr, BATON_EBUSY, "election \"%s\": a hand-over is under way",
                          election->name);
     }
@@ -343,7 +363,7 @@ static int check(const struct election *election, const struct handover_request 
 int handover_begin(struct election *election, const struct handover_request *request,
                    struct baton_error *reterr)
 {
-    struct handover begun = {
+    struct terms begun = {
         .kind = request->kind,
         .is_forced = request->is_forced,
         .deadline = request->deadline,

@@ -44,6 +44,8 @@ struct handover_request {
  * member `to` did not take over; BATON_ECLOSED when the election ends first; or the
  * provider's own code. Observers get the event of the outcome first.
  *
+ * A draining that the group itself wants goes on by the terms of this request.
+ *
  * Fails at once with BATON_ECLOSED; BATON_EBUSY: another hand-over is under way; BATON_ENOTLEADER;
  * BATON_EINVAL: `to` is no member that may lead, and no observer was asked to stop; BATON_ENOMEM.
  */

@@ -4,6 +4,7 @@
 #include "cmocka_all.h"
 #include "member/feed.h"
 #include "member/handover.h"
+#include "member/handover_int.h"
 #include "member/join.h"
 #include "member/members.h"
 #include "member/store.h"
@@ -221,6 +222,23 @@ static void there_is_one_hand_over_at_a_time(void **state)
     UNTIL(a.seen.code == BATON_OK);
 }
 
+/* Of a memory: provider the group wants nothing: the event is made up. */
+static void a_request_joins_the_draining_that_the_group_wants(void **state)
+{
+    const struct baton_event wish = {.type = BATON_EVENT_DRAIN, .lease_left_ns = 60000000000};
+    (void)state;
+    a.holds = true;
+    handover_want(a.election, &wish);
+    UNTIL(strcmp(a.seen.course, "D") == 0);
+    assert_int_equal(begin(&a, HANDOVER_CORDON, NULL, 60000, false), BATON_OK);
+    assert_int_equal(begin(&a, HANDOVER_CORDON, NULL, 60000, false), BATON_EBUSY);
+    assert_true(leads(&a));
+    handover_release(a.election);
+    UNTIL(a.seen.code == BATON_OK);
+    assert_string_equal(a.seen.course, "DLr");
+    assert_true(election_is_cordoned(a.election));
+}
+
 static void nothing_stops_for_a_member_that_cannot_lead(void **state)
 {
     char longer[BATON_NAME_MAX + 1];
@@ -319,6 +337,7 @@ int main(void)
         CASE(a_leader_keeps_its_lease_while_an_observer_holds),
         CASE(what_holds_too_long_keeps_leadership_unless_it_is_forced),
         CASE(there_is_one_hand_over_at_a_time),
+        CASE(a_request_joins_the_draining_that_the_group_wants),
         CASE(nothing_stops_for_a_member_that_cannot_lead),
         CASE(a_leadership_may_be_given_away_while_it_is_announced),
         CASE(a_cordoned_member_leads_no_more_until_it_is_uncordoned),
