@@ -3,7 +3,7 @@
  * Every frame, little-endian:
  *
  *   offset 0   u32 length       of the whole frame, 14 to FRAME_BYTES_MAX
- *          4   u8  version = 2
+ *          4   u8  version = 3
  *          5   u8  type         enum frame_type; FRAME_MESSAGE + a raft_message_type
  *          6   u32 cluster      first bytes of SHA-256 of the cluster's name
  *         10   payload
