@@ -1,5 +1,5 @@
-/* What the living children of this process use, one by one: where no cgroup counts them. A child
- * that has been waited for counts no more here, but in RUSAGE_CHILDREN.
+/* The usage of this process's living children, one by one, for machines without a cgroup. A child
+ * that has been waited for counts in RUSAGE_CHILDREN instead.
  *
  * All files are read below `root` ("" on a real machine), so that tests can show other machines.
  */

@@ -1,7 +1,7 @@
-/* How busy the machine's NVIDIA GPUs are, by the driver's own library (NVML), loaded at run time.
+/* The usage of the machine's NVIDIA GPUs, by the driver's own library (NVML), loaded at run time.
  *
- * No header and no package is needed to build this, and a machine without a GPU has none of it:
- * then everything is 0. With several GPUs it is their mean.
+ * The build needs no header and no package, and on a machine without a GPU every figure is 0. Of
+ * several GPUs it is the mean.
  */
 #ifndef DETECTOR_GPU_H
 #define DETECTOR_GPU_H

@@ -1,10 +1,9 @@
 /* The newest frame of each subscription's stream and of its snapshots, and JPEGs of it.
  *
- * A frame is planar YUV 4:2:0, as decoders give it. The store keeps one still a source; the
- * next frame takes its place, and whoever holds the old still keeps it as it is. One of the two is
- * what the subscription shows. A still is the
- * frame itself where its owner lends it, else a copy. What is made of a still in other threads is
- * image_encoder.h's; all else here is one thread's.
+ * A frame is planar YUV 4:2:0, as decoders give it. The store keeps one still for each source; the
+ * next frame replaces it, and a holder of the old still keeps that unchanged. The subscription
+ * shows one of the two sources. A still is the frame itself if its owner lends it, else a copy.
+ * image_encoder.h uses stills in other threads; all else here is one thread's.
  */
 #ifndef DETECTOR_IMAGE_H
 #define DETECTOR_IMAGE_H
@@ -13,7 +12,7 @@
 
 enum { IMAGE_PIXELS_MAX = 8192, IMAGE_QUALITY = 75, IMAGE_BOXES_MAX = 64 };
 
-/* Where a subscription's frames come from. */
+/* The sources of a subscription's frames. */
 enum image_source { IMAGE_STREAM, IMAGE_SNAPSHOT, IMAGE_SOURCES, IMAGE_SHOWN = IMAGE_SOURCES };
 
 struct frame {
@@ -29,7 +28,7 @@ struct image_loan {
     void (*give_back)(const void *owner);
 };
 
-/* What was found in a frame. */
+/* The objects found in a frame. */
 struct image_box {
     int x, y, width, height; /* in the frame's pixels */
     int colour;              /* any number; the same one is the same colour */
@@ -47,8 +46,8 @@ struct encoding;
 
 /* A frame that is kept. */
 struct still {
-    struct frame frame;         /* does not change as long as anybody but the store holds it */
-    uint64_t number;            /* no two of a store have the same */
+    struct frame frame; /* does not change as long as another holder than the store has it */
+    uint64_t number;    /* no two of a store have the same */
     struct encoding *encodings; /* image_encoder.h's, freed with the still */
     struct image_loan loan;     /* its owner is NULL for a copy */
     uint8_t *pixels;            /* of a copy: the three planes, one after the other */
@@ -69,8 +68,8 @@ int image_put(struct image_store *store, const char *identifier, enum image_sour
 /* The source that the subscription shows from now on; until then its stream. Boxes of the other one
  * go. */
 void image_show(struct image_store *store, const char *identifier, enum image_source source);
-/* No frame of the source will come for a while: what is lent becomes a copy, and is given back once
- * nobody else looks at it. */
+/* No frame of the source will come for a while: a lent frame becomes a copy, and is returned once
+ * no other holder has it. */
 void image_settle(struct image_store *store, const char *identifier, enum image_source source);
 /* Its frames were another camera's. */
 void image_drop(struct image_store *store, const char *identifier, enum image_source source);
@@ -95,7 +94,7 @@ void image_boxes_release(struct image_boxes *boxes); /* NULL allowed */
 struct still *still_hold(struct still *still);
 void still_release(struct still *still); /* NULL allowed */
 
-/* Which part of a frame, and how large the picture of it is. */
+/* The part of a frame, and the size of its picture. */
 struct image_shape {
     int rect[4]; /* x, y, width, height; x and y are even */
     int width, height;

@@ -1,7 +1,7 @@
-/* What must be done so that the running subscriptions become the wanted ones: a pure function.
+/* The steps by which the running subscriptions become the wanted ones: a pure function.
  *
  * Subscriptions are the same if their identifiers are. A pre-signed model URL is fresh in every
- * list, so a change of it alone is told apart: it gives nothing to do but to remember it.
+ * list, so a change of it alone has a step of its own: it is only remembered.
  */
 #ifndef DETECTOR_RECONCILE_H
 #define DETECTOR_RECONCILE_H

@@ -5,7 +5,7 @@
  *   GET /camera/{subscriptionIdentifier}/stream     the same, again and again: MJPEG
  *   GET /healthz  /readyz  /metrics  /status
  *
- * Whatever opens cameras is told what is subscribed through `changed`, and tells back through
+ * The part that opens cameras gets the subscriptions through `changed`, and reports through
  * service_frame, service_online and service_detected, all on the loop's thread.
  */
 #ifndef DETECTOR_SERVICE_H
@@ -29,14 +29,14 @@ struct service_config {
     int report_interval_ms;   /* 100 to 60000; the specification's is 2000 */
     size_t queue_max;         /* detections that wait for a backend */
     unsigned ping_after_s;    /* see server.h */
-    const char *system_root;  /* where /proc and /sys are found; "" but in tests */
+    const char *system_root;  /* the folder of /proc and /sys; "" except in tests */
     /* A subscription was added, updated or removed, or a session or stage changed; may be NULL. */
     void (*changed)(void *userdata, const struct worker_event *event);
-    /* Adds to what /status says of a camera; may be NULL. */
+    /* Adds fields to a camera's object in /status; may be NULL. */
     void (*describe)(void *userdata, const char *identifier, json_t *camera);
-    /* Adds families to what /metrics says, see exposition.h; may be NULL. */
+    /* Adds families to /metrics, see exposition.h; may be NULL. */
     void (*measure)(void *userdata, struct buffer *body);
-    /* What service_drain() began is over: may call service_close(); may be NULL. */
+    /* The drain that service_drain() began is over: may call service_close(); may be NULL. */
     void (*drained)(void *userdata);
     void *userdata;
 };
@@ -55,7 +55,7 @@ void service_frame(struct service *service, const char *identifier, enum image_s
  */
 void service_away(struct service *service, const char *identifier, enum image_source source,
                   bool is_gone);
-/* What was found last in the frames of a subscription, for ?boxes=1; a count of 0: nothing. */
+/* The objects found last in a subscription's frames, for ?boxes=1; a count of 0: none. */
 void service_boxes(struct service *service, const char *identifier, enum image_source source,
                    const struct image_box *boxes, size_t count);
 void service_online(struct service *service, const char *identifier, bool is_online);
@@ -66,8 +66,8 @@ int service_detected(struct service *service, struct detection *detection,
 /* Of the configuration, what may change while all runs. BATON_ENOMEM: nothing has. */
 int service_set_limits(struct service *service, int report_interval_ms, size_t queue_max);
 
-/* The end in order: /readyz says so at once; the detections that wait are delivered, for as long as
- * `patience`; the backends are told by a close frame, and have a second to answer it. */
+/* The orderly end: /readyz is 503 at once; waiting detections are delivered for up to `patience`;
+ * the backends get a close frame, and have a second to answer it. */
 void service_drain(struct service *service, span patience);
 
 /* Close, then run the loop until it is done, then free. NULL is allowed. */

@@ -1,4 +1,4 @@
-/* What the files of service.h share. */
+/* Shared by the files behind service.h. */
 #ifndef DETECTOR_SERVICE_INT_H
 #define DETECTOR_SERVICE_INT_H
 
@@ -13,7 +13,7 @@ enum { SERVICE_STREAMS_MAX = 16 };
 /* See service_drain(). */
 enum drain_phase { DRAIN_NOT, DRAIN_DELIVERS, DRAIN_GOODBYE };
 
-/* Somebody who looks at a camera. */
+/* A viewer of a camera's stream. */
 struct viewer {
     uint64_t ticket; /* 0: none */
     struct camera_question wanted;

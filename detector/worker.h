@@ -1,16 +1,16 @@
-/* The worker as a pure state machine: who its backend is, what it is subscribed to, which sessions
- * and stages its displays are in, and which detections wait for a backend.
+/* The worker as a pure state machine: its backend, its subscriptions, its displays' sessions and
+ * stages, and the detections that wait for a backend.
  *
  * It does no I/O and reads no clock. Messages and detections come in; messages, closings and events
  * go out through hooks, called from within the call that caused them.
  *
  *   nobody ──worker_connected──▶ owned ──state-changing command of another──▶ owned by that one
  *      ▲                           │                                         (the older is closed)
- *      └──worker_disconnected──────┴──▶ the newest of those that wait, if there is one
+ *      └──worker_disconnected──────┴──▶ the newest waiting backend, if there is one
  *
  * A backend that connects while another owns the worker waits: it gets state reports and answers,
  * so that it sees a living worker, and takes over with its first setSubscriptionList, setSessionId
- * or setProgressionStage. A connection that stays silent deposes nobody.
+ * or setProgressionStage. A silent connection takes nothing over.
  *
  * A detection that cannot be sent at once (no backend, or one that does not read) is queued, the
  * oldest dropped when the queue is full. What was queued is late: it goes out as patchSession to
@@ -56,7 +56,7 @@ const char *worker_event_name(enum worker_event_type type);
 /* Fields that the type does not name are zero. Borrowed during the call. */
 struct worker_event {
     enum worker_event_type type;
-    uint64_t backend; /* whose message it was; 0: nobody's */
+    uint64_t backend; /* the sender of the message; 0: none */
     const char *identifier;
     const struct subscription *subscription; /* holds secrets: its URLs */
     unsigned changes;
@@ -99,7 +99,7 @@ void worker_disconnected(struct worker *worker, uint64_t backend); /* unknown on
  * has changed. */
 int worker_receive(struct worker *worker, uint64_t backend, const char *bytes, size_t count);
 
-/* A message of a backend came that cannot be given to worker_receive(): counts and tells it. */
+/* A backend's message cannot be given to worker_receive(): counts and reports it. */
 void worker_refuse(struct worker *worker, uint64_t backend, const char *reason);
 
 /* The heartbeat is due: a stateReport to every backend, and what is queued to the owner. */

@@ -1,4 +1,4 @@
-/* Cameras: each distinct URL is opened once, in a child process of its own, however many want it.
+/* Cameras: each distinct URL is opened once, in a child process of its own, for all its users.
  *
  *   camera_open ─▶ feed of that URL ─▶ child (baton-camera) ─▶ ring of frames
  *        │              │ STARTING ──first frame──▶ ONLINE ──stall, error, end, crash──┐
@@ -7,12 +7,12 @@
  *   frame(), online() ◀─┘
  *
  * A camera that stalls, errors or crashes is reopened after a pause that doubles, with spread, and
- * is offline meanwhile; it never gives up. Frames are where the decoder put them, in memory that
- * is shared with the child, and a frame that is held is not overwritten; nothing is copied unless
- * more than CAMERA_HELD_MAX are held. Newest wins: who holds frames for long misses some, and holds
- * nobody else up.
+ * is offline meanwhile, without end. Frames stay where the decoder put them, in memory that is
+ * shared with the child, and a held frame is not overwritten; nothing is copied unless more than
+ * CAMERA_HELD_MAX are held. The newest frame comes first: a user that holds frames for long misses
+ * some, and delays no other user.
  *
- * All of it on the loop's thread, callbacks included.
+ * All functions and callbacks run on the loop's thread.
  */
 #ifndef DETECTOR_CAMERA_CAMERA_H
 #define DETECTOR_CAMERA_CAMERA_H
@@ -39,7 +39,7 @@ enum {
 #define CAMERA_NO_PTS INT64_MIN
 
 struct camera_frame {
-    struct frame picture; /* its planes are read-only; their content is the child's word */
+    struct frame picture; /* its planes are read-only; their content comes from the child */
     bool is_full_range;   /* luma of 0 to 255, not 16 to 235 */
     bool is_bt709;        /* else BT.601 */
     uint64_t number;      /* grows with each frame of a feed, also over restarts; not by one */
@@ -61,7 +61,7 @@ struct camera_pool_config {
     bool allows_files;     /* a URL without a scheme is the path of a clip; for tries and tests */
 };
 
-/* What concerns the feed is that of the first who opens it; `interval_ms` is each one's own. */
+/* The first user's options apply to the feed; each user has its own `interval_ms`. */
 struct camera_options {
     int interval_ms;      /* at least so long between two frames; 0: every frame; of http URLs how
                              often to ask, 0: CAMERA_SNAPSHOT_MS */
@@ -74,7 +74,7 @@ struct camera_options {
     bool trusts_any;      /* rtsps, https: whatever certificate is shown */
     bool is_paced;        /* clip: at its own speed. Else as fast as it decodes */
     bool is_lossless;     /* clip: every frame, the next when this one was given back */
-    const char *label;    /* whose camera it is, for the log; NULL: nobody's */
+    const char *label;    /* the camera's user, for the log; NULL: none */
     int motion_permille;  /* above 0: only frames in which so much of the picture moved */
 };
 
@@ -82,8 +82,8 @@ struct camera_callbacks {
     /* Borrowed during the call, see camera_frame_ref. */
     void (*frame)(void *userdata, const struct camera_frame *frame);
     void (*online)(void *userdata, bool is_online); /* on change; false at first, untold; or NULL */
-    /* A clip has been played to its end; it is not played again until somebody opens it anew. May
-     * be NULL. */
+    /* A clip has been played to its end; it is played again only if it is opened again. May be
+     * NULL. */
     void (*ended)(void *userdata);
     void *userdata;
 };
@@ -105,19 +105,19 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
 void camera_close(struct camera *camera);
 void camera_set_interval(struct camera *camera, int interval_ms);
 
-/* The newest frame of snapshots that are online, whoever of its subscriptions had it. Borrowed for
- * the moment. NULL: there is none, or it is a stream. */
+/* The newest frame of snapshots that are online, for any of its subscriptions. Borrowed until the
+ * next call. NULL: there is none, or it is a stream. */
 const struct camera_frame *camera_newest(const struct camera *camera);
-/* Shows it that frame as if it came now, which who was opened since may have to wait for long. */
+/* Shows it that frame as if it came now: a user that was opened since may have to wait for long. */
 void camera_show_newest(struct camera *camera);
 
 /* Keeps the frame until as many unrefs; for a model that runs elsewhere meanwhile. Held frames of
  * a feed above CAMERA_HELD_MAX and CAMERA_COPIED_MAX make it skip newer ones. */
 const struct camera_frame *camera_frame_ref(const struct camera_frame *frame);
 void camera_frame_unref(const struct camera_frame *frame); /* NULL allowed */
-/* The same for who keeps it until another one comes, such as the newest picture to be looked at. No
- * more than CAMERA_KEPT_MAX frames of a feed are kept, so that others find room. False: not kept.
- */
+/* The same for a user that keeps the frame until the next one, such as the store of newest
+ * pictures. At most CAMERA_KEPT_MAX frames of a feed are kept, so that others find room. False: not
+ * kept. */
 bool camera_frame_keep(const struct camera_frame *frame);
 void camera_frame_unkeep(const struct camera_frame *frame);
 
@@ -127,12 +127,12 @@ struct camera_stats {
     char codec[32], hardware[32]; /* "" until opened; hardware "": software */
     int width, height;
     double nominal_fps;                  /* 0: unknown */
-    span duration;                       /* of a clip, as it says; 0: unknown */
+    span duration;                       /* of a clip, by its header; 0: unknown */
     unsigned subscribers;                /* of the feed */
     int pid;                             /* of the child; 0: none */
     uint64_t received, decoded, dropped; /* packets in; frames; of these not shown: cap, damage */
     uint64_t shown;                      /* handed to subscribers */
-    uint64_t skipped; /* told of, but overtaken by a newer one, or too many are held */
+    uint64_t skipped; /* announced, but replaced by a newer one, or too many are held */
     uint64_t still;   /* of this subscription: kept back because nothing moved */
     uint64_t restarts;
     char last_error[BATON_ERROR_MESSAGE_MAX]; /* "": none yet */

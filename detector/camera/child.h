@@ -1,9 +1,9 @@
-/* The parent's end of one baton-camera process: started, listened to, ended.
+/* The parent's end of one baton-camera process: its start, its messages, its end.
  *
  *   child_start ─▶ word(), frame(), in any order ─▶ ended(), once ─▶ child_stop
  *
- * Whatever the child sends is checked before anybody hears of it; a message or a ring that breaks
- * the rules is its end. Inside this folder only.
+ * Every message of the child is checked before a hook is called; a message or a ring that breaks
+ * the rules ends the child. Inside this folder only.
  */
 #ifndef DETECTOR_CAMERA_CHILD_H
 #define DETECTOR_CAMERA_CHILD_H
@@ -14,7 +14,7 @@
 struct child; /* opaque */
 
 struct child_hooks {
-    /* OPENED, FRAME, PROGRESS: what it says. `skipped`: how many FRAMEs this one overtook. */
+    /* OPENED, FRAME, PROGRESS: its messages. `skipped`: how many FRAMEs this one replaced. */
     void (*word)(void *userdata, const struct camera_message *message, unsigned skipped);
     /* Borrowed during the call. Its number is the child's own. */
     void (*frame)(void *userdata, struct camera_frame *frame);
@@ -28,12 +28,12 @@ struct child_hooks {
 int child_start(struct child **ret, uv_loop_t *loop, const char *program,
                 const struct camera_config *config, const struct child_hooks *hooks,
                 struct baton_error *reterr);
-/* No hook is called any more. It may say goodbye to its camera if it is alive and `is_killed` is
- * false; a second later it is killed. Its memory goes with the last frame that is held. */
+/* No hook is called any more. A living child may end its session with the camera if `is_killed` is
+ * false; a second later it is killed. Its memory is freed with the last held frame. */
 void child_stop(struct child *child, bool is_killed);
 
 void child_set_interval(struct child *child, span interval);
 int child_pid(const struct child *child);
-bool child_is_held(const struct child *child); /* somebody has a frame of it */
+bool child_is_held(const struct child *child); /* a frame of it is held */
 
 #endif

@@ -19,8 +19,8 @@ struct camera {
     struct camera_callbacks callbacks;
     span interval;
     struct pace pace;
-    bool is_online; /* as it was told */
-    bool is_closed; /* freed when nobody walks the list */
+    bool is_online; /* as it was reported */
+    bool is_closed; /* freed when no loop walks the list */
     int motion_permille;
     struct motion motion;
     uint64_t still;
@@ -38,7 +38,7 @@ struct feed {
     enum feed_state state;
     struct child *child; /* NULL: FEED_WAITING, FEED_OVER */
     uv_timer_t timer;    /* FEED_WAITING: the pause, or its turn; else the watchdog */
-    span interval;       /* as the child was told last */
+    span interval;       /* as it was sent to the child last */
     bool is_opened;
     instant progress_at; /* started, opened, or last decoded something */
     instant online_since;

@@ -1,11 +1,10 @@
-/* The frames of one child, as its parent shows them: where the child put them, or copied from
- * there.
+/* The frames of one child, as its parent shows them: in the child's memory, or copied.
  *
  *   FRAME ─▶ frames_claim ─▶ fewer than CAMERA_HELD_MAX are held: where it lies, in the ring
  *                       └──▶ else a copy, and its slot is free again
  *
- * So whoever holds frames for long holds up neither the child nor who is faster. A camera that one
- * model looks at never has so many held, and nothing of it is copied. Inside this folder only.
+ * So a user that holds frames for long delays neither the child nor faster users. A camera with one
+ * model never has so many held frames, and none of them is copied. Inside this folder only.
  */
 #ifndef DETECTOR_CAMERA_FRAMES_H
 #define DETECTOR_CAMERA_FRAMES_H
@@ -37,7 +36,7 @@ void frames_unref(struct frames *frames);
  * BATON_ENOMEM. */
 int frames_adopt(struct frames *frames, int fd, uint32_t width, uint32_t height,
                  struct baton_error *reterr);
-void frames_forget(struct frames *frames);     /* the newest ring; what is held of it stays */
+void frames_forget(struct frames *frames);     /* the newest ring; held frames of older ones stay */
 int frames_slots(const struct frames *frames); /* of the newest ring; 0: there is none */
 
 /* The frame, held once; NULL: overtaken, or too many are held. */

@@ -6,8 +6,8 @@
 
 enum { CAMERA_HARDWARE_MAX = 256 };
 
-/* Whether this FFmpeg knows the name; that the machine has one, only opening a stream can tell.
- * `ret_known`: those that it knows, a comma between two. */
+/* Whether this FFmpeg knows the name; only opening a stream shows whether the machine has it.
+ * `ret_known`: the known names, separated by commas. */
 bool camera_hardware_is_known(const char *name, char ret_known[static CAMERA_HARDWARE_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a camera's child and its parent tell each other, one datagram a message.
+/* The messages between a camera's child and its parent, one datagram each.
  *
  *   parent ─ config, once ─────────────────────────────────────▶ child
  *   parent ◀─ OPENED · RING+fd · FRAME · PROGRESS · ERROR · END ─ child
@@ -26,7 +26,7 @@ enum {
     MESSAGE_CONFIG_MAX = MESSAGE_URL_MAX + MESSAGE_PATH_MAX + 256,
 };
 
-/* Where the child finds what it inherits. */
+/* The descriptors that the child inherits. */
 enum { CAMERA_FD_SOCKET = 3, CAMERA_FD_CONTROL = 4 };
 
 enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE, SOURCE_KINDS };
@@ -50,7 +50,7 @@ enum message_type {
     MESSAGE_FRAME,
     MESSAGE_PROGRESS, /* it decodes, though nothing was shown lately */
     MESSAGE_ERROR,    /* and then it ends */
-    MESSAGE_END,      /* of a file, or because it was told to stop */
+    MESSAGE_END,      /* of a file, or after a request to stop */
 };
 
 /* Since the child started. */
@@ -72,7 +72,7 @@ struct camera_message {
     uint32_t width, height;
     /* OPENED */
     uint32_t fps_milli;   /* 0: unknown */
-    uint32_t duration_ms; /* of a file, as it says; 0: unknown */
+    uint32_t duration_ms; /* of a file, by its header; 0: unknown */
     char codec[MESSAGE_NAME_MAX + 1];
     char hardware[MESSAGE_NAME_MAX + 1]; /* "": software */
     /* FRAME */

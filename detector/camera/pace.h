@@ -25,8 +25,8 @@ span backoff_after(unsigned failures, span min, span max, uint32_t random);
  * after a steady while the count begins anew. */
 unsigned failures_after(unsigned failures, span online);
 
-/* When the next process may be started, after one whose start took from `began` to `ended`: half of
- * the time is for everything else. */
+/* When the next process may start, after one whose start took from `began` to `ended`: half of the
+ * time is for other work. */
 instant start_after(instant began, instant ended);
 
 #endif

@@ -33,7 +33,7 @@ struct picture_scaler *picture_scaler_new(void);         /* NULL: out of memory 
 void picture_scaler_free(struct picture_scaler *scaler); /* NULL allowed */
 
 /* `rect`: x, y, width, height within the frame, as image_crop_rect() gives it; NULL: all of it. The
- * cut is an offset: nothing is copied. Range and matrix of the frame are heeded. From any thread,
+ * cut is an offset: nothing is copied. Range and matrix of the frame are used. From any thread,
  * as long as the frame is held. BATON_EINVAL: the rectangle is not within the frame, or a side is
  * not 1 to IMAGE_PIXELS_MAX; BATON_ENOMEM. */
 int picture_convert(struct picture_scaler *scaler, const struct camera_frame *frame,

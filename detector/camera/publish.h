@@ -1,5 +1,5 @@
-/* The child's way out: pictures into the ring, words to the parent. Never waits for the parent,
- * except for a file that shall lose nothing. */
+/* The child's output: pictures into the ring, messages to the parent. Never waits for the parent,
+ * except for a file that must lose no frame. */
 #ifndef DETECTOR_CAMERA_PUBLISH_H
 #define DETECTOR_CAMERA_PUBLISH_H
 
@@ -35,7 +35,7 @@ bool publisher_is_stopping(const struct publisher *publisher);
 
 /* Sends now or not at all; false: not at all. */
 bool publisher_send(struct publisher *publisher, const struct camera_message *message);
-/* The last word: tried for a while. */
+/* The last message: tried for a while. */
 void publisher_fail(struct publisher *publisher, const struct baton_error *error);
 
 /* A decoded picture, of any format that FFmpeg knows. Shows it, or counts it as dropped. An error

@@ -3,18 +3,19 @@
  *   ring     page of sequence[RING_SLOTS] | slot 0 | slot 1 | …     child writes, parent reads
  *   control  held[RING_SLOTS], interval, …                          parent writes, child reads
  *
- * Newest wins: the child never waits for a reader, and a frame that is being read is never
- * overwritten. Both follow from one rule on each side. The child marks a slot as empty and *then*
- * looks whether it is held; the parent marks it as held and *then* looks whether it still has the
- * frame it was told of. In one total order of these four steps, one of the two sees the other and
- * steps back. The parent holds at most RING_HELD_MAX slots and the child's decoder has a bounded
- * number of others, so the child always finds one that is neither held nor lent nor the newest; but
- * for the moment in which the parent holds one more, to copy it: a frame may be dropped then.
+ * The newest frame comes first: the child never waits for a reader, and a frame that is being read
+ * is never overwritten. Both follow from one rule on each side. The child marks a slot as empty and
+ * *then* checks whether it is held; the parent marks it as held and *then* checks whether it still
+ * has the announced frame. In one total order of these four steps, one of the two sees the other
+ * and steps back. The parent holds at most RING_HELD_MAX slots and the child's decoder has a
+ * bounded number of others, so the child always finds one that is neither held nor lent nor the
+ * newest; but for the moment in which the parent holds one more, to copy it: a frame may be dropped
+ * then.
  *
  * A ring is of one size of picture; another size is another ring. Both sides compute the layout
  * from width and height, so that no offset ever comes from the child. The memory is sealed: it
- * cannot be truncated under the reader, which would be a SIGBUS. What the child may do is to put
- * wrong pixels there, and it may do that anyway.
+ * cannot be truncated under the reader, which would be a SIGBUS. The child can only put wrong
+ * pixels there.
  */
 #ifndef DETECTOR_CAMERA_RING_H
 #define DETECTOR_CAMERA_RING_H
@@ -38,14 +39,14 @@ enum {
 
 struct ring_control {
     _Atomic uint32_t held[RING_SLOTS]; /* a count: a slot of the last ring may still be held */
-    _Atomic uint32_t is_stopping;      /* the child shall say goodbye to its camera and end */
-    _Atomic uint32_t interval_us;      /* the least time between two frames; 0: every frame */
-    _Atomic uint64_t returned;         /* sequence of the last frame that was given back */
-    _Atomic uint32_t rings;            /* of the bell; the word that the child sleeps on */
+    _Atomic uint32_t is_stopping; /* the child is to end its session with the camera, and itself */
+    _Atomic uint32_t interval_us; /* the least time between two frames; 0: every frame */
+    _Atomic uint64_t returned;    /* sequence of the last frame that was given back */
+    _Atomic uint32_t rings;       /* of the bell; the futex on which the child sleeps */
 };
 
-/* The bell: whoever changes what the child may sleep for (is_stopping, returned, interval_us) rings
- * it. */
+/* The bell: ring it after a change of a field on which the child may sleep (is_stopping, returned,
+ * interval_us). */
 void ring_control_ring(struct ring_control *control);
 /* Before it looks whether it must sleep, the child takes the bell's count; it then sleeps until
  * there is another one, or for `most`. It may wake for no reason. */
@@ -86,7 +87,7 @@ int ring_writer_begin(struct ring_writer *writer, const struct ring_control *con
 int ring_writer_lend(struct ring_writer *writer, const struct ring_control *control);
 void ring_writer_give_back(struct ring_writer *writer, int slot);
 uint8_t *ring_writer_plane(const struct ring_writer *writer, int slot, int plane);
-/* The memory of slots that nobody has goes back to the system, but for that of the newest. */
+/* Returns the memory of unused slots to the system, except that of the newest. */
 void ring_writer_trim(struct ring_writer *writer, const struct ring_control *control);
 /* The slot holds the frame `sequence` (not 0, never used again) from now on. */
 void ring_writer_commit(struct ring_writer *writer, int slot, uint64_t sequence);

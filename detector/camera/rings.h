@@ -1,12 +1,12 @@
-/* The child's rings, of one size of picture each, and what a decoder has of them.
+/* The child's rings, of one size of picture each, and the slots that a decoder holds.
  *
  *   decoder asks for a picture's memory ─▶ a slot of the ring of that size ─▶ it decodes into it
  *     ─▶ shown: that slot is committed, nothing is copied ─▶ the decoder may still predict from it;
  *        only when it lets go is the slot free again
  *
- * A slot that the decoder has is written to by nobody else; what it decoded before it only reads.
- * So a picture that is shown stays as it is. Where a picture cannot lie in a ring, because of its
- * format, its codec or because there is no slot left, it lies elsewhere and is copied when shown.
+ * Only the decoder writes to a slot that it holds; it only reads earlier pictures. So a shown
+ * picture does not change. If a picture cannot lie in a ring, because of its format, its codec or
+ * for lack of a slot, it lies elsewhere and is copied when it is shown.
  */
 #ifndef DETECTOR_CAMERA_RINGS_H
 #define DETECTOR_CAMERA_RINGS_H
@@ -34,7 +34,7 @@ void rings_fini(struct rings *rings);
 int rings_need(struct ring_writer **ret, uint64_t *ret_number, struct rings *rings, uint32_t width,
                uint32_t height, struct baton_error *reterr);
 
-/* The ring and the slot in which the picture lies, as the ring's layout says. NULL: in none. */
+/* The ring and the slot of the picture, by the ring's layout. NULL: it is in none. */
 struct ring_writer *rings_find(struct rings *rings, const AVFrame *frame, int *ret_slot,
                                uint64_t *ret_number);
 
@@ -42,7 +42,8 @@ struct ring_writer *rings_find(struct rings *rings, const AVFrame *frame, int *r
  * it is unref'd. False: there is none. */
 bool rings_take(struct rings *rings, AVFrame *frame);
 
-/* What nobody has but the newest picture goes back to the system, until it is needed again. */
+/* Returns the memory of unused slots to the system until it is needed again; the newest picture
+ * stays. */
 void rings_trim(struct rings *rings);
 
 /* AVCodecContext.get_buffer2. */

@@ -16,6 +16,6 @@ int stream_open(struct stream **ret, const struct camera_config *config, int fil
                 struct publisher *publisher, struct baton_error *reterr);
 /* 0: the file has ended, or the parent wants no more. */
 int stream_run(struct stream *stream, struct baton_error *reterr);
-void stream_close(struct stream *stream); /* says goodbye to the camera; NULL allowed */
+void stream_close(struct stream *stream); /* ends the session with the camera; NULL allowed */
 
 #endif

@@ -1,4 +1,4 @@
-/* A camera's URL: what of it may be shown, and which port it means. */
+/* A camera's URL: its printable part, and its port. */
 #ifndef DETECTOR_CAMERA_URL_H
 #define DETECTOR_CAMERA_URL_H
 
@@ -18,7 +18,7 @@ struct url {
     uint16_t port;           /* the scheme's own if none is given */
 };
 
-/* Of rtsp, rtsps, http, https. BATON_EINVAL, which says what is wrong without a word of the URL. */
+/* Of rtsp, rtsps, http, https. BATON_EINVAL; the message quotes no part of the URL. */
 int url_parse(struct url *ret, const char *text, struct baton_error *reterr);
 
 /* Alike but for capitals in the scheme. */

@@ -21,7 +21,7 @@
 
 struct watch; /* opaque; on the loop's thread */
 
-/* What a frame is to its subscription. */
+/* The meaning of a frame for its subscription. */
 enum watch_role {
     WATCH_ASIDE,     /* the newest snapshot, while the stream is shown */
     WATCH_SHOWN,     /* its picture from now on, and its model's */
@@ -52,8 +52,8 @@ void watch_event(struct watch *watch, const struct worker_event *event);
 /* Of all streams, those that come later too: at least so long between two frames; 0: every one. */
 void watch_set_interval(struct watch *watch, int interval_ms);
 
-/* What is known of a subscription's stream or snapshots; of one that was refused, why (last_error).
- * False: there is no such subscription or it has none. */
+/* The state of a subscription's stream or snapshots; if it was refused, the reason (last_error).
+ * False: there is no such subscription, or it has none. */
 bool watch_stats(const struct watch *watch, const char *identifier, enum image_source source,
                  struct camera_stats *ret);
 

@@ -19,13 +19,13 @@ enum {
     HELPER_ENVIRONMENT_MAX = 16,
 };
 
-/* Where the program `name` lies: beside this one, where a build or an installation puts it. False:
- * nowhere, and `ret` is the last place looked at. */
+/* The path of the program `name`: beside this one, or in the folder of a build or an installation.
+ * False: not found, and `ret` is the last path that was tried. */
 bool helper_find(char ret[PATH_MAX], const char *name);
 
-/* Of this process's environment what loaders, drivers and sanitizers need, and none of its secrets;
- * and that malloc shall ask for huge pages, unless GLIBC_TUNABLES says something. The strings are
- * borrowed; NULL ends them. */
+/* The variables of this process's environment that loaders, drivers and sanitizers need, without
+ * its secrets; and a request for huge pages for malloc, unless GLIBC_TUNABLES is set. The strings
+ * are borrowed; NULL ends them. */
 void helper_environment(char *ret[HELPER_ENVIRONMENT_MAX]);
 
 /* Starts `program` as `name`. descriptors[i] becomes HELPER_FD + i there; each of them should be
@@ -34,13 +34,13 @@ void helper_environment(char *ret[HELPER_ENVIRONMENT_MAX]);
 int helper_spawn(pid_t *ret, const char *program, const char *name, const int *descriptors,
                  size_t count);
 
-/* A helper dies with who started it, cannot be looked into, and keeps `count` inherited
- * descriptors. Where it was started by hand it prints `usage` and ends. */
+/* A helper dies with its parent, is not dumpable, and keeps `count` inherited descriptors. If it
+ * was started by hand it prints `usage` and ends. */
 void helper_begin(int argc, char **argv, const char *usage, int count);
 
-/* Asks once more for what a change of user has undone: to die with who started it, and not to be
- * looked into. To be called between the fences of confine.h, as the later one forbids it. False: it
- * cannot be had, or who started it has died. */
+/* Repeats what a change of user has undone: to die with the parent, and not to be dumpable. Call it
+ * between the two steps of confine.h, as the second one forbids it. False: it failed, or the parent
+ * has died. */
 bool helper_is_bound(void);
 
 #endif

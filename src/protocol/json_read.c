@@ -31,7 +31,7 @@ static bool is_too_deep(const char *bytes, size_t count, size_t depth_max)
     return false;
 }
 
-/* What is known of it; "" if no more than its place. */
+/* The value's description; "" if only its place is known. */
 static const char *reason(const json_error_t *why, size_t count)
 {
     switch (json_error_code(why)) {

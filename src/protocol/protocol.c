@@ -410,8 +410,8 @@ static int read_progression_stage(const json_t *payload, struct command *command
                      name);
 }
 
-/* It is for people, and the backend may say what it likes: cut between two characters, and without
- * line breaks and the like. */
+/* It is for people, and the backend may send any text: it is cut between two characters, and
+ * control characters are replaced. */
 static void copy_message(const json_t *message, char text[PROTOCOL_TEXT_MAX + 1])
 {
     const char *from = json_string_value(message);

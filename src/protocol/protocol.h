@@ -87,7 +87,7 @@ struct session_id {
     int64_t id;
 };
 
-/* What the backend asked for. Owns everything it points to. */
+/* A backend's message. Owns everything it points to. */
 struct command {
     enum command_type type;
     char name[PROTOCOL_NAME_MAX + 1]; /* the `type` as received */
@@ -116,8 +116,8 @@ void subscription_fini(struct subscription *subscription);
 int subscription_copy(const struct subscription *from, struct subscription *to);
 
 /* Whether `identifier` is of the form "display;camera", both non-empty, one semicolon, no control
- * characters, at most PROTOCOL_IDENTIFIER_MAX bytes; and one that the path of a URL can tell from
- * every other: none of its parts between slashes is empty, "." or "..". */
+ * characters, at most PROTOCOL_IDENTIFIER_MAX bytes; and unambiguous in the path of a URL:
+ * none of its parts between slashes is empty, "." or "..". */
 bool identifier_is_valid(const char *identifier);
 
 /* Whether `identifier` begins with `display` and a semicolon. */
@@ -142,7 +142,7 @@ struct connection_report {
 };
 
 /* The messages of the worker, as text for free(); NULL when out of memory. Percentages are rounded
- * to one decimal, detection values keep what 15 digits can tell. */
+ * to one decimal, detection values to 15 digits. */
 char *format_state_report(const struct usage *usage, const struct connection_report *connections,
                           size_t count);
 
@@ -162,8 +162,8 @@ int detection_check(const struct detection *detection, struct baton_error *reter
 
 char *format_image_detection(const struct detection *detection);
 
-/* What of a late detection belongs into the session: {"currentCar": {…}} with the attributes that
- * the display's persistent data knows, and of the type it has them in, as a new reference; NULL if
+/* The part of a late detection that belongs in the session: {"currentCar": {…}} with the attributes
+ * of the display's persistent data, in the types that it has there, as a new reference; NULL if
  * there are none. */
 json_t *patch_of_detection(const struct detection *detection);
 

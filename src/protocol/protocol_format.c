@@ -8,13 +8,13 @@
 #include <string.h>
 #include <time.h>
 
-/* Enough to tell 0.95 from its neighbours, not enough to show how a double stores it. */
+/* Enough digits to distinguish 0.95 from its neighbours, but not to show how a double stores it. */
 #define FORMAT_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(15))
 
 static const char *const crop_keys[] = {
     [CROP_X1] = "cropX1", [CROP_Y1] = "cropY1", [CROP_X2] = "cropX2", [CROP_Y2] = "cropY2"};
 
-/* What the display's persistent data knows of a car. */
+/* The attributes of a car in the display's persistent data. */
 static const struct {
     const char *key;
     bool is_number; /* else a text */
