@@ -2,6 +2,7 @@
  * it but those that pipeline.json names, whole, and of no more bytes than are allowed.
  *
  * The input: for each message two bytes of length, then the message. */
+#include "detector/model/archive.h"
 #include "detector/model/archive_draft.h"
 #include "place.h"
 
