@@ -75,7 +75,7 @@ static void tell_if_greeted(struct connection *connection, enum frame_type type)
     }
 }
 
-void connection_tell_cordon(struct node *node)
+void connection_send_cordon(struct node *node)
 {
     enum frame_type type = node->eligible ? FRAME_UNCORDONED : FRAME_CORDONED;
 
@@ -268,7 +268,7 @@ static void refuse(struct connection *connection, int code)
     stream_close(connection->stream);
 }
 
-void connection_tell_core(struct node *node, raft_id peer, bool is_up)
+void connection_report_peer(struct node *node, raft_id peer, bool is_up)
 {
     struct raft_input input = {.type = RAFT_IN_CONNECTION,
                                .connection = {.peer = peer, .is_up = is_up}};
@@ -411,9 +411,9 @@ static void on_data(struct stream *stream, const void *data, size_t bytes, void 
     }
     node->counters.bytes_received += bytes;
     if (is_first && node->tls && *(const uint8_t *)data == TLS_RECORD_HANDSHAKE) {
-        connection->is_tls = connection->waits_for_hands = true;
+        connection->is_tls = connection->waits_for_handshake = true;
     }
-    if (connection->waits_for_hands) {
+    if (connection->waits_for_handshake) {
         stranger_hello(connection, data, bytes);
         return;
     }
@@ -469,7 +469,7 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
     if (id != RAFT_NOBODY && !node->is_closing) {
         meeting_note_progress(node, id);
         if (!connection_is_up(node, id)) {
-            connection_tell_core(node, id, false);
+            connection_report_peer(node, id, false);
         }
         meeting_look_again(node);
     }

@@ -84,7 +84,7 @@ void event_push(struct node *node, const struct baton_event *event)
     node->events_last = queued;
 }
 
-void event_tell(struct node *node)
+void event_deliver(struct node *node)
 {
     while (node->depth == 0 && node->events_first) {
         struct queued_event *queued = node->events_first;

@@ -33,13 +33,13 @@ static size_t count_missing(const struct raft_configuration *from,
 }
 
 static size_t count_moved(const struct raft_configuration *stored,
-                          const struct raft_configuration *told)
+                          const struct raft_configuration *configured)
 {
     size_t moved = 0;
 
-    for (size_t i = 0; i < told->count; i++) {
-        const struct raft_member *member = identity_member(stored, told->members[i].name);
-        moved += member && strcmp(member->address, told->members[i].address) != 0;
+    for (size_t i = 0; i < configured->count; i++) {
+        const struct raft_member *member = identity_member(stored, configured->members[i].name);
+        moved += member && strcmp(member->address, configured->members[i].address) != 0;
     }
     return moved;
 }
@@ -47,8 +47,8 @@ static size_t count_moved(const struct raft_configuration *stored,
 int group_check(struct node *node, struct baton_error *reterr)
 {
     const struct raft_configuration *stored = raft_get_configuration(node->raft);
-    const struct raft_configuration *told = &node->options.members;
-    size_t unknown = count_missing(told, stored);
+    const struct raft_configuration *configured = &node->options.members;
+    size_t unknown = count_missing(configured, stored);
     char stored_names[LIST_BYTES];
     char told_names[LIST_BYTES];
 
@@ -62,13 +62,13 @@ int group_check(struct node *node, struct baton_error *reterr)
             "directory first",
             node->options.data, stored_names);
     }
-    if (node->options.is_joining ||
-        (unknown == 0 && count_missing(stored, told) == 0 && count_moved(stored, told) == 0)) {
+    if (node->options.is_joining || (unknown == 0 && count_missing(stored, configured) == 0 &&
+                                     count_moved(stored, configured) == 0)) {
         return BATON_OK;
     }
-    list(told_names, told);
-    if (unknown > 0 && told->count > 1 &&
-        (identity_is_quorum(stored, node->id) || unknown + 1 >= told->count)) {
+    list(told_names, configured);
+    if (unknown > 0 && configured->count > 1 &&
+        (identity_is_quorum(stored, node->id) || unknown + 1 >= configured->count)) {
         return error_set(
             reterr, BATON_EUNSAFE,
             "data directory %s: its group is of %s, but peer names %s: two groups of one name have "
@@ -181,5 +181,5 @@ void group_cast_out(struct node *node, const char *why, bool for_good)
     (void)node_step(node, &failed);
     node->depth--;
     event_error(node, BATON_EUNSAFE, &error);
-    event_tell(node);
+    event_deliver(node);
 }

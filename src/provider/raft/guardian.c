@@ -10,7 +10,7 @@ static void on_warning(void *userdata, const struct baton_error *error)
 
     log_warning(node->logger, "guardian", LOG_STR("problem", error->message));
     event_error(node, error->code, error);
-    event_tell(node);
+    event_deliver(node);
 }
 
 static void poison(void *cell)

@@ -40,10 +40,10 @@ static uint64_t dial_ms(const struct node *node)
 
 const char *link_where(const struct link *link)
 {
-    const struct raft_member *told =
+    const struct raft_member *configured =
         link->is_prospect ? NULL : identity_member(&link->node->options.members, link->name);
 
-    return told && link->tries_elsewhere ? told->address : link->address;
+    return configured && link->tries_elsewhere ? configured->address : link->address;
 }
 
 static void redial_later(struct link *link)

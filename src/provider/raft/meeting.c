@@ -375,7 +375,7 @@ static int take_in(struct connection *connection, const struct greeting *greetin
     }
     compare_settings(node, greeting);
     node->is_pinning = true;
-    connection_tell_core(node, greeting->id, true);
+    connection_report_peer(node, greeting->id, true);
     return BATON_OK;
 }
 

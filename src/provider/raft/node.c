@@ -94,9 +94,9 @@ static void judge_disk(struct node *node, instant begun)
     span took = instant_since(now, begun);
 
     if (took.ns > node->options.settings.heartbeat_interval.ns &&
-        (node->slow_disk_told.ns == 0 ||
-         instant_since(now, node->slow_disk_told).ns >= SPAN_S(60).ns)) {
-        node->slow_disk_told = now;
+        (node->slow_disk_reported.ns == 0 ||
+         instant_since(now, node->slow_disk_reported).ns >= SPAN_S(60).ns)) {
+        node->slow_disk_reported = now;
         log_warning(node->logger, "slow-disk", LOG_F64("write_ms", (double)took.ns / 1e6),
                     LOG_F64("heartbeat_interval_ms",
                             (double)node->options.settings.heartbeat_interval.ns / 1e6));
@@ -189,9 +189,9 @@ int node_step(struct node *node, const struct raft_input *input)
     perform(node, update);
     node->depth--;
     group_follow(node);
-    event_tell(node);
+    event_deliver(node);
     if (node->depth == 0) {
-        state_tell(node);
+        state_deliver(node);
     }
     return r;
 }

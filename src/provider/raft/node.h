@@ -94,12 +94,13 @@ struct connection {
     struct buffer input;
     bool is_open;
     bool is_tls;
-    bool is_stranger;     /* accepted, and has not greeted */
-    bool is_from_member;  /* a stranger: it comes from a host of a member */
-    bool waits_for_hands; /* a stranger: its first record, in `input`, is not given to TLS yet */
-    instant since;        /* a stranger's beginning */
-    bool has_greeted;     /* our own greeting went out */
-    bool is_turned_away;  /* one of the two has refused the other's greeting */
+    bool is_stranger;    /* accepted, and has not greeted */
+    bool is_from_member; /* a stranger: it comes from a host of a member */
+    bool
+        waits_for_handshake; /* a stranger: its first record, in `input`, is not given to TLS yet */
+    instant since;           /* a stranger's beginning */
+    bool has_greeted;        /* our own greeting went out */
+    bool is_turned_away;     /* one of the two has refused the other's greeting */
     char wrong[IDENTITY_WHY_MAX]; /* why its greeting was not acceptable; "" */
     raft_index peer_commit;       /* as the peer's greeting said */
     uint64_t pins_sent, pins_answered;
@@ -215,9 +216,9 @@ struct node {
     instant armed; /* what the timer is set to */
     bool is_armed; /* set, and not expired since */
     uv_timer_t checkpoint;
-    uv_timer_t door;  /* runs while there are strangers */
-    uv_timer_t hands; /* runs for a moment after a handshake has begun */
-    int open_handles; /* to be closed before the memory ends */
+    uv_timer_t stranger_timer;  /* runs while there are strangers */
+    uv_timer_t handshake_timer; /* runs for a moment after a handshake has begun */
+    int open_handles;           /* to be closed before the memory ends */
 
     struct link *links;
     struct connection *accepted;
@@ -249,7 +250,7 @@ struct node {
     bool is_closed;
     struct refusals refusals; /* of addresses of which no member is known */
     struct raft_lease published;
-    instant slow_disk_told;
+    instant slow_disk_reported;
     raft_index applied;
     struct node_counters counters;
     void (*closed)(void *userdata);
@@ -291,8 +292,8 @@ void connection_turn_away(struct connection *connection, enum refusal refusal, c
 void connection_look_again(struct connection *connection);
 void connection_ask(struct connection *connection); /* whether its peer's process is there */
 /* To all peers, on every connection: whichever is read last, it says how it is. */
-void connection_tell_cordon(struct node *node);
-void connection_tell_core(struct node *node, raft_id peer, bool is_up);
+void connection_send_cordon(struct node *node);
+void connection_report_peer(struct node *node, raft_id peer, bool is_up);
 bool connection_is_up(const struct node *node, raft_id id);
 
 /* link.c */
@@ -363,7 +364,7 @@ void guard_set_victims(struct provider *provider, const struct victims *victims)
 /* event.c */
 void event_take(struct node *node, const struct raft_event *event);
 void event_push(struct node *node, const struct baton_event *event);
-void event_tell(struct node *node);
+void event_deliver(struct node *node);
 void event_error(struct node *node, int code, const struct baton_error *error);
 void event_member_of(const struct node *node, raft_id id, struct baton_member *ret);
 /* Why a member cannot be handed leadership now, as the leader knows it: "does not answer". */
@@ -379,7 +380,7 @@ int state_offer(struct node *node, const struct raft_snapshot *snapshot);
 /* False: out of memory, and this update's orders were the first that were lost by it. */
 bool state_apply(struct node *node, const struct raft_update *update);
 void state_applied(struct node *node, raft_index applied);
-void state_tell(struct node *node);
+void state_deliver(struct node *node);
 void state_snapshot(const struct node *node, struct buffer *buffer);
 void state_receive_order(struct node *node, raft_id from, const struct frame *frame);
 void state_receive_refusal(struct node *node, const struct frame *frame);

@@ -98,7 +98,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     node->is_closing = true;
     hand_over(node);
     stop_election(node);
-    event_tell(node);
+    event_deliver(node);
     request_fail_all(node, BATON_ECANCELED);
     state_end(node);
     node->is_closed = true;
@@ -112,8 +112,8 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     }
     close_handle(node, (uv_handle_t *)&node->listener);
     close_handle(node, (uv_handle_t *)&node->timer);
-    close_handle(node, (uv_handle_t *)&node->door);
-    close_handle(node, (uv_handle_t *)&node->hands);
+    close_handle(node, (uv_handle_t *)&node->stranger_timer);
+    close_handle(node, (uv_handle_t *)&node->handshake_timer);
     close_handle(node, (uv_handle_t *)&node->request_timer);
     close_handle(node, (uv_handle_t *)&node->checkpoint); /* there is always this one */
 }
@@ -309,10 +309,10 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     }
     (void)uv_timer_init(node->loop, &node->checkpoint);
     node->checkpoint.data = node;
-    (void)uv_timer_init(node->loop, &node->door);
-    node->door.data = node;
-    (void)uv_timer_init(node->loop, &node->hands);
-    node->hands.data = node;
+    (void)uv_timer_init(node->loop, &node->stranger_timer);
+    node->stranger_timer.data = node;
+    (void)uv_timer_init(node->loop, &node->handshake_timer);
+    node->handshake_timer.data = node;
     (void)uv_timer_init(node->loop, &node->request_timer);
     node->request_timer.data = node;
     node->open_handles += 4;
@@ -350,7 +350,7 @@ static int set_eligible(struct node *node, bool is_wanted)
 
     node->eligible = eligible;
     node->greeting.flags = (uint8_t)(others | (eligible ? 0 : GREETING_CORDONED));
-    connection_tell_cordon(node);
+    connection_send_cordon(node);
     return node_step(node, &input);
 }
 
@@ -501,7 +501,7 @@ static void raft_leave(struct provider_election *election)
         node->eligible = false;
         hand_over(node);
         stop_election(node);
-        event_tell(node);
+        event_deliver(node);
     }
 }
 

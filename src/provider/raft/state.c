@@ -132,7 +132,7 @@ static void tell_answer(struct node_state *state, struct question *question)
 }
 
 /* When no step is under way. */
-void state_tell(struct node *node)
+void state_deliver(struct node *node)
 {
     struct node_state *state = node->state;
     struct question *question;
@@ -141,7 +141,7 @@ void state_tell(struct node *node)
         return;
     }
     state->is_telling = true;
-    while (node->state && watches_tell(&state->watches)) {
+    while (node->state && watches_deliver(&state->watches)) {
     }
     while (node->state && (question = questions_take_answered(&state->questions))) {
         tell_answer(state, question);
@@ -393,8 +393,8 @@ static void on_timer(uv_timer_t *timer)
     }
     expire_keys(state);
     node->depth--;
-    event_tell(node);
-    state_tell(node);
+    event_deliver(node);
+    state_deliver(node);
     if (node->state) {
         rearm(state);
     }
@@ -428,8 +428,8 @@ static int submit(struct node *node, struct question *question)
     ask(state, question);
     state_applied(node, node->applied);
     node->depth--;
-    event_tell(node);
-    state_tell(node);
+    event_deliver(node);
+    state_deliver(node);
     if (node->state) {
         rearm(state);
     }

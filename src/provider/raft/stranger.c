@@ -136,15 +136,15 @@ void stranger_begin(struct connection *connection)
     if (node->stranger_count > NODE_STRANGERS_MAX) {
         turn_out(next_to_go(node), "made room for another one that has not greeted");
     }
-    if (!uv_is_active((uv_handle_t *)&node->door)) {
-        (void)uv_timer_start(&node->door, on_look, LOOK_EVERY_MS, LOOK_EVERY_MS);
+    if (!uv_is_active((uv_handle_t *)&node->stranger_timer)) {
+        (void)uv_timer_start(&node->stranger_timer, on_look, LOOK_EVERY_MS, LOOK_EVERY_MS);
     }
 }
 
 void stranger_end(struct connection *connection)
 {
     if (connection->is_stranger) {
-        connection->is_stranger = connection->waits_for_hands = false;
+        connection->is_stranger = connection->waits_for_handshake = false;
         connection->node->stranger_count--;
     }
 }
@@ -156,7 +156,8 @@ static struct connection *next_in_turn(const struct node *node)
     struct connection *found = NULL;
 
     for (struct connection *one = node->accepted; one; one = one->next) {
-        if (one->waits_for_hands && (!found || (one->is_from_member && !found->is_from_member))) {
+        if (one->waits_for_handshake &&
+            (!found || (one->is_from_member && !found->is_from_member))) {
             found = one;
         }
     }
@@ -174,7 +175,7 @@ static void on_turn(uv_timer_t *timer)
     }
     hello = connection->input;
     buffer_init(&connection->input, hello.max_bytes);
-    connection->waits_for_hands = false;
+    connection->waits_for_handshake = false;
     (void)uv_timer_start(timer, on_turn, NODE_HANDSHAKE_EVERY_MS, 0);
     (void)stream_start_tls(connection->stream, node->tls, hello.data, hello.bytes);
     buffer_fini(&hello);
@@ -187,7 +188,7 @@ void stranger_hello(struct connection *connection, const void *data, size_t byte
     buffer_put(&connection->input, data, bytes);
     if (connection->input.failed || connection->input.bytes > NODE_HELLO_BYTES_MAX) {
         turn_out(connection, "sent more than the beginning of a handshake");
-    } else if (!uv_is_active((uv_handle_t *)&node->hands)) {
-        on_turn(&node->hands);
+    } else if (!uv_is_active((uv_handle_t *)&node->handshake_timer)) {
+        on_turn(&node->handshake_timer);
     }
 }

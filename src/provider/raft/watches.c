@@ -136,7 +136,7 @@ void watches_note(struct watches *watches, const char *name, const struct keys_v
     watches->after_newest = &change->next;
 }
 
-bool watches_tell(struct watches *watches)
+bool watches_deliver(struct watches *watches)
 {
     struct change *change = take_oldest(watches);
     struct provider_value value;

@@ -34,6 +34,6 @@ void watches_drop(struct watches *watches, const char *prefix, const void *userd
  * deleted. Without memory the change is not reported. */
 void watches_note(struct watches *watches, const char *name, const struct keys_value *value);
 /* Reports the oldest change that was not reported. False: there is none. */
-bool watches_tell(struct watches *watches);
+bool watches_deliver(struct watches *watches);
 
 #endif
