@@ -1,12 +1,13 @@
-/* Connections: every node dials every other one (link.c), and greets first.
+/* Connections: every node dials every other node (link.c) and sends a greeting first.
  *
- *   dialer ──GREETING──▶ acceptor          cluster, name and incarnation are checked at both ends,
- *   dialer ◀──GREETING── acceptor          against the certificate's name where there is one
- *   then messages both ways; a node prefers the connection that it dialed, as long as that one
- *   moves: where packets are lost, one of the two often stands still while the other does not
+ *   dialer ──GREETING──▶ acceptor          both ends check cluster, name and incarnation, and the
+ *   dialer ◀──GREETING── acceptor          certificate's name where there is one
  *
- * A stranger (a connection that has not greeted) may send one thing: a death certificate, which
- * proves itself. It may be in the clear even where the others speak TLS: the first byte tells.
+ * Then messages go both ways. A node prefers the connection that it dialed, as long as that one
+ * makes progress: under packet loss one of the two often stalls while the other does not.
+ *
+ * A stranger (a connection that has not greeted) may send one other frame: a death certificate,
+ * which proves itself. It may be plain text even where peers use TLS: the first byte shows which.
  */
 #include "provider/raft/node.h"
 
@@ -43,10 +44,10 @@ static void flush(struct connection *connection)
     flush_as(connection, STREAM_KINDS);
 }
 
-/* Those of which a later one to the same peer says all that the earlier one still could: it asks
- * in a later round, or answers for one. What a peer has not read of them is better replaced than
- * queued. To the core the earlier one is lost, as any message may be; no certificate, entry,
- * snapshot or resignation is of this kind. STREAM_KINDS: not one of them. */
+/* Kinds of message in which a later one to the same peer replaces an earlier one: it asks in a
+ * later round, or replies to one. Replacing an unread message is better than queueing behind it. To
+ * the core the earlier one is lost, as any message may be. No certificate, entry, snapshot or
+ * resignation is of such a kind. STREAM_KINDS: the message replaces nothing. */
 static unsigned kind_of(const struct raft_message *message)
 {
     switch (message->type) {
@@ -109,7 +110,8 @@ void connection_send_greeting(struct connection *connection, const struct greeti
     connection->has_greeted = true;
 }
 
-/* The peer ends the connection when it has read this; a stranger that does not is turned out. */
+/* The peer closes the connection once it has read this; a stranger that does not is closed by
+ * us. */
 void connection_turn_away(struct connection *connection, enum refusal refusal, const char *why)
 {
     struct node *node = connection->node;
@@ -129,7 +131,7 @@ void connection_ask(struct connection *connection)
     connection_send_bare(connection, FRAME_PIN);
 }
 
-/* The kernel is asked now and then only, as long as all is well. */
+/* Asks the kernel only now and then, as long as the connection makes progress. */
 static bool is_stuck(struct connection *connection)
 {
     const struct node *node = connection->node;
@@ -149,7 +151,7 @@ static struct connection *dialed_to(const struct node *node, raft_id id)
     return link && link->connection && link->connection->id == id ? link->connection : NULL;
 }
 
-/* The youngest: the peer may have given up those before. */
+/* The newest accepted connection: the peer may have given up the older ones. */
 static struct connection *accepted_from(const struct node *node, raft_id id)
 {
     for (struct connection *accepted = node->accepted; accepted; accepted = accepted->next) {
@@ -166,7 +168,7 @@ static struct connection *way_to(const struct node *node, raft_id id)
     return dialed ? dialed : accepted_from(node, id);
 }
 
-/* The one that moves, of the two that there are; meanwhile one more is dialed. */
+/* The connection of the two that makes progress; if neither does, another is dialed meanwhile. */
 static struct connection *best_way_to(const struct node *node, raft_id id)
 {
     struct connection *dialed = dialed_to(node, id);
@@ -288,7 +290,7 @@ static void take_message(struct connection *connection, struct raft_message *mes
     (void)node_step(connection->node, &input);
 }
 
-/* From one that has greeted. */
+/* Handles a frame of a peer that has greeted. */
 static void take_known_frame(struct connection *connection, struct frame *frame)
 {
     struct node *node = connection->node;
@@ -299,7 +301,7 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
         break;
     case FRAME_PINNED:
         connection->pins_answered += connection->pins_answered < connection->pins_sent;
-        connection->pin_sent = clock_now(); /* at the latest: that of the next one */
+        connection->pin_sent = clock_now(); /* an upper bound for the next one */
         proof_on_pinned(connection);
         meeting_look_again(node);
         break;
@@ -323,8 +325,8 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
         take_message(connection, &frame->message);
         break;
     case FRAME_GREETING:
-    case FRAME_CERTIFICATE: /* a stranger brings those */
-    case FRAME_TURNED_AWAY: /* taken before */
+    case FRAME_CERTIFICATE: /* only from strangers */
+    case FRAME_TURNED_AWAY: /* handled earlier */
         break;
     }
 }
@@ -336,7 +338,7 @@ static int take_frame(struct connection *connection, struct frame *frame)
         return BATON_OK;
     }
     if (connection->is_turned_away) {
-        return BATON_OK; /* nothing else counts */
+        return BATON_OK; /* other frames are ignored */
     }
     if (frame->type == FRAME_GREETING) {
         return meeting_take_greeting(connection, &frame->greeting);
@@ -352,7 +354,7 @@ static int take_frame(struct connection *connection, struct frame *frame)
     return BATON_EEXIST;
 }
 
-/* In the clear where TLS is wanted: nothing but a certificate is taken. */
+/* Plain text where TLS is required: only a certificate is accepted. */
 static bool may_be_taken(const struct connection *connection, const struct frame *frame)
 {
     return !connection->node->tls || connection->is_tls || frame->type == FRAME_CERTIFICATE;
@@ -386,7 +388,7 @@ static void take_frames(struct connection *connection)
     buffer_consume(&connection->input, used);
     if (result >= 0 && connection->id == RAFT_NOBODY &&
         connection->input.bytes > NODE_STRANGER_BYTES_MAX) {
-        result = BATON_ETOOBIG; /* no greeting is as long: nothing more is kept for it */
+        result = BATON_ETOOBIG; /* no greeting is that long: stops buffering */
     }
     if (result < 0 && connection->is_open) {
         refuse(connection, result);
@@ -524,7 +526,7 @@ struct connection *connection_dial(struct link *link)
     return connection;
 }
 
-/* Among the accepted ones: by age, the youngest first. */
+/* Inserts into the list of accepted connections: newest first. */
 static void list(struct connection *connection)
 {
     struct node *node = connection->node;

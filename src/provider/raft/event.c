@@ -1,4 +1,4 @@
-/* From the core's events to those that a program hears. */
+/* Turns the core's events into the events of the public API. */
 #include "provider/raft/node.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Terms and indexes beyond this do not come from an honest peer (the core refuses them too). */
+/* No correct peer sends a term or index beyond this (the core refuses them too). */
 #define SANE_MAX ((uint64_t)1 << 56)
 
 uint32_t frame_cluster_of(const char *cluster_name)
@@ -35,7 +35,7 @@ static size_t begin(struct buffer *buffer, uint32_t cluster, unsigned type)
 {
     size_t start = buffer->bytes;
 
-    buffer_put_u32(buffer, 0); /* the length, filled in by end() */
+    buffer_put_u32(buffer, 0); /* the length, set by end() */
     buffer_put_u8(buffer, FRAME_VERSION);
     buffer_put_u8(buffer, (uint8_t)type);
     buffer_put_u32(buffer, cluster);

@@ -31,20 +31,20 @@ enum {
 enum frame_type {
     FRAME_GREETING = 1,    /* first on every connection, from both ends */
     FRAME_CERTIFICATE = 2, /* see guardian/certificate.h */
-    FRAME_PIN = 3,         /* are you still there? asked after your pidfd was opened */
+    FRAME_PIN = 3,         /* asks for an answer after the peer's pidfd was opened */
     FRAME_PINNED = 4,
-    FRAME_REQUEST = 5, /* of an operator, for the leader: JSON */
+    FRAME_REQUEST = 5, /* an operator's request to the leader: JSON */
     FRAME_REPLY = 6,
     FRAME_ORDER = 7,    /* for the leader's log, see keys.h */
-    FRAME_REFUSED = 8,  /* that order was not taken */
+    FRAME_REFUSED = 8,  /* the leader did not accept the order */
     FRAME_CORDONED = 9, /* since the greeting; for the list of members */
     FRAME_UNCORDONED = 10,
-    FRAME_TURNED_AWAY = 11, /* your greeting is refused: enum refusal, and why */
+    FRAME_TURNED_AWAY = 11, /* refuses the greeting: enum refusal, and the reason */
     FRAME_MESSAGE = 16,
 };
 
 enum greeting_flag {
-    GREETING_GUARDIAN_ONLY = 1, /* of my death only my guardian is to be believed */
+    GREETING_GUARDIAN_ONLY = 1, /* only the guardian's certificate proves the sender's death */
     GREETING_CORDONED = 2,
 };
 
@@ -60,13 +60,13 @@ struct greeting {
     raft_term term; /* stored, or pledged */
     raft_index last_index;
     raft_index commit_index;
-    span lease; /* settings that the others should know */
+    span lease; /* this and the next fields: settings to compare */
     span heartbeat_timeout;
     uint32_t clock_drift_ppm;
     uint32_t pid;
     uint64_t pid_namespace; /* inode */
     uint8_t boot_id[16];
-    uint8_t commitment[32]; /* SHA-256 of the secret in my death certificate */
+    uint8_t commitment[32]; /* SHA-256 of the secret in the sender's certificate */
     uint8_t flags;
 };
 
@@ -74,14 +74,14 @@ struct greeting {
 struct frame {
     enum frame_type type;
     struct greeting greeting;
-    struct raft_message message; /* from, to, incarnation: for the caller to fill in */
+    struct raft_message message; /* the caller sets from, to and incarnation */
     const void *text;            /* REQUEST, REPLY, ORDER, REFUSED, TURNED_AWAY */
     size_t text_bytes;
     uint64_t request_id; /* TURNED_AWAY: enum refusal */
     const void *whole;   /* CERTIFICATE */
 };
 
-/* Room for what a message points to; reused from frame to frame. */
+/* Memory for what a message points to; reused for the next frame. */
 struct frame_scratch {
     struct raft_entry *entries;
     size_t entry_capacity;
@@ -91,21 +91,22 @@ void frame_scratch_fini(struct frame_scratch *scratch);
 
 uint32_t frame_cluster_of(const char *cluster_name);
 
-/* Each appends one frame; out of room shows in buffer->failed. */
+/* Each appends one frame; sets buffer->failed if it does not fit. */
 void frame_put_greeting(struct buffer *buffer, uint32_t cluster, const struct greeting *greeting);
 void frame_put_message(struct buffer *buffer, uint32_t cluster, const struct raft_message *message);
 void frame_put_bare(struct buffer *buffer, uint32_t cluster, enum frame_type type);
 void frame_put_text(struct buffer *buffer, uint32_t cluster, enum frame_type type,
                     uint64_t request_id, const void *text, size_t bytes);
 
-/* Takes the first frame of `data`.
- *   above 0         bytes used; *ret is filled
+/* Parses the first frame of `data`.
+ *
+ *   above 0         bytes used; *ret is filled in
  *   0               more bytes are needed
- *   BATON_ETOOBIG   a length that no frame has
+ *   BATON_ETOOBIG   the length is invalid
  *   BATON_ENOTSUP   another version of the protocol
  *   BATON_EAUTH     another cluster
- *   BATON_ECORRUPT  its checksum does not fit
- *   BATON_EPROTO    its content makes no sense
+ *   BATON_ECORRUPT  the checksum is wrong
+ *   BATON_EPROTO    the content is invalid
  *   BATON_ENOMEM */
 int frame_take(struct frame *ret, struct frame_scratch *scratch, uint32_t cluster, const void *data,
                size_t bytes);

@@ -1,4 +1,5 @@
-/* This node and its guardian, which certifies the node's death to the peers and names the heir. */
+/* This node's use of its guardian, which certifies the node's death to the peers and names the
+ * heir. */
 #include "guardian/guardian.h"
 #include "provider/raft/node.h"
 
@@ -18,8 +19,8 @@ static void poison(void *cell)
     lease_cell_poison(cell);
 }
 
-/* Without a guardian everything works, but a crash on another host costs the lease: so a failure
- * is a warning. */
+/* A failure is only a warning: without a guardian everything works, but after a crash peers on
+ * other hosts wait for the lease's end. */
 void guard_begin(struct node *node)
 {
     struct guardian_options options = {

@@ -22,21 +22,21 @@ struct storage_birth identity_born(const char *name, const struct raft_configura
 
 uint64_t identity_draw(void); /* random, never 0 */
 
-/* By name; one that stays before one that leaves. NULL: none. */
+/* Finds a member by name, preferring one that stays over one that leaves. NULL: none. */
 const struct raft_member *identity_member(const struct raft_configuration *members,
                                           const char *name);
 
-/* Whether that member is a quorum by itself. */
+/* Whether that member alone is a quorum. */
 bool identity_is_quorum(const struct raft_configuration *members, raft_id id);
 
-/* Why a greeting is refused. On the wire. */
+/* The reason why a greeting is refused. These numbers are on the wire. */
 enum refusal {
     REFUSAL_NONE,
     REFUSAL_GROUP, /* another group, or other founders */
-    REFUSAL_BIRTH, /* another data directory than the group knows by this name */
+    REFUSAL_BIRTH, /* the group knows another data directory by this name */
     REFUSAL_OLDER, /* an older copy of the data directory */
     REFUSAL_TWIN,  /* another process has this data directory, or a copy of it */
-    REFUSAL_DRIFT, /* a bound on the clocks' drift that leaves no lease */
+    REFUSAL_DRIFT, /* the bound on clock drift leaves no lease */
     REFUSAL_LOST,  /* another group, and a member of ours that had another data directory */
     /* Another group. Ours is formed, and has it as a member or us as a quorum by ourselves. */
     REFUSAL_FORMED,
@@ -47,15 +47,15 @@ struct identity_view {
     const struct greeting *ours;
     const struct raft_configuration *members;
     raft_index commit;                /* the last index that this node knows to be committed */
-    const struct storage_peer *known; /* of earlier greetings and messages; NULL: never met */
-    const uint8_t *commitment;        /* of the known incarnation; NULL: met in an earlier life */
-    bool is_candidate;                /* an operator wants it to join: it is no member yet */
+    const struct storage_peer *known; /* from earlier greetings and messages; NULL: none */
+    const uint8_t *commitment;        /* of the known incarnation; NULL: none since our start */
+    bool is_candidate;                /* an operator is adding it: it is not a member yet */
 };
 
-/* The id fits the name and the birth. */
+/* Whether the id matches the name and the birth. */
 bool identity_is_sound(const struct greeting *theirs);
 
-/* A sentence for both sides goes to `ret_why`. */
+/* Judges a greeting; writes the reason to `ret_why`, as a sentence for both sides. */
 enum refusal identity_judge(const struct identity_view *view, const struct greeting *theirs,
                             char ret_why[IDENTITY_WHY_MAX]);
 
@@ -65,9 +65,9 @@ enum refusal identity_refuse_twin(const char *name, char ret_why[IDENTITY_WHY_MA
 void identity_compare(const struct raft_settings *ours, const struct greeting *theirs,
                       char ret_text[IDENTITY_WHY_MAX]);
 
-/* Whether a node that is refused for this reason must stop, since the group knows another one.
- * `index` is that of the configuration that makes this node a member, `commit` the refusing peer's
- * commit index: a peer that lags behind does not know us yet. */
+/* Whether a node that is refused for this reason must stop, because the group does not know it.
+ * `index` is the index of the configuration that makes this node a member, `commit` the refusing
+ * peer's commit index: a peer that lags behind does not know us yet. */
 bool identity_is_final(enum refusal refusal, raft_index index, raft_index commit);
 
 #endif

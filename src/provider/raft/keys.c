@@ -1,4 +1,4 @@
-/* Keys in one array that is sorted by name: small, and listed in order for nothing. */
+/* Stores keys in one array sorted by name: small, and already in order for listing. */
 #include "provider/raft/keys.h"
 
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static int compare(const char *name, size_t bytes, const struct keys_value *valu
     return order != 0 ? order : (bytes > there) - (bytes < there);
 }
 
-/* Where the name is, or belongs. */
+/* The index at which the name is, or would be inserted. */
 static size_t place_of(const struct keys *keys, const char *name, size_t bytes, bool *ret_found)
 {
     size_t low = 0;
@@ -109,7 +109,7 @@ static size_t place_of(const struct keys *keys, const char *name, size_t bytes, 
     return low;
 }
 
-/* One block: the struct, the name, the data and a NUL. */
+/* Allocates one block: the struct, the name, the data and a NUL. */
 static struct keys_value *value_new(const struct keys_order *order, uint64_t revision, instant now)
 {
     struct keys_value *value = malloc(sizeof(*value) + order->name_bytes + order->bytes + 2);
@@ -294,7 +294,7 @@ int keys_restore(struct keys *keys, const void *data, size_t bytes, instant now)
     struct reader reader = reader_of(data, bytes);
     struct keys fresh = {0};
     uint8_t version = bytes > 0 ? reader_u8(&reader) : KEYS_FORMAT;
-    uint32_t count = bytes > 0 ? reader_u32(&reader) : 0; /* nothing: the state of a new group */
+    uint32_t count = bytes > 0 ? reader_u32(&reader) : 0; /* no bytes: the state of a new group */
     int code = version > KEYS_FORMAT                      ? BATON_ENOTSUP
                : version == KEYS_FORMAT && !reader.failed ? BATON_OK
                                                           : BATON_ECORRUPT;

@@ -50,7 +50,7 @@ static void redial_later(struct link *link)
 {
     int64_t wait = link->backoff_ms;
 
-    /* Jitter from the clock's low digits is enough to keep peers apart. */
+    /* The clock's low digits are jitter enough to keep peers apart. */
     wait += clock_now().ns / 1000 % (wait / 2 + 1);
     link->backoff_ms *= 2;
     if (link->backoff_ms > NODE_RECONNECT_MAX_MS) {
@@ -137,7 +137,7 @@ void link_greeted(struct connection *connection)
             link->connection); /* the kernel goes on sending the data that it holds */
         link->connection = connection;
     }
-    link->id = connection->id; /* a prospect's is new */
+    link->id = connection->id; /* new, if it is a prospect */
     link->refusal[0] = '\0';
     link->was_greeted = true;
     link->last_incarnation = connection->incarnation;
@@ -157,7 +157,7 @@ void link_ended(struct connection *connection, bool was_refused)
         link->beside = NULL;
         return; /* the earlier connection still stands: this proves nothing */
     }
-    link->connection = link->beside; /* on its way already, or there is none */
+    link->connection = link->beside; /* may be NULL */
     link->beside = NULL;
     if (node->is_closing || link->is_leaving) {
         return;
@@ -165,7 +165,7 @@ void link_ended(struct connection *connection, bool was_refused)
     if (was_greeted) {
         node->counters.disconnects++;
         if (!link->connection) {
-            dial(link); /* at once: a refusal now would be news */
+            dial(link); /* at once: a refusal now would be a proof */
         }
         return;
     }
@@ -175,7 +175,7 @@ void link_ended(struct connection *connection, bool was_refused)
     link->was_greeted = false;
     link->tries_elsewhere = !link->tries_elsewhere;
     if (connection->is_turned_away) {
-        link->backoff_ms = NODE_RECONNECT_MAX_MS; /* nothing changes soon */
+        link->backoff_ms = NODE_RECONNECT_MAX_MS; /* a quick retry would not help */
     }
     if (!link->connection) {
         redial_later(link);
@@ -222,7 +222,7 @@ static struct link *link_begin(struct node *node, const struct raft_member *memb
     struct link *link = calloc(1, sizeof(*link));
 
     if (!link) {
-        return NULL; /* tried again at the next change of membership */
+        return NULL; /* retried at the next change of membership */
     }
     link->node = node;
     link->id = member->id;

@@ -1,4 +1,4 @@
-/* The payloads of the core's messages. Writing and reading stand side by side, type by type. */
+/* The payloads of the core's messages: for each type, the encoder is beside the decoder. */
 #include "provider/raft/frame_int.h"
 
 #include <stdlib.h>
@@ -118,7 +118,7 @@ static int take_append(struct reader *reader, struct raft_message *message,
     message->append.commit = reader_u64(reader);
     count = reader_u32(reader);
     if (count > FRAME_ENTRIES_MAX || count > reader->bytes / ENTRY_BYTES_MIN) {
-        return BATON_EPROTO; /* before any memory is taken for them */
+        return BATON_EPROTO; /* before memory is allocated for them */
     }
     if (reserve_entries(scratch, count) != BATON_OK) {
         return BATON_ENOMEM;

@@ -1,4 +1,5 @@
-/* The driver: one input into the core, and what the core wants done, in the order raft.h states. */
+/* The driver: passes one input to the core and carries out its update, in the order that raft.h
+ * states. */
 #include "provider/raft/node.h"
 
 #include <stdlib.h>
@@ -13,10 +14,10 @@ void node_rearm(struct node *node, instant deadline)
     struct itimerspec when = {0};
 
     if (node->is_armed && node->armed.ns == deadline.ns) {
-        return; /* most inputs, answers to heartbeats above all, do not move it */
+        return; /* unchanged by most inputs, above all by replies to heartbeats */
     }
     if (deadline.ns != INT64_MAX) {
-        int64_t ns = deadline.ns > 1 ? deadline.ns : 1; /* 0 would disarm */
+        int64_t ns = deadline.ns > 1 ? deadline.ns : 1; /* 0 would disarm the timer */
         when.it_value.tv_sec = ns / 1000000000;
         when.it_value.tv_nsec = ns % 1000000000;
     }
@@ -87,7 +88,8 @@ static void note_stored(struct node *node, const struct raft_write *write)
     }
 }
 
-/* Nothing else is done meanwhile, no heartbeat sent: a person should know. Once a minute. */
+/* Warns of a slow write, once a minute: it blocks this thread, so no heartbeat is sent
+ * meanwhile. */
 static void judge_disk(struct node *node, instant begun)
 {
     instant now = clock_now();
@@ -103,7 +105,7 @@ static void judge_disk(struct node *node, instant begun)
     }
 }
 
-/* Storing is synchronous: 0.1 ms, against the two thread switches that it would cost elsewhere. */
+/* Writes synchronously: 0.1 ms, less than the two thread switches of an asynchronous write. */
 static void perform(struct node *node, const struct raft_update *update)
 {
     struct raft_event events[EVENTS_A_STEP_MAX];
@@ -138,7 +140,7 @@ static void perform(struct node *node, const struct raft_update *update)
     }
     memcpy(events, update->events, event_count * sizeof(events[0]));
 
-    /* `update` ends with the next step. */
+    /* `update` is valid until the next step. */
     node_rearm(node, deadline);
     for (size_t i = 0; i < event_count; i++) {
         event_take(node, &events[i]);

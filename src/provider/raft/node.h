@@ -1,12 +1,12 @@
-/* A node of a group: the core, its data directory, its connections, on one libuv loop.
+/* A node of a group: the core, its data directory and its connections, on one libuv loop.
  *
  *                     ┌───────────── node.c ─────────────┐
  *   connection.c ───▶ │ input ─▶ raft_step ─▶ update     │ ───▶ lease cell, connection.c, storage
- *   proof.c      ───▶ │ (messages, writes, events)       │ ───▶ event.c ─▶ who campaigns
+ *   proof.c      ───▶ │ (messages, writes, events)       │ ───▶ event.c ─▶ the program
  *   request.c,   ───▶ └──────────────────────────────────┘
  *   state.c                                ◀─── committed orders
  *
- * Inner header: for the files of this folder.
+ * For the files of this folder only.
  */
 #ifndef PROVIDER_RAFT_NODE_H
 #define PROVIDER_RAFT_NODE_H
@@ -27,16 +27,16 @@ enum {
     NODE_STRANGERS_MAX = 256, /* accepted connections that have not greeted */
     NODE_STRANGER_LIFE_MS = 10000,
     NODE_STRANGER_BYTES_MAX = 1024, /* kept of one that has not greeted */
-    NODE_HELLO_BYTES_MAX = 16389,   /* of a handshake that waits: one TLS record */
-    NODE_HANDSHAKE_EVERY_MS = 2,    /* one of strangers begins: it costs up to some milliseconds */
+    NODE_HELLO_BYTES_MAX = 16389,   /* buffered for a waiting handshake: one TLS record */
+    NODE_HANDSHAKE_EVERY_MS = 2,    /* between two handshakes: each costs up to some milliseconds */
     NODE_QUEUE_BYTES_MAX = 8 * 1024 * 1024,
-    NODE_REQUESTS_MAX = 256, /* of operators, waiting for the leader */
+    NODE_REQUESTS_MAX = 256, /* of operators, under way */
     NODE_RECONNECT_MIN_MS = 20,
     NODE_RECONNECT_MAX_MS = 1000,
-    NODE_COMPACT_ENTRIES = 1024, /* the log is compacted when it is longer */
+    NODE_COMPACT_ENTRIES = 1024, /* a longer log is compacted */
 };
 
-/* X(field, name): what was refused or happened, for the status and the metrics. */
+/* X(field, name): a counter in the status and the metrics. */
 #define NODE_COUNTERS(X)                                                                           \
     X(frames_sent, "frames_sent")                                                                  \
     X(frames_received, "frames_received")                                                          \
@@ -67,93 +67,93 @@ struct node;
 struct node_state; /* state.c */
 struct guardian;
 
-/* What is known of another process of the group, by its latest greeting. */
+/* Knowledge about another process of the group, from its latest greeting and messages. */
 struct acquaintance {
     raft_id id;
     char name[RAFT_NAME_MAX];
     uint64_t incarnation;
-    struct storage_peer seen; /* what it had stored, by all that it has said */
-    bool has_greeted;         /* this process: else it is known from the data directory alone */
-    bool is_unsaved;          /* more is seen than is on disk */
-    char settings[IDENTITY_WHY_MAX]; /* which of its settings do not go with ours; "" */
+    struct storage_peer seen;        /* the latest that it is known to have stored */
+    bool has_greeted;                /* since our start; otherwise known from our data directory */
+    bool is_unsaved;                 /* `seen` is newer than on disk */
+    char settings[IDENTITY_WHY_MAX]; /* describes settings that differ from ours; "" */
     uint8_t commitment[32];
-    uint8_t flags; /* GREETING_GUARDIAN_ONLY stays from any earlier incarnation */
-    /* An earlier incarnation whose guardian has yet to certify its death; 0: none. */
+    uint8_t flags; /* GREETING_GUARDIAN_ONLY is kept from earlier incarnations */
+    /* An earlier incarnation whose death its guardian has not certified yet; 0: none. */
     uint64_t uncertified;
     uint8_t uncertified_commitment[32];
     UT_hash_handle hh;
 };
 
-/* One stream. Ours (link is set) or one that was accepted. */
+/* A connection that this node dialed (link is set) or accepted. */
 struct connection {
     struct node *node;
     struct stream *stream;
     struct link *link;
-    raft_id id; /* RAFT_NOBODY: not greeted yet */
+    raft_id id; /* RAFT_NOBODY: the peer has not greeted */
     uint64_t incarnation;
     struct buffer input;
     bool is_open;
     bool is_tls;
-    bool is_stranger;    /* accepted, and has not greeted */
-    bool is_from_member; /* a stranger: it comes from a host of a member */
-    bool
-        waits_for_handshake; /* a stranger: its first record, in `input`, is not given to TLS yet */
-    instant since;           /* a stranger's beginning */
-    bool has_greeted;        /* our own greeting went out */
-    bool is_turned_away;     /* one of the two has refused the other's greeting */
-    char wrong[IDENTITY_WHY_MAX]; /* why its greeting was not acceptable; "" */
-    raft_index peer_commit;       /* as the peer's greeting said */
+    bool is_stranger;             /* accepted, and has not greeted */
+    bool is_from_member;          /* a stranger from a member's host */
+    bool waits_for_handshake;     /* a stranger whose first TLS record waits in `input` */
+    instant since;                /* of a stranger: when it was accepted */
+    bool has_greeted;             /* our own greeting was sent */
+    bool is_turned_away;          /* either side refused the other's greeting */
+    char wrong[IDENTITY_WHY_MAX]; /* why its greeting was refused; "" */
+    raft_index peer_commit;       /* from the peer's greeting */
     uint64_t pins_sent, pins_answered;
-    instant pin_sent;           /* the first that is not answered */
-    struct connection *awaited; /* of an earlier process of the same peer, see meeting.c */
-    uint64_t awaits_pins;       /* answered by that one; 0: it waits for nothing */
+    instant pin_sent;           /* the oldest one without a reply */
+    struct connection *awaited; /* connection of the peer's earlier process, see meeting.c */
+    uint64_t awaits_pins;       /* `awaited` must answer so many; 0: does not wait */
     uint64_t looked_round;
-    bool is_stuck; /* when it was looked at last, in uv_now's time */
+    bool is_stuck; /* as of `looked_ms`, in uv_now's time */
     uint64_t looked_ms;
-    struct connection *prev, *next; /* of the accepted ones */
+    struct connection *prev, *next; /* in the list of accepted connections */
 };
 
-/* What was refused, and logged last; the same is logged more seldom. See stranger.c. */
+/* The refusal that was logged last; repetitions are logged less often. See stranger.c. */
 struct refusals {
     instant logged;
-    uint64_t unlogged; /* since then */
-    char reason[80];   /* its beginning */
+    uint64_t unlogged; /* repetitions since then */
+    char reason[80];   /* truncated */
 };
 
-/* The way to one member: dialed, and dialed again. See link.c. */
+/* Dials one member, and redials. See link.c. */
 struct link {
     struct node *node;
     raft_id id;
     char name[RAFT_NAME_MAX];
     char address[RAFT_ADDRESS_MAX];
-    bool tries_elsewhere; /* at the address in this node's own settings, if that is another one */
-    struct connection *connection; /* NULL: between two tries */
-    struct connection *beside;     /* dialed since `connection` stands still; or NULL */
-    uv_timer_t retry;              /* until the next dial, or how long this one may take */
-    uint64_t dialed_ms;            /* uv_now at the latest dial */
+    bool tries_elsewhere;          /* dials the address in this node's settings, if it differs */
+    struct connection *connection; /* NULL: between two dials */
+    struct connection *beside;     /* dialed because `connection` stalls; or NULL */
+    uv_timer_t retry;              /* the next dial, or the limit of the current one */
+    uint64_t dialed_ms;            /* uv_now of the latest dial */
     int64_t backoff_ms;
-    bool is_leaving;  /* the member is gone: ends with its timer */
-    bool is_prospect; /* to one that is to become a member; its id is known once it has greeted */
-    instant wanted;   /* a prospect: when it was asked for last */
-    bool was_greeted; /* on the connection that ended last: a refusal now means something */
-    char refusal[IDENTITY_WHY_MAX]; /* why the greeting was refused last, here or there; "" */
+    bool is_leaving;                /* the member was removed: freed with its timer */
+    bool is_prospect;               /* the peer is not a member yet; its greeting gives its id */
+    instant wanted;                 /* of a prospect: when it was requested last */
+    bool was_greeted;               /* the last connection was: a refusal now is a proof */
+    char refusal[IDENTITY_WHY_MAX]; /* why the latest greeting was refused by either side; "" */
     struct refusals refusals;
     uint64_t last_incarnation;
     bool last_was_loopback;
-    char last_address[RAFT_ADDRESS_MAX]; /* where it was reached, with its port; "": never */
+    char last_address[RAFT_ADDRESS_MAX]; /* the peer's address and port when it was last reached; ""
+                                          */
 
-    int pidfd; /* of the peer's process on this host; -1: none */
+    int pidfd; /* of the peer's process, if on this host; -1: none */
     uint64_t pidfd_incarnation;
-    bool is_pinned; /* the process answered after the pidfd was opened */
+    bool is_pinned; /* the process has answered since the pidfd was opened */
     uv_poll_t *pid_poll;
     struct link *next;
 };
 
 struct node_change {
     bool is_add;
-    bool replaces;             /* a member with another address */
-    bool is_taken_back;        /* removed unless it votes by now */
-    struct raft_member member; /* to remove one: its name and id */
+    bool replaces;             /* may replace a member that has another address */
+    bool is_taken_back;        /* remove it unless it is a voter now */
+    struct raft_member member; /* for a removal: its name and id */
 };
 
 struct node_asker {
@@ -161,16 +161,16 @@ struct node_asker {
     void *userdata;
 };
 
-/* Of an operator of this node; asked again and again. */
+/* A request of this node's operator, repeated until it is complete. */
 struct node_request {
     uint64_t id;
     struct node_change change;
     instant deadline;
     uint64_t round;
-    raft_id asked;            /* whose reply counts: the leader that it was sent to last */
-    bool has_begun;           /* a leader has it */
-    bool was_member;          /* when it was asked */
-    struct baton_error error; /* why it could not begin yet */
+    raft_id asked;            /* the leader that it was sent to last: only its reply counts */
+    bool has_begun;           /* a leader has accepted it */
+    bool was_member;          /* at the time of the request */
+    struct baton_error error; /* why it has not begun */
     provider_done_cb done;
     void *userdata;
     struct node_request *next;
@@ -204,21 +204,21 @@ struct node {
     uint64_t incarnation;
     struct greeting greeting; /* ours */
     bool is_new_founder;      /* this process has made the data directory, and does not join */
-    bool is_pinning;          /* births or the group's identity may be missing in the log */
-    bool is_cast_out;         /* the group does not know this data directory */
+    bool is_pinning;          /* the log may lack births or the group's identity */
+    bool is_cast_out;         /* the group refuses this data directory */
     raft_term stored_term;    /* or pledged */
     uint64_t look_round;
     uint8_t secret[32];
 
     uv_tcp_t listener;
-    int timer_fd; /* CLOCK_BOOTTIME, in nanoseconds: libuv's timers count milliseconds awake */
+    int timer_fd; /* a timerfd: libuv's timers lack CLOCK_BOOTTIME and nanoseconds */
     uv_poll_t timer;
-    instant armed; /* what the timer is set to */
-    bool is_armed; /* set, and not expired since */
+    instant armed; /* the instant that the timer is set to */
+    bool is_armed; /* set and not expired */
     uv_timer_t checkpoint;
-    uv_timer_t stranger_timer;  /* runs while there are strangers */
-    uv_timer_t handshake_timer; /* runs for a moment after a handshake has begun */
-    int open_handles;           /* to be closed before the memory ends */
+    uv_timer_t stranger_timer;  /* active while there are strangers */
+    uv_timer_t handshake_timer; /* delays the next handshake */
+    int open_handles;           /* to close before the memory is freed */
 
     struct link *links;
     struct connection *accepted;
@@ -228,27 +228,27 @@ struct node {
     struct buffer output;
 
     struct guardian *guardian; /* or NULL */
-    struct victims victims;    /* who dies before this node is certified dead */
+    struct victims victims;    /* killed before this node is certified dead */
     bool has_victims;
 
-    struct node_state *state; /* NULL before the first campaign, and after the end */
-    bool state_is_lost;       /* memory ran out while an order was carried out: until a new start */
+    struct node_state *state; /* NULL before the first campaign and after the end */
+    bool state_is_lost;       /* an order failed for lack of memory: until a restart */
 
     struct node_election *election;
     struct node_request *requests;
-    uv_timer_t request_timer; /* runs while there are any */
+    uv_timer_t request_timer; /* active while there are requests */
     uint64_t request_round;
     uint64_t next_request;
     struct queued_event *events_first, *events_last;
-    int depth; /* of steps within steps: events are told when it is 0 */
+    int depth; /* of nested steps: events are delivered at 0 */
     bool eligible;
     bool is_isolated;
-    bool has_unnamed_leader; /* it follows one whose name it has yet to learn */
-    bool is_poisoned;        /* its crash was announced: it never leads again */
-    bool is_broken;          /* its start failed: only to be closed */
+    bool has_unnamed_leader; /* the leader's name is not known yet */
+    bool is_poisoned;        /* the process announced its crash: it never leads again */
+    bool is_broken;          /* the start failed: it can only be closed */
     bool is_closing;
     bool is_closed;
-    struct refusals refusals; /* of addresses of which no member is known */
+    struct refusals refusals; /* of addresses that belong to no known member */
     struct raft_lease published;
     instant slow_disk_reported;
     raft_index applied;
@@ -258,27 +258,27 @@ struct node {
 };
 
 /* raft_provider.c */
-/* The process has announced its crash, and was certified dead, but goes on: it steps down, and
- * neither campaigns nor answers by its lease from now on. It still votes. */
+/* For a process that announced its crash and was certified dead, but survived: the node steps down,
+ * and neither campaigns nor answers reads by its lease any more. It still votes. */
 void node_retire(struct node *node);
 
 /* node.c */
 int node_step(struct node *node, const struct raft_input *input);
-/* When the core wants to be asked next. A timer that is set to that already is left alone. */
+/* Sets the timer to the core's deadline, unless it is set to that already. */
 void node_rearm(struct node *node, instant deadline);
-/* One handle less; the last one of a node that is closing ends it. */
+/* Counts one handle less; the last one of a closing node frees the node. */
 void node_release(struct node *node);
-void node_handle_closed(uv_handle_t *handle); /* the same, for handles whose data is the node */
+void node_handle_closed(uv_handle_t *handle); /* for handles whose data is the node */
 void node_publish_void(struct node *node);
-/* From here on this node stores, votes and leads no more. */
+/* After this the node stores nothing, and neither votes nor leads. */
 void node_fail_storage(struct node *node, int code, const struct baton_error *error);
 
 /* connection.c */
 int connection_listen(struct node *node, struct baton_error *reterr);
 void connection_close_accepted(struct node *node);
-/* NULL: out of memory, or no address. Whatever else goes wrong comes by link_ended. */
+/* NULL: out of memory, or no address. All other failures are reported by link_ended(). */
 struct connection *connection_dial(struct link *link);
-/* Its link is done with it. */
+/* Closes a connection that its link no longer needs. */
 void connection_give_up(struct connection *connection);
 void connection_send_message(struct node *node, const struct raft_message *message);
 void connection_send_text(struct node *node, raft_id to, enum frame_type type, uint64_t id,
@@ -288,68 +288,70 @@ void connection_send_bytes(struct node *node, raft_id to, enum frame_type type, 
 void connection_send_bare(struct connection *connection, enum frame_type type);
 void connection_send_greeting(struct connection *connection, const struct greeting *greeting);
 void connection_turn_away(struct connection *connection, enum refusal refusal, const char *why);
-/* What it has sent and nobody took yet is looked at again. */
+/* Processes the received bytes that were held back. */
 void connection_look_again(struct connection *connection);
-void connection_ask(struct connection *connection); /* whether its peer's process is there */
-/* To all peers, on every connection: whichever is read last, it says how it is. */
+void connection_ask(struct connection *connection); /* asks the peer's process for an answer */
+/* Sends our cordon state to all peers, on every connection, since a peer may read either last. */
 void connection_send_cordon(struct node *node);
 void connection_report_peer(struct node *node, raft_id peer, bool is_up);
 bool connection_is_up(const struct node *node, raft_id id);
 
 /* link.c */
-/* Makes the links fit the configuration in force. */
+/* Adds and removes links to match the configuration in force. */
 void link_follow_membership(struct node *node);
 void link_end_all(struct node *node);
 struct link *link_to(const struct node *node, raft_id id); /* NULL: none */
-/* To one that is no member yet: dialed until nobody asks for it any more. NULL: out of memory. */
+/* A link to a future member, which is dialed as long as requests ask for it. NULL: out of
+ * memory. */
 struct link *link_prospect(struct node *node, const struct raft_member *member);
 const char *link_where(const struct link *link); /* the address that is dialed next */
-/* Whoever dials us is there: no need to wait for our own next try. */
+/* Dials now: the peer has just dialed us, so it is there. */
 void link_hurry(struct node *node, raft_id id);
-void link_dial_beside(struct link *link); /* not more often than a dial may take */
-/* Of the connections of a link: the peer has greeted on it; it has ended, and is about to go. */
+void link_dial_beside(struct link *link); /* at most once per time limit of a dial */
+/* Reports of a link's connection: the peer has greeted; it has ended and will be freed. */
 void link_greeted(struct connection *connection);
 void link_ended(struct connection *connection, bool was_refused);
 
 /* stranger.c */
 void stranger_begin(struct connection *connection);
-void stranger_end(struct connection *connection); /* it has greeted, or is closed */
-/* At most one line a second; the next one says how many there were besides. */
+void stranger_end(struct connection *connection); /* it has greeted, or was closed */
+/* Logs at most one line a second; the next line has the number that was left out. */
 void stranger_log(struct connection *connection, const char *event, const char *reason);
-/* These bytes begin, or go on with, a handshake that is to wait for its turn. */
+/* Holds back the bytes of a handshake until its turn. */
 void stranger_hello(struct connection *connection, const void *data, size_t bytes);
 
 /* meeting.c */
 void meeting_begin(struct node *node, const struct storage_loaded *loaded);
 void meeting_greet(struct connection *connection);
-/* MEETING_LATER: nothing of this connection is taken before connection_look_again(). */
+/* MEETING_LATER: keep the connection's bytes until connection_look_again(). */
 enum { MEETING_LATER = 1 };
 int meeting_take_greeting(struct connection *connection, const struct greeting *greeting);
 void meeting_take_refusal(struct connection *connection, const struct frame *frame);
 void meeting_note_message(struct connection *connection, const struct raft_message *message);
-/* At greetings that wait for a peer's earlier process: it has answered, or has ended. */
+/* Checks the greetings that wait for a peer's earlier process: it has answered, or has ended. */
 void meeting_look_again(struct node *node);
-void meeting_note_progress(struct node *node, raft_id id); /* what a follower has stored */
-void meeting_remember(struct node *node);                  /* on disk */
+void meeting_note_progress(struct node *node, raft_id id); /* records what a follower has stored */
+void meeting_remember(struct node *node);                  /* stores it on disk */
 
 /* group.c */
-/* What is stored against what is configured. BATON_EUNSAFE: they are two groups. */
+/* Compares the stored group with the configured one. BATON_EUNSAFE: they differ. */
 int group_check(struct node *node, struct baton_error *reterr);
-/* Learns the group's identity once it is committed; a leader has it and the births written down. */
+/* Learns the group's identity once it is committed; as the leader, writes it and the births into
+ * the log. */
 void group_follow(struct node *node);
-/* This node must not take part any more; for good: nor any later start of its data directory. */
+/* Ends this node's part in the group; for_good: and every later start of its data directory. */
 void group_cast_out(struct node *node, const char *why, bool for_good);
 
 /* proof.c */
 struct acquaintance *acquaintance_of(const struct node *node, raft_id id); /* NULL: never met */
-/* Of its death only its guardian's certificate is proof. */
+/* Whether only its guardian's certificate proves its death. */
 bool proof_is_guardian_only(const struct acquaintance *known);
 void proof_make_greeting(struct node *node);
-/* A peer's process has greeted on `connection`; false: it is not to be heard. */
+/* A peer's process has greeted on `connection`. False: ignore it. */
 bool proof_on_greeting(struct connection *connection, const struct greeting *greeting);
 void proof_on_pinned(struct connection *connection);
 void proof_on_certificate(struct node *node, const void *frame);
-/* A dial that failed, or a link that ended. */
+/* A dial was refused after the link's connection had ended. */
 void proof_on_refused(struct link *link);
 void proof_drop_pidfd(struct link *link);
 
@@ -367,17 +369,17 @@ void event_push(struct node *node, const struct baton_event *event);
 void event_deliver(struct node *node);
 void event_error(struct node *node, int code, const struct baton_error *error);
 void event_member_of(const struct node *node, raft_id id, struct baton_member *ret);
-/* Why a member cannot be handed leadership now, as the leader knows it: "does not answer". */
+/* Describes why leadership cannot pass to a member now, as the leader knows: "does not answer". */
 void event_unready(const struct node *node, raft_id id, char *ret, size_t bytes);
 
-/* state.c. The first ones with the life of the node, the next with each update of the core. */
+/* state.c: first the functions of the node's life, then those for each update of the core */
 int state_begin(struct node *node, const struct raft_snapshot *snapshot,
                 struct baton_error *reterr);
 void state_end(struct node *node);
-/* Tries a snapshot's state and keeps it for the update that installs it, which comes next if at
- * all. BATON_ECORRUPT, BATON_ENOMEM: it cannot be taken in. */
+/* Decodes a snapshot's state and keeps it for the update that may install it, which comes next.
+ * BATON_ECORRUPT, BATON_ENOMEM: it is unusable. */
 int state_offer(struct node *node, const struct raft_snapshot *snapshot);
-/* False: out of memory, and this update's orders were the first that were lost by it. */
+/* False: out of memory; orders of this update were lost, for the first time. */
 bool state_apply(struct node *node, const struct raft_update *update);
 void state_applied(struct node *node, raft_index applied);
 void state_deliver(struct node *node);
@@ -397,7 +399,7 @@ int state_watch(struct provider *provider, const char *prefix, provider_values_c
 void state_unwatch(struct provider *provider, const char *prefix, void *userdata);
 
 /* request.c */
-/* `done` comes when the change is complete, and else at the deadline. */
+/* Calls `done` when the change is complete, or at the deadline. */
 int request_add(struct node *node, const struct baton_member *member, bool replaces,
                 instant deadline, const struct node_asker *asker, struct baton_error *reterr);
 int request_remove(struct node *node, const char *name, instant deadline,

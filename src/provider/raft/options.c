@@ -105,7 +105,7 @@ static int parse_kind(const char *text, enum raft_kind *ret, struct baton_error 
     return BATON_OK;
 }
 
-/* Cuts off what follows the last of `marks` and returns it; NULL if there is none. */
+/* Splits the text at the last of `marks` and returns the part behind it; NULL: no mark. */
 static char *cut(char *text, const char *marks)
 {
     char *at = NULL;
@@ -182,7 +182,8 @@ static int add_peer(struct raft_configuration *members, const struct raft_member
     return BATON_OK;
 }
 
-/* Separated by commas, white space or lines; from # to the end of a line is a comment. */
+/* Parses peers, separated by commas or white space; a comment reaches from # to the end of the
+ * line. */
 static int parse_peers(struct raft_configuration *members, char *text, struct baton_error *reterr)
 {
     char *rest = text;
@@ -261,7 +262,7 @@ static int take_peers(struct raft_options *options, char *text, struct baton_err
 struct given {
     struct raft_options options;
     struct raft_member self; /* kind, weight and priority, if the peers have none */
-    bool has_kind;           /* it is given */
+    bool has_kind;           /* `kind` was set */
     char peers[PEERS_TEXT_MAX];
 };
 
@@ -271,7 +272,7 @@ static int take_preset(void *target, const char *key, const char *value, struct 
     int r = raft_settings_preset(settings, value, reterr);
 
     (void)key;
-    settings->lease = SPAN_NS(0); /* unless it is given: as long as the heartbeat timeout */
+    settings->lease = SPAN_NS(0); /* 0 unless set: the heartbeat timeout then */
     return r;
 }
 
@@ -306,7 +307,8 @@ static int take_kind(void *target, const char *key, const char *value, struct ba
 
 #define TARGET struct given
 
-/* In this order: a preset before what differs from it, `proofs` before its exceptions. */
+/* Processed in this order: a preset before the settings that override it, `proofs` before its
+ * exceptions. */
 const struct provider_setting raft_provider_settings[] = {
     TEXT("node", options.node),
     TEXT("cluster", options.cluster),
@@ -365,7 +367,7 @@ static int check_settings(struct raft_settings *settings, struct baton_error *re
     return r == BATON_OK ? raft_settings_check_spread(settings, reterr) : r;
 }
 
-/* raft://HOST:PORT/?… : the part between the slashes and the query. */
+/* Parses the part of raft://HOST:PORT/?… between the slashes and the query. */
 static int take_address(struct raft_options *options, const char *url, struct baton_error *reterr)
 {
     char address[RAFT_ADDRESS_MAX + 16];
@@ -427,7 +429,7 @@ static int check_exposure(const struct raft_options *options, struct baton_error
     return r;
 }
 
-/* This node's own line among the peers; made up if it is not there. */
+/* Finds this node among the peers, or adds it. */
 static int add_self(struct given *given, struct baton_error *reterr)
 {
     struct raft_options *options = &given->options;
@@ -463,8 +465,8 @@ static int add_self(struct given *given, struct baton_error *reterr)
     return BATON_OK;
 }
 
-/* The first leader writes its own view of the members into the log: there the others find where to
- * dial it. */
+/* Refuses an address that others cannot dial: the first leader writes its list of members into the
+ * log, and the others dial what they find there. */
 static int check_own_address(const struct raft_options *options, struct baton_error *reterr)
 {
     const struct raft_member *self =

@@ -10,7 +10,7 @@ enum { OPTIONS_PATH_MAX = 1024 };
 struct raft_options {
     char node[RAFT_NAME_MAX];
     char cluster[RAFT_NAME_MAX]; /* "" until the first campaign names it */
-    char host[RAFT_ADDRESS_MAX]; /* to listen on */
+    char host[RAFT_ADDRESS_MAX]; /* the listener's address */
     int port;                    /* 0: the kernel chooses */
     char data[OPTIONS_PATH_MAX];
     struct raft_settings settings;
@@ -20,21 +20,21 @@ struct raft_options {
     char tls_key[OPTIONS_PATH_MAX];
     char tls_ca[OPTIONS_PATH_MAX];
     char cluster_key[OPTIONS_PATH_MAX];
-    bool is_insecure;      /* may listen beyond loopback without either */
+    bool is_insecure;      /* may listen beyond loopback without TLS or a key */
     bool is_joining;       /* starts without members; is added by `baton join` */
-    bool trusts_loopback;  /* no forwarder stands there: a refused reconnect is proof (e) */
-    bool believes_pidfd;   /* takes a pidfd of the same host for proof (b) */
-    bool is_guardian_only; /* asks others to believe nothing but its guardian */
+    bool trusts_loopback;  /* loopback has no forwarder: a refused reconnect is proof (e) */
+    bool believes_pidfd;   /* accepts a pidfd on the same host as proof (b) */
+    bool is_guardian_only; /* only its guardian's certificate proves its death */
     bool wants_guardian;
-    bool kills_outliving; /* the guardian ends a process that outlives its lease */
+    bool kills_outliving; /* the guardian kills a process that outlives its lease */
 };
 
-/* All its keys, for provider_settings_take(). */
+/* The table of all keys, for provider_settings_take(). */
 extern const struct provider_setting raft_provider_settings[];
 
-/* The URL is raft://HOST:PORT?key=value&…; docs/api.md lists the keys. Errors name the value.
- * BATON_EINVAL, BATON_EUNSAFE, BATON_EAUTH (would listen to the world, or speak to it,
- * unprotected), BATON_ENOMEM. */
+/* Parses raft://HOST:PORT?key=value&…; docs/api.md lists the keys. Errors name the value.
+ * BATON_EINVAL, BATON_EUNSAFE, BATON_ENOMEM; BATON_EAUTH: it would listen or connect beyond
+ * loopback without protection. */
 int raft_options_parse(struct raft_options *ret, const struct provider_config *config,
                        struct baton_error *reterr);
 void raft_options_fini(struct raft_options *options);
@@ -43,9 +43,9 @@ void raft_options_fini(struct raft_options *options);
 int raft_options_check_peer(const struct raft_options *options, const struct raft_member *peer,
                             struct baton_error *reterr);
 
-/* One peer: NAME@HOST:PORT[*WEIGHT][^PRIORITY][/voter|/witness|/learner]. */
+/* Parses one peer: NAME@HOST:PORT[*WEIGHT][^PRIORITY][/voter|/witness|/learner]. */
 int raft_options_parse_peer(struct raft_member *ret, const char *text, struct baton_error *reterr);
-/* "host:port", "[v6]:port" apart. */
+/* Splits "host:port" or "[v6]:port". */
 int raft_options_parse_address(const char *text, char *ret_host, size_t host_bytes, int *ret_port,
                                struct baton_error *reterr);
 

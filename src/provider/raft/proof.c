@@ -31,7 +31,7 @@ static void sha256(uint8_t ret[32], const void *data, size_t bytes)
     (void)EVP_Digest(data, bytes, ret, &length, EVP_sha256(), NULL);
 }
 
-/* The boot's id, from its text 8-4-4-4-12; zeros if the kernel gives none: then no pid counts. */
+/* Reads the boot id from its text 8-4-4-4-12. Zeros if it cannot be read: then no pid is used. */
 static void read_boot_id(uint8_t ret[16])
 {
     char text[64] = "";
@@ -63,7 +63,8 @@ void proof_make_greeting(struct node *node)
     struct stat info;
 
     if (RAND_bytes(node->secret, sizeof(node->secret)) != 1) {
-        node->options.wants_guardian = false; /* no secret, no certificate: the lease alone */
+        node->options.wants_guardian =
+            false; /* without a secret there is no certificate, only the lease */
     }
     sha256(greeting->commitment, node->secret, sizeof(node->secret));
     (void)snprintf(greeting->cluster, sizeof(greeting->cluster), "%s", node->options.cluster);
@@ -159,7 +160,7 @@ static void open_pidfd(struct connection *connection, const struct greeting *gre
     struct link *link = connection->link;
 
     if (link->is_pinned && link->pidfd_incarnation == greeting->incarnation) {
-        return; /* another connection to the same process */
+        return; /* already known from another connection to this process */
     }
     proof_drop_pidfd(link);
     if (!connection->node->options.believes_pidfd ||
@@ -167,14 +168,14 @@ static void open_pidfd(struct connection *connection, const struct greeting *gre
         !is_on_this_host(connection->node, greeting) || greeting->pid == (uint32_t)getpid()) {
         return;
     }
-    link->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)greeting->pid, 0); /* close-on-exec already */
+    link->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)greeting->pid, 0); /* always close-on-exec */
     if (link->pidfd >= 0) {
         link->pidfd_incarnation = greeting->incarnation;
         connection_ask(connection);
     }
 }
 
-/* The peer has answered since the pidfd was opened, so the pid was and is its own. */
+/* The peer has answered since the pidfd was opened, so its process number was not reused. */
 void proof_on_pinned(struct connection *connection)
 {
     struct link *link = connection->link;
@@ -203,7 +204,7 @@ static bool meet(struct node *node, const struct greeting *greeting)
     struct acquaintance *known = acquaintance_of(node, greeting->id);
 
     if (known && greeting->incarnation < known->incarnation) {
-        return false; /* of a life that is over */
+        return false; /* of an incarnation that has ended */
     }
     if (!known) {
         known = calloc(1, sizeof(*known));
@@ -214,7 +215,7 @@ static bool meet(struct node *node, const struct greeting *greeting)
         HASH_ADD(hh, node->acquaintances, id, sizeof(known->id), known);
     }
     if (proof_is_guardian_only(known) && greeting->incarnation > known->incarnation) {
-        known->uncertified = known->incarnation; /* its guardian may not have sent it yet */
+        known->uncertified = known->incarnation; /* its certificate may still come */
         memcpy(known->uncertified_commitment, known->commitment, sizeof(known->commitment));
     }
     memcpy(known->name, greeting->name, sizeof(known->name));

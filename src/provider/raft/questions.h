@@ -20,12 +20,12 @@ struct question {
     provider_values_cb on_values;
     provider_done_cb on_done;
     void *userdata;
-    raft_index index; /* of a read: serve it when this is applied; 0: not known yet */
+    raft_index index; /* of a read: reply once this index is applied; 0: unknown */
     bool is_answered;
     int code;
     struct baton_error error;
-    bool is_sent; /* a leader has the order, or had it */
-    size_t bytes; /* of the order */
+    bool is_sent; /* a leader received the order */
+    size_t bytes; /* of `order` */
     char name[KEYS_NAME_MAX + 1];
     uint8_t order[]; /* QUESTION_WRITE */
 };
@@ -35,15 +35,15 @@ struct questions { /* {0}: none */
     size_t count;
 };
 
-/* Owned by them from now on. */
+/* Takes ownership. */
 void questions_add(struct questions *questions, struct question *question);
 struct question *questions_find(const struct questions *questions, uint64_t id); /* NULL: none */
-/* One that is answered, for question_finish(); NULL: none is. */
+/* Removes a question that has a reply, for question_finish(); NULL: none has. */
 struct question *questions_take_answered(struct questions *questions);
 /* No reply will come any more: all callers get BATON_ECANCELED. */
 void questions_end(struct questions *questions);
 
-/* The first answer counts. */
+/* Records a reply; only the first one counts. */
 void question_answer(struct question *question, int code);
 /* Calls the caller's callback, and frees the request. */
 void question_finish(struct question *question, int code);

@@ -1,4 +1,4 @@
-/* The provider's face: opening, campaigning, handing over, closing. */
+/* The provider's functions: open, campaign, hand over, close. */
 #include "provider/heirs.h"
 #include "provider/raft/node.h"
 
@@ -19,7 +19,7 @@ static void node_free(struct node *node)
 {
     struct acquaintance *known = node->acquaintances;
 
-    HASH_CLEAR(hh, node->acquaintances); /* the table; its members are still a list */
+    HASH_CLEAR(hh, node->acquaintances); /* frees the table; its elements remain a list */
     while (known) {
         struct acquaintance *next = known->hh.next;
         free(known);
@@ -75,7 +75,7 @@ static void stop_election(struct node *node)
     }
 }
 
-/* Leadership goes to the best placed node, before anything is closed. */
+/* Hands leadership to the best placed node before anything is closed. */
 static void hand_over(struct node *node)
 {
     struct raft_input transfer = {.type = RAFT_IN_TRANSFER, .transfer = {.deadline = clock_now()}};
@@ -115,7 +115,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     close_handle(node, (uv_handle_t *)&node->stranger_timer);
     close_handle(node, (uv_handle_t *)&node->handshake_timer);
     close_handle(node, (uv_handle_t *)&node->request_timer);
-    close_handle(node, (uv_handle_t *)&node->checkpoint); /* there is always this one */
+    close_handle(node, (uv_handle_t *)&node->checkpoint); /* this handle always exists */
 }
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
@@ -129,13 +129,13 @@ static void on_timer(uv_poll_t *poll, int status, int events)
 
     node->is_armed = false;
     (void)node_step(node, &tick);
-    if (!node->is_armed) { /* setting it anew has made it unreadable, like reading it would */
+    if (!node->is_armed) { /* setting the timerfd again made it unreadable, as reading does */
         node_rearm(node, INSTANT_NEVER);
     }
 }
 
-/* Bounds what the next start has to read: the write-ahead log goes into the file, and a long log of
- * entries (changes of leader and of members, so far) is cut down to its last configuration. */
+/* Bounds what the next start has to read: moves SQLite's log into the file, and compacts a long log
+ * of entries. */
 static void on_checkpoint(uv_timer_t *timer)
 {
     struct node *node = timer->data;
@@ -182,7 +182,7 @@ static int begin_timers(struct node *node, struct baton_error *reterr)
     return BATON_OK;
 }
 
-/* Those on disk are others than those in the options, once the group has changed. */
+/* Checks the members on disk, which differ from those in the options once the group has changed. */
 static int check_members(const struct node *node, struct baton_error *reterr)
 {
     const struct raft_configuration *members = raft_get_configuration(node->raft);
@@ -254,7 +254,7 @@ static int begin_core(struct node *node, struct baton_error *reterr)
     return r;
 }
 
-/* From here on this process is a member: it listens, dials, promises and votes. */
+/* Makes this process a member: it listens, dials, promises and votes. */
 static int begin(struct node *node, struct baton_error *reterr)
 {
     struct raft_input tick = {.type = RAFT_IN_TICK};
@@ -399,7 +399,7 @@ static int raft_campaign(struct provider_election **ret, struct provider *provid
         lease_cell_bind(election->cell);
         return set_eligible(node, campaign->eligible);
     }
-    node->depth++; /* the caller shall have its handle before the first event */
+    node->depth++; /* the caller gets its handle before the first event */
     r = begin(node, reterr);
     node->depth--;
     if (r != BATON_OK) {
@@ -408,12 +408,13 @@ static int raft_campaign(struct provider_election **ret, struct provider *provid
         free(election);
         return r;
     }
-    lease_cell_bind(election->cell); /* after the guardian's lock, so that it is seen before */
-    node_rearm(node, clock_now());   /* the first events come from the loop */
+    lease_cell_bind(
+        election->cell); /* after the guardian's lock: robust locks are released in reverse */
+    node_rearm(node, clock_now()); /* the first events are delivered by the loop */
     return BATON_OK;
 }
 
-/* It could not campaign yet, and another member would be elected. */
+/* Refuses an heir that cannot campaign yet: another member would be elected. */
 static int check_silence(const struct node *node, const struct raft_member *heir,
                          struct baton_error *reterr)
 {
@@ -477,7 +478,7 @@ static void raft_drained(struct provider_election *election)
 {
     struct raft_input input = {.type = RAFT_IN_DRAINED};
 
-    (void)node_step(((struct node_election *)election)->node, &input); /* nothing can fail */
+    (void)node_step(((struct node_election *)election)->node, &input); /* cannot fail */
 }
 
 static int raft_set_eligible(struct provider_election *election, bool eligible,

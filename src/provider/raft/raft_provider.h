@@ -1,5 +1,5 @@
-/* raft://HOST:PORT?peers=…&data=DIR: peers elect among themselves, with no outside service.
- * What stands above uses it through provider/provider.h; here is only what is its own. */
+/* raft://HOST:PORT?peers=…&data=DIR: peers elect a leader without an outside service. Higher layers
+ * use it through provider/provider.h; this header has what only this provider offers. */
 #ifndef PROVIDER_RAFT_RAFT_PROVIDER_H
 #define PROVIDER_RAFT_RAFT_PROVIDER_H
 
@@ -9,11 +9,11 @@
 
 extern const struct provider_ops raft_provider_ops;
 
-/* Term, log, peers and counters, as a new JSON object; NULL when out of memory. */
+/* A new JSON object with term, log, peers and counters; NULL: out of memory. */
 json_t *raft_provider_status(struct provider *provider);
 
-/* For tests and the demo: as if every cable were pulled, without root. Connections stay, nothing
- * is sent or heard on them. */
+/* For tests and the demo: cuts the node off without root. Connections stay open; nothing is sent or
+ * received on them. */
 void raft_provider_isolate(struct provider *provider, bool on);
 
 #endif

@@ -1,10 +1,10 @@
-/* Reading and writing the replicated keys: what waits for the log, and who hears of changes.
+/* Reads and writes the replicated keys, and reports changes to watches.
  *
- *   put    order ─▶ leader proposes ─▶ committed ─▶ every node carries it out; the asker's own
- *                                                   carrying out is the answer
- *   get    read index ─▶ applied up to there ─▶ answered from this node's keys
+ *   put    order ─▶ leader proposes ─▶ committed ─▶ every node carries it out; the requesting node
+ *                                                   replies when it has done so
+ *   get    read index ─▶ applied up to it ─▶ reply from this node's keys
  *
- * A leader that falls may take an order with it: then nobody answers, and the deadline does, with
+ * A leader that fails may lose an order: then no reply comes, and at the deadline the caller gets
  * "it may still be carried out".
  */
 #include "base/invariant.h"
@@ -21,7 +21,7 @@ enum { QUESTIONS_MAX = 4096, PATIENCE_MS = 10000, RETRY_MS = 20, EXPIRE_RETRY_MS
 struct node_state {
     struct node *node;
     struct keys *keys;
-    struct keys *offered; /* of the snapshot that the core asked about last; NULL: none */
+    struct keys *offered; /* the state of the snapshot offered last; NULL: none */
     struct questions questions;
     struct watches watches;
     uv_timer_t timer;
@@ -79,7 +79,7 @@ void state_end(struct node *node)
         return;
     }
     questions_end(&state->questions);
-    watches_end(&state->watches); /* the end may have come from inside one of them */
+    watches_end(&state->watches); /* may run inside a watch's callback */
     node->state = NULL;
     node->open_handles++;
     uv_close((uv_handle_t *)&state->timer, on_timer_closed);
@@ -131,7 +131,7 @@ static void tell_answer(struct node_state *state, struct question *question)
     question_finish(question, question->code);
 }
 
-/* When no step is under way. */
+/* Call this when no step is under way. */
 void state_deliver(struct node *node)
 {
     struct node_state *state = node->state;
@@ -169,14 +169,15 @@ static void rearm(struct node_state *state)
         (void)uv_timer_stop(&state->timer);
     } else if (!uv_is_active((uv_handle_t *)&state->timer) ||
                uv_timer_get_due_in(&state->timer) > ms) {
-        /* Never later than it is: many questions in a row must not push it before them. */
+        /* Never postpones the timer: new questions must not delay the earlier ones. */
         (void)uv_timer_start(&state->timer, on_timer, ms, 0);
     }
 }
 
 /* ---- What the log brings --------------------------------------------------------------------- */
 
-/* False: out of memory. The keys are no longer the group's then, and nothing more is carried out.
+/* False: out of memory. The keys then differ from the group's, and no order is carried out any
+ * more.
  */
 static bool carry_out(struct node_state *state, const struct raft_entry *entry, raft_index index)
 {
@@ -188,8 +189,7 @@ static bool carry_out(struct node_state *state, const struct raft_entry *entry, 
     int code;
 
     if (keys_decode(&order, entry->data, entry->bytes) != BATON_OK) {
-        return true; /* of a later version: the same bytes are skipped by all that do not know them
-                      */
+        return true; /* an order of a later version; all nodes of this version skip it */
     }
     code = keys_carry_out(state->keys, &order, index, clock_now(), &changed);
     (void)snprintf(name, sizeof(name), "%.*s", (int)order.name_bytes, order.name);
@@ -202,7 +202,8 @@ static bool carry_out(struct node_state *state, const struct raft_entry *entry, 
                         "key \"%.60s\": is at revision %llu, not at %llu; read it again", name,
                         (unsigned long long)changed.revision, (unsigned long long)order.revision);
     }
-    if (question && code != BATON_ENOMEM) { /* the group carries it out: the deadline says "may" */
+    if (question &&
+        code != BATON_ENOMEM) { /* the group carries it out: the deadline reports "may" */
         question_answer(question, code);
     }
     return code != BATON_ENOMEM;
@@ -227,7 +228,7 @@ int state_offer(struct node *node, const struct raft_snapshot *snapshot)
     return code;
 }
 
-/* What state_offer has made of it: it cannot fail any more. */
+/* Installs the state that state_offer decoded; cannot fail. */
 static void install(struct node_state *state, const struct raft_snapshot *snapshot)
 {
     struct keys *before = state->keys;
@@ -275,7 +276,7 @@ bool state_apply(struct node *node, const struct raft_update *update)
     for (size_t i = 0; i < update->read_count; i++) {
         struct question *question = questions_find(&state->questions, update->reads[i].context);
         if (question) {
-            question->index = update->reads[i].index; /* 0: refused; asked again by the timer */
+            question->index = update->reads[i].index; /* 0: refused; the timer asks again */
         }
     }
     return true;
@@ -306,8 +307,8 @@ static int propose(struct node *node, const void *order, size_t bytes)
     return node_step(node, &input);
 }
 
-/* To the leader, which is this node or another. An order is handed over once: it may be carried out
- * even if no answer comes. */
+/* Asks the leader, this node or another. An order is sent only once: it may be carried out even if
+ * no reply comes. */
 static void ask(struct node_state *state, struct question *question)
 {
     struct node *node = state->node;
@@ -342,7 +343,7 @@ void state_receive_order(struct node *node, raft_id from, const struct frame *fr
     }
 }
 
-/* It will certainly not be carried out, so it may be asked again. */
+/* A refused order is certainly not carried out, so it may be sent again. */
 void state_receive_refusal(struct node *node, const struct frame *frame)
 {
     struct question *question =
@@ -379,7 +380,7 @@ static void on_timer(uv_timer_t *timer)
     struct node *node = state->node;
     instant now = clock_now();
 
-    node->depth++; /* answers come at the end, when no list is being walked */
+    node->depth++; /* delivers replies after the loop over the list */
     for (struct question *question = state->questions.first; question; question = question->next) {
         if (instant_before(now, question->deadline)) {
             ask(state, question);
@@ -400,7 +401,7 @@ static void on_timer(uv_timer_t *timer)
     }
 }
 
-/* The first answer may come before this returns. */
+/* A reply may come before this returns. */
 static int submit(struct node *node, struct question *question)
 {
     struct node_state *state = node->state;

@@ -1,4 +1,4 @@
-/* Everything that a person or a dashboard wants to know of a node. */
+/* Describes a node for operators and dashboards. */
 #include "provider/raft/node.h"
 
 static json_t *peer_json(const struct node *node, const struct raft_member *member)

@@ -1,14 +1,14 @@
-/* What a node must not forget, in its data directory: one SQLite file, one fsync a write.
+/* A node's durable state, in its data directory: one SQLite file, one fsync per write.
  *
- *   DATA/lock       held with flock(2) for as long as the process lives; its pid, for people
- *   DATA/raft.db    SQLite in WAL mode, synchronous=FULL; docs/disk-format.md lays it out
+ *   DATA/lock       held with flock(2) for as long as the process lives; contains its process id
+ *   DATA/raft.db    SQLite in WAL mode, synchronous=FULL; docs/disk-format.md describes it
  *
- * A write is one transaction: all of it or nothing. Each row carries a CRC-32C of what it says, so
- * that a flipped bit is found when it is read; a torn tail of the write-ahead log is cut by SQLite.
- * Whatever does not add up is refused with BATON_ECORRUPT and the path, never half-used.
+ * A write is one transaction. Each row has a CRC-32C of its content, so that a flipped bit is found
+ * when it is read; SQLite cuts a torn tail of the write-ahead log. Inconsistent content is refused
+ * with BATON_ECORRUPT and the path, never used in part.
  *
- * After a failure nothing more is written, ever: what the disk holds is then unknown until it is
- * read again by a new start (an fsync that is tried again may claim success for what is lost).
+ * After a failed write nothing more is written: the disk's content is unknown until a new start
+ * reads it (a repeated fsync may report success for lost data).
  */
 #ifndef PROVIDER_RAFT_STORAGE_H
 #define PROVIDER_RAFT_STORAGE_H
@@ -17,34 +17,34 @@
 
 struct storage; /* opaque; one thread */
 
-/* What a directory is given when it is made, and keeps. */
+/* Values that a directory gets when it is made, and keeps. */
 struct storage_birth {
     raft_id id;
     uint64_t birth;       /* random, never 0 */
-    uint64_t founders;    /* hash of the first configuration; 0: it joins a group that is there */
-    uint64_t incarnation; /* of its first life */
+    uint64_t founders;    /* hash of the first configuration; 0: joins an existing group */
+    uint64_t incarnation; /* of the first process */
 };
 
 struct storage_identity {
-    const char *directory;     /* made if it is not there */
-    const char *cluster;       /* must be the one that the directory was made for */
-    const char *node;          /* likewise */
+    const char *directory;     /* made if it does not exist */
+    const char *cluster;       /* must be the directory's */
+    const char *node;          /* must be the directory's */
     struct storage_birth born; /* for a new directory */
 };
 
-/* What is remembered of another member, so that an emptied or restored directory is recognised. */
+/* Remembered about another member, so that an emptied or restored directory is recognised. */
 struct storage_peer {
     raft_id id;
     uint64_t birth;
-    uint64_t incarnation; /* the latest that greeted */
-    raft_term term;       /* it has stored this one */
-    raft_index index;     /* it has stored the committed entries up to here */
+    uint64_t incarnation; /* the latest one that greeted */
+    raft_term term;       /* the member has stored this term */
+    raft_index index;     /* the member has stored the committed entries up to this one */
 };
 
-/* What an open finds. Owned by the caller: storage_loaded_fini. */
+/* The content that an open found. Owned by the caller: storage_loaded_fini. */
 struct storage_loaded {
-    struct storage_birth born; /* its incarnation: one more than at the last open, and stored */
-    uint64_t group;            /* of which it has been a member; 0: of none yet */
+    struct storage_birth born; /* .incarnation is one more than at the last open, and stored */
+    uint64_t group;            /* the group that it belongs to; 0: none yet */
     struct storage_peer *peers;
     size_t peer_count;
     struct raft_hard_state hard;
@@ -68,16 +68,16 @@ void storage_loaded_fini(struct storage_loaded *loaded);
 int storage_write(struct storage *storage, const struct raft_write *write,
                   struct baton_error *reterr);
 
-/* Remembers the group of which this node has become a member. */
+/* Stores the group that this node has become a member of. */
 int storage_set_group(struct storage *storage, uint64_t group, struct baton_error *reterr);
 /* Every later open fails with BATON_EUNSAFE and this text. */
 int storage_cast_out(struct storage *storage, const char *text, struct baton_error *reterr);
-/* Without an fsync of its own, which a leader would have to wait for: lost only if this machine
- * loses its power before the next one. BATON_EFULL: no room; nothing else has failed by that. */
+/* Stores without an fsync, for which a leader would have to wait: lost only if this machine loses
+ * power before the next one. BATON_EFULL: no room; all else is unaffected. */
 int storage_remember(struct storage *storage, const struct storage_peer *peer,
                      struct baton_error *reterr);
 
-/* Moves the write-ahead log into the file: bounds what a start has to read. */
+/* Moves the write-ahead log into the file, which bounds what a start has to read. */
 int storage_checkpoint(struct storage *storage, struct baton_error *reterr);
 
 void storage_close(struct storage *storage); /* NULL allowed */

@@ -29,7 +29,7 @@ struct storage {
     sqlite3_stmt *statements[STATEMENT_COUNT];
     int lock_fd;
     bool failed;
-    int64_t made_ns; /* when the file was made, says its file system; 0: it does not say */
+    int64_t made_ns; /* the file's creation time; 0: the file system has none */
     char path[STORAGE_PATH_MAX];
 };
 
@@ -37,7 +37,7 @@ uint32_t storage_sum_hard(const struct raft_hard_state *hard);
 uint32_t storage_sum_entry(raft_index index, const struct raft_entry *entry);
 uint32_t storage_sum_snapshot(raft_index index, raft_term term, const void *configuration,
                               size_t configuration_bytes, const void *data, size_t bytes);
-/* The error that SQLite's last failure stands for, with the path. */
+/* Fills in the error of SQLite's last failure, with the path. */
 int storage_error(const struct storage *storage, const char *doing, struct baton_error *reterr);
 
 int storage_load(struct storage *storage, const struct storage_identity *identity,

@@ -1,4 +1,4 @@
-/* Reading back what was stored, and believing none of it unchecked. */
+/* Reads the stored state, and checks all of it. */
 #include "provider/raft/storage_int.h"
 
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static int check_owner(const struct storage *storage, const struct storage_ident
     return BATON_OK;
 }
 
-/* A copy has forgotten what the original has promised and voted since. */
+/* Refuses a copy of a data directory, which lacks the original's later promises and votes. */
 static int check_original(const struct storage *storage, const struct storage_identity *identity,
                           sqlite3_stmt *row, struct baton_error *reterr)
 {
@@ -95,7 +95,8 @@ static int check_original(const struct storage *storage, const struct storage_id
     return BATON_OK;
 }
 
-/* Whose directory is it? A life more is counted, and stored, before anything else is done. */
+/* Checks whose directory it is, then counts one more incarnation and stores it before anything
+ * else. */
 static int load_identity(struct storage *storage, const struct storage_identity *identity,
                          struct storage_loaded *ret, struct baton_error *reterr)
 {

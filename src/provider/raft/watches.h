@@ -21,13 +21,13 @@ struct watches {
 void watches_init(struct watches *watches);
 /* Ends all watches. May be called from inside a callback; then sweep. */
 void watches_end(struct watches *watches);
-/* Frees those that have gone. Not from inside a callback. */
+/* Frees the watches that have ended. Not from inside a callback. */
 void watches_sweep(struct watches *watches);
 
-/* Of keys that begin with `prefix`. BATON_ENOMEM. */
+/* Watches keys that begin with `prefix`. BATON_ENOMEM. */
 int watches_add(struct watches *watches, const char *prefix, provider_values_cb on_change,
                 void *userdata);
-/* The one that was added with these; it hears of nothing from now on. Then sweep. */
+/* Ends the watch that was added with these arguments: no callback follows. Then sweep. */
 void watches_drop(struct watches *watches, const char *prefix, const void *userdata);
 
 /* Notes a change for the present watches of `name`. `value` is copied; without data: it was
