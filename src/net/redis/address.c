@@ -1,4 +1,4 @@
-/* Addresses as users give them. */
+/* Parses the URLs of Redis servers. */
 #include "net/redis/redis.h"
 
 #include "base/url.h"
@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { REDIS_VALUE_MAX = 1024 }; /* of the query: a path, mostly */
+enum { REDIS_VALUE_MAX = 1024 }; /* bytes of a value in the query, mostly a path */
 
-/* Percent-decodes; false: no room, or a NUL within. */
+/* Percent-decodes. False: the result does not fit or contains a NUL. */
 static bool take(char *ret, size_t ret_bytes, const char *text, size_t length)
 {
     return url_decode(ret, ret_bytes, text, length) == BATON_OK;
@@ -40,7 +40,8 @@ static int take_number(int *ret, const char *text, size_t length, int most, cons
         number = number * 10 + (text[i] - '0');
         is_number = is_number && number <= most;
     }
-    if (!is_number) { /* never quoted: in USER:PASSWORD without its @ this is the password */
+    if (!is_number) { /* the message does not quote it: without its @, USER:PASSWORD looks like
+                         HOST:PORT */
         return error_set(reterr, BATON_EINVAL, "Redis URL: the %s is no number up to %d", what,
                          most);
     }
@@ -160,7 +161,7 @@ static int set_tls(struct redis_address *address, const char *key, const char *v
         if (strcmp(key, texts[i].key) != 0) {
             continue;
         }
-        if (!address->is_tls) { /* whoever gives it believes that nobody can listen */
+        if (!address->is_tls) { /* the user expects an encrypted connection */
             return error_set(reterr, BATON_EINVAL,
                              "Redis: %s is of TLS, and the URL is in the clear: rediss://…", key);
         }
@@ -195,7 +196,7 @@ int redis_address_set(struct redis_address *address, const char *key, const char
     return set_tls(address, key, value, reterr);
 }
 
-/* What is too long to be ours is not ours. */
+/* Ignores a key that is longer than any of ours. */
 static int take_pair(struct redis_address *ret, const struct url_pair *pair,
                      struct baton_error *reterr)
 {
@@ -206,7 +207,7 @@ static int take_pair(struct redis_address *ret, const struct url_pair *pair,
         return BATON_OK;
     }
     if (!take(value, sizeof(value), pair->value, pair->value_bytes)) {
-        value[0] = '\0'; /* of others it may be as long as it likes */
+        value[0] = '\0'; /* a value of a foreign key may have any length */
     }
     int r = redis_address_set(ret, key, value, reterr);
     explicit_bzero(value, sizeof(value));
@@ -236,7 +237,7 @@ static bool begins(const char **url, const char *scheme)
     return is;
 }
 
-/* USER:PASSWORD@, if there is one; the rest is `length` bytes at *text. */
+/* Parses USER:PASSWORD@, if it is there; `length` bytes at *text remain. */
 static int take_authority(struct redis_address *ret, const char **text, size_t *length,
                           struct baton_error *reterr)
 {
@@ -323,7 +324,7 @@ static int take_socket(struct redis_address *ret, const char **text, struct bato
     return r;
 }
 
-/* redis://me:s3/cret@host is the host "me" with a port of "s3" to whoever does not look further. */
+/* Refuses redis://me:s3/cret@host, which would otherwise be host "me" with port "s3". */
 static int check_authority(const char *url, struct baton_error *reterr)
 {
     const char *authority = strstr(url, "://");

@@ -6,7 +6,7 @@
 
 enum { REDIRECTIONS_MAX = 8, TRIES_MAX = 40, AGAIN_MS = 25, WORDS_MAX = 32, NODES_MAX = 1000 };
 
-/* A script on its way: what is sent is kept until the answer, since it may have to be sent again.
+/* A request under way. Its arguments are kept until the reply, since it may have to be sent again.
  */
 struct trip {
     struct trip *next;
@@ -29,14 +29,14 @@ struct node {
     struct node *next;
     struct redis_cluster *cluster;
     struct redis_host host;
-    struct redis *redis;  /* NULL: nobody has asked for it yet */
-    struct trip *waiting; /* until it is up */
+    struct redis *redis;  /* NULL: no request has needed it yet */
+    struct trip *waiting; /* requests that wait for the connection */
 };
 
 struct redis_cluster {
     struct redis_cluster_options options;
     struct node *nodes;
-    struct node *slots[CLUSTER_SLOTS]; /* NULL: home is asked */
+    struct node *slots[CLUSTER_SLOTS]; /* NULL: requests go to home */
     struct redis_host hosts[CLUSTER_HOSTS_MAX];
     int host_count;
     struct trip *again;
@@ -136,7 +136,7 @@ static void on_node_closed(void *userdata)
     release(cluster);
 }
 
-/* Nobody finds it any more; those who wait for it have no answer. */
+/* Removes the node from the slots, and answers its waiting requests with NULL. */
 static void forget(struct node *node)
 {
     struct redis_cluster *cluster = node->cluster;
@@ -238,7 +238,7 @@ static void on_again(uv_timer_t *timer)
     }
 }
 
-/* "": whoever said so. */
+/* Replaces the host "" by that of the node which sent the redirection. */
 static void complete_host(const struct trip *trip, struct redis_host *host)
 {
     const struct node *node = trip->cluster->slots[trip->slot];
@@ -298,7 +298,7 @@ static void on_asking(void *userdata, uint64_t tag, const redisReply *reply, ins
 {
     (void)userdata;
     (void)tag;
-    (void)reply; /* the answer to what follows says what is wrong */
+    (void)reply; /* if it failed, the next command's reply is an error too */
     (void)sent;
 }
 
@@ -315,7 +315,7 @@ static int send_trip(struct trip *trip, struct redis *redis)
                      on_reply, trip, 0);
 }
 
-/* NULL: home is asked. False: there is no way to send it. */
+/* Sends to the node (NULL: home). False: it cannot be sent. */
 static bool try_to_send(struct trip *trip, struct node *node)
 {
     if (!node) {
@@ -416,7 +416,7 @@ int redis_cluster_nodes(const struct redis_cluster *cluster, const struct redis 
 
 /* ---- Who has which slot ---------------------------------------------------------------------- */
 
-/* Who does not name itself is whoever was asked. */
+/* A host "" is that of home, which was asked. */
 static bool complete(const struct redis_cluster *cluster, struct redis_host *host)
 {
     struct redis_host home;
@@ -448,7 +448,7 @@ static void take_range(struct redis_cluster *cluster, const redisReply *reply)
     }
 }
 
-/* Where it may not be asked, each slot's first MOVED says it. */
+/* If CLUSTER SLOTS is not permitted, the first MOVED of each slot tells the node. */
 static void on_slots(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     struct redis_cluster *cluster = userdata;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CRC-16/XMODEM, which the specification of Redis Cluster names. */
+/* CRC-16/XMODEM, as the Redis Cluster specification demands. */
 static unsigned crc16(const char *data, size_t bytes)
 {
     unsigned crc = 0;

@@ -1,7 +1,7 @@
-/* What a connection is made of. Inner header: for the files of this folder.
+/* The fields of a connection; a header for the files of this folder only.
  *
- * redis.c has its life (connecting, greeting, looking, going down), exchange.c what travels on it:
- * commands, those who wait, answers. */
+ * redis.c has the connection's life (connecting, greeting, checking, going down), exchange.c its
+ * commands and replies. */
 #ifndef NET_REDIS_CONNECTION_H
 #define NET_REDIS_CONNECTION_H
 
@@ -27,7 +27,7 @@ struct redis {
     uv_loop_t *loop;
     struct logger *logger;
     struct redis_address address;
-    struct tls *tls; /* NULL: in the clear */
+    struct tls *tls; /* NULL: plain text */
     char name[REDIS_ID_MAX];
     span answer_timeout;
     struct redis_script *scripts;
@@ -39,16 +39,16 @@ struct redis {
     struct stream *stream;
     struct redis_reader reader;
     struct redis_identity identity;
-    struct baton_error error; /* why it goes down */
+    struct baton_error error; /* the reason why it goes down */
     int64_t retry_ms;
-    uv_timer_t timer; /* the next try, or the oldest answer's deadline */
+    uv_timer_t timer; /* the next attempt, or the deadline of the oldest command */
     uv_timer_t look;
     bool wants_master;
-    bool has_heard; /* a subscriber's: something came since the last look */
-    bool is_mute;   /* the server's side of this connection: not a byte came */
+    bool has_heard; /* of a subscriber: data came since the last check */
+    bool is_mute;   /* no byte has come on this connection */
     uv_prepare_t flush;
     struct outbox output;
-    /* A ring of those who wait for an answer, oldest first. */
+    /* A ring of commands that wait for a reply, the oldest first. */
     struct pending *pending;
     size_t first, count, capacity;
     struct channel *channels;
@@ -59,16 +59,17 @@ struct redis {
 
 /* redis.c */
 void redis_arm_timer(struct redis *redis, uv_timer_cb on_timer, int64_t ms);
-/* The stream tells its end by its on_close; everything goes on there. */
+/* Begins to close the stream; its on_close does the rest. */
 void redis_take_down(struct redis *redis, int code, const char *reason);
-void redis_refuse(struct redis *redis, const redisReply *reply); /* what it says is why it ends */
+void redis_refuse(struct redis *redis, const redisReply *reply); /* the reply is the reason */
 void redis_load_scripts(struct redis *redis);
 
 /* exchange.c */
-/* As redis_command(), in any state. on_reply may be NULL: there will be no answer of its own. */
+/* As redis_command(), in any state of the connection. on_reply NULL: the command has no reply of
+ * its own. */
 int redis_send_words(struct redis *redis, int count, const char **words, const size_t *lengths,
                      redis_reply_cb on_reply, void *userdata, uint64_t tag);
 void redis_take_data(struct stream *stream, const void *data, size_t bytes, void *userdata);
-void redis_fail_all(struct redis *redis); /* those who wait are answered with NULL */
+void redis_fail_all(struct redis *redis); /* answers all waiting commands with NULL */
 
 #endif

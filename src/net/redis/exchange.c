@@ -1,4 +1,4 @@
-/* What travels on a connection: commands, those who wait for an answer, and answers in turn. */
+/* Commands, the callbacks that wait for their replies, and replies in order. */
 #include "net/redis/connection.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 enum {
     PENDING_MAX = 1 << 20,
     PENDING_FIRST = 64,
-    FLUSH_BYTES = 64 * 1024, /* so many leave at once, not only at the end of the turn */
+    FLUSH_BYTES = 64 * 1024, /* so many bytes are written at once, before the turn ends */
 };
 
 struct pending {
@@ -56,7 +56,8 @@ static struct pending pop(struct redis *redis)
     redis->first = (redis->first + 1) % redis->capacity;
     redis->count--;
     if (redis->capacity > PENDING_FIRST && redis->count < redis->capacity / 8) {
-        (void)resize(redis, redis->capacity / 4); /* the burst is over; without memory it stays */
+        (void)resize(redis, redis->capacity /
+                                4); /* the burst is over; if this fails, the ring stays large */
     }
     return oldest;
 }
@@ -71,7 +72,8 @@ void redis_fail_all(struct redis *redis)
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
-/* No more than the socket takes: the rest stays here, in place of a copy of each write. */
+/* Writes no more than the socket accepts: the rest stays here, which saves a copy for each
+ * write. */
 static void on_flush(uv_prepare_t *prepare)
 {
     struct redis *redis = prepare->data;
@@ -137,7 +139,7 @@ int redis_send_words(struct redis *redis, int count, const char **words, const s
     }
     code = format(redis, count, words, lengths);
     if (code != BATON_OK) {
-        redis->count -= on_reply != NULL; /* the one just pushed */
+        redis->count -= on_reply != NULL; /* removes the one just pushed */
         redis_take_down(redis, code, "out of memory");
         return code;
     }
@@ -208,7 +210,8 @@ static void take_message(struct redis *redis, const redisReply *reply)
 static void take_reply(struct redis *redis, const redisReply *reply)
 {
     if (redis->state == UP && reply->type != REDIS_REPLY_ERROR) {
-        redis->retry_ms = RETRY_MIN_MS; /* only now: whoever is refused at once is not to hurry */
+        redis->retry_ms =
+            RETRY_MIN_MS; /* only now: an early reset would make refused connections retry fast */
     }
     if (redis->state == UP && redis->callbacks.on_message) {
         take_message(redis, reply);
@@ -221,7 +224,7 @@ static void take_reply(struct redis *redis, const redisReply *reply)
         }
         oldest.on_reply(oldest.userdata, oldest.tag, reply, oldest.sent);
         if (redis_fault_of(reply) == REDIS_READONLY && redis->state == UP) {
-            /* Its name, or its Sentinels, may lead to the master by now. */
+            /* A new connection may reach the master, by DNS or by Sentinels. */
             redis_take_down(redis, BATON_EUNAVAILABLE,
                             "READONLY: it is a replica, and not the master");
         }

@@ -1,4 +1,4 @@
-/* What a connection says first, for somebody who has no connection of this library. */
+/* Formats a connection's first commands for a caller without a connection of this library. */
 #include "net/redis/redis.h"
 
 #include <stdio.h>

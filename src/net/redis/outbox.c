@@ -14,8 +14,8 @@ struct outbox_block {
 
 _Static_assert(sizeof(struct outbox_block) == BLOCK_BYTES, "whole pages");
 
-/* From the kernel, and back to it: malloc() would keep what a burst has needed for as long as
- * something small lies above it. */
+/* Blocks come from mmap(): malloc() could not return a burst's memory to the kernel as long as a
+ * small allocation lies above it. */
 static struct outbox_block *block_new(void)
 {
     void *memory =
@@ -96,7 +96,7 @@ const void *outbox_first(const struct outbox *outbox, size_t *ret_bytes)
     return outbox->first->bytes;
 }
 
-/* The last block stays for what comes next. */
+/* Keeps the last block for reuse. */
 void outbox_drop_first(struct outbox *outbox)
 {
     struct outbox_block *block = outbox->first;

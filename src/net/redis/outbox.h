@@ -1,5 +1,5 @@
-/* Bytes that wait to be sent, in blocks that go as they are sent: a burst leaves no hole of its own
- * size behind, and what is left over is never moved. Blocks are of a size that is written at once.
+/* Bytes that wait to be sent, in blocks that are freed once they are sent: a burst leaves no memory
+ * of its size in use, and the rest is never moved. One write sends one block.
  */
 #ifndef NET_REDIS_OUTBOX_H
 #define NET_REDIS_OUTBOX_H
@@ -11,17 +11,17 @@ struct outbox_block;
 
 struct outbox {
     struct outbox_block *first, *last;
-    size_t bytes; /* of all */
+    size_t bytes; /* in all blocks */
     size_t max_bytes;
 };
 
 void outbox_init(struct outbox *outbox, size_t max_bytes);
 void outbox_clear(struct outbox *outbox); /* frees all */
 
-/* False: more than the maximum, or out of memory; then a part of it may have been added. */
+/* False: beyond the maximum, or out of memory; a part of the data may have been added. */
 bool outbox_put(struct outbox *outbox, const void *data, size_t bytes);
 
-/* What is to be sent first; NULL: nothing. Stays until outbox_drop_first(). */
+/* The first bytes to send, valid until outbox_drop_first(). NULL: none. */
 const void *outbox_first(const struct outbox *outbox, size_t *ret_bytes);
 void outbox_drop_first(struct outbox *outbox);
 

@@ -11,7 +11,7 @@ static void *create_array(const redisReadTask *task, element_count elements)
     struct redis_reader *reader = task->privdata;
 
     if (elements < 0 || (size_t)elements > READER_ELEMENTS_MAX - reader->elements) {
-        return NULL; /* as if there were no memory */
+        return NULL; /* hiredis takes this for out of memory */
     }
     reader->elements += (size_t)elements;
     return reader->own->createArray(task, elements);

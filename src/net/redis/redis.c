@@ -1,4 +1,4 @@
-/* The life of a connection: greeting, looking, going down, and trying again. */
+/* The life of a connection: greeting, checking, going down, and reconnecting. */
 #include "net/redis/connection.h"
 
 #include <openssl/rand.h>
@@ -27,7 +27,7 @@ static void on_retry(uv_timer_t *timer)
     connect_now(timer->data);
 }
 
-/* The likeliest cause where only one of the two sides speaks TLS; neither can tell it of the other.
+/* A hint for the likely cause that only one side uses TLS, which neither side can report.
  */
 static const char *hint(const struct redis *redis, int code, const char *reason)
 {
@@ -128,12 +128,12 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
     if (redis->state != CLOSING) {
         log_info(redis->logger, "redis-down", LOG_STR("reason", error.message));
     }
-    release(redis); /* the stream's */
+    release(redis); /* the stream's reference */
 }
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-/* Between two greetings a server's role may change. */
+/* A server's role may change without a new greeting. */
 static void on_news(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     struct redis *redis = userdata;
@@ -157,7 +157,7 @@ static void on_silence(uv_timer_t *timer)
     redis_take_down(timer->data, BATON_ETIMEDOUT, "no answer in time");
 }
 
-/* A connection can end without a word: whoever only listens would never know. */
+/* A connection can end without notice, which a side that only reads would never see. */
 static void on_look(uv_timer_t *timer)
 {
     struct redis *redis = timer->data;
@@ -212,7 +212,7 @@ void redis_refuse(struct redis *redis, const redisReply *reply)
     redis_take_down(redis, error.code, error.message);
 }
 
-/* AUTH, SELECT, CLIENT SETNAME: an answer that is no error will do; a name is no condition. */
+/* AUTH, SELECT, CLIENT SETNAME: any reply but an error is accepted; SETNAME may fail. */
 static void on_greeted(void *userdata, uint64_t may_fail, const redisReply *reply, instant sent)
 {
     struct redis *redis = userdata;
@@ -239,7 +239,7 @@ static void on_loaded(void *userdata, uint64_t number, const redisReply *reply, 
     }
 }
 
-/* The last of the greeting. */
+/* The greeting's last reply. */
 static void on_info(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     struct redis *redis = userdata;
@@ -331,7 +331,7 @@ static int dial(struct redis *redis)
 static void connect_now(struct redis *redis)
 {
     if (!redis->address.host[0] && !redis->address.path[0]) {
-        return; /* redis_move() tells where */
+        return; /* waits for redis_move() */
     }
     redis->error = (struct baton_error){.code = BATON_OK};
     redis->state = CONNECTING;
@@ -422,7 +422,8 @@ void redis_close(struct redis *redis, void (*closed)(void *userdata), void *user
         size_t bytes;
         const void *data;
         while ((data = outbox_first(&redis->output, &bytes))) {
-            (void)stream_write(redis->stream, data, bytes); /* a release shall still leave */
+            (void)stream_write(redis->stream, data,
+                               bytes); /* last writes, such as a release, are still sent */
             outbox_drop_first(&redis->output);
         }
         (void)error_set(&redis->error, BATON_ECANCELED, "closed");

@@ -1,4 +1,4 @@
-/* What answers mean. */
+/* The meaning of replies. */
 #include "net/redis/redis.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ enum redis_fault redis_fault_of(const redisReply *reply)
             return faults[i].fault;
         }
     }
-    /* What a script may not do has another word, up to Redis 7.0. */
+    /* Up to Redis 7.0 a forbidden command in a script has this error. */
     return begins_with(reply, "ERR The user executing the script can't") ? REDIS_NOPERM
                                                                          : REDIS_OTHER;
 }
@@ -91,7 +91,7 @@ int redis_fault_error(const redisReply *reply, struct baton_error *reterr)
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-/* How many bytes the character has that begins here; 0: none that may be shown. */
+/* The length of the character that begins here; 0: it may not be displayed. */
 static size_t character(const unsigned char *at, size_t left)
 {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -111,7 +111,7 @@ static size_t character(const unsigned char *at, size_t left)
         }
         code = (code << 6) | (at[i] & 0x3fu);
     }
-    /* Neither longer than it must be, nor half a pair of UTF-16, nor a control character. */
+    /* Rejects overlong encodings, surrogates and control characters. */
     return code >= least[bytes] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) &&
                    code >= 0xa0
                ? bytes
@@ -177,7 +177,7 @@ bool redis_parse_message(const redisReply *reply, const char **ret_channel, cons
 
 /* ---- INFO ------------------------------------------------------------------------------------ */
 
-/* The value of "name:" at the beginning of a line; its length, 0: not there. */
+/* Finds the value of "name:" at the beginning of a line; returns its length, 0: not found. */
 static size_t field(const char *info, size_t bytes, const char *name, const char **ret)
 {
     size_t length = strlen(name);

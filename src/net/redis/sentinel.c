@@ -5,27 +5,27 @@
 #include <string.h>
 
 enum {
-    LOOK_MS = 500,   /* between two looks of the timer */
-    CALM_LOOKS = 20, /* one question in so many looks while all is well */
-    STALE_LOOKS = 4, /* so often the same useless master: another Sentinel may know better */
+    LOOK_MS = 500,   /* interval of the timer */
+    CALM_LOOKS = 20, /* ask once in so many intervals while all is well */
+    STALE_LOOKS = 4, /* after so many answers with a master that fails, ask another Sentinel */
 };
 
 struct sentinel {
     uv_loop_t *loop;
     struct logger *logger;
-    struct redis_address address; /* of the Sentinels' own */
+    struct redis_address address; /* of the current Sentinel */
     char service[REDIS_SERVICE_MAX];
     struct redis_host hosts[REDIS_SENTINELS_MAX];
     int count;
     int current;
-    int failures;               /* in a row */
-    struct baton_error failure; /* of this round: the latest, or one that somebody can mend */
+    int failures;               /* consecutive */
+    struct baton_error failure; /* this round's latest, or one that an operator can mend */
     bool is_urgent;
     bool is_asking;
     bool is_closing;
     int looks;
     struct redis *asked;
-    struct redis *heard; /* +switch-master */
+    struct redis *heard; /* subscribed to +switch-master */
     uv_timer_t timer;
     void (*on_master)(void *userdata, const char *host, int port);
     void (*on_down)(void *userdata, const struct baton_error *error);
@@ -75,7 +75,7 @@ static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, ins
 
     sentinel->is_asking = false;
     if (!reply) {
-        return; /* on_asked_down comes */
+        return; /* on_asked_down follows */
     }
     if (reply->type == REDIS_REPLY_NIL) {
         tell_unknown(sentinel);
@@ -109,7 +109,7 @@ static void turn_to_next(struct sentinel *sentinel, bool at_once)
     redis_move(sentinel->heard, host->host, host->port, at_once);
 }
 
-/* Others may know already what this one does not. */
+/* Another Sentinel may have newer information. */
 static void on_look(uv_timer_t *timer)
 {
     struct sentinel *sentinel = timer->data;
@@ -132,7 +132,7 @@ static void on_asked_up(void *userdata, const struct redis_identity *identity)
     ask(sentinel);
 }
 
-/* One after another without a pause, then a pause: the connection's own, which grows. */
+/* Tries all Sentinels without a pause, then pauses for the connection's delay, which grows. */
 static void on_asked_down(void *userdata, const struct baton_error *reason)
 {
     struct sentinel *sentinel = userdata;
@@ -140,7 +140,7 @@ static void on_asked_down(void *userdata, const struct baton_error *reason)
     bool is_last;
 
     if (reason->code == BATON_ECANCELED) {
-        return; /* by turn_to_next */
+        return; /* caused by turn_to_next */
     }
     is_last = ++sentinel->failures % sentinel->count == 0;
     if (error->code != BATON_EAUTH || reason->code == BATON_EAUTH) {
@@ -164,13 +164,13 @@ static void on_heard_up(void *userdata, const struct redis_identity *identity)
     struct sentinel *sentinel = userdata;
     (void)identity;
 
-    ask(sentinel); /* it may have moved before anybody listened */
+    ask(sentinel); /* the master may have moved before we subscribed */
 }
 
 static void on_heard_down(void *userdata, const struct baton_error *error)
 {
     (void)userdata;
-    (void)error; /* the other connection to the same Sentinel says so too */
+    (void)error; /* the other connection to this Sentinel reports it too */
 }
 
 static void on_message(void *userdata, const char *channel, const void *data, size_t bytes)

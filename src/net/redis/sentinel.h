@@ -1,9 +1,9 @@
-/* Which server is the master of a service, as the Sentinels say: one of them is asked and listened
- * to; when it fails, or insists on a master that does not answer, the next one is.
+/* Finds the master of a service: one Sentinel is asked and subscribed to; when it fails, or keeps
+ * naming a master that does not answer, the next one follows.
  *
- *   sentinel_open ─▶ on_master(host, port) whenever it is told ── on_down: none of them answers
+ *   sentinel_open ─▶ on_master(host, port) for each answer or notice ── on_down: none answers
  *
- * The loop's thread only.
+ * Only on the loop's thread.
  */
 #ifndef NET_REDIS_SENTINEL_H
 #define NET_REDIS_SENTINEL_H
@@ -15,12 +15,12 @@ struct sentinel; /* opaque */
 struct sentinel_options {
     uv_loop_t *loop;
     struct logger *logger;               /* or NULL */
-    const struct redis_address *address; /* has Sentinels; copied */
+    const struct redis_address *address; /* with Sentinels; copied */
     const char *name;                    /* for CLIENT SETNAME; or NULL */
     span answer_timeout;
-    /* The same again and again is nothing new: redis_move() may be called each time. */
+    /* May repeat the same master: redis_move() may be called each time. */
     void (*on_master)(void *userdata, const char *host, int port);
-    /* None answers, or the one that does knows no such service. It goes on asking. */
+    /* No Sentinel answers, or none knows the service. The search goes on. */
     void (*on_down)(void *userdata, const struct baton_error *error);
     void *userdata;
 };
@@ -29,16 +29,16 @@ struct sentinel_options {
 int sentinel_open(struct sentinel **ret, const struct sentinel_options *options,
                   struct baton_error *reterr);
 void sentinel_close(struct sentinel *sentinel, void (*closed)(void *userdata), void *userdata);
-/* Whether the master that was told is of no use: it is asked for more often then, at once too. */
+/* Set this while the known master is unusable: Sentinels are then asked at once, and more often. */
 void sentinel_set_urgent(struct sentinel *sentinel, bool is_urgent);
 
 /* ---- Pure: sentinel_parse.c ------------------------------------------------------------------ */
 
-/* What is published as +switch-master: "SERVICE OLD-HOST OLD-PORT HOST PORT". False: another
- * service, or something else. */
+/* Parses a +switch-master: "SERVICE OLD-HOST OLD-PORT HOST PORT". False: another service, or not
+ * this format. */
 bool sentinel_parse_switch(const char *service, const char *text, size_t bytes,
                            char ret_host[REDIS_HOST_MAX], int *ret_port);
-/* What GET-MASTER-ADDR-BY-NAME answers: a host and a port. */
+/* Parses the reply to GET-MASTER-ADDR-BY-NAME: a host and a port. */
 bool sentinel_parse_master(const redisReply *reply, char ret_host[REDIS_HOST_MAX], int *ret_port);
 
 #endif
