@@ -10,7 +10,7 @@
 enum { DELIVERY_MAX_MS = 5000, RETRY_MS = 25, STACK_BYTES = 512 * 1024 };
 
 /* One server, and the thread that sends to it. */
-struct errand {
+struct delivery {
     const struct releaser *releaser;
     struct line line;
     pthread_t thread;
@@ -112,11 +112,11 @@ static bool send_all(const struct releaser *releaser, struct line *line)
 
 static void *deliver(void *argument)
 {
-    struct errand *errand = argument;
-    struct line *line = &errand->line;
+    struct delivery *delivery = argument;
+    struct line *line = &delivery->line;
 
     while (instant_before(clock_now(), line->end)) {
-        if (line_open(line) && send_all(errand->releaser, line) && line_end(line)) {
+        if (line_open(line) && send_all(delivery->releaser, line) && line_end(line)) {
             break;
         }
         line_drop(line);
@@ -126,21 +126,22 @@ static void *deliver(void *argument)
     return NULL;
 }
 
-static void begin(struct errand *errand, struct releaser *releaser, uint32_t number, instant end)
+static void begin(struct delivery *delivery, struct releaser *releaser, uint32_t number,
+                  instant end)
 {
-    *errand = (struct errand){.releaser = releaser,
-                              .line = {.server = &releaser->commands->servers[number],
-                                       .wants_tls = wants_tls(releaser),
-                                       .secure = releaser->secure,
-                                       .fd = releaser->fds[number],
-                                       .end = end}};
+    *delivery = (struct delivery){.releaser = releaser,
+                                  .line = {.server = &releaser->commands->servers[number],
+                                           .wants_tls = wants_tls(releaser),
+                                           .secure = releaser->secure,
+                                           .fd = releaser->fds[number],
+                                           .end = end}};
     releaser->fds[number] = -1;
 }
 
 /* This thread serves the last server, and every server without a thread of its own. */
 void releaser_deliver(struct releaser *releaser)
 {
-    struct errand errands[COMMANDS_SERVERS_MAX];
+    struct delivery deliveries[COMMANDS_SERVERS_MAX];
     instant end = instant_add(clock_now(), SPAN_MS(DELIVERY_MAX_MS));
     uint32_t count = servers_of(releaser);
     pthread_attr_t attributes;
@@ -153,19 +154,20 @@ void releaser_deliver(struct releaser *releaser)
     may_part = pthread_attr_init(&attributes) == 0 &&
                pthread_attr_setstacksize(&attributes, STACK_BYTES) == 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct errand *errand = &errands[i];
-        begin(errand, releaser, i, end);
-        errand->has_thread = may_part && i + 1 < count &&
-                             pthread_create(&errand->thread, &attributes, deliver, errand) == 0;
+        struct delivery *delivery = &deliveries[i];
+        begin(delivery, releaser, i, end);
+        delivery->has_thread =
+            may_part && i + 1 < count &&
+            pthread_create(&delivery->thread, &attributes, deliver, delivery) == 0;
     }
     for (uint32_t i = count; i > 0; i--) {
-        if (!errands[i - 1].has_thread) {
-            (void)deliver(&errands[i - 1]);
+        if (!deliveries[i - 1].has_thread) {
+            (void)deliver(&deliveries[i - 1]);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (errands[i].has_thread) {
-            (void)pthread_join(errands[i].thread, NULL);
+        if (deliveries[i].has_thread) {
+            (void)pthread_join(deliveries[i].thread, NULL);
         }
     }
 }

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REDIRECTIONS_MAX = 8, TRIES_MAX = 40, AGAIN_MS = 25, WORDS_MAX = 32, NODES_MAX = 1000 };
+enum { REDIRECTIONS_MAX = 8, TRIES_MAX = 40, AGAIN_MS = 25, ARGUMENTS_MAX = 32, NODES_MAX = 1000 };
 
 /* A request under way. Its arguments are kept until the reply, since it may have to be sent again.
  */
-struct trip {
-    struct trip *next;
+struct request {
+    struct request *next;
     struct redis_cluster *cluster;
     const struct redis_script *script;
     int key_count, count;
@@ -20,8 +20,8 @@ struct trip {
     void *userdata;
     uint64_t tag;
     instant sent;
-    const char *words[WORDS_MAX];
-    size_t lengths[WORDS_MAX];
+    const char *arguments[ARGUMENTS_MAX];
+    size_t lengths[ARGUMENTS_MAX];
     char bytes[];
 };
 
@@ -29,8 +29,8 @@ struct node {
     struct node *next;
     struct redis_cluster *cluster;
     struct redis_host host;
-    struct redis *redis;  /* NULL: no request has needed it yet */
-    struct trip *waiting; /* requests that wait for the connection */
+    struct redis *redis;     /* NULL: no request has needed it yet */
+    struct request *waiting; /* requests that wait for the connection */
 };
 
 struct redis_cluster {
@@ -39,7 +39,7 @@ struct redis_cluster {
     struct node *slots[CLUSTER_SLOTS]; /* NULL: requests go to home */
     struct redis_host hosts[CLUSTER_HOSTS_MAX];
     int host_count;
-    struct trip *again;
+    struct request *again;
     uv_timer_t timer;
     bool is_closing;
     int open_handles;
@@ -47,34 +47,35 @@ struct redis_cluster {
     void *closed_userdata;
 };
 
-static void dispatch(struct trip *trip, struct node *node);
+static void dispatch(struct request *request, struct node *node);
 
-/* ---- Lists of trips -------------------------------------------------------------------------- */
+/* ---- Lists of requests --------------------------------------------------------------------------
+ */
 
-static void append(struct trip **trips, struct trip *trip)
+static void append(struct request **requests, struct request *request)
 {
-    while (*trips) {
-        trips = &(*trips)->next;
+    while (*requests) {
+        requests = &(*requests)->next;
     }
-    trip->next = NULL;
-    *trips = trip;
+    request->next = NULL;
+    *requests = request;
 }
 
-static void finish(struct trip *trip, const redisReply *reply)
+static void finish(struct request *request, const redisReply *reply)
 {
-    trip->on_reply(trip->userdata, trip->tag, reply, trip->sent);
-    free(trip);
+    request->on_reply(request->userdata, request->tag, reply, request->sent);
+    free(request);
 }
 
-static void finish_all(struct trip **trips)
+static void finish_all(struct request **requests)
 {
-    struct trip *trip = *trips;
+    struct request *request = *requests;
 
-    *trips = NULL;
-    while (trip) {
-        struct trip *next = trip->next;
-        finish(trip, NULL);
-        trip = next;
+    *requests = NULL;
+    while (request) {
+        struct request *next = request->next;
+        finish(request, NULL);
+        request = next;
     }
 }
 
@@ -162,14 +163,14 @@ static void forget(struct node *node)
 static void on_up(void *userdata, const struct redis_identity *identity)
 {
     struct node *node = userdata;
-    struct trip *trip = node->waiting;
+    struct request *request = node->waiting;
     (void)identity;
 
     node->waiting = NULL;
-    while (trip) {
-        struct trip *next = trip->next;
-        dispatch(trip, node);
-        trip = next;
+    while (request) {
+        struct request *next = request->next;
+        dispatch(request, node);
+        request = next;
     }
     node->cluster->options.on_node_up(node->cluster->options.userdata);
 }
@@ -228,69 +229,69 @@ static struct node *node_at(struct redis_cluster *cluster, const struct redis_ho
 static void on_again(uv_timer_t *timer)
 {
     struct redis_cluster *cluster = timer->data;
-    struct trip *trip = cluster->again;
+    struct request *request = cluster->again;
 
     cluster->again = NULL;
-    while (trip) {
-        struct trip *next = trip->next;
-        dispatch(trip, cluster->slots[trip->slot]);
-        trip = next;
+    while (request) {
+        struct request *next = request->next;
+        dispatch(request, cluster->slots[request->slot]);
+        request = next;
     }
 }
 
 /* Replaces the host "" by that of the node which sent the redirection. */
-static void complete_host(const struct trip *trip, struct redis_host *host)
+static void complete_host(const struct request *request, struct redis_host *host)
 {
-    const struct node *node = trip->cluster->slots[trip->slot];
+    const struct node *node = request->cluster->slots[request->slot];
     struct redis_host home;
 
     if (!host->host[0]) {
-        redis_where(trip->cluster->options.home, &home);
+        redis_where(request->cluster->options.home, &home);
         memcpy(host->host, node ? node->host.host : home.host, sizeof(host->host));
     }
 }
 
-static void follow(struct trip *trip, const redisReply *reply, bool is_asking)
+static void follow(struct request *request, const redisReply *reply, bool is_asking)
 {
     struct redis_host host;
     struct node *node = NULL;
     unsigned slot;
 
-    if (++trip->redirections <= REDIRECTIONS_MAX && !trip->cluster->is_closing &&
+    if (++request->redirections <= REDIRECTIONS_MAX && !request->cluster->is_closing &&
         redis_cluster_parse_redirection(reply->str, (size_t)reply->len, &slot, &host)) {
-        complete_host(trip, &host);
-        node = node_at(trip->cluster, &host);
+        complete_host(request, &host);
+        node = node_at(request->cluster, &host);
     }
     if (!node) {
-        finish(trip, reply);
+        finish(request, reply);
         return;
     }
     if (!is_asking) {
-        trip->cluster->slots[slot] = node;
+        request->cluster->slots[slot] = node;
     }
-    trip->is_asking = is_asking;
-    dispatch(trip, node);
+    request->is_asking = is_asking;
+    dispatch(request, node);
 }
 
 static void on_reply(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
-    struct trip *trip = userdata;
-    struct redis_cluster *cluster = trip->cluster;
+    struct request *request = userdata;
+    struct redis_cluster *cluster = request->cluster;
     enum redis_fault fault = redis_fault_of(reply);
     (void)tag;
     (void)sent;
 
     if (reply && (fault == REDIS_MOVED || fault == REDIS_ASK)) {
-        follow(trip, reply, fault == REDIS_ASK);
-    } else if (reply && fault == REDIS_TRYAGAIN && ++trip->tries < TRIES_MAX &&
+        follow(request, reply, fault == REDIS_ASK);
+    } else if (reply && fault == REDIS_TRYAGAIN && ++request->tries < TRIES_MAX &&
                !cluster->is_closing) {
-        trip->redirections = 0;
-        append(&cluster->again, trip);
+        request->redirections = 0;
+        append(&cluster->again, request);
         if (!uv_is_active((uv_handle_t *)&cluster->timer)) {
             (void)uv_timer_start(&cluster->timer, on_again, AGAIN_MS, 0);
         }
     } else {
-        finish(trip, reply);
+        finish(request, reply);
     }
 }
 
@@ -302,91 +303,91 @@ static void on_asking(void *userdata, uint64_t tag, const redisReply *reply, ins
     (void)sent;
 }
 
-static int send_trip(struct trip *trip, struct redis *redis)
+static int send_request(struct request *request, struct redis *redis)
 {
     const char *asking[] = {"ASKING"};
-    bool is_asking = trip->is_asking;
+    bool is_asking = request->is_asking;
 
-    trip->is_asking = false;
+    request->is_asking = false;
     if (is_asking) {
         (void)redis_command(redis, 1, asking, NULL, on_asking, NULL, 0);
     }
-    return redis_run(redis, trip->script, trip->key_count, trip->count, trip->words, trip->lengths,
-                     on_reply, trip, 0);
+    return redis_run(redis, request->script, request->key_count, request->count, request->arguments,
+                     request->lengths, on_reply, request, 0);
 }
 
 /* Sends to the node (NULL: home). False: it cannot be sent. */
-static bool try_to_send(struct trip *trip, struct node *node)
+static bool try_to_send(struct request *request, struct node *node)
 {
     if (!node) {
-        return send_trip(trip, trip->cluster->options.home) == BATON_OK;
+        return send_request(request, request->cluster->options.home) == BATON_OK;
     }
     if (!node->redis && connect_node(node) != BATON_OK) {
         return false;
     }
     if (!redis_is_up(node->redis)) {
-        append(&node->waiting, trip);
+        append(&node->waiting, request);
         return true;
     }
-    return send_trip(trip, node->redis) == BATON_OK;
+    return send_request(request, node->redis) == BATON_OK;
 }
 
-static void dispatch(struct trip *trip, struct node *node)
+static void dispatch(struct request *request, struct node *node)
 {
-    if (!try_to_send(trip, node)) {
-        finish(trip, NULL);
+    if (!try_to_send(request, node)) {
+        finish(request, NULL);
     }
 }
 
-static struct trip *trip_new(int count, const char **words, const size_t *lengths)
+static struct request *request_new(int count, const char **arguments, const size_t *lengths)
 {
     size_t bytes = 0;
-    struct trip *trip;
+    struct request *request;
     char *at;
 
     for (int i = 0; i < count; i++) {
-        bytes += (lengths ? lengths[i] : strlen(words[i])) + 1;
+        bytes += (lengths ? lengths[i] : strlen(arguments[i])) + 1;
     }
-    trip = malloc(sizeof(*trip) + bytes);
-    if (!trip) {
+    request = malloc(sizeof(*request) + bytes);
+    if (!request) {
         return NULL;
     }
-    memset(trip, 0, sizeof(*trip));
-    at = trip->bytes;
+    memset(request, 0, sizeof(*request));
+    at = request->bytes;
     for (int i = 0; i < count; i++) {
-        trip->words[i] = at;
-        trip->lengths[i] = lengths ? lengths[i] : strlen(words[i]);
-        memcpy(at, words[i], trip->lengths[i]);
-        at[trip->lengths[i]] = '\0';
-        at += trip->lengths[i] + 1;
+        request->arguments[i] = at;
+        request->lengths[i] = lengths ? lengths[i] : strlen(arguments[i]);
+        memcpy(at, arguments[i], request->lengths[i]);
+        at[request->lengths[i]] = '\0';
+        at += request->lengths[i] + 1;
     }
-    trip->count = count;
-    return trip;
+    request->count = count;
+    return request;
 }
 
 int redis_cluster_run(struct redis_cluster *cluster, const struct redis_script *script,
-                      int key_count, int count, const char **words, const size_t *lengths,
+                      int key_count, int count, const char **arguments, const size_t *lengths,
                       redis_reply_cb reply, void *userdata, uint64_t tag)
 {
-    struct trip *trip;
+    struct request *request;
 
-    if (count < 1 || count > WORDS_MAX || cluster->is_closing) {
+    if (count < 1 || count > ARGUMENTS_MAX || cluster->is_closing) {
         return BATON_EINVAL;
     }
-    trip = trip_new(count, words, lengths);
-    if (!trip) {
+    request = request_new(count, arguments, lengths);
+    if (!request) {
         return BATON_ENOMEM;
     }
-    trip->cluster = cluster;
-    trip->script = script;
-    trip->key_count = key_count;
-    trip->on_reply = reply;
-    trip->userdata = userdata;
-    trip->tag = tag;
-    trip->sent = clock_now();
-    trip->slot = redis_cluster_slot(trip->words[0], trip->lengths[0]);
-    if (!try_to_send(trip, cluster->slots[trip->slot])) {
-        free(trip);
+    request->cluster = cluster;
+    request->script = script;
+    request->key_count = key_count;
+    request->on_reply = reply;
+    request->userdata = userdata;
+    request->tag = tag;
+    request->sent = clock_now();
+    request->slot = redis_cluster_slot(request->arguments[0], request->lengths[0]);
+    if (!try_to_send(request, cluster->slots[request->slot])) {
+        free(request);
         return BATON_EUNAVAILABLE;
     }
     return BATON_OK;
@@ -464,9 +465,9 @@ static void on_slots(void *userdata, uint64_t tag, const redisReply *reply, inst
 
 void redis_cluster_learn(struct redis_cluster *cluster)
 {
-    const char *words[] = {"CLUSTER", "SLOTS"};
+    const char *arguments[] = {"CLUSTER", "SLOTS"};
 
-    (void)redis_command(cluster->options.home, 2, words, NULL, on_slots, cluster, 0);
+    (void)redis_command(cluster->options.home, 2, arguments, NULL, on_slots, cluster, 0);
 }
 
 /* ---- Opening and closing --------------------------------------------------------------------- */

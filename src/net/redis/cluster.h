@@ -41,7 +41,7 @@ bool redis_cluster_next_host(const struct redis_cluster *cluster, const struct r
 
 /* As redis_run(). The first argument is the first key, and determines the slot. */
 int redis_cluster_run(struct redis_cluster *cluster, const struct redis_script *script,
-                      int key_count, int count, const char **words, const size_t *lengths,
+                      int key_count, int count, const char **arguments, const size_t *lengths,
                       redis_reply_cb on_reply, void *userdata, uint64_t tag);
 /* The connection to the key's node. NULL: the node is not known, or its connection is not up. */
 struct redis *redis_cluster_node_of(const struct redis_cluster *cluster, const char *key);

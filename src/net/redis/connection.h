@@ -67,8 +67,8 @@ void redis_load_scripts(struct redis *redis);
 /* exchange.c */
 /* As redis_command(), in any state of the connection. on_reply NULL: the command has no reply of
  * its own. */
-int redis_send_words(struct redis *redis, int count, const char **words, const size_t *lengths,
-                     redis_reply_cb on_reply, void *userdata, uint64_t tag);
+int redis_send(struct redis *redis, int count, const char **arguments, const size_t *lengths,
+               redis_reply_cb on_reply, void *userdata, uint64_t tag);
 void redis_take_data(struct stream *stream, const void *data, size_t bytes, void *userdata);
 void redis_fail_all(struct redis *redis); /* answers all waiting commands with NULL */
 

@@ -111,11 +111,11 @@ static void on_overdue(uv_timer_t *timer)
     }
 }
 
-static int format(struct redis *redis, int count, const char **words, const size_t *lengths)
+static int format(struct redis *redis, int count, const char **arguments, const size_t *lengths)
 {
     char *text = NULL;
     bool has_room;
-    int bytes = redisFormatCommandArgv(&text, count, words, lengths);
+    int bytes = redisFormatCommandArgv(&text, count, arguments, lengths);
 
     if (bytes < 0) {
         return BATON_ENOMEM;
@@ -125,8 +125,8 @@ static int format(struct redis *redis, int count, const char **words, const size
     return has_room ? BATON_OK : BATON_EBUSY;
 }
 
-int redis_send_words(struct redis *redis, int count, const char **words, const size_t *lengths,
-                     redis_reply_cb on_reply, void *userdata, uint64_t tag)
+int redis_send(struct redis *redis, int count, const char **arguments, const size_t *lengths,
+               redis_reply_cb on_reply, void *userdata, uint64_t tag)
 {
     int code;
 
@@ -137,7 +137,7 @@ int redis_send_words(struct redis *redis, int count, const char **words, const s
     if (code != BATON_OK) {
         return code;
     }
-    code = format(redis, count, words, lengths);
+    code = format(redis, count, arguments, lengths);
     if (code != BATON_OK) {
         redis->count -= on_reply != NULL; /* removes the one just pushed */
         redis_take_down(redis, code, "out of memory");
@@ -153,39 +153,40 @@ int redis_send_words(struct redis *redis, int count, const char **words, const s
     return BATON_OK;
 }
 
-int redis_command(struct redis *redis, int count, const char **words, const size_t *lengths,
+int redis_command(struct redis *redis, int count, const char **arguments, const size_t *lengths,
                   redis_reply_cb on_reply, void *userdata, uint64_t tag)
 {
     return redis->state == UP
-               ? redis_send_words(redis, count, words, lengths, on_reply, userdata, tag)
+               ? redis_send(redis, count, arguments, lengths, on_reply, userdata, tag)
                : BATON_EUNAVAILABLE;
 }
 
-enum { WORDS_BEFORE = 3 };
+enum { ARGUMENTS_BEFORE = 3 };
 
 int redis_run(struct redis *redis, const struct redis_script *script, int key_count, int count,
-              const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
-              uint64_t tag)
+              const char **arguments, const size_t *lengths, redis_reply_cb on_reply,
+              void *userdata, uint64_t tag)
 {
-    const char *all[WORDS_BEFORE + REDIS_WORDS_MAX];
-    size_t all_lengths[WORDS_BEFORE + REDIS_WORDS_MAX];
+    const char *all[ARGUMENTS_BEFORE + REDIS_ARGUMENTS_MAX];
+    size_t all_lengths[ARGUMENTS_BEFORE + REDIS_ARGUMENTS_MAX];
     char number[12];
 
-    if (count > REDIS_WORDS_MAX || !script->sha[0]) {
+    if (count > REDIS_ARGUMENTS_MAX || !script->sha[0]) {
         return BATON_EINVAL;
     }
     (void)snprintf(number, sizeof(number), "%d", key_count);
     all[0] = "EVALSHA";
     all[1] = script->sha;
     all[2] = number;
-    for (int i = 0; i < WORDS_BEFORE; i++) {
+    for (int i = 0; i < ARGUMENTS_BEFORE; i++) {
         all_lengths[i] = strlen(all[i]);
     }
     for (int i = 0; i < count; i++) {
-        all[WORDS_BEFORE + i] = words[i];
-        all_lengths[WORDS_BEFORE + i] = lengths ? lengths[i] : strlen(words[i]);
+        all[ARGUMENTS_BEFORE + i] = arguments[i];
+        all_lengths[ARGUMENTS_BEFORE + i] = lengths ? lengths[i] : strlen(arguments[i]);
     }
-    return redis_command(redis, WORDS_BEFORE + count, all, all_lengths, on_reply, userdata, tag);
+    return redis_command(redis, ARGUMENTS_BEFORE + count, all, all_lengths, on_reply, userdata,
+                         tag);
 }
 
 /* ---- Receiving ------------------------------------------------------------------------------- */

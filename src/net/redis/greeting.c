@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int append(char **text, size_t *bytes, int count, const char **words)
+static int append(char **text, size_t *bytes, int count, const char **arguments)
 {
     char *command = NULL;
-    int length = (int)redisFormatCommandArgv(&command, count, words, NULL);
+    int length = (int)redisFormatCommandArgv(&command, count, arguments, NULL);
     char *longer = length > 0 ? realloc(*text, *bytes + (size_t)length) : NULL;
 
     if (longer) {

@@ -168,11 +168,11 @@ static void on_look(uv_timer_t *timer)
         return;
     }
     if (!redis->callbacks.on_message) {
-        (void)redis_send_words(redis, 2, info, NULL, on_news, redis, 0);
+        (void)redis_send(redis, 2, info, NULL, on_news, redis, 0);
     } else if (redis->has_heard) {
         redis->has_heard = false;
     } else if (!uv_is_active((uv_handle_t *)&redis->timer)) {
-        (void)redis_send_words(redis, 1, ping, NULL, NULL, NULL, 0);
+        (void)redis_send(redis, 1, ping, NULL, NULL, NULL, 0);
         redis_arm_timer(redis, on_silence, redis->answer_timeout.ns / 1000000 + 1);
     }
 }
@@ -181,9 +181,9 @@ static void on_look(uv_timer_t *timer)
 
 static void send_subscription(struct redis *redis, const char *verb, const char *channel)
 {
-    const char *words[] = {verb, channel};
+    const char *arguments[] = {verb, channel};
 
-    (void)redis_send_words(redis, 2, words, NULL, NULL, NULL, 0);
+    (void)redis_send(redis, 2, arguments, NULL, NULL, NULL, 0);
 }
 
 static void come_up(struct redis *redis)
@@ -264,8 +264,8 @@ static void on_info(void *userdata, uint64_t tag, const redisReply *reply, insta
 void redis_load_scripts(struct redis *redis)
 {
     for (size_t i = 0; i < redis->script_count; i++) {
-        const char *words[] = {"SCRIPT", "LOAD", redis->scripts[i].text};
-        (void)redis_send_words(redis, 3, words, NULL, on_loaded, redis, i);
+        const char *arguments[] = {"SCRIPT", "LOAD", redis->scripts[i].text};
+        (void)redis_send(redis, 3, arguments, NULL, on_loaded, redis, i);
     }
 }
 
@@ -273,32 +273,32 @@ static void on_open(struct stream *stream, void *userdata)
 {
     struct redis *redis = userdata;
     const struct redis_address *address = &redis->address;
-    const char *words[3];
+    const char *arguments[3];
     char number[12];
     (void)stream;
 
     redis->state = GREETING;
     if (address->password[0]) {
-        words[0] = "AUTH";
-        words[1] = address->user[0] ? address->user : address->password;
-        words[2] = address->password;
-        (void)redis_send_words(redis, address->user[0] ? 3 : 2, words, NULL, on_greeted, redis, 0);
+        arguments[0] = "AUTH";
+        arguments[1] = address->user[0] ? address->user : address->password;
+        arguments[2] = address->password;
+        (void)redis_send(redis, address->user[0] ? 3 : 2, arguments, NULL, on_greeted, redis, 0);
     }
     if (address->database > 0) {
         (void)snprintf(number, sizeof(number), "%d", address->database);
-        words[0] = "SELECT";
-        words[1] = number;
-        (void)redis_send_words(redis, 2, words, NULL, on_greeted, redis, 0);
+        arguments[0] = "SELECT";
+        arguments[1] = number;
+        (void)redis_send(redis, 2, arguments, NULL, on_greeted, redis, 0);
     }
     if (redis->name[0]) {
-        words[0] = "CLIENT";
-        words[1] = "SETNAME";
-        words[2] = redis->name;
-        (void)redis_send_words(redis, 3, words, NULL, on_greeted, redis, 1);
+        arguments[0] = "CLIENT";
+        arguments[1] = "SETNAME";
+        arguments[2] = redis->name;
+        (void)redis_send(redis, 3, arguments, NULL, on_greeted, redis, 1);
     }
     redis_load_scripts(redis);
-    words[0] = "INFO";
-    (void)redis_send_words(redis, 1, words, NULL, on_info, redis, 0);
+    arguments[0] = "INFO";
+    (void)redis_send(redis, 1, arguments, NULL, on_info, redis, 0);
 }
 
 /* ---- Coming and going ------------------------------------------------------------------------ */

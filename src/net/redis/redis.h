@@ -33,7 +33,7 @@ enum {
     REDIS_SERVICE_MAX = 128,
     REDIS_SENTINELS_MAX = 9,
     REDIS_SERVERS_MAX = 9,
-    REDIS_WORDS_MAX = 128 /* keys and arguments of a script */
+    REDIS_ARGUMENTS_MAX = 128 /* keys and arguments of a script */
 };
 
 /* ---- Addresses ------------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ int redis_greeting(const struct redis_address *address, char **ret, size_t *ret_
 typedef void (*redis_reply_cb)(void *userdata, uint64_t tag, const redisReply *reply, instant sent);
 
 /* BATON_EUNAVAILABLE: not connected; BATON_EBUSY: too much is under way; BATON_ENOMEM. */
-int redis_command(struct redis *redis, int count, const char **words, const size_t *lengths,
+int redis_command(struct redis *redis, int count, const char **arguments, const size_t *lengths,
                   redis_reply_cb on_reply, void *userdata, uint64_t tag);
 /* Writes waiting commands now, as far as the socket accepts them, rather than at the end of the
  * loop's turn. */
@@ -170,8 +170,8 @@ void redis_flush(struct redis *redis);
 /* EVALSHA: keys first, then arguments. A server without the script replies NOSCRIPT, and the script
  * is loaded again for the next call. */
 int redis_run(struct redis *redis, const struct redis_script *script, int key_count, int count,
-              const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
-              uint64_t tag);
+              const char **arguments, const size_t *lengths, redis_reply_cb on_reply,
+              void *userdata, uint64_t tag);
 
 /* For a subscriber's connection; lasts across reconnects. BATON_ENOMEM. */
 int redis_subscribe(struct redis *redis, const char *channel);

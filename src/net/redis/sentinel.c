@@ -25,7 +25,7 @@ struct sentinel {
     bool is_closing;
     int looks;
     struct redis *asked;
-    struct redis *heard; /* subscribed to +switch-master */
+    struct redis *subscribed; /* subscribed to +switch-master */
     uv_timer_t timer;
     void (*on_master)(void *userdata, const char *host, int port);
     void (*on_down)(void *userdata, const struct baton_error *error);
@@ -90,11 +90,11 @@ static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, ins
 
 static void ask(struct sentinel *sentinel)
 {
-    const char *words[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinel->service};
+    const char *arguments[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinel->service};
 
     if (!sentinel->is_asking) {
         sentinel->is_asking =
-            redis_command(sentinel->asked, 3, words, NULL, on_answer, sentinel, 0) == BATON_OK;
+            redis_command(sentinel->asked, 3, arguments, NULL, on_answer, sentinel, 0) == BATON_OK;
     }
 }
 
@@ -106,7 +106,7 @@ static void turn_to_next(struct sentinel *sentinel, bool at_once)
     sentinel->looks = 0;
     host = &sentinel->hosts[sentinel->current];
     redis_move(sentinel->asked, host->host, host->port, at_once);
-    redis_move(sentinel->heard, host->host, host->port, at_once);
+    redis_move(sentinel->subscribed, host->host, host->port, at_once);
 }
 
 /* Another Sentinel may have newer information. */
@@ -221,7 +221,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 void sentinel_close(struct sentinel *sentinel, void (*closed)(void *userdata), void *userdata)
 {
-    struct redis *const parts[] = {sentinel->asked, sentinel->heard};
+    struct redis *const parts[] = {sentinel->asked, sentinel->subscribed};
 
     sentinel->is_closing = true;
     sentinel->closed = closed;
@@ -253,11 +253,11 @@ static int open_both(struct sentinel *sentinel, const struct sentinel_options *o
         sentinel->open_handles++;
         redis.callbacks = (struct redis_callbacks){
             .on_up = on_heard_up, .on_down = on_heard_down, .on_message = on_message};
-        r = redis_open(&sentinel->heard, &redis, reterr);
+        r = redis_open(&sentinel->subscribed, &redis, reterr);
     }
     if (r == BATON_OK) {
         sentinel->open_handles++;
-        r = redis_subscribe(sentinel->heard, "+switch-master");
+        r = redis_subscribe(sentinel->subscribed, "+switch-master");
     }
     return r;
 }

@@ -191,7 +191,7 @@ static bool has_one_server(const struct client *client)
 static void send_roll(struct roll *roll, const char *process, char *const *slaves)
 {
     enum { WORDS_SHARED = 7, WORDS_MAX = BEATS_AT_ONCE * (REGISTRY_KEYS + 1) + WORDS_SHARED };
-    _Static_assert((int)WORDS_MAX <= (int)REDIS_WORDS_MAX, "they fit into one call");
+    _Static_assert((int)WORDS_MAX <= (int)REDIS_ARGUMENTS_MAX, "they fit into one call");
     struct client *client = roll->client;
     int count = roll->count * REGISTRY_KEYS;
     char keys[BEATS_AT_ONCE][REGISTRY_KEYS][KEY_MAX];
