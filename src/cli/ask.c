@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REASON_MAX = 160 };
+
 int ask_socket_path(const struct options *options, char *ret, size_t bytes,
                     struct baton_error *reterr)
 {
@@ -87,6 +89,17 @@ static struct curl_slist *token_header(const struct curl *api, const char *path,
     return header;
 }
 
+/* How many bytes of a refusal's reason can be shown. */
+static int first_line(const struct buffer *body)
+{
+    int bytes = 0;
+    while (!body->failed && bytes < REASON_MAX && (uint8_t)body->data[bytes] >= ' ' &&
+           (uint8_t)body->data[bytes] < 0x7f) {
+        bytes++;
+    }
+    return bytes;
+}
+
 static int fetch(const struct options *options, const char *url, struct buffer *body,
                  struct baton_error *reterr)
 {
@@ -122,8 +135,10 @@ static int fetch(const struct options *options, const char *url, struct buffer *
         return error_set(reterr, code, "%s: %s", url, api.strerror(done));
     }
     if (status != 200) {
+        buffer_put_u8(body, 0);
         return error_set(reterr, status == 401 || status == 403 ? BATON_EAUTH : BATON_EPROTO,
-                         "%s: refused with status %ld", url, status);
+                         "%s: refused with status %ld: %.*s", url, status, first_line(body),
+                         body->failed ? "" : (const char *)body->data);
     }
     return 0;
 }

@@ -31,6 +31,7 @@ static void on_closed(void *userdata)
 static void on_event(void *userdata, const struct baton_event *event)
 {
     struct node *node = userdata;
+    struct baton_error error;
     uint64_t epoch = 0;
     if (node->act && node->member && event->type == BATON_EVENT_ACQUIRED &&
         participant_is_leader(node->member, &epoch)) {
@@ -38,8 +39,8 @@ static void on_event(void *userdata, const struct baton_event *event)
     } else if (node->act && event->type == BATON_EVENT_LOST) {
         act_stamp_lost(node->act, node->slot, (instant){event->at_ns});
     }
-    if (event->type == BATON_EVENT_ERROR && event->error.code == BATON_EUNSAFE) {
-        node->result = command_fail(node->invocation, &event->error);
+    if (participant_is_fatal(node->member, event, &error)) {
+        node->result = command_fail(node->invocation, &error);
         participant_close(node->member, on_closed, node);
     }
 }

@@ -376,6 +376,7 @@ static void on_drain(struct once *once, instant deadline)
 static void on_event(void *userdata, const struct baton_event *event)
 {
     struct once *once = userdata;
+    struct baton_error error;
     bool ends = event->type == BATON_EVENT_LOST || event->type == BATON_EVENT_JEOPARDY;
     if (event->type == BATON_EVENT_ACQUIRED && once->member) {
         on_acquired(once);
@@ -384,8 +385,8 @@ static void on_event(void *userdata, const struct baton_event *event)
     } else if (ends && once->child) {
         once->is_killed = true;
         child_kill(once->child);
-    } else if (event->type == BATON_EVENT_ERROR && event->error.code == BATON_EUNSAFE) {
-        leave(once, command_fail(once->invocation, &event->error));
+    } else if (participant_is_fatal(once->member, event, &error)) {
+        leave(once, command_fail(once->invocation, &error));
     } else if (event->type == BATON_EVENT_ERROR) {
         lead_on(once); /* of a hand-over that came to nothing, perhaps */
     } else if (event->type == BATON_EVENT_LEADER && once->is_known && !once->has_run) {

@@ -29,6 +29,8 @@ struct participant {
     uv_timer_t quiet; /* once it is over, the leader sheds pages */
     bool has_timers;
     bool is_closing;
+    bool is_heard;         /* the provider has told something other than an error */
+    bool has_many_servers; /* a quorum of independent ones: one that refuses us matters little */
     char node[BATON_NAME_MAX];
     char obstacle[BATON_ERROR_MESSAGE_MAX];
     void (*closed)(void *userdata);
@@ -63,6 +65,39 @@ const char *participant_node(const struct participant *part)
 const char *participant_obstacle(const struct participant *part)
 {
     return part->obstacle[0] ? part->obstacle : "nobody is known to lead";
+}
+
+/* ---- The end -----------------------------------------------------------------------------------
+ */
+
+static bool has_lost_its_disk(const struct participant *part)
+{
+    struct provider *provider = member_provider(part->member);
+    json_t *status = provider->ops->status ? provider->ops->status(provider) : NULL;
+    bool has_failed = json_is_true(json_object_get(status, "storage_failed"));
+    json_decref(status);
+    return has_failed;
+}
+
+bool participant_is_fatal(const struct participant *part, const struct baton_event *event,
+                          struct baton_error *ret)
+{
+    int code = event->type == BATON_EVENT_ERROR ? event->error.code : 0;
+    if (!code || !part || part->is_closing) {
+        return false;
+    }
+    *ret = event->error;
+    if (code == BATON_EUNSAFE) {
+        return true;
+    }
+    if (code == BATON_EAUTH) {
+        return !part->is_heard && !part->has_many_servers;
+    }
+    if (!has_lost_its_disk(part)) {
+        return false;
+    }
+    ret->code = code == BATON_EFULL ? code : BATON_EIO;
+    return true;
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
@@ -154,6 +189,7 @@ static void watch_role(struct participant *part, const struct baton_event *event
 static void on_event(struct observer *observer, const struct baton_event *event)
 {
     struct participant *part = OBSERVER_OF(struct participant, observer);
+    part->is_heard |= event->type != BATON_EVENT_ERROR;
     part->config.on_event(part->config.userdata, event);
     note_obstacle(part, event);
     watch_role(part, event);
@@ -255,6 +291,7 @@ static int open_parts(struct participant *part, struct settings *settings,
     if (part->config.kills_outliving) {
         settings_add(settings, "kill-outliving", "yes");
     }
+    part->has_many_servers = strstr(settings->config.url, "quorum=") != NULL;
     settings->config.loop = part->config.loop;
     settings->config.logger = part->config.logger;
     settings->config.node = part->node;

@@ -41,6 +41,12 @@ bool participant_is_leader(const struct participant *part, uint64_t *ret_epoch);
 span participant_lease_left(const struct participant *part);
 /* This node's name. */
 const char *participant_node(const struct participant *part);
+/* Whether this error ends the program; *ret is it, and its code gives the exit code. It does if the
+ * group refuses this data directory (BATON_EUNSAFE), if the disk has failed so that the node votes
+ * no more (BATON_EIO, BATON_EFULL), and if the provider has refused the credentials before it said
+ * anything else (BATON_EAUTH); credentials that are refused later may be put right meanwhile. */
+bool participant_is_fatal(const struct participant *part, const struct baton_event *event,
+                          struct baton_error *ret);
 /* Why this node does not lead, by the latest event that says it. */
 const char *participant_obstacle(const struct participant *part);
 

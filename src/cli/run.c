@@ -48,8 +48,8 @@ struct run {
     struct child *child; /* NULL: none lives */
     struct supervise supervise;
     enum run_state state;
-    bool is_told;   /* to end, by a signal */
-    bool is_unsafe; /* the group does not know this data directory: baton ends when CMD has */
+    bool is_told; /* to end, by a signal */
+    int fatal;    /* participant_is_fatal: baton ends with this exit code when CMD has; 0: none */
     int result;
 };
 
@@ -132,8 +132,8 @@ static void on_command_end(void *userdata, const struct child_end *end)
                        &run->supervise.victims); /* its group is no more */
     log_notice(run->logger, "command-ended", LOG_I64("exit_code", exit_code),
                LOG_STR("reason", end->is_overdue ? "the lease was about to end" : NULL));
-    if (run->is_unsafe) {
-        leave(run, EXIT_UNSAFE);
+    if (run->fatal) {
+        leave(run, run->fatal);
     } else if (was == RUNNING || run->is_told) {
         leave(run, exit_code);
     } else if (was == STOPPING && says(run, "exit")) {
@@ -218,18 +218,19 @@ static void on_lost(struct run *run)
     }
 }
 
-static void on_error(struct run *run, const struct baton_error *error)
+static void on_error(struct run *run, const struct baton_event *event)
 {
-    if (error->code != BATON_EUNSAFE) {
+    struct baton_error error;
+    if (!participant_is_fatal(run->member, event, &error)) {
         lead_on(run); /* of a hand-over that came to nothing, perhaps */
         return;
     }
-    run->is_unsafe = true;
-    command_tell(run->invocation, error);
+    run->fatal = exit_code_of_error(error.code);
+    command_tell(run->invocation, &error);
     if (run->child) {
         child_kill(run->child);
     } else {
-        leave(run, EXIT_UNSAFE);
+        leave(run, run->fatal);
     }
 }
 
@@ -255,7 +256,7 @@ static void on_event(void *userdata, const struct baton_event *event)
         on_jeopardy(run);
         break;
     case BATON_EVENT_ERROR:
-        on_error(run, &event->error);
+        on_error(run, event);
         break;
     case BATON_EVENT_LOST:
         on_lost(run);

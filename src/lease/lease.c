@@ -54,9 +54,11 @@ int lease_settings_check(const struct lease_settings *s, struct baton_error *ret
     }
     if (2 * s->renew_interval.ns > shorten(s, s->lease).ns) {
         return error_set(reterr, BATON_EINVAL,
-                         "2 x renew interval <= lease x (1 - rho) / (1 + rho) fails: 2 x %g ms > "
-                         "%g ms; one lost renewal would end every leadership",
-                         MS(s->renew_interval), MS(shorten(s, s->lease)));
+                         "heartbeat interval %g ms: at most %g ms, half of the lease of %g ms less "
+                         "the clocks' drift, or one lost renewal would end every leadership; "
+                         "shorten the heartbeat interval, or lengthen the lease",
+                         MS(s->renew_interval), (double)(shorten(s, s->lease).ns / 2 / 1000) / 1e3,
+                         MS(s->lease));
     }
     return BATON_OK;
 }

@@ -173,14 +173,26 @@ static void on_pass_timeout(uv_timer_t *timer)
     end_pass(timer->data, error_json(BATON_ETIMEDOUT, "no other node has taken over in time"));
 }
 
+static bool is_wanted(const struct member_control *control, const struct baton_member *leader)
+{
+    const char *to = control->passing_to;
+
+    return to[0] == '\0' || strcmp(leader->name, to) == 0 || strcmp(leader->id, to) == 0;
+}
+
 static void watch_pass(struct member_control *control, const struct baton_event *event)
 {
+    struct baton_error error;
     const char *node = status_node(control->config.status);
     bool is_taken =
         (event->type == BATON_EVENT_LEADER || event->type == BATON_EVENT_ELECTION_COMPLETED) &&
         event->member.id[0] && strcmp(event->member.name, node) != 0;
 
-    if (control->passing && is_taken) {
+    if (control->passing && is_taken && !is_wanted(control, &event->member)) {
+        (void)error_set(&error, BATON_ECONFLICT, "%s leads now, and not %s", event->member.name,
+                        control->passing_to);
+        end_pass(control, error_json(error.code, error.message));
+    } else if (control->passing && is_taken) {
         end_pass(control, json_pack("{s:b,s:s,s:s,s:I}", "ok", 1, "leader", event->member.id,
                                     "name", event->member.name, "epoch", (json_int_t)event->epoch));
     } else if (control->passing && control->has_passed && event->type == BATON_EVENT_ACQUIRED) {
@@ -219,7 +231,11 @@ static int do_pass(struct member_control *control, uint64_t client, const json_t
     }
     control->passing = client;
     control->has_passed = false;
-    (void)uv_timer_start(&control->timer, on_pass_timeout, (uint64_t)timeout_of(request), 0);
+    (void)snprintf(control->passing_to, sizeof(control->passing_to), "%s",
+                   handover.to ? handover.to : "");
+    /* Later than the hand-over's own deadline, which says why it came to nothing. */
+    (void)uv_timer_start(&control->timer, on_pass_timeout,
+                         (uint64_t)(timeout_of(request) + timeout_of(request) / 20 + 1), 0);
     code = handover_begin(control->config.election, &handover, reterr);
     if (code) {
         control->passing = 0;

@@ -100,9 +100,10 @@ static int check_sense(const struct raft_settings *s, struct baton_error *reterr
     if (2 * s->heartbeat_interval.ns > effective.ns) {
         return error_set(
             reterr, BATON_EINVAL,
-            "2 x heartbeat interval <= lease x (1 - rho) / (1 + rho) fails: 2 x %g ms > "
-            "%g ms; one lost heartbeat would end every leadership",
-            MS(s->heartbeat_interval), MS(effective));
+            "heartbeat interval %g ms: at most %g ms, half of the lease of %g ms less the clocks' "
+            "drift, or one lost heartbeat would end every leadership; shorten the heartbeat "
+            "interval, or lengthen the lease",
+            MS(s->heartbeat_interval), (double)(effective.ns / 2 / 1000) / 1e3, MS(s->lease));
     }
     return BATON_OK;
 }

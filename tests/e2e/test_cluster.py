@@ -63,6 +63,9 @@ class Asking(ClusterTest):
         self.assertEqual(told, re.findall(r"^# TYPE (\w+) (\w+)$", metrics, re.M))
         self.assertEqual(fetch(port, "/nothing")[0], 404)
         self.assertEqual(fetch(port, "/status", Host="evil.example")[0], 403)
+        refused = baton("status", "--http", "0.0.0.0:%d" % port)
+        self.assertEqual(refused.returncode, 77, refused.stderr)
+        self.assertIn("status 403: this host or origin is not allowed", refused.stderr)
         by_http = baton("status", "--http", "127.0.0.1:%d" % port, "--json")
         self.assertEqual(json.loads(by_http.stdout)["node"], self.leader, by_http.stderr)
 

@@ -232,6 +232,16 @@ class OnRedis(ProgramTest):
             self.assertNotIn("pa%20ss", done.stderr)
             self.assertEqual("everybody may read the file (mode 0644)" in done.stderr, code != 0)
 
+    def test_a_wrong_password_ends_every_program_with_77_at_its_start(self):
+        one = self.cluster(1)
+        wrong = one.url.replace("pa%20ss", "wrong")
+        self.assertNotEqual(wrong, one.url)
+        for words in (["node"], ["run"], ["once", "x"]):
+            command = ["--", "true"] if words != ["node"] else []
+            done = baton(*words, "--node", "a", "--provider", wrong, *command)
+            self.assertEqual(done.returncode, 77, done.stderr)
+            self.assertIn("user or password is wrong", done.stderr)
+
     def run_until_in_jeopardy(self):
         """A node alone, on a server that has stopped; its program counts how often it begins."""
         one = self.cluster(1)

@@ -287,7 +287,7 @@ class Nemeses:
     # ---- disks
 
     def disk_full(self, name, plan):
-        """A node whose storage has failed votes again once it is started anew."""
+        """A node whose storage has failed ends with 74, and is started anew."""
         path = os.path.join(self.ground.disk(name), "filler")
         before = self.ground.log(name).count("storage-failed")
         try:

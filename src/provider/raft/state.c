@@ -49,7 +49,7 @@ int state_begin(struct node *node, const struct raft_snapshot *snapshot, struct 
             reterr, code, "data directory %s: the state in its snapshot: %s", node->options.data,
             code == BATON_ENOMEM    ? "out of memory"
             : code == BATON_ENOTSUP ? "a newer version of Baton has made it; run that one"
-                                    : "damaged; remove it and join the group anew");
+                                    : "damaged; " STORAGE_WAY_OUT);
     }
     state->node = node;
     watches_init(&state->watches);

@@ -89,8 +89,8 @@ int storage_error(const struct storage *storage, const char *doing, struct baton
         return error_set(reterr, BATON_EFULL, "%s: %s: no space left", storage->path, doing);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return error_set(reterr, BATON_ECORRUPT, "%s: %s: %s; remove it and join the group anew",
-                         storage->path, doing, sqlite3_errmsg(storage->db));
+        return error_set(reterr, BATON_ECORRUPT, "%s: %s: %s; " STORAGE_WAY_OUT, storage->path,
+                         doing, sqlite3_errmsg(storage->db));
     case SQLITE_NOMEM:
         return error_set(reterr, BATON_ENOMEM, "%s: %s: out of memory", storage->path, doing);
     case SQLITE_BUSY:
@@ -294,7 +294,7 @@ static int check_integrity(struct storage *storage, struct baton_error *reterr)
         sqlite3_step(statement) != SQLITE_ROW) {
         r = storage_error(storage, "checking it", reterr);
     } else if (strcmp((const char *)sqlite3_column_text(statement, 0), "ok") != 0) {
-        r = error_set(reterr, BATON_ECORRUPT, "%s: damaged: %s", storage->path,
+        r = error_set(reterr, BATON_ECORRUPT, "%s: damaged: %s; " STORAGE_WAY_OUT, storage->path,
                       (const char *)sqlite3_column_text(statement, 0));
     }
     (void)sqlite3_finalize(statement);
@@ -410,6 +410,9 @@ void storage_close(struct storage *storage)
     }
     for (int i = 0; i < STATEMENT_COUNT; i++) {
         (void)sqlite3_finalize(storage->statements[i]);
+    }
+    if (storage->failed) { /* nothing more is written, not even a checkpoint of what was stored */
+        (void)sqlite3_db_config(storage->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     }
     (void)sqlite3_close(storage->db);
     if (storage->lock_fd >= 0) {

@@ -32,6 +32,11 @@ struct storage_identity {
     struct storage_birth born; /* for a new directory */
 };
 
+/* The end of each error of a damaged data directory. */
+#define STORAGE_WAY_OUT                                                                            \
+    "do not restore it: let this member leave the group, empty its data directory, and let it "    \
+    "join anew"
+
 /* Remembered about another member, so that an emptied or restored directory is recognised. */
 struct storage_peer {
     raft_id id;

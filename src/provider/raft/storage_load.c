@@ -7,8 +7,7 @@
 static int damaged(const struct storage *storage, const char *what, struct baton_error *reterr)
 {
     return error_set(reterr, BATON_ECORRUPT,
-                     "%s: %s is damaged (its checksum does not fit); remove the directory and "
-                     "join the group anew",
+                     "%s: %s is damaged (its checksum does not fit); " STORAGE_WAY_OUT,
                      storage->path, what);
 }
 

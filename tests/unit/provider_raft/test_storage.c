@@ -302,6 +302,7 @@ static void a_value_that_was_changed_behind_our_back_is_found(void **state)
         change_row(changes[i][0]);
         assert_int_equal(open_fails(&error), BATON_ECORRUPT);
         assert_non_null(strstr(error.message, directory));
+        assert_non_null(strstr(error.message, "let it join anew"));
         change_row(changes[i][1]);
     }
     storage = open_ok(&loaded);
@@ -343,6 +344,7 @@ static void a_file_cut_in_the_middle_is_refused(void **state)
     assert_int_equal(truncate(path, 3 * 4096), 0); /* further back there may be nothing but room */
     r = open_fails(&error);
     assert_int_equal(r, BATON_ECORRUPT);
+    assert_non_null(strstr(error.message, "do not restore it"));
 }
 
 static void a_full_disk_is_said_and_nothing_is_written_after_it(void **state)
