@@ -18,9 +18,10 @@ struct member_control {
     struct member_control_config config;
     struct control_server *server; /* NULL once closed */
     struct observer observer;
-    uint64_t passing; /* the client that waits for another leader; 0: none does */
-    bool has_passed;  /* this process has let leadership go for it */
-    uv_timer_t timer; /* of that client */
+    uint64_t passing;                /* the client that waits for another leader; 0: none does */
+    char passing_to[BATON_NAME_MAX]; /* the one that it wants; "": any */
+    bool has_passed;                 /* this process has let leadership go for it */
+    uv_timer_t timer;                /* of that client */
 };
 
 /* A request that is answered later. */

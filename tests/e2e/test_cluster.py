@@ -129,6 +129,22 @@ class Operating(ClusterTest):
         self.assertRegex(done.stderr, '"%s": has just started and votes in [0-9.]+ s' % to)
         self.assertEqual(silent.status(leader)["epoch"], epoch)
 
+    def test_pass_is_an_error_if_another_node_leads_instead(self):
+        """The node that is named stands still; c, of higher priority, campaigns before others."""
+        three = self.cluster(3, "--preferred-stable", "1h")
+        three.suffixes["c"] = "^9"
+        three.start("a")
+        three.start("b")
+        leader = three.wait_leader(["a", "b"])
+        three.start("c", "--priority", "9")
+        until(lambda: (three.status("c") or {"leader": {"id": ""}})["leader"]["id"] == leader,
+              "c follows")
+        to = "b" if leader == "a" else "a"
+        three.signal(to, signal.SIGSTOP)
+        done = baton("pass", "--data", three.data(leader), "--to", to)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertRegex(done.stderr, "c leads now, and not %s|nobody took over" % to)
+
     def fourth(self):
         """A node d that waits to be taken in."""
         fourth = self.cluster(1, "--join")
