@@ -1,4 +1,12 @@
 # Completion of baton for bash; written by 'baton help --format bash'.
+# Names of members of the group that --data asks; $1: which lines, for awk.
+_baton_members() {
+    local i data=()
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        [[ ${COMP_WORDS[i]} == @(-d|--data) ]] && data=(--data "${COMP_WORDS[i + 1]}")
+    done
+    baton members "${data[@]}" --timeout 1s 2>/dev/null | awk "NR > 1 && ($1) { print \$1 }"
+}
 _baton() {
     local word=${COMP_WORDS[COMP_CWORD]} words
     case ${COMP_CWORD}:${COMP_WORDS[1]} in
@@ -18,6 +26,45 @@ _baton() {
         *:demo) words=" --nodes --keep --plain --help --config --log-level --log-json" ;;
         *:bench) words=" --provider --nodes --fault --rounds --preset --guardian --lease --resident-mb --json --elections --url --seconds --interval --help --config --log-level --log-json" ;;
         *:help) words=" --format --help --config --log-level --log-json" ;;
+    esac
+    case ${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD - 1]} in
+        node:--kind) words="voter witness learner" ;;
+        node:--guardian) words="on off" ;;
+        node:--proofs) words="all guardian none" ;;
+        node:--preset) words="default lan wan fast" ;;
+        node:--log-level) words="error warning notice info debug" ;;
+        run:--on-loss) words="restart exit kill" ;;
+        run:--kind) words="voter witness learner" ;;
+        run:--guardian) words="on off" ;;
+        run:--proofs) words="all guardian none" ;;
+        run:--preset) words="default lan wan fast" ;;
+        run:--log-level) words="error warning notice info debug" ;;
+        once:--kind) words="voter witness learner" ;;
+        once:--guardian) words="on off" ;;
+        once:--proofs) words="all guardian none" ;;
+        once:--preset) words="default lan wan fast" ;;
+        once:--log-level) words="error warning notice info debug" ;;
+        status:--log-level) words="error warning notice info debug" ;;
+        members:--log-level) words="error warning notice info debug" ;;
+        watch:--log-level) words="error warning notice info debug" ;;
+        pass:--log-level) words="error warning notice info debug" ;;
+        cordon:--log-level) words="error warning notice info debug" ;;
+        uncordon:--log-level) words="error warning notice info debug" ;;
+        join:--log-level) words="error warning notice info debug" ;;
+        leave:--log-level) words="error warning notice info debug" ;;
+        explain:--preset) words="default lan wan fast" ;;
+        explain:--log-level) words="error warning notice info debug" ;;
+        demo:--log-level) words="error warning notice info debug" ;;
+        bench:--provider) words="raft redis seed seed-tuned etcd libraft libraft-tuned" ;;
+        bench:--fault) words="kill crash stop resign partition redis-restart" ;;
+        bench:--preset) words="default lan wan fast" ;;
+        bench:--guardian) words="on off" ;;
+        bench:--log-level) words="error warning notice info debug" ;;
+        help:--format) words="text man bash fish zsh" ;;
+        help:--log-level) words="error warning notice info debug" ;;
+        pass:--to) words=$(_baton_members '$7 == "yes" && $3 == "voter" && $4 != "leader"') ;;
+        leave:-*) ;;
+        leave:*) words+=" $(_baton_members 1)" ;;
     esac
     COMPREPLY=($(compgen -W "$words" -- "$word"))
 }

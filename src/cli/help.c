@@ -126,10 +126,44 @@ static void print_names(FILE *file)
     }
 }
 
+/* Which lines of `baton members` name one that can be passed leadership, or be removed. */
+#define HEIRS "$7 == \"yes\" && $3 == \"voter\" && $4 != \"leader\""
+#define ANY   "1"
+
+static const char bash_members[] =
+    "# Names of members of the group that --data asks; $1: which lines, for awk.\n"
+    "_baton_members() {\n    local i data=()\n"
+    "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
+    "        [[ ${COMP_WORDS[i]} == @(-d|--data) ]] && data=(--data \"${COMP_WORDS[i + 1]}\")\n"
+    "    done\n"
+    "    baton members \"${data[@]}\" --timeout 1s 2>/dev/null |"
+    " awk \"NR > 1 && ($1) { print \\$1 }\"\n}\n";
+
+static const char zsh_members[] =
+    "_baton_members() {\n    local i data=()\n"
+    "    for ((i = 3; i < CURRENT; i++)); do\n"
+    "        [[ $words[i] == (-d|--data) ]] && data=(--data \"$words[i+1]\")\n"
+    "    done\n"
+    "    compadd -- $(baton members $data --timeout 1s 2>/dev/null |"
+    " awk \"NR > 1 && ($1) { print \\$1 }\")\n}\n";
+
+static const char fish_members[] =
+    "function __baton_members\n    set -l words (commandline -opc)\n    set -l data\n"
+    "    for i in (seq (math (count $words) - 1))\n"
+    "        contains -- $words[$i] -d --data; and set data --data $words[(math $i + 1)]\n"
+    "    end\n"
+    "    baton members $data --timeout 1s 2>/dev/null |"
+    " awk \"NR > 1 && ($argv) { print \\$1 }\"\nend\n"
+    "complete -c baton -n '__fish_seen_subcommand_from pass' -l to -x"
+    " -a '(__baton_members \\'" HEIRS "\\')'\n"
+    "complete -c baton -n '__fish_seen_subcommand_from leave' -f"
+    " -a '(__baton_members " ANY ")'\n";
+
 void help_bash(FILE *file)
 {
-    (void)fputs("# Completion of baton for bash; written by 'baton help --format bash'.\n"
-                "_baton() {\n    local word=${COMP_WORDS[COMP_CWORD]} words\n"
+    (void)fputs("# Completion of baton for bash; written by 'baton help --format bash'.\n", file);
+    (void)fputs(bash_members, file);
+    (void)fputs("_baton() {\n    local word=${COMP_WORDS[COMP_CWORD]} words\n"
                 "    case ${COMP_CWORD}:${COMP_WORDS[1]} in\n        1:*) words=\"",
                 file);
     print_names(file);
@@ -139,6 +173,14 @@ void help_bash(FILE *file)
         pages_flags(file, command->groups);
         (void)fputs("\" ;;\n", file);
     }
+    (void)fputs("    esac\n    case ${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD - 1]} in\n", file);
+    for (const struct command *command = commands; command->name; command++) {
+        pages_values(file, command->name, command->groups, "words=\"", "\" ;;\n");
+    }
+    (void)fputs("        pass:--to) words=$(_baton_members '" HEIRS "') ;;\n"
+                "        leave:-*) ;;\n"
+                "        leave:*) words+=\" $(_baton_members " ANY ")\" ;;\n",
+                file);
     (void)fputs("    esac\n    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\n"
                 "complete -o default -F _baton baton\n",
                 file);
@@ -146,11 +188,19 @@ void help_bash(FILE *file)
 
 void help_zsh(FILE *file)
 {
-    (void)fputs("#compdef baton\n# Written by 'baton help --format zsh'.\n"
-                "if (( CURRENT == 2 )); then\n    compadd --",
-                file);
+    (void)fputs("#compdef baton\n# Written by 'baton help --format zsh'.\n", file);
+    (void)fputs(zsh_members, file);
+    (void)fputs("if (( CURRENT == 2 )); then\n    compadd --", file);
     print_names(file);
-    (void)fputs(" --help --version\n    return\nfi\ncase $words[2] in\n", file);
+    (void)fputs(" --help --version\n    return\nfi\ncase $words[2]:$words[CURRENT-1] in\n", file);
+    for (const struct command *command = commands; command->name; command++) {
+        pages_values(file, command->name, command->groups, "compadd -- ", "; return ;;\n");
+    }
+    (void)fputs("        pass:--to) _baton_members '" HEIRS "'; return ;;\n"
+                "        leave:-*) ;;\n"
+                "        leave:*) _baton_members " ANY " ;;\n"
+                "esac\ncase $words[2] in\n",
+                file);
     for (const struct command *command = commands; command->name; command++) {
         (void)fprintf(file, "    %s) compadd --", command->name);
         pages_flags(file, command->groups);
@@ -164,6 +214,7 @@ void help_fish(FILE *file)
     char condition[64];
 
     (void)fputs("# Completion of baton for fish; written by 'baton help --format fish'.\n", file);
+    (void)fputs(fish_members, file);
     for (const struct command *command = commands; command->name; command++) {
         (void)fprintf(file, "complete -c baton -n __fish_use_subcommand -a %s -d \"%s\"\n",
                       command->name, command->summary);

@@ -78,14 +78,48 @@ void pages_flags(FILE *file, const struct option_group *const *groups)
     }
 }
 
+static void print_choices(FILE *file, const struct option_spec *spec)
+{
+    for (const char *at = spec->choices; *at; at++) {
+        (void)fputc(*at == '|' ? ' ' : *at, file);
+    }
+}
+
+void pages_values(FILE *file, const char *command, const struct option_group *const *groups,
+                  const char *before, const char *after)
+{
+    for (size_t i = 0; groups[i]; i++) {
+        for (const struct option_spec *spec = groups[i]->specs; spec->name; spec++) {
+            if (spec->type == OPTION_CHOICE && !spec->is_hidden) {
+                (void)fprintf(file, "        %s:--%s) %s", command, spec->name, before);
+                print_choices(file, spec);
+                (void)fputs(after, file);
+            }
+        }
+    }
+}
+
+static void fish_option(FILE *file, const struct option_spec *spec)
+{
+    (void)fprintf(file, "-l %s", spec->name);
+    if (spec->type == OPTION_CHOICE) {
+        (void)fputs(" -x -a \"", file);
+        print_choices(file, spec);
+        (void)fputs("\"", file);
+    } else if (spec->value) {
+        (void)fputs(" -r", file);
+    }
+    (void)fprintf(file, " -d \"%s\"\n", spec->help);
+}
+
 void pages_fish(FILE *file, const char *program, const char *condition,
                 const struct option_group *const *groups)
 {
     for (size_t i = 0; groups[i]; i++) {
         for (const struct option_spec *spec = groups[i]->specs; spec->name; spec++) {
             if (!spec->is_hidden) {
-                (void)fprintf(file, "complete -c %s %s-l %s%s -d \"%s\"\n", program, condition,
-                              spec->name, spec->value ? " -r" : "", spec->help);
+                (void)fprintf(file, "complete -c %s %s", program, condition);
+                fish_option(file, spec);
             }
         }
     }
