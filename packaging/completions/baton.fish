@@ -85,6 +85,7 @@ complete -c baton -n __fish_use_subcommand -a once -d "run CMD on exactly one no
 complete -c baton -n '__fish_seen_subcommand_from once' -l wait-timeout -r -d "give up if in this time there is neither a result nor leadership for this node; 0 waits forever"
 complete -c baton -n '__fish_seen_subcommand_from once' -l stop-timeout -r -d "how long CMD may take from SIGTERM to its end; less if the lease ends first"
 complete -c baton -n '__fish_seen_subcommand_from once' -l keep -r -d "how long the result is kept for nodes that come later; 0 keeps it forever"
+complete -c baton -n '__fish_seen_subcommand_from once' -l keep-failed -r -d "the same for a result that is not 0; a node that comes after it runs CMD again"
 complete -c baton -n '__fish_seen_subcommand_from once' -l node -r -d "name of this node in the group; the host's name if not given"
 complete -c baton -n '__fish_seen_subcommand_from once' -l election -r -d "the election to take part in"
 complete -c baton -n '__fish_seen_subcommand_from once' -l provider -r -d "the provider that holds the election; the embedded raft:// at --listen if not given"

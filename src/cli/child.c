@@ -2,10 +2,15 @@
 
 #include "cli/supervise.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 enum { AGAIN_MS = 10 };
 
@@ -18,6 +23,51 @@ struct child {
     struct child_end end;
     int open_handles;
 };
+
+/* ---- Before the election --------------------------------------------------------------------- */
+
+static int check_file(const char *path)
+{
+    struct stat about;
+    if (stat(path, &about) != 0) {
+        return errno;
+    }
+    return S_ISDIR(about.st_mode) ? EACCES : access(path, X_OK) == 0 ? 0 : errno;
+}
+
+static int search(const char *program)
+{
+    const char *path = getenv("PATH") ? getenv("PATH") : "/bin:/usr/bin";
+    int result = ENOENT;
+    while (result && *path) {
+        char file[PATH_MAX];
+        int bytes = (int)strcspn(path, ":");
+        int written =
+            snprintf(file, sizeof(file), "%.*s%s%s", bytes, path, bytes > 0 ? "/" : "", program);
+        int found = written < (int)sizeof(file) ? check_file(file) : ENAMETOOLONG;
+        result = found == 0 || found == EACCES ? found : result;
+        path += bytes + (path[bytes] == ':');
+    }
+    return result;
+}
+
+int child_check(const char *program, struct baton_error *reterr)
+{
+    int found = strchr(program, '/') ? check_file(program) : search(program);
+    return found == 0 ? 0
+                      : error_set(reterr,
+                                  found == ENOENT || found == ENOTDIR ? BATON_ENOENT : BATON_EINVAL,
+                                  "%s: %s", program, strerror(found));
+}
+
+enum exit_code child_exit_code(int code)
+{
+    return code == BATON_ENOENT   ? EXIT_NOT_FOUND
+           : code == BATON_EINVAL ? EXIT_CANNOT_RUN
+                                  : EXIT_REFUSED;
+}
+
+/* ---- CMD ------------------------------------------------------------------------------------- */
 
 static bool is_over(const struct child *child)
 {

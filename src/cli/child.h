@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/exit_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,6 +34,12 @@ struct child_config {
     void (*on_exit)(void *userdata, const struct child_end *end);
     void *userdata;
 };
+
+/* Looks for the program as execvp(3) does, so that a wrong name is an error before the election and
+ * not at its end. BATON_ENOENT, BATON_EINVAL: as child_start. */
+int child_check(const char *program, struct baton_error *reterr);
+/* 127: there is no such program; 126: it cannot be run; else 1. */
+enum exit_code child_exit_code(int code);
 
 /* BATON_ENOENT: no such program; BATON_EINVAL: it cannot be run; BATON_EIO: the system refused. */
 int child_start(struct child **ret, const struct child_config *config, struct baton_error *reterr);

@@ -49,7 +49,8 @@ const struct command commands[] = {
      .text =
          "For database migrations: every node calls it with the same NAME, one of them runs "
          "CMD, the others wait, and all end with CMD's exit code. A node that comes later "
-         "finds the result as long as it is kept. If the node that runs CMD fails, another "
+         "finds the result as long as it is kept, a failure for a shorter time. If the node that "
+         "runs CMD fails, another "
          "node runs CMD again: CMD must tolerate being started twice.\n\n"
          "If this process gets SIGTERM, SIGINT or SIGHUP, or a node of higher priority is to "
          "lead, CMD's process group gets the same signal or SIGTERM, and SIGKILL after "

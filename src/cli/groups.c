@@ -181,6 +181,8 @@ const struct option_group group_once = {
         STOP_TIMEOUT,
         DURATION("keep", "1h", NULL,
                  "how long the result is kept for nodes that come later; 0 keeps it forever"),
+        DURATION("keep-failed", "1m", NULL,
+                 "the same for a result that is not 0; a node that comes after it runs CMD again"),
         END,
     }};
 

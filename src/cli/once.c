@@ -1,9 +1,10 @@
 /* `baton once`: one node runs CMD, all share its result.
  *
- * The result is one key of the provider's state, "once/NAME": {"exit_code":…,"node":…,"epoch":…}.
- * Whoever leads the election and finds no result runs CMD and writes it, with "absent" as the
- * condition; everybody watches the key and ends with what it says. A provider whose state ends with
- * the process (memory:) would share with nobody, and one without state cannot: both are refused.
+ * The result is one key of the provider's state, "once/NAME":
+ * {"exit_code":…,"node":…,"epoch":…,"at":…}. Whoever leads the election and finds no result runs
+ * CMD and writes it, with "absent" as the condition; everybody watches the key and ends with what
+ * it says. A provider whose state ends with the process (memory:) would share with nobody, and one
+ * without state cannot: both are refused.
  *
  * Where the members are themselves the quorum that the state lives by (raft:), who goes first would
  * leave the others without it. So each writes "once/NAME/seen/NODE" before it ends, and who ran CMD
@@ -28,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { KEY_BYTES = 160, SEEN_MAX = 64, LINGER_MS = 10000, LOOK_MS = 100, SIGNALS = 6 };
 
@@ -45,13 +47,14 @@ struct once {
     struct child *child;
     char key[KEY_BYTES];
     bool is_leaving;
-    bool is_asking;  /* a read is under way */
-    bool is_killed;  /* CMD, by us, as leadership went or seemed to go */
-    bool is_stopped; /* CMD was asked to end */
-    bool is_storing; /* a result of this node's is being written */
-    int told;        /* the signal that ends this process, or 0 */
-    bool has_run;    /* the result is this node's */
-    bool is_known;   /* the result, and others may still wait for it */
+    bool is_asking;    /* a read is under way */
+    bool is_killed;    /* CMD, by us, as leadership went or seemed to go */
+    bool is_stopped;   /* CMD was asked to end */
+    bool is_storing;   /* a result of this node's is being written */
+    int told;          /* the signal that ends this process, or 0 */
+    bool has_run;      /* the result is this node's */
+    uint64_t replaced; /* the revision of a result that is not kept any more; 0: there is none */
+    bool is_known;     /* the result, and others may still wait for it */
     char seen[SEEN_MAX][BATON_NAME_MAX];
     size_t seen_count;
     struct supervise supervise;
@@ -178,6 +181,35 @@ static void conclude(struct once *once, int result)
 
 /* ---- The result ------------------------------------------------------------------------------ */
 
+static int64_t seconds_now(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec;
+}
+
+/* A group that lives only while `once` is called keeps no lifetimes: it starts them anew. So the
+ * result says when it was stored, by a clock that a reboot leaves alone. */
+static bool is_failure(const struct provider_value *value)
+{
+    json_t *json = json_loadb(value->data, value->bytes, 0, NULL);
+    bool has_failed = json_integer_value(json_object_get(json, "exit_code")) != 0;
+    json_decref(json);
+    return has_failed;
+}
+
+static bool is_spent(const struct once *once, const struct provider_value *value)
+{
+    json_t *json = json_loadb(value->data, value->bytes, 0, NULL);
+    const json_t *at = json_object_get(json, "at");
+    bool has_failed = is_failure(value);
+    span keep = options_duration(once->invocation->options, has_failed ? "keep-failed" : "keep");
+    bool is_over = keep.ns > 0 && json_is_integer(at) &&
+                   seconds_now() - json_integer_value(at) > keep.ns / 1000000000;
+    json_decref(json);
+    return is_over;
+}
+
 static void take_result(struct once *once, const struct provider_value *value)
 {
     json_t *json = json_loadb(value->data, value->bytes, 0, NULL);
@@ -193,6 +225,8 @@ static void take_result(struct once *once, const struct provider_value *value)
     json_decref(json);
 }
 
+static void look(struct once *once);
+
 static void on_change(void *userdata, const struct provider_value *value)
 {
     struct once *once = userdata;
@@ -200,7 +234,9 @@ static void on_change(void *userdata, const struct provider_value *value)
     if (once->is_leaving || !value->data) {
         return;
     }
-    if (*rest == '\0') {
+    if (*rest == '\0' && is_failure(value)) {
+        look(once); /* a node that starts hears of results that were replaced since */
+    } else if (*rest == '\0' && !is_spent(once, value)) {
         take_result(once, value);
     } else if (strncmp(rest, "/seen/", 6) == 0) {
         note_seen(once, rest + 6);
@@ -233,14 +269,16 @@ static void store_result(struct once *once, uint64_t epoch)
 {
     struct baton_error error = {0};
     struct member *member = participant_member(once->member);
-    json_t *json = json_pack("{s:i,s:s,s:I}", "exit_code", once->exit_code, "node",
-                             participant_node(once->member), "epoch", (json_int_t)epoch);
+    json_t *json = json_pack("{s:i,s:s,s:I,s:I}", "exit_code", once->exit_code, "node",
+                             participant_node(once->member), "epoch", (json_int_t)epoch, "at",
+                             (json_int_t)seconds_now());
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     once->is_storing = true;
     once->has_run = true; /* before the watch tells of it */
-    int code = text ? store_put(member, once->key, text, strlen(text), 0,
-                                options_duration(once->invocation->options, "keep"), on_written,
-                                once, &error)
+    int code = text ? store_put(member, once->key, text, strlen(text), once->replaced,
+                                options_duration(once->invocation->options,
+                                                 once->exit_code ? "keep-failed" : "keep"),
+                                on_written, once, &error)
                     : BATON_ENOMEM;
     if (code) {
         once->is_storing = false;
@@ -307,7 +345,7 @@ static void start(struct once *once, uint64_t epoch)
     member_set_victims(participant_member(once->member), &once->supervise.victims);
     if (code) {
         command_tell(once->invocation, &error);
-        leave(once, code == BATON_ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+        leave(once, child_exit_code(code));
     }
 }
 
@@ -321,16 +359,17 @@ static void on_read(void *userdata, int code, const struct provider_value *value
     }
     if (code && code != BATON_ENOENT) {
         fail(once, code, once->key);
-    } else if (!code && count > 0 && values[0].data) {
+    } else if (!code && count > 0 && values[0].data && !is_spent(once, &values[0])) {
         take_result(once, &values[0]);
     } else if (participant_is_leader(once->member, &epoch)) {
+        once->replaced = !code && count > 0 && values[0].data ? values[0].revision : 0;
         start(once, epoch);
     }
 }
 
-/* Leads: looks whether somebody has run CMD already, and runs it if not. While a result of ours is
- * on its way there is nothing to look for: it could not be read yet, and CMD would run again. */
-static void on_acquired(struct once *once)
+/* The leader looks whether somebody has run CMD already, and runs it if not. While a result of ours
+ * is on its way there is nothing to look for: it could not be read yet, and CMD would run again. */
+static void look(struct once *once)
 {
     struct baton_error error;
     if (once->is_asking || once->is_storing || once->child || once->is_leaving || once->is_known) {
@@ -348,7 +387,7 @@ static void lead_on(struct once *once)
 {
     if (once->member && !once->told && !handover_is_going(participant_election(once->member)) &&
         participant_is_leader(once->member, NULL)) {
-        on_acquired(once);
+        look(once);
     }
 }
 
@@ -379,7 +418,7 @@ static void on_event(void *userdata, const struct baton_event *event)
     struct baton_error error;
     bool ends = event->type == BATON_EVENT_LOST || event->type == BATON_EVENT_JEOPARDY;
     if (event->type == BATON_EVENT_ACQUIRED && once->member) {
-        on_acquired(once);
+        look(once);
     } else if (event->type == BATON_EVENT_DRAIN) {
         on_drain(once, instant_add(clock_now(), SPAN_NS(event->lease_left_ns)));
     } else if (ends && once->child) {
@@ -499,7 +538,7 @@ static int run_all(struct once *once, struct baton_error *reterr)
     if (code) {
         leave(once, EXIT_REFUSED);
     } else if (participant_is_leader(once->member, NULL)) {
-        on_acquired(once);
+        look(once);
     }
     (void)uv_run(&once->loop, UV_RUN_DEFAULT);
     feed_stop(once->results);
@@ -523,8 +562,14 @@ int once_main(const struct invocation *invocation)
     once.logger = settings_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
-    int code = supervise_begin(&once.supervise, invocation->options, invocation->argv + 1,
-                               once.logger, &error);
+    int code = child_check(invocation->argv[1], &error);
+    if (code) {
+        command_tell(invocation, &error);
+        logger_free(once.logger);
+        return child_exit_code(code);
+    }
+    code = supervise_begin(&once.supervise, invocation->options, invocation->argv + 1, once.logger,
+                           &error);
     (void)uv_loop_init(&once.loop);
     code = code ? code : run_all(&once, &error);
     supervise_fini(&once.supervise);

@@ -72,9 +72,9 @@ const char *participant_obstacle(const struct participant *part)
 
 static bool has_lost_its_disk(const struct participant *part)
 {
-    struct provider *provider = member_provider(part->member);
-    json_t *status = provider->ops->status ? provider->ops->status(provider) : NULL;
-    bool has_failed = json_is_true(json_object_get(status, "storage_failed"));
+    json_t *status = status_json(part->status);
+    bool has_failed =
+        json_is_true(json_object_get(json_object_get(status, "raft"), "storage_failed"));
     json_decref(status);
     return has_failed;
 }

@@ -160,9 +160,7 @@ static void start(struct run *run, uint64_t epoch)
     int code = child_start(&run->child, &config, &error);
     if (code) {
         command_tell(run->invocation, &error);
-        leave(run, code == BATON_ENOENT   ? EXIT_NOT_FOUND
-                   : code == BATON_EINVAL ? EXIT_CANNOT_RUN
-                                          : EXIT_REFUSED);
+        leave(run, child_exit_code(code));
         return;
     }
     run->state = RUNNING;
@@ -372,7 +370,13 @@ int run_main(const struct invocation *invocation)
     struct baton_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
-    int code =
+    int code = child_check(invocation->argv[0], &error);
+    if (code) {
+        command_tell(invocation, &error);
+        logger_free(run.logger);
+        return child_exit_code(code);
+    }
+    code =
         supervise_begin(&run.supervise, invocation->options, invocation->argv, run.logger, &error);
     (void)uv_loop_init(&run.loop);
     code = code ? code : run_all(&run, &error);

@@ -278,8 +278,8 @@ class Once(ProgramTest):
         self.assertIn("0 keeps it forever", " ".join(baton("once", "--help").stdout.split()))
         one = self.cluster(1)
         for code in ("3", "4"):
-            done = baton("once", "schema", *one.arguments("a"), "--keep", "0", "--", "sh", "-c",
-                         "exit " + code)
+            done = baton("once", "schema", *one.arguments("a"), "--keep-failed", "0", "--", "sh",
+                         "-c", "exit " + code)
             self.assertEqual(done.returncode, 3, done.stderr)
 
     def test_a_wait_timeout_of_0_waits_for_ever(self):
@@ -288,6 +288,25 @@ class Once(ProgramTest):
         until(lambda: os.path.exists(os.path.join(three.data("a"), "raft.db")), "it has begun")
         self.once(three, "b", "exit 3")
         self.assertEqual(three.processes["a"].wait(timeout=60), 3, three.log("a"))
+
+    def test_a_failed_result_is_kept_for_a_time_of_its_own(self):
+        one = self.cluster(1)
+        def once(script, *flags):
+            return baton("once", "schema", *one.arguments("a"), *flags, "--", "sh", "-c", script)
+        self.assertEqual(once("exit 3").returncode, 3)
+        self.assertEqual(once("exit 4").returncode, 3)  # it is kept for a minute
+        until(lambda: once("exit 0", "--keep-failed", "1ms").returncode == 0,
+              "the failure is forgotten, and CMD runs again")
+        self.assertEqual(once("exit 3").returncode, 0)  # the success is kept
+
+    def test_a_program_that_is_not_there_is_an_error_before_the_election(self):
+        """Nothing is there to win: neither command would ever start CMD, or find it missing."""
+        for words in (["run"], ["once", "x"]):
+            for program, code in (("/nonexistent/cmd", 127), ("no-such-command", 127), ("/", 126)):
+                done = baton(*words, "--node", "a", "--provider", "redis://127.0.0.1:1", "--",
+                             program)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(program, done.stderr)
 
     def once(self, cluster, name, script, *flags):
         log = open(os.path.join(cluster.dir, name + ".log"), "ab")
