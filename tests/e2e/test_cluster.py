@@ -194,6 +194,21 @@ class Operating(ClusterTest):
         done = baton("leave", "--data", self.three.data(self.leader), "d")
         self.assertEqual(done.returncode, 0, done.stderr)
         until(lambda: names() == ["a", "b", "c"], "it has left")
+        until(lambda: " warning removed " in fourth.log("d"), "it is told so, too")
+        self.assertIn(" notice  waits-to-join ", fourth.log("d"))
+        last = [line for line in self.three.log(self.leader).splitlines()
+                if " notice  members " in line][-1]
+        self.assertNotIn("d=", last)
+
+    def test_a_vote_that_is_a_quorum_by_itself_is_warned_of(self):
+        two = self.cluster(2)
+        two.suffixes["a"] = "*3"
+        two.start("a", "--weight", "3")
+        two.start("b")
+        two.wait_leader()
+        for name in two.names:
+            until(lambda one=name: "weight-of-majority member=a" in two.log(one), "it is logged")
+        self.assertNotIn("weight-of-majority", self.three.log(self.leader))
 
     def joined(self, text):
         """What the group has of the member that was added so."""

@@ -230,6 +230,7 @@ static void tell_leader_that_has_a_name(struct node *node)
 
 static void take_membership(struct node *node)
 {
+    group_log_members(node);
     link_follow_membership(node);
     guard_follow_membership(node);
     tell_leader_that_has_a_name(node);

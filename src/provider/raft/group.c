@@ -85,6 +85,41 @@ int group_check(struct node *node, struct baton_error *reterr)
     return BATON_OK;
 }
 
+/* ---- What a person should know of the members ------------------------------------------------ */
+
+static void log_weights(const struct node *node, const struct raft_configuration *members)
+{
+    for (size_t i = 0; i < members->count && members->count > 1; i++) {
+        if (identity_is_quorum(members, members->members[i].id)) {
+            log_warning(node->logger, "weight-of-majority",
+                        LOG_STR("member", members->members[i].name),
+                        LOG_STR("text", "this member's vote alone is a quorum: while it is down "
+                                        "nobody can lead, whoever else is up; give it less "
+                                        "weight"));
+        }
+    }
+}
+
+void group_log_members(struct node *node)
+{
+    const struct raft_configuration *members = raft_get_configuration(node->raft);
+    bool is_in = raft_configuration_find(members, node->id) != NULL;
+    char names[LIST_BYTES];
+
+    list(names, members);
+    log_notice(node->logger, "members", LOG_STR("members", names[0] ? names : "none"));
+    log_weights(node, members);
+    if (!is_in && node->options.is_joining && members->count == 0) {
+        log_notice(node->logger, "waits-to-join",
+                   LOG_STR("text", "to take this node in: `baton join` on a member, with this "
+                                   "node's name and address"));
+    } else if (!is_in && node->was_member) {
+        log_warning(node->logger, "removed",
+                    LOG_STR("text", "the group has removed this node, which may be stopped"));
+    }
+    node->was_member = is_in;
+}
+
 /* ---- The group's identity -------------------------------------------------------------------- */
 
 static uint64_t birth_of(const struct node *node, raft_id id)

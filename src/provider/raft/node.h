@@ -215,6 +215,7 @@ struct node {
     uv_poll_t timer;
     instant armed; /* the instant that the timer is set to */
     bool is_armed; /* set and not expired */
+    bool was_member; /* the latest members in the log's line had this node */
     uv_timer_t checkpoint;
     uv_timer_t stranger_timer;  /* active while there are strangers */
     uv_timer_t handshake_timer; /* delays the next handshake */
@@ -339,6 +340,8 @@ int group_check(struct node *node, struct baton_error *reterr);
 /* Learns the group's identity once it is committed; as the leader, writes it and the births into
  * the log. */
 void group_follow(struct node *node);
+/* Logs the members: at the start, and whenever they have changed. */
+void group_log_members(struct node *node);
 /* Ends this node's part in the group; for_good: and every later start of its data directory. */
 void group_cast_out(struct node *node, const char *why, bool for_good);
 

@@ -271,6 +271,7 @@ static int begin(struct node *node, struct baton_error *reterr)
     if (r == BATON_OK) {
         proof_make_greeting(node);
         guard_begin(node);
+        group_log_members(node);
         link_follow_membership(node);
         (void)node_step(node, &tick);
     }
