@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SIGNALS = 3 };
+
 struct node {
     uv_loop_t loop;
-    uv_signal_t signals[2];
+    uv_signal_t signals[SIGNALS];
+    struct logger *logger;
     struct participant *member;
     const struct invocation *invocation;
     struct act *act; /* measurement only */
@@ -23,8 +26,9 @@ struct node {
 static void on_closed(void *userdata)
 {
     struct node *node = userdata;
-    uv_close((uv_handle_t *)&node->signals[0], NULL);
-    uv_close((uv_handle_t *)&node->signals[1], NULL);
+    for (size_t i = 0; i < SIGNALS; i++) {
+        uv_close((uv_handle_t *)&node->signals[i], NULL);
+    }
 }
 
 /* What a measured program does with leadership: it looks, and stamps that it acted. */
@@ -48,14 +52,19 @@ static void on_event(void *userdata, const struct baton_event *event)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct node *node = handle->data;
-    (void)number;
+    if (number == SIGHUP) {
+        log_warning(node->logger, "sighup",
+                    LOG_STR("text", "settings, keys and passwords are read at the start only: "
+                                    "restart this node"));
+        return;
+    }
     participant_close(node->member, on_closed, node);
 }
 
 static void listen_to_signals(struct node *node)
 {
-    static const int numbers[] = {SIGTERM, SIGINT};
-    for (size_t i = 0; i < 2; i++) {
+    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < SIGNALS; i++) {
         (void)uv_signal_init(&node->loop, &node->signals[i]);
         node->signals[i].data = node;
         (void)uv_signal_start(&node->signals[i], on_signal, numbers[i]);
@@ -121,7 +130,7 @@ int node_main(const struct invocation *invocation)
 {
     struct node node = {.invocation = invocation};
     struct baton_error error = {0};
-    struct logger *logger = settings_logger(invocation->options);
+    struct logger *logger = node.logger = settings_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
     (void)uv_loop_init(&node.loop);
