@@ -271,7 +271,9 @@ static int begin(struct node *node, struct baton_error *reterr)
     if (r == BATON_OK) {
         proof_make_greeting(node);
         guard_begin(node);
-        group_log_members(node);
+        if (raft_get_configuration(node->raft)->count == 0) {
+            group_log_members(node); /* else the core reports the members of the log */
+        }
         link_follow_membership(node);
         (void)node_step(node, &tick);
     }
