@@ -90,14 +90,26 @@ static struct curl_slist *token_header(const struct curl *api, const char *path,
 }
 
 /* How many bytes of a refusal's reason can be shown. */
-static int first_line(const struct buffer *body)
+static int printable(const char *text)
 {
     int bytes = 0;
-    while (!body->failed && bytes < REASON_MAX && (uint8_t)body->data[bytes] >= ' ' &&
-           (uint8_t)body->data[bytes] < 0x7f) {
+    while (bytes < REASON_MAX && (uint8_t)text[bytes] >= ' ' && (uint8_t)text[bytes] < 0x7f) {
         bytes++;
     }
     return bytes;
+}
+
+static int refuse_status(const char *url, long status, const struct buffer *body,
+                         struct baton_error *reterr)
+{
+    json_t *json = json_loadb((const char *)body->data, body->bytes, 0, NULL);
+    const char *text = json_string_value(json_object_get(json, "error"));
+    int code = status == 401 || status == 403 ? BATON_EAUTH : BATON_EPROTO;
+    text = text ? text : "no reason is given";
+    error_set(reterr, code, "%s: refused with status %ld: %.*s", url, status, printable(text),
+              text);
+    json_decref(json);
+    return code;
 }
 
 static int fetch(const struct options *options, const char *url, struct buffer *body,
@@ -135,10 +147,7 @@ static int fetch(const struct options *options, const char *url, struct buffer *
         return error_set(reterr, code, "%s: %s", url, api.strerror(done));
     }
     if (status != 200) {
-        buffer_put_u8(body, 0);
-        return error_set(reterr, status == 401 || status == 403 ? BATON_EAUTH : BATON_EPROTO,
-                         "%s: refused with status %ld: %.*s", url, status, first_line(body),
-                         body->failed ? "" : (const char *)body->data);
+        return refuse_status(url, status, body, reterr);
     }
     return 0;
 }
