@@ -213,8 +213,8 @@ struct node {
     uv_tcp_t listener;
     int timer_fd; /* a timerfd: libuv's timers lack CLOCK_BOOTTIME and nanoseconds */
     uv_poll_t timer;
-    instant armed; /* the instant that the timer is set to */
-    bool is_armed; /* set and not expired */
+    instant armed;   /* the instant that the timer is set to */
+    bool is_armed;   /* set and not expired */
     bool was_member; /* the latest members in the log's line had this node */
     uv_timer_t checkpoint;
     uv_timer_t stranger_timer;  /* active while there are strangers */
