@@ -1,0 +1,67 @@
+"""Each wing is configured alone where the libraries of the other one are not installed, and has its
+own programs only.
+
+usage: wings.py ROOT CMAKE WING...
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+# The libraries that only this wing needs, and the programs that only it has.
+LIBRARIES = {"baton": {"sqlite3", "hiredis"},
+             "detector": {"libwebsockets", "libturbojpeg", "libswscale", "libavformat",
+                          "libavcodec", "libavutil", "libseccomp", "libzip", "libpng"}}
+PROGRAMS = {"baton": {"baton", "baton-guardian", "libbaton"},
+            "detector": {"baton-detector", "baton-camera"}}
+# Stands before pkg-config and has never heard of these libraries.
+HIDES = """#!/bin/sh
+for word; do
+    case " %s " in *" ${word%%%% *} "*) exit 1 ;; esac
+done
+exec pkg-config "$@"
+"""
+
+
+def configure(root, cmake, folder, wing, hidden):
+    """The targets of the wing's build, and CMake's output; no targets: it cannot be configured."""
+    pkg_config = os.path.join(folder, "pkg-config")
+    with open(pkg_config, "w", encoding="utf-8") as file:
+        file.write(HIDES % " ".join(sorted(hidden)))
+    os.chmod(pkg_config, 0o755)
+    build = os.path.join(folder, "build")
+    done = subprocess.run([cmake, "-S", root, "-B", build, "-G", "Ninja", "-DBATON_TESTS=OFF",
+                           "-DBATON_WINGS=" + wing, "-DPKG_CONFIG_EXECUTABLE=" + pkg_config],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          universal_newlines=True)
+    if done.returncode != 0:
+        return set(), done.stdout
+    listed = subprocess.run([cmake, "--build", build, "--target", "help"], check=True,
+                            stdout=subprocess.PIPE, universal_newlines=True).stdout
+    return {line.split(":")[0] for line in listed.splitlines()}, done.stdout
+
+
+def check(root, cmake, wing):
+    others = {other for other in LIBRARIES if other != wing}
+    hidden = set().union(*(LIBRARIES[other] for other in others)) - LIBRARIES[wing]
+    with tempfile.TemporaryDirectory() as folder:
+        targets, said = configure(root, cmake, folder, wing, hidden)
+    if not targets:
+        yield "%s cannot be configured without %s: %s" % (wing, ", ".join(sorted(hidden)), said)
+    for name in sorted(PROGRAMS[wing] - targets):
+        yield "%s alone has no %s" % (wing, name)
+    for name in sorted(set().union(*(PROGRAMS[other] for other in others)) & targets):
+        yield "%s alone has %s" % (wing, name)
+
+
+def main():
+    root, cmake, *wings = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        assert configure(root, cmake, folder, wings[0], LIBRARIES[wings[0]])[0] == set()
+    bad = [fault for wing in wings for fault in check(root, cmake, wing)]
+    print("\n".join(bad))
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
