@@ -32,7 +32,7 @@ static bool find_from(char *ret, size_t ret_bytes, const char *file)
     return false;
 }
 
-/* A program of somebody else's may lie anywhere, so the library's own file is tried too. */
+/* A foreign program may lie anywhere, so the library's own file is tried too. */
 bool guardian_find(char *ret, size_t ret_bytes)
 {
     char program[PATH_MAX];

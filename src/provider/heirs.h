@@ -1,4 +1,4 @@
-/* Who may be handed leadership, as an answer to a name that is none of them. */
+/* The members that may take leadership, for the error about a name that is none of them. */
 #ifndef PROVIDER_HEIRS_H
 #define PROVIDER_HEIRS_H
 
@@ -9,13 +9,13 @@
 enum { HEIRS_TEXT_MAX = 160 };
 
 struct heirs {
-    char text[HEIRS_TEXT_MAX]; /* "a, b, c"; {0}: nobody yet */
+    char text[HEIRS_TEXT_MAX]; /* "a, b, c"; {0}: none yet */
     size_t bytes;
-    size_t more; /* for whom there was no room */
+    size_t more; /* members whose names did not fit */
 };
 
 void heirs_add(struct heirs *heirs, const char *name);
-/* BATON_EINVAL: `to` is none of them. */
+/* Fills in BATON_EINVAL: `to` is none of them. */
 int heirs_refuse(const struct heirs *heirs, const char *to, struct baton_error *reterr);
 
 #endif

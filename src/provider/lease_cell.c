@@ -1,18 +1,18 @@
-/* Two numbers and a flag, each atomic; their order makes a pair of them.
+/* Two numbers and a flag, each atomic; the order of access makes them consistent.
  *
  *   a new leadership:  end = 0, epoch = e, end = t        a renewal:  end = t
  *
- * A reader takes epoch, end, epoch: if both epochs agree, the end belongs to them, since between
- * two leaderships the end was 0. The last word is `poisoned`: a dying thread sets it while another
- * may be publishing, so a reader looks at it after the end.
+ * A reader reads epoch, end, epoch: if both epochs agree, the end belongs to them, since the end
+ * was 0 between two leaderships. It reads `poisoned` last, because a dying thread sets it while
+ * another may be publishing.
  *
- * A process that is cloned with CLONE_VM alone sees everything as this one does, registers of its
- * threads included, so only the kernel can tell them apart, and asking it (getpid) costs more than
- * the whole answer. But the kernel writes into memory when a thread dies that holds a robust lock:
- * the thread that publishes holds one for life, and a reader looks at its word.
+ * A process that is cloned with CLONE_VM alone shares all of our memory, so only the kernel can
+ * tell the two apart, and asking it (getpid) costs more than the whole read. But the kernel writes
+ * into memory when a thread dies that holds a robust lock: the publishing thread holds one for
+ * life, and a reader checks its futex word.
  *
- * The pages are private and anonymous, the only kind that MADV_WIPEONFORK takes; a forked child
- * reads zeros. Which places of a page are taken is kept elsewhere, or a child would forget it.
+ * The pages are private and anonymous, the only kind that MADV_WIPEONFORK accepts; a forked child
+ * reads zeros. The map of used cells lies elsewhere, or a child would lose it.
  */
 #include "provider/lease_cell.h"
 
@@ -34,13 +34,13 @@ struct lease_cell {
     uint32_t owner;              /* the thread that holds it */
 };
 
-/* A lock that a thread holds as long as it lives; with glibc, its first word is the futex. */
+/* A lock that a thread holds for life; in glibc its first word is the futex. */
 struct life {
     pthread_mutex_t lock;
     bool is_made;
 };
 
-enum { LIVES_MAX = 64 }; /* threads that publish; more go without */
+enum { LIVES_MAX = 64 }; /* publishing threads with a lock; further threads have none */
 enum { PAGE_BYTES = 4096, CELLS_A_PAGE = PAGE_BYTES / (int)sizeof(struct lease_cell) };
 
 struct page {
@@ -49,7 +49,7 @@ struct page {
     struct page *next;
 };
 
-/* An allocator of this process, like malloc's own state, and as hidden. */
+/* The process-wide state of an allocator, like malloc's. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct page *pages;
 static struct life lives[LIVES_MAX];
@@ -146,7 +146,7 @@ static bool make_life(struct life *life)
     return life->is_made;
 }
 
-/* A free one, or one whose thread has ended. */
+/* Takes a lock that is free or whose thread has ended. */
 static bool take_life(struct life *life)
 {
     int error = make_life(life) ? pthread_mutex_trylock(&life->lock) : EAGAIN;
@@ -166,7 +166,7 @@ void lease_cell_bind(struct lease_cell *cell)
         own_life = take_life(&lives[i]) ? &lives[i] : NULL;
     }
     (void)pthread_mutex_unlock(&lock);
-    if (own_life && holder_of(own_life) == self) { /* its first word is what we take it for */
+    if (own_life && holder_of(own_life) == self) { /* the first word is the futex, as expected */
         cell->owner = self;
         atomic_store(&cell->life, own_life);
     }
@@ -186,7 +186,7 @@ void lease_cell_watch(struct lease_cell *cell, struct lease_watch *watch)
     cell->watch = watch;
 }
 
-/* The watcher sleeps until the end that it knows: only a sooner one must wake it. */
+/* The watcher sleeps until the end that it knows: only an earlier end must wake it. */
 static void show(const struct lease_cell *cell, int64_t end_ns)
 {
     struct lease_watch *watch = cell->watch;
@@ -225,7 +225,7 @@ bool lease_cell_is_poisoned(const struct lease_cell *cell)
     return atomic_load(&cell->poisoned);
 }
 
-/* The lease's end and the epoch that it belongs to; 0 if none. */
+/* Reads a consistent pair of end (0: none) and epoch. */
 static int64_t read_pair(const struct lease_cell *cell, uint64_t *ret_epoch)
 {
     for (;;) {

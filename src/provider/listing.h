@@ -1,4 +1,4 @@
-/* Values by key, copied: whoever is told of them may write meanwhile, and no lock is held. */
+/* A copied list of values, so that callbacks on it may write, and no lock is held meanwhile. */
 #ifndef PROVIDER_LISTING_H
 #define PROVIDER_LISTING_H
 
@@ -11,7 +11,7 @@ struct listing { /* {0}: empty */
 
 void listing_fini(struct listing *listing);
 
-/* Copies one that is there; a NUL follows its bytes. BATON_ENOMEM: nothing was added. */
+/* Appends a copy of a value, with a NUL behind its bytes. BATON_ENOMEM: nothing was added. */
 int listing_add(struct listing *listing, const struct provider_value *value);
 
 #endif

@@ -1,4 +1,4 @@
-/* The words of <baton/types.h>. */
+/* The names of the enumerators of <baton/types.h>. */
 #include <baton/types.h>
 
 const char *baton_role_name(enum baton_role role)

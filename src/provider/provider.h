@@ -1,12 +1,12 @@
-/* Where an election really happens: the small interface that every provider implements.
+/* The interface that every provider of elections implements.
  *
- * A provider turns a core's outputs into I/O and I/O into its inputs. It runs on one libuv loop,
- * all of its functions are called on that loop's thread, and all of its callbacks come there.
- * Nothing blocks: an answer that takes a round trip comes by callback. A new provider is one folder
- * and one line in table.c; tests/provider/ is the suite that it must pass.
+ * A provider turns a core's outputs into I/O and I/O into its inputs. It runs on one libuv loop:
+ * all functions are called and all callbacks run on that loop's thread. Nothing blocks: a reply
+ * that takes a round trip comes by callback. A new provider is one folder and one line in table.c;
+ * tests/provider/ is the suite that it must pass.
  *
- * Failures: a function returns 0 or a negative BATON_E… and fills reterr; after a failure nothing
- * was begun and no callback comes. A callback comes exactly once, with 0 or a negative code.
+ * A function returns 0, or a negative BATON_E… and fills in reterr; after a failure nothing has
+ * begun and no callback comes. A callback comes exactly once, with 0 or a negative code.
  */
 #ifndef PROVIDER_PROVIDER_H
 #define PROVIDER_PROVIDER_H
@@ -24,24 +24,24 @@ struct provider_option {
     const char *value;
 };
 
-/* All borrowed during the call to open, but `loop`, `logger`: those outlive the provider. */
+/* Borrowed during the call to open, except for `loop` and `logger`, which outlive the provider. */
 struct provider_config {
     uv_loop_t *loop;
     struct logger *logger;                 /* or NULL */
     const char *url;                       /* whole; never logged unmasked */
     const char *node;                      /* this node's name; NULL: the provider's default */
-    const struct provider_option *options; /* beat those of the URL's query */
+    const struct provider_option *options; /* override the URL's query */
     size_t option_count;
 };
 
-/* Comes on the loop's thread. The election may be left from inside; the provider not closed. */
+/* Called on the loop's thread. It may leave the election, but not close the provider. */
 typedef void (*provider_event_cb)(void *userdata, const struct baton_event *event);
 
 struct provider_campaign {
     const char *election;    /* its name; letters, digits, "-_.:/{}" */
-    bool eligible;           /* false: takes part (votes, listens) but never leads */
+    bool eligible;           /* false: votes and listens, but never leads */
     const char *metadata;    /* JSON object for the registry, or NULL */
-    struct lease_cell *cell; /* the provider publishes here first, and tells of it afterwards */
+    struct lease_cell *cell; /* the provider publishes here before it delivers the event */
     provider_event_cb on_event;
     void *userdata;
 };
@@ -69,7 +69,7 @@ typedef void (*provider_members_cb)(void *userdata, int code, const struct baton
 typedef void (*provider_message_cb)(void *userdata, const char *channel, const void *data,
                                     size_t bytes);
 
-/* A value with its revision: grows with each change of the key, 0 is "not there". */
+/* A value with its revision, which grows with each change of the key; 0: the key is absent. */
 struct provider_value {
     const char *key;
     const void *data; /* NULL: deleted */
@@ -91,60 +91,61 @@ struct provider_setting; /* provider/setting.h */
 
 struct provider_ops {
     const char *scheme;  /* of the URL, without ":" */
-    const char *others;  /* schemes that are this provider's too, a blank between two; or NULL */
+    const char *others;  /* further schemes, separated by blanks; or NULL */
     const char *summary; /* one line for --help */
-    unsigned features;   /* of enum provider_feature; the functions of the others are NULL */
-    const struct provider_setting *settings; /* what it may be told: provider/setting.h */
+    unsigned features;   /* enum provider_feature; functions of missing features are NULL */
+    const struct provider_setting *settings; /* the table of its settings: provider/setting.h */
 
     int (*open)(struct provider **ret, const struct provider_config *config,
                 struct baton_error *reterr);
-    /* Resigns everything (void first), waits for it briefly, frees. Elections must not be used any
-     * more; each gets its last BATON_EVENT_STOPPED before `closed`. */
+    /* Resigns from all elections (voids first), waits briefly for that, frees. Elections must not
+     * be used any more; each gets a last BATON_EVENT_STOPPED before `closed`. */
     void (*close)(struct provider *provider, void (*closed)(void *userdata), void *userdata);
 
     int (*campaign)(struct provider_election **ret, struct provider *provider,
                     const struct provider_campaign *campaign, struct baton_error *reterr);
-    /* Whether `to`, an id or a name, is another member that may lead, as far as is known here: what
-     * works under the lease need not stop for one that is not. BATON_EINVAL lists those there are.
-     * BATON_EBUSY: not yet, because it started a moment ago.
+    /* Checks that `to`, an id or a name, is another member that may lead, as far as is known here,
+     * so that the work under the lease is not stopped in vain. BATON_EINVAL lists the possible
+     * members. BATON_EBUSY: it started a moment ago and cannot lead yet.
      */
     int (*check_heir)(struct provider_election *election, const char *to,
                       struct baton_error *reterr);
-    /* Hands leadership over: to the named node, or (NULL) to the best. The lease is void before
-     * anything is sent. BATON_ENOTLEADER at once if not leading; else the outcome is an event. */
+    /* Hands leadership to the named node, or (NULL) to the best one. Voids the lease before
+     * anything is sent. BATON_ENOTLEADER at once if not leading; otherwise an event has the
+     * outcome. */
     int (*resign)(struct provider_election *election, const char *to, instant deadline,
                   struct baton_error *reterr);
-    /* The hand-over that a BATON_EVENT_DRAIN of this provider announced may go on: nothing acts
-     * under the lease any more. It goes on after the event's lease_left_ns in any case; one that
-     * comes to nothing is a BATON_EVENT_ERROR with BATON_ETIMEDOUT. NULL: there is no such event.
+    /* Continues the hand-over that the provider announced by BATON_EVENT_DRAIN: nothing acts under
+     * the lease any more. It continues in any case after the event's lease_left_ns; if it fails, a
+     * BATON_EVENT_ERROR has BATON_ETIMEDOUT. NULL: the provider has no such event.
      */
     void (*drained)(struct provider_election *election);
-    /* Campaign or only take part, from now on (cordon). A leader that is cordoned resigns. */
+    /* Sets whether this process campaigns or only takes part (cordon). A cordoned leader
+     * resigns. */
     int (*set_eligible)(struct provider_election *election, bool eligible,
                         struct baton_error *reterr);
     /* Leaves the election: resigns if leading; BATON_EVENT_STOPPED is the last event. */
     void (*leave)(struct provider_election *election);
-    /* The leader as known here; id "" if none. */
+    /* The leader as known here; id "": none. */
     void (*leader)(struct provider_election *election, struct baton_member *ret,
                    uint64_t *ret_epoch);
 
-    /* What an operator wants to know of it beyond all this, as a new JSON object of jansson's; NULL
-     * when out of memory. NULL function: there is nothing more. Never a secret. */
+    /* A new jansson object with the provider's own status, without secrets; NULL: out of memory.
+     * NULL function: there is nothing to add. */
     struct json_t *(*status)(struct provider *provider);
 
     /* MEMBERS */
     int (*members)(struct provider_election *election, provider_members_cb done, void *userdata,
                    struct baton_error *reterr);
 
-    /* What the registry has of this member from now on: a JSON object, or NULL. NULL function: it
-     * stays as it was in the campaign. */
+    /* Replaces this member's metadata in the registry: a JSON object, or NULL. NULL function: the
+     * metadata of the campaign stays. */
     int (*set_metadata)(struct provider_election *election, const char *metadata,
                         struct baton_error *reterr);
 
-    /* OPERATE: changes the group itself. `done` comes when the change is complete. At the deadline
-     * BATON_ETIMEDOUT: it goes on; BATON_EBUSY, BATON_EUNAVAILABLE: it could not begin. A member
-     * that there is already is changed; with another address only if it `replaces`, else
-     * BATON_EEXIST. */
+    /* OPERATE: changes the group. `done` comes when the change is complete. BATON_ETIMEDOUT at the
+     * deadline: it may still complete; BATON_EBUSY, BATON_EUNAVAILABLE: it has not begun. An
+     * existing member is changed; its address only if it `replaces`, else BATON_EEXIST. */
     int (*member_add)(struct provider_election *election, const struct baton_member *member,
                       bool replaces, instant deadline, provider_done_cb done, void *userdata,
                       struct baton_error *reterr);
@@ -167,26 +168,26 @@ struct provider_ops {
     int (*put)(struct provider *provider, const char *key, const void *data, size_t bytes,
                uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
                struct baton_error *reterr);
-    /* First what there is, then the changes, in order for a key; of several that it could not hear
-     * of in time, the last; until unwatch. */
+    /* Reports the present keys, then changes, in order for each key; of changes that came too fast,
+     * only the last; until unwatch. */
     int (*watch)(struct provider *provider, const char *prefix, provider_values_cb on_change,
                  void *userdata, struct baton_error *reterr);
     void (*unwatch)(struct provider *provider, const char *prefix, void *userdata);
 
-    /* Who acts for this process, and is killed before anybody hears that it died; all of them, each
-     * time; NULL: nobody. Copied. The function is NULL where nobody is told. */
+    /* Sets the processes that act for this one (NULL: none), which are killed before its death is
+     * certified. Replaces all; copies. NULL function: the provider certifies nothing. */
     void (*set_victims)(struct provider *provider, const struct victims *victims);
 };
 
-/* The providers there are, ending with NULL. */
+/* All providers; ends with NULL. */
 const struct provider_ops *const *provider_table(void);
 
 /* Opens the provider that the URL's scheme names; BATON_EINVAL lists the known ones. */
 int provider_open(struct provider **ret, const struct provider_config *config,
                   struct baton_error *reterr);
 
-/* Whether the provider that the URL names has a setting of that key; what no provider is named by
- * has any, and is refused when it is opened. */
+/* Whether the provider of this URL has a setting of this key. True if no provider has the URL's
+ * scheme, which is then refused by provider_open(). */
 bool provider_has_setting(const char *url, const char *key);
 
 #endif

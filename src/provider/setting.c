@@ -12,8 +12,8 @@
 struct reading {
     const struct provider_config *config;
     const struct provider_setting *setting;
-    bool is_in_options; /* so the URL does not count */
-    size_t option;      /* the next to look at */
+    bool is_in_options; /* overrides the URL */
+    size_t option;      /* the next one to read */
     const char *query;
 };
 
@@ -87,7 +87,7 @@ static int decode(const struct reading *reading, const struct url_pair *value, c
     return r == BATON_OK ? r : error_set(reterr, BATON_EINVAL, "%s: has %%00 in it", key);
 }
 
-/* The whole text; not given: *ret_is_given is false, and nothing is written. */
+/* Reads the whole text. If it is not given, *ret_is_given is false and nothing else is written. */
 static int read_text(const struct provider_setting *setting, const struct provider_config *config,
                      char *ret, size_t ret_bytes, bool *ret_is_given, struct baton_error *reterr)
 {
@@ -198,7 +198,7 @@ const struct provider_setting *provider_setting_find(const struct provider_setti
     return NULL;
 }
 
-/* How many letters to change, leave out or put in (Levenshtein's distance). */
+/* The edit distance (Levenshtein). */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[SETTING_KEY_MAX];
@@ -220,11 +220,11 @@ static size_t distance(const char *a, const char *b)
     return row[width];
 }
 
-/* NULL: none is near. */
+/* NULL: no key is similar. */
 static const char *nearest(const struct provider_setting *table, const char *key)
 {
     size_t length = strlen(key);
-    size_t best = length / 3 + 1; /* more would be another word */
+    size_t best = length / 3 + 1; /* more edits would make another word */
     const char *found = NULL;
 
     for (; table->key; table++) {
@@ -291,7 +291,7 @@ static int check_keys(const struct provider_setting *table, const struct provide
 {
     int r = BATON_OK;
 
-    if (strchr(config->url, '#')) { /* what follows would be passed over */
+    if (strchr(config->url, '#')) { /* the text behind it would be ignored */
         return error_set(reterr, BATON_EINVAL, "URL: a # in it is written %%23");
     }
     for (size_t i = 0; r == BATON_OK && i < config->option_count; i++) {

@@ -1,4 +1,5 @@
-/* Short words for a table of settings. Only for files that hold one; they say what it sets:
+/* Macros for a table of settings. Include this only in a file that has one, which defines its
+ * target:
  *
  *   #define TARGET struct client
  */

@@ -1,4 +1,4 @@
-/* The providers there are: a new one is one folder and one line here. */
+/* The table of providers: a new one is one folder and one line here. */
 #include "provider/memory/memory_provider.h"
 #include "provider/provider.h"
 #include "provider/raft/raft_provider.h"
@@ -32,7 +32,7 @@ static bool has_word(const char *words, const char *word, size_t length)
     return false;
 }
 
-/* Appends each word, with its colon. */
+/* Appends each scheme, with its colon. */
 static void list_words(char *ret, size_t ret_bytes, const char *words)
 {
     while (words) {
@@ -54,7 +54,7 @@ static void list_schemes(char *ret, size_t ret_bytes)
     }
 }
 
-/* NULL: it is none's. */
+/* NULL: no provider has the scheme. */
 static const struct provider_ops *find(const char *url)
 {
     size_t length = strcspn(url, ":");

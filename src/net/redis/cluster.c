@@ -449,7 +449,7 @@ static void take_range(struct redis_cluster *cluster, const redisReply *reply)
     }
 }
 
-/* If CLUSTER SLOTS is not permitted, the first MOVED of each slot tells the node. */
+/* If CLUSTER SLOTS is not permitted, the first MOVED of each slot names the node. */
 static void on_slots(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     struct redis_cluster *cluster = userdata;

@@ -49,7 +49,7 @@ void registration_describe(const struct registration *registration, const struct
                    registration->memory->hub->name);
 }
 
-/* A lack of memory loses the news of a member, not the member: the list has it. */
+/* Out of memory, the event of a new member is lost, but not the member: the list has it. */
 static void tell_others(struct contest *contest, const struct registration *subject,
                         enum baton_event_type type)
 {

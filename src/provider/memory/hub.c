@@ -81,7 +81,7 @@ void hub_unlock(struct hub *hub)
     (void)pthread_mutex_unlock(&hub->lock);
 }
 
-/* The process that comes after this one has greater epochs all the same: it is later. */
+/* Epochs of a later process are greater, since its clock is later. */
 uint64_t hub_next_epoch(void)
 {
     struct timespec now;

@@ -15,7 +15,7 @@
 
 struct memory;
 
-/* One that takes part in an election. */
+/* A process's part in an election. */
 struct registration {
     struct provider_election base;
     struct memory *memory;

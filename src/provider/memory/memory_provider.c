@@ -1,4 +1,4 @@
-/* The provider's face. */
+/* The provider's functions. */
 #include "provider/memory/memory_provider.h"
 
 #include "provider/heirs.h"
@@ -404,7 +404,7 @@ static int memory_members(struct provider_election *election, provider_members_c
     for (struct registration *at = registration->contest->registrations; members && at;
          at = at->next) {
         registration_describe(at, registration->memory, &members[count]);
-        if (at->metadata) { /* it may leave while the callback looks */
+        if (at->metadata) { /* it may leave during the callback */
             members[count].metadata = strdup(at->metadata);
         }
         count++;

@@ -1,4 +1,4 @@
-/* When each registration is to be seen to: a heap of all of them over one timer of the loop. */
+/* The deadlines of all registrations: a heap over one timer of the loop. */
 #include "provider/redis/client.h"
 
 #include <stdlib.h>
@@ -137,7 +137,7 @@ int agenda_add(struct registration *registration)
     return BATON_OK;
 }
 
-/* Most steps move one of the two times only later, or the one that is not the next. */
+/* Most steps postpone one of the two deadlines, or move the one that is not the next. */
 void agenda_change(struct registration *registration)
 {
     struct agenda *agenda = &registration->client->agenda;

@@ -130,7 +130,7 @@ void channel_told(struct client *client, const char *channel, const void *data, 
     }
 }
 
-/* A reader that waits for a list stays until that has come. */
+/* Keeps a reader that waits for a list until the list has come. */
 void readers_sweep(struct client *client)
 {
     struct reader **at = &client->readers;

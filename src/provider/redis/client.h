@@ -13,18 +13,18 @@
 #include "provider/redis/redis_provider.h"
 #include "provider/redis/scripts.h"
 
-/* Out of memory, an element has no table, in place of the process's end. */
+/* Out of memory, uthash leaves an element without a table instead of ending the process. */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#define WAKE ":wake" /* behind a name: the channel of its notices */
+#define WAKE ":wake" /* NAME:wake is the channel of an election's notices */
 
 enum {
     ID_MAX = 40,
     KEY_NAMES = 9,
     KEY_MAX = BATON_NAME_MAX + 32,
     REGISTRY_KEYS = 6,
-    BEATS_AT_ONCE = 16 /* elections whose heartbeats are one script */
+    BEATS_AT_ONCE = 16 /* elections whose heartbeats share one script */
 };
 
 struct client;
@@ -33,7 +33,7 @@ struct victims;
 
 struct text; /* texts.c */
 
-/* Another one of the registry, as it was last read. */
+/* The registry's entry of another process, as last read. */
 struct entry {
     struct entry *next;
     struct text *id;
@@ -43,7 +43,7 @@ struct entry {
     instant seen;          /* when that changed, by our clock */
     bool is_there;         /* while the list is read anew */
     bool is_cordoned;
-    enum member_fault fault : 8; /* that was reported */
+    enum member_fault fault : 8; /* the fault that was reported */
     uint32_t max_lease_ms;       /* 0: none */
 };
 
@@ -67,14 +67,14 @@ struct registration {
     void *userdata;
     char *metadata;
     struct lease lease;
-    instant deadline;      /* the lease core's; before that, the start */
+    instant deadline;      /* the lease core's; before the start, the start itself */
     instant beat;          /* of the registry */
     int64_t registered_ms; /* by the wall clock: when it began to take part */
     instant starts;        /* it contends from then on */
     uint32_t place;        /* in the agenda, counted from 1; 0: none */
     int slot;              /* of the guardian's commands */
     instant offered;       /* the lock is offered to another process until then; 0: it is not */
-    bool is_starting;      /* from the campaign until its start and the server are there */
+    bool is_starting;      /* until its start delay is over and the server is up */
     bool eligible;
     bool is_contending; /* for a lock without a known holder */
     bool is_urgent;     /* the next step's request leaves before any other work */
@@ -134,26 +134,26 @@ struct reader {
     bool is_listing;
 };
 
-/* One of several that are independent of each other, or the only one. */
+/* One of several independent servers, or the only one. */
 struct server {
     struct client *client;
     int number;
     struct redis *commands;
     struct redis *notices;
-    bool is_double;            /* another name of one that is there already: it does not count */
-    char peer[REDIS_HOST_MAX]; /* "HOST:PORT" in numbers, or a path, as it was reached last */
-    char trouble[BATON_ERROR_MESSAGE_MAX]; /* that there is now */
-    char said[BATON_ERROR_MESSAGE_MAX];    /* reported, and over for a moment at most */
+    bool is_double;                        /* the same server as another one here: not counted */
+    char peer[REDIS_HOST_MAX];             /* the latest numeric "HOST:PORT", or path */
+    char trouble[BATON_ERROR_MESSAGE_MAX]; /* the present fault */
+    char said[BATON_ERROR_MESSAGE_MAX];    /* reported, and not over for long */
     instant trouble_told;
-    instant up_since;                              /* 0: it has not come up since then */
+    instant up_since;                              /* 0: not up since then */
     char notices_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
 };
 
-/* What the server has granted, and counts once so many replicas have it. */
+/* Grants of the server that count once `replicas` replicas have them. */
 struct waits {
     int replicas; /* 0: at once */
     span timeout;
-    struct waiting *asked; /* by the WAIT that is under way */
+    struct waiting *asked; /* covered by the WAIT under way */
     struct waiting *queued;
 };
 
@@ -165,9 +165,9 @@ struct client {
     struct lease_settings settings;
     const struct layout *layout;
     span max_lease;        /* the longest lease that any process of these elections may have */
-    span longest;          /* the same, or a greater one that a leader has */
+    span longest;          /* the same, or a leader's if that is longer */
     span process_lifetime; /* of a registry entry */
-    char lifetimes[16];    /* by what its entries end on the server; "": it is to be asked */
+    char lifetimes[16];    /* how entries expire on the server; "": not known yet */
     span start_delay;      /* at most, before a process first contends */
     char prefix[128];      /* of the state's keys */
     bool has_own_prefix;   /* the user gave it */
@@ -175,25 +175,25 @@ struct client {
     char node[BATON_NAME_MAX];
     struct server servers[MAJORITY_MAX];
     int server_count;
-    struct redis *commands; /* the first one's, which is the only one as a rule */
+    struct redis *commands; /* of the first server, mostly the only one */
     struct redis *notices;
     struct sentinel *sentinel;     /* or NULL */
     struct redis_cluster *cluster; /* or NULL; its home is .commands */
     struct redis_script scripts[SCRIPT_COUNT];
     struct guardian *guardian; /* or NULL */
     bool wants_guardian;
-    bool has_victims;                      /* a program acts for this process */
-    bool kills_outliving;                  /* it ends a process that outlives its lease */
+    bool has_victims;     /* a program acts for this process */
+    bool kills_outliving; /* the guardian kills a process that outlives its lease */
     char refusal[BATON_ERROR_MESSAGE_MAX]; /* the latest that was logged */
-    const struct baton_error *cause;       /* why the request that a step goes by failed, or NULL */
-    uv_timer_t upkeep;                     /* of watches: the end of a lifetime sends no notice */
-    redis_renewed_cb on_renewed;           /* or NULL */
+    const struct baton_error *cause; /* why the request behind the current step failed, or NULL */
+    uv_timer_t upkeep;               /* of watches: the end of a lifetime sends no notice */
+    redis_renewed_cb on_renewed;     /* or NULL */
     void *renewed_userdata;
     struct registration *registrations;
     struct registration *unused; /* without references */
     struct agenda agenda;
     struct registration
-        *beating[BEATS_AT_ONCE]; /* whose heartbeats leave at the end of this turn */
+        *beating[BEATS_AT_ONCE]; /* whose heartbeats are sent at the end of this turn */
     int beating_count;
     struct waits waits;
     struct drafts {
@@ -225,11 +225,11 @@ void client_warn(struct client *client, const struct baton_error *error);
 
 /* redis_provider.c */
 void client_release(struct client *client);
-/* The same on one of several servers. */
+/* Runs a script on one of several servers. */
 int client_run_at(struct client *client, int server, enum script_name script, int key_count,
                   int count, const char **words, redis_reply_cb on_reply, void *userdata,
                   uint64_t tag);
-/* More than half of the servers can be reached; of one, it. */
+/* Whether more than half of the servers are reachable. */
 bool client_is_up(const struct client *client);
 int client_subscribe(struct client *client, const char *channel);
 void client_unsubscribe(struct client *client, const char *channel);
@@ -241,9 +241,9 @@ const struct redis *client_server_of(const struct client *client, const char *ke
 /* Sends the requests to the server of this key now, and not when the loop has time. */
 void client_flush(struct client *client, const char *key);
 void client_enter(struct client *client);
-void client_exit(struct client *client); /* the outermost sweeps what is gone */
+void client_exit(struct client *client); /* the outermost call frees what has ended */
 uint64_t client_random(void);
-/* A number for a decision that may be guessed, at the price of a few instructions. */
+/* A cheap random number, for decisions that an attacker may predict. */
 uint64_t client_chance(struct client *client);
 int client_run(struct client *client, enum script_name script, int key_count, int count,
                const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
@@ -269,11 +269,11 @@ void registration_leader(struct provider_election *election, struct baton_member
 void registration_wake(const struct registration *registration,
                        char ret[KEY_MAX]); /* the name of its channel */
 struct registration *registration_find(const struct client *client, const char *name, size_t bytes);
-/* The last one leaves it to registrations_free_unused(), which comes when no callback is under way.
+/* The last reference leaves the memory to registrations_free_unused(), which runs when no callback
+ * is under way.
  */
 void registration_unref(struct registration *registration);
-void registration_answered(
-    struct registration *registration); /* the same, by an answer that needs it no more */
+void registration_answered(struct registration *registration); /* drops the reference of a reply */
 void registrations_free_unused(struct client *client);
 void registration_end(struct registration *registration);
 
@@ -287,7 +287,7 @@ void registration_notice(struct registration *registration, const char *text, si
 void registration_contenders(struct registration *registration, uint32_t count);
 void registration_take_holder(struct registration *registration, const char *id, uint64_t epoch);
 struct text *registration_text(struct registration *registration, const char *id); /* "": NULL */
-/* A grant is not wanted after all: no notice is sent. */
+/* Releases an unwanted grant, without a notice. */
 void registration_give_back(struct registration *registration, uint64_t epoch);
 
 /* tell.c: events for listeners */
@@ -296,7 +296,7 @@ void registration_error(struct registration *registration, const struct baton_er
 /* Reports it if it is an error: a lasting one once, and again after a while. */
 void registration_refused(struct registration *registration, enum errand errand,
                           const redisReply *reply);
-/* The same, whatever it is, unless there is none. */
+/* Reports any reply as a fault, except for NULL. */
 void registration_misunderstood(struct registration *registration, enum errand errand,
                                 const redisReply *reply);
 void registration_understood(struct registration *registration,
@@ -314,10 +314,10 @@ void registration_tell_leader(struct registration *registration);
 /* texts.c */
 struct text *text_get(struct client *client, const char *bytes, size_t count); /* NULL: no memory */
 void text_drop(struct client *client, struct text *text);                      /* NULL allowed */
-/* Puts a text that was got in the place of another, which is dropped. */
+/* Replaces a text by one from text_get(), and drops the old one. */
 void text_move(struct client *client, struct text **to, struct text *text);
 const char *text_of(const struct text *text); /* NULL: "" */
-/* As JSON wants it: the registry is written in it. */
+/* Whether JSON, and so the registry, can contain the text. */
 bool text_is_utf8(const char *bytes);
 
 /* agenda.c */
@@ -327,16 +327,17 @@ int agenda_add(struct registration *registration);     /* BATON_ENOMEM */
 void agenda_change(struct registration *registration); /* its times have changed */
 void agenda_remove(struct registration *registration);
 
-/* heartbeats.c: for a layout in which they are looked at */
+/* heartbeats.c: for a layout whose heartbeats are checked */
 void heartbeats_judge(struct registration *registration, const struct lock_answer *answer);
 void heartbeats_sweep(struct registration *registration);
 
 /* lock.c */
-/* One order of the majority, or of the core, to a server; -1: the only one. */
+/* Sends an order of the majority, or of the core, to a server; -1: the only one. */
 int registration_send(struct registration *registration, int server,
                       const struct majority_order *order, redis_reply_cb on_reply, void *userdata,
                       uint64_t tag);
-/* Another one's setting, from the lock's record or its entry in the registry: the longest counts.
+/* Takes another process's max-lease, from the lock's record or the registry: the longest one
+ * counts.
  */
 void lock_judge_max_lease(struct registration *registration, const char *rank, const char *id,
                           span theirs, bool is_known);
@@ -345,7 +346,7 @@ void lock_judge(struct registration *registration, const struct lock_answer *ans
 
 /* waits.c */
 int waits_check(const struct client *client, struct baton_error *reterr);
-/* False: the grant counts at once. Else the core hears of it, or of no answer, from there. */
+/* False: the grant counts at once. True: the core gets the grant, or a lost reply, later. */
 bool waits_take(struct registration *registration, const struct lease_input *grant, bool is_take,
                 instant sent);
 
@@ -357,8 +358,8 @@ void quorum_end(struct registration *registration);
 /* enrol.c: this process's own entry in the registry */
 void enrol_begin(struct registration *registration);
 void enrol_beat(
-    struct registration *registration);     /* at the end of this turn; and plans the next */
-void enrol_beat_now(struct client *client); /* the turn is at its end */
+    struct registration *registration);     /* at the end of this turn; also plans the next one */
+void enrol_beat_now(struct client *client); /* called at the end of the turn */
 /* AND_READ: then reads the other members, if there are any. AGAIN: a heartbeat. */
 enum registering { REGISTER, REGISTER_AND_READ, REGISTER_AGAIN };
 void enrol_write(struct registration *registration, enum registering how);
@@ -371,10 +372,11 @@ void enrol_leave(struct registration *registration);
 /* As the scripts take them: processes, their lifetimes, channels, notices, slaves, the leader. */
 void registry_keys(const struct registration *registration, char ret[REGISTRY_KEYS][KEY_MAX]);
 void registry_read(struct registration *registration);
-/* Whether what was read last is not what the server has, which knows of `count`, us included. */
+/* Whether the registry differs from what was read last; the server has `count` entries, with
+ * ours. */
 bool registry_is_behind(const struct registration *registration, uint32_t count);
 void registry_free(struct registration *registration);
-/* Another one than this process. */
+/* Finds another process than this one. */
 const struct entry *registry_find(const struct registration *registration, const char *id_or_name);
 void registry_describe(const struct registration *registration, const char *id,
                        struct baton_member *ret);

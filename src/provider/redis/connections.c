@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A connection that ends sooner than BRIEF_MS after it came up has not ended what was the trouble.
+/* A connection that lasted less than BRIEF_MS has not ended the fault before it.
  */
 enum { TROUBLE_AGAIN_S = 10, BRIEF_MS = 500 };
 
@@ -33,7 +33,7 @@ bool client_is_up(const struct client *client)
     return count_up(client) >= needed(client);
 }
 
-/* With it there are just enough, or one more than enough: that one has the registry to learn. */
+/* With this server there are just enough, or one more: that one must learn the registry. */
 static void tell_up(struct client *client, bool is_decisive)
 {
     for (struct registration *registration = client->registrations; registration;
@@ -133,7 +133,7 @@ void client_warn(struct client *client, const struct baton_error *error)
     }
 }
 
-/* In a cluster any node will do for what is not of one slot. */
+/* Moves to another node of the cluster: any node serves requests without a slot. */
 static void look_elsewhere(struct client *client, struct redis *redis)
 {
     struct redis_host now;
@@ -173,14 +173,14 @@ static void on_down(void *userdata, const struct baton_error *error)
 {
     struct server *server = userdata;
     struct client *client = server->client;
-    bool is_up = client_is_up(client); /* without it too */
+    bool is_up = client_is_up(client); /* even without this server */
 
     client_enter(client);
     for (struct registration *registration = client->registrations; registration && !is_up;
          registration = registration->hh.next) {
         registration_connection(registration, false);
     }
-    if (error->code != BATON_ECANCELED) { /* it is only at another place now */
+    if (error->code != BATON_ECANCELED) { /* not a fault: the server moved */
         tell_trouble(server, error);
     }
     if (client->sentinel) {
@@ -200,7 +200,7 @@ static void on_master(void *userdata, const char *host, int port)
     redis_move(client->notices, host, port, true);
 }
 
-/* While the master answers it does not matter. */
+/* Does not matter while the master answers. */
 static void on_sentinels_down(void *userdata, const struct baton_error *error)
 {
     struct client *client = userdata;
@@ -413,7 +413,7 @@ static void on_node_down(void *userdata, const struct baton_error *error)
     client_exit(client);
 }
 
-/* Home has come up and is one node of many. */
+/* Home is up and is a node of a cluster. */
 static void cluster_begins(struct client *client)
 {
     struct redis_cluster_options options = {

@@ -1,4 +1,4 @@
-/* This process in an election: how it comes, what it is asked to do, and how it goes.
+/* A registration's life: campaign, requests of the program, and leave.
  */
 #include "provider/heirs.h"
 #include "provider/redis/client.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As it is written out. Of an entry above 64 KiB the others read nothing but the id. */
+/* Encoded. Other processes read only the id of an entry above 64 KiB. */
 enum { METADATA_MAX = 60 * 1024 };
 
 static struct registration *registration_of(struct provider_election *election)
@@ -47,7 +47,7 @@ void registration_answered(struct registration *registration)
     client_exit(client);
 }
 
-/* The client's own end may hang on the last of them. */
+/* The last one may let the client end. */
 void registrations_free_unused(struct client *client)
 {
     struct registration *registration = client->unused;
@@ -127,12 +127,12 @@ static struct registration *make(struct client *client, const struct provider_ca
         registration->starts.ns += (int64_t)(client_random() % (uint64_t)client->start_delay.ns);
     }
     enrol_begin(registration);
-    registration->references = 1; /* the table's */
+    registration->references = 1; /* for the table */
     client->open_handles++;
     return registration;
 }
 
-/* Into the client's table, its agenda and the server's channels: all of them or none. */
+/* Adds it to the client's table, the agenda and the server's channels: all or none. */
 static int take_place(struct registration *registration)
 {
     struct client *client = registration->client;
@@ -176,7 +176,7 @@ int registration_campaign(struct provider_election **ret, struct provider *provi
     }
     *ret = &registration->base;
     if (client_is_up(client)) {
-        /* The first events come from the loop: the answer to this takes a turn. */
+        /* The first events are delivered by the loop, since a reply takes a turn. */
         registration_start(registration);
         enrol_write(registration, REGISTER_AND_READ);
     }
@@ -215,7 +215,7 @@ int registration_resign(struct provider_election *election, const char *to, inst
     }
     registration->is_offer = !heir && registration->entries;
     heir = heir ? heir : registration->entries;
-    registration->heir = heir ? heir->id : NULL; /* the notice is made within the step */
+    registration->heir = heir ? heir->id : NULL; /* the step writes the notice */
     registration->is_urgent = true;
     registration_step(registration, &input);
     registration->heir = NULL;
@@ -256,7 +256,7 @@ int registration_set_metadata(struct provider_election *election, const char *me
     return BATON_OK;
 }
 
-/* Void and released first; then the registry; then the last event. */
+/* Voids and releases first, then leaves the registry, then delivers the last event. */
 void registration_end(struct registration *registration)
 {
     struct client *client = registration->client;
@@ -274,7 +274,7 @@ void registration_end(struct registration *registration)
     registration_step(registration, &leave);
     enrol_leave(registration);
     redis_guardian_slot_end(registration);
-    if (!client->is_closing) { /* the connection itself is about to end */
+    if (!client->is_closing) { /* the connection ends soon */
         registration_wake(registration, wake);
         client_unsubscribe(client, wake);
     }

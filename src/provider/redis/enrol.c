@@ -1,4 +1,4 @@
-/* This process's own entry, in the JSON of the seed: it expires, and is written anew until then. */
+/* This process's entry in the registry, in the seed's JSON: it expires unless it is renewed. */
 #include "provider/redis/client.h"
 
 #include <jansson.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Times are the last that an entry has, so that those of a draft can be written over. */
+/* The times are an entry's last fields, so that those of a draft can be overwritten. */
 enum { TIME_BYTES = 24, TIME_AT_END = TIME_BYTES + 2 };
 
 static int64_t wall_ms(void)
@@ -270,8 +270,8 @@ void enrol_write(struct registration *registration, enum registering how)
 
 /* ---- Heartbeats ------------------------------------------------------------------------------ */
 
-/* As often as the lock is renewed; but where that is a matter of milliseconds, an entry that lives
- * for 45 s need not follow. The seed takes who is silent for a third of that for gone. */
+/* As often as the lock is renewed, but not every few milliseconds for an entry that lives 45 s. A
+ * program of the seed presumes a process dead after a third of that without a heartbeat. */
 enum { BEATS_A_LIFETIME = 9, BEAT_SLOT_MS = 8, SOON_MS = 10 };
 
 static span beat_interval(const struct client *client)
@@ -287,7 +287,7 @@ void enrol_begin(struct registration *registration)
     int64_t every_ns = beat_interval(registration->client).ns;
 
     registration->registered_ms = wall_ms();
-    /* From the first on they are spread: the registry is as large as there are elections. */
+    /* Spreads the first heartbeats too: the registry is as large as the number of elections. */
     registration->beat =
         instant_add(clock_now(), SPAN_NS(every_ns - (int64_t)(client_chance(registration->client) %
                                                               (uint64_t)(every_ns / 2 + 1))));
@@ -297,7 +297,7 @@ void enrol_beat(struct registration *registration)
 {
     span every = beat_interval(registration->client);
 
-    /* In the same moments as renewals, of which there are as many. */
+    /* At the same moments as renewals, which are as many. */
     registration->beat = instant_add(clock_now(), every);
     registration->beat.ns -=
         every.ns >= SPAN_S(1).ns ? registration->beat.ns % SPAN_MS(BEAT_SLOT_MS).ns : 0;
@@ -313,7 +313,7 @@ void enrol_beat(struct registration *registration)
     }
 }
 
-/* Some have changed since their turn came. */
+/* Some registrations have changed since they were queued. */
 void enrol_beat_now(struct client *client)
 {
     for (int kind = 0; kind < 4; kind++) {

@@ -1,5 +1,5 @@
-/* Heartbeats of a layout in which each process has its own: a leader whose heartbeat is stale while
- * its lock is kept alive is reported, and a new leader sweeps what others left behind. */
+/* Heartbeats of a layout in which each process has its own: reports a leader whose heartbeat is
+ * stale while its lock is renewed, and lets a new leader delete stale heartbeats of others. */
 #include "provider/redis/client.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ void heartbeats_judge(struct registration *registration, const struct lock_answe
     }
     if (answer->has_beat) {
         registration->beatless_since.ns = 0;
-    } else { /* a new leader's first one may be still to come */
+    } else { /* a new leader's first heartbeat may be missing yet */
         registration->beatless_since =
             registration->beatless_since.ns ? registration->beatless_since : now;
         age = instant_since(now, registration->beatless_since).ns / 1000000;
@@ -55,7 +55,7 @@ void heartbeats_judge(struct registration *registration, const struct lock_answe
 
 /* ---- Sweeping -------------------------------------------------------------------------------- */
 
-/* Signs that a pattern would take for its own are escaped. */
+/* Escapes the characters that are special in a pattern. */
 static void quote(const char *text, char *ret, size_t ret_bytes)
 {
     size_t used = 0;
@@ -89,7 +89,7 @@ static void sweep_from(struct registration *registration, const char *cursor)
     registration->references++;
     if (client_run(registration->client, SCRIPT_SWEEP, 0, 3, words, NULL, on_swept, registration,
                    0) != BATON_OK) {
-        registration_unref(registration); /* their lifetimes end by themselves */
+        registration_unref(registration); /* stale heartbeats expire by themselves */
     }
 }
 

@@ -7,7 +7,7 @@ struct layout {
     const char *lock;
     const char *heartbeat;
     bool has_id;  /* the heartbeat's key: behind a colon */
-    int longer_s; /* than the lock, the heartbeat */
+    int longer_s; /* the heartbeat lives longer than the lock by this */
     int check_interval_s;
 };
 

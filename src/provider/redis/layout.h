@@ -25,11 +25,11 @@ int layout_find(const struct layout **ret, const char *name, struct baton_error 
 
 const char *layout_name(const struct layout *layout);
 
-/* Parts, ending with NULL, one behind another; what has no room is cut. A renewal makes several
- * keys, and printf() would be a third of its cost. */
+/* Joins the parts (NULL ends them) and truncates the result. A renewal makes several keys, and
+ * printf() would be a third of its cost. */
 void layout_join(char *ret, size_t ret_bytes, const char *const *parts);
 
-/* `name` may hold a place for a name: it comes back in the keys as it is. */
+/* `name` may contain a placeholder, which is copied. */
 void layout_lock_key(const struct layout *layout, const char *name, char ret[LAYOUT_KEY_MAX]);
 void layout_heartbeat_key(const struct layout *layout, const char *name, const char *id,
                           char ret[LAYOUT_KEY_MAX]);
@@ -38,7 +38,7 @@ void layout_heartbeat_key(const struct layout *layout, const char *name, const c
 void layout_heartbeat_prefix(const struct layout *layout, const char *name,
                              char ret[LAYOUT_KEY_MAX]);
 
-/* For how long a heartbeat counts, and its key lives. */
+/* How long a heartbeat counts and its key lives. */
 span layout_heartbeat_lifetime(const struct layout *layout, span lease);
 
 /* How often a follower looks at the lock. */

@@ -32,7 +32,7 @@ static void fill(struct words *ret, const struct registration *registration,
     (void)snprintf(ret->least, sizeof(ret->least), "%llu", (unsigned long long)order->least);
 }
 
-/* What a renewal tells: "" where it is not known which server that will be. */
+/* The history that a renewal sends; "": it is not known which server will get the renewal. */
 static const char *history_of(const struct client *client, int server, const char *key)
 {
     const struct redis *redis =
@@ -104,7 +104,8 @@ int registration_send(struct registration *registration, int server,
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-/* A peer may set the lock and its lifetime in two commands: only a second look finds it endless. */
+/* A foreign process may set the lock and its lifetime in two commands: only a lock that is seen
+ * twice without a lifetime is endless. */
 static void judge_lifetime(struct registration *registration, const struct lock_answer *answer)
 {
     char key[LAYOUT_KEY_MAX];
@@ -122,8 +123,8 @@ static void judge_lifetime(struct registration *registration, const struct lock_
     registration->knows_endless = registration->knows_endless && answer->is_endless;
 }
 
-/* After a loss of data this process waits for the longest lease that it knows of: its own setting
- * is too short for what another one may have been granted. */
+/* After a loss of data we wait for the longest lease that any process may have: our own setting may
+ * be shorter than another's. */
 void lock_judge_max_lease(struct registration *registration, const char *rank, const char *id,
                           span theirs, bool is_known)
 {
@@ -157,7 +158,7 @@ static void judge_leaders_max_lease(struct registration *registration,
                                                    : registration->knows_difference;
 }
 
-enum { CLOCKS_APART_MS = 1000 }; /* at least, that they may be */
+enum { CLOCKS_APART_MS = 1000 }; /* clocks may differ by this */
 
 /* A new epoch is the server's time, or above. If that time is wrong and is set right later, epochs
  * go back if the server loses its data meanwhile and no process is left that has seen the last. */

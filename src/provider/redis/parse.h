@@ -22,29 +22,30 @@
 
 enum { PARSE_ENTRY_MAX = 64 * 1024 }; /* bytes of a process's own entry */
 
-/* Scripts count in doubles: from here on one more may be the same number. */
+/* Scripts compute in doubles: beyond this, n and n + 1 may be equal. */
 #define PARSE_NUMBER_MAX (((uint64_t)1 << 53) - 1)
 
-/* Digits and nothing else, up to PARSE_NUMBER_MAX. */
+/* Accepts only digits, up to PARSE_NUMBER_MAX. */
 bool parse_number(uint64_t *ret, const char *text, size_t bytes);
 
 /* ---- The lock -------------------------------------------------------------------------------- */
 
 struct lock_answer {
-    struct majority_reply reply;  /* but for its .holder */
+    struct majority_reply reply;  /* without its .holder */
     char holder[BATON_NAME_MAX];  /* HELD: the holder, printable; never "" */
-    bool is_odd;                  /* that is not all of it, or not as it was */
-    char spoiled[BATON_NAME_MAX]; /* GRANTED: what stood in an epoch's place and is none; or "" */
+    bool is_odd;                  /* the holder is truncated or has replaced characters */
+    char spoiled[BATON_NAME_MAX]; /* GRANTED: a stored value that is no epoch; or "" */
     bool is_endless;              /* HELD: the lock has no lifetime */
     span max_lease;               /* HELD: the holder's setting; 0: not known */
-    bool has_beat;                /* HELD: there is a heartbeat, and this is its age; */
-    int64_t beat_age_ms;          /* below 0: it comes from the future */
+    bool has_beat;                /* HELD: the holder has a heartbeat, of this age; */
+    int64_t beat_age_ms;          /* below 0: it is in the future */
 };
 
-/* False: not what a script of the lock's answers. */
+/* False: not a reply of the lock's scripts. */
 bool parse_lock(struct lock_answer *ret, const redisReply *reply);
 
-/* Where a sweep goes on. False: it is at its end, or that is no cursor. */
+/* Parses the cursor at which a sweep continues. False: the sweep is complete, or it is no
+ * cursor. */
 bool parse_cursor(char ret[24], const redisReply *reply);
 
 /* ---- Notices --------------------------------------------------------------------------------- */
@@ -73,17 +74,17 @@ bool parse_change(struct provider_value *ret, char name[PROVIDER_KEY_MAX + 1], c
 
 /* ---- The registry ---------------------------------------------------------------------------- */
 
-/* Of one election: how many are in it, and of these, how many have a lifetime in the sorted set. */
+/* The number of an election's entries, and of those with a lifetime in the sorted set. */
 struct registered {
     uint32_t count; /* at least 1 */
     uint32_t dated;
 };
 
-/* How entries end, and what became of the elections. False: that is no such answer. */
+/* Parses how entries expire, and the counts of each election. False: an invalid reply. */
 bool parse_registered(struct registered *ret, size_t elections, char ret_way[16],
                       const redisReply *reply);
 
-/* Whether these are ids and JSON in turns, to be understood by parse_member(). */
+/* Whether the reply alternates ids and JSON, for parse_member(). */
 bool parse_members(const redisReply *reply);
 
 enum member_fault {
@@ -91,38 +92,38 @@ enum member_fault {
     MEMBER_NAMELESS, /* the id is invalid */
     MEMBER_TOO_LONG, /* more than PARSE_ENTRY_MAX: not read */
     MEMBER_NO_JSON,  /* no JSON object */
-    MEMBER_ODD,      /* a field that we read is of another type than the seed's */
-    MEMBER_AHEAD,    /* it was last seen in the future */
+    MEMBER_ODD,      /* a field that we read has another type than the seed's */
+    MEMBER_AHEAD,    /* its latest sign of life is in the future */
 };
 
 /* Another member, by its own entry; missing fields are NULL or "". */
 struct parsed_member {
-    enum member_fault fault;   /* the rest is there all the same, but for NAMELESS */
-    char id[BATON_NAME_MAX];   /* as it may be shown */
-    char name[BATON_NAME_MAX]; /* its identifier, or else its id */
+    enum member_fault fault;   /* the other fields are set, except for NAMELESS */
+    char id[BATON_NAME_MAX];   /* printable */
+    char name[BATON_NAME_MAX]; /* its identifier, or its id */
     char *metadata;            /* a JSON object; parsed_member_fini() */
     int64_t seen_ms;           /* "lastSeen", by its own entry; 0: none */
     span max_lease;            /* "maxLease"; 0: none */
     bool is_cordoned;          /* "observes"; the seed's peers have neither */
 };
 
-/* latest: times beyond this one, as the seed writes them, are in the future. Without memory an
- * entry has no metadata. */
+/* latest: later times, in the seed's format, are in the future. Out of memory, the entry has no
+ * metadata. */
 void parse_member(struct parsed_member *ret, const redisReply *id, const redisReply *json,
                   int64_t latest_unix_ms);
 void parsed_member_fini(struct parsed_member *member);
 
 /* ---- State ----------------------------------------------------------------------------------- */
 
-/* Data and keys are borrowed from the answer. BATON_EPROTO: it is not what was asked for. */
+/* These borrow data and keys from the reply. BATON_EPROTO: an unexpected reply. */
 
-/* One value. *ret_there: whether there is one. Its .key is left to the caller. */
+/* Parses one value. *ret_there: whether it exists. The caller sets its .key. */
 int parse_value(struct provider_value *ret, bool *ret_there, const redisReply *reply);
-/* Name, value and revision in turns; those that are no such thing are left out and counted as odd.
- * free() the array. BATON_ENOMEM. */
+/* Parses names, values and revisions in turns; skips invalid ones and counts them in *ret_odd. The
+ * caller frees the array. BATON_ENOMEM. */
 int parse_values(struct provider_value **ret, size_t *ret_count, size_t *ret_odd,
                  const redisReply *reply);
-/* BATON_ECONFLICT: it is at another revision, which is this one. */
+/* BATON_ECONFLICT: the key has another revision, *ret_revision. */
 int parse_put(uint64_t *ret_revision, const redisReply *reply);
 
 #endif

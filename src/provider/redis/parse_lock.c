@@ -7,7 +7,7 @@
 
 enum { LEFT_MAX_MS = 1000000000, NO_LIFETIME = -1 /* of PTTL */ };
 
-/* Outcome, epoch, time left; what is not there is 0. */
+/* Reads outcome, epoch and time left; missing numbers are 0. */
 static bool take_numbers(long long ret[3], const redisReply *reply)
 {
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 || reply->elements > 6) {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The part of a text that is left. */
+/* The remaining text. */
 struct rest {
     const char *at;
     size_t bytes;
@@ -69,7 +69,7 @@ bool parse_notice(struct notice *ret, const char *text, size_t bytes)
     ret->is_offer = is_word(&verb, "offered");
     if ((ret->is_offer || is_word(&verb, "released")) && has_more) {
         ret->type = NOTICE_RELEASED;
-        /* A blank ends the name even when there is no heir: otherwise the name may be cut. */
+        /* A blank ends the name even without an heir: otherwise the name may be truncated. */
         if (!next_word(&rest, &word) || word.bytes == 0 || !take_id(ret->by, &word)) {
             return false;
         }

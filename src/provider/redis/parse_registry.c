@@ -73,7 +73,7 @@ static bool is_time(const json_t *value, int64_t *ret_unix_ms)
     return true;
 }
 
-/* At most a day counts, as it does in the lock's record. False: it is no such time. */
+/* Accepts at most a day, as in the lock's record. False: not a valid lease. */
 static bool is_max_lease(const json_t *value, span *ret)
 {
     json_int_t ms = json_integer_value(value);

@@ -11,7 +11,7 @@ struct quorum {
     char holders[MAJORITY_MAX][BATON_NAME_MAX]; /* by each server */
 };
 
-/* An order on its way. */
+/* An order to a server, until its reply. */
 struct trip {
     struct registration *registration;
     struct majority_order order;
@@ -54,11 +54,11 @@ static void on_told(void *userdata, uint64_t tag, const redisReply *reply, insta
 {
     (void)userdata;
     (void)tag;
-    (void)reply; /* a process that misses it looks in its turn */
+    (void)reply; /* a process that misses the notice checks later */
     (void)sent;
 }
 
-/* One server's grant is no news, and would make the others meet there. */
+/* A single server's grant is not announced: it would make the others meet there. */
 static void tell_taken(struct registration *registration, uint64_t epoch)
 {
     char notice[BATON_NAME_MAX + 40];
@@ -97,7 +97,7 @@ static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, ins
     struct lock_answer answer = {.reply = {.outcome = LEASE_NO_ANSWER}};
     struct majority_update update;
     (void)tag;
-    (void)sent; /* the core counts from the step that asked, which is before */
+    (void)sent; /* the core counts from the step that asked, which is earlier */
 
     client_enter(client);
     if (reply && trip->order.type < MAJORITY_RELEASE) {
@@ -139,8 +139,8 @@ static bool send_order(struct registration *registration, const struct majority_
     return true;
 }
 
-/* A server that cannot be reached has answered already. That alone decides nothing while more than
- * half of them can be reached; when they cannot, the core's own timeout is the answer. */
+/* An unreachable server counts as a reply. That decides nothing while more than half of the servers
+ * are reachable; otherwise the core's timeout is the reply. */
 static void obey(struct registration *registration, const struct majority_update *update)
 {
     static const struct majority_reply silence = {.outcome = LEASE_NO_ANSWER};
@@ -149,7 +149,7 @@ static void obey(struct registration *registration, const struct majority_update
     for (int i = 0; i < update->order_count; i++) {
         if (!send_order(registration, &update->orders[i])) {
             majority_answer(&registration->quorum->majority, &update->orders[i], &silence, &more);
-            for (int j = 0; j < more.order_count; j++) { /* what was granted is given back */
+            for (int j = 0; j < more.order_count; j++) { /* releases what was granted */
                 (void)send_order(registration, &more.orders[j]);
             }
         }

@@ -63,7 +63,7 @@ static void on_copy_answered(void *userdata, uint64_t tag, const redisReply *rep
 {
     (void)userdata;
     (void)tag;
-    (void)reply; /* the first server's answer is the one that counts */
+    (void)reply; /* only the first server's reply counts */
     (void)sent;
 }
 
@@ -164,7 +164,7 @@ static int take_address(void *target, const char *key, const char *value,
 
 #define TARGET struct client
 
-/* In this order: a layout before what differs from it. */
+/* Processed in this order: a layout before the settings that override it. */
 static const struct provider_setting redis_settings[] = {
     TEXT("node", node),
     OWN("layout", take_layout),

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ENTRIES_MAX = 4096 }; /* others of one election that are known */
+enum { ENTRIES_MAX = 4096 }; /* other processes of one election that we keep */
 
 void registry_keys(const struct registration *registration, char ret[REGISTRY_KEYS][KEY_MAX])
 {
@@ -61,7 +61,7 @@ static struct entry *entry_after(const struct registration *registration, const 
     return entry;
 }
 
-/* The place of the last one, or of NULL. */
+/* Appends an entry; returns it, or NULL. */
 static struct entry *add(struct registration *registration, struct text *id)
 {
     struct entry **at = &registration->entries;
@@ -74,14 +74,14 @@ static struct entry *add(struct registration *registration, struct text *id)
     if (!entry || count >= ENTRIES_MAX) {
         free(entry);
         text_drop(registration->client, id);
-        return NULL; /* it is found at the next reading, if there is room then */
+        return NULL; /* the next read may have room for it */
     }
     entry->id = id;
     *at = entry;
     return entry;
 }
 
-/* Names what another process wrote and no process of ours would have, once. */
+/* Reports an invalid entry of another process, once. */
 static void tell_fault(struct registration *registration, const struct parsed_member *member)
 {
     static const char *const faults[] = {
@@ -126,7 +126,7 @@ static void on_forgotten(void *userdata, uint64_t tag, const redisReply *reply, 
 {
     (void)tag;
     (void)sent;
-    registration_refused(userdata, ERRAND_LIST, reply); /* tried again with the next reading */
+    registration_refused(userdata, ERRAND_LIST, reply); /* the next read retries */
     registration_answered(userdata);
 }
 
@@ -143,9 +143,9 @@ static void forget(struct registration *registration, const redisReply *id, cons
     }
 }
 
-/* Their entries have no lifetime where the server has none for fields, and the seed's leader
- * removes those that give no sign of life. Their clocks may be wrong: what counts is that an entry
- * does not change for a lifetime, by our clock. */
+/* Entries of the seed's programs have no lifetime if the server has none for fields, and the seed's
+ * leader removes silent ones. Clocks may be wrong: an entry is silent if it has not changed for a
+ * lifetime by our clock. */
 static bool is_silent(const struct registration *registration, struct entry *entry, int64_t seen_ms,
                       instant now)
 {
@@ -159,7 +159,7 @@ static bool is_silent(const struct registration *registration, struct entry *ent
 
 /* ---- What was read --------------------------------------------------------------------------- */
 
-/* The entry's place, or that of the last one if it has none. */
+/* Stores an entry; returns it, or `last` if it was not stored. */
 static struct entry *take_entry(struct registration *registration, struct entry *last,
                                 const struct parsed_member *member)
 {
@@ -189,7 +189,7 @@ static struct entry *take_entry(struct registration *registration, struct entry 
     return entry;
 }
 
-enum { AHEAD_MS = 24 * 60 * 60 * 1000 }; /* a clock may be wrong by an hour or so, or a zone */
+enum { AHEAD_MS = 24 * 60 * 60 * 1000 }; /* a clock may be wrong by a time zone */
 
 static void take_entries(struct registration *registration, const redisReply *list)
 {
@@ -268,7 +268,7 @@ static int read_with(struct registration *registration, redis_reply_cb on_reply,
                       0);
 }
 
-/* One reading at a time; what changes meanwhile is read by the next. */
+/* One read at a time: the next one covers later changes. */
 void registry_read(struct registration *registration)
 {
     registration->reads_again = registration->is_reading;

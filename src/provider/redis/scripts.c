@@ -5,8 +5,8 @@
     "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"                                          \
     "local function whole(n) return string.format('%.0f', n) end\n"
 
-/* An epoch is digits; numbers from 2^53 on cannot be counted in. What others wrote there, or in the
- * place of an id or a heartbeat, comes back cut to a size. */
+/* An epoch is decimal, below 2^53, beyond which doubles do not count. Foreign values in place of an
+ * epoch, an id or a heartbeat are returned truncated. */
 #define EPOCH_END "9007199254740991"
 #define COUNTED                                                                                    \
     "local function counted(text)\n"                                                               \
@@ -14,8 +14,8 @@
     "end\n"                                                                                        \
     "local function most_of(text) return math.min(counted(text), 86400000) end\n"
 
-/* {HELD, its epoch if it is one of ours that has it, its time left, its id, its max-lease if it is
- * one of ours, its heartbeat's age} */
+/* {HELD, the holder's epoch if it is one of ours, the time left, its id, its max-lease if it is one
+ * of ours, its heartbeat's age} */
 #define HELD_BY                                                                                    \
     COUNTED                                                                                        \
     "local function held(master, record, holder, beats)\n"                                         \
@@ -32,12 +32,12 @@
     "  return found\n"                                                                             \
     "end\n"
 
-/* A server's history has a name that changes with each start, and when a replica becomes a master.
- * A server that was away may have missed a lease, whatever else its data says: it gives none for as
- * long as the longest could last. That is asked of the server itself, since it may change under a
- * connection. Without a record, the data may have been lost when the server started, at the latest;
- * a replica may have missed something until now. The uptime is the difference of two times cut to
- * seconds, and up to one too long. */
+/* A server's history changes with each start and each promotion. A server that was away may have
+ * missed a lease, so it grants none for as long as the longest lease could last. The script asks
+ * the server itself for its history, since that may change under a connection. Without a record,
+ * the server may have lost its data at its start at the latest; a replica may have missed something
+ * until now. The uptime is the difference of two times in whole seconds, so up to one second too
+ * long. */
 #define HISTORY                                                                                    \
     "local news = redis.call('INFO', 'replication')\n"                                             \
     "local history = string.match(news, 'master_replid:(%w+)') or '?'\n"                           \
@@ -64,7 +64,7 @@ static const char take[] = NOW HELD_BY
     "end\n" HISTORY
     "local of = redis.call('HMGET', KEYS[3], 'epoch', 'holder', 'server', 'since', 'most',\n"
     "                      'foreign', 'lock')\n"
-    /* Another layout's lock is another key. While it is held, this one is not granted. */
+    /* Another layout's lock has another key: nothing is granted while that one is held. */
     "if of[7] and of[7] ~= KEYS[1] and of[2] and redis.pcall('GET', of[7]) == of[2] then\n"
     "  return held(of[7], KEYS[3], of[2], ARGV[5])\n"
     "end\n"
@@ -83,7 +83,7 @@ static const char take[] = NOW HELD_BY
     "  return {2, 0, foreign + interval - now}\n"
     "end\n"
     "local wanted = tonumber(ARGV[6]) or 0\n"
-    /* An answer was lost: it is ours. */
+    /* A reply was lost: the lock is ours already. */
     "if holder and of[2] == holder and epoch > least and epoch >= wanted then\n"
     "  redis.call('PEXPIRE', KEYS[1], ttl)\n"
     "  redis.call('SET', KEYS[2], whole(now), 'PX', ARGV[4])\n"
@@ -164,7 +164,7 @@ static const char sweep[] =
         "end\n"
         "return found[1]\n";
 
-/* Those whose time is over go, some at a time. Returns how many. */
+/* Removes expired entries, some at a time; returns their number. */
 #define SWEEP                                                                                      \
     "local function sweep(processes, expiry, channels, slaves)\n"                                  \
     "  local gone = redis.call('ZRANGEBYSCORE', expiry, '-inf', now, 'LIMIT', 0, 1000)\n"          \
@@ -254,9 +254,8 @@ static const char forget[] = "if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2]
                              "redis.call('PUBLISH', KEYS[4], 'members')\n"
                              "return 1\n";
 
-/* An entry too large to be ours is not even read, nor are those beyond what one answer may carry.
- * Where there are more than an election ever has, only those that have a lifetime count, as all of
- * ours do. */
+/* Skips entries that are too large to be ours, and those beyond the size of one reply. If there are
+ * more than an election ever has, only entries with a lifetime count, as all of ours have. */
 static const char members[] =
     NOW SWEEP "sweep(KEYS[1], KEYS[2], KEYS[3], KEYS[5])\n"
               "local ids\n"
@@ -301,7 +300,7 @@ static const char put[] =
     "           .. ARGV[2])\n"
     "return {1, revision}\n";
 
-/* What is too large to be ours is none of ours. */
+/* Skips values that are too large to be ours. */
 #define FITTING                                                                                    \
     "local function fits(value)\n"                                                                 \
     "  return value[1] and value[2] and #value[1] <= 1048576 and #value[2] <= 32\n"                \

@@ -1,9 +1,10 @@
-/* What is done on the server in one piece. Times are the server's, in milliseconds.
+/* Scripts, each of which runs on the server as one operation. Times are the server's, in
+ * milliseconds.
  *
- * An election NAME lives in a lock and a heartbeat, whose keys depend on the layout
- * (provider/redis/layout.h), in NAME:master_process, NAME:processes, NAME:channels, NAME:slaves, as
- * the seed has them, and in what is ours alone and that others need not know: NAME:epoch (a hash),
- * NAME:processes:expiry (a sorted set: this server may have no lifetimes for the fields of a hash)
+ * An election NAME has a lock and a heartbeat, whose keys depend on the layout
+ * (provider/redis/layout.h); NAME:master_process, NAME:processes, NAME:channels and NAME:slaves, as
+ * in the seed; and keys of our own, which other programs need not know: NAME:epoch (a hash),
+ * NAME:processes:expiry (a sorted set, since a server may lack lifetimes for the fields of a hash)
  * and the channel NAME:wake.
  */
 #ifndef PROVIDER_REDIS_SCRIPTS_H
@@ -44,7 +45,7 @@ enum script_name {
  * "none". GRANTED may name what stood where the epoch is kept and is none. */
 enum { ANSWER_HELD = 0, ANSWER_GRANTED = 1, ANSWER_NOT_YET = 2, ANSWER_FREE = 3 };
 
-/* Fills SCRIPT_COUNT of them, for redis_options. */
+/* Fills in SCRIPT_COUNT scripts, for redis_options. */
 void scripts_fill(struct redis_script *ret);
 
 #endif

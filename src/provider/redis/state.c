@@ -15,7 +15,7 @@ struct known {
     char *name;
     uint64_t revision;
     uint64_t listed; /* its revision in the latest list that had it */
-    int unlisted;    /* so many lists in a row did not have it */
+    int unlisted;    /* consecutive lists without it */
     bool is_there;   /* as it was reported */
     UT_hash_handle hh;
 };
@@ -137,7 +137,7 @@ int redis_state_get(struct provider *provider, const char *key, provider_values_
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
-/* What another process put among ours is left out, and named in the log. */
+/* Skips foreign values, and logs them. */
 static int values_of(struct client *client, const redisReply *reply, struct provider_value **ret,
                      size_t *ret_count)
 {
@@ -343,12 +343,12 @@ static void tell_listed(struct reader *reader, const struct provider_value *valu
         known->revision--; /* an older list lacked it, and it was reported as deleted */
     }
     known->listed = value->revision;
-    known->unlisted = -1; /* counted in a moment */
+    known->unlisted = -1; /* the loop below adds one */
     tell(reader, value);
 }
 
-/* Whatever the list did not have is gone. It is remembered for one list more, since a change of it
- * may be late; but not for ever, since there is no end to names. */
+/* Reports keys that the list lacks as deleted. Each is remembered for one more list, since a change
+ * of it may be late; not longer, since the number of names is unbounded. */
 static void tell_unlisted(struct reader *reader)
 {
     struct known *next;

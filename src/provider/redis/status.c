@@ -1,11 +1,10 @@
-/* What an operator wants to know of a provider on Redis: which server it talks to just now, by what
- * rules, and what troubles it. */
+/* The provider's status for operators: its current server, its settings and its faults. */
 #include "guardian/guardian.h"
 #include "provider/redis/client.h"
 
 #include <jansson.h>
 
-/* One that another member has and this process has not; 0: none is known. */
+/* Another member's max-lease that differs from ours; 0: none known. */
 static long long other_max_lease_ms(const struct client *client)
 {
     long long ours = client->max_lease.ns / 1000000;

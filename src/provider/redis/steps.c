@@ -1,5 +1,4 @@
-/* The lease core's steps: its commands as scripts, their answers, notices and the clock as its
- * input.
+/* Drives the lease core: its commands become scripts; replies, notices and the clock are its input.
  */
 #include "provider/redis/client.h"
 
@@ -13,7 +12,7 @@ static void step(struct registration *registration, const struct lease_input *in
 
 /* ---- Commands and answers -------------------------------------------------------------------- */
 
-/* An id as a text: at most what a name may have of it. "": NULL. */
+/* An id as a text, truncated to a name's length. "": NULL. */
 struct text *registration_text(struct registration *registration, const char *id)
 {
     size_t bytes = strlen(id);
@@ -38,7 +37,7 @@ static void on_answer(void *userdata, uint64_t request, const redisReply *reply,
     struct lock_answer answer;
     struct baton_error cause;
     bool has_led =
-        registration->lease.held; /* then it was a renewal; the core counts the lease itself */
+        registration->lease.held; /* if so it is a renewal, and the core counts the lease itself */
 
     if (reply && !parse_lock(&answer, reply)) {
         registration_misunderstood(registration, ERRAND_LOCK, reply);
@@ -140,9 +139,9 @@ static void publish(struct registration *registration, const struct lease_update
 
 enum { MANY_ELECTIONS = 64, SLOT_MS = 8, SLOTTED_FROM_MS = 1000 };
 
-/* Many that were taken in one burst shall not be renewed in one for ever: each renews for the first
- * time at a moment of its own, and goes on from there. But those of the same few milliseconds go
- * together, in one write: what a renewal costs is the system calls. Always earlier, never later. */
+/* Leases that were taken in one burst must not be renewed in one for ever: each is first renewed at
+ * a moment of its own and keeps that phase. But renewals of the same few milliseconds share one
+ * write, since system calls are the cost of a renewal. Renewals move earlier, never later. */
 static void plan_renewal(struct registration *registration, instant now,
                          struct lease_update *update)
 {
@@ -200,7 +199,7 @@ static void take_event(struct registration *registration, const struct lease_eve
     }
 }
 
-/* Callbacks may step again: what is still to be done is a copy. */
+/* Copies the update, since callbacks may step again. */
 static void step(struct registration *registration, const struct lease_input *input)
 {
     struct client *client = registration->client;
@@ -215,7 +214,7 @@ static void step(struct registration *registration, const struct lease_input *in
     for (uint32_t i = 0; i < update.command_count; i++) {
         (void)run(registration, &update.commands[i]); /* the core's own timeout is an answer too */
     }
-    if (!registration->is_starting) { /* until then the start is what it waits for */
+    if (!registration->is_starting) { /* before the start, the timer waits for that */
         rearm(registration, update.deadline);
     }
     if (registration->is_urgent) {
@@ -312,7 +311,7 @@ static void on_released_by(struct registration *registration, const struct notic
     if (notice->epoch > 0 && notice->epoch < registration->lease.highest) {
         return; /* it comes late: another process has had the lock since */
     }
-    if (is_for_us) { /* no spread */
+    if (is_for_us) { /* no random delay */
         input.type = LEASE_IN_UP;
         registration->is_starting = false;
         registration->is_urgent = true;
@@ -348,8 +347,7 @@ void registration_notice(struct registration *registration, const char *text, si
         step(registration, &taken);
         break;
     case NOTICE_MEMBERS:
-        if (strcmp(notice.by, registration->client->id) !=
-            0) { /* of our own coming nobody has to tell */
+        if (strcmp(notice.by, registration->client->id) != 0) { /* our own entry needs no event */
             registry_read(registration);
         }
         break;

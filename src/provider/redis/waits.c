@@ -1,13 +1,13 @@
-/* wait-replicas=N: what the server grants counts once N replicas have it.
+/* wait-replicas=N: a grant counts once N replicas have it.
  *
- *   TAKE, RENEW ──▶ granted ──▶ asked for ──▶ WAIT N ──▶ N or more: the core hears of the grant
- *                      │           ▲                └──▶ fewer: it hears of no answer, and what
- *                      └─ waits ───┘                     was taken is given back
+ *   TAKE, RENEW ──▶ granted ──▶ asked for ──▶ WAIT N ──▶ N or more: the core gets the grant
+ *                      │           ▲                └──▶ fewer: the core gets a lost reply, and a
+ *                      └─ waits ───┘                     lock that was taken is released
  *
- * WAIT speaks of what its own connection has written, and the connection answers nothing else
- * meanwhile. So there is one WAIT at a time, for all that was granted before it; what is granted
- * until its answer has the next one. A connection that is lost answers it, with NULL: whatever
- * waits was written on that one, and has failed.
+ * WAIT covers the earlier writes of its own connection, which sends no other reply meanwhile. So
+ * one WAIT is under way at a time, for all earlier grants; later grants wait for the next one. A
+ * lost connection ends the WAIT with NULL: all waiting grants came on that connection, and have
+ * failed.
  */
 #include "provider/redis/client.h"
 
@@ -19,7 +19,7 @@ struct waiting {
     struct waiting *next;
     struct registration *registration; /* a reference */
     struct lease_input grant;
-    span took; /* until the server had granted it */
+    span took; /* from the request to the grant */
     instant granted;
     bool is_take;
 };
@@ -41,7 +41,7 @@ int waits_check(const struct client *client, struct baton_error *reterr)
     if (waits->timeout.ns < SPAN_MS(1).ns) {
         return error_set(reterr, BATON_EINVAL, "wait-timeout: must be 1ms at least");
     }
-    /* Its own, one that is under way before it, and the command itself. */
+    /* Its own WAIT, one under way before it, and the command itself. */
     if (client->settings.answer_timeout.ns < 3 * waits->timeout.ns) {
         return error_set(
             reterr, BATON_EINVAL, "answer-timeout >= 3 x wait-timeout fails: %g s < 3 x %g s",
@@ -52,8 +52,8 @@ int waits_check(const struct client *client, struct baton_error *reterr)
 
 /* ---- Fewer than N ---------------------------------------------------------------------------- */
 
-/* As the core does with a grant that it does not want: unless another command is under way, which
- * is answered with the same lock. No notice is sent, since the next process would fare no better.
+/* Releases a grant, as the core does with an unwanted one, unless another command is under way,
+ * whose reply has the same lock. Sends no notice, since the next process would fare no better.
  */
 static void give_back(struct registration *registration, const struct lease_input *grant)
 {
@@ -62,7 +62,7 @@ static void give_back(struct registration *registration, const struct lease_inpu
     if (lease->held || (lease->is_waiting && lease->asked_request != grant->reply.request)) {
         return;
     }
-    if (lease->highest < grant->reply.epoch) { /* it may arrive late: it is never taken again */
+    if (lease->highest < grant->reply.epoch) { /* never used again, as the release may be late */
         lease->highest = grant->reply.epoch;
     }
     registration_give_back(registration, grant->reply.epoch);
@@ -129,7 +129,7 @@ static void on_waited(void *userdata, uint64_t tag, const redisReply *reply, ins
 
     client_enter(client);
     client->waits.asked = NULL;
-    if (!reply) { /* what has come since was written on the connection that is lost, too */
+    if (!reply) { /* later grants came on the lost connection, too */
         struct waiting *queued = client->waits.queued;
         client->waits.queued = NULL;
         finish_all(asked, NULL);
@@ -190,12 +190,12 @@ bool waits_take(struct registration *registration, const struct lease_input *gra
     if (client->waits.replicas == 0) {
         return false;
     }
-    if (client->cluster) { /* whose WAIT would have to go where the grant came from */
+    if (client->cluster) { /* a WAIT would have to go to the grant's node */
         refuse(registration, grant, is_take);
         return true;
     }
     waiting = calloc(1, sizeof(*waiting));
-    if (!waiting) { /* no answer: a take is found to be ours by the next one */
+    if (!waiting) { /* a lost reply: the next TAKE finds that the lock is ours */
         struct lease_input none = *grant;
         none.reply.outcome = LEASE_NO_ANSWER;
         registration_step(registration, &none);
