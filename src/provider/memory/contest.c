@@ -50,8 +50,8 @@ void registration_describe(const struct registration *registration, const struct
 }
 
 /* Out of memory, the event of a new member is lost, but not the member: the list has it. */
-static void tell_others(struct contest *contest, const struct registration *subject,
-                        enum baton_event_type type)
+static void notify_others(struct contest *contest, const struct registration *subject,
+                          enum baton_event_type type)
 {
     for (struct registration *registration = contest->registrations; registration;
          registration = registration->next) {
@@ -77,7 +77,7 @@ void contest_enter(struct contest *contest, struct registration *registration)
     registration->contest = contest;
     registration->next = NULL;
     *last = registration;
-    tell_others(contest, registration, BATON_EVENT_MEMBER_JOINED);
+    notify_others(contest, registration, BATON_EVENT_MEMBER_JOINED);
 }
 
 static void take_out(struct contest *contest, struct registration *registration)
@@ -144,6 +144,6 @@ void contest_leave(struct contest *contest, struct registration *registration, e
         dismiss(contest, loss);
     }
     take_out(contest, registration);
-    tell_others(contest, registration, BATON_EVENT_MEMBER_LEFT);
+    notify_others(contest, registration, BATON_EVENT_MEMBER_LEFT);
     contest_appoint(hub, contest, NULL);
 }

@@ -32,9 +32,9 @@ struct registration {
     enum baton_loss loss;
     /* Its loop only: */
     struct registration *next_own; /* of the same memory */
-    uint64_t told_acquired;
-    uint64_t told_lost;
-    uint64_t told_leader; /* epoch; 0: none */
+    uint64_t reported_acquired;
+    uint64_t reported_lost;
+    uint64_t reported_leader; /* epoch; 0: none */
     bool is_leaving;
 };
 
@@ -57,9 +57,9 @@ struct key {
 };
 
 /* A subscriber of a channel or of keys. */
-struct reader {
-    struct reader *next;     /* of the hub */
-    struct reader *next_own; /* of the same memory; its loop only */
+struct subscriber {
+    struct subscriber *next;     /* of the hub */
+    struct subscriber *next_own; /* of the same memory; its loop only */
     struct memory *memory;
     uint64_t id;
     bool is_watch;
@@ -69,12 +69,12 @@ struct reader {
     void *userdata;
 };
 
-/* A notice for another loop: an event of a registration, or data for a reader. */
+/* A notice for another loop: an event of a registration, or data for a subscriber. */
 struct letter {
     struct letter *next;
     struct registration *registration; /* looked up before use; or NULL */
     struct baton_event event;
-    uint64_t reader;
+    uint64_t subscriber;
     char *name;
     void *data; /* NULL: deleted */
     size_t bytes;
@@ -92,7 +92,7 @@ struct hub {
     struct contest *contests;
     struct key *keys;
     instant next_expiry;
-    struct reader *readers;
+    struct subscriber *subscribers;
     struct memory *memories;
 };
 
@@ -108,7 +108,7 @@ struct memory {
     struct letter *letters, **letters_last; /* hub's lock */
     /* Its loop only: */
     struct registration *registrations;
-    struct reader *readers;
+    struct subscriber *subscribers;
     unsigned depth; /* callbacks under way: registrations are freed by the outermost */
     bool is_closing;
     int open_handles;
@@ -139,12 +139,12 @@ struct standing {
     struct baton_member leader;
 };
 
-/* tell.c: on the loop of the memory, without the lock. */
+/* report.c: on the loop of the memory, without the lock. */
 struct standing memory_look(struct registration *registration);
-void memory_tell(struct registration *registration, const struct baton_event *event);
+void memory_deliver(struct registration *registration, const struct baton_event *event);
 /* Reports every change of its standing that was not reported yet. */
-void memory_tell_standing(struct registration *registration);
-/* All of that memory's registrations and readers. */
+void memory_report_standing(struct registration *registration);
+/* All of that memory's registrations and subscribers. */
 void memory_catch_up(struct memory *memory);
 /* Frees the registrations that have left, unless a callback is under way. */
 void memory_sweep(struct memory *memory);
@@ -183,7 +183,7 @@ void memory_unsubscribe(struct provider *provider, const char *channel, void *us
 void hub_keys_expire(struct hub *hub, instant now);
 void hub_keys_free(struct hub *hub);
 /* On the memory's loop, without the lock. */
-void readers_tell(struct memory *memory, const struct letter *letter);
+void subscribers_deliver(struct memory *memory, const struct letter *letter);
 void readers_end(struct memory *memory);
 void expiry_rearm(struct memory *memory);
 

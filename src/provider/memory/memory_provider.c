@@ -172,9 +172,9 @@ static void stand(struct registration *registration, enum baton_loss loss)
     hub_lock(memory->hub);
     contest_leave(registration->contest, registration, loss);
     hub_unlock(memory->hub);
-    memory_tell_standing(registration);
+    memory_report_standing(registration);
     registration->is_leaving = true;
-    memory_tell(registration, &stopped);
+    memory_deliver(registration, &stopped);
     memory->depth--;
     memory_sweep(memory);
 }
@@ -268,10 +268,10 @@ static int memory_campaign(struct provider_election **ret, struct provider *prov
 }
 
 /* A leadership that was not reported could also end unreported, if the next one begins at once. */
-static void tell_before_it_ends(struct registration *registration)
+static void report_before_it_ends(struct registration *registration)
 {
     registration->memory->depth++;
-    memory_tell_standing(registration);
+    memory_report_standing(registration);
     registration->memory->depth--;
 }
 
@@ -313,7 +313,7 @@ static int memory_resign(struct provider_election *election, const char *to, ins
     int code;
     (void)deadline;
 
-    tell_before_it_ends(registration);
+    report_before_it_ends(registration);
     hub_lock(hub);
     if (registration->contest->leader != registration) {
         code = error_set(reterr, BATON_ENOTLEADER, "node \"%s\" does not lead",
@@ -333,7 +333,7 @@ static int memory_set_eligible(struct provider_election *election, bool eligible
     struct hub *hub = registration->memory->hub;
     (void)reterr;
 
-    tell_before_it_ends(registration);
+    report_before_it_ends(registration);
     hub_lock(hub);
     registration->eligible = eligible;
     if (!eligible && registration->contest->leader == registration) {

@@ -19,17 +19,18 @@ static int check(const char *name, size_t bytes, struct baton_error *reterr)
     return BATON_OK;
 }
 
-/* ---- Telling readers ------------------------------------------------------------------------- */
+/* ---- Telling subscribers
+ * ------------------------------------------------------------------------- */
 
-static void post(const struct reader *reader, const char *name, const void *data, size_t bytes,
-                 uint64_t revision)
+static void post(const struct subscriber *subscriber, const char *name, const void *data,
+                 size_t bytes, uint64_t revision)
 {
     struct letter *letter = calloc(1, sizeof(*letter));
 
     if (!letter) {
         return;
     }
-    letter->reader = reader->id;
+    letter->subscriber = subscriber->id;
     letter->name = strdup(name);
     letter->data = data ? malloc(bytes + 1) : NULL;
     letter->bytes = bytes;
@@ -41,7 +42,7 @@ static void post(const struct reader *reader, const char *name, const void *data
     if (data && bytes > 0) {
         memcpy(letter->data, data, bytes);
     }
-    hub_post(reader->memory, letter);
+    hub_post(subscriber->memory, letter);
 }
 
 static bool begins_with(const char *name, const char *prefix)
@@ -51,84 +52,85 @@ static bool begins_with(const char *name, const char *prefix)
 
 static void post_change(struct hub *hub, const char *name, const void *data, size_t bytes)
 {
-    for (struct reader *reader = hub->readers; reader; reader = reader->next) {
-        if (reader->is_watch && begins_with(name, reader->name)) {
-            post(reader, name, data, bytes, hub->revision);
+    for (struct subscriber *subscriber = hub->subscribers; subscriber;
+         subscriber = subscriber->next) {
+        if (subscriber->is_watch && begins_with(name, subscriber->name)) {
+            post(subscriber, name, data, bytes, hub->revision);
         }
     }
 }
 
-void readers_tell(struct memory *memory, const struct letter *letter)
+void subscribers_deliver(struct memory *memory, const struct letter *letter)
 {
-    struct reader *reader = memory->readers;
+    struct subscriber *subscriber = memory->subscribers;
 
-    while (reader && reader->id != letter->reader) {
-        reader = reader->next_own;
+    while (subscriber && subscriber->id != letter->subscriber) {
+        subscriber = subscriber->next_own;
     }
-    if (!reader) {
+    if (!subscriber) {
         return; /* it went while the letter was on its way */
     }
-    if (reader->is_watch) {
+    if (subscriber->is_watch) {
         struct provider_value value = {.key = letter->name,
                                        .data = letter->data,
                                        .bytes = letter->bytes,
                                        .revision = letter->revision};
-        reader->on_change(reader->userdata, BATON_OK, &value, 1);
+        subscriber->on_change(subscriber->userdata, BATON_OK, &value, 1);
     } else {
-        reader->on_message(reader->userdata, letter->name, letter->data, letter->bytes);
+        subscriber->on_message(subscriber->userdata, letter->name, letter->data, letter->bytes);
     }
 }
 
-static void reader_add(struct memory *memory, struct reader *reader)
+static void reader_add(struct memory *memory, struct subscriber *subscriber)
 {
-    struct reader **last = &memory->readers;
+    struct subscriber **last = &memory->subscribers;
 
     while (*last) {
         last = &(*last)->next_own;
     }
-    *last = reader;
+    *last = subscriber;
     hub_lock(memory->hub);
-    reader->id = ++memory->hub->ids;
-    reader->next = memory->hub->readers;
-    memory->hub->readers = reader;
+    subscriber->id = ++memory->hub->ids;
+    subscriber->next = memory->hub->subscribers;
+    memory->hub->subscribers = subscriber;
     hub_unlock(memory->hub);
 }
 
-static struct reader *reader_new(struct memory *memory, const char *name, void *userdata)
+static struct subscriber *reader_new(struct memory *memory, const char *name, void *userdata)
 {
-    struct reader *reader = calloc(1, sizeof(*reader));
+    struct subscriber *subscriber = calloc(1, sizeof(*subscriber));
 
-    if (reader) {
-        reader->memory = memory;
-        reader->userdata = userdata;
-        reader->name = strdup(name);
-        if (!reader->name) {
-            free(reader);
-            reader = NULL;
+    if (subscriber) {
+        subscriber->memory = memory;
+        subscriber->userdata = userdata;
+        subscriber->name = strdup(name);
+        if (!subscriber->name) {
+            free(subscriber);
+            subscriber = NULL;
         }
     }
-    return reader;
+    return subscriber;
 }
 
-static void reader_remove(struct memory *memory, struct reader **own)
+static void reader_remove(struct memory *memory, struct subscriber **own)
 {
-    struct reader *reader = *own;
-    struct reader **at = &memory->hub->readers;
+    struct subscriber *subscriber = *own;
+    struct subscriber **at = &memory->hub->subscribers;
 
-    *own = reader->next_own;
+    *own = subscriber->next_own;
     hub_lock(memory->hub);
-    while (*at != reader) {
+    while (*at != subscriber) {
         at = &(*at)->next;
     }
-    *at = reader->next;
+    *at = subscriber->next;
     hub_unlock(memory->hub);
-    free(reader->name);
-    free(reader);
+    free(subscriber->name);
+    free(subscriber);
 }
 
 static void reader_off(struct memory *memory, const char *name, bool is_watch, void *userdata)
 {
-    for (struct reader **at = &memory->readers; *at; at = &(*at)->next_own) {
+    for (struct subscriber **at = &memory->subscribers; *at; at = &(*at)->next_own) {
         if ((*at)->is_watch == is_watch && (*at)->userdata == userdata &&
             strcmp((*at)->name, name) == 0) {
             reader_remove(memory, at);
@@ -139,8 +141,8 @@ static void reader_off(struct memory *memory, const char *name, bool is_watch, v
 
 void readers_end(struct memory *memory)
 {
-    while (memory->readers) {
-        reader_remove(memory, &memory->readers);
+    while (memory->subscribers) {
+        reader_remove(memory, &memory->subscribers);
     }
 }
 
@@ -156,9 +158,10 @@ int memory_publish(struct provider *provider, const char *channel, const void *d
         return code;
     }
     hub_lock(hub);
-    for (struct reader *reader = hub->readers; reader; reader = reader->next) {
-        if (!reader->is_watch && strcmp(reader->name, channel) == 0) {
-            post(reader, channel, data ? data : "", bytes, 0);
+    for (struct subscriber *subscriber = hub->subscribers; subscriber;
+         subscriber = subscriber->next) {
+        if (!subscriber->is_watch && strcmp(subscriber->name, channel) == 0) {
+            post(subscriber, channel, data ? data : "", bytes, 0);
         }
     }
     hub_unlock(hub);
@@ -170,18 +173,18 @@ int memory_subscribe(struct provider *provider, const char *channel, provider_me
                      void *userdata, struct baton_error *reterr)
 {
     struct memory *memory = (struct memory *)provider;
-    struct reader *reader;
+    struct subscriber *subscriber;
     int code = check(channel, 0, reterr);
 
     if (code != BATON_OK) {
         return code;
     }
-    reader = reader_new(memory, channel, userdata);
-    if (!reader) {
+    subscriber = reader_new(memory, channel, userdata);
+    if (!subscriber) {
         return error_set(reterr, BATON_ENOMEM, "channel \"%.60s\": out of memory", channel);
     }
-    reader->on_message = on_message;
-    reader_add(memory, reader);
+    subscriber->on_message = on_message;
+    reader_add(memory, subscriber);
     return BATON_OK;
 }
 
@@ -401,32 +404,32 @@ int memory_watch(struct provider *provider, const char *prefix, provider_values_
                  void *userdata, struct baton_error *reterr)
 {
     struct memory *memory = (struct memory *)provider;
-    struct reader *reader = reader_new(memory, prefix, userdata);
+    struct subscriber *subscriber = reader_new(memory, prefix, userdata);
     struct hub *hub = memory->hub;
     struct listing listing;
     int code = BATON_ENOMEM;
 
-    if (reader) {
-        reader->is_watch = true;
-        reader->on_change = on_change;
+    if (subscriber) {
+        subscriber->is_watch = true;
+        subscriber->on_change = on_change;
         hub_lock(hub);
         code = take_listing(hub, prefix, false, &listing);
         if (code == BATON_OK) { /* at once, so that no change falls between */
-            reader->id = ++hub->ids;
-            reader->next = hub->readers;
-            hub->readers = reader;
+            subscriber->id = ++hub->ids;
+            subscriber->next = hub->subscribers;
+            hub->subscribers = subscriber;
         }
         hub_unlock(hub);
     }
     if (code != BATON_OK) {
-        if (reader) {
-            free(reader->name);
-            free(reader);
+        if (subscriber) {
+            free(subscriber->name);
+            free(subscriber);
         }
         return error_set(reterr, code, "keys \"%.60s\": out of memory", prefix);
     }
-    reader->next_own = memory->readers;
-    memory->readers = reader;
+    subscriber->next_own = memory->subscribers;
+    memory->subscribers = subscriber;
     on_change(userdata, BATON_OK, listing.values, listing.count);
     listing_fini(&listing);
     return BATON_OK;

@@ -67,39 +67,40 @@ int channel_publish(struct provider *provider, const char *channel, const void *
 
 static bool is_read(const struct client *client, const char *channel)
 {
-    const struct reader *reader = client->readers;
+    const struct subscriber *subscriber = client->subscribers;
 
-    while (reader && (reader->is_gone || reader->is_watch || strcmp(reader->name, channel) != 0)) {
-        reader = reader->next;
+    while (subscriber && (subscriber->is_gone || subscriber->is_watch ||
+                          strcmp(subscriber->name, channel) != 0)) {
+        subscriber = subscriber->next;
     }
-    return reader != NULL;
+    return subscriber != NULL;
 }
 
 int channel_subscribe(struct provider *provider, const char *channel,
                       provider_message_cb on_message, void *userdata, struct baton_error *reterr)
 {
     struct client *client = (struct client *)provider;
-    struct reader *reader;
+    struct subscriber *subscriber;
     bool is_first = !is_read(client, channel);
     int code = check(channel, 0, reterr);
 
     if (code != BATON_OK) {
         return code;
     }
-    reader = calloc(1, sizeof(*reader));
-    if (!reader || !(reader->name = strdup(channel)) ||
+    subscriber = calloc(1, sizeof(*subscriber));
+    if (!subscriber || !(subscriber->name = strdup(channel)) ||
         (is_first && client_subscribe(client, channel) != BATON_OK)) {
-        if (reader) {
-            free(reader->name);
+        if (subscriber) {
+            free(subscriber->name);
         }
-        free(reader);
+        free(subscriber);
         return error_set(reterr, BATON_ENOMEM, "channel \"%.60s\": out of memory", channel);
     }
-    reader->client = client;
-    reader->on_message = on_message;
-    reader->userdata = userdata;
-    reader->next = client->readers;
-    client->readers = reader;
+    subscriber->client = client;
+    subscriber->on_message = on_message;
+    subscriber->userdata = userdata;
+    subscriber->next = client->subscribers;
+    client->subscribers = subscriber;
     return BATON_OK;
 }
 
@@ -108,10 +109,11 @@ void channel_unsubscribe(struct provider *provider, const char *channel, void *u
     struct client *client = (struct client *)provider;
 
     client_enter(client);
-    for (struct reader *reader = client->readers; reader; reader = reader->next) {
-        if (!reader->is_gone && !reader->is_watch && reader->userdata == userdata &&
-            strcmp(reader->name, channel) == 0) {
-            reader->is_gone = true;
+    for (struct subscriber *subscriber = client->subscribers; subscriber;
+         subscriber = subscriber->next) {
+        if (!subscriber->is_gone && !subscriber->is_watch && subscriber->userdata == userdata &&
+            strcmp(subscriber->name, channel) == 0) {
+            subscriber->is_gone = true;
             if (!is_read(client, channel)) {
                 client_unsubscribe(client, channel);
             }
@@ -123,27 +125,29 @@ void channel_unsubscribe(struct provider *provider, const char *channel, void *u
 
 void channel_told(struct client *client, const char *channel, const void *data, size_t bytes)
 {
-    for (struct reader *reader = client->readers; reader; reader = reader->next) {
-        if (!reader->is_gone && !reader->is_watch && strcmp(reader->name, channel) == 0) {
-            reader->on_message(reader->userdata, channel, data, bytes);
+    for (struct subscriber *subscriber = client->subscribers; subscriber;
+         subscriber = subscriber->next) {
+        if (!subscriber->is_gone && !subscriber->is_watch &&
+            strcmp(subscriber->name, channel) == 0) {
+            subscriber->on_message(subscriber->userdata, channel, data, bytes);
         }
     }
 }
 
-/* Keeps a reader that waits for a list until the list has come. */
-void readers_sweep(struct client *client)
+/* Keeps a subscriber that waits for a list until the list has come. */
+void subscribers_sweep(struct client *client)
 {
-    struct reader **at = &client->readers;
+    struct subscriber **at = &client->subscribers;
 
     while (*at) {
-        struct reader *reader = *at;
-        if (reader->is_gone && !reader->is_listing) {
-            *at = reader->next;
-            known_free(reader);
-            free(reader->name);
-            free(reader);
+        struct subscriber *subscriber = *at;
+        if (subscriber->is_gone && !subscriber->is_listing) {
+            *at = subscriber->next;
+            known_free(subscriber);
+            free(subscriber->name);
+            free(subscriber);
         } else {
-            at = &reader->next;
+            at = &subscriber->next;
         }
     }
 }

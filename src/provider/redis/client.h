@@ -120,8 +120,8 @@ struct agenda {
 };
 
 /* A subscriber of a channel or of keys. */
-struct reader {
-    struct reader *next;
+struct subscriber {
+    struct subscriber *next;
     struct client *client;
     bool is_watch;
     bool is_gone;
@@ -140,10 +140,10 @@ struct server {
     int number;
     struct redis *commands;
     struct redis *notices;
-    bool is_double;                        /* the same server as another one here: not counted */
-    char peer[REDIS_HOST_MAX];             /* the latest numeric "HOST:PORT", or path */
-    char trouble[BATON_ERROR_MESSAGE_MAX]; /* the present fault */
-    char said[BATON_ERROR_MESSAGE_MAX];    /* reported, and not over for long */
+    bool is_double;                         /* the same server as another one here: not counted */
+    char peer[REDIS_HOST_MAX];              /* the latest numeric "HOST:PORT", or path */
+    char trouble[BATON_ERROR_MESSAGE_MAX];  /* the present fault */
+    char reported[BATON_ERROR_MESSAGE_MAX]; /* reported, and not over for long */
     instant trouble_told;
     instant up_since;                              /* 0: not up since then */
     char notices_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
@@ -208,7 +208,7 @@ struct client {
     char beat_ms[24];
     struct text *texts;
     struct text *self; /* the id */
-    struct reader *readers;
+    struct subscriber *subscribers;
     unsigned depth; /* callbacks under way */
     bool is_closing;
     int open_handles;
@@ -290,8 +290,8 @@ struct text *registration_text(struct registration *registration, const char *id
 /* Releases an unwanted grant, without a notice. */
 void registration_give_back(struct registration *registration, uint64_t epoch);
 
-/* tell.c: events for listeners */
-void registration_tell(struct registration *registration, const struct baton_event *event);
+/* report.c: events for listeners */
+void registration_deliver(struct registration *registration, const struct baton_event *event);
 void registration_error(struct registration *registration, const struct baton_error *error);
 /* Reports it if it is an error: a lasting one once, and again after a while. */
 void registration_refused(struct registration *registration, enum errand errand,
@@ -305,11 +305,11 @@ void registration_understood(struct registration *registration,
 void registration_fault(const struct registration *registration, enum errand errand,
                         const redisReply *reply, struct baton_error *ret);
 /* Events of a step, at this instant; then those of the contest, and of a new leader. */
-void registration_tell_change(struct registration *registration, const struct lease_event *from,
-                              instant at);
-void registration_tell_contest(struct registration *registration, const struct lease_input *input,
-                               const struct lease_update *update);
-void registration_tell_leader(struct registration *registration);
+void registration_report_change(struct registration *registration, const struct lease_event *from,
+                                instant at);
+void registration_report_contest(struct registration *registration, const struct lease_input *input,
+                                 const struct lease_update *update);
+void registration_report_leader(struct registration *registration);
 
 /* texts.c */
 struct text *text_get(struct client *client, const char *bytes, size_t count); /* NULL: no memory */
@@ -405,7 +405,7 @@ int redis_state_watch(struct provider *provider, const char *prefix, provider_va
 void redis_state_unwatch(struct provider *provider, const char *prefix, void *userdata);
 void redis_state_told(struct client *client, const char *text, size_t bytes);
 void redis_state_look_again(struct client *client);
-void known_free(struct reader *reader);
+void known_free(struct subscriber *subscriber);
 
 /* channel.c */
 int channel_publish(struct provider *provider, const char *channel, const void *data, size_t bytes,
@@ -414,6 +414,6 @@ int channel_subscribe(struct provider *provider, const char *channel,
                       provider_message_cb on_message, void *userdata, struct baton_error *reterr);
 void channel_unsubscribe(struct provider *provider, const char *channel, void *userdata);
 void channel_told(struct client *client, const char *channel, const void *data, size_t bytes);
-void readers_sweep(struct client *client);
+void subscribers_sweep(struct client *client);
 
 #endif

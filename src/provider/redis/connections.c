@@ -34,7 +34,7 @@ bool client_is_up(const struct client *client)
 }
 
 /* With this server there are just enough, or one more: that one must learn the registry. */
-static void tell_up(struct client *client, bool is_decisive)
+static void report_up(struct client *client, bool is_decisive)
 {
     for (struct registration *registration = client->registrations; registration;
          registration = registration->hh.next) {
@@ -46,7 +46,7 @@ static void tell_up(struct client *client, bool is_decisive)
     }
 }
 
-static void tell_trouble(struct server *server, const struct baton_error *error);
+static void report_trouble(struct server *server, const struct baton_error *error);
 
 /* Two votes of one server would make a majority of one. */
 static bool is_double(struct server *server, const struct redis_identity *identity)
@@ -68,7 +68,7 @@ static bool is_double(struct server *server, const struct redis_identity *identi
                             "Redis at %.120s:%d is the same server as %.120s:%d, and does not "
                             "count twice",
                             host.host, host.port, twin.host, twin.port);
-            tell_trouble(server, &error);
+            report_trouble(server, &error);
         }
     }
     return server->is_double;
@@ -100,7 +100,7 @@ static void on_up(void *userdata, const struct redis_identity *identity)
         cluster_begins(client);
     }
     redis_guardian_connected(client);
-    tell_up(client, count_up(client) == needed(client));
+    report_up(client, count_up(client) == needed(client));
     redis_state_look_again(client);
     client_exit(client);
 }
@@ -145,13 +145,13 @@ static void look_elsewhere(struct client *client, struct redis *redis)
     }
 }
 
-static void tell_trouble(struct server *server, const struct baton_error *error)
+static void report_trouble(struct server *server, const struct baton_error *error)
 {
     struct client *client = server->client;
     instant now = clock_now();
     bool is_over =
         server->up_since.ns > 0 && instant_since(now, server->up_since).ns > SPAN_MS(BRIEF_MS).ns;
-    bool is_new = is_new_trouble(server->said, error) || is_over ||
+    bool is_new = is_new_trouble(server->reported, error) || is_over ||
                   instant_since(now, server->trouble_told).ns > SPAN_S(TROUBLE_AGAIN_S).ns;
 
     (void)snprintf(server->trouble, sizeof(server->trouble), "%s", error->message);
@@ -181,7 +181,7 @@ static void on_down(void *userdata, const struct baton_error *error)
         registration_connection(registration, false);
     }
     if (error->code != BATON_ECANCELED) { /* not a fault: the server moved */
-        tell_trouble(server, error);
+        report_trouble(server, error);
     }
     if (client->sentinel) {
         sentinel_set_urgent(client->sentinel, true);
@@ -207,7 +207,7 @@ static void on_sentinels_down(void *userdata, const struct baton_error *error)
 
     client_enter(client);
     if (!redis_is_up(client->commands)) {
-        tell_trouble(&client->servers[0], error);
+        report_trouble(&client->servers[0], error);
     }
     client_exit(client);
 }
@@ -409,7 +409,7 @@ static void on_node_down(void *userdata, const struct baton_error *error)
     struct client *client = userdata;
 
     client_enter(client);
-    tell_trouble(&client->servers[0], error);
+    report_trouble(&client->servers[0], error);
     client_exit(client);
 }
 

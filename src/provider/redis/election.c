@@ -279,7 +279,7 @@ void registration_end(struct registration *registration)
         client_unsubscribe(client, wake);
     }
     registration->cell = NULL;
-    registration_tell(registration, &stopped);
+    registration_deliver(registration, &stopped);
     registration_unref(registration);
     client_exit(client);
 }

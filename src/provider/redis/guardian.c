@@ -51,7 +51,7 @@ struct targets {
     struct redis_host hosts[COMMANDS_SERVERS_MAX];
 };
 
-static void add_hearer(struct targets *targets, const struct client *client, const char *address,
+static void add_target(struct targets *targets, const struct client *client, const char *address,
                        const struct redis *redis)
 {
     const struct redis_tls *tls = &client->address.tls;
@@ -66,7 +66,7 @@ static void add_hearer(struct targets *targets, const struct client *client, con
 
 /* In a cluster all nodes that are in use: the node of an election obeys, the others refuse. Of
  * independent servers all, at the addresses at which they were reached last. */
-static void find_hearers(struct targets *targets, struct client *client)
+static void find_targets(struct targets *targets, struct client *client)
 {
     const struct redis *nodes[COMMANDS_SERVERS_MAX];
     int count = 0;
@@ -75,7 +75,7 @@ static void find_hearers(struct targets *targets, struct client *client)
     if (client->cluster) {
         count = redis_cluster_nodes(client->cluster, nodes, COMMANDS_SERVERS_MAX);
         for (int i = 0; i < count; i++) {
-            add_hearer(targets, client, redis_peer_address(nodes[i]), nodes[i]);
+            add_target(targets, client, redis_peer_address(nodes[i]), nodes[i]);
         }
         return;
     }
@@ -86,7 +86,7 @@ static void find_hearers(struct targets *targets, struct client *client)
                            redis_peer_address(server->commands));
         }
         if (server->peer[0] && !server->is_double) {
-            add_hearer(targets, client, server->peer, server->commands);
+            add_target(targets, client, server->peer, server->commands);
         }
     }
 }
@@ -127,7 +127,7 @@ void redis_guardian_connected(struct client *client)
     if (!client->guardian) {
         return;
     }
-    find_hearers(&targets, client);
+    find_targets(&targets, client);
     layout_lock_key(client->layout, "\1", lock);
     layout_heartbeat_key(client->layout, "\1", client->id, heartbeat);
     (void)snprintf(notice, sizeof(notice), "released %s ", client->id);

@@ -41,7 +41,7 @@ static const char *history_of(const struct client *client, int server, const cha
     return redis ? redis_identity_of(redis)->history : "";
 }
 
-struct call {
+struct script_call {
     enum script_name script;
     int key_count;
     int count;
@@ -55,33 +55,33 @@ int registration_send(struct registration *registration, int server,
     struct client *client = registration->client;
     char notice[2 * BATON_NAME_MAX + 16];
     struct words w;
-    struct call call;
+    struct script_call call;
 
     fill(&w, registration, order);
     switch (order->type) {
     case MAJORITY_TAKE:
-        call = (struct call){SCRIPT_TAKE,
-                             4,
-                             14,
-                             {w.keys[0], w.keys[1], w.keys[2], w.wake, client->id, w.ttl, w.epoch,
-                              w.beat_ttl, w.beats, w.least, server >= 0 ? "quiet" : "",
-                              client->max_lease_ms, client->longest_ms,
-                              w.beats[0] ? client->interval_ms : "0"}};
+        call = (struct script_call){SCRIPT_TAKE,
+                                    4,
+                                    14,
+                                    {w.keys[0], w.keys[1], w.keys[2], w.wake, client->id, w.ttl,
+                                     w.epoch, w.beat_ttl, w.beats, w.least,
+                                     server >= 0 ? "quiet" : "", client->max_lease_ms,
+                                     client->longest_ms, w.beats[0] ? client->interval_ms : "0"}};
         break;
     case MAJORITY_LOOK:
-        call = (struct call){SCRIPT_LOOK, 2, 3, {w.keys[0], w.keys[2], w.beats}};
+        call = (struct script_call){SCRIPT_LOOK, 2, 3, {w.keys[0], w.keys[2], w.beats}};
         break;
     case MAJORITY_RENEW:
-        call = (struct call){SCRIPT_RENEW,
-                             3,
-                             10,
-                             {w.keys[0], w.keys[1], w.keys[2], client->id, w.ttl, w.epoch,
-                              history_of(client, server, w.keys[0]), w.beat_ttl, w.beats,
-                              client->max_lease_ms}};
+        call = (struct script_call){SCRIPT_RENEW,
+                                    3,
+                                    10,
+                                    {w.keys[0], w.keys[1], w.keys[2], client->id, w.ttl, w.epoch,
+                                     history_of(client, server, w.keys[0]), w.beat_ttl, w.beats,
+                                     client->max_lease_ms}};
         break;
     case MAJORITY_RAISE:
-        call =
-            (struct call){SCRIPT_RAISE, 2, 5, {w.keys[0], w.keys[2], client->id, w.epoch, w.least}};
+        call = (struct script_call){
+            SCRIPT_RAISE, 2, 5, {w.keys[0], w.keys[2], client->id, w.epoch, w.least}};
         break;
     case MAJORITY_RELEASE:
     case MAJORITY_RETURN:
@@ -89,11 +89,11 @@ int registration_send(struct registration *registration, int server,
                        registration->is_offer ? "offered" : "released", client->id,
                        text_of(registration->heir));
         notice[0] = order->type == MAJORITY_RETURN ? '\0' : notice[0];
-        call =
-            (struct call){SCRIPT_RELEASE,
-                          4,
-                          7,
-                          {w.keys[0], w.keys[1], w.keys[2], w.wake, client->id, w.epoch, notice}};
+        call = (struct script_call){
+            SCRIPT_RELEASE,
+            4,
+            7,
+            {w.keys[0], w.keys[1], w.keys[2], w.wake, client->id, w.epoch, notice}};
         break;
     }
     return server >= 0 ? client_run_at(client, server, call.script, call.key_count, call.count,

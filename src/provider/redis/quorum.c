@@ -12,7 +12,7 @@ struct quorum {
 };
 
 /* An order to a server, until its reply. */
-struct trip {
+struct sent_order {
     struct registration *registration;
     struct majority_order order;
 };
@@ -59,7 +59,7 @@ static void on_told(void *userdata, uint64_t tag, const redisReply *reply, insta
 }
 
 /* A single server's grant is not announced: it would make the others meet there. */
-static void tell_taken(struct registration *registration, uint64_t epoch)
+static void report_taken(struct registration *registration, uint64_t epoch)
 {
     char notice[BATON_NAME_MAX + 40];
     char wake[KEY_MAX];
@@ -79,7 +79,7 @@ static void answer_core(struct registration *registration, const struct majority
                                           .left = update->left}};
 
     if (update->outcome == LEASE_GRANTED && registration->quorum->majority.type == LEASE_TAKE) {
-        tell_taken(registration, update->epoch);
+        report_taken(registration, update->epoch);
     }
     if (update->like >= 0) {
         registration_take_holder(registration, registration->quorum->holders[update->like],
@@ -90,8 +90,8 @@ static void answer_core(struct registration *registration, const struct majority
 
 static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
-    struct trip *trip = userdata;
-    struct registration *registration = trip->registration;
+    struct sent_order *sent_order = userdata;
+    struct registration *registration = sent_order->registration;
     struct client *client = registration->client;
     struct quorum *quorum = registration->quorum;
     struct lock_answer answer = {.reply = {.outcome = LEASE_NO_ANSWER}};
@@ -100,7 +100,7 @@ static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, ins
     (void)sent; /* the core counts from the step that asked, which is earlier */
 
     client_enter(client);
-    if (reply && trip->order.type < MAJORITY_RELEASE) {
+    if (reply && sent_order->order.type < MAJORITY_RELEASE) {
         if (parse_lock(&answer, reply)) {
             registration_understood(registration, ERRAND_LOCK);
             lock_judge(registration, &answer);
@@ -110,10 +110,10 @@ static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, ins
     }
     answer.reply.holder = number_of(answer.holder);
     if (answer.reply.outcome == LEASE_HELD) {
-        memcpy(quorum->holders[trip->order.server], answer.holder, BATON_NAME_MAX);
+        memcpy(quorum->holders[sent_order->order.server], answer.holder, BATON_NAME_MAX);
     }
-    majority_answer(&quorum->majority, &trip->order, &answer.reply, &update);
-    free(trip);
+    majority_answer(&quorum->majority, &sent_order->order, &answer.reply, &update);
+    free(sent_order);
     obey(registration, &update);
     if (update.is_answered) {
         answer_core(registration, &update);
@@ -124,16 +124,17 @@ static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, ins
 
 static bool send_order(struct registration *registration, const struct majority_order *order)
 {
-    struct trip *trip = malloc(sizeof(*trip));
+    struct sent_order *sent_order = malloc(sizeof(*sent_order));
 
-    if (!trip) {
+    if (!sent_order) {
         return false;
     }
-    *trip = (struct trip){.registration = registration, .order = *order};
+    *sent_order = (struct sent_order){.registration = registration, .order = *order};
     registration->references++;
-    if (registration_send(registration, order->server, order, on_answer, trip, 0) != BATON_OK) {
+    if (registration_send(registration, order->server, order, on_answer, sent_order, 0) !=
+        BATON_OK) {
         registration_unref(registration);
-        free(trip);
+        free(sent_order);
         return false;
     }
     return true;

@@ -43,7 +43,7 @@ void client_enter(struct client *client)
 void client_exit(struct client *client)
 {
     if (--client->depth == 0) {
-        readers_sweep(client);
+        subscribers_sweep(client);
         registrations_free_unused(client);
     }
 }
@@ -365,10 +365,10 @@ void client_release(struct client *client)
     void *userdata = client->closed_userdata;
 
     if (--client->open_handles == 0) {
-        while (client->readers) {
-            client->readers->is_gone = true;
+        while (client->subscribers) {
+            client->subscribers->is_gone = true;
             client->depth = 0;
-            readers_sweep(client);
+            subscribers_sweep(client);
         }
         enrol_forget_drafts(client);
         text_drop(client, client->self);

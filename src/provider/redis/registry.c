@@ -39,13 +39,13 @@ void registry_free(struct registration *registration)
 static void describe(const struct registration *registration, const char *id,
                      const struct entry *entry, struct baton_member *ret);
 
-static void tell_member(struct registration *registration, enum baton_event_type type,
-                        const struct entry *entry)
+static void report_member(struct registration *registration, enum baton_event_type type,
+                          const struct entry *entry)
 {
     struct baton_event event = {.type = type};
 
     describe(registration, text_of(entry->id), entry, &event.member);
-    registration_tell(registration, &event);
+    registration_deliver(registration, &event);
 }
 
 /* As a rule a reading has the order of the one before: the search begins at the next entry. */
@@ -82,7 +82,7 @@ static struct entry *add(struct registration *registration, struct text *id)
 }
 
 /* Reports an invalid entry of another process, once. */
-static void tell_fault(struct registration *registration, const struct parsed_member *member)
+static void report_fault(struct registration *registration, const struct parsed_member *member)
 {
     static const char *const faults[] = {
         [MEMBER_NAMELESS] = "is no process's id",
@@ -115,7 +115,7 @@ static void fill_entry(struct registration *registration, struct entry *entry,
     lock_judge_max_lease(registration, "member", member->id, member->max_lease, is_known);
     entry->max_lease_ms = (uint32_t)(member->max_lease.ns / 1000000);
     if (member->fault != entry->fault && member->fault != MEMBER_FINE) {
-        tell_fault(registration, member);
+        report_fault(registration, member);
     }
     entry->fault = member->fault;
 }
@@ -185,7 +185,7 @@ static struct entry *take_entry(struct registration *registration, struct entry 
         return last;
     }
     fill_entry(registration, entry, member);
-    tell_member(registration, BATON_EVENT_MEMBER_JOINED, entry);
+    report_member(registration, BATON_EVENT_MEMBER_JOINED, entry);
     return entry;
 }
 
@@ -211,7 +211,7 @@ static void take_entries(struct registration *registration, const redisReply *li
             }
         } else {
             if (!registration->knows_nameless && !is_nameless) {
-                tell_fault(registration, &member);
+                report_fault(registration, &member);
             }
             is_nameless = true;
         }
@@ -233,7 +233,7 @@ static void take_list(struct registration *registration, const redisReply *list)
             at = &entry->next;
         } else {
             *at = entry->next;
-            tell_member(registration, BATON_EVENT_MEMBER_LEFT, entry);
+            report_member(registration, BATON_EVENT_MEMBER_LEFT, entry);
             entry_free(registration, entry);
         }
     }

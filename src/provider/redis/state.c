@@ -274,11 +274,11 @@ int redis_state_put(struct provider *provider, const char *key, const void *data
 
 /* ---- Watches --------------------------------------------------------------------------------- */
 
-void known_free(struct reader *reader)
+void known_free(struct subscriber *subscriber)
 {
-    struct known *known = reader->known;
+    struct known *known = subscriber->known;
 
-    HASH_CLEAR(hh, reader->known); /* the table; its members are still a list */
+    HASH_CLEAR(hh, subscriber->known); /* the table; its members are still a list */
     while (known) {
         struct known *next = known->hh.next;
         free(known->name);
@@ -287,80 +287,80 @@ void known_free(struct reader *reader)
     }
 }
 
-static struct known *known_of(struct reader *reader, const char *name)
+static struct known *known_of(struct subscriber *subscriber, const char *name)
 {
     struct known *known;
 
-    HASH_FIND_STR(reader->known, name, known);
+    HASH_FIND_STR(subscriber->known, name, known);
     if (!known && (known = calloc(1, sizeof(*known)))) {
         known->name = strdup(name);
         if (!known->name) {
             free(known);
             return NULL;
         }
-        HASH_ADD_KEYPTR(hh, reader->known, known->name, strlen(known->name), known);
+        HASH_ADD_KEYPTR(hh, subscriber->known, known->name, strlen(known->name), known);
     }
     return known;
 }
 
 /* Reports it, unless it or a later change was reported. */
-static void tell(struct reader *reader, const struct provider_value *value)
+static void report(struct subscriber *subscriber, const struct provider_value *value)
 {
-    struct known *known = known_of(reader, value->key);
+    struct known *known = known_of(subscriber, value->key);
 
-    if (!known || value->revision <= known->revision || reader->is_gone) {
+    if (!known || value->revision <= known->revision || subscriber->is_gone) {
         return;
     }
     known->revision = value->revision;
     known->is_there = value->data != NULL;
-    if (value->revision > reader->revision) {
-        reader->revision = value->revision;
+    if (value->revision > subscriber->revision) {
+        subscriber->revision = value->revision;
     }
-    reader->on_change(reader->userdata, BATON_OK, value, 1);
+    subscriber->on_change(subscriber->userdata, BATON_OK, value, 1);
 }
 
-static void tell_gone(struct reader *reader, struct known *known)
+static void report_gone(struct subscriber *subscriber, struct known *known)
 {
-    struct provider_value value = {.key = known->name, .revision = reader->revision};
+    struct provider_value value = {.key = known->name, .revision = subscriber->revision};
 
     known->is_there = false;
-    reader->on_change(reader->userdata, BATON_OK, &value, 1);
+    subscriber->on_change(subscriber->userdata, BATON_OK, &value, 1);
 }
 
 /* A list has the present keys. It may be older than changes that were reported since. But if two
  * lists in a row contradict a change, the server has forgotten it, or the change was forged. */
-static void tell_listed(struct reader *reader, const struct provider_value *value)
+static void report_listed(struct subscriber *subscriber, const struct provider_value *value)
 {
-    struct known *known = known_of(reader, value->key);
+    struct known *known = known_of(subscriber, value->key);
 
     if (!known) {
         return;
     }
     if (value->revision < known->revision && value->revision == known->listed) {
         known->revision = 0;
-        reader->revision = 0;
+        subscriber->revision = 0;
     } else if (value->revision == known->revision && !known->is_there) {
         known->revision--; /* an older list lacked it, and it was reported as deleted */
     }
     known->listed = value->revision;
     known->unlisted = -1; /* the loop below adds one */
-    tell(reader, value);
+    report(subscriber, value);
 }
 
 /* Reports keys that the list lacks as deleted. Each is remembered for one more list, since a change
  * of it may be late; not longer, since the number of names is unbounded. */
-static void tell_unlisted(struct reader *reader)
+static void report_unlisted(struct subscriber *subscriber)
 {
     struct known *next;
 
-    for (struct known *known = reader->known; known && !reader->is_gone; known = next) {
+    for (struct known *known = subscriber->known; known && !subscriber->is_gone; known = next) {
         next = known->hh.next;
         if (++known->unlisted > 0 && known->is_there) {
-            tell_gone(reader, known);
+            report_gone(subscriber, known);
         } else if (known->unlisted > 1) {
             /* The analyzer does not see that the table links its neighbours anew.
              * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-            HASH_DEL(reader->known, known);
+            HASH_DEL(subscriber->known, known);
             free(known->name);
             free(known);
         }
@@ -369,37 +369,39 @@ static void tell_unlisted(struct reader *reader)
 
 static void on_watched(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
-    struct reader *reader = userdata;
-    struct client *client = reader->client;
+    struct subscriber *subscriber = userdata;
+    struct client *client = subscriber->client;
     struct provider_value *values = NULL;
     size_t count = 0;
     (void)tag;
     (void)sent;
 
-    reader->is_listing = false;
+    subscriber->is_listing = false;
     client_enter(client);
     if (values_of(client, reply, &values, &count) == BATON_OK) {
         for (size_t i = 0; i < count; i++) {
-            tell_listed(reader, &values[i]);
+            report_listed(subscriber, &values[i]);
         }
-        tell_unlisted(reader);
+        report_unlisted(subscriber);
         free(values);
     }
     client_exit(client);
 }
 
-static void look(struct reader *reader)
+static void look(struct subscriber *subscriber)
 {
-    if (!reader->is_listing && !reader->is_gone) {
-        reader->is_listing = run_list(reader->client, reader->name, on_watched, reader) == BATON_OK;
+    if (!subscriber->is_listing && !subscriber->is_gone) {
+        subscriber->is_listing =
+            run_list(subscriber->client, subscriber->name, on_watched, subscriber) == BATON_OK;
     }
 }
 
 void redis_state_look_again(struct client *client)
 {
-    for (struct reader *reader = client->readers; reader; reader = reader->next) {
-        if (reader->is_watch && client->server_count == 1 && redis_is_up(client->commands)) {
-            look(reader);
+    for (struct subscriber *subscriber = client->subscribers; subscriber;
+         subscriber = subscriber->next) {
+        if (subscriber->is_watch && client->server_count == 1 && redis_is_up(client->commands)) {
+            look(subscriber);
         }
     }
 }
@@ -408,24 +410,24 @@ int redis_state_watch(struct provider *provider, const char *prefix, provider_va
                       void *userdata, struct baton_error *reterr)
 {
     struct client *client = (struct client *)provider;
-    struct reader *reader;
+    struct subscriber *subscriber;
     int code = client->server_count > 1 ? check(client, prefix, 0, reterr) : BATON_OK;
 
     if (code != BATON_OK) {
         return code;
     }
-    reader = calloc(1, sizeof(*reader));
-    if (!reader || !(reader->name = strdup(prefix))) {
-        free(reader);
+    subscriber = calloc(1, sizeof(*subscriber));
+    if (!subscriber || !(subscriber->name = strdup(prefix))) {
+        free(subscriber);
         return error_set(reterr, BATON_ENOMEM, "keys \"%.60s\": out of memory", prefix);
     }
-    reader->client = client;
-    reader->is_watch = true;
-    reader->on_change = on_change;
-    reader->userdata = userdata;
-    reader->next = client->readers;
-    client->readers = reader;
-    look(reader);
+    subscriber->client = client;
+    subscriber->is_watch = true;
+    subscriber->on_change = on_change;
+    subscriber->userdata = userdata;
+    subscriber->next = client->subscribers;
+    client->subscribers = subscriber;
+    look(subscriber);
     return BATON_OK;
 }
 
@@ -434,10 +436,11 @@ void redis_state_unwatch(struct provider *provider, const char *prefix, void *us
     struct client *client = (struct client *)provider;
 
     client_enter(client);
-    for (struct reader *reader = client->readers; reader; reader = reader->next) {
-        if (!reader->is_gone && reader->is_watch && reader->userdata == userdata &&
-            strcmp(reader->name, prefix) == 0) {
-            reader->is_gone = true;
+    for (struct subscriber *subscriber = client->subscribers; subscriber;
+         subscriber = subscriber->next) {
+        if (!subscriber->is_gone && subscriber->is_watch && subscriber->userdata == userdata &&
+            strcmp(subscriber->name, prefix) == 0) {
+            subscriber->is_gone = true;
             break;
         }
     }
@@ -452,10 +455,11 @@ void redis_state_told(struct client *client, const char *text, size_t bytes)
     if (!parse_change(&value, name, text, bytes)) {
         return;
     }
-    for (struct reader *reader = client->readers; reader; reader = reader->next) {
-        if (reader->is_watch && !reader->is_gone &&
-            strncmp(name, reader->name, strlen(reader->name)) == 0) {
-            tell(reader, &value);
+    for (struct subscriber *subscriber = client->subscribers; subscriber;
+         subscriber = subscriber->next) {
+        if (subscriber->is_watch && !subscriber->is_gone &&
+            strncmp(name, subscriber->name, strlen(subscriber->name)) == 0) {
+            report(subscriber, &value);
         }
     }
 }

@@ -188,7 +188,7 @@ static void take_event(struct registration *registration, const struct lease_eve
     } else if (event->type == LEASE_EV_HOLDER && event->epoch == 0) {
         registration_take_holder(registration, "", 0);
     }
-    registration_tell_change(registration, event, at);
+    registration_report_change(registration, event, at);
     if (event->type == LEASE_EV_ACQUIRED) {
         enrol_write(registration, REGISTER_AND_READ);
         heartbeats_sweep(registration);
@@ -223,8 +223,8 @@ static void step(struct registration *registration, const struct lease_input *in
     for (uint32_t i = 0; i < update.event_count; i++) {
         take_event(registration, &update.events[i], now);
     }
-    registration_tell_contest(registration, input, &update);
-    registration_tell_leader(registration);
+    registration_report_contest(registration, input, &update);
+    registration_report_leader(registration);
     registration_unref(registration);
     client_exit(client);
 }

@@ -68,7 +68,7 @@ static void give_back(struct registration *registration, const struct lease_inpu
     registration_give_back(registration, grant->reply.epoch);
 }
 
-static void tell_too_few(struct waiting *waiting, long long count)
+static void report_too_few(struct waiting *waiting, long long count)
 {
     const struct waits *waits = &waiting->registration->client->waits;
     struct baton_error error;
@@ -97,7 +97,7 @@ static void finish(struct waiting *waiting, const redisReply *reply)
         registration_step(registration, &waiting->grant);
     } else {
         if (is_number) {
-            tell_too_few(waiting, reply->integer);
+            report_too_few(waiting, reply->integer);
         } else {
             registration_refused(registration, ERRAND_LOCK, reply);
         }

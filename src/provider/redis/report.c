@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-void registration_tell(struct registration *registration, const struct baton_event *event)
+void registration_deliver(struct registration *registration, const struct baton_event *event)
 {
     struct baton_event stamped = *event;
 
@@ -22,7 +22,7 @@ void registration_error(struct registration *registration, const struct baton_er
 {
     struct baton_event event = {.type = BATON_EVENT_ERROR, .error = *error};
 
-    registration_tell(registration, &event);
+    registration_deliver(registration, &event);
 }
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
@@ -93,17 +93,17 @@ void registration_misunderstood(struct registration *registration, enum errand e
 
 /* ---- Leader and contest ---------------------------------------------------------------------- */
 
-static void tell_role(struct registration *registration, enum baton_role role)
+static void report_role(struct registration *registration, enum baton_role role)
 {
     struct baton_event event = {.type = BATON_EVENT_ROLE, .role = role};
 
     if (registration->role != role) {
         registration->role = role;
-        registration_tell(registration, &event);
+        registration_deliver(registration, &event);
     }
 }
 
-void registration_tell_leader(struct registration *registration)
+void registration_report_leader(struct registration *registration)
 {
     struct baton_event event = {.type = BATON_EVENT_LEADER, .epoch = registration->holder_epoch};
 
@@ -115,25 +115,25 @@ void registration_tell_leader(struct registration *registration)
               registration_text(registration, text_of(registration->holder)));
     registration->reported_epoch = registration->holder_epoch;
     registry_describe(registration, text_of(registration->holder), &event.member);
-    registration_tell(registration, &event);
+    registration_deliver(registration, &event);
     if (registration->holder) {
         event.type = BATON_EVENT_ELECTION_COMPLETED;
-        registration_tell(registration, &event);
+        registration_deliver(registration, &event);
     }
 }
 
-static void tell_started(struct registration *registration)
+static void report_started(struct registration *registration)
 {
     struct baton_event event = {.type = BATON_EVENT_ELECTION_STARTED};
 
     if (!registration->is_contending) {
         registration->is_contending = true;
-        tell_role(registration, BATON_ROLE_CANDIDATE);
-        registration_tell(registration, &event);
+        report_role(registration, BATON_ROLE_CANDIDATE);
+        registration_deliver(registration, &event);
     }
 }
 
-static void tell_failed(struct registration *registration, const struct lease_input *reply)
+static void report_failed(struct registration *registration, const struct lease_input *reply)
 {
     struct baton_event event = {.type = BATON_EVENT_ELECTION_FAILED};
     char beats[LAYOUT_KEY_MAX];
@@ -154,26 +154,26 @@ static void tell_failed(struct registration *registration, const struct lease_in
                         "election \"%s\": Redis did not answer, or not with what was asked for",
                         registration->name);
     }
-    tell_role(registration, BATON_ROLE_FOLLOWER);
-    registration_tell(registration, &event);
+    report_role(registration, BATON_ROLE_FOLLOWER);
+    registration_deliver(registration, &event);
 }
 
 /* A request for a lock with a known holder only checks whether that still holds. */
-void registration_tell_contest(struct registration *registration, const struct lease_input *input,
-                               const struct lease_update *update)
+void registration_report_contest(struct registration *registration, const struct lease_input *input,
+                                 const struct lease_update *update)
 {
     if (registration->is_contending && input->type == LEASE_IN_REPLY && !update->held) {
-        tell_failed(registration, input);
+        report_failed(registration, input);
     }
     for (uint32_t i = 0; i < update->command_count; i++) {
         if (update->commands[i].type == LEASE_TAKE && !registration->holder) {
-            tell_started(registration);
+            report_started(registration);
         }
     }
 }
 
-void registration_tell_change(struct registration *registration, const struct lease_event *from,
-                              instant at)
+void registration_report_change(struct registration *registration, const struct lease_event *from,
+                                instant at)
 {
     static const enum baton_loss losses[] = {[LEASE_LOSS_EXPIRED] = BATON_LOSS_EXPIRED,
                                              [LEASE_LOSS_SUPERSEDED] = BATON_LOSS_SUPERSEDED,
@@ -184,27 +184,27 @@ void registration_tell_change(struct registration *registration, const struct le
 
     switch (from->type) {
     case LEASE_EV_ACQUIRED:
-        tell_started(registration);
+        report_started(registration);
         registration->is_contending = false;
-        tell_role(registration, BATON_ROLE_LEADER);
+        report_role(registration, BATON_ROLE_LEADER);
         event.type = BATON_EVENT_ACQUIRED;
         event.role = BATON_ROLE_LEADER;
         event.lease_left_ns = instant_since(registration->lease.end, clock_now()).ns;
-        registration_tell(registration, &event);
+        registration_deliver(registration, &event);
         break;
     case LEASE_EV_LOST:
         event.type = BATON_EVENT_LOST;
         event.loss = registration->client->is_closing && from->loss == LEASE_LOSS_RESIGNED
                          ? BATON_LOSS_SHUTDOWN
                          : losses[from->loss];
-        registration_tell(registration, &event);
-        tell_role(registration, BATON_ROLE_FOLLOWER);
+        registration_deliver(registration, &event);
+        report_role(registration, BATON_ROLE_FOLLOWER);
         break;
-    case LEASE_EV_HOLDER: /* registration_tell_leader() comes at the end of each step */
+    case LEASE_EV_HOLDER: /* registration_report_leader() comes at the end of each step */
         break;
     case LEASE_EV_JEOPARDY:
         event.type = BATON_EVENT_JEOPARDY;
-        registration_tell(registration, &event);
+        registration_deliver(registration, &event);
         break;
     case LEASE_EV_STALE_EPOCH:
         (void)error_set(&error, BATON_EPROTO,

@@ -3,15 +3,15 @@
 
 #include <stdlib.h>
 
-void memory_tell(struct registration *registration, const struct baton_event *event)
+void memory_deliver(struct registration *registration, const struct baton_event *event)
 {
     registration->on_event(registration->userdata, event);
 }
 
-static void tell_role(struct registration *registration, enum baton_role role)
+static void report_role(struct registration *registration, enum baton_role role)
 {
     struct baton_event event = {.type = BATON_EVENT_ROLE, .role = role};
-    memory_tell(registration, &event);
+    memory_deliver(registration, &event);
 }
 
 struct standing memory_look(struct registration *registration)
@@ -31,38 +31,38 @@ struct standing memory_look(struct registration *registration)
     return now;
 }
 
-static void tell_own(struct registration *registration, const struct standing *now)
+static void report_own(struct registration *registration, const struct standing *now)
 {
     struct baton_event event;
 
-    if (now->granted_epoch != registration->told_acquired &&
-        registration->told_acquired != registration->told_lost) {
+    if (now->granted_epoch != registration->reported_acquired &&
+        registration->reported_acquired != registration->reported_lost) {
         /* Led, lost and leads again, all before this loop woke. */
-        registration->told_lost = registration->told_acquired;
+        registration->reported_lost = registration->reported_acquired;
         event = (struct baton_event){
-            .type = BATON_EVENT_LOST, .epoch = registration->told_lost, .loss = now->loss};
-        memory_tell(registration, &event);
+            .type = BATON_EVENT_LOST, .epoch = registration->reported_lost, .loss = now->loss};
+        memory_deliver(registration, &event);
     }
-    if (now->granted_epoch != registration->told_acquired) {
-        registration->told_acquired = now->granted_epoch;
-        tell_role(registration, BATON_ROLE_LEADER);
+    if (now->granted_epoch != registration->reported_acquired) {
+        registration->reported_acquired = now->granted_epoch;
+        report_role(registration, BATON_ROLE_LEADER);
         event = (struct baton_event){.type = BATON_EVENT_ACQUIRED,
                                      .role = BATON_ROLE_LEADER,
                                      .epoch = now->granted_epoch,
                                      .lease_left_ns = INT64_MAX};
-        memory_tell(registration, &event);
+        memory_deliver(registration, &event);
     }
-    if (now->lost_epoch == registration->told_acquired &&
-        registration->told_lost != now->lost_epoch) {
-        registration->told_lost = now->lost_epoch;
+    if (now->lost_epoch == registration->reported_acquired &&
+        registration->reported_lost != now->lost_epoch) {
+        registration->reported_lost = now->lost_epoch;
         event = (struct baton_event){
             .type = BATON_EVENT_LOST, .epoch = now->lost_epoch, .loss = now->loss};
-        memory_tell(registration, &event);
-        tell_role(registration, BATON_ROLE_FOLLOWER);
+        memory_deliver(registration, &event);
+        report_role(registration, BATON_ROLE_FOLLOWER);
     }
 }
 
-void memory_tell_standing(struct registration *registration)
+void memory_report_standing(struct registration *registration)
 {
     struct standing now = memory_look(registration);
     struct baton_event event;
@@ -70,15 +70,15 @@ void memory_tell_standing(struct registration *registration)
     if (registration->is_leaving) {
         return;
     }
-    tell_own(registration, &now);
-    if (now.leader_epoch != registration->told_leader && !registration->is_leaving) {
-        registration->told_leader = now.leader_epoch;
+    report_own(registration, &now);
+    if (now.leader_epoch != registration->reported_leader && !registration->is_leaving) {
+        registration->reported_leader = now.leader_epoch;
         event = (struct baton_event){
             .type = BATON_EVENT_LEADER, .epoch = now.leader_epoch, .member = now.leader};
-        memory_tell(registration, &event);
+        memory_deliver(registration, &event);
         if (now.leader_epoch != 0 && !registration->is_leaving) {
             event.type = BATON_EVENT_ELECTION_COMPLETED;
-            memory_tell(registration, &event);
+            memory_deliver(registration, &event);
         }
     }
 }
@@ -115,10 +115,10 @@ static void read_letters(struct memory *memory)
 
     while (!memory->is_closing && (letter = take_letter(memory))) {
         if (!letter->registration) {
-            readers_tell(memory, letter);
+            subscribers_deliver(memory, letter);
         } else if (is_registered(memory, letter->registration)) {
             letter->event.member.metadata = letter->data;
-            memory_tell(letter->registration, &letter->event);
+            memory_deliver(letter->registration, &letter->event);
         }
         letter_free(letter);
     }
@@ -145,7 +145,7 @@ void memory_catch_up(struct memory *memory)
     memory->depth++;
     for (struct registration *registration = memory->registrations; registration;
          registration = registration->next_own) {
-        memory_tell_standing(registration);
+        memory_report_standing(registration);
     }
     read_letters(memory);
     memory->depth--;
