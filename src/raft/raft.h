@@ -358,6 +358,7 @@ struct raft_input {
         struct {
             const void *data; /* copied */
             size_t bytes;
+            raft_id asker; /* the member that waits for the commit, or RAFT_NOBODY */
         } propose;
         struct {                                            /* see raft_check_change */
             const struct raft_configuration *configuration; /* not joint; copied */

@@ -45,17 +45,20 @@ static void send_append(struct raft *raft, struct peer *peer, size_t count)
 }
 
 /* A commit is news for a follower that has the entry already and has nothing in flight. A stream of
- * entries carries the commit index along; otherwise an empty append announces it, a few times in a
- * heartbeat interval at most. The next heartbeat makes up for a lost one. */
+ * entries carries the commit index along; otherwise an empty append announces it: at once to a
+ * follower that waits for this commit, else a few times in a heartbeat interval at most. The next
+ * heartbeat makes up for a lost one. */
 static void announce_commit(struct raft *raft, struct peer *peer)
 {
     instant due = instant_add(peer->announced_at, SPAN_NS(raft->settings.heartbeat_interval.ns /
                                                           ANNOUNCEMENTS_AN_INTERVAL));
+    bool is_awaited;
 
     if (peer->announced >= raft->commit) {
         return;
     }
-    if (instant_before(raft->now, due)) {
+    is_awaited = peer->announced < peer->awaited && peer->awaited <= raft->commit;
+    if (!is_awaited && instant_before(raft->now, due)) {
         raft->announce_at = instant_min(raft->announce_at, due);
         return;
     }

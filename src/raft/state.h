@@ -68,6 +68,7 @@ struct peer {
     uint32_t inflight;    /* messages without a reply; PIPELINE: 0 only if next == match + 1 */
     instant sent_at;      /* the last append or snapshot chunk */
     raft_index announced; /* the highest commit index sent to it */
+    raft_index awaited;   /* the last entry whose commit the follower waits for */
     instant announced_at; /* the last append without entries */
     uint64_t snapshot_offset;
     raft_index snapshot_index; /* the snapshot that is being sent */

@@ -147,8 +147,9 @@ static void take_connection(struct raft *raft, raft_id id, bool is_up)
     }
 }
 
-static int take_proposal(struct raft *raft, const void *data, size_t bytes)
+static int take_proposal(struct raft *raft, const void *data, size_t bytes, raft_id asker)
 {
+    struct peer *waiting = peer_find(raft, asker);
     struct raft_entry entry = {
         .term = raft->hard.term, .kind = RAFT_ENTRY_DATA, .data = data, .bytes = bytes};
     int r;
@@ -166,6 +167,9 @@ static int take_proposal(struct raft *raft, const void *data, size_t bytes)
     r = leader_open_term(raft);
     if (r == BATON_OK) {
         r = replicate_append(raft, &entry);
+    }
+    if (r == BATON_OK && waiting) {
+        waiting->awaited = log_last_index(&raft->log);
     }
     if (r == BATON_OK) {
         replicate_to_all(raft);
@@ -269,7 +273,7 @@ static int dispatch(struct raft *raft, const struct raft_input *input)
         take_connection(raft, input->connection.peer, input->connection.is_up);
         return BATON_OK;
     case RAFT_IN_PROPOSE:
-        return take_proposal(raft, input->propose.data, input->propose.bytes);
+        return take_proposal(raft, input->propose.data, input->propose.bytes, input->propose.asker);
     case RAFT_IN_RECONFIGURE:
         return reconfigure_begin(raft, input->configuration, input->is_forced);
     case RAFT_IN_SNAPSHOT:

@@ -301,9 +301,10 @@ void state_snapshot(const struct node *node, struct buffer *buffer)
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-static int propose(struct node *node, const void *order, size_t bytes)
+static int propose(struct node *node, const void *order, size_t bytes, raft_id asker)
 {
-    struct raft_input input = {.type = RAFT_IN_PROPOSE, .propose = {.data = order, .bytes = bytes}};
+    struct raft_input input = {.type = RAFT_IN_PROPOSE,
+                               .propose = {.data = order, .bytes = bytes, .asker = asker}};
     return node_step(node, &input);
 }
 
@@ -323,7 +324,8 @@ static void ask(struct node_state *state, struct question *question)
             (void)node_step(node, &input);
         }
     } else if (!question->is_sent && status.role == RAFT_LEADER) {
-        question->is_sent = propose(node, question->order, question->bytes) == BATON_OK;
+        question->is_sent =
+            propose(node, question->order, question->bytes, RAFT_NOBODY) == BATON_OK;
     } else if (!question->is_sent && status.leader != RAFT_NOBODY &&
                connection_is_up(node, status.leader)) {
         question->is_sent = true;
@@ -338,7 +340,7 @@ void state_receive_order(struct node *node, raft_id from, const struct frame *fr
 
     if (!node->state || !raft_configuration_find(raft_get_configuration(node->raft), from) ||
         keys_decode(&order, frame->text, frame->text_bytes) != BATON_OK ||
-        propose(node, frame->text, frame->text_bytes) != BATON_OK) {
+        propose(node, frame->text, frame->text_bytes, from) != BATON_OK) {
         connection_send_bytes(node, from, FRAME_REFUSED, frame->request_id, "", 0);
     }
 }
@@ -368,7 +370,7 @@ static void expire_keys(struct node_state *state)
         buffer_init(&bytes, KEYS_ORDER_MAX);
         keys_encode(&bytes, &order);
         if (!bytes.failed) {
-            (void)propose(node, bytes.data, bytes.bytes);
+            (void)propose(node, bytes.data, bytes.bytes, RAFT_NOBODY);
         }
         buffer_fini(&bytes);
     }

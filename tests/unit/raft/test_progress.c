@@ -152,6 +152,27 @@ static void followers_learn_at_once_what_is_committed(void **state)
     cluster_free(cluster);
 }
 
+/* One after the other, within the time in which commits are announced once. */
+static void a_member_that_waits_for_a_commit_hears_of_it_at_once(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader, asker;
+    (void)state;
+
+    cluster->settings.heartbeat_interval = SPAN_MS(30);
+    leader = cluster_settle(cluster);
+    asker = cluster_follower(leader);
+    for (int i = 0; i < 8; i++) {
+        struct raft_input input = {.type = RAFT_IN_PROPOSE,
+                                   .propose = {.data = "x", .bytes = 1, .asker = asker}};
+        assert_int_equal(node_step(cluster, leader, &input), 0);
+        cluster_deliver(cluster);
+        assert_int_equal(node_status(cluster, asker).commit_index,
+                         node_status(cluster, leader).last_index);
+    }
+    cluster_free(cluster);
+}
+
 static void many_commits_are_announced_in_few_messages(void **state)
 {
     struct cluster *cluster = cluster_new(3);
@@ -194,6 +215,7 @@ int main(void)
         cmocka_unit_test(an_append_lost_after_a_slow_answer_is_sent_again),
         cmocka_unit_test(nothing_is_sent_again_once_it_is_acknowledged),
         cmocka_unit_test(followers_learn_at_once_what_is_committed),
+        cmocka_unit_test(a_member_that_waits_for_a_commit_hears_of_it_at_once),
         cmocka_unit_test(many_commits_are_announced_in_few_messages),
         cmocka_unit_test(a_group_at_rest_sends_heartbeats_only),
     };
