@@ -82,4 +82,28 @@ bool commands_set_text(struct commands_text *ret, const char *const *arguments, 
 size_t commands_render(char *ret, size_t ret_bytes, const struct commands_text *text,
                        const char *name, uint64_t epoch);
 
+/* ---- As the library gives them ------------------------------------------------------------------
+ */
+
+/* The TLS options of the process itself; relative paths are resolved from its present directory. */
+struct guardian_tls {
+    const char *ca, *certificate, *key; /* "": the system's CAs; no certificate */
+    bool is_unverified;
+};
+
+struct guardian_commands {
+    const char *const *addresses;   /* of each server: "HOST:PORT", numeric, or a socket's path */
+    size_t address_count;           /* at most COMMANDS_SERVERS_MAX */
+    const struct guardian_tls *tls; /* NULL: no TLS. Only with .speaks_tls */
+    const char *const *names;       /* with TLS: the name in each certificate; "": any */
+    const void *greeting;
+    size_t greeting_bytes;
+    const char *const *release; /* the arguments of the command for a lease that is held */
+    size_t release_count;
+    const char *const *leave; /* the arguments of the command for each slot in use */
+    size_t leave_count;
+};
+
+enum { GUARDIAN_NO_SLOT = -1 }; /* accepted by the functions that take a slot */
+
 #endif

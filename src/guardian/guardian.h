@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "guardian/certificate.h"
+#include "guardian/commands.h"
 #include "guardian/victims.h"
 
 #include <stdbool.h>
@@ -70,30 +71,10 @@ void guardian_publish(struct guardian *guardian, instant end);
 
 /* ---- Commands for servers (guardian/commands.h) ---------------------------------------------- */
 
-/* The TLS options of the process itself; relative paths are resolved from its present directory. */
-struct guardian_tls {
-    const char *ca, *certificate, *key; /* "": the system's CAs; no certificate */
-    bool is_unverified;
-};
-
-struct guardian_commands {
-    const char *const *addresses;   /* of each server: "HOST:PORT", numeric, or a socket's path */
-    size_t address_count;           /* at most COMMANDS_SERVERS_MAX */
-    const struct guardian_tls *tls; /* NULL: no TLS. Only with .speaks_tls */
-    const char *const *names;       /* with TLS: the name in each certificate; "": any */
-    const void *greeting;
-    size_t greeting_bytes;
-    const char *const *release; /* the arguments of the command for a lease that is held */
-    size_t release_count;
-    const char *const *leave; /* the arguments of the command for each slot in use */
-    size_t leave_count;
-};
-
 /* Replaces the commands; NULL: none. All is copied. BATON_EINVAL: an address is not numeric;
  * BATON_ENOENT: a file for TLS is missing; BATON_ETOOBIG. */
 int guardian_set_commands(struct guardian *guardian, const struct guardian_commands *commands,
                           struct baton_error *reterr);
-enum { GUARDIAN_NO_SLOT = -1 };
 
 /* Takes a slot for the name. GUARDIAN_NO_SLOT: all are taken, the name is too long, or there are no
  * slots; the other functions allow this value, and do nothing. */
@@ -110,9 +91,5 @@ int guardian_arm(struct guardian *guardian, void (*void_lease)(void *lease), voi
 
 /* The running guardian's process id; 0 until its HELLO has arrived. */
 pid_t guardian_pid(const struct guardian *guardian);
-
-/* Finds the program: beside this executable or in ../libexec/baton from there, then the same
- * relative to this library's file, then in the installation's folder. False: not found. */
-bool guardian_find(char *ret, size_t ret_bytes);
 
 #endif

@@ -1,6 +1,5 @@
 #include "guardian/page.h"
 
-#include "guardian/guardian.h"
 #include "guardian/resolve.h"
 
 #include <errno.h>

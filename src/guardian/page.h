@@ -12,8 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct guardian_commands;
-
 struct page {
     int fd; /* memfd; -1: no page */
     size_t bytes;

@@ -2,7 +2,6 @@
  * forked child. The guardian, which is tiny, forks and detaches by itself. */
 #include "guardian/spawn.h"
 
-#include "guardian/guardian.h"
 #include "guardian/protocol.h"
 
 #include <dlfcn.h>

@@ -11,10 +11,6 @@ KNOWN = (
     {"detector/camera/camera", "detector/camera/child", "detector/camera/feed",
      "detector/camera/frames"},
     {"detector/image", "detector/image_encoder"},
-    {"src/guardian/guardian", "src/guardian/page", "src/guardian/spawn"},
-    {"src/net/redis/connection", "src/net/redis/redis"},
-    {"src/provider/raft/node", "src/provider/raft/raft_provider"},
-    {"src/provider/redis/client", "src/provider/redis/redis_provider"},
 )
 
 

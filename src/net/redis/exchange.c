@@ -1,5 +1,5 @@
 /* Commands, the callbacks that wait for their replies, and replies in order. */
-#include "net/redis/connection.h"
+#include "net/redis/redis_int.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The life of a connection: greeting, checking, going down, and reconnecting. */
-#include "net/redis/connection.h"
+#include "net/redis/redis_int.h"
 
 #include <openssl/rand.h>
 #include <stdlib.h>

@@ -14,11 +14,11 @@
 #include "guardian/victims.h"
 #include "net/stream.h"
 #include "net/tls.h"
+#include "provider/provider.h"
 #include "provider/raft/frame.h"
 #include "provider/raft/identity.h"
 #include "provider/raft/keys.h"
 #include "provider/raft/options.h"
-#include "provider/raft/raft_provider.h"
 #include "provider/raft/storage.h"
 
 #include <uthash.h>

@@ -1,4 +1,6 @@
 /* The provider's functions: open, campaign, hand over, close. */
+#include "provider/raft/raft_provider.h"
+
 #include "provider/heirs.h"
 #include "provider/raft/node.h"
 

@@ -8,6 +8,7 @@
  */
 #include "provider/raft/node.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* Describes a node for operators and dashboards. */
 #include "provider/raft/node.h"
+#include "provider/raft/raft_provider.h"
 
 static json_t *peer_json(const struct node *node, const struct raft_member *member)
 {

@@ -8,9 +8,9 @@
 #include "net/redis/cluster.h"
 #include "net/redis/redis.h"
 #include "net/redis/sentinel.h"
+#include "provider/provider.h"
 #include "provider/redis/layout.h"
 #include "provider/redis/parse.h"
-#include "provider/redis/redis_provider.h"
 #include "provider/redis/scripts.h"
 
 /* Out of memory, uthash leaves an element without a table instead of ending the process. */
@@ -187,7 +187,7 @@ struct client {
     char refusal[BATON_ERROR_MESSAGE_MAX]; /* the latest that was logged */
     const struct baton_error *cause; /* why the request behind the current step failed, or NULL */
     uv_timer_t upkeep;               /* of watches: the end of a lifetime sends no notice */
-    redis_renewed_cb on_renewed;     /* or NULL */
+    void (*on_renewed)(void *userdata, span took); /* or NULL */
     void *renewed_userdata;
     struct registration *registrations;
     struct registration *unused; /* without references */

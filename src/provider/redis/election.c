@@ -2,6 +2,7 @@
  */
 #include "provider/heirs.h"
 #include "provider/redis/client.h"
+#include "provider/redis/redis_provider.h"
 
 #include <jansson.h>
 #include <stdlib.h>

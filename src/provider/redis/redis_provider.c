@@ -1,4 +1,6 @@
 /* Opening and closing, and the dispatch of the server's notices. */
+#include "provider/redis/redis_provider.h"
+
 #include "provider/redis/client.h"
 
 #include "provider/setting_rows.h"

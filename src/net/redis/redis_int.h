@@ -2,8 +2,8 @@
  *
  * redis.c has the connection's life (connecting, greeting, checking, going down), exchange.c its
  * commands and replies. */
-#ifndef NET_REDIS_CONNECTION_H
-#define NET_REDIS_CONNECTION_H
+#ifndef NET_REDIS_REDIS_INT_H
+#define NET_REDIS_REDIS_INT_H
 
 #include "base/buffer.h"
 #include "net/redis/outbox.h"
