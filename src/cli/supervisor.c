@@ -93,6 +93,16 @@ static bool is_too_late(const struct supervisor *config)
 }
 
 /* To its own process group and cgroup, its life bound to the supervisor's. */
+/* In a group of its own CMD would be stopped, for ever, as soon as it reads its terminal: it finds
+ * the end of the input there instead. */
+static void read_no_terminal(void)
+{
+    int nothing = tcgetpgrp(STDIN_FILENO) != -1 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    if (nothing >= 0) {
+        (void)dup2(nothing, STDIN_FILENO);
+    }
+}
+
 static bool enter(const struct supervisor *config, pid_t parent)
 {
     if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
@@ -102,6 +112,7 @@ static bool enter(const struct supervisor *config, pid_t parent)
         errno = ESRCH;
         return false;
     }
+    read_no_terminal();
     /* A cgroup is an additional net: without it (its folder was removed) ancestry holds. */
     (void)!(config->procs_fd >= 0 && write(config->procs_fd, "0", 1) == 1);
     return true;

@@ -1,6 +1,7 @@
 """`baton run` and `baton once`: a program that lives only where a node leads."""
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -20,6 +21,27 @@ class Running(ProgramTest):
         self.assertEqual((node, election), ("a", "default"))
         self.assertGreater(int(epoch), 0)
         self.assertEqual(done.returncode, 0)
+
+    def test_a_program_that_reads_the_terminal_finds_its_end(self):
+        """Not the terminal's foreground group, it would be stopped there, and baton wait for it."""
+        one = self.cluster(1)
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(BATON, [BATON, "run", *one.arguments("a"), "--", "sh", "-c",
+                              "read line; exit 42"], clean_environment())
+        self.addCleanup(os.close, terminal)
+        status = []
+        def ended():
+            found, how = os.waitpid(pid, os.WNOHANG)
+            status.append(how)
+            return found == pid
+        try:
+            until(ended, "the program ends")
+        except AssertionError:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+        self.assertEqual(os.waitstatus_to_exitcode(status[-1]), 42)
 
     def test_its_exit_code_is_ours(self):
         self.assertEqual(self.run_alone("--", "sh", "-c", "exit 42").returncode, 42)
