@@ -1,4 +1,4 @@
-/* WebSocket and HTTP on one port, with libwebsockets over a libuv loop of ours.
+/* The worker's WebSocket and HTTP server, both on one port: src/web with the worker's rules.
  *
  * A WebSocket connection is a number: its messages arrive whole, and what is sent to it waits in a
  * bounded queue of its own until the peer reads. HTTP answers GET and HEAD. With a token, both must

@@ -17,30 +17,31 @@ enum {
     SAYS_WITHIN_MS = 200, /* a system says so late, and longer ways take their time */
 };
 
-/* What is taken, and what was written later than `since`. */
+static void take_first(struct peer *peer)
+{
+    struct receipt *receipt = peer->first;
+
+    peer->first = receipt->next;
+    if (peer->first == NULL) {
+        peer->last = &peer->first;
+    }
+    free(receipt);
+}
+
+/* What has arrived, and what was sent later than `since`. */
 static void give(struct server *server, struct peer *peer, instant since)
 {
     uint64_t taken = UINT64_MAX; /* this system does not count */
 
-    if (peer->sent == NULL) {
+    if (peer->first == NULL) {
         return;
     }
-    (void)tcp_count_taken(lws_get_socket_fd(peer->wsi), &taken);
-    while (peer->sent != NULL &&
-           (peer->sent->end <= taken || instant_before(since, peer->sent->written_at))) {
-        struct message *message = peer->sent;
-        peer->sent = message->next;
-        free(message);
+    (void)tcp_count_taken(web_socket_fd(peer->socket), &taken);
+    while (peer->first != NULL &&
+           (peer->first->end <= taken || instant_before(since, peer->first->sent_at))) {
+        take_first(peer);
         server->config.hooks.delivered(server->config.hooks.userdata, peer->number);
     }
-    if (peer->sent == NULL) {
-        peer->last_sent = &peer->sent;
-    }
-}
-
-static void look(struct server *server, struct peer *peer)
-{
-    give(server, peer, INSTANT_NEVER);
 }
 
 void server_receipts_presume(struct server *server, struct peer *peer)
@@ -51,7 +52,7 @@ void server_receipts_presume(struct server *server, struct peer *peer)
 void server_receipts_look(struct server *server)
 {
     for (struct peer *peer = server->peers; peer != NULL; peer = peer->next) {
-        look(server, peer);
+        give(server, peer, INSTANT_NEVER);
     }
 }
 
@@ -61,7 +62,7 @@ static void on_due(uv_timer_t *timer)
     const struct peer *peer = server->peers;
 
     server_receipts_look(server);
-    while (peer != NULL && peer->sent == NULL) {
+    while (peer != NULL && peer->first == NULL) {
         peer = peer->next;
     }
     if (peer == NULL) {
@@ -69,26 +70,31 @@ static void on_due(uv_timer_t *timer)
     }
 }
 
-void server_receipts_await(struct server *server, struct peer *peer, struct message *message)
+bool server_receipts_await(struct server *server, struct peer *peer)
 {
-    message->next = NULL;
-    message->end = 0;
-    message->written_at = clock_now();
-    (void)tcp_count_written(lws_get_socket_fd(peer->wsi), &message->end);
-    *peer->last_sent = message;
-    peer->last_sent = &message->next;
-    look(server, peer);
-    if (peer->sent != NULL && !uv_is_active((uv_handle_t *)&server->receiver)) {
+    struct receipt *receipt = calloc(1, sizeof(*receipt));
+    int fd = web_socket_fd(peer->socket);
+
+    if (receipt == NULL || fd < 0) {
+        free(receipt);
+        return false;
+    }
+    if (tcp_count_written(fd, &receipt->end)) {
+        receipt->end += web_socket_backlog(peer->socket);
+    }
+    receipt->sent_at = clock_now();
+    *peer->last = receipt;
+    peer->last = &receipt->next;
+    if (!uv_is_active((uv_handle_t *)&server->receiver)) {
         (void)uv_timer_start(&server->receiver, on_due, LOOK_MS, LOOK_MS);
     }
+    return true;
 }
 
 void server_receipts_end(struct server *server, struct peer *peer)
 {
-    look(server, peer);
-    while (peer->sent != NULL) {
-        struct message *message = peer->sent;
-        peer->sent = message->next;
-        free(message);
+    give(server, peer, INSTANT_NEVER);
+    while (peer->first != NULL) {
+        take_first(peer);
     }
 }

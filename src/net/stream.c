@@ -116,6 +116,9 @@ static void close_with(struct stream *stream, int code, const char *reason)
     if (stream->is_resolving) {
         (void)uv_cancel((uv_req_t *)&stream->resolving);
     }
+    if (stream->options.callbacks.on_closing) {
+        stream->options.callbacks.on_closing(stream, stream->options.userdata);
+    }
     uv_close(&stream->socket.handle, handle_closed);
 }
 
@@ -559,6 +562,18 @@ bool stream_has_backlog(const struct stream *stream)
     return stream->queued_bytes > 0;
 }
 
+size_t stream_backlog(const struct stream *stream)
+{
+    return stream->queued_bytes;
+}
+
+int stream_fd(const struct stream *stream)
+{
+    uv_os_fd_t fd;
+
+    return uv_fileno(&stream->socket.handle, &fd) == 0 ? fd : -1;
+}
+
 /* All zeros where the kernel does not tell. */
 static struct tcp_info tcp_info_of(const struct stream *stream)
 {
@@ -590,11 +605,9 @@ bool stream_was_refused(const struct stream *stream)
 
 bool stream_has_unread(const struct stream *stream)
 {
-    uv_os_fd_t fd;
     int bytes = 0;
 
-    return !stream->is_closing && uv_fileno(&stream->socket.handle, &fd) == 0 &&
-           ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
+    return ioctl(stream_fd(stream), FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 bool stream_is_loopback(const struct stream *stream)

@@ -32,6 +32,9 @@ struct stream_callbacks {
     void (*on_data)(struct stream *stream, const void *data, size_t bytes, void *userdata);
     /* The socket has taken all that waited for it. NULL: not needed. */
     void (*on_drain)(struct stream *stream, void *userdata);
+    /* The connection is about to be closed, and the system can still be asked about it: once,
+     * before on_close. NULL: not needed. */
+    void (*on_closing)(struct stream *stream, void *userdata);
     /* code: 0 the peer ended it in order, BATON_ECANCELED it was closed here, BATON_EUNAVAILABLE
      * refused or unreachable, BATON_EIO reset, BATON_EAUTH, BATON_ETOOBIG the queue was full. */
     void (*on_close)(struct stream *stream, int code, const char *reason, void *userdata);
@@ -85,6 +88,10 @@ void stream_pause(struct stream *stream, bool is_paused);
 bool stream_proves(const struct stream *stream, const char *name);
 /* Of what was written, the socket has not taken all yet. */
 bool stream_has_backlog(const struct stream *stream);
+/* How many bytes of it; under TLS, encrypted ones. */
+size_t stream_backlog(const struct stream *stream);
+/* The socket's descriptor; -1: it is closing. */
+int stream_fd(const struct stream *stream);
 /* The peer's machine has not answered yet. A system call, as the next one is. */
 bool stream_is_connecting(const struct stream *stream);
 /* What was sent is not acknowledged although it was sent again: the line loses, or is cut. Says

@@ -41,12 +41,13 @@ static const char *reason(void)
     return text ? text : "TLS failed";
 }
 
-/* Why a file could not be used: OpenSSL's last word on one that is not there is "system lib". */
+/* Why a file could not be used: OpenSSL's first error says it, the last one "system lib". */
 static const char *file_reason(void)
 {
     unsigned long code = ERR_peek_error();
-
-    return ERR_SYSTEM_ERROR(code) ? strerror((int)ERR_GET_REASON(code)) : reason();
+    const char *text = ERR_SYSTEM_ERROR(code) ? strerror((int)ERR_GET_REASON(code))
+                                              : ERR_reason_error_string(code);
+    return text ? text : "TLS failed";
 }
 
 /* ---- The shared key -------------------------------------------------------------------------- */

@@ -84,9 +84,12 @@ void web_answer(struct web_exchange *exchange, const struct web_answer *answer)
     complete(exchange);
 }
 
-/* The way out: the methods that are answered, and how to show a token. */
-static const char *advice(unsigned status)
+/* The way out: the methods that are answered, how to show a token, the version of WebSockets. */
+static const char *advice(const struct web_exchange *exchange, unsigned status)
 {
+    if (status == 400 && exchange->request.is_upgrade) {
+        return "cache-control: no-store\r\nsec-websocket-version: 13\r\n";
+    }
     return status == 405   ? "cache-control: no-store\r\nallow: GET, HEAD\r\n"
            : status == 401 ? "cache-control: no-store\r\nwww-authenticate: Bearer\r\n"
                            : "cache-control: no-store\r\n";
@@ -98,10 +101,11 @@ void web_refuse(struct web_exchange *exchange, unsigned status, const char *reas
     int bytes = snprintf(text, sizeof(text), "{\"error\":\"%s\"}\n", reason);
     struct web_answer answer = {.status = status,
                                 .type = "application/json",
-                                .headers = advice(status),
+                                .headers = advice(exchange, status),
                                 .body = text,
                                 .bytes = (size_t)bytes};
 
+    exchange->is_last = exchange->is_last || status == 400;
     web_answer(exchange, &answer);
 }
 
@@ -115,7 +119,9 @@ void web_begin(struct web_exchange *exchange, const struct web_answer *answer)
     exchange->phase = PHASE_STREAMS;
     send_bytes(exchange, out.data, out.bytes);
     buffer_fini(&out);
-    if (!stream_has_backlog(exchange->stream)) {
+    if (exchange->request.is_head) {
+        complete(exchange);
+    } else if (!stream_has_backlog(exchange->stream)) {
         exchange->wants_drain = true;
         web_server_drain_soon(exchange->server);
     }
@@ -126,7 +132,7 @@ void web_part(struct web_exchange *exchange, const void *data, size_t bytes)
     char head[CHUNK_HEAD_ROOM];
     int head_bytes = snprintf(head, sizeof(head), "%zx\r\n", bytes);
 
-    if (bytes == 0 || exchange->request.is_head) {
+    if (bytes == 0) { /* it would be the end */
         return;
     }
     if (exchange->is_chunked) {
@@ -144,7 +150,7 @@ void web_part(struct web_exchange *exchange, const void *data, size_t bytes)
 
 void web_finish(struct web_exchange *exchange)
 {
-    if (exchange->is_chunked && !exchange->request.is_head) {
+    if (exchange->is_chunked) {
         send_bytes(exchange, "0\r\n\r\n", 5);
     }
     complete(exchange);

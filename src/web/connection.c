@@ -16,7 +16,7 @@ static void wait_for_request(struct web_exchange *exchange)
 
 /* A client that is closed on while it still sends gets a reset, and loses its answer. So the server
  * sends no more, and drops what comes, until the client hangs up or the time is over. */
-static void end(struct web_exchange *exchange)
+void web_exchange_end(struct web_exchange *exchange)
 {
     exchange->phase = PHASE_ENDS;
     exchange->ticks = LINGER_S * TICKS_PER_S;
@@ -32,7 +32,7 @@ void web_exchange_over(struct web_exchange *exchange)
 {
     exchange->userdata = NULL;
     if (exchange->is_last) {
-        end(exchange);
+        web_exchange_end(exchange);
         return;
     }
     wait_for_request(exchange);
@@ -70,7 +70,7 @@ static size_t read_one(struct web_exchange *exchange, const uint8_t *data, size_
     case WEB_READ_REQUEST:
     default:
         exchange->phase = PHASE_ANSWERS;
-        exchange->is_last = request->is_last;
+        exchange->is_last = request->is_last || web_request_header(request, "upgrade") != NULL;
         exchange->ticks = 0;
         server->config.callbacks.on_request(server->config.userdata, exchange);
         return taken;
@@ -121,6 +121,10 @@ void web_exchange_parse(struct web_exchange *exchange, const void *data, size_t 
         bytes -= taken;
     }
     exchange->is_parsing = false;
+    if (exchange->phase == PHASE_SOCKET && bytes > 0) { /* frames behind the handshake */
+        web_socket_read(exchange->socket, at, bytes);
+        bytes = 0;
+    }
     keep_ahead(exchange, at, bytes);
     buffer_fini(&waiting);
 }
@@ -144,6 +148,8 @@ static void on_data(struct stream *stream, const void *data, size_t bytes, void 
         }
     } else if (exchange->phase == PHASE_READS) {
         web_exchange_parse(exchange, data, bytes);
+    } else if (exchange->phase == PHASE_SOCKET) {
+        web_socket_read(exchange->socket, data, bytes);
     } else {
         keep_ahead(exchange, data, bytes);
     }
@@ -156,10 +162,20 @@ static void on_drain(struct stream *stream, void *userdata)
     (void)stream;
     if (exchange->phase == PHASE_DRAINS) {
         web_exchange_over(exchange);
-    } else if (exchange->phase == PHASE_STREAMS) {
-        exchange->ticks = 0;
+    } else if (exchange->phase == PHASE_STREAMS || exchange->phase == PHASE_SOCKET) {
+        exchange->ticks = exchange->phase == PHASE_SOCKET ? exchange->ticks : 0;
         exchange->wants_drain = true;
         web_server_drain_soon(exchange->server);
+    }
+}
+
+static void on_closing(struct stream *stream, void *userdata)
+{
+    struct web_exchange *exchange = userdata;
+
+    (void)stream;
+    if (exchange->socket != NULL) {
+        web_socket_closing(exchange->socket);
     }
 }
 
@@ -175,6 +191,9 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
     if ((exchange->phase == PHASE_ANSWERS || exchange->phase == PHASE_STREAMS) &&
         callbacks->on_gone != NULL) {
         callbacks->on_gone(server->config.userdata, exchange);
+    }
+    if (exchange->socket != NULL) {
+        web_socket_free(exchange->socket);
     }
     DL_DELETE(server->exchanges, exchange);
     server->count--;
@@ -207,9 +226,10 @@ void web_exchange_accept(struct web_server *server)
                                      .callbacks = {.on_open = on_open,
                                                    .on_data = on_data,
                                                    .on_drain = on_drain,
+                                                   .on_closing = on_closing,
                                                    .on_close = on_close},
                                      .queue_bytes_max = config->answer_max,
-                                     .tls = config->tls};
+                                     .tls = server->tls};
     struct web_exchange *exchange = calloc(1, sizeof(*exchange));
     struct baton_error error;
 
@@ -237,5 +257,7 @@ void web_exchange_tick(struct web_exchange *exchange)
 {
     if (exchange->ticks > 0 && --exchange->ticks == 0) {
         stream_close(exchange->stream);
+    } else if (exchange->phase == PHASE_SOCKET) {
+        web_socket_tick(exchange->socket);
     }
 }

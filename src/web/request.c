@@ -4,6 +4,8 @@
 
 #define BLANKS " \t"
 
+enum { HOST_BYTES_MAX = 511 }; /* a name has 253, and a port follows */
+
 /* ---- What http-parser reports ---------------------------------------------------------------- */
 
 static int refuse(struct web_request *request, unsigned status, const char *reason)
@@ -84,6 +86,9 @@ static const char *host_fault(const struct web_request *request)
     }
     if (host == NULL) {
         return request->is_http_1_0 ? NULL : "a request of HTTP/1.1 needs a Host";
+    }
+    if (strlen(host) > HOST_BYTES_MAX) {
+        return "the Host is too long";
     }
     for (const char *at = host; *at != '\0'; at++) { /* an empty one is allowed */
         if (*at <= ' ' || *at >= 0x7f || strchr("()\"#,/<>?@\\^`{|}", *at) != NULL) {

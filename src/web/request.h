@@ -68,10 +68,13 @@ size_t web_request_count(const struct web_request *request, const char *name);
 /* Whether an item of the lists in all headers of that name is `item`, in any case of letters. */
 bool web_request_lists(const struct web_request *request, const char *name, const char *item);
 
-/* The path of a target, decoded. NULL, or why it has none: a code that is none, a zero, a segment
- * "." or ".." or an empty one behind another (in codes, too), or more than WEB_PATH_MAX bytes.
- * Slashes in front of the first segment are one. */
+/* The path of a target, decoded. NULL, or why it has none: a code that is none, a control
+ * character, a segment "." or ".." or an empty one behind another (in codes, too), or more than
+ * WEB_PATH_MAX bytes. Slashes in front of the first segment are one. */
 const char *web_path(const char *target, char ret[static WEB_PATH_MAX]);
+
+/* The byte at `*at`, decoded, and moves behind it; -1: a malformed code. */
+int web_decode(const char **at);
 
 /* The query behind the path, or "". */
 const char *web_query(const char *target);

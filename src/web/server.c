@@ -1,3 +1,4 @@
+#include "net/tls.h"
 #include "web/server_int.h"
 
 #include <openssl/crypto.h>
@@ -28,44 +29,59 @@ static void on_tick(uv_timer_t *timer)
 static void on_soon(uv_timer_t *timer)
 {
     struct web_server *server = timer->data;
-    const struct web_callbacks *callbacks = &server->config.callbacks;
     struct web_exchange *exchange;
 
     for (exchange = server->exchanges; exchange != NULL; exchange = exchange->next) {
-        if (exchange->wants_drain && exchange->phase == PHASE_STREAMS) {
-            exchange->wants_drain = false;
-            callbacks->on_drain(server->config.userdata, exchange);
+        bool wants_drain = exchange->wants_drain;
+        exchange->wants_drain = false;
+        if (wants_drain && exchange->phase == PHASE_STREAMS) {
+            server->config.callbacks.on_drain(server->config.userdata, exchange);
+        } else if (wants_drain && exchange->phase == PHASE_SOCKET) {
+            web_socket_drain(exchange->socket);
         }
     }
 }
 
 void web_server_drain_soon(struct web_server *server)
 {
-    if (server->config.callbacks.on_drain != NULL && !server->is_closing) {
+    if (!server->is_closing) {
         (void)uv_timer_start(&server->soon, on_soon, 0, 0);
     }
+}
+
+static void start(struct web_server *server, int fd)
+{
+    uv_loop_t *loop = server->config.loop;
+
+    (void)uv_timer_init(loop, &server->ticker); /* these cannot fail */
+    (void)uv_timer_init(loop, &server->soon);
+    (void)uv_tcp_init(loop, &server->listener);
+    server->ticker.data = server->soon.data = server->listener.data = server;
+    (void)uv_tcp_open(&server->listener, fd);
+    (void)uv_listen((uv_stream_t *)&server->listener, SOMAXCONN, on_connection);
+    (void)uv_timer_start(&server->ticker, on_tick, TICK_MS, TICK_MS);
 }
 
 int web_server_open(struct web_server **ret, const struct web_config *config,
                     struct baton_error *reterr)
 {
     struct web_server *server = calloc(1, sizeof(*server));
-    int fd = server != NULL ? web_listen(config->host, config->port) : -1;
+    int code = BATON_OK, fd;
 
-    if (server == NULL || fd < 0) {
-        free(server);
-        return server == NULL ? error_set(reterr, BATON_ENOMEM, "out of memory for a server")
-                              : error_set(reterr, BATON_EIO, "%s", strerror(-fd));
+    if (server == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a server");
+    }
+    if (config->tls_cert != NULL) {
+        code = tls_new_server(&server->tls, config->tls_cert, config->tls_key, reterr);
+    }
+    fd = code == BATON_OK ? web_listen(config->host, config->port) : -1;
+    if (fd < 0) {
+        web_server_free(server);
+        return code != BATON_OK ? code : error_set(reterr, BATON_EIO, "%s", strerror(-fd));
     }
     server->config = *config;
-    server->config.host = NULL;                         /* borrowed for the call */
-    (void)uv_timer_init(config->loop, &server->ticker); /* these cannot fail */
-    (void)uv_timer_init(config->loop, &server->soon);
-    (void)uv_tcp_init(config->loop, &server->listener);
-    server->ticker.data = server->soon.data = server->listener.data = server;
-    (void)uv_tcp_open(&server->listener, fd);
-    (void)uv_listen((uv_stream_t *)&server->listener, SOMAXCONN, on_connection);
-    (void)uv_timer_start(&server->ticker, on_tick, TICK_MS, TICK_MS);
+    server->config.host = server->config.tls_cert = server->config.tls_key = NULL;
+    start(server, fd);
     *ret = server;
     return BATON_OK;
 }
@@ -80,6 +96,17 @@ int web_server_port(const struct web_server *server)
     }
     return ntohs(address.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&address)->sin6_port
                                                : ((const struct sockaddr_in *)&address)->sin_port);
+}
+
+size_t web_server_backlog(const struct web_server *server)
+{
+    const struct web_exchange *exchange;
+    size_t bytes = 0;
+
+    for (exchange = server->exchanges; exchange != NULL; exchange = exchange->next) {
+        bytes += stream_backlog(exchange->stream);
+    }
+    return bytes;
 }
 
 void web_server_close(struct web_server *server)
@@ -100,7 +127,10 @@ void web_server_close(struct web_server *server)
 
 void web_server_free(struct web_server *server)
 {
-    free(server);
+    if (server != NULL) {
+        tls_free(server->tls);
+        free(server);
+    }
 }
 
 bool web_shows_token(const struct web_request *request, const char *token)

@@ -23,7 +23,6 @@
 
 struct web_server;   /* opaque */
 struct web_exchange; /* opaque; ends with its answer's last byte, or before on_gone returns */
-struct tls;          /* see net/tls.h */
 
 struct web_callbacks {
     /* Answer now, or later; the request is the exchange's. */
@@ -37,9 +36,10 @@ struct web_callbacks {
 
 struct web_config {
     uv_loop_t *loop;
-    const char *host;      /* an IPv4 or IPv6 address or "localhost"; NULL: every address */
-    int port;              /* 0: the kernel chooses */
-    const struct tls *tls; /* NULL: in the clear; outlives the server */
+    const char *host;     /* an IPv4 or IPv6 address or "localhost"; NULL: every address */
+    int port;             /* 0: the kernel chooses */
+    const char *tls_cert; /* PEM, with its chain; both NULL: in the clear */
+    const char *tls_key;
     unsigned connections_max;
     unsigned head_within_s; /* since the connection, or since the latest answer */
     unsigned read_within_s; /* a client that takes nothing for so long is cut off */
@@ -58,10 +58,13 @@ struct web_answer {
     size_t bytes;
 };
 
-/* BATON_EIO: it cannot listen there; BATON_ENOMEM. */
+/* Texts are borrowed for the call. BATON_EIO: it cannot listen there; BATON_EINVAL: the certificate
+ * or the key cannot be used; BATON_ENOMEM. */
 int web_server_open(struct web_server **ret, const struct web_config *config,
                     struct baton_error *reterr);
 int web_server_port(const struct web_server *server);
+/* Bytes that wait for the clients to take them. */
+size_t web_server_backlog(const struct web_server *server);
 
 /* Close, then run the loop until it is done, then free. NULL is allowed. No callback follows but
  * on_gone. */
@@ -73,11 +76,12 @@ void web_exchange_set(struct web_exchange *exchange, void *userdata);
 void *web_exchange_get(const struct web_exchange *exchange);
 
 void web_answer(struct web_exchange *exchange, const struct web_answer *answer);
-/* {"error": reason}; the reason needs no escapes. The connection ends after a status that leaves
- * open where the next request begins. */
+/* {"error": reason}; the reason needs no escapes. The connection ends after 400, and
+ * where it is not known where the next request begins. */
 void web_refuse(struct web_exchange *exchange, unsigned status, const char *reason);
 
-/* An answer in parts, whose length is not known; body and bytes of `answer` are not used. */
+/* An answer in parts, whose length is not known; body and bytes of `answer` are not used. To a HEAD
+ * it is the whole answer. */
 void web_begin(struct web_exchange *exchange, const struct web_answer *answer);
 void web_part(struct web_exchange *exchange, const void *data, size_t bytes);
 void web_finish(struct web_exchange *exchange);

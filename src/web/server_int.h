@@ -9,14 +9,18 @@ enum { TICK_MS = 250, TICKS_PER_S = 1000 / TICK_MS, LINGER_S = 2, LINGER_BYTES =
 
 /*   READS ──request──▶ ANSWERS ──web_answer──▶ DRAINS ──taken──▶ READS, or ENDS if it is the last
  *     │                   └────web_begin──▶ STREAMS ──web_finish──▶ DRAINS
+ *     │                   └────web_socket_open──▶ SOCKET ──closed by both──▶ ENDS
  *     └──refused──▶ ENDS */
 enum phase {
     PHASE_READS,   /* a request, or waits for one */
     PHASE_ANSWERS, /* waits for web_answer() or web_begin() */
     PHASE_STREAMS, /* waits for web_part() or web_finish() */
     PHASE_DRAINS,  /* the answer is complete, and the socket has not taken all of it */
+    PHASE_SOCKET,  /* a WebSocket */
     PHASE_ENDS,    /* all is sent; what still comes is dropped until the client hangs up */
 };
+
+struct web_socket; /* see socket.h */
 
 /* One connection. */
 struct web_exchange {
@@ -24,7 +28,8 @@ struct web_exchange {
     struct web_server *server;
     struct stream *stream;
     struct web_request request;
-    struct buffer ahead; /* bytes that came behind the request that is being answered */
+    struct buffer ahead;       /* bytes that came behind the request that is being answered */
+    struct web_socket *socket; /* NULL: it is none */
     enum phase phase;
     bool is_parsing;  /* web_exchange_parse() runs */
     bool is_paused;   /* nothing is read, because `ahead` is full */
@@ -38,6 +43,7 @@ struct web_exchange {
 
 struct web_server {
     struct web_config config;
+    struct tls *tls; /* NULL: in the clear */
     uv_tcp_t listener;
     uv_timer_t ticker, soon;
     struct web_exchange *exchanges;
@@ -55,6 +61,15 @@ void web_exchange_parse(struct web_exchange *exchange, const void *data, size_t 
 /* The socket has taken all of the answer. */
 void web_exchange_over(struct web_exchange *exchange);
 void web_exchange_tick(struct web_exchange *exchange);
+/* All is said by both sides, or the client is refused. */
+void web_exchange_end(struct web_exchange *exchange);
+/* Of the exchange that became this WebSocket: bytes have come; the socket has room again; a tick
+ * has passed; the connection is about to be closed; it is gone. */
+void web_socket_read(struct web_socket *socket, const void *data, size_t bytes);
+void web_socket_drain(struct web_socket *socket);
+void web_socket_tick(struct web_socket *socket);
+void web_socket_closing(struct web_socket *socket);
+void web_socket_free(struct web_socket *socket);
 /* Calls on_drain soon, from outside the caller's functions. */
 void web_server_drain_soon(struct web_server *server);
 

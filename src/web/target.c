@@ -11,8 +11,7 @@ static int digit(char c)
                                   : -1;
 }
 
-/* The byte at `*at`, which moves behind it; -1: a code that is none. */
-static int decode(const char **at)
+int web_decode(const char **at)
 {
     int high, low;
 
@@ -43,9 +42,9 @@ const char *web_path(const char *target, char ret[static WEB_PATH_MAX])
     ret[0] = '/';
     ret[1] = '\0';
     while (*at != '\0' && *at != '?') {
-        int byte = decode(&at);
-        if (byte <= 0) {
-            return byte == 0 ? "the path has a zero in it"
+        int byte = web_decode(&at);
+        if (byte < ' ' || byte == 0x7f) {
+            return byte >= 0 ? "the path has a control character in it"
                              : "a percent sign in the path needs two hexadecimal digits behind it";
         }
         if (byte == '/' && is_walk(ret, bytes)) {

@@ -121,7 +121,7 @@ const tests = {
         assert.ok(await reached('127.0.0.1', worker.port));
         assert.ok(!await reached('127.0.0.2', worker.port), 'all of 127/8 is this machine');
         refuses([[['--host', '127.0.0.1', '--port', String(worker.port)],
-            /--host 127\.0\.0\.1 port \d+: cannot listen there; .*port free/],
+            /--host 127\.0\.0\.1 port \d+: cannot listen there: .*port free/],
         [['--host', '127.0.0.2', '--port', String(worker.port), '--model', '/nonexistent'],
             /nonexistent/]], [1]);
         await worker.stop();

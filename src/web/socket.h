@@ -1,0 +1,57 @@
+/* A WebSocket of a server (RFC 6455), which an exchange becomes: messages come whole, and what is
+ * sent waits in the stream's queue until the peer takes it.
+ *
+ * The other side is pinged, and closed when it answers none; so is one that sends more control
+ * frames than any program needs. Either close is a handshake: a close frame with code and reason,
+ * the peer's own, and then the end of the connection.
+ *
+ * The loop's thread only. Callbacks may send and close.
+ */
+#ifndef WEB_SOCKET_H
+#define WEB_SOCKET_H
+
+#include "web/frames.h"
+#include "web/server.h"
+
+struct web_socket; /* opaque; ends when on_close returns */
+
+struct web_socket_callbacks {
+    void (*on_text)(void *userdata, const char *text, size_t bytes);
+    /* A message was not given out, or the connection is being closed for what came; `reason` is
+     * static or valid during the call. */
+    void (*on_refused)(void *userdata, const char *reason);
+    /* All that was sent is taken by the system. */
+    void (*on_drain)(void *userdata);
+    /* The connection is about to be closed, and web_socket_fd() has it for the last time. */
+    void (*on_closing)(void *userdata);
+    /* The last callback. */
+    void (*on_close)(void *userdata);
+};
+
+struct web_socket_options {
+    size_t message_max;    /* bytes of a text */
+    size_t backlog_max;    /* bytes that may wait for the peer */
+    unsigned ping_after_s; /* since the latest pong; the peer then has ten seconds to answer */
+    struct web_socket_callbacks callbacks;
+    void *userdata;
+};
+
+/* NULL if the request opens a WebSocket as it must, or why it does not: refuse it with 400. */
+const char *web_socket_fault(const struct web_request *request);
+
+/* Answers a request without such a fault, and takes its connection. NULL: out of memory; the
+ * connection ends. */
+struct web_socket *web_socket_open(struct web_exchange *exchange,
+                                   const struct web_socket_options *options);
+
+/* False: it is being closed, or too much waits. */
+bool web_socket_send(struct web_socket *socket, const char *text, size_t bytes);
+/* Bytes that the system has not taken yet. */
+size_t web_socket_backlog(const struct web_socket *socket);
+/* Of the connection, for what the system counts; -1: it is gone. */
+int web_socket_fd(const struct web_socket *socket);
+
+/* The first call counts; reason: at most 123 bytes, the rest is cut off. No text comes after it. */
+void web_socket_close(struct web_socket *socket, unsigned code, const char *reason);
+
+#endif
