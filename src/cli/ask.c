@@ -92,8 +92,9 @@ static struct curl_slist *token_header(const struct curl *api, const char *path,
 /* How many bytes of a refusal's reason can be shown. */
 static int printable(const char *text)
 {
+    int length = (int)strnlen(text, REASON_MAX);
     int bytes = 0;
-    while (bytes < REASON_MAX && (uint8_t)text[bytes] >= ' ' && (uint8_t)text[bytes] < 0x7f) {
+    while (bytes < length && (uint8_t)text[bytes] >= ' ' && (uint8_t)text[bytes] < 0x7f) {
         bytes++;
     }
     return bytes;
