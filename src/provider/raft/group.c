@@ -1,4 +1,4 @@
-/* The group that this node belongs to: learnt from the log, and written there by the leader. */
+/* The group that this node belongs to: learned from the log, and written there by the leader. */
 #include "provider/raft/node.h"
 
 #include <stdlib.h>
@@ -132,7 +132,7 @@ static uint64_t birth_of(const struct node *node, raft_id id)
     return known && known->has_greeted ? known->seen.birth : 0;
 }
 
-/* Whether anything was missing that is known. */
+/* Whether a missing value was known and filled in. */
 static bool fill_in(const struct node *node, struct raft_configuration *members)
 {
     bool is_new = members->group == 0;
@@ -156,7 +156,7 @@ static void pin(struct node *node)
     struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
 
     if (raft_configuration_copy(&wanted, raft_get_configuration(node->raft)) != BATON_OK) {
-        return; /* tried again with the next step */
+        return; /* the next step retries */
     }
     node->is_pinning = false;
     if (fill_in(node, &wanted)) {

@@ -33,14 +33,15 @@ static raft_id id_born(const char *name, uint64_t birth)
 
     buffer_init(&buffer, RAFT_NAME_MAX + sizeof(birth));
     buffer_put_text(&buffer, name);
-    buffer_put_u8(&buffer, '\0'); /* no name has it: nothing else hashes to this */
+    buffer_put_u8(&buffer, '\0'); /* no name contains it, so no other input has this hash */
     buffer_put_u64(&buffer, birth);
     id = hash_of(&buffer);
     buffer_fini(&buffer);
     return id;
 }
 
-/* Addresses and priorities may differ between the founders' files: they count in no quorum. */
+/* Excludes addresses and priorities, which may differ between the founders' files: no quorum
+ * depends on them. */
 static uint64_t founders_hash(const struct raft_configuration *founders)
 {
     struct buffer buffer;
@@ -186,7 +187,7 @@ static enum refusal refuse_group(const struct identity_view *view, const struct 
     return stands_against(view, theirs) ? REFUSAL_FORMED : REFUSAL_GROUP;
 }
 
-/* One that knows no group yet, or was a member of ours before. */
+/* Whether the peer may join: it knows no group yet, or was a member of ours before. */
 static bool may_join(const struct greeting *ours, const struct greeting *theirs)
 {
     return theirs->group != 0 ? theirs->group == ours->group

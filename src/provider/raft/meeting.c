@@ -23,7 +23,7 @@ void meeting_begin(struct node *node, const struct storage_loaded *loaded)
     for (size_t i = 0; i < loaded->peer_count; i++) {
         struct acquaintance *known = calloc(1, sizeof(*known));
         if (!known) {
-            return; /* a peer that is not remembered is met anew */
+            return; /* an unknown peer is treated as new */
         }
         known->id = loaded->peers[i].id;
         known->incarnation = loaded->peers[i].incarnation;
@@ -37,7 +37,7 @@ static void remember(struct node *node, struct acquaintance *known)
     struct baton_error error = {0};
     int r = storage_remember(node->storage, &known->seen, &error);
 
-    known->is_unsaved = r == BATON_EFULL; /* until its next greeting, or the next snapshot */
+    known->is_unsaved = r == BATON_EFULL; /* until its next greeting or the next snapshot */
     if (r == BATON_EFULL) {
         log_warning(node->logger, "not-remembered", LOG_STR("error", error.message));
         event_error(node, r, &error);
@@ -68,7 +68,7 @@ static void note(struct acquaintance *known, raft_term term, raft_index index)
     }
 }
 
-/* Those that leave after their term is stored, or the pledge to it. */
+/* Kinds of message that are sent only after their term, or the pledge to it, is stored. */
 static bool has_stored_its_term(const struct raft_message *message)
 {
     switch (message->type) {
@@ -194,7 +194,7 @@ void meeting_look_again(struct node *node)
     uint64_t round = ++node->look_round;
     struct connection *one;
 
-    while ((one = waiting_one(node, round))) { /* what is taken may end others */
+    while ((one = waiting_one(node, round))) { /* an accepted greeting may end other connections */
         one->looked_round = round;
         connection_look_again(one);
     }
@@ -290,7 +290,7 @@ static void log_refusal(struct connection *connection, const char *peer, const c
     struct node *node = connection->node;
     struct link *link = connection->link;
 
-    if (link && strcmp(link->refusal, why) != 0) { /* said once, however often it is dialed */
+    if (link && strcmp(link->refusal, why) != 0) { /* logged once, however often we dial */
         (void)snprintf(link->refusal, sizeof(link->refusal), "%s", why);
         log_error(node->logger, "peer-not-recognised", LOG_STR("peer", peer), LOG_STR("text", why));
     } else if (!link) {
@@ -305,7 +305,7 @@ static bool get_acquainted(struct connection *connection, const struct greeting 
     struct acquaintance *known = acquaintance_of(node, greeting->id);
 
     if (known && known->seen.birth != greeting->birth) {
-        HASH_DEL(node->acquaintances, known); /* of a directory that the group has forgotten */
+        HASH_DEL(node->acquaintances, known); /* of a directory that the group no longer knows */
         free(known);
     }
     if (!proof_on_greeting(connection, greeting)) {
@@ -440,7 +440,8 @@ static bool is_believed(const struct connection *connection, enum refusal refusa
     }
 }
 
-/* What makes us a member. A change that is under way may be lost, and nobody knows us then. */
+/* The index of the configuration that makes us a member. A change under way may be lost, and then
+ * no member knows us. */
 static raft_index membership_index(const struct node *node)
 {
     struct raft_status status;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNDER_WAY = 1, ASKED = 2 }; /* beside BATON_OK and the errors */
+enum { UNDER_WAY = 1, ASKED = 2 }; /* further results beside BATON_OK and the errors */
 enum { ASK_AGAIN_MS = 20, TAKE_BACK_MS = 10000 };
 
 /* ---- At the leader --------------------------------------------------------------------------- */
@@ -44,7 +44,7 @@ static int when_settled(const struct node *node)
     return status.is_changing ? UNDER_WAY : BATON_OK;
 }
 
-/* The group as it is, without `without` and with `with` (or NULL). */
+/* Proposes the present group without `without` and with `with` (or NULL). */
 static int propose(struct node *node, raft_id without, const struct raft_member *with,
                    struct baton_error *reterr)
 {
@@ -68,7 +68,7 @@ static int propose(struct node *node, raft_id without, const struct raft_member 
                                          : baton_strerror(r));
     }
     raft_configuration_fini(&wanted);
-    return r == BATON_OK ? UNDER_WAY : r; /* asked again, which finds it complete */
+    return r == BATON_OK ? UNDER_WAY : r; /* the repeated request will find it complete */
 }
 
 static bool is_same(const struct raft_member *a, const struct raft_member *b)
@@ -133,7 +133,7 @@ static int ask_newcomer(struct node *node, const struct raft_member *now,
     }
     if (link && link->refusal[0]) {
         (void)error_set(reterr, BATON_EEXIST, "member \"%s\": %s", member->name, link->refusal);
-        link->refusal[0] = '\0'; /* asked anew, if it is asked for again */
+        link->refusal[0] = '\0'; /* a repeated request asks again */
         return BATON_EEXIST;
     }
     if (!known || !connection_is_up(node, link->id)) {
@@ -143,7 +143,7 @@ static int ask_newcomer(struct node *node, const struct raft_member *now,
     }
     member->id = known->id;
     member->birth = known->seen.birth;
-    if (now && now->id != member->id) { /* in the place of one that may be gone: one change */
+    if (now && now->id != member->id) { /* replaces a member that may be gone, in one change */
         return propose(node, now->id, member, reterr);
     }
     return take_in(node, now, member, reterr);
@@ -189,7 +189,7 @@ static int take_out(struct node *node, const struct node_change *change, struct 
         identity_member(raft_get_configuration(node->raft), change->member.name);
 
     if (now && change->is_taken_back && now->weight > 0) {
-        return BATON_OK; /* it was in time after all */
+        return BATON_OK; /* it became a voter in time */
     }
     if (now) {
         return now->is_leaving ? UNDER_WAY : propose(node, now->id, NULL, reterr);
@@ -255,7 +255,7 @@ static int hand_on(struct node *node, raft_id leader, struct node_request *reque
     }
     free(text);
     json_decref(question);
-    return ASKED; /* or asked again in a moment */
+    return ASKED; /* the request is repeated soon */
 }
 
 /* ---- Until it is complete -------------------------------------------------------------------- */
@@ -321,7 +321,7 @@ static void ignore(void *userdata, int code, const struct baton_error *error)
     (void)error;
 }
 
-/* A newcomer that has not caught up in time is no voter yet: it leaves again. */
+/* Removes a new member that has not caught up in time, and so is no voter yet. */
 static void take_back(struct node *node, const struct node_request *late)
 {
     static const struct node_asker nobody = {.done = ignore};
@@ -347,7 +347,7 @@ static void give_up(struct node *node, struct node_request *request)
     finish(node, request, error.code, &error);
 }
 
-/* A leader that is removed knows itself, and alone, that this is done. */
+/* Whether this node knows the result: of its own removal, only the removed leader does. */
 static bool is_ours_to_say(const struct node *node, const struct node_request *request,
                            const struct raft_status *status)
 {
@@ -384,7 +384,7 @@ static void ask_again(uv_timer_t *timer)
     struct node_request *request;
 
     node->request_round++;
-    while ((request = next_of_round(node))) { /* an answer may lead to another question */
+    while ((request = next_of_round(node))) { /* a reply may lead to another request */
         request->round = node->request_round;
         if (instant_before(clock_now(), request->deadline)) {
             ask(node, request);

@@ -1,4 +1,4 @@
-/* Opening the directory, and writing. */
+/* Opens the data directory, and writes to it. */
 #include "base/crc32c.h"
 #include "base/secret.h"
 #include "provider/raft/storage_int.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of SQLite's log: some thirty votes between two checkpoints. */
+/* Bytes of SQLite's log: about thirty votes between two checkpoints. */
 #define LOG_ROOM_TEXT "131072"
 enum { LOG_ROOM = 131072 };
 
@@ -136,7 +136,7 @@ static int pragma_number(struct storage *storage, const char *sql, int64_t *ret,
 
 /* ---- The directory --------------------------------------------------------------------------- */
 
-/* Who may write there could put another state in place of ours. */
+/* Refuses a directory that other users may write to: they could replace our state. */
 static int check_directory(const char *directory, struct baton_error *reterr)
 {
     struct stat about;
@@ -191,8 +191,8 @@ static int lock_directory(struct storage *storage, const char *directory,
                          directory, text[0] ? text : "(unknown)");
     }
     (void)snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-    /* Never cut to nothing: ext4 would write a file that was out when the process ends, and whoever
-     * waits for that end would wait for the disk. */
+    /* Never truncated to 0: ext4 would then flush the file when the process ends, and a process
+     * that waits for that end would wait for the disk. */
     if (pwrite(storage->lock_fd, text, strlen(text), 0) < 0 ||
         ftruncate(storage->lock_fd, (off_t)strlen(text)) != 0) {
         return error_set(reterr, error_from_errno(errno), "%s: %s", path, strerror(errno));
@@ -213,7 +213,8 @@ static int prepare(struct storage *storage, struct baton_error *reterr)
 
 static bool write_birth(struct storage *storage, const struct raft_configuration *first);
 
-/* In one go: who is killed in between begins with nothing the next time, and not with half of it.
+/* Makes the database in one transaction: after a kill the next start finds nothing, rather than
+ * half.
  */
 static int create(struct storage *storage, const struct storage_identity *identity,
                   const struct raft_configuration *first, struct baton_error *reterr)
@@ -252,7 +253,7 @@ static int create(struct storage *storage, const struct storage_identity *identi
     return r;
 }
 
-/* Ours, empty, or somebody else's? */
+/* Checks whether the file is ours, empty, or foreign. */
 static int check_header(struct storage *storage, bool *ret_is_new, struct baton_error *reterr)
 {
     int64_t application = 0;
@@ -310,9 +311,9 @@ static bool has_room(const struct storage *storage)
     return stat(path, &about) == 0 && about.st_size >= LOG_ROOM;
 }
 
-/* Gives SQLite's log its blocks at the start; a clean end removes it with them. A write that makes
- * a file longer has the file system write twice, and somebody's vote waits for it. Only speed hangs
- * on this: a disk that has no room for it may still have room for votes. */
+/* Allocates the blocks of SQLite's log at the start; a clean end removes the log. A write that
+ * extends a file costs the file system a second write, and a vote waits for it. This is only for
+ * speed: a full disk may still have room for votes. */
 static void make_room(struct storage *storage)
 {
     static const char fill[] = "DROP TABLE IF EXISTS room; CREATE TABLE room (x);"
@@ -325,8 +326,8 @@ static void make_room(struct storage *storage)
     }
 }
 
-/* SQLite makes it for everybody to read; its log has what the file has. Nothing that copies or
- * restores a file can give the copy the time at which the original was made. */
+/* Makes the file private: SQLite creates it readable for all users, and its log gets the file's
+ * mode. Also reads the file's creation time, which no copy or restore can reproduce. */
 static int make_private(struct storage *storage, struct baton_error *reterr)
 {
     int fd = open(storage->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -358,7 +359,7 @@ static int open_database(struct storage *storage, const struct storage_identity 
                         NULL) != SQLITE_OK) {
         return storage->db ? storage_error(storage, "opening it", reterr) : BATON_ENOMEM;
     }
-    /* Before anything is read: then nothing is shared with other processes through a file. */
+    /* before the first read: then SQLite shares no memory with other processes through a file */
     r = execute(storage, "PRAGMA locking_mode=EXCLUSIVE", "opening it", reterr);
     if (r == BATON_OK) {
         r = check_header(storage, &is_new, reterr);
@@ -541,7 +542,7 @@ int storage_write(struct storage *storage, const struct raft_write *write,
 int storage_checkpoint(struct storage *storage, struct baton_error *reterr)
 {
     if (storage->failed) {
-        return BATON_OK; /* said already, by the write that failed */
+        return BATON_OK; /* reported already by the write that failed */
     }
     if (sqlite3_wal_checkpoint_v2(storage->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) !=
         SQLITE_OK) {
@@ -561,7 +562,7 @@ static int write_text(struct storage *storage, char *sql, const char *doing,
     if (!sql) {
         return error_set(reterr, BATON_ENOMEM, "%s: out of memory", storage->path);
     }
-    if (!storage->failed) { /* else said already, by the write that failed */
+    if (!storage->failed) { /* otherwise reported already by the write that failed */
         r = execute(storage, sql, doing, reterr);
         storage->failed = r != BATON_OK;
     }
@@ -596,7 +597,7 @@ int storage_remember(struct storage *storage, const struct storage_peer *peer,
                         (sqlite3_int64)peer->index),
         "remembering a peer", reterr);
 
-    if (r == BATON_EFULL && !had_failed) { /* nothing was written, and nothing stands on it yet */
+    if (r == BATON_EFULL && !had_failed) { /* nothing was written, and nothing depends on it */
         storage->failed =
             execute(storage, "PRAGMA synchronous=FULL", "setting its safety", NULL) != BATON_OK;
     }

@@ -24,7 +24,7 @@ static bool is_same_host(const char *a, const char *b)
     return bytes > 0 && strncmp(a, b, bytes) == 0 && !strchr(b + bytes, ':');
 }
 
-/* The member that is behind it, or seems to be: the only one of its host. */
+/* The member that probably dialed it: the only one of its host. */
 static struct link *link_behind(const struct connection *connection)
 {
     const char *address = stream_peer_address(connection->stream);
@@ -100,7 +100,8 @@ static void on_look(uv_timer_t *timer)
     }
 }
 
-/* Accepted ones are listed by age, the youngest first. Hosts of members stay the longest. */
+/* The next one to close. Accepted connections are listed newest first; those from members' hosts
+ * are closed last. */
 static struct connection *next_to_go(const struct node *node)
 {
     struct connection *found = NULL;
