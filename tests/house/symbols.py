@@ -1,0 +1,61 @@
+"""No symbol of a library is defined by us: the global symbols of our objects against the exports of
+the libraries that our programs are linked with. Defined in our place, one would be called by the
+libraries themselves.
+
+usage: symbols.py ROOT FOLDER-OF-ARCHIVES PROGRAM...
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+# FFmpeg 5.1 has no option for what these do; decision 0019. The list only gets shorter.
+KNOWN = {"connect", "sendto", "gnutls_handshake", "gnutls_certificate_set_x509_system_trust"}
+# Of the compiler and the linker, in every program.
+EVERYWHERE = {"main", "_start", "_init", "_fini", "_edata", "_end", "__bss_start", "data_start"}
+
+
+def run(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          universal_newlines=True).stdout
+
+
+def symbols(text):
+    """Names that `nm` lists as defined and global. In a program, a name with a version is a copy
+    that the linker made of a library's variable; in a library, it is an export."""
+    return {name for kind, name in re.findall(r"^[0-9a-f]+ ([A-Z]) (\S+)$", text, re.M)
+            if kind not in "UA"}
+
+
+def exports(library):
+    return {name.split("@")[0] for name in symbols(run("nm", "-D", "--defined-only", library))}
+
+
+def libraries(program):
+    return set(re.findall(r"=> (/\S+)", run("ldd", program)))
+
+
+def faults(ours, theirs):
+    """Both as {path: names}."""
+    for archive in sorted(ours):
+        for library in sorted(theirs):
+            for name in sorted(ours[archive] & theirs[library] - KNOWN - EVERYWHERE):
+                yield f"{archive} defines {name}, which is {library}'s"
+
+
+def main():
+    archives, programs = sorted(Path(sys.argv[2]).glob("*.a")), sys.argv[3:]
+    planted = {"a": symbols("0000 T recv\n0001 t send\n0002 T gnutls_handshake\n         U read\n")}
+    found = list(faults(planted, {"libc": {"recv", "send", "gnutls_handshake", "read"}}))
+    assert found == ["a defines recv, which is libc's"], found
+    theirs = {path: exports(path)
+              for path in set().union(*map(libraries, programs)) if "libbaton" not in path}
+    assert any("recv" in names for names in theirs.values()), "the C library was not looked at"
+    ours = {str(path): symbols(run("nm", "-g", "--defined-only", str(path))) for path in archives}
+    ours.update((path, symbols(run("nm", "-D", "--defined-only", path))) for path in programs)
+    bad = list(faults(ours, theirs))
+    print("\n".join(bad))
+    sys.exit(1 if bad else 0)
+
+
+main()
