@@ -68,6 +68,9 @@ static int on_value(http_parser *parser, const char *at, size_t bytes)
     if (request->is_head_read) {
         return 0;
     }
+    if (memchr(at, '\0', bytes) != NULL) { /* http-parser lets one pass that begins a value */
+        return refuse(request, 400, "the value of a header has a zero in it");
+    }
     if (!request->is_in_value) {
         buffer_put_u8(&request->head, 0); /* the name ends */
         request->is_in_value = true;

@@ -64,6 +64,8 @@ static const struct transcript questions[] = {
               "b\r\n\r\n",
      0, "400"},
     {GET HOST "X-Y: a\0b\r\n\r\n", sizeof(GET HOST "X-Y: a\0b\r\n\r\n") - 1, "400"},
+    {GET "Host: \0x\r\n\r\n", sizeof(GET "Host: \0x\r\n\r\n") - 1, "400"},
+    {GET HOST "X-Y:\0\r\n\r\n", sizeof(GET HOST "X-Y:\0\r\n\r\n") - 1, "400"},
     {GET HOST "X\xe9: y\r\n\r\n", 0, "400"},
     /* request lines that are none */
     {"get /a HTTP/1.1\r\n" HOST "\r\n", 0, "400"},
