@@ -5,7 +5,7 @@
 #include "net/stream.h"
 #include "web/server.h"
 
-enum { TICK_MS = 250, TICKS_PER_S = 1000 / TICK_MS, LINGER_S = 2, LINGER_BYTES = 4 << 20 };
+enum { TICK_MS = 250, TICKS_PER_S = 1000 / TICK_MS, LINGER_S = 2, LINGER_BYTES = 16 << 20 };
 
 /*   READS ──request──▶ ANSWERS ──web_answer──▶ DRAINS ──taken──▶ READS, or ENDS if it is the last
  *     │                   └────web_begin──▶ STREAMS ──web_finish──▶ DRAINS
