@@ -28,66 +28,125 @@ enum {
 
 /* ---- One process ----------------------------------------------------------------------------- */
 
-/* The process group; 0: the process is dead or does not exist. */
-static pid_t living_group(pid_t pid)
+/* Positions in /proc/PID/stat behind the name, as in proc_pid_stat(5) less 2. */
+enum {
+    STAT_STATE = 1,
+    STAT_GROUP = 3,
+    STAT_MEMORY = 21,
+    STAT_CODE = 24,
+    STAT_ENV_START = 48,
+    STAT_ENV_END = 49,
+};
+
+struct process {
+    pid_t group;     /* 0: the process is dead or does not exist */
+    uint64_t memory; /* in bytes; 0: a thread of the kernel, or a process that exits */
+    uint64_t code;   /* where it begins; Linux sets it last in execve(2), till then it is 0 */
+    uint64_t environ_start, environ_end;
+};
+
+static void read_field(struct process *process, int position, const char *field)
 {
-    char path[64], text[STAT_BYTES];
-    const char *after_name;
-    char state = 'X';
-    int group = 0;
+    uint64_t value = strtoull(field, NULL, 10);
+
+    switch (position) {
+    case STAT_GROUP:
+        process->group = (pid_t)value;
+        break;
+    case STAT_MEMORY:
+        process->memory = value;
+        break;
+    case STAT_CODE:
+        process->code = value;
+        break;
+    case STAT_ENV_START:
+        process->environ_start = value;
+        break;
+    case STAT_ENV_END:
+        process->environ_end = value;
+        break;
+    default:
+        break;
+    }
+}
+
+static struct process read_process(pid_t pid)
+{
+    struct process process = {0};
+    char path[64], text[STAT_BYTES], *rest = NULL, *after_name;
+    int position = STAT_STATE;
     ssize_t bytes;
     int fd;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return 0;
+        return process;
     }
     bytes = read(fd, text, sizeof(text) - 1);
     (void)close(fd);
     text[bytes > 0 ? bytes : 0] = '\0';
     after_name = strrchr(text, ')'); /* the name may contain parentheses itself */
-    if (after_name == NULL || sscanf(after_name + 1, " %c %*d %d", &state, &group) != 2) {
-        return 0;
+    for (char *field = after_name != NULL ? strtok_r(after_name + 1, " ", &rest) : NULL;
+         field != NULL; field = strtok_r(NULL, " ", &rest), position++) {
+        if (position == STAT_STATE && (field[0] == 'Z' || field[0] == 'X')) {
+            return process;
+        }
+        read_field(&process, position, field);
     }
-    return state == 'Z' || state == 'X' ? 0 : (pid_t)group;
+    return process;
 }
 
-/* Whether the marker is one of the NUL-terminated strings; reads overlapping chunks. */
-static bool has_marker(pid_t pid, const char *marker)
+enum finding { FINDING_NO, FINDING_YES, FINDING_UNKNOWN };
+
+/* Whether the marker is one of the NUL-terminated strings; reads overlapping chunks. During an
+ * execve(2) the old environment is gone and the new one not yet there, so a read finds nothing or
+ * only a part: the process is unknown until it has been searched to the end that stat named. */
+static enum finding search_environ(const struct process *process, pid_t pid, const char *marker)
 {
     char path[64];
     char text[VICTIMS_MARKER_MAX + CHUNK_BYTES] = {0};
     size_t length = strlen(marker) + 1; /* with the NUL that ends it */
-    size_t kept = 0;
+    size_t kept = 0, total = 0;
     bool is_found = false;
+    ssize_t got = 0;
     int fd;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    for (size_t total = 0; fd >= 0 && !is_found && total < ENVIRON_MAX;) {
-        ssize_t got = read(fd, text + kept, CHUNK_BYTES);
-        size_t bytes = kept + (got > 0 ? (size_t)got : 0);
-        if (got <= 0) {
-            break;
-        }
+    if (fd < 0) {
+        return FINDING_NO; /* gone, or of a user whose processes this one may not kill either */
+    }
+    while (!is_found && total < ENVIRON_MAX && (got = read(fd, text + kept, CHUNK_BYTES)) > 0) {
+        size_t bytes = kept + (size_t)got;
         total += (size_t)got;
         is_found = memmem(text, bytes, marker, length) != NULL;
         kept = bytes < length - 1 ? bytes : length - 1;
         memmove(text, text + bytes - kept, kept);
     }
-    if (fd >= 0) {
-        (void)close(fd);
+    (void)close(fd);
+    if (is_found) {
+        return FINDING_YES;
     }
-    return is_found;
+    if (got < 0 || process->memory == 0 || total >= ENVIRON_MAX) {
+        return FINDING_NO;
+    }
+    return process->code == 0 || total != process->environ_end - process->environ_start
+               ? FINDING_UNKNOWN
+               : FINDING_NO;
 }
 
-static bool is_victim(const struct victims *victims, pid_t pid)
+static enum finding judge(const struct victims *victims, pid_t pid)
 {
-    pid_t group = living_group(pid);
+    struct process process = read_process(pid);
 
-    return group != 0 && ((victims->group != 0 && group == victims->group) ||
-                          (victims->marker[0] != '\0' && has_marker(pid, victims->marker)));
+    if (process.group == 0) {
+        return FINDING_NO;
+    }
+    if (victims->group != 0 && process.group == victims->group) {
+        return FINDING_YES;
+    }
+    return victims->marker[0] != '\0' ? search_environ(&process, pid, victims->marker) : FINDING_NO;
 }
 
 /* The process number may have been reused since the check: checks again while a pidfd is open. */
@@ -96,14 +155,14 @@ static void kill_victim(const struct victims *victims, pid_t pid)
     int pidfd = pidfd_open(pid, 0);
 
     if (pidfd >= 0) {
-        if (is_victim(victims, pid)) {
+        if (judge(victims, pid) == FINDING_YES) {
             (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
         }
         (void)close(pidfd);
     }
 }
 
-/* Kills all victims in /proc; returns how many it found. */
+/* Kills all victims in /proc; returns how many processes are one or may become one. */
 static int kill_processes(const struct victims *victims)
 {
     struct dirent *entry;
@@ -113,10 +172,11 @@ static int kill_processes(const struct victims *victims)
     while (proc != NULL && (entry = readdir(proc)) != NULL) {
         pid_t pid =
             isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
-        if (pid > 0 && pid != getpid() && is_victim(victims, pid)) {
+        enum finding finding = pid > 0 && pid != getpid() ? judge(victims, pid) : FINDING_NO;
+        if (finding == FINDING_YES) {
             kill_victim(victims, pid);
-            count++;
         }
+        count += finding != FINDING_NO;
     }
     if (proc != NULL) {
         (void)closedir(proc);

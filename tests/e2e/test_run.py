@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import unittest
+from pathlib import Path
 
 from harness import BATON, ProgramTest, baton, clean_environment, is_alive, main, until
 
@@ -86,7 +87,9 @@ class Running(ProgramTest):
             self.addCleanup(signal.signal, number, signal.signal(number, signal.SIG_IGN))
         done = self.run_alone("--", "grep", "SigIgn", "/proc/self/status")
         ignored = int(done.stdout.split()[1], 16)
-        self.assertEqual(ignored, sum(1 << (number - 1) for number in numbers))
+        ours = int(Path("/proc/self/status").read_text().split("SigIgn:")[1].split()[0], 16)
+        python = 1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)
+        self.assertEqual(ignored, ours & ~python)
 
     def test_an_interrupt_that_was_ignored_at_the_start_ends_nothing(self):
         one = self.cluster(1)

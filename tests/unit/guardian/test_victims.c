@@ -80,6 +80,38 @@ static void who_left_group_and_parent_is_found_by_the_marker(void **state)
     close(ready[1]);
 }
 
+/* The shell replaces itself for ever, so it is in the middle of execve(2) most of the time. */
+static int replace_itself(void *userdata)
+{
+    static char filler[100000];
+    char command[64];
+    memset(filler, 'x', sizeof(filler) - 1); /* many reads, with time for an execve(2) between */
+    (void)setenv("FILLER", filler, 1);
+    (void)putenv(marked.marker);
+    (void)setenv("AGAIN", "exec sh -c \"$AGAIN\"", 1);
+    (void)snprintf(command, sizeof(command), "echo >&%d; eval \"$AGAIN\"", *(int *)userdata);
+    (void)execl("/bin/sh", "sh", "-c", "eval \"$0\"", command, (char *)NULL);
+    return 1;
+}
+
+static void a_process_in_the_middle_of_execve_is_searched_again(void **state)
+{
+    int ready[2];
+    char line;
+    (void)state;
+
+    assert_int_equal(pipe(ready), 0);
+    for (int i = 0; i < 300; i++) {
+        pid_t child = process_fork(replace_itself, &ready[1]);
+        process_read(ready[0], &line, 1);
+        victims_hunt(&marked, PROCESS_PATIENCE_MS);
+        process_wait_gone(child);
+        assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
+    }
+    close(ready[0]);
+    close(ready[1]);
+}
+
 static int sleep_with_a_longer_value(void *userdata)
 {
     char command[64];
@@ -151,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_group_dies_whole),
         cmocka_unit_test(who_left_group_and_parent_is_found_by_the_marker),
+        cmocka_unit_test(a_process_in_the_middle_of_execve_is_searched_again),
         cmocka_unit_test(a_marker_matches_whole_variables_only),
         cmocka_unit_test(nobody_to_end_is_certain),
         cmocka_unit_test(without_a_supervisor_nothing_is_certain),
