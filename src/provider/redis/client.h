@@ -52,11 +52,12 @@ enum errand { ERRAND_LOCK, ERRAND_ENTRY, ERRAND_LIST, ERRANDS };
 
 /* The last refusal by the server that was reported; kind 0: none. */
 struct refusal {
-    uint32_t kind;
-    instant reported_at;
+    uint32_t kind;       /* 0: none */
+    uint32_t reported_s; /* of the monotonic clock */
 };
 
-/* This process's registration in one election. */
+/* This process's registration in one election. There may be ten thousand of them: its bytes are
+ * counted (tests/provider/test_redis_many.c), so what is small stands together. */
 struct registration {
     struct provider_election base;
     struct client *client;
@@ -74,33 +75,33 @@ struct registration {
     uint32_t place;        /* in the agenda, counted from 1; 0: none */
     int slot;              /* of the guardian's commands */
     instant offered;       /* the lock is offered to another process until then; 0: it is not */
-    bool is_starting;      /* until its start delay is over and the server is up */
+    struct text *holder;   /* the lock's holder, by id; NULL: none */
+    uint64_t holder_epoch;
+    instant beatless_since; /* the holder has no heartbeat; 0: it has one */
+    struct refusal refusals[ERRANDS];
+    uint64_t reported_epoch; /* of the leader that was reported last */
+    struct text *reported_leader;
+    const struct text *heir; /* the process to which the lock is being passed */
+    struct entry *entries;
+    struct quorum *quorum; /* NULL: there is but one server */
+    enum baton_role role;
+    enum { BEAT_FINE, BEAT_STALE, BEAT_AHEAD } reported_beat; /* the holder's heartbeat */
+    bool is_starting; /* until its start delay is over and the server is up */
     bool eligible;
     bool is_contending; /* for a lock without a known holder */
     bool is_urgent;     /* the next step's request leaves before any other work */
     bool is_leaving;
     bool is_stopped;
-    bool knows_trouble; /* the lack of a connection was reported */
-    bool is_reading;    /* the registry */
+    bool is_reading; /* the registry */
     bool reads_again;
-    enum baton_role role;
-    bool is_listed;      /* in the registry, as it was last read */
-    struct text *holder; /* the lock's holder, by id; NULL: none */
-    uint64_t holder_epoch;
-    instant beatless_since; /* the holder has no heartbeat; 0: it has one */
-    enum { BEAT_FINE, BEAT_STALE, BEAT_AHEAD } reported_beat; /* the holder's heartbeat */
+    bool is_listed;        /* in the registry, as it was last read */
+    bool is_offer;         /* any process may take the lock; the heir asks first */
+    bool knows_trouble;    /* reported: the lack of a connection */
     bool knows_clock;      /* reported: the server's clock differs from ours */
     bool knows_endless;    /* reported: the lock has no lifetime */
     bool knows_difference; /* reported: another member has another max-lease */
     bool knows_odd;        /* reported: the lock's value is no id */
     bool knows_nameless;   /* reported: an invalid id in the registry */
-    struct refusal refusals[ERRANDS];
-    uint64_t reported_epoch; /* of the leader that was reported last */
-    struct text *reported_leader;
-    const struct text *heir; /* the process to which the lock is being passed */
-    bool is_offer;           /* any process may take the lock; the heir asks first */
-    struct entry *entries;
-    struct quorum *quorum; /* NULL: there is but one server */
     unsigned references;   /* replies under way, and the client's table */
     char name[];
 };

@@ -53,9 +53,9 @@ static uint32_t kind_of(const redisReply *reply)
 
 static bool is_known(struct refusal *refusal, const redisReply *reply)
 {
-    struct refusal now = {.kind = kind_of(reply), .reported_at = clock_now()};
-    bool is = refusal->kind == now.kind &&
-              instant_since(now.reported_at, refusal->reported_at).ns < SPAN_S(REFUSAL_AGAIN_S).ns;
+    struct refusal now = {.kind = kind_of(reply),
+                          .reported_s = (uint32_t)(clock_now().ns / SPAN_S(1).ns)};
+    bool is = refusal->kind == now.kind && now.reported_s - refusal->reported_s < REFUSAL_AGAIN_S;
 
     *refusal = is ? *refusal : now;
     return is;
