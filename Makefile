@@ -51,7 +51,7 @@ check-all: ## every test under each sanitizer too, fuzzing and lint; STAGES="dev
 
 bench: build ## every figure of the README, measured here and now
 	@scripts/deps $(WITH) check
-	@scripts/bench && bench/detector
+	@scripts/bench && bench/detector && build/bin/baton-bench-web
 
 sim: build ## plays a million seeds of each core in the simulator, then every planted bug
 	@build/bin/baton-sim --seeds $(SEEDS) --jobs $(JOBS)
