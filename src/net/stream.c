@@ -31,9 +31,13 @@ struct stream {
     uv_shutdown_t ending;
     bool is_ending; /* nothing more is written */
     uv_getaddrinfo_t resolving;
-    bool is_resolving; /* the request must end before the memory may */
+    bool is_resolving;            /* the request must end before the memory may */
+    struct addrinfo *found;       /* of a name; NULL: none */
+    const struct addrinfo *other; /* of these, the address to try next; NULL: none is left */
+    bool is_redialing;            /* the handle is being closed, for the next address */
+    bool has_redialed;
     bool is_handle_closed;
-    bool was_refused;
+    bool was_refused; /* by every address */
     bool is_open;
     bool is_closing;
     int broken; /* how the latest write failed: what the peer said before is still to be read */
@@ -93,6 +97,7 @@ static void end_if_done(struct stream *stream)
     stream->options.callbacks.on_close(stream, stream->close_code, stream->close_reason,
                                        stream->options.userdata);
     tls_session_free(stream->session);
+    uv_freeaddrinfo(stream->found);
     buffer_fini(&stream->clear);
     buffer_fini(&stream->cipher);
     free(stream);
@@ -119,7 +124,9 @@ static void close_with(struct stream *stream, int code, const char *reason)
     if (stream->options.callbacks.on_closing) {
         stream->options.callbacks.on_closing(stream, stream->options.userdata);
     }
-    uv_close(&stream->socket.handle, handle_closed);
+    if (!stream->is_redialing) {
+        uv_close(&stream->socket.handle, handle_closed);
+    }
 }
 
 void stream_close(struct stream *stream)
@@ -438,13 +445,14 @@ static int begin(struct stream *stream, bool is_client)
     return BATON_OK;
 }
 
+static void connect_failed(struct stream *stream, int status);
+
 static void connected(uv_connect_t *request, int status)
 {
     struct stream *stream = request->handle->data;
 
-    stream->was_refused = status == UV_ECONNREFUSED;
     if (status != 0) {
-        close_with(stream, BATON_EUNAVAILABLE, uv_strerror(status));
+        connect_failed(stream, status);
     } else if (!stream->is_closing && begin(stream, true) != BATON_OK) {
         close_with(stream, BATON_ENOMEM, "out of memory");
     }
@@ -455,18 +463,60 @@ static int dial(struct stream *stream, const struct sockaddr *address)
     return uv_tcp_connect(&stream->connecting, &stream->socket.tcp, address, connected);
 }
 
+static void dial_next(struct stream *stream)
+{
+    const struct addrinfo *address = stream->other;
+    int result;
+
+    stream->other = address->ai_next;
+    result = dial(stream, address->ai_addr);
+    if (result != 0) {
+        connect_failed(stream, result);
+    }
+}
+
+/* The next address may be of the other family, so that it needs a new socket. */
+static void redial(uv_handle_t *handle)
+{
+    struct stream *stream = handle->data;
+
+    stream->is_redialing = false;
+    if (stream->is_closing) {
+        handle_closed(handle);
+        return;
+    }
+    (void)uv_tcp_init(stream->options.loop, &stream->socket.tcp); /* it has no socket yet */
+    stream->socket.handle.data = stream;
+    stream->has_redialed = true;
+    dial_next(stream);
+}
+
+static void connect_failed(struct stream *stream, int status)
+{
+    stream->was_refused =
+        status == UV_ECONNREFUSED && (stream->was_refused || !stream->has_redialed);
+    if (stream->is_closing || stream->other == NULL) {
+        close_with(stream, BATON_EUNAVAILABLE, uv_strerror(status));
+        return;
+    }
+    stream->is_redialing = true;
+    uv_close(&stream->socket.handle, redial);
+}
+
 static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
 {
     struct stream *stream = request->data;
-    int result = status;
 
     stream->is_resolving = false;
+    stream->found = found;
+    stream->other = found;
     if (stream->is_closing) {
         end_if_done(stream);
-    } else if (status != 0 || (result = dial(stream, found->ai_addr)) != 0) {
-        close_with(stream, BATON_EUNAVAILABLE, uv_strerror(result));
+    } else if (status != 0) {
+        close_with(stream, BATON_EUNAVAILABLE, uv_strerror(status));
+    } else {
+        dial_next(stream);
     }
-    uv_freeaddrinfo(found);
 }
 
 static int resolve(struct stream *stream, const char *host, int port)

@@ -53,7 +53,8 @@ struct stream_options {
     bool is_prompt;
 };
 
-/* host: a numeric address or a name. BATON_EINVAL, BATON_ENOMEM; the rest comes by on_close. */
+/* host: a numeric address, or a name, whose addresses are tried one after the other. BATON_EINVAL,
+ * BATON_ENOMEM; the rest comes by on_close. */
 int stream_connect(struct stream **ret, const struct stream_options *options, const char *host,
                    int port, struct baton_error *reterr);
 

@@ -2,15 +2,21 @@
 #include "net/stream.h"
 
 #include "cmocka_all.h"
+#include "lib/process.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+enum { CANNOT = 77 }; /* this machine lets nobody have a mount namespace */
 enum { BULK_BYTES = 32768, BULKS_MAX = 4096, QUEUE_BYTES_MAX = 64 * 1024 * 1024 };
 
 struct world {
@@ -84,7 +90,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void dial(struct world *world)
+static void dial_host(struct world *world, const char *host)
 {
     struct stream_options options = {
         .loop = &world->loop,
@@ -93,7 +99,12 @@ static void dial(struct world *world)
         .queue_bytes_max = QUEUE_BYTES_MAX,
         .is_prompt = true,
     };
-    assert_int_equal(stream_connect(&world->stream, &options, "127.0.0.1", world->port, NULL), 0);
+    assert_int_equal(stream_connect(&world->stream, &options, host, world->port, NULL), 0);
+}
+
+static void dial(struct world *world)
+{
+    dial_host(world, "127.0.0.1");
 }
 
 static void connect_both(struct world *world)
@@ -263,6 +274,58 @@ static void out_of_descriptors_is_no_refusal(void **state)
     assert_false(world->was_refused);
 }
 
+/* In a mount namespace with another /etc/hosts. */
+static int dial_two_addresses(void *userdata)
+{
+    static const char hosts[] = "::1 two.test\n127.0.0.1 two.test\n";
+    struct world *world = userdata;
+    char path[] = "/tmp/baton-hosts-XXXXXX";
+    int fd = mkstemp(path);
+    int namespaces = CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER);
+    bool is_ready = fd >= 0 && write(fd, hosts, sizeof(hosts) - 1) > 0 && fchmod(fd, 0644) == 0 &&
+                    unshare(namespaces) == 0 &&
+                    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+                    mount(path, "/etc/hosts", NULL, MS_BIND, NULL) == 0;
+
+    (void)unlink(path);
+    (void)close(fd);
+    if (!is_ready) {
+        return CANNOT;
+    }
+    dial_host(world, "two.test");
+    while (!world->is_open && !world->is_closed) {
+        (void)uv_run(&world->loop, UV_RUN_ONCE);
+    }
+    return world->is_open ? 0 : 1;
+}
+
+/* Nobody listens at the first one. */
+static void the_next_address_of_a_name_is_tried(void **state)
+{
+    struct world *world = *state;
+    int status;
+
+    assert_int_equal(listen(world->listener, 1), 0);
+    status = process_wait(process_fork(dial_two_addresses, world));
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == CANNOT) {
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* At neither address: a failure, and a refusal by both. */
+static void a_name_without_a_listener_is_refused(void **state)
+{
+    struct world *world = *state;
+
+    dial_host(world, "localhost");
+    (void)uv_run(&world->loop, UV_RUN_DEFAULT);
+    assert_true(world->is_closed);
+    assert_int_equal(world->code, BATON_EUNAVAILABLE);
+    assert_true(world->was_refused);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -275,6 +338,8 @@ int main(void)
         TEST(a_peer_that_does_not_read_is_not_a_line_that_loses),
         TEST(a_refusal_is_told_from_other_failures),
         TEST(out_of_descriptors_is_no_refusal),
+        TEST(the_next_address_of_a_name_is_tried),
+        TEST(a_name_without_a_listener_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
