@@ -22,7 +22,7 @@ static void on_request(void *userdata, struct web_exchange *exchange)
 {
     struct server *server = userdata;
 
-    if (web_request_header(web_exchange_request(exchange), "upgrade") != NULL) {
+    if (web_header(&web_exchange_request(exchange)->head, "upgrade") != NULL) {
         server_ws_begin(server, exchange);
     } else {
         server_http_begin(server, exchange);

@@ -13,7 +13,7 @@
 /* A name that a stranger can have has a dot, and so a page cannot be rebound to one without. */
 static bool knows_host(const struct server *server, const struct web_request *request)
 {
-    const char *host = web_request_header(request, "host");
+    const char *host = web_header(&request->head, "host");
     char name[QUERY_MAX], own[HOST_NAME_MAX + 1] = "";
 
     if (server->token != NULL || host == NULL || host[0] == '\0') {
@@ -60,7 +60,7 @@ static void refuse(struct http_reply *reply, unsigned status, const char *reason
 static void ask(struct server *server, struct asker *asker, const char *path, const char *query)
 {
     const struct web_request *request = web_exchange_request(asker->exchange);
-    const char *etag = web_request_header(request, "if-none-match");
+    const char *etag = web_header(&request->head, "if-none-match");
     struct http_question question = {path, query, etag != NULL ? etag : "", asker->ticket};
     struct http_reply *reply = &asker->reply;
     bool is_probe = strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0;

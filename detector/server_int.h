@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "detector/server.h"
-#include "web/socket.h"
+#include "web/upgrade.h"
 
 enum {
     CONNECTIONS_SPARE = 1536, /* besides WebSockets: requests, and handshakes that get an answer */

@@ -86,7 +86,7 @@ static unsigned check(const struct server *server, const struct web_request *req
     if (*ret_reason != NULL) {
         return 400;
     }
-    if (web_request_header(request, "origin") != NULL) {
+    if (web_header(&request->head, "origin") != NULL) {
         *ret_reason = "a page in a browser cannot drive the worker: this request has an Origin";
         return 403;
     }

@@ -11,8 +11,8 @@ static void look(const struct web_request *request)
 
     (void)web_path(request->target, path);
     (void)web_query(request->target);
-    (void)web_request_header(request, "host");
-    (void)web_request_lists(request, "connection", "upgrade");
+    (void)web_header(&request->head, "host");
+    (void)web_header_lists(&request->head, "connection", "upgrade");
 }
 
 static bool read_all(struct web_request *request, const uint8_t *data, size_t bytes)
@@ -23,7 +23,7 @@ static bool read_all(struct web_request *request, const uint8_t *data, size_t by
         if (read == WEB_READ_REFUSED) {
             return false;
         }
-        if (read == WEB_READ_REQUEST) {
+        if (read == WEB_READ_WHOLE) {
             look(request);
             web_request_next(request);
         }

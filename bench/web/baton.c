@@ -1,6 +1,6 @@
 #include "servers.h"
 
-#include "web/socket.h"
+#include "web/upgrade.h"
 
 #include <stdio.h>
 #include <stdlib.h>

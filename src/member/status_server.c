@@ -28,8 +28,8 @@ static bool is_ours(const struct http_config *config, const char *host)
 static unsigned admit(const struct http_server *server, const struct web_request *request,
                       const char *path)
 {
-    const char *host = web_request_header(request, "host");
-    const char *origin = web_request_header(request, "origin");
+    const char *host = web_header(&request->head, "host");
+    const char *origin = web_header(&request->head, "origin");
     const char *name = origin ? strstr(origin, "://") : NULL;
 
     if (!host || !is_ours(&server->config, host)) {

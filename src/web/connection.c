@@ -67,10 +67,10 @@ static size_t read_one(struct web_exchange *exchange, const uint8_t *data, size_
         exchange->is_last = true;
         web_refuse(exchange, request->status, request->reason);
         return bytes;
-    case WEB_READ_REQUEST:
+    case WEB_READ_WHOLE:
     default:
         exchange->phase = PHASE_ANSWERS;
-        exchange->is_last = request->is_last || web_request_header(request, "upgrade") != NULL;
+        exchange->is_last = request->is_last || web_header(&request->head, "upgrade") != NULL;
         exchange->ticks = 0;
         server->config.callbacks.on_request(server->config.userdata, exchange);
         return taken;
@@ -163,7 +163,7 @@ static void on_drain(struct stream *stream, void *userdata)
     if (exchange->phase == PHASE_DRAINS) {
         web_exchange_over(exchange);
     } else if (exchange->phase == PHASE_STREAMS || exchange->phase == PHASE_SOCKET) {
-        exchange->ticks = exchange->phase == PHASE_SOCKET ? exchange->ticks : 0;
+        exchange->ticks = 0;
         exchange->wants_drain = true;
         web_server_drain_soon(exchange->server);
     }

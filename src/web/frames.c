@@ -197,24 +197,30 @@ static enum web_frame read_head(struct web_frames *frames, const uint8_t *data, 
 
 /* ---- Payloads -------------------------------------------------------------------------------- */
 
-static void unmask(struct web_frames *frames, uint8_t *to, const uint8_t *from, size_t bytes)
+void web_mask(uint8_t *to, const uint8_t *from, size_t bytes, const uint8_t mask[WEB_MASK_BYTES],
+              unsigned at)
 {
     uint8_t key[8];
-    uint64_t mask, word;
+    uint64_t eight, word;
     size_t i = 0;
 
     for (unsigned k = 0; k < 8; k++) {
-        key[k] = frames->mask[(frames->at + k) & 3];
+        key[k] = mask[(at + k) & 3];
     }
-    memcpy(&mask, key, sizeof(mask));
+    memcpy(&eight, key, sizeof(eight));
     for (; bytes - i >= sizeof(word); i += sizeof(word)) {
         memcpy(&word, from + i, sizeof(word));
-        word ^= mask;
+        word ^= eight;
         memcpy(to + i, &word, sizeof(word));
     }
     for (; i < bytes; i++) {
         to[i] = from[i] ^ key[i & 7];
     }
+}
+
+static void unmask(struct web_frames *frames, uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    web_mask(to, from, bytes, frames->mask, frames->at);
     frames->at = (unsigned)((frames->at + bytes) & 3);
 }
 
@@ -323,7 +329,8 @@ enum web_frame web_frames_read(struct web_frames *frames, const void *data, size
 
 /* ---- Making frames --------------------------------------------------------------------------- */
 
-size_t web_frame_head(uint8_t ret[static WEB_FRAME_HEAD_MAX], enum web_opcode opcode, size_t bytes)
+size_t web_frame_head(uint8_t ret[static WEB_FRAME_HEAD_MAX], enum web_opcode opcode, size_t bytes,
+                      const uint8_t mask[WEB_MASK_BYTES])
 {
     unsigned length_bytes = bytes < LENGTH_16 ? 0 : bytes <= 0xffff ? 2 : 8;
     size_t used = 2;
@@ -332,6 +339,11 @@ size_t web_frame_head(uint8_t ret[static WEB_FRAME_HEAD_MAX], enum web_opcode op
     ret[1] = (uint8_t)(length_bytes == 0 ? bytes : length_bytes == 2 ? LENGTH_16 : LENGTH_64);
     for (unsigned i = length_bytes; i > 0; i--) {
         ret[used++] = (uint8_t)((uint64_t)bytes >> (8 * (i - 1)));
+    }
+    if (mask != NULL) {
+        ret[1] |= MASKED;
+        memcpy(ret + used, mask, WEB_MASK_BYTES);
+        used += WEB_MASK_BYTES;
     }
     return used;
 }

@@ -17,6 +17,7 @@
 
 enum {
     WEB_FRAME_HEAD_MAX = 14,
+    WEB_MASK_BYTES = 4,
     WEB_CONTROL_MAX = 125,    /* bytes of a control frame's payload */
     WEB_FRAGMENTS_MAX = 4096, /* of a message */
 
@@ -67,7 +68,7 @@ struct web_frames {
     uint64_t left;                /* bytes of the payload that are still to come */
     uint64_t length;              /* of the message so far, with the frame whose head was read */
     unsigned at;                  /* in the mask */
-    uint8_t mask[4];              /* zeros: none */
+    uint8_t mask[WEB_MASK_BYTES]; /* zeros: none */
     bool is_in_payload;           /* the head is read */
     bool is_over;                 /* a message was given out, and its bytes go with the next read */
     enum web_opcode opcode, kind; /* of this frame; of the message, MORE: none has begun */
@@ -83,8 +84,13 @@ void web_frames_fini(struct web_frames *frames);
 enum web_frame web_frames_read(struct web_frames *frames, const void *data, size_t bytes,
                                size_t *ret_taken);
 
-/* The head of a server's frame that is a whole message; returns its bytes. */
-size_t web_frame_head(uint8_t ret[static WEB_FRAME_HEAD_MAX], enum web_opcode opcode, size_t bytes);
+/* The head of a frame that is a whole message; returns its bytes. mask: of a client's frame, whose
+ * payload is then masked by web_mask(); NULL: a server's. */
+size_t web_frame_head(uint8_t ret[static WEB_FRAME_HEAD_MAX], enum web_opcode opcode, size_t bytes,
+                      const uint8_t mask[WEB_MASK_BYTES]);
+/* Masks bytes, or unmasks them; `at`: how many bytes of the payload are in front of them. */
+void web_mask(uint8_t *to, const uint8_t *from, size_t bytes, const uint8_t mask[WEB_MASK_BYTES],
+              unsigned at);
 
 /* Takes the next bytes of a text. False: they are not UTF-8. It may end where `wanted` is 0. */
 bool web_utf8_take(struct web_utf8 *utf8, const uint8_t *data, size_t bytes);

@@ -135,10 +135,10 @@ void web_server_free(struct web_server *server)
 
 bool web_shows_token(const struct web_request *request, const char *token)
 {
-    const char *shown = web_request_header(request, "authorization");
+    const char *shown = web_header(&request->head, "authorization");
     size_t bytes = strlen(token);
 
-    return shown != NULL && web_request_count(request, "authorization") == 1 &&
+    return shown != NULL && web_header_count(&request->head, "authorization") == 1 &&
            strncasecmp(shown, "Bearer ", 7) == 0 && strlen(shown + 7) == bytes &&
            CRYPTO_memcmp(shown + 7, token, bytes) == 0;
 }

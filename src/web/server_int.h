@@ -2,10 +2,8 @@
 #ifndef WEB_SERVER_INT_H
 #define WEB_SERVER_INT_H
 
-#include "net/stream.h"
 #include "web/server.h"
-
-enum { TICK_MS = 250, TICKS_PER_S = 1000 / TICK_MS, LINGER_S = 2, LINGER_BYTES = 16 << 20 };
+#include "web/socket_int.h"
 
 /*   READS ──request──▶ ANSWERS ──web_answer──▶ DRAINS ──taken──▶ READS, or ENDS if it is the last
  *     │                   └────web_begin──▶ STREAMS ──web_finish──▶ DRAINS
@@ -19,8 +17,6 @@ enum phase {
     PHASE_SOCKET,  /* a WebSocket */
     PHASE_ENDS,    /* all is sent; what still comes is dropped until the client hangs up */
 };
-
-struct web_socket; /* see socket.h */
 
 /* One connection. */
 struct web_exchange {
@@ -63,13 +59,6 @@ void web_exchange_over(struct web_exchange *exchange);
 void web_exchange_tick(struct web_exchange *exchange);
 /* All is said by both sides, or the client is refused. */
 void web_exchange_end(struct web_exchange *exchange);
-/* Of the exchange that became this WebSocket: bytes have come; the socket has room again; a tick
- * has passed; the connection is about to be closed; it is gone. */
-void web_socket_read(struct web_socket *socket, const void *data, size_t bytes);
-void web_socket_drain(struct web_socket *socket);
-void web_socket_tick(struct web_socket *socket);
-void web_socket_closing(struct web_socket *socket);
-void web_socket_free(struct web_socket *socket);
 /* Calls on_drain soon, from outside the caller's functions. */
 void web_server_drain_soon(struct web_server *server);
 

@@ -1,8 +1,7 @@
-#include "web/socket.h"
-
-#include "web/server_int.h"
+#include "web/socket_int.h"
 
 #include <openssl/evp.h>
+#include <openssl/rand.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,58 +12,26 @@ enum {
     PONG_WITHIN_S = 10,
     CLOSE_WITHIN_S = 5,
     REASON_MAX = WEB_CONTROL_MAX - 2,
-    KEY_BYTES = 24, /* sixteen in base64 */
 };
 
 struct web_socket {
-    struct web_exchange *exchange;
+    struct web_socket_home home;
     struct web_socket_options options;
     struct web_frames frames;
     uint64_t control_seen; /* bytes of control frames, when this second began */
     unsigned ticks, quiet_s;
-    bool is_closing;  /* a close frame is sent */
-    bool is_finished; /* both are, or what comes has no meaning */
+    unsigned close_ticks; /* until the connection is closed, whatever the peer does */
+    bool is_closing;      /* a close frame is sent */
+    bool is_finished;     /* both are, or what comes has no meaning */
 };
 
 /* ---- The handshake --------------------------------------------------------------------------- */
 
-static bool is_key(const char *key)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-    return key != NULL && strlen(key) == KEY_BYTES && strspn(key, digits) == KEY_BYTES - 2 &&
-           strcmp(key + KEY_BYTES - 2, "==") == 0;
-}
-
-const char *web_socket_fault(const struct web_request *request)
-{
-    const char *version = web_request_header(request, "sec-websocket-version");
-    const char *upgrade = web_request_header(request, "upgrade");
-
-    if (upgrade == NULL || strcasecmp(upgrade, "websocket") != 0) {
-        return "only an upgrade to websocket is known";
-    }
-    if (strcmp(request->method, "GET") != 0) {
-        return "a WebSocket begins with a GET";
-    }
-    if (version == NULL || strcmp(version, "13") != 0) {
-        return "only WebSocket version 13 is known: Sec-WebSocket-Version";
-    }
-    if (request->is_http_1_0 || !request->is_upgrade ||
-        !is_key(web_request_header(request, "sec-websocket-key")) ||
-        web_request_count(request, "sec-websocket-key") != 1 ||
-        web_request_header(request, "sec-websocket-protocol") != NULL) {
-        return "the WebSocket handshake is not whole: it needs HTTP/1.1, a Host, Connection: "
-               "Upgrade and a Sec-WebSocket-Key, and may ask for no subprotocol";
-    }
-    return NULL;
-}
-
-static void accept_key(const char *key, char ret[static 32])
+void web_socket_accept(const char *key, char ret[static WEB_KEY_ROOM])
 {
     static const char salt[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
     unsigned char digest[EVP_MAX_MD_SIZE];
-    char text[KEY_BYTES + sizeof(salt)];
+    char text[WEB_KEY_ROOM + sizeof(salt)];
     unsigned bytes = 0;
 
     (void)snprintf(text, sizeof(text), "%s%s", key, salt);
@@ -72,29 +39,36 @@ static void accept_key(const char *key, char ret[static 32])
     (void)EVP_EncodeBlock((unsigned char *)ret, digest, (int)bytes);
 }
 
-struct web_socket *web_socket_open(struct web_exchange *exchange,
-                                   const struct web_socket_options *options)
+const char *web_socket_answer_fault(const struct web_response *response, const char *accept)
+{
+    const struct web_head *head = &response->head;
+    const char *upgrade = web_header(head, "upgrade");
+    const char *shown = web_header(head, "sec-websocket-accept");
+
+    if (upgrade == NULL || strcasecmp(upgrade, "websocket") != 0 ||
+        !web_header_lists(head, "connection", "upgrade")) {
+        return "the server upgrades to another protocol than WebSocket";
+    }
+    if (shown == NULL || web_header_count(head, "sec-websocket-accept") != 1 ||
+        strcmp(shown, accept) != 0) {
+        return "the server's Sec-WebSocket-Accept is not the answer to our key";
+    }
+    return web_header(head, "sec-websocket-extensions") != NULL ||
+                   web_header(head, "sec-websocket-protocol") != NULL
+               ? "the server has chosen an extension or a subprotocol that was not offered"
+               : NULL;
+}
+
+struct web_socket *web_socket_new(const struct web_socket_home *home,
+                                  const struct web_socket_options *options)
 {
     struct web_socket *socket = calloc(1, sizeof(*socket));
-    char accept[32], head[256];
-    int bytes;
 
-    if (socket == NULL) {
-        stream_close(exchange->stream);
-        return NULL;
+    if (socket != NULL) {
+        socket->home = *home;
+        socket->options = *options;
+        web_frames_init(&socket->frames, !home->is_client, options->message_max);
     }
-    socket->exchange = exchange;
-    socket->options = *options;
-    web_frames_init(&socket->frames, true, options->message_max);
-    accept_key(web_request_header(&exchange->request, "sec-websocket-key"), accept);
-    bytes = snprintf(head, sizeof(head),
-                     "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n"
-                     "connection: Upgrade\r\nsec-websocket-accept: %s\r\n\r\n",
-                     accept);
-    exchange->phase = PHASE_SOCKET;
-    exchange->socket = socket;
-    exchange->ticks = 0;
-    (void)stream_write(exchange->stream, head, (size_t)bytes);
     return socket;
 }
 
@@ -102,32 +76,38 @@ struct web_socket *web_socket_open(struct web_exchange *exchange,
 
 size_t web_socket_backlog(const struct web_socket *socket)
 {
-    return stream_backlog(socket->exchange->stream);
+    return stream_backlog(socket->home.stream);
 }
 
 int web_socket_fd(const struct web_socket *socket)
 {
-    return stream_fd(socket->exchange->stream);
+    return stream_fd(socket->home.stream);
 }
 
+/* Masks are random: nobody who chooses a text may choose the bytes on the wire (RFC 6455, 10.3). */
 static bool put(struct web_socket *socket, enum web_opcode opcode, const void *data, size_t bytes)
 {
-    struct stream *stream = socket->exchange->stream;
-    uint8_t small[1024], *frame = small;
+    bool is_client = socket->home.is_client;
+    uint8_t small[1024], mask[WEB_MASK_BYTES] = {0}, *frame = small;
     size_t head;
     bool is_written;
 
+    if (is_client && RAND_bytes(mask, sizeof(mask)) != 1) {
+        return false;
+    }
     if (bytes > sizeof(small) - WEB_FRAME_HEAD_MAX) {
         frame = malloc(bytes + WEB_FRAME_HEAD_MAX);
     }
     if (frame == NULL) {
         return false;
     }
-    head = web_frame_head(frame, opcode, bytes);
-    if (bytes > 0) {
+    head = web_frame_head(frame, opcode, bytes, is_client ? mask : NULL);
+    if (is_client) {
+        web_mask(frame + head, data, bytes, mask, 0);
+    } else if (bytes > 0) {
         memcpy(frame + head, data, bytes);
     }
-    is_written = stream_write(stream, frame, head + bytes) == BATON_OK;
+    is_written = stream_write(socket->home.stream, frame, head + bytes) == BATON_OK;
     if (frame != small) {
         free(frame);
     }
@@ -143,8 +123,7 @@ bool web_socket_send(struct web_socket *socket, const char *text, size_t bytes)
         return false;
     }
     if (web_socket_backlog(socket) == 0) {
-        socket->exchange->wants_drain = true;
-        web_server_drain_soon(socket->exchange->server);
+        socket->home.drain_soon(socket->home.userdata);
     }
     return true;
 }
@@ -174,7 +153,7 @@ void web_socket_close(struct web_socket *socket, unsigned code, const char *reas
     socket->is_closing = true;
     memcpy(payload + 2, reason, bytes);
     (void)put(socket, WEB_OPCODE_CLOSE, payload, code != 0 ? bytes + 2 : 0);
-    socket->exchange->ticks = CLOSE_WITHIN_S * TICKS_PER_S;
+    socket->close_ticks = CLOSE_WITHIN_S * TICKS_PER_S;
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -186,7 +165,7 @@ static void refuse(struct web_socket *socket, unsigned code, const char *reason)
     }
     web_socket_close(socket, code, reason);
     socket->is_finished = true;
-    web_exchange_end(socket->exchange);
+    socket->home.end(socket->home.userdata);
 }
 
 static void refuse_frame(struct web_socket *socket)
@@ -208,7 +187,7 @@ static void finish(struct web_socket *socket)
 {
     web_socket_close(socket, socket->frames.code, ""); /* unless we began */
     socket->is_finished = true;
-    web_exchange_end(socket->exchange);
+    socket->home.end(socket->home.userdata);
 }
 
 static void receive_ping(struct web_socket *socket)
@@ -283,6 +262,10 @@ void web_socket_tick(struct web_socket *socket)
 {
     unsigned after_s = socket->options.ping_after_s;
 
+    if (socket->close_ticks > 0 && --socket->close_ticks == 0) {
+        stream_close(socket->home.stream);
+        return;
+    }
     if (++socket->ticks % TICKS_PER_S != 0) {
         return;
     }
@@ -301,8 +284,11 @@ void web_socket_tick(struct web_socket *socket)
     }
 }
 
+/* What was read and is not given out yet is dropped: a callback may have closed the connection. */
 void web_socket_closing(struct web_socket *socket)
 {
+    socket->is_closing = true;
+    socket->is_finished = true;
     socket->options.callbacks.on_closing(socket->options.userdata);
 }
 

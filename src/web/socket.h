@@ -1,5 +1,5 @@
-/* A WebSocket of a server (RFC 6455), which an exchange becomes: messages come whole, and what is
- * sent waits in the stream's queue until the peer takes it.
+/* A WebSocket (RFC 6455), which an exchange of a server (upgrade.h) or a client (client.h) becomes:
+ * messages come whole, and what is sent waits in the stream's queue until the peer takes it.
  *
  * The other side is pinged, and closed when it answers none; so is one that sends more control
  * frames than any program needs. Either close is a handshake: a close frame with code and reason,
@@ -11,7 +11,6 @@
 #define WEB_SOCKET_H
 
 #include "web/frames.h"
-#include "web/server.h"
 
 struct web_socket; /* opaque; ends when on_close returns */
 
@@ -35,14 +34,6 @@ struct web_socket_options {
     struct web_socket_callbacks callbacks;
     void *userdata;
 };
-
-/* NULL if the request opens a WebSocket as it must, or why it does not: refuse it with 400. */
-const char *web_socket_fault(const struct web_request *request);
-
-/* Answers a request without such a fault, and takes its connection. NULL: out of memory; the
- * connection ends. */
-struct web_socket *web_socket_open(struct web_exchange *exchange,
-                                   const struct web_socket_options *options);
 
 /* False: it is being closed, or too much waits. */
 bool web_socket_send(struct web_socket *socket, const char *text, size_t bytes);

@@ -192,11 +192,8 @@ static void a_message_of_any_length_is_read_as_it_was_made(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct web_frames frames;
-        size_t head = web_frame_head(bytes, WEB_OPCODE_TEXT, lengths[i]), at = 0;
+        size_t head = web_frame_head(bytes, WEB_OPCODE_TEXT, lengths[i], mask), at = 0;
         enum web_frame frame = WEB_FRAME_MORE;
-        bytes[1] |= 0x80;
-        memcpy(bytes + head, mask, 4);
-        head += 4;
         for (size_t k = 0; k < lengths[i]; k++) {
             bytes[head + k] = (uint8_t)('a' + k % 26) ^ mask[k & 3];
         }
