@@ -4,15 +4,12 @@
 #include "cli/settings.h"
 #include "member/status_server.h"
 #include "net/control.h"
+#include "web/client.h"
 
-#define CURL_DISABLE_TYPECHECK /* its macros name the functions, which are not linked */
-#include <curl/curl.h>
-#include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { REASON_MAX = 160 };
+enum { REASON_MAX = 160, HEAD_MAX = 16384 };
 
 int ask_socket_path(const struct options *options, char *ret, size_t bytes,
                     struct baton_error *reterr)
@@ -33,60 +30,25 @@ long ask_timeout_ms(const struct options *options)
     return (long)((options_duration(options, "timeout").ns + 999999) / 1000000);
 }
 
-/* libcurl brings thirty libraries with it. A node, which never asks, must not carry them (4 MB, and
- * the time that the kernel takes to tear them down when the leader dies), so they are loaded here.
- */
-struct curl {
-    void *library;
-    __typeof__(&curl_easy_init) init;
-    __typeof__(&curl_easy_setopt) setopt;
-    __typeof__(&curl_easy_perform) perform;
-    __typeof__(&curl_easy_getinfo) getinfo;
-    __typeof__(&curl_easy_cleanup) cleanup;
-    __typeof__(&curl_easy_strerror) strerror;
-    __typeof__(&curl_slist_append) append;
-    __typeof__(&curl_slist_free_all) free_all;
+/* ---- By HTTP --------------------------------------------------------------------------------- */
+
+struct reply {
+    unsigned status;
+    json_t *json; /* NULL: none came */
+    struct baton_error error;
 };
 
-static int load_curl(struct curl *ret, struct baton_error *reterr)
+static void on_response(void *userdata, const struct web_response *response)
 {
-    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        return error_set(reterr, BATON_ENOTSUP, "--http: needs libcurl: %s", dlerror());
-    }
-    ret->library = library;
-    *(void **)&ret->init = dlsym(library, "curl_easy_init");
-    *(void **)&ret->setopt = dlsym(library, "curl_easy_setopt");
-    *(void **)&ret->perform = dlsym(library, "curl_easy_perform");
-    *(void **)&ret->getinfo = dlsym(library, "curl_easy_getinfo");
-    *(void **)&ret->cleanup = dlsym(library, "curl_easy_cleanup");
-    *(void **)&ret->strerror = dlsym(library, "curl_easy_strerror");
-    *(void **)&ret->append = dlsym(library, "curl_slist_append");
-    *(void **)&ret->free_all = dlsym(library, "curl_slist_free_all");
-    return 0;
+    struct reply *reply = userdata;
+    reply->status = response->status;
+    reply->json = json_loadb((const char *)response->body.data, response->body.bytes, 0, NULL);
 }
 
-static size_t on_body(char *data, size_t size, size_t count, void *userdata)
+static void on_close(void *userdata, const struct baton_error *error)
 {
-    struct buffer *body = userdata;
-    buffer_put(body, data, size * count);
-    return body->failed ? 0 : size * count;
-}
-
-static struct curl_slist *token_header(const struct curl *api, const char *path,
-                                       struct baton_error *reterr)
-{
-    char token[HTTP_TOKEN_MAX];
-    char line[HTTP_TOKEN_MAX + 32];
-    if (settings_token(token, sizeof(token), path, reterr)) {
-        return NULL;
-    }
-    (void)snprintf(line, sizeof(line), "Authorization: Bearer %s", token);
-    struct curl_slist *header = api->append(NULL, line);
-    if (!header) {
-        error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    return header;
+    struct reply *reply = userdata;
+    reply->error = *error;
 }
 
 /* How many bytes of a refusal's reason can be shown. */
@@ -100,77 +62,66 @@ static int printable(const char *text)
     return bytes;
 }
 
-static int refuse_status(const char *url, long status, const struct buffer *body,
-                         struct baton_error *reterr)
+static int refuse_status(const char *url, const struct reply *reply, struct baton_error *reterr)
 {
-    json_t *json = json_loadb((const char *)body->data, body->bytes, 0, NULL);
-    const char *text = json_string_value(json_object_get(json, "error"));
-    int code = status == 401 || status == 403 ? BATON_EAUTH : BATON_EPROTO;
+    const char *text = json_string_value(json_object_get(reply->json, "error"));
+    unsigned status = reply->status;
     text = text ? text : "no reason is given";
-    error_set(reterr, code, "%s: refused with status %ld: %.*s", url, status, printable(text),
-              text);
-    json_decref(json);
-    return code;
+    return error_set(reterr, status == 401 || status == 403 ? BATON_EAUTH : BATON_EPROTO,
+                     "%s: refused with status %u: %.*s", url, status, printable(text), text);
 }
 
-static int fetch(const struct options *options, const char *url, struct buffer *body,
+static int fetch(struct reply *ret, const struct options *options, const char *url,
                  struct baton_error *reterr)
 {
     const char *token_file = options_text(options, "http-token-file");
-    struct curl_slist *headers = NULL;
-    struct curl api = {0};
-    long status = 0;
-    int loaded = load_curl(&api, reterr);
-    if (loaded) {
-        return loaded;
+    char token[HTTP_TOKEN_MAX], header[HTTP_TOKEN_MAX + 32] = "";
+    uv_loop_t loop;
+    struct web_client *client;
+    struct web_client_options wanted = {
+        .loop = &loop,
+        .url = url,
+        .headers = header,
+        .head_max = HEAD_MAX,
+        .body_max = CONTROL_ANSWER_MAX,
+        .within_ms = (uint64_t)ask_timeout_ms(options),
+        .callbacks = {.on_response = on_response, .on_close = on_close},
+        .userdata = ret};
+    int code = token_file ? settings_token(token, sizeof(token), token_file, reterr) : 0;
+    if (code) {
+        return code;
     }
-    if (token_file && !(headers = token_header(&api, token_file, reterr))) {
-        return reterr->code;
+    if (token_file) {
+        (void)snprintf(header, sizeof(header), "authorization: Bearer %s\r\n", token);
     }
-    CURL *curl = api.init();
-    if (!curl) {
-        api.free_all(headers);
+    if (uv_loop_init(&loop) != 0) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    api.setopt(curl, CURLOPT_URL, url);
-    api.setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
-    api.setopt(curl, CURLOPT_PROXY, ""); /* a token must not meet a proxy */
-    api.setopt(curl, CURLOPT_TIMEOUT_MS, ask_timeout_ms(options));
-    api.setopt(curl, CURLOPT_HTTPHEADER, headers);
-    api.setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
-    api.setopt(curl, CURLOPT_WRITEDATA, body);
-    CURLcode done = api.perform(curl);
-    api.getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    api.cleanup(curl);
-    api.free_all(headers);
-    if (done != CURLE_OK) {
-        int code = done == CURLE_OPERATION_TIMEDOUT ? BATON_ETIMEDOUT : BATON_EUNAVAILABLE;
-        return error_set(reterr, code, "%s: %s", url, api.strerror(done));
+    code = web_client_open(&client, &wanted, reterr);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&loop);
+    if (!code && ret->error.code) {
+        code = error_set(reterr, ret->error.code, "%s", ret->error.message);
     }
-    if (status != 200) {
-        return refuse_status(url, status, body, reterr);
-    }
-    return 0;
+    return !code && ret->status != 200 ? refuse_status(url, ret, reterr) : code;
 }
 
 /* Members are part of the status. */
 static int ask_http(const struct options *options, json_t **ret_answer, struct baton_error *reterr)
 {
     char url[OPTION_TEXT_MAX + 32];
-    struct buffer body;
+    struct reply reply = {.status = 0};
     (void)snprintf(url, sizeof(url), "http://%s/status", options_text(options, "http"));
-    buffer_init(&body, CONTROL_ANSWER_MAX);
-    int code = fetch(options, url, &body, reterr);
-    json_t *json = code ? NULL : json_loadb((const char *)body.data, body.bytes, 0, NULL);
-    buffer_fini(&body);
-    if (!code && !json_is_object(json)) {
-        json_decref(json);
+    int code = fetch(&reply, options, url, reterr);
+    if (!code && !json_is_object(reply.json)) {
         code = error_set(reterr, BATON_EPROTO, "%s: not the answer of a baton node", url);
     }
-    if (!code) {
-        *ret_answer = json;
+    if (code) {
+        json_decref(reply.json);
+        return code;
     }
-    return code;
+    *ret_answer = reply.json;
+    return 0;
 }
 
 static int check_answer(json_t **answer, struct baton_error *reterr)

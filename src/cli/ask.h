@@ -12,8 +12,7 @@
 int ask_node(const struct options *options, const json_t *request, json_t **ret_answer,
              struct baton_error *reterr);
 
-/* --timeout in milliseconds, and never 0: that is no limit to libcurl, and the usual one to a node.
- */
+/* --timeout in milliseconds, and never 0, which is the usual time to a node. */
 long ask_timeout_ms(const struct options *options);
 
 /* The control socket of the data directory. BATON_EINVAL: no directory is given. */
