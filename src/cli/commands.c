@@ -14,8 +14,9 @@ const struct command commands[] = {
      .text = "Takes part in an election as a voter, a witness or a learner. The node listens on a "
              "control socket in its data directory, which status, members, watch, pass, cordon, "
              "uncordon, join and leave use, and with --http on a status server.\n\n"
-             "SIGTERM and SIGINT hand leadership over and then end the node. Under systemd the "
-             "node reports when it is ready, its status, and that it is alive (Type=notify).",
+             "SIGTERM and SIGINT hand leadership over and then end the node. On SIGHUP it reads "
+             "certificates, keys, tokens and passwords again. Under systemd the node reports when "
+             "it is ready, its status, and that it is alive (Type=notify).",
      .example = "baton node -n a -d /var/lib/baton --listen 127.0.0.1:7401 -p b=127.0.0.1:7402 "
                 "-p c=127.0.0.1:7403",
      .groups = GROUPS(&group_election, &group_peers, &group_timing, &group_serve, &group_measure),
@@ -30,7 +31,9 @@ const struct command commands[] = {
              "group gets SIGTERM, so early that SIGKILL, if it is needed, takes effect before the "
              "lease ends. When leadership is lost without warning, CMD gets SIGKILL. Signals are "
              "forwarded to CMD; after SIGTERM, SIGINT and SIGHUP it is killed if it lives longer "
-             "than --stop-timeout. When CMD ends by itself, baton hands leadership over and ends "
+             "than --stop-timeout. Without a controlling terminal SIGHUP is not forwarded: baton "
+             "then reads certificates, keys, tokens and passwords again. When CMD ends by itself, "
+             "baton hands leadership over and ends "
              "with CMD's exit code.\n\n"
              "A supervisor process stands between baton and CMD. It ends CMD and all its "
              "descendants if baton dies, and before the lease ends if baton hangs. "

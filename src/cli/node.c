@@ -53,12 +53,10 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct node *node = handle->data;
     if (number == SIGHUP) {
-        log_warning(node->logger, "sighup",
-                    LOG_STR("text", "settings, keys and passwords are read at the start only: "
-                                    "restart this node"));
-        return;
+        participant_reload(node->member);
+    } else {
+        participant_close(node->member, on_closed, node);
     }
-    participant_close(node->member, on_closed, node);
 }
 
 static void listen_to_signals(struct node *node)

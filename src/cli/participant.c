@@ -31,6 +31,8 @@ struct participant {
     bool is_closing;
     bool is_heard;         /* the provider has told something other than an error */
     bool has_many_servers; /* a quorum of independent ones: one that refuses us matters little */
+    bool is_reload_wanted; /* by an operator, who is told how it went */
+    char token[HTTP_TOKEN_MAX]; /* that was read again */
     char node[BATON_NAME_MAX];
     char obstacle[BATON_ERROR_MESSAGE_MAX];
     void (*closed)(void *userdata);
@@ -98,6 +100,82 @@ bool participant_is_fatal(const struct participant *part, const struct baton_eve
     }
     ret->code = code == BATON_EFULL ? code : BATON_EIO;
     return true;
+}
+
+/* ---- Reloading ------------------------------------------------------------------------------- */
+
+static void report_reload(struct participant *part, int code, const struct baton_error *error)
+{
+    bool is_wanted = part->is_reload_wanted;
+
+    part->is_reload_wanted = false;
+    if (code && code != BATON_ECANCELED) {
+        log_error(part->config.logger, "reload-refused", LOG_STR("reason", error->message),
+                  LOG_STR("text", "everything stays as it was"));
+    } else if (!code && is_wanted) {
+        log_notice(part->config.logger, "reloaded",
+                   LOG_STR("text", "certificates, keys, tokens and passwords were read again; they "
+                                   "count for new connections"));
+    }
+}
+
+static void on_reloaded(void *userdata, int code, const struct baton_error *error)
+{
+    struct participant *part = userdata;
+    struct baton_error own;
+
+    if (!code && part->http && part->token[0]) {
+        code = http_server_set_token(part->http, part->token, &own);
+        error = &own;
+    }
+    explicit_bzero(part->token, sizeof(part->token));
+    report_reload(part, code, error);
+}
+
+static int read_token(struct participant *part, struct baton_error *reterr)
+{
+    const char *file = part->http ? options_text(part->config.options, "http-token-file") : NULL;
+
+    return file ? settings_token(part->token, sizeof(part->token), file, reterr) : 0;
+}
+
+static void reload(struct participant *part)
+{
+    char url[OPTION_TEXT_MAX + 1] = "", changed[256];
+    struct baton_error error;
+    int code = settings_read_again(url, changed, sizeof(changed), part->config.options, &error);
+
+    if (!code && changed[0] && part->is_reload_wanted) {
+        log_warning(part->config.logger, "restart-needed", LOG_STR("options", changed),
+                    LOG_STR("text", "the file has other values than at the start: they count after "
+                                    "a restart"));
+    }
+    code = code ? code : read_token(part, &error);
+    code = code ? code : member_reload(part->member, url, on_reloaded, part, &error);
+    explicit_bzero(url, sizeof(url));
+    if (code == BATON_EBUSY) { /* the one that is under way is enough */
+        return;
+    }
+    if (code) {
+        report_reload(part, code, &error);
+    }
+}
+
+void participant_reload(struct participant *part)
+{
+    if (!part->is_closing) {
+        part->is_reload_wanted = true;
+        reload(part);
+    }
+}
+
+/* A password that a server refuses may have been changed, there and in the file. */
+static void look_for_password(struct participant *part, const struct baton_event *event)
+{
+    if (event->type == BATON_EVENT_ERROR && event->error.code == BATON_EAUTH && part->member &&
+        !part->is_closing && options_source(part->config.options, "provider") == OPTION_CONFIG) {
+        reload(part);
+    }
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
@@ -195,6 +273,7 @@ static void on_event(struct observer *observer, const struct baton_event *event)
     watch_role(part, event);
     log_event(part, event);
     tell_systemd(event);
+    look_for_password(part, event);
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */

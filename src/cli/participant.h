@@ -47,6 +47,9 @@ const char *participant_node(const struct participant *part);
  * anything else (BATON_EAUTH); credentials that are refused later may be put right meanwhile. */
 bool participant_is_fatal(const struct participant *part, const struct baton_event *event,
                           struct baton_error *ret);
+/* Reads certificates, keys, tokens and passwords again, and logs `reloaded`, or `reload-refused` if
+ * one of them is wrong: all stay as they are then. Leadership goes on in any case. */
+void participant_reload(struct participant *part);
 /* Why this node does not lead, by the latest event that says it. */
 const char *participant_obstacle(const struct participant *part);
 

@@ -19,11 +19,13 @@
 #include "cli/supervise.h"
 #include "member/handover.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FORWARDED = 6 };
 
@@ -48,8 +50,9 @@ struct run {
     struct child *child; /* NULL: none lives */
     struct supervise supervise;
     enum run_state state;
-    bool is_told; /* to end, by a signal */
-    int fatal;    /* participant_is_fatal: baton ends with this exit code when CMD has; 0: none */
+    bool is_told;      /* to end, by a signal */
+    bool has_terminal; /* whose end a SIGHUP tells of */
+    int fatal; /* participant_is_fatal: baton ends with this exit code when CMD has; 0: none */
     int result;
 };
 
@@ -267,10 +270,27 @@ static void on_event(void *userdata, const struct baton_event *event)
     }
 }
 
-/* Forwarded to CMD; without one, baton itself ends. */
+/* Whether this process was started from a terminal: with the terminal's end SIGHUP comes, and
+ * /dev/tty is gone. */
+static bool has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return fd >= 0;
+}
+
+/* Forwarded to CMD; without one, baton itself ends. A SIGHUP that can be of no terminal is for
+ * baton, and asks it to reload. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct run *run = handle->data;
+    if (number == SIGHUP && !run->has_terminal) {
+        participant_reload(run->member);
+        return;
+    }
     bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
     run->is_told |= ends && (number != SIGQUIT || !run->child); /* a JVM only writes its threads */
     if (run->child && ends && number != SIGQUIT) {
@@ -366,7 +386,9 @@ static int run_all(struct run *run, struct baton_error *reterr)
 
 int run_main(const struct invocation *invocation)
 {
-    struct run run = {.invocation = invocation, .logger = settings_logger(invocation->options)};
+    struct run run = {.invocation = invocation,
+                      .logger = settings_logger(invocation->options),
+                      .has_terminal = has_terminal()};
     struct baton_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */

@@ -3,6 +3,8 @@
 #include "base/bearer.h"
 #include "base/invariant.h"
 #include "base/url.h"
+#include "cli/command.h"
+#include "options/config.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -115,6 +117,52 @@ int settings_read(struct settings *ret, const struct options *options, struct ba
 void settings_fini(struct settings *settings)
 {
     free(settings->data);
+}
+
+/* ---- Again, while the process runs ------------------------------------------------------------
+ */
+
+static void list_changes(char *ret, size_t bytes, const struct options *options,
+                         const struct options *now)
+{
+    const struct option_spec *spec;
+
+    for (size_t i = 0; (spec = options_spec(options, i)); i++) {
+        size_t used = strlen(ret);
+        if (!spec->is_secret && options_source(options, spec->name) <= OPTION_CONFIG &&
+            !options_agree(options, now, spec->name)) {
+            (void)snprintf(ret + used, bytes - used, "%s--%s", used ? ", " : "", spec->name);
+        }
+    }
+}
+
+int settings_read_again(char space[static OPTION_TEXT_MAX + 1], char *ret_changed,
+                        size_t changed_bytes, const struct options *options,
+                        struct baton_error *reterr)
+{
+    const char *file = options_text(options, "config");
+    const char *url = options_text(options, "provider");
+    bool is_from_file = options_source(options, "provider") == OPTION_CONFIG;
+    struct options *now = file ? options_like(options) : NULL;
+    int code = 0;
+
+    *ret_changed = '\0';
+    if (file) {
+        code = now ? config_take_file(now, file, command_option_is_known, reterr)
+                   : error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    if (!code && now) {
+        list_changes(ret_changed, changed_bytes, options, now);
+        url = is_from_file ? options_text(now, "provider") : url;
+    }
+    if (!code && is_from_file && !url) {
+        code = error_set(reterr, BATON_EINVAL, "--config %s: has no provider any more", file);
+    }
+    if (!code) {
+        (void)snprintf(space, OPTION_TEXT_MAX + 1, "%s", url ? url : "");
+    }
+    options_free(now);
+    return code;
 }
 
 /* ---- Others ---------------------------------------------------------------------------------- */

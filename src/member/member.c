@@ -83,6 +83,16 @@ void member_set_victims(struct member *member, const struct victims *victims)
     }
 }
 
+int member_reload(struct member *member, const char *url, provider_done_cb done, void *userdata,
+                  struct baton_error *reterr)
+{
+    if (!member->ops->reload) {
+        done(userdata, BATON_OK, NULL);
+        return BATON_OK;
+    }
+    return member->ops->reload(member->provider, url, done, userdata, reterr);
+}
+
 struct provider *member_provider(const struct member *member)
 {
     return member->provider;

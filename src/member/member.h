@@ -57,6 +57,10 @@ struct json_t *member_provider_status(const struct member *member);
  * Copied; NULL: none. Providers without a guardian have no use for them. */
 void member_set_victims(struct member *member, const struct victims *victims);
 
+/* Reads certificates, keys and the passwords of `url` again, as provider_ops.reload(). */
+int member_reload(struct member *member, const char *url, provider_done_cb done, void *userdata,
+                  struct baton_error *reterr);
+
 /* Below the interface, for measurements and switches of tests. Borrowed until member_close(). */
 struct provider *member_provider(const struct member *member);
 

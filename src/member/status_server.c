@@ -147,6 +147,18 @@ int http_server_open(struct http_server **ret, const struct http_config *config,
     return 0;
 }
 
+int http_server_set_token(struct http_server *server, const char *token, struct baton_error *reterr)
+{
+    char *copy = strdup(token);
+
+    if (!copy) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    free(server->token);
+    server->config.token = server->token = copy;
+    return BATON_OK;
+}
+
 int http_server_port(const struct http_server *server)
 {
     return web_server_port(server->web);

@@ -41,6 +41,10 @@ struct http_server; /* opaque */
 /* Texts are copied. BATON_EAUTH: off loopback without a token; BATON_EIO: cannot listen there. */
 int http_server_open(struct http_server **ret, const struct http_config *config,
                      struct baton_error *reterr);
+/* Requests show this token from now on, in place of the one before. BATON_ENOMEM: nothing changed.
+ */
+int http_server_set_token(struct http_server *server, const char *token,
+                          struct baton_error *reterr);
 int http_server_port(const struct http_server *server);
 /* Call on the loop's thread, then run the loop until it is done, then http_server_free. */
 void http_server_close(struct http_server *server); /* NULL allowed */

@@ -329,6 +329,33 @@ void tls_free(struct tls *tls)
     }
 }
 
+int tls_check_own(const struct tls *tls, const char *name, const char *certificate_file,
+                  struct baton_error *reterr)
+{
+    const X509 *own = SSL_CTX_get0_certificate(tls->context);
+    const char *fault = !tls_certificate_is_of(own, name)                     ? "it is not for"
+                        : X509_cmp_current_time(X509_get0_notAfter(own)) <= 0 ? "it has expired:"
+                        : X509_cmp_current_time(X509_get0_notBefore(own)) >= 0
+                            ? "it is not valid yet:"
+                            : NULL;
+
+    return fault ? error_set(reterr, BATON_EINVAL,
+                             "TLS certificate %s: %s \"%s\"; the other nodes would refuse it",
+                             certificate_file, fault, name)
+                 : BATON_OK;
+}
+
+void tls_adopt(struct tls *tls, struct tls *fresh)
+{
+    SSL_CTX *old = tls->context; /* open sessions have references of their own */
+
+    tls->context = fresh->context;
+    fresh->context = old;
+    SSL_CTX_set_app_data(tls->context, tls);
+    memcpy(tls->key, fresh->key, sizeof(tls->key));
+    tls_free(fresh);
+}
+
 bool tls_proves_names(const struct tls *tls)
 {
     return tls && !tls->has_key;

@@ -21,6 +21,14 @@ struct tls_options {
 int tls_new(struct tls **ret, const struct tls_options *options, struct baton_error *reterr);
 void tls_free(struct tls *tls); /* NULL allowed */
 
+/* Whether peers of the group would accept our own certificate from a process of this name, now.
+ * BATON_EINVAL: it is for other names, or its time has not come or is over. */
+int tls_check_own(const struct tls *tls, const char *name, const char *certificate_file,
+                  struct baton_error *reterr);
+/* Exchanges what `tls` holds for what `fresh` holds, and frees `fresh`, which must be of the same
+ * kind. Streams that are open, or in their handshake, keep what they began with. */
+void tls_adopt(struct tls *tls, struct tls *fresh);
+
 /* A client of a foreign server (Redis). */
 struct tls_client_options {
     const char *ca_file;          /* PEM; NULL: those that the system trusts */

@@ -20,6 +20,7 @@ struct value {
 };
 
 struct options {
+    const struct option_group *const *groups;
     struct value values[OPTIONS_MAX];
     size_t count;
 };
@@ -50,9 +51,20 @@ struct options *options_new(const struct option_group *const *groups)
 {
     struct options *options = calloc(1, sizeof(*options));
     if (options) {
+        options->groups = groups;
         option_groups_visit(groups, add_value, options);
     }
     return options;
+}
+
+struct options *options_like(const struct options *options)
+{
+    return options_new(options->groups);
+}
+
+const struct option_spec *options_spec(const struct options *options, size_t number)
+{
+    return number < options->count ? options->values[number].spec : NULL;
 }
 
 static void clear_value(struct value *value)

@@ -60,6 +60,8 @@ struct options; /* opaque: the values of one command's options */
 
 /* Groups end with NULL and outlive the result; NULL when out of memory. */
 struct options *options_new(const struct option_group *const *groups);
+/* The same options, none of them given. */
+struct options *options_like(const struct options *options);
 void options_free(struct options *options); /* NULL allowed */
 
 /* Takes one value for `name` as spelt in the table. A source replaces a lower one, is ignored under
@@ -81,6 +83,8 @@ int options_take_environment(struct options *options, struct baton_error *reterr
 /* The first option that has a password from this source; NULL: none has. */
 const char *options_secret_from(const struct options *options, enum option_source source);
 
+/* By its place in the table; NULL: there are no more. */
+const struct option_spec *options_spec(const struct options *options, size_t number);
 const struct option_spec *options_find(const struct options *options, const char *name);
 
 /* BATON_ELECTION_TIMEOUT for election-timeout. */

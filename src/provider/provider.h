@@ -177,6 +177,15 @@ struct provider_ops {
     /* Sets the processes that act for this one (NULL: none), which are killed before its death is
      * certified. Replaces all; copies. NULL function: the provider certifies nothing. */
     void (*set_victims)(struct provider *provider, const struct victims *victims);
+
+    /* Reads certificates and keys again from the files that the settings name, and takes the
+     * passwords of `url`. All are checked first; if one is wrong, all stay as they are, and the
+     * error names the file or what refused the password. Connections that are open stay open; new
+     * ones use what was read. BATON_EINVAL: a file is wrong, or the URL differs in something else;
+     * BATON_EAUTH: a server refused the password, or others may read a key; BATON_EBUSY: a reload
+     * is under way. NULL function: there is nothing to read. */
+    int (*reload)(struct provider *provider, const char *url, provider_done_cb done, void *userdata,
+                  struct baton_error *reterr);
 };
 
 /* All providers; ends with NULL. */

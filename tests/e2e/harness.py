@@ -64,7 +64,7 @@ def is_alive(pid):
     try:
         with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it may go while it is read
         return False
 
 

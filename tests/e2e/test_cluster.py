@@ -200,13 +200,6 @@ class Operating(ClusterTest):
                 if " notice  members " in line][-1]
         self.assertNotIn("d=", last)
 
-    def test_a_hangup_ends_no_node_and_says_what_to_do(self):
-        epoch = self.three.status(self.leader)["epoch"]
-        self.three.signal(self.leader, signal.SIGHUP)
-        until(lambda: "restart this node" in self.three.log(self.leader), "it is logged")
-        status = self.three.status(self.leader)
-        self.assertEqual((status["is_leader"], status["epoch"]), (True, epoch))
-
     def test_a_vote_that_is_a_quorum_by_itself_is_warned_of(self):
         two = self.cluster(2)
         two.suffixes["a"] = "*3"

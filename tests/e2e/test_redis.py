@@ -25,6 +25,8 @@ class RedisCluster(Cluster):
 
 
 class OnRedis(ProgramTest):
+    password = "pa ss"
+
     def setUp(self):
         self.port = free_ports(1)[0]
         self.server = self.start_server(self.port)
@@ -43,8 +45,8 @@ class OnRedis(ProgramTest):
         return server
 
     def ask(self, *words):
-        done = subprocess.run(["redis-cli", "-p", str(self.port), "-n", "3", "-a", "pa ss",
-                               "--no-auth-warning", *words], stdout=subprocess.PIPE,
+        done = subprocess.run(["redis-cli", "-p", str(self.port), "-n", "3", "-a",
+                               self.password, "--no-auth-warning", *words], stdout=subprocess.PIPE,
                               universal_newlines=True, timeout=30, check=False)
         return done.stdout.strip()
 
@@ -241,6 +243,97 @@ class OnRedis(ProgramTest):
             done = baton(*words, "--node", "a", "--provider", wrong, *command)
             self.assertEqual(done.returncode, 77, done.stderr)
             self.assertIn("user or password is wrong", done.stderr)
+
+    # -- a password that is changed while nodes run
+
+    def cluster_by_file(self, count, lease=LEASE, beat=BEAT):
+        """Nodes that have the server's URL from a file of their own."""
+        cluster = self.cluster(count)
+        cluster.url = cluster.url.replace(LEASE, lease).replace(BEAT, beat)
+        cluster.arguments = lambda name: ["--node", name, "--data", cluster.data(name),
+                                          "--config", os.path.join(cluster.dir, name + ".yaml")]
+        for name in cluster.names:
+            self.write_password(cluster, name, "pa%20ss")
+            cluster.start(name)
+        return cluster
+
+    def write_password(self, cluster, name, password):
+        path = os.path.join(cluster.dir, name + ".yaml")
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            file.write("provider: '%s'\n" % cluster.url.replace("pa%20ss", password))
+        os.chmod(path + ".new", 0o600)
+        os.rename(path + ".new", path)
+
+    def change_password(self, password):
+        self.assertEqual(self.ask("CONFIG", "SET", "requirepass", password), "OK")
+        self.password = password
+
+    def break_connections(self):
+        for kind in ("normal", "pubsub"):
+            self.ask("CLIENT", "KILL", "TYPE", kind)
+
+    def reload(self, cluster, name, outcome=" notice  reloaded "):
+        before = cluster.log(name).count(outcome)
+        cluster.signal(name, signal.SIGHUP)
+        until(lambda: cluster.log(name).count(outcome) > before,
+              lambda: "%s; the log: %s" % (outcome, cluster.log(name)))
+
+    def assert_leads_on(self, cluster, name, epoch):
+        """It is connected anew, and renews its lease there."""
+        until(lambda: ((cluster.status(name) or {}).get("redis") or {}).get("connected"),
+              lambda: "a connection; the log: " + cluster.log(name))
+        left = int(self.ask("PTTL", "default:master"))
+        until(lambda: int(self.ask("PTTL", "default:master")) > left, "a renewal")
+        status = cluster.status(name)
+        self.assertEqual((status["is_leader"], status["epoch"]), (True, epoch))
+        self.assertNotIn("leadership-lost", cluster.log(name))
+
+    def test_a_leader_whose_password_changed_leads_on_after_a_hangup_signal(self):
+        one = self.cluster_by_file(1, "9s", "300ms")
+        epoch = one.status(one.wait_leader())["epoch"]
+        self.change_password("another")
+        self.write_password(one, "a", "another")
+        self.reload(one, "a")
+        self.break_connections()
+        self.assert_leads_on(one, "a", epoch)
+        self.assertNotIn("user or password is wrong", one.log("a"))
+
+    def test_a_leader_that_is_refused_reads_the_password_again_by_itself(self):
+        one = self.cluster_by_file(1, "9s", "300ms")
+        epoch = one.status(one.wait_leader())["epoch"]
+        self.change_password("another")
+        self.write_password(one, "a", "another")
+        self.break_connections()
+        self.assert_leads_on(one, "a", epoch)
+        self.assertIn("redis-password", one.log("a"))
+
+    def test_a_new_password_that_the_server_refuses_is_not_taken(self):
+        one = self.cluster_by_file(1, "9s", "300ms")
+        epoch = one.status(one.wait_leader())["epoch"]
+        self.write_password(one, "a", "wrong")
+        self.reload(one, "a", " error   reload-refused ")
+        self.assertIn("the new password at Redis 127.0.0.1:%d" % self.port, one.log("a"))
+        self.assertIn("user or password is wrong", one.log("a"))
+        self.break_connections()
+        self.assert_leads_on(one, "a", epoch)
+
+    def test_the_guardian_has_a_new_password_too(self):
+        two = self.cluster_by_file(2)
+        first = two.wait_leader()
+        self.change_password("another")
+        for name in two.names:
+            self.write_password(two, name, "another")
+            self.reload(two, name)
+        two.kill(first)
+        two.wait_leader([name for name in two.names if name != first])
+
+    def test_what_a_hangup_signal_cannot_change_is_named(self):
+        one = self.cluster_by_file(1)
+        one.wait_leader()
+        one.url = one.url.replace("/3?", "/4?")
+        self.write_password(one, "a", "pa%20ss")
+        self.reload(one, "a", " error   reload-refused ")
+        self.assertIn("names another server, database or user", one.log("a"))
 
     def run_until_in_jeopardy(self):
         """A node alone, on a server that has stopped; its program counts how often it begins."""

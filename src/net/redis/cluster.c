@@ -472,6 +472,15 @@ void redis_cluster_learn(struct redis_cluster *cluster)
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
 
+void redis_cluster_renew(struct redis_cluster *cluster)
+{
+    for (struct node *node = cluster->nodes; node; node = node->next) {
+        if (node->redis) {
+            (void)redis_renew(node->redis, cluster->options.redis.address, NULL);
+        }
+    }
+}
+
 int redis_cluster_open(struct redis_cluster **ret, const struct redis_cluster_options *options)
 {
     struct redis_cluster *cluster = calloc(1, sizeof(*cluster));

@@ -356,22 +356,47 @@ static const char *file(const char *name)
     return name[0] ? name : NULL;
 }
 
-static int make_tls(struct redis *redis, struct baton_error *reterr)
+/* Without TLS *ret stays NULL. */
+static int make_tls(struct tls **ret, const struct redis_address *address,
+                    struct baton_error *reterr)
 {
-    const struct redis_tls *tls = &redis->address.tls;
+    const struct redis_tls *tls = &address->tls;
     struct tls_client_options options = {.ca_file = file(tls->ca),
                                          .certificate_file = file(tls->certificate),
                                          .key_file = file(tls->key),
                                          .trusts_anybody = tls->is_unverified};
 
-    if (!redis->address.is_tls) {
-        return BATON_OK;
+    return address->is_tls ? tls_new_client(ret, &options, reterr) : BATON_OK;
+}
+
+int redis_check_files(const struct redis_address *address, struct baton_error *reterr)
+{
+    struct tls *tls = NULL;
+    int r = make_tls(&tls, address, reterr);
+
+    tls_free(tls);
+    return r;
+}
+
+int redis_renew(struct redis *redis, const struct redis_address *from, struct baton_error *reterr)
+{
+    struct redis_address *address = &redis->address;
+    bool is_new = strcmp(address->password, from->password) != 0;
+    struct tls *fresh = NULL;
+    int r = redis->tls ? make_tls(&fresh, from, reterr) : BATON_OK;
+
+    if (r != BATON_OK) {
+        return r;
     }
-    if (tls->is_unverified) {
-        log_warning(redis->logger, "redis-unverified",
-                    LOG_STR("problem", "verify=off: whoever answers is taken for the server"));
+    if (fresh) {
+        tls_adopt(redis->tls, fresh);
     }
-    return tls_new_client(&redis->tls, &options, reterr);
+    memcpy(address->password, from->password, sizeof(address->password));
+    if (redis->state == WAITING && is_new && uv_is_active((uv_handle_t *)&redis->timer)) {
+        redis->retry_ms = RETRY_MIN_MS;
+        redis_arm_timer(redis, on_retry, 0);
+    }
+    return BATON_OK;
 }
 
 int redis_open(struct redis **ret, const struct redis_options *options, struct baton_error *reterr)
@@ -385,10 +410,14 @@ int redis_open(struct redis **ret, const struct redis_options *options, struct b
     redis->loop = options->loop;
     redis->logger = options->logger;
     redis->address = *options->address;
-    r = make_tls(redis, reterr);
+    r = make_tls(&redis->tls, &redis->address, reterr);
     if (r != BATON_OK) {
         free(redis);
         return r;
+    }
+    if (redis->tls && redis->address.tls.is_unverified) {
+        log_warning(redis->logger, "redis-unverified",
+                    LOG_STR("problem", "verify=off: whoever answers is taken for the server"));
     }
     (void)snprintf(redis->name, sizeof(redis->name), "%s", options->name ? options->name : "");
     redis->answer_timeout = options->answer_timeout;

@@ -146,6 +146,12 @@ void redis_close(struct redis *redis, void (*closed)(void *userdata), void *user
 /* Changes the server; a connection whose address has no host waits for this. at_once: does not wait
  * for the next planned attempt. Does nothing if the server is the same. */
 void redis_move(struct redis *redis, const char *host, int port, bool at_once);
+/* Checks the TLS files of an address: BATON_EINVAL, BATON_EAUTH name the file. */
+int redis_check_files(const struct redis_address *address, struct baton_error *reterr);
+/* Takes the password and the TLS files of `from`, for the next connection; the present one stays.
+ * A connection that waits to try again does so at once if the password is another one. Errors as
+ * redis_check_files(); nothing has changed then. */
+int redis_renew(struct redis *redis, const struct redis_address *from, struct baton_error *reterr);
 /* The server that it is connected or connecting to. */
 void redis_where(const struct redis *redis, struct redis_host *ret);
 bool redis_is_up(const struct redis *redis);

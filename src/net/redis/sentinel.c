@@ -194,6 +194,16 @@ void sentinel_set_urgent(struct sentinel *sentinel, bool is_urgent)
     sentinel->is_urgent = is_urgent;
 }
 
+void sentinel_renew(struct sentinel *sentinel, const struct redis_address *from)
+{
+    struct redis_address address;
+
+    redis_address_of_sentinel(from, &address);
+    (void)redis_renew(sentinel->asked, &address, NULL); /* without TLS it cannot fail */
+    (void)redis_renew(sentinel->subscribed, &address, NULL);
+    explicit_bzero(&address, sizeof(address));
+}
+
 /* ---- Opening and closing --------------------------------------------------------------------- */
 
 static void release(struct sentinel *sentinel)

@@ -29,6 +29,8 @@ struct sentinel_options {
 int sentinel_open(struct sentinel **ret, const struct sentinel_options *options,
                   struct baton_error *reterr);
 void sentinel_close(struct sentinel *sentinel, void (*closed)(void *userdata), void *userdata);
+/* Takes the Sentinels' password of `from`, for the next connections. */
+void sentinel_renew(struct sentinel *sentinel, const struct redis_address *from);
 /* Set this while the known master is unusable: Sentinels are then asked at once, and more often. */
 void sentinel_set_urgent(struct sentinel *sentinel, bool is_urgent);
 

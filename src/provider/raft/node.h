@@ -366,6 +366,13 @@ void guard_set_heir(struct node *node, raft_id heir);
 void guard_end(struct node *node);
 void guard_set_victims(struct provider *provider, const struct victims *victims);
 
+/* credentials.c */
+/* The files that the options name: certificates or the cluster key; *ret is NULL without any. */
+int credentials_read(struct tls **ret, const struct raft_options *options,
+                     struct baton_error *reterr);
+int credentials_reload(struct provider *provider, const char *url, provider_done_cb done,
+                       void *userdata, struct baton_error *reterr);
+
 /* event.c */
 void event_take(struct node *node, const struct raft_event *event);
 void event_push(struct node *node, const struct baton_event *event);

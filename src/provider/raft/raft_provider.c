@@ -286,7 +286,6 @@ static int raft_open(struct provider **ret, const struct provider_config *config
                      struct baton_error *reterr)
 {
     struct node *node = calloc(1, sizeof(*node));
-    struct tls_options tls;
     int r;
 
     if (!node) {
@@ -299,14 +298,7 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     buffer_init(&node->output, FRAME_BYTES_MAX + 64);
     r = raft_options_parse(&node->options, config, reterr);
     if (r == BATON_OK) {
-        tls = (struct tls_options){
-            .certificate_file =
-                node->options.tls_certificate[0] ? node->options.tls_certificate : NULL,
-            .key_file = node->options.tls_key[0] ? node->options.tls_key : NULL,
-            .ca_file = node->options.tls_ca[0] ? node->options.tls_ca : NULL,
-            .shared_key_file = node->options.cluster_key[0] ? node->options.cluster_key : NULL,
-        };
-        r = tls_new(&node->tls, &tls, reterr);
+        r = credentials_read(&node->tls, &node->options, reterr);
     }
     if (r != BATON_OK) {
         node_free(node);
@@ -582,4 +574,5 @@ const struct provider_ops raft_provider_ops = {
     .watch = state_watch,
     .unwatch = state_unwatch,
     .set_victims = guard_set_victims,
+    .reload = credentials_reload,
 };

@@ -212,6 +212,7 @@ struct client {
     struct subscriber *subscribers;
     unsigned depth; /* callbacks under way */
     bool is_closing;
+    bool is_reloading; /* a new password was sent to the servers, which have not all answered */
     int open_handles;
     void (*closed)(void *userdata);
     void *closed_userdata;
@@ -252,6 +253,10 @@ int client_run(struct client *client, enum script_name script, int key_count, in
 
 /* status.c */
 struct json_t *redis_provider_status(struct provider *provider);
+
+/* reload.c */
+int redis_provider_reload(struct provider *provider, const char *url, provider_done_cb done,
+                          void *userdata, struct baton_error *reterr);
 
 /* election.c: coming and going */
 int registration_campaign(struct provider_election **ret, struct provider *provider,

@@ -462,4 +462,5 @@ const struct provider_ops redis_provider_ops = {
     .watch = redis_state_watch,
     .unwatch = redis_state_unwatch,
     .set_victims = redis_guardian_set_victims,
+    .reload = redis_provider_reload,
 };
