@@ -233,7 +233,9 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
     struct web_client *client = userdata;
 
     (void)stream;
-    if (code == BATON_OK || code == BATON_ECANCELED) { /* the latter: of a WebSocket's own */
+    if (code == BATON_EIO) { /* of the network, not of a disk */
+        code = BATON_ECLOSED;
+    } else if (code == BATON_OK || code == BATON_ECANCELED) { /* the latter: of a WebSocket's own */
         code = BATON_ECLOSED;
         reason = client->socket != NULL ? "the connection ended without a closing handshake"
                                         : "the connection ended before the response was whole";

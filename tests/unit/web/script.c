@@ -70,6 +70,7 @@ static void *play(void *userdata)
     struct script *script = userdata;
     int fd = accept(script->listener, NULL, NULL);
     const int yes = 1;
+    const struct linger at_once = {.l_onoff = 1};
     bool goes_on = true;
 
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
@@ -85,6 +86,9 @@ static void *play(void *userdata)
         goes_on = say(script, fd, script->again, strlen(script->again));
     }
     while (script->holds && goes_on && hear(script, fd)) {
+    }
+    if (script->resets) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     }
     (void)close(fd);
     return NULL;

@@ -15,6 +15,7 @@ struct script {
     const char *again; /* then this without an end, until the client hangs up; or NULL */
     size_t piece;      /* bytes of each write; 0: all */
     bool is_slow;      /* a write every few milliseconds */
+    bool resets;       /* hangs up by a reset */
     bool holds;        /* waits until the client hangs up */
     /* The script's own. */
     int port;

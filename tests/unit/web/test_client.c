@@ -165,6 +165,7 @@ static void a_response_that_cannot_be_used_is_a_failure_with_the_url(void **stat
         const char *reason;
     } cases[] = {
         {{.bytes = NULL}, BATON_ECLOSED, "the connection ended before the response was whole"},
+        {{.bytes = NULL, .resets = true}, BATON_ECLOSED, "connection reset by peer"},
         {{.bytes = OK "Content-Le"},
          BATON_ECLOSED,
          "the connection ended before the response was whole"},
