@@ -50,6 +50,7 @@ static int listen_there(struct server *server, struct baton_error *reterr)
         .connections_max = SERVER_CONNECTIONS_MAX + CONNECTIONS_SPARE,
         .head_within_s = HEAD_WITHIN_S,
         .read_within_s = READ_WITHIN_S,
+        .answer_within_s = ANSWER_WITHIN_S,
         .head_max = WEB_HEAD_MAX,
         .answer_max = SERVER_BODY_MAX + SERVER_BACKLOG_MAX,
         .callbacks = {.on_request = on_request, .on_drain = on_drain, .on_gone = on_gone},

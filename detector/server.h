@@ -37,8 +37,9 @@ struct http_question {
     uint64_t ticket;   /* names this question in what follows it; never used again */
 };
 
-/* How an answer comes: at once; once server_answer() is called; or its head at once, and then parts
- * for as long as the peer reads them: see `wanted`. */
+/* How an answer comes: at once; once server_answer() is called, within 30 s, after which the peer
+ * gets 503; or its head at once, and then parts for as long as the peer reads them: see `wanted`.
+ */
 enum reply_kind { REPLY_NOW, REPLY_LATER, REPLY_PARTS };
 
 struct http_reply {
@@ -99,8 +100,8 @@ uint64_t server_refused(const struct server *server); /* so far, above SERVER_CO
 bool server_send(struct server *server, uint64_t peer, const char *text, size_t bytes,
                  bool with_receipt);
 
-/* Closes with a WebSocket code and reason (at most 123 bytes); what waits is dropped, without
- * receipts. */
+/* Closes with a WebSocket code and reason (at most 123 bytes). What waits is written before that,
+ * as far as the peer takes it within five seconds. */
 void server_drop(struct server *server, uint64_t peer, int code, const char *reason);
 
 /* The same with every peer, and whoever comes from now on. */

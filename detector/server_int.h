@@ -10,6 +10,7 @@ enum {
     CONNECTIONS_SPARE = 1536, /* besides WebSockets: requests, and handshakes that get an answer */
     HEAD_WITHIN_S = 10,
     READ_WITHIN_S = 30,
+    ANSWER_WITHIN_S = 30, /* of REPLY_LATER */
     PING_AFTER_S = 20,
     QUERY_MAX = 512,
     REASON_MAX = 123,

@@ -71,7 +71,7 @@ static size_t read_one(struct web_exchange *exchange, const uint8_t *data, size_
     default:
         exchange->phase = PHASE_ANSWERS;
         exchange->is_last = request->is_last || web_header(&request->head, "upgrade") != NULL;
-        exchange->ticks = 0;
+        exchange->ticks = server->config.answer_within_s * TICKS_PER_S;
         server->config.callbacks.on_request(server->config.userdata, exchange);
         return taken;
     }
@@ -253,10 +253,26 @@ void web_exchange_accept(struct web_server *server)
     }
 }
 
+/* The program has not answered; it may not do so any more. */
+static void give_up(struct web_exchange *exchange)
+{
+    const struct web_config *config = &exchange->server->config;
+
+    if (config->callbacks.on_gone != NULL) {
+        config->callbacks.on_gone(config->userdata, exchange);
+    }
+    exchange->is_last = true;
+    web_refuse(exchange, 503, "the answer was not ready in time");
+}
+
 void web_exchange_tick(struct web_exchange *exchange)
 {
     if (exchange->ticks > 0 && --exchange->ticks == 0) {
-        stream_close(exchange->stream);
+        if (exchange->phase == PHASE_ANSWERS) {
+            give_up(exchange);
+        } else {
+            stream_close(exchange->stream);
+        }
     } else if (exchange->phase == PHASE_SOCKET) {
         web_socket_tick(exchange->socket);
     }

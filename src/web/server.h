@@ -5,7 +5,7 @@
  *
  *   on_request ──web_answer────────────────────────────▶ over
  *        └───────web_begin ──▶ web_part … web_finish ──▶ over
- *                                  └── on_gone: the client has left, and the exchange is over
+ *                                  └── on_gone: the client has left, or the answer took too long
  *
  * Limits keep each client from costing the others: on connections (the oldest that has yet to send
  * a request makes room), on the bytes of a head and of a body, on the time for a head and for
@@ -30,7 +30,8 @@ struct web_callbacks {
     /* After web_begin or web_part: the client's system has taken all. Never called from within
      * them. NULL: not needed. */
     void (*on_drain)(void *userdata, struct web_exchange *exchange);
-    /* The client left before the answer was complete. NULL: not needed. */
+    /* The client left before the answer was complete, or answer_within_s is over: the exchange is
+     * not answered any more. NULL: not needed. */
     void (*on_gone)(void *userdata, struct web_exchange *exchange);
 };
 
@@ -41,11 +42,12 @@ struct web_config {
     const char *tls_cert; /* PEM, with its chain; both NULL: in the clear */
     const char *tls_key;
     unsigned connections_max;
-    unsigned head_within_s; /* since the connection, or since the latest answer */
-    unsigned read_within_s; /* a client that takes nothing for so long is cut off */
-    size_t head_max;        /* bytes, at most WEB_HEAD_MAX */
-    size_t body_max;        /* bytes of a request's body; 0: only GET and HEAD, without a body */
-    size_t answer_max;      /* bytes that may wait for one client */
+    unsigned head_within_s;   /* since the connection, or since the latest answer */
+    unsigned answer_within_s; /* until web_answer() or web_begin(); else 503. 0: no limit */
+    unsigned read_within_s;   /* a client that takes nothing for so long is cut off */
+    size_t head_max;          /* bytes, at most WEB_HEAD_MAX */
+    size_t body_max;          /* bytes of a request's body; 0: only GET and HEAD, without a body */
+    size_t answer_max;        /* bytes that may wait for one client */
     struct web_callbacks callbacks;
     void *userdata;
 };

@@ -91,7 +91,7 @@ static void *serve(void *userdata)
     return NULL;
 }
 
-static int setup(void **state)
+static int setup_with(void **state, unsigned answer_within_s)
 {
     struct world *world = calloc(1, sizeof(*world));
     struct web_config config = {
@@ -100,6 +100,7 @@ static int setup(void **state)
         .connections_max = 8,
         .head_within_s = 3600,
         .read_within_s = 1,
+        .answer_within_s = answer_within_s,
         .head_max = 4096,
         .body_max = 1024,
         .answer_max = ROOM,
@@ -114,6 +115,16 @@ static int setup(void **state)
     assert_int_equal(pthread_create(&world->thread, NULL, serve, world), 0);
     *state = world;
     return 0;
+}
+
+static int setup(void **state)
+{
+    return setup_with(state, 3600);
+}
+
+static int setup_impatient(void **state)
+{
+    return setup_with(state, 1);
 }
 
 static void stop(struct world *world)
@@ -366,12 +377,25 @@ static void a_closed_server_tells_of_the_answers_that_are_owed(void **state)
     int fd = dial(world);
 
     say(fd, HEAD("/later") "\r\n");
-    while (__atomic_load_n(&world->waiting, __ATOMIC_RELAXED) == NULL) {
+    while (world->waiting == NULL) {
         free(talk(world, HEAD("/a") LAST));
     }
     stop(world);
     assert_int_equal(world->gone, 1);
     (void)close(fd);
+}
+
+/* Once the program hears that nobody waits any more, it must not answer. */
+static void an_answer_that_takes_too_long_is_a_503(void **state)
+{
+    struct world *world = *state;
+    char *heard = talk(world, HEAD("/later") "\r\n" HEAD("/a") LAST);
+
+    assert_ptr_equal(strstr(heard, "HTTP/1.1 503 Service Unavailable\r\n"), heard);
+    assert_non_null(strstr(heard, "{\"error\":\"the answer was not ready in time\"}\n"));
+    assert_null(strstr(heard, "200"));
+    assert_int_equal(world->gone, 1);
+    free(heard);
 }
 
 int main(void)
@@ -390,6 +414,8 @@ int main(void)
         TEST(the_oldest_silent_connection_makes_room),
         TEST(a_refused_client_that_still_sends_gets_its_answer),
         TEST(a_closed_server_tells_of_the_answers_that_are_owed),
+        cmocka_unit_test_setup_teardown(an_answer_that_takes_too_long_is_a_503, setup_impatient,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
