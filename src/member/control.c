@@ -220,6 +220,7 @@ static int do_pass(struct member_control *control, uint64_t client, const json_t
 {
     const struct handover_request handover = {
         .kind = HANDOVER_RESIGN,
+        .needs_heir = true,
         .to = json_string_value(json_object_get(request, "to")),
         .deadline = deadline_of(request),
         .done = on_passed,

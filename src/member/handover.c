@@ -356,8 +356,10 @@ static int check(const struct election *election, const struct handover_request 
         return error_set(reterr, BATON_EINVAL, "member \"%.40s\": must have 1 to %d bytes",
                          request->to, BATON_NAME_MAX - 1);
     }
-    return request->to && request->to[0] ? provider->ops->check_heir(provider, request->to, reterr)
-                                         : BATON_OK;
+    if (request->to && request->to[0]) {
+        return provider->ops->check_heir(provider, request->to, reterr);
+    }
+    return request->needs_heir ? provider->ops->check_heir(provider, NULL, reterr) : BATON_OK;
 }
 
 int handover_begin(struct election *election, const struct handover_request *request,

@@ -30,6 +30,7 @@ enum handover_kind {
 struct handover_request {
     enum handover_kind kind;
     const char *to;   /* RESIGN: the id or name of a member; NULL or "": the best placed */
+    bool needs_heir;  /* without `to`: refused while no other member could take over */
     instant deadline; /* of draining and handing over together */
     span limit;       /* of the handing over, once everything has stopped; 0: until the deadline */
     /* When the deadline or the lease ends and something still holds: true hands over all the same,

@@ -106,8 +106,8 @@ struct provider_ops {
                     const struct provider_campaign *campaign, struct baton_error *reterr);
     /* Checks that `to`, an id or a name, is another member that may lead, as far as is known here,
      * so that the work under the lease is not stopped in vain. BATON_EINVAL lists the possible
-     * members. BATON_EBUSY: it started a moment ago and cannot lead yet.
-     */
+     * members. BATON_EBUSY: it started a moment ago and cannot lead yet; or `to` is NULL, which
+     * means any member, and none can lead now: the message says of each why. */
     int (*check_heir)(struct provider_election *election, const char *to,
                       struct baton_error *reterr);
     /* Hands leadership to the named node, or (NULL) to the best one. Voids the lease before

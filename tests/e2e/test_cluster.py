@@ -128,6 +128,17 @@ class Operating(ClusterTest):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, '"%s": has just started and votes in [0-9.]+ s' % to)
         self.assertEqual(silent.status(leader)["epoch"], epoch)
+        other = next(name for name in silent.names if name not in (leader, to))
+        silent.kill(other)
+        until(lambda: [peer for peer in silent.status(leader)["raft"]["peers"]
+                       if peer["name"] == other and not peer["connected"]],
+              "the leader knows that the other one is dead")
+        done = baton("pass", "--data", silent.data(leader))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, 'nobody can take over now: .*"%s" has just started and votes '
+                         'in [0-9.]+ s' % to)
+        self.assertIn('"%s" does not answer' % other, done.stderr)
+        self.assertEqual(silent.status(leader)["epoch"], epoch)
 
     def test_pass_is_an_error_if_another_node_leads_instead(self):
         """The node that is named stands still; c, of higher priority, campaigns before others."""

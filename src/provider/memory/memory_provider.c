@@ -300,7 +300,7 @@ static int memory_check_heir(struct provider_election *election, const char *to,
     int code;
 
     hub_lock(registration->memory->hub);
-    code = check_heir(registration, to, reterr);
+    code = to ? check_heir(registration, to, reterr) : BATON_OK;
     hub_unlock(registration->memory->hub);
     return code;
 }

@@ -122,7 +122,7 @@ void event_unready(const struct node *node, raft_id id, char *ret, size_t bytes)
 
     if (!member || !raft_get_progress(node->raft, id, &progress)) {
         (void)snprintf(ret, bytes, "is no member any more");
-    } else if (!progress.is_active) {
+    } else if (!progress.is_active || !connection_is_up(node, id)) {
         (void)snprintf(ret, bytes, "does not answer");
     } else if (!progress.may_lead) {
         (void)snprintf(ret, bytes, "is cordoned");

@@ -5,6 +5,7 @@
 #include "provider/raft/node.h"
 
 #include <openssl/rand.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
@@ -427,6 +428,46 @@ static int check_silence(const struct node *node, const struct raft_member *heir
                      why);
 }
 
+/* Whether a member can campaign now; else *why says what is in the way. */
+static bool is_ready(const struct node *node, raft_id id, char *why, size_t bytes)
+{
+    struct raft_progress progress;
+
+    if (raft_get_progress(node->raft, id, &progress) && progress.may_lead &&
+        progress.silence.ns <= 0 && connection_is_up(node, id)) {
+        return true;
+    }
+    event_unready(node, id, why, bytes);
+    return false;
+}
+
+static bool is_heir(const struct node *node, const struct raft_member *member)
+{
+    return member->id != node->id && member->kind == RAFT_VOTER && member->weight > 0;
+}
+
+/* Refuses to give leadership away while nobody could take it. */
+static int check_heirs(const struct node *node, struct baton_error *reterr)
+{
+    const struct raft_configuration *now = raft_get_configuration(node->raft);
+    char text[BATON_ERROR_MESSAGE_MAX / 2] = "", why[64];
+
+    for (size_t i = 0; i < now->count; i++) {
+        const struct raft_member *member = &now->members[i];
+        size_t used = strlen(text);
+        if (!is_heir(node, member)) {
+            continue;
+        }
+        if (is_ready(node, member->id, why, sizeof(why))) {
+            return BATON_OK;
+        }
+        (void)snprintf(text + used, sizeof(text) - used, "%s\"%s\" %s", used ? ", " : "",
+                       member->name, why);
+    }
+    return error_set(reterr, BATON_EBUSY, "nobody can take over now: %s; this node goes on leading",
+                     text[0] ? text : "no other member may lead");
+}
+
 static int raft_check_heir(struct provider_election *election, const char *to,
                            struct baton_error *reterr)
 {
@@ -434,9 +475,9 @@ static int raft_check_heir(struct provider_election *election, const char *to,
     const struct raft_configuration *now = raft_get_configuration(node->raft);
     struct heirs heirs = {.bytes = 0};
 
-    for (size_t i = 0; i < now->count; i++) {
+    for (size_t i = 0; to && i < now->count; i++) {
         const struct raft_member *member = &now->members[i];
-        if (member->id == node->id || member->kind != RAFT_VOTER || member->weight == 0) {
+        if (!is_heir(node, member)) {
             continue;
         }
         if (strcmp(member->name, to) == 0) {
@@ -444,7 +485,7 @@ static int raft_check_heir(struct provider_election *election, const char *to,
         }
         heirs_add(&heirs, member->name);
     }
-    return heirs_refuse(&heirs, to, reterr);
+    return to ? heirs_refuse(&heirs, to, reterr) : check_heirs(node, reterr);
 }
 
 static int raft_resign(struct provider_election *election, const char *to, instant deadline,
