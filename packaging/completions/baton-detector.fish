@@ -25,7 +25,7 @@ complete -c baton-detector -l backoff-min -r -d "shortest pause before a camera 
 complete -c baton-detector -l backoff-max -r -d "longest such pause, after many failures"
 complete -c baton-detector -l motion -r -d "show only frames in which so many thousandths of the picture moved; 0: all"
 complete -c baton-detector -l model -r -d "run this archive for every subscription, whatever the backend names"
-complete -c baton-detector -l model-cache -r -d "keep fetched models here; else $CACHE_DIRECTORY, $XDG_CACHE_HOME/baton-detector or ~/.cache/baton-detector"
+complete -c baton-detector -l model-cache -r -d "keep fetched models here; else \$CACHE_DIRECTORY, \$XDG_CACHE_HOME/baton-detector or ~/.cache/baton-detector"
 complete -c baton-detector -l model-cache-mib -r -d "size of the cache; beyond it the model used longest ago is removed; read anew on SIGHUP"
 complete -c baton-detector -l model-max-mib -r -d "refuse a larger archive"
 complete -c baton-detector -l model-ca -r -d "trusted certificates for servers of models; the system's if not given"

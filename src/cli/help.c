@@ -216,7 +216,7 @@ void help_fish(FILE *file)
     (void)fputs("# Completion of baton for fish; written by 'baton help --format fish'.\n", file);
     (void)fputs(fish_members, file);
     for (const struct command *command = commands; command->name; command++) {
-        (void)fprintf(file, "complete -c baton -n __fish_use_subcommand -a %s -d \"%s\"\n",
+        (void)fprintf(file, "complete -c baton -n __fish_use_subcommand -f -a %s -d \"%s\"\n",
                       command->name, command->summary);
         (void)snprintf(condition, sizeof(condition), "-n '__fish_seen_subcommand_from %s' ",
                        command->name);

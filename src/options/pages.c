@@ -99,6 +99,14 @@ void pages_values(FILE *file, const char *command, const struct option_group *co
     }
 }
 
+/* In double quotes, where fish would replace a variable by its value. */
+static void print_quoted(FILE *file, const char *text)
+{
+    for (; *text; text++) {
+        (void)fprintf(file, strchr("\"$\\", *text) ? "\\%c" : "%c", *text);
+    }
+}
+
 static void fish_option(FILE *file, const struct option_spec *spec)
 {
     (void)fprintf(file, "-l %s", spec->name);
@@ -109,7 +117,9 @@ static void fish_option(FILE *file, const struct option_spec *spec)
     } else if (spec->value) {
         (void)fputs(" -r", file);
     }
-    (void)fprintf(file, " -d \"%s\"\n", spec->help);
+    (void)fputs(" -d \"", file);
+    print_quoted(file, spec->help);
+    (void)fputs("\"\n", file);
 }
 
 void pages_fish(FILE *file, const char *program, const char *condition,

@@ -156,28 +156,6 @@ class Operating(ClusterTest):
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertRegex(done.stderr, "c leads now, and not %s|nobody took over" % to)
 
-    def completed(self, *words):
-        """What bash offers for the last word."""
-        script = os.path.join(os.path.dirname(__file__),
-                              "../../packaging/completions/baton.bash")
-        done = subprocess.run(
-            ["bash", "-c", '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _baton;'
-             ' echo ${COMPREPLY[@]}', script, "baton", *words], stdout=subprocess.PIPE,
-            universal_newlines=True, check=True, env=dict(os.environ, PATH="%s:%s" % (
-                os.path.dirname(os.path.abspath(BATON)), os.environ["PATH"])))
-        return done.stdout.split()
-
-    def test_completions_offer_values_and_the_members_that_may_lead(self):
-        dead, other = self.others
-        data = self.three.data(self.leader)
-        self.three.kill(dead)
-        until(lambda: self.completed("pass", "-d", data, "--to", "") == [other],
-              "the one that is alive and does not lead is offered")
-        self.assertLessEqual(set(self.three.names),
-                             set(self.completed("leave", "--data", data, "")))
-        self.assertEqual(self.completed("node", "--preset", ""), ["default", "lan", "wan", "fast"])
-        self.assertEqual(self.completed("run", "--preset", "w"), ["wan"])
-
     def fourth(self):
         """A node d that waits to be taken in."""
         fourth = self.cluster(1, "--join")
