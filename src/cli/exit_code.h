@@ -16,13 +16,15 @@
       "that was refused")                                                                          \
     X(EXIT_UNAVAILABLE, 69, "the provider or the node cannot be reached")                          \
     X(EXIT_STORAGE, 74,                                                                            \
-      "the disk failed, is full, or holds damaged data; the port to listen on is taken; or "       \
-      "another process uses the data directory")                                                   \
+      "the disk failed or is full; the port to listen on is taken; or another process uses the "   \
+      "data directory")                                                                            \
     X(EXIT_LOST, 75, "leadership was lost while CMD ran; CMD has been stopped (--on-loss exit)")   \
     X(EXIT_DENIED, 77,                                                                             \
       "not authenticated or not allowed: missing or wrong credentials, or a key or data "          \
       "directory that other users can reach")                                                      \
-    X(EXIT_UNSAFE, 78, "unsafe: two nodes could lead, or none could ever lead again")              \
+    X(EXIT_UNSAFE, 78,                                                                             \
+      "unsafe: two nodes could lead, or none could ever lead again; or the data directory is "     \
+      "damaged or of another format")                                                              \
     X(EXIT_TIMED_OUT, 124, "timed out")                                                            \
     X(EXIT_CANNOT_RUN, 126, "CMD was found and could not be run")                                  \
     X(EXIT_NOT_FOUND, 127, "CMD was not found")                                                    \

@@ -392,6 +392,9 @@ static int local_code(int code)
     case BATON_EEXIST:  /* the data directory of another node */
     case BATON_ETOOBIG: /* its path */
         return BATON_EINVAL;
+    case BATON_ECORRUPT: /* the data directory is damaged, … */
+    case BATON_ENOTSUP:  /* … or of another format: it does not get better by itself */
+        return BATON_EUNSAFE;
     case BATON_EBUSY: /* a port or a directory that another process has */
         return BATON_EIO;
     default:

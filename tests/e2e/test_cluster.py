@@ -1,9 +1,11 @@
 """Three real nodes: what is asked of them, what is ordered, and what befalls them."""
+import contextlib
 import json
 import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import threading
 import unittest
@@ -411,6 +413,17 @@ class Starting(ClusterTest):
         done = baton("node", "--node", "b", "--data", one.data("a"), "--listen", "127.0.0.1:0")
         self.assertEqual(done.returncode, 64, done.stderr)
         self.assertIn('belongs to node "a"', done.stderr)
+        file = os.path.join(one.data("a"), "raft.db")
+        with contextlib.closing(sqlite3.connect(file)) as database:
+            database.execute("PRAGMA user_version = 99")
+        done = baton("node", *one.arguments("a"))
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertIn("its format is 99", done.stderr)
+        with open(file, "wb") as damaged:
+            damaged.write(b"x" * 8192)
+        done = baton("node", *one.arguments("a"))
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertIn("let this member leave the group", done.stderr)
         for command in ("node", "status"):
             done = baton(command, "--data", os.path.join(one.dir, 100 * "x"))
             self.assertEqual(done.returncode, 64, done.stderr)
