@@ -109,17 +109,17 @@ struct lease_cell *lease_cell_new(void)
 
 void lease_cell_free(struct lease_cell *cell)
 {
-    struct page **link = &pages;
+    struct page **at = &pages;
 
     (void)pthread_mutex_lock(&lock);
-    while (cell && *link && (cell < (*link)->cells || cell >= (*link)->cells + CELLS_A_PAGE)) {
-        link = &(*link)->next;
+    while (cell && *at && (cell < (*at)->cells || cell >= (*at)->cells + CELLS_A_PAGE)) {
+        at = &(*at)->next;
     }
-    if (cell && *link) {
-        struct page *page = *link;
+    if (cell && *at) {
+        struct page *page = *at;
         page->taken &= ~((uint64_t)1 << (cell - page->cells));
         if (page->taken == 0) {
-            *link = page->next;
+            *at = page->next;
             (void)munmap(page->cells, PAGE_BYTES);
             free(page);
         }

@@ -44,10 +44,10 @@ struct hub *hub_join(const char *name)
 static void hub_free(struct hub *hub)
 {
     hub_keys_free(hub);
-    while (hub->contests) {
-        struct contest *contest = hub->contests;
-        hub->contests = contest->next;
-        free(contest);
+    while (hub->elections) {
+        struct hub_election *election = hub->elections;
+        hub->elections = election->next;
+        free(election);
     }
     (void)pthread_mutex_destroy(&hub->lock);
     free(hub);
@@ -103,19 +103,19 @@ void hub_wake_all(struct hub *hub)
     }
 }
 
-void hub_post(struct memory *memory, struct letter *letter)
+void hub_post(struct memory *memory, struct notification *notification)
 {
-    letter->next = NULL;
-    *memory->letters_last = letter;
-    memory->letters_last = &letter->next;
+    notification->next = NULL;
+    *memory->notifications_last = notification;
+    memory->notifications_last = &notification->next;
     (void)uv_async_send(&memory->wake);
 }
 
-void letter_free(struct letter *letter)
+void notification_free(struct notification *notification)
 {
-    if (letter) {
-        free(letter->name);
-        free(letter->data);
-        free(letter);
+    if (notification) {
+        free(notification->name);
+        free(notification->data);
+        free(notification);
     }
 }

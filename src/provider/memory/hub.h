@@ -1,9 +1,9 @@
 /* The state that all openers of one memory:NAME share, on whichever threads their loops run.
  *
- * One mutex guards a hub. A thread that changes it leaves letters for the others and wakes their
- * loops; each loop calls its callbacks on its own thread, without the mutex. A change of leader is
- * no letter: each registration looks the leader up when its loop wakes, so that a lack of memory
- * cannot lose it.
+ * One mutex guards a hub. A thread that changes it leaves notifications for the others and wakes
+ * their loops; each loop calls its callbacks on its own thread, without the mutex. A change of
+ * leader is no notification: each registration looks the leader up when its loop wakes, so that a
+ * lack of memory cannot lose it.
  */
 #ifndef PROVIDER_MEMORY_HUB_H
 #define PROVIDER_MEMORY_HUB_H
@@ -19,12 +19,12 @@ struct memory;
 struct registration {
     struct provider_election base;
     struct memory *memory;
-    struct contest *contest;
+    struct hub_election *election;
     struct lease_cell *cell;
     provider_event_cb on_event;
     void *userdata;
     char *metadata;
-    struct registration *next; /* of the contest, in the order of joining; hub's lock */
+    struct registration *next; /* of the election, in the order of joining; hub's lock */
     /* Hub's lock: */
     bool eligible;
     uint64_t granted_epoch; /* last led in */
@@ -39,8 +39,8 @@ struct registration {
 };
 
 /* An election, from the first use of its name. */
-struct contest {
-    struct contest *next;
+struct hub_election {
+    struct hub_election *next;
     char name[BATON_NAME_MAX];
     struct registration *registrations;
     struct registration *leader;
@@ -70,8 +70,8 @@ struct subscriber {
 };
 
 /* A notice for another loop: an event of a registration, or data for a subscriber. */
-struct letter {
-    struct letter *next;
+struct notification {
+    struct notification *next;
     struct registration *registration; /* looked up before use; or NULL */
     struct baton_event event;
     uint64_t subscriber;
@@ -89,7 +89,7 @@ struct hub {
     /* Under it: */
     uint64_t revision;
     uint64_t ids;
-    struct contest *contests;
+    struct hub_election *elections;
     struct key *keys;
     instant next_expiry;
     struct subscriber *subscribers;
@@ -105,7 +105,7 @@ struct memory {
     char node[BATON_NAME_MAX];
     uv_async_t wake;
     uv_timer_t expiry;
-    struct letter *letters, **letters_last; /* hub's lock */
+    struct notification *notifications, **notifications_last; /* hub's lock */
     /* Its loop only: */
     struct registration *registrations;
     struct subscriber *subscribers;
@@ -127,8 +127,8 @@ void hub_lock(struct hub *hub);
 void hub_unlock(struct hub *hub);
 /* Under it. */
 void hub_wake_all(struct hub *hub);
-/* Appends a letter and wakes its memory. */
-void hub_post(struct memory *memory, struct letter *letter);
+/* Appends a notification and wakes its memory. */
+void hub_post(struct memory *memory, struct notification *notification);
 
 /* A copy of the guarded state. */
 struct standing {
@@ -149,17 +149,18 @@ void memory_catch_up(struct memory *memory);
 /* Frees the registrations that have left, unless a callback is under way. */
 void memory_sweep(struct memory *memory);
 
-/* contest.c: under the lock. */
-struct contest *contest_find(struct hub *hub, const char *name); /* made if need be */
-void contest_enter(struct contest *contest, struct registration *registration);
-void contest_leave(struct contest *contest, struct registration *registration,
-                   enum baton_loss loss);
-struct registration *contest_registration_of(const struct contest *contest, const char *node);
+/* election.c: under the lock. */
+struct hub_election *hub_election_find(struct hub *hub, const char *name); /* made if need be */
+void hub_election_join(struct hub_election *election, struct registration *registration);
+void hub_election_leave(struct hub_election *election, struct registration *registration,
+                        enum baton_loss loss);
+struct registration *hub_election_registration_of(const struct hub_election *election,
+                                                  const char *node);
 /* Replaces the leader by `to` (NULL: the next in the queue). */
-void contest_hand_over(struct hub *hub, struct contest *contest, enum baton_loss loss,
-                       struct registration *to);
+void hub_election_hand_over(struct hub *hub, struct hub_election *election, enum baton_loss loss,
+                            struct registration *to);
 /* Appoints a leader, if any registration may lead. */
-void contest_appoint(struct hub *hub, struct contest *contest, struct registration *to);
+void hub_election_appoint(struct hub *hub, struct hub_election *election, struct registration *to);
 void registration_describe(const struct registration *registration, const struct memory *asking,
                            struct baton_member *ret);
 
@@ -183,10 +184,10 @@ void memory_unsubscribe(struct provider *provider, const char *channel, void *us
 void hub_keys_expire(struct hub *hub, instant now);
 void hub_keys_free(struct hub *hub);
 /* On the memory's loop, without the lock. */
-void subscribers_deliver(struct memory *memory, const struct letter *letter);
+void subscribers_deliver(struct memory *memory, const struct notification *notification);
 void readers_end(struct memory *memory);
 void expiry_rearm(struct memory *memory);
 
-void letter_free(struct letter *letter);
+void notification_free(struct notification *notification);
 
 #endif

@@ -106,7 +106,7 @@ static int memory_open(struct provider **ret, const struct provider_config *conf
     }
     memory->base.ops = &memory_provider_ops;
     memory->loop = config->loop;
-    memory->letters_last = &memory->letters;
+    memory->notifications_last = &memory->notifications;
     code = take_names(memory, config, name, reterr);
     if (code == BATON_OK && !(memory->hub = hub_join(name))) {
         code = error_set(reterr, BATON_ENOMEM, "out of memory");
@@ -155,10 +155,10 @@ static void leave_hub(struct memory *memory)
         at = &(*at)->next;
     }
     *at = memory->next;
-    while (memory->letters) {
-        struct letter *letter = memory->letters;
-        memory->letters = letter->next;
-        letter_free(letter);
+    while (memory->notifications) {
+        struct notification *notification = memory->notifications;
+        memory->notifications = notification->next;
+        notification_free(notification);
     }
     hub_unlock(hub);
 }
@@ -170,7 +170,7 @@ static void stand(struct registration *registration, enum baton_loss loss)
 
     memory->depth++;
     hub_lock(memory->hub);
-    contest_leave(registration->contest, registration, loss);
+    hub_election_leave(registration->election, registration, loss);
     hub_unlock(memory->hub);
     memory_report_standing(registration);
     registration->is_leaving = true;
@@ -205,25 +205,25 @@ static void memory_close(struct provider *provider, void (*closed)(void *userdat
 
 /* ---- Elections ------------------------------------------------------------------------------- */
 
-static int take_registration(struct registration *registration, const char *election,
+static int take_registration(struct registration *registration, const char *name,
                              struct baton_error *reterr)
 {
     struct memory *memory = registration->memory;
-    struct contest *contest;
+    struct hub_election *election;
     int code = BATON_OK;
 
     hub_lock(memory->hub);
-    contest = contest_find(memory->hub, election);
-    if (!contest) {
-        code = error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", election);
-    } else if (contest_registration_of(contest, memory->node)) {
+    election = hub_election_find(memory->hub, name);
+    if (!election) {
+        code = error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory", name);
+    } else if (hub_election_registration_of(election, memory->node)) {
         code = error_set(reterr, BATON_EEXIST,
                          "election \"%s\": node \"%s\" takes part in it already; give this one "
                          "another name",
-                         election, memory->node);
+                         name, memory->node);
     } else {
-        contest_enter(contest, registration);
-        contest_appoint(memory->hub, contest, NULL);
+        hub_election_join(election, registration);
+        hub_election_appoint(memory->hub, election, NULL);
     }
     hub_unlock(memory->hub);
     return code;
@@ -281,7 +281,7 @@ static int check_heir(const struct registration *registration, const char *to,
 {
     struct heirs heirs = {.bytes = 0};
 
-    for (const struct registration *at = registration->contest->registrations; at; at = at->next) {
+    for (const struct registration *at = registration->election->registrations; at; at = at->next) {
         if (at == registration || !at->eligible) {
             continue;
         }
@@ -315,12 +315,13 @@ static int memory_resign(struct provider_election *election, const char *to, ins
 
     report_before_it_ends(registration);
     hub_lock(hub);
-    if (registration->contest->leader != registration) {
+    if (registration->election->leader != registration) {
         code = error_set(reterr, BATON_ENOTLEADER, "node \"%s\" does not lead",
                          registration->memory->node);
     } else if ((code = to ? check_heir(registration, to, reterr) : BATON_OK) == BATON_OK) {
-        contest_hand_over(hub, registration->contest, BATON_LOSS_RESIGNED,
-                          to ? contest_registration_of(registration->contest, to) : NULL);
+        hub_election_hand_over(hub, registration->election, BATON_LOSS_RESIGNED,
+                               to ? hub_election_registration_of(registration->election, to)
+                                  : NULL);
     }
     hub_unlock(hub);
     return code;
@@ -336,10 +337,10 @@ static int memory_set_eligible(struct provider_election *election, bool eligible
     report_before_it_ends(registration);
     hub_lock(hub);
     registration->eligible = eligible;
-    if (!eligible && registration->contest->leader == registration) {
-        contest_hand_over(hub, registration->contest, BATON_LOSS_RESIGNED, NULL);
+    if (!eligible && registration->election->leader == registration) {
+        hub_election_hand_over(hub, registration->election, BATON_LOSS_RESIGNED, NULL);
     } else {
-        contest_appoint(hub, registration->contest, NULL);
+        hub_election_appoint(hub, registration->election, NULL);
     }
     hub_unlock(hub);
     return BATON_OK;
@@ -380,11 +381,11 @@ static void memory_leader(struct provider_election *election, struct baton_membe
     *ret_epoch = now.leader_epoch;
 }
 
-static size_t count_registrations(const struct contest *contest)
+static size_t count_registrations(const struct hub_election *election)
 {
     size_t count = 0;
 
-    for (const struct registration *registration = contest->registrations; registration;
+    for (const struct registration *registration = election->registrations; registration;
          registration = registration->next) {
         count++;
     }
@@ -400,8 +401,8 @@ static int memory_members(struct provider_election *election, provider_members_c
     size_t count = 0;
 
     hub_lock(hub);
-    members = calloc(count_registrations(registration->contest) + 1, sizeof(*members));
-    for (struct registration *at = registration->contest->registrations; members && at;
+    members = calloc(count_registrations(registration->election) + 1, sizeof(*members));
+    for (struct registration *at = registration->election->registrations; members && at;
          at = at->next) {
         registration_describe(at, registration->memory, &members[count]);
         if (at->metadata) { /* it may leave during the callback */

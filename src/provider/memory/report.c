@@ -22,9 +22,9 @@ struct standing memory_look(struct registration *registration)
     now.granted_epoch = registration->granted_epoch;
     now.lost_epoch = registration->lost_epoch;
     now.loss = registration->loss;
-    if (registration->contest->leader) {
-        now.leader_epoch = registration->contest->epoch;
-        registration_describe(registration->contest->leader, registration->memory, &now.leader);
+    if (registration->election->leader) {
+        now.leader_epoch = registration->election->epoch;
+        registration_describe(registration->election->leader, registration->memory, &now.leader);
         now.leader.metadata = NULL;
     }
     hub_unlock(registration->memory->hub);
@@ -93,34 +93,34 @@ static bool is_registered(const struct memory *memory, const struct registration
     return at && !at->is_leaving;
 }
 
-static struct letter *take_letter(struct memory *memory)
+static struct notification *take_notification(struct memory *memory)
 {
-    struct letter *letter;
+    struct notification *notification;
 
     hub_lock(memory->hub);
-    letter = memory->letters;
-    if (letter) {
-        memory->letters = letter->next;
-        if (!memory->letters) {
-            memory->letters_last = &memory->letters;
+    notification = memory->notifications;
+    if (notification) {
+        memory->notifications = notification->next;
+        if (!memory->notifications) {
+            memory->notifications_last = &memory->notifications;
         }
     }
     hub_unlock(memory->hub);
-    return letter;
+    return notification;
 }
 
 static void read_letters(struct memory *memory)
 {
-    struct letter *letter;
+    struct notification *notification;
 
-    while (!memory->is_closing && (letter = take_letter(memory))) {
-        if (!letter->registration) {
-            subscribers_deliver(memory, letter);
-        } else if (is_registered(memory, letter->registration)) {
-            letter->event.member.metadata = letter->data;
-            memory_deliver(letter->registration, &letter->event);
+    while (!memory->is_closing && (notification = take_notification(memory))) {
+        if (!notification->registration) {
+            subscribers_deliver(memory, notification);
+        } else if (is_registered(memory, notification->registration)) {
+            notification->event.member.metadata = notification->data;
+            memory_deliver(notification->registration, &notification->event);
         }
-        letter_free(letter);
+        notification_free(notification);
     }
 }
 

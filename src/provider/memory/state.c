@@ -25,24 +25,24 @@ static int check(const char *name, size_t bytes, struct baton_error *reterr)
 static void post(const struct subscriber *subscriber, const char *name, const void *data,
                  size_t bytes, uint64_t revision)
 {
-    struct letter *letter = calloc(1, sizeof(*letter));
+    struct notification *notification = calloc(1, sizeof(*notification));
 
-    if (!letter) {
+    if (!notification) {
         return;
     }
-    letter->subscriber = subscriber->id;
-    letter->name = strdup(name);
-    letter->data = data ? malloc(bytes + 1) : NULL;
-    letter->bytes = bytes;
-    letter->revision = revision;
-    if (!letter->name || (data && !letter->data)) {
-        letter_free(letter);
+    notification->subscriber = subscriber->id;
+    notification->name = strdup(name);
+    notification->data = data ? malloc(bytes + 1) : NULL;
+    notification->bytes = bytes;
+    notification->revision = revision;
+    if (!notification->name || (data && !notification->data)) {
+        notification_free(notification);
         return;
     }
     if (data && bytes > 0) {
-        memcpy(letter->data, data, bytes);
+        memcpy(notification->data, data, bytes);
     }
-    hub_post(subscriber->memory, letter);
+    hub_post(subscriber->memory, notification);
 }
 
 static bool begins_with(const char *name, const char *prefix)
@@ -60,24 +60,25 @@ static void post_change(struct hub *hub, const char *name, const void *data, siz
     }
 }
 
-void subscribers_deliver(struct memory *memory, const struct letter *letter)
+void subscribers_deliver(struct memory *memory, const struct notification *notification)
 {
     struct subscriber *subscriber = memory->subscribers;
 
-    while (subscriber && subscriber->id != letter->subscriber) {
+    while (subscriber && subscriber->id != notification->subscriber) {
         subscriber = subscriber->next_own;
     }
     if (!subscriber) {
-        return; /* it went while the letter was on its way */
+        return; /* it went while the notification was on its way */
     }
     if (subscriber->is_watch) {
-        struct provider_value value = {.key = letter->name,
-                                       .data = letter->data,
-                                       .bytes = letter->bytes,
-                                       .revision = letter->revision};
+        struct provider_value value = {.key = notification->name,
+                                       .data = notification->data,
+                                       .bytes = notification->bytes,
+                                       .revision = notification->revision};
         subscriber->on_change(subscriber->userdata, BATON_OK, &value, 1);
     } else {
-        subscriber->on_message(subscriber->userdata, letter->name, letter->data, letter->bytes);
+        subscriber->on_message(subscriber->userdata, notification->name, notification->data,
+                               notification->bytes);
     }
 }
 
