@@ -123,7 +123,7 @@ void channel_unsubscribe(struct provider *provider, const char *channel, void *u
     client_exit(client);
 }
 
-void channel_told(struct client *client, const char *channel, const void *data, size_t bytes)
+void channel_deliver(struct client *client, const char *channel, const void *data, size_t bytes)
 {
     for (struct subscriber *subscriber = client->subscribers; subscriber;
          subscriber = subscriber->next) {

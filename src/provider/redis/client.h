@@ -48,7 +48,7 @@ struct entry {
 };
 
 /* The kinds of requests for an election. */
-enum errand { ERRAND_LOCK, ERRAND_ENTRY, ERRAND_LIST, ERRANDS };
+enum request_kind { REQUEST_LOCK, REQUEST_ENTRY, REQUEST_LIST, REQUEST_KINDS };
 
 /* The last refusal by the server that was reported; kind 0: none. */
 struct refusal {
@@ -78,7 +78,7 @@ struct registration {
     struct text *holder;   /* the lock's holder, by id; NULL: none */
     uint64_t holder_epoch;
     instant beatless_since; /* the holder has no heartbeat; 0: it has one */
-    struct refusal refusals[ERRANDS];
+    struct refusal refusals[REQUEST_KINDS];
     uint64_t reported_epoch; /* of the leader that was reported last */
     struct text *reported_leader;
     const struct text *heir; /* the process to which the lock is being passed */
@@ -145,7 +145,7 @@ struct server {
     char peer[REDIS_HOST_MAX];              /* the latest numeric "HOST:PORT", or path */
     char trouble[BATON_ERROR_MESSAGE_MAX];  /* the present fault */
     char reported[BATON_ERROR_MESSAGE_MAX]; /* reported, and not over for long */
-    instant trouble_told;
+    instant trouble_logged;
     instant up_since;                              /* 0: not up since then */
     char notices_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
 };
@@ -229,7 +229,7 @@ void client_warn(struct client *client, const struct baton_error *error);
 void client_release(struct client *client);
 /* Runs a script on one of several servers. */
 int client_run_at(struct client *client, int server, enum script_name script, int key_count,
-                  int count, const char **words, redis_reply_cb on_reply, void *userdata,
+                  int count, const char **arguments, redis_reply_cb on_reply, void *userdata,
                   uint64_t tag);
 /* Whether more than half of the servers are reachable. */
 bool client_is_up(const struct client *client);
@@ -248,8 +248,8 @@ uint64_t client_random(void);
 /* A cheap random number, for decisions that an attacker may predict. */
 uint64_t client_chance(struct client *client);
 int client_run(struct client *client, enum script_name script, int key_count, int count,
-               const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
-               uint64_t tag);
+               const char **arguments, const size_t *lengths, redis_reply_cb on_reply,
+               void *userdata, uint64_t tag);
 
 /* status.c */
 struct json_t *redis_provider_status(struct provider *provider);
@@ -300,20 +300,21 @@ void registration_give_back(struct registration *registration, uint64_t epoch);
 void registration_deliver(struct registration *registration, const struct baton_event *event);
 void registration_error(struct registration *registration, const struct baton_error *error);
 /* Reports it if it is an error: a lasting one once, and again after a while. */
-void registration_refused(struct registration *registration, enum errand errand,
+void registration_refused(struct registration *registration, enum request_kind request,
                           const redisReply *reply);
 /* Reports any reply as a fault, except for NULL. */
-void registration_misunderstood(struct registration *registration, enum errand errand,
+void registration_misunderstood(struct registration *registration, enum request_kind request,
                                 const redisReply *reply);
 void registration_understood(struct registration *registration,
-                             enum errand errand); /* the reported fault is over */
+                             enum request_kind request); /* the reported fault is over */
 /* The error's text, with the election's name. */
-void registration_fault(const struct registration *registration, enum errand errand,
+void registration_fault(const struct registration *registration, enum request_kind request,
                         const redisReply *reply, struct baton_error *ret);
-/* Events of a step, at this instant; then those of the contest, and of a new leader. */
+/* Events of a step, at this instant; then those of an attempt to take the lock, and of a new
+ * leader. */
 void registration_report_change(struct registration *registration, const struct lease_event *from,
                                 instant at);
-void registration_report_contest(struct registration *registration, const struct lease_input *input,
+void registration_report_attempt(struct registration *registration, const struct lease_input *input,
                                  const struct lease_update *update);
 void registration_report_leader(struct registration *registration);
 
@@ -334,7 +335,7 @@ void agenda_change(struct registration *registration); /* its times have changed
 void agenda_remove(struct registration *registration);
 
 /* heartbeats.c: for a layout whose heartbeats are checked */
-void heartbeats_judge(struct registration *registration, const struct lock_answer *answer);
+void heartbeats_check(struct registration *registration, const struct lock_answer *answer);
 void heartbeats_sweep(struct registration *registration);
 
 /* lock.c */
@@ -345,10 +346,10 @@ int registration_send(struct registration *registration, int server,
 /* Takes another process's max-lease, from the lock's record or the registry: the longest one
  * counts.
  */
-void lock_judge_max_lease(struct registration *registration, const char *rank, const char *id,
+void lock_check_max_lease(struct registration *registration, const char *rank, const char *id,
                           span theirs, bool is_known);
 /* Reports foreign values in the lock's keys. */
-void lock_judge(struct registration *registration, const struct lock_answer *answer);
+void lock_check(struct registration *registration, const struct lock_answer *answer);
 
 /* waits.c */
 int waits_check(const struct client *client, struct baton_error *reterr);
@@ -409,7 +410,7 @@ int redis_state_put(struct provider *provider, const char *key, const void *data
 int redis_state_watch(struct provider *provider, const char *prefix, provider_values_cb on_change,
                       void *userdata, struct baton_error *reterr);
 void redis_state_unwatch(struct provider *provider, const char *prefix, void *userdata);
-void redis_state_told(struct client *client, const char *text, size_t bytes);
+void redis_state_deliver(struct client *client, const char *text, size_t bytes);
 void redis_state_look_again(struct client *client);
 void known_free(struct subscriber *subscriber);
 
@@ -419,7 +420,7 @@ int channel_publish(struct provider *provider, const char *channel, const void *
 int channel_subscribe(struct provider *provider, const char *channel,
                       provider_message_cb on_message, void *userdata, struct baton_error *reterr);
 void channel_unsubscribe(struct provider *provider, const char *channel, void *userdata);
-void channel_told(struct client *client, const char *channel, const void *data, size_t bytes);
+void channel_deliver(struct client *client, const char *channel, const void *data, size_t bytes);
 void subscribers_sweep(struct client *client);
 
 #endif

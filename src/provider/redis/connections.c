@@ -152,13 +152,13 @@ static void report_trouble(struct server *server, const struct baton_error *erro
     bool is_over =
         server->up_since.ns > 0 && instant_since(now, server->up_since).ns > SPAN_MS(BRIEF_MS).ns;
     bool is_new = is_new_trouble(server->reported, error) || is_over ||
-                  instant_since(now, server->trouble_told).ns > SPAN_S(TROUBLE_AGAIN_S).ns;
+                  instant_since(now, server->trouble_logged).ns > SPAN_S(TROUBLE_AGAIN_S).ns;
 
     (void)snprintf(server->trouble, sizeof(server->trouble), "%s", error->message);
     server->up_since = (instant){0};
 
     if (is_new) {
-        server->trouble_told = now;
+        server->trouble_logged = now;
     }
     for (struct registration *registration = client->registrations; registration;
          registration = registration->hh.next) {
@@ -282,9 +282,9 @@ static void on_message(void *userdata, const char *channel, const void *data, si
         registration_notice(registration, data, bytes);
     }
     if (strncmp(channel, client->prefix, prefix) == 0 && strcmp(channel + prefix, "changes") == 0) {
-        redis_state_told(client, data, bytes);
+        redis_state_deliver(client, data, bytes);
     }
-    channel_told(client, channel, data, bytes);
+    channel_deliver(client, channel, data, bytes);
     client_exit(client);
 }
 
@@ -332,12 +332,13 @@ void client_unsubscribe(struct client *client, const char *channel)
 int client_publish(struct client *client, const char *channel, const void *data, size_t bytes,
                    redis_reply_cb on_reply, void *userdata)
 {
-    const char *words[] = {"PUBLISH", channel, data ? data : ""};
+    const char *arguments[] = {"PUBLISH", channel, data ? data : ""};
     size_t lengths[] = {7, strlen(channel), bytes};
     int r = BATON_EUNAVAILABLE;
 
     for (int i = 0; r != BATON_OK && i < client->server_count; i++) {
-        r = redis_command(client->servers[i].commands, 3, words, lengths, on_reply, userdata, 0);
+        r = redis_command(client->servers[i].commands, 3, arguments, lengths, on_reply, userdata,
+                          0);
     }
     return r;
 }

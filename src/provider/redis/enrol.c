@@ -132,7 +132,7 @@ static void on_enrolled(struct registration *registration, enum registering how,
     bool is_beat = how == REGISTER_AGAIN;
     bool reads = how == REGISTER_AND_READ;
 
-    registration_understood(registration, ERRAND_ENTRY);
+    registration_understood(registration, REQUEST_ENTRY);
     /* Notices get lost, and expiry during another member's read sends no notice. A peer of the seed
      * has no lifetime here: our leader checks whether it is silent. */
     reads = reads || (is_beat && registry_is_behind(registration, found->count));
@@ -155,7 +155,7 @@ static void on_refused(struct roll *roll, struct registration *registration,
     if (roll->count > 1) {
         enrol_write(registration, roll->how);
     } else {
-        registration_misunderstood(registration, ERRAND_ENTRY, reply);
+        registration_misunderstood(registration, REQUEST_ENTRY, reply);
     }
 }
 
@@ -190,12 +190,15 @@ static bool has_one_server(const struct client *client)
 
 static void send_roll(struct roll *roll, const char *process, char *const *slaves)
 {
-    enum { WORDS_SHARED = 7, WORDS_MAX = BEATS_AT_ONCE * (REGISTRY_KEYS + 1) + WORDS_SHARED };
-    _Static_assert((int)WORDS_MAX <= (int)REDIS_ARGUMENTS_MAX, "they fit into one call");
+    enum {
+        ARGUMENTS_SHARED = 7,
+        ARGUMENTS_MAX = BEATS_AT_ONCE * (REGISTRY_KEYS + 1) + ARGUMENTS_SHARED
+    };
+    _Static_assert((int)ARGUMENTS_MAX <= (int)REDIS_ARGUMENTS_MAX, "they fit into one call");
     struct client *client = roll->client;
     int count = roll->count * REGISTRY_KEYS;
     char keys[BEATS_AT_ONCE][REGISTRY_KEYS][KEY_MAX];
-    const char *words[WORDS_MAX];
+    const char *arguments[ARGUMENTS_MAX];
     char channel[80];
     char lifetime[24];
 
@@ -203,25 +206,25 @@ static void send_roll(struct roll *roll, const char *process, char *const *slave
         if (i % REGISTRY_KEYS == 0) {
             registry_keys(roll->registrations[i / REGISTRY_KEYS], keys[i / REGISTRY_KEYS]);
         }
-        words[i] = keys[i / REGISTRY_KEYS][i % REGISTRY_KEYS];
+        arguments[i] = keys[i / REGISTRY_KEYS][i % REGISTRY_KEYS];
     }
     (void)snprintf(channel, sizeof(channel), "worker:slave:%s", client->id);
     (void)snprintf(lifetime, sizeof(lifetime), "%lld",
                    (long long)(client->process_lifetime.ns / 1000000));
-    const char *shared[WORDS_SHARED] = {client->id,
-                                        lifetime,
-                                        channel,
-                                        roll->registrations[0]->lease.held ? "master" : "slave",
-                                        roll->how == REGISTER_AGAIN ? "again" : "",
-                                        has_one_server(client) ? client->lifetimes : "",
-                                        process};
-    memcpy(&words[count], shared, sizeof(shared));
-    count += WORDS_SHARED;
+    const char *shared[ARGUMENTS_SHARED] = {client->id,
+                                            lifetime,
+                                            channel,
+                                            roll->registrations[0]->lease.held ? "master" : "slave",
+                                            roll->how == REGISTER_AGAIN ? "again" : "",
+                                            has_one_server(client) ? client->lifetimes : "",
+                                            process};
+    memcpy(&arguments[count], shared, sizeof(shared));
+    count += ARGUMENTS_SHARED;
     for (int i = 0; i < roll->count; i++) {
-        words[count++] = slaves[i];
+        arguments[count++] = slaves[i];
         roll->registrations[i]->references++;
     }
-    if (client_run(client, SCRIPT_REGISTER, roll->count * REGISTRY_KEYS, count, words, NULL,
+    if (client_run(client, SCRIPT_REGISTER, roll->count * REGISTRY_KEYS, count, arguments, NULL,
                    on_registered, roll, 0) != BATON_OK) {
         for (int i = 0; i < roll->count; i++) {
             registration_unref(roll->registrations[i]);
@@ -346,7 +349,7 @@ static void on_left(void *userdata, uint64_t tag, const redisReply *reply, insta
 {
     (void)tag;
     (void)sent;
-    registration_refused(userdata, ERRAND_ENTRY, reply); /* lost or refused: the entry expires */
+    registration_refused(userdata, REQUEST_ENTRY, reply); /* lost or refused: the entry expires */
     registration_answered(userdata);
 }
 
@@ -355,9 +358,10 @@ void enrol_leave(struct registration *registration)
     char keys[REGISTRY_KEYS][KEY_MAX];
 
     registry_keys(registration, keys);
-    const char *words[] = {keys[0], keys[1], keys[2], keys[3], keys[4], registration->client->id};
+    const char *arguments[] = {keys[0], keys[1], keys[2],
+                               keys[3], keys[4], registration->client->id};
     registration->references++;
-    if (client_run(registration->client, SCRIPT_LEAVE, 5, 6, words, NULL, on_left, registration,
+    if (client_run(registration->client, SCRIPT_LEAVE, 5, 6, arguments, NULL, on_left, registration,
                    0) != BATON_OK) {
         registration_unref(registration);
     }

@@ -15,7 +15,7 @@ static long long lifetime_ms(const struct registration *registration)
 
 /* The seed deposes such a leader by force, and so has two leaders: some process still renews the
  * lock. We keep asking, and get the lock when it ends. */
-void heartbeats_judge(struct registration *registration, const struct lock_answer *answer)
+void heartbeats_check(struct registration *registration, const struct lock_answer *answer)
 {
     char beats[LAYOUT_KEY_MAX];
     long long age = answer->beat_age_ms;
@@ -85,10 +85,10 @@ static void sweep_from(struct registration *registration, const char *cursor)
     quote(beats, quoted, sizeof(quoted));
     (void)snprintf(pattern, sizeof(pattern), "%s*", quoted);
     (void)snprintf(lifetime, sizeof(lifetime), "%lld", lifetime_ms(registration));
-    const char *words[] = {cursor, pattern, lifetime};
+    const char *arguments[] = {cursor, pattern, lifetime};
     registration->references++;
-    if (client_run(registration->client, SCRIPT_SWEEP, 0, 3, words, NULL, on_swept, registration,
-                   0) != BATON_OK) {
+    if (client_run(registration->client, SCRIPT_SWEEP, 0, 3, arguments, NULL, on_swept,
+                   registration, 0) != BATON_OK) {
         registration_unref(registration); /* stale heartbeats expire by themselves */
     }
 }
@@ -102,7 +102,7 @@ static void on_swept(void *userdata, uint64_t tag, const redisReply *reply, inst
     (void)sent;
 
     client_enter(client);
-    registration_refused(registration, ERRAND_LOCK, reply);
+    registration_refused(registration, REQUEST_LOCK, reply);
     if (reply && parse_cursor(cursor, reply) && registration->lease.held &&
         !registration->is_leaving) {
         sweep_from(registration, cursor);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-struct words {
+struct arguments {
     char keys[3][LAYOUT_KEY_MAX]; /* lock, heartbeat, epoch */
     char wake[KEY_MAX];
     char beats[LAYOUT_KEY_MAX];
@@ -15,7 +15,7 @@ struct words {
     char least[24];
 };
 
-static void fill(struct words *ret, const struct registration *registration,
+static void fill(struct arguments *ret, const struct registration *registration,
                  const struct majority_order *order)
 {
     const struct client *client = registration->client;
@@ -45,7 +45,7 @@ struct script_call {
     enum script_name script;
     int key_count;
     int count;
-    const char *words[14];
+    const char *arguments[14];
 };
 
 int registration_send(struct registration *registration, int server,
@@ -54,34 +54,34 @@ int registration_send(struct registration *registration, int server,
 {
     struct client *client = registration->client;
     char notice[2 * BATON_NAME_MAX + 16];
-    struct words w;
+    struct arguments a;
     struct script_call call;
 
-    fill(&w, registration, order);
+    fill(&a, registration, order);
     switch (order->type) {
     case MAJORITY_TAKE:
         call = (struct script_call){SCRIPT_TAKE,
                                     4,
                                     14,
-                                    {w.keys[0], w.keys[1], w.keys[2], w.wake, client->id, w.ttl,
-                                     w.epoch, w.beat_ttl, w.beats, w.least,
+                                    {a.keys[0], a.keys[1], a.keys[2], a.wake, client->id, a.ttl,
+                                     a.epoch, a.beat_ttl, a.beats, a.least,
                                      server >= 0 ? "quiet" : "", client->max_lease_ms,
-                                     client->longest_ms, w.beats[0] ? client->interval_ms : "0"}};
+                                     client->longest_ms, a.beats[0] ? client->interval_ms : "0"}};
         break;
     case MAJORITY_LOOK:
-        call = (struct script_call){SCRIPT_LOOK, 2, 3, {w.keys[0], w.keys[2], w.beats}};
+        call = (struct script_call){SCRIPT_LOOK, 2, 3, {a.keys[0], a.keys[2], a.beats}};
         break;
     case MAJORITY_RENEW:
         call = (struct script_call){SCRIPT_RENEW,
                                     3,
                                     10,
-                                    {w.keys[0], w.keys[1], w.keys[2], client->id, w.ttl, w.epoch,
-                                     history_of(client, server, w.keys[0]), w.beat_ttl, w.beats,
+                                    {a.keys[0], a.keys[1], a.keys[2], client->id, a.ttl, a.epoch,
+                                     history_of(client, server, a.keys[0]), a.beat_ttl, a.beats,
                                      client->max_lease_ms}};
         break;
     case MAJORITY_RAISE:
         call = (struct script_call){
-            SCRIPT_RAISE, 2, 5, {w.keys[0], w.keys[2], client->id, w.epoch, w.least}};
+            SCRIPT_RAISE, 2, 5, {a.keys[0], a.keys[2], client->id, a.epoch, a.least}};
         break;
     case MAJORITY_RELEASE:
     case MAJORITY_RETURN:
@@ -93,12 +93,12 @@ int registration_send(struct registration *registration, int server,
             SCRIPT_RELEASE,
             4,
             7,
-            {w.keys[0], w.keys[1], w.keys[2], w.wake, client->id, w.epoch, notice}};
+            {a.keys[0], a.keys[1], a.keys[2], a.wake, client->id, a.epoch, notice}};
         break;
     }
     return server >= 0 ? client_run_at(client, server, call.script, call.key_count, call.count,
-                                       call.words, on_reply, userdata, tag)
-                       : client_run(client, call.script, call.key_count, call.count, call.words,
+                                       call.arguments, on_reply, userdata, tag)
+                       : client_run(client, call.script, call.key_count, call.count, call.arguments,
                                     NULL, on_reply, userdata, tag);
 }
 
@@ -106,7 +106,7 @@ int registration_send(struct registration *registration, int server,
 
 /* A foreign process may set the lock and its lifetime in two commands: only a lock that is seen
  * twice without a lifetime is endless. */
-static void judge_lifetime(struct registration *registration, const struct lock_answer *answer)
+static void check_lifetime(struct registration *registration, const struct lock_answer *answer)
 {
     char key[LAYOUT_KEY_MAX];
     struct baton_error error;
@@ -125,7 +125,7 @@ static void judge_lifetime(struct registration *registration, const struct lock_
 
 /* After a loss of data we wait for the longest lease that any process may have: our own setting may
  * be shorter than another's. */
-void lock_judge_max_lease(struct registration *registration, const char *rank, const char *id,
+void lock_check_max_lease(struct registration *registration, const char *rank, const char *id,
                           span theirs, bool is_known)
 {
     struct client *client = registration->client;
@@ -147,12 +147,12 @@ void lock_judge_max_lease(struct registration *registration, const char *rank, c
     }
 }
 
-static void judge_leaders_max_lease(struct registration *registration,
+static void check_leaders_max_lease(struct registration *registration,
                                     const struct lock_answer *answer)
 {
     span theirs = answer->max_lease;
 
-    lock_judge_max_lease(registration, "leader", answer->holder, theirs,
+    lock_check_max_lease(registration, "leader", answer->holder, theirs,
                          registration->knows_difference);
     registration->knows_difference = theirs.ns > 0 ? theirs.ns != registration->client->max_lease.ns
                                                    : registration->knows_difference;
@@ -162,7 +162,7 @@ enum { CLOCKS_APART_MS = 1000 }; /* clocks may differ by this */
 
 /* A new epoch is the server's time, or above. If that time is wrong and is set right later, epochs
  * go back if the server loses its data meanwhile and no process is left that has seen the last. */
-static void judge_epoch(struct registration *registration, const struct lock_answer *answer)
+static void check_epoch(struct registration *registration, const struct lock_answer *answer)
 {
     int64_t longest_ms = registration->client->longest.ns / 1000000;
     int64_t most_ms = longest_ms > CLOCKS_APART_MS ? longest_ms : CLOCKS_APART_MS;
@@ -190,7 +190,7 @@ static void judge_epoch(struct registration *registration, const struct lock_ans
     registration->knows_clock = true;
 }
 
-void lock_judge(struct registration *registration, const struct lock_answer *answer)
+void lock_check(struct registration *registration, const struct lock_answer *answer)
 {
     char key[LAYOUT_KEY_MAX];
     struct baton_error error;
@@ -211,7 +211,7 @@ void lock_judge(struct registration *registration, const struct lock_answer *ans
         registration_error(registration, &error);
     }
     registration->knows_odd = answer->is_odd;
-    judge_lifetime(registration, answer);
-    judge_leaders_max_lease(registration, answer);
-    judge_epoch(registration, answer);
+    check_lifetime(registration, answer);
+    check_leaders_max_lease(registration, answer);
+    check_epoch(registration, answer);
 }

@@ -50,7 +50,7 @@ static uint64_t number_of(const char *id)
     return hash;
 }
 
-static void on_told(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
+static void on_published(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     (void)userdata;
     (void)tag;
@@ -67,7 +67,7 @@ static void report_taken(struct registration *registration, uint64_t epoch)
     (void)snprintf(notice, sizeof(notice), "taken %llu %s", (unsigned long long)epoch,
                    registration->client->id);
     registration_wake(registration, wake);
-    (void)client_publish(registration->client, wake, notice, strlen(notice), on_told, NULL);
+    (void)client_publish(registration->client, wake, notice, strlen(notice), on_published, NULL);
 }
 
 static void answer_core(struct registration *registration, const struct majority_update *update)
@@ -102,10 +102,10 @@ static void on_answer(void *userdata, uint64_t tag, const redisReply *reply, ins
     client_enter(client);
     if (reply && sent_order->order.type < MAJORITY_RELEASE) {
         if (parse_lock(&answer, reply)) {
-            registration_understood(registration, ERRAND_LOCK);
-            lock_judge(registration, &answer);
+            registration_understood(registration, REQUEST_LOCK);
+            lock_check(registration, &answer);
         } else {
-            registration_misunderstood(registration, ERRAND_LOCK, reply);
+            registration_misunderstood(registration, REQUEST_LOCK, reply);
         }
     }
     answer.reply.holder = number_of(answer.holder);

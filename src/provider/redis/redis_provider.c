@@ -51,14 +51,14 @@ void client_exit(struct client *client)
 }
 
 int client_run_at(struct client *client, int server, enum script_name script, int key_count,
-                  int count, const char **words, redis_reply_cb on_reply, void *userdata,
+                  int count, const char **arguments, redis_reply_cb on_reply, void *userdata,
                   uint64_t tag)
 {
     if (client->servers[server].is_double) {
         return BATON_EUNAVAILABLE;
     }
     return redis_run(client->servers[server].commands, &client->scripts[script], key_count, count,
-                     words, NULL, on_reply, userdata, tag);
+                     arguments, NULL, on_reply, userdata, tag);
 }
 
 static void on_copy_answered(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
@@ -71,7 +71,7 @@ static void on_copy_answered(void *userdata, uint64_t tag, const redisReply *rep
 
 /* Each server has the whole registry, so any one can be read. */
 static int run_on_many(struct client *client, enum script_name script, int key_count, int count,
-                       const char **words, const size_t *lengths, redis_reply_cb on_reply,
+                       const char **arguments, const size_t *lengths, redis_reply_cb on_reply,
                        void *userdata, uint64_t tag)
 {
     bool is_for_all =
@@ -80,7 +80,7 @@ static int run_on_many(struct client *client, enum script_name script, int key_c
 
     for (int i = 0; i < client->server_count && (is_for_all || !is_sent); i++) {
         int r = redis_run(client->servers[i].commands, &client->scripts[script], key_count, count,
-                          words, lengths, is_sent ? on_copy_answered : on_reply,
+                          arguments, lengths, is_sent ? on_copy_answered : on_reply,
                           is_sent ? NULL : userdata, tag);
         is_sent = is_sent || r == BATON_OK;
     }
@@ -88,22 +88,22 @@ static int run_on_many(struct client *client, enum script_name script, int key_c
 }
 
 int client_run(struct client *client, enum script_name script, int key_count, int count,
-               const char **words, const size_t *lengths, redis_reply_cb on_reply, void *userdata,
-               uint64_t tag)
+               const char **arguments, const size_t *lengths, redis_reply_cb on_reply,
+               void *userdata, uint64_t tag)
 {
     if (client->server_count > 1) {
-        return run_on_many(client, script, key_count, count, words, lengths, on_reply, userdata,
+        return run_on_many(client, script, key_count, count, arguments, lengths, on_reply, userdata,
                            tag);
     }
     if (client->cluster && key_count == 0) {
         return BATON_ENOTSUP; /* it would be the reply of one node, and not known of which */
     }
     if (client->cluster && redis_is_up(client->commands)) {
-        return redis_cluster_run(client->cluster, &client->scripts[script], key_count, count, words,
-                                 lengths, on_reply, userdata, tag);
+        return redis_cluster_run(client->cluster, &client->scripts[script], key_count, count,
+                                 arguments, lengths, on_reply, userdata, tag);
     }
-    return redis_run(client->commands, &client->scripts[script], key_count, count, words, lengths,
-                     on_reply, userdata, tag);
+    return redis_run(client->commands, &client->scripts[script], key_count, count, arguments,
+                     lengths, on_reply, userdata, tag);
 }
 
 void redis_provider_observe(struct provider *provider, redis_renewed_cb on_renewed, void *userdata)

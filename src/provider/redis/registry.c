@@ -112,7 +112,7 @@ static void fill_entry(struct registration *registration, struct entry *entry,
               metadata ? text_get(client, metadata, strlen(metadata)) : NULL);
     entry->is_there = true;
     entry->is_cordoned = member->is_cordoned;
-    lock_judge_max_lease(registration, "member", member->id, member->max_lease, is_known);
+    lock_check_max_lease(registration, "member", member->id, member->max_lease, is_known);
     entry->max_lease_ms = (uint32_t)(member->max_lease.ns / 1000000);
     if (member->fault != entry->fault && member->fault != MEMBER_FINE) {
         report_fault(registration, member);
@@ -126,7 +126,7 @@ static void on_forgotten(void *userdata, uint64_t tag, const redisReply *reply, 
 {
     (void)tag;
     (void)sent;
-    registration_refused(userdata, ERRAND_LIST, reply); /* the next read retries */
+    registration_refused(userdata, REQUEST_LIST, reply); /* the next read retries */
     registration_answered(userdata);
 }
 
@@ -135,9 +135,9 @@ static void forget(struct registration *registration, const redisReply *id, cons
     char keys[REGISTRY_KEYS][KEY_MAX];
 
     registry_keys(registration, keys);
-    const char *words[] = {keys[0], keys[1], keys[2], keys[3], keys[4], id->str, json->str};
+    const char *arguments[] = {keys[0], keys[1], keys[2], keys[3], keys[4], id->str, json->str};
     registration->references++;
-    if (client_run(registration->client, SCRIPT_FORGET, 5, 7, words, NULL, on_forgotten,
+    if (client_run(registration->client, SCRIPT_FORGET, 5, 7, arguments, NULL, on_forgotten,
                    registration, 0) != BATON_OK) {
         registration_unref(registration);
     }
@@ -247,9 +247,9 @@ static void on_members(void *userdata, uint64_t tag, const redisReply *reply, in
 
     registration->is_reading = false;
     if (!reply || !parse_members(reply)) {
-        registration_misunderstood(registration, ERRAND_LIST, reply);
+        registration_misunderstood(registration, REQUEST_LIST, reply);
     } else if (!registration->is_stopped) {
-        registration_understood(registration, ERRAND_LIST);
+        registration_understood(registration, REQUEST_LIST);
         take_list(registration, reply);
     }
     if (registration->reads_again) {
@@ -263,9 +263,9 @@ static int read_with(struct registration *registration, redis_reply_cb on_reply,
     char keys[REGISTRY_KEYS][KEY_MAX];
 
     registry_keys(registration, keys);
-    const char *words[] = {keys[0], keys[1], keys[2], keys[3], keys[4]};
-    return client_run(registration->client, SCRIPT_MEMBERS, 5, 5, words, NULL, on_reply, userdata,
-                      0);
+    const char *arguments[] = {keys[0], keys[1], keys[2], keys[3], keys[4]};
+    return client_run(registration->client, SCRIPT_MEMBERS, 5, 5, arguments, NULL, on_reply,
+                      userdata, 0);
 }
 
 /* One read at a time: the next one covers later changes. */

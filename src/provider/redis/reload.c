@@ -126,12 +126,12 @@ static void on_auth(void *userdata, uint64_t number, const redisReply *reply, in
 static void ask_servers(struct reload *reload)
 {
     const struct redis_address *address = &reload->address;
-    const char *words[] = {"AUTH", address->user[0] ? address->user : address->password,
-                           address->password};
+    const char *arguments[] = {"AUTH", address->user[0] ? address->user : address->password,
+                               address->password};
 
     for (int i = 0; i < reload->client->server_count; i++) {
         reload->waiting++;
-        if (redis_command(reload->client->servers[i].commands, address->user[0] ? 3 : 2, words,
+        if (redis_command(reload->client->servers[i].commands, address->user[0] ? 3 : 2, arguments,
                           NULL, on_auth, reload, (uint64_t)i) != BATON_OK) {
             reload->waiting--; /* not up: as without a reply */
         }

@@ -29,14 +29,14 @@ void registration_error(struct registration *registration, const struct baton_er
 
 enum { REFUSAL_AGAIN_S = 10 };
 
-void registration_fault(const struct registration *registration, enum errand errand,
+void registration_fault(const struct registration *registration, enum request_kind request,
                         const redisReply *reply, struct baton_error *ret)
 {
     struct baton_error fault;
 
     (void)redis_fault_error(reply, &fault);
     (void)error_set(ret, fault.code, "election \"%s\", %s: %s", registration->name,
-                    errand == ERRAND_LOCK ? "lock" : "registry", fault.message);
+                    request == REQUEST_LOCK ? "lock" : "registry", fault.message);
 }
 
 /* Not 0. The text after a known error code may name a script, and so may vary. */
@@ -61,28 +61,28 @@ static bool is_known(struct refusal *refusal, const redisReply *reply)
     return is;
 }
 
-void registration_refused(struct registration *registration, enum errand errand,
+void registration_refused(struct registration *registration, enum request_kind request,
                           const redisReply *reply)
 {
     if (reply && reply->type == REDIS_REPLY_ERROR) {
-        registration_misunderstood(registration, errand, reply);
+        registration_misunderstood(registration, request, reply);
     }
 }
 
-void registration_understood(struct registration *registration, enum errand errand)
+void registration_understood(struct registration *registration, enum request_kind request)
 {
-    registration->refusals[errand].kind = 0;
+    registration->refusals[request].kind = 0;
 }
 
-void registration_misunderstood(struct registration *registration, enum errand errand,
+void registration_misunderstood(struct registration *registration, enum request_kind request,
                                 const redisReply *reply)
 {
     struct baton_error error;
 
-    if (!reply || is_known(&registration->refusals[errand], reply)) {
+    if (!reply || is_known(&registration->refusals[request], reply)) {
         return;
     }
-    registration_fault(registration, errand, reply, &error);
+    registration_fault(registration, request, reply, &error);
     if (registration->is_stopped) { /* there are no listeners any more */
         log_warning(registration->client->logger, "redis-refused",
                     LOG_STR("reason", error.message));
@@ -91,7 +91,7 @@ void registration_misunderstood(struct registration *registration, enum errand e
     }
 }
 
-/* ---- Leader and contest ---------------------------------------------------------------------- */
+/* ---- Leader and attempts --------------------------------------------------------------------- */
 
 static void report_role(struct registration *registration, enum baton_role role)
 {
@@ -159,7 +159,7 @@ static void report_failed(struct registration *registration, const struct lease_
 }
 
 /* A request for a lock with a known holder only checks whether that still holds. */
-void registration_report_contest(struct registration *registration, const struct lease_input *input,
+void registration_report_attempt(struct registration *registration, const struct lease_input *input,
                                  const struct lease_update *update)
 {
     if (registration->is_contending && input->type == LEASE_IN_REPLY && !update->held) {

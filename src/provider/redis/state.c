@@ -75,11 +75,11 @@ static void asked_free(struct asked *asked)
 }
 
 static int submit(struct asked *asked, enum script_name script, int key_count, int count,
-                  const char **words, const size_t *lengths, redis_reply_cb on_reply,
+                  const char **arguments, const size_t *lengths, redis_reply_cb on_reply,
                   struct baton_error *reterr)
 {
     int code =
-        client_run(asked->client, script, key_count, count, words, lengths, on_reply, asked, 0);
+        client_run(asked->client, script, key_count, count, arguments, lengths, on_reply, asked, 0);
 
     if (code != BATON_OK) {
         (void)error_set(reterr, code, "key \"%.60s\": %s", asked->name, baton_strerror(code));
@@ -119,7 +119,7 @@ int redis_state_get(struct provider *provider, const char *key, provider_values_
 {
     struct client *client = (struct client *)provider;
     char full[FULL_KEY_MAX];
-    const char *words[] = {full};
+    const char *arguments[] = {full};
     struct asked *asked;
     int code = check(client, key, 0, reterr);
 
@@ -132,7 +132,7 @@ int redis_state_get(struct provider *provider, const char *key, provider_values_
         return error_set(reterr, BATON_ENOMEM, "key \"%.60s\": out of memory", key);
     }
     asked->on_values = done;
-    return submit(asked, SCRIPT_GET, 1, 1, words, NULL, on_got, reterr);
+    return submit(asked, SCRIPT_GET, 1, 1, arguments, NULL, on_got, reterr);
 }
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
@@ -178,11 +178,11 @@ static int run_list(struct client *client, const char *prefix, redis_reply_cb on
 {
     char index[160];
     char keys[160];
-    const char *words[] = {index, prefix, keys};
+    const char *arguments[] = {index, prefix, keys};
 
     (void)snprintf(index, sizeof(index), "%sindex", client->prefix);
     (void)snprintf(keys, sizeof(keys), "%skey:", client->prefix);
-    return client_run(client, SCRIPT_LIST, 1, 3, words, NULL, on_reply, userdata, 0);
+    return client_run(client, SCRIPT_LIST, 1, 3, arguments, NULL, on_reply, userdata, 0);
 }
 
 int redis_state_list(struct provider *provider, const char *prefix, provider_values_cb done,
@@ -258,7 +258,7 @@ int redis_state_put(struct provider *provider, const char *key, const void *data
         return error_set(reterr, BATON_ENOMEM, "key \"%.60s\": out of memory", key);
     }
     asked->on_done = done;
-    const char *words[] = {
+    const char *arguments[] = {
         full, keys[0], keys[1], keys[2], key, data ? data : "", data ? "1" : "0", at, lifetime_ms};
     const size_t lengths[] = {strlen(full),
                               strlen(keys[0]),
@@ -269,7 +269,7 @@ int redis_state_put(struct provider *provider, const char *key, const void *data
                               1,
                               strlen(at),
                               strlen(lifetime_ms)};
-    return submit(asked, SCRIPT_PUT, 4, 9, words, lengths, on_put, reterr);
+    return submit(asked, SCRIPT_PUT, 4, 9, arguments, lengths, on_put, reterr);
 }
 
 /* ---- Watches --------------------------------------------------------------------------------- */
@@ -447,7 +447,7 @@ void redis_state_unwatch(struct provider *provider, const char *prefix, void *us
     client_exit(client);
 }
 
-void redis_state_told(struct client *client, const char *text, size_t bytes)
+void redis_state_deliver(struct client *client, const char *text, size_t bytes)
 {
     struct provider_value value;
     char name[PROVIDER_KEY_MAX + 1];

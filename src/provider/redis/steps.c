@@ -40,19 +40,19 @@ static void on_answer(void *userdata, uint64_t request, const redisReply *reply,
         registration->lease.held; /* if so it is a renewal, and the core counts the lease itself */
 
     if (reply && !parse_lock(&answer, reply)) {
-        registration_misunderstood(registration, ERRAND_LOCK, reply);
-        registration_fault(registration, ERRAND_LOCK, reply, &cause);
+        registration_misunderstood(registration, REQUEST_LOCK, reply);
+        registration_fault(registration, REQUEST_LOCK, reply, &cause);
         client->cause = &cause;
     } else if (reply) {
-        registration_understood(registration, ERRAND_LOCK);
+        registration_understood(registration, REQUEST_LOCK);
         input.reply.outcome = answer.reply.outcome;
         input.reply.epoch = answer.reply.epoch;
         input.reply.left = answer.reply.left;
-        lock_judge(registration, &answer);
+        lock_check(registration, &answer);
     }
     if (input.reply.outcome == LEASE_HELD) {
         registration_take_holder(registration, answer.holder, answer.reply.epoch);
-        heartbeats_judge(registration, &answer);
+        heartbeats_check(registration, &answer);
     }
     client_enter(client);
     if (input.reply.outcome != LEASE_GRANTED || !waits_take(registration, &input, !has_led, sent)) {
@@ -74,7 +74,7 @@ static void on_released(void *userdata, uint64_t tag, const redisReply *reply, i
     (void)sent;
 
     client_enter(client);
-    registration_refused(registration, ERRAND_LOCK,
+    registration_refused(registration, REQUEST_LOCK,
                          reply); /* if it was lost or refused, the lock ends by its lifetime */
     registration_unref(registration);
     client_exit(client);
@@ -223,7 +223,7 @@ static void step(struct registration *registration, const struct lease_input *in
     for (uint32_t i = 0; i < update.event_count; i++) {
         take_event(registration, &update.events[i], now);
     }
-    registration_report_contest(registration, input, &update);
+    registration_report_attempt(registration, input, &update);
     registration_report_leader(registration);
     registration_unref(registration);
     client_exit(client);

@@ -99,7 +99,7 @@ static void finish(struct waiting *waiting, const redisReply *reply)
         if (is_number) {
             report_too_few(waiting, reply->integer);
         } else {
-            registration_refused(registration, ERRAND_LOCK, reply);
+            registration_refused(registration, REQUEST_LOCK, reply);
         }
         if (waiting->is_take) {
             give_back(registration, &waiting->grant);
@@ -146,7 +146,7 @@ static void ask(struct client *client)
     struct waits *waits = &client->waits;
     char replicas[16];
     char timeout_ms[24];
-    const char *words[] = {"WAIT", replicas, timeout_ms};
+    const char *arguments[] = {"WAIT", replicas, timeout_ms};
 
     if (!waits->queued || waits->asked) {
         return;
@@ -156,7 +156,7 @@ static void ask(struct client *client)
                    (long long)(waits->timeout.ns / 1000000));
     waits->asked = waits->queued;
     waits->queued = NULL;
-    if (redis_command(client->commands, 3, words, NULL, on_waited, client, 0) != BATON_OK) {
+    if (redis_command(client->commands, 3, arguments, NULL, on_waited, client, 0) != BATON_OK) {
         struct waiting *asked = waits->asked;
         waits->asked = NULL;
         finish_all(asked, NULL);
