@@ -6,7 +6,7 @@
  * Then messages go both ways. A node prefers the connection that it dialed, as long as that one
  * makes progress: under packet loss one of the two often stalls while the other does not.
  *
- * A stranger (a connection that has not greeted) may send one other frame: a death certificate,
+ * A pending connection, which has not greeted, may send one other frame: a death certificate,
  * which proves itself. It may be plain text even where peers use TLS: the first byte shows which.
  */
 #include "provider/raft/node.h"
@@ -110,8 +110,8 @@ void connection_send_greeting(struct connection *connection, const struct greeti
     connection->has_greeted = true;
 }
 
-/* The peer closes the connection once it has read this; a stranger that does not is closed by
- * us. */
+/* The peer closes the connection once it has read this; a pending connection that stays open is
+ * closed by us. */
 void connection_turn_away(struct connection *connection, enum refusal refusal, const char *why)
 {
     struct node *node = connection->node;
@@ -266,7 +266,7 @@ static void refuse(struct connection *connection, int code)
         break;
     }
     (*counter)++;
-    stranger_log(connection, "peer-refused", text_of_refusal(connection, code));
+    pending_log(connection, "peer-refused", text_of_refusal(connection, code));
     stream_close(connection->stream);
 }
 
@@ -325,7 +325,7 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
         take_message(connection, &frame->message);
         break;
     case FRAME_GREETING:
-    case FRAME_CERTIFICATE: /* only from strangers */
+    case FRAME_CERTIFICATE: /* only before a greeting */
     case FRAME_TURNED_AWAY: /* handled earlier */
         break;
     }
@@ -387,7 +387,7 @@ static void take_frames(struct connection *connection)
     }
     buffer_consume(&connection->input, used);
     if (result >= 0 && connection->id == RAFT_NOBODY &&
-        connection->input.bytes > NODE_STRANGER_BYTES_MAX) {
+        connection->input.bytes > NODE_PENDING_BYTES_MAX) {
         result = BATON_ETOOBIG; /* no greeting is that long: stops buffering */
     }
     if (result < 0 && connection->is_open) {
@@ -416,7 +416,7 @@ static void on_data(struct stream *stream, const void *data, size_t bytes, void 
         connection->is_tls = connection->waits_for_handshake = true;
     }
     if (connection->waits_for_handshake) {
-        stranger_hello(connection, data, bytes);
+        pending_hello(connection, data, bytes);
         return;
     }
     buffer_put(&connection->input, data, bytes);
@@ -448,7 +448,7 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
     raft_id id = connection->id;
 
     connection->is_open = false;
-    stranger_end(connection);
+    pending_end(connection);
     if (!link) {
         if (connection->prev) {
             connection->prev->next = connection->next;
@@ -461,7 +461,7 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
     }
     if (code == BATON_EAUTH) {
         node->counters.refused_greeting++;
-        stranger_log(connection, "peer-not-authenticated", reason);
+        pending_log(connection, "peer-not-authenticated", reason);
     }
     if (link) {
         link_ended(connection, stream_was_refused(stream));
@@ -571,7 +571,7 @@ static void on_accept(uv_stream_t *server, int status)
         node->open_handles--;
         free(connection);
     } else {
-        stranger_begin(connection);
+        pending_begin(connection);
     }
 }
 

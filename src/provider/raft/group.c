@@ -50,7 +50,7 @@ int group_check(struct node *node, struct baton_error *reterr)
     const struct raft_configuration *configured = &node->options.members;
     size_t unknown = count_missing(configured, stored);
     char stored_names[LIST_BYTES];
-    char told_names[LIST_BYTES];
+    char configured_names[LIST_BYTES];
 
     list(stored_names, stored);
     if (node->options.is_joining && node->greeting.founders != 0 &&
@@ -66,7 +66,7 @@ int group_check(struct node *node, struct baton_error *reterr)
                                      count_moved(stored, configured) == 0)) {
         return BATON_OK;
     }
-    list(told_names, configured);
+    list(configured_names, configured);
     if (unknown > 0 && configured->count > 1 &&
         (identity_is_quorum(stored, node->id) || unknown + 1 >= configured->count)) {
         return error_set(
@@ -75,10 +75,10 @@ int group_check(struct node *node, struct baton_error *reterr)
             "two leaders. To keep the stored group, leave out peer and add the others with `baton "
             "join`; to join theirs or to found one anew (without its keys, from epoch 1), empty "
             "the directory first",
-            node->options.data, stored_names[0] ? stored_names : "nobody", told_names);
+            node->options.data, stored_names[0] ? stored_names : "nobody", configured_names);
     }
     log_warning(node->logger, "members-differ", LOG_STR("stored", stored_names),
-                LOG_STR("configured", told_names),
+                LOG_STR("configured", configured_names),
                 LOG_STR("text", "the stored ones count; they change by baton join and baton leave, "
                                 "and an address by baton join --replace. Where a stored address "
                                 "does not answer, the configured one is tried"));

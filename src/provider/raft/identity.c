@@ -214,7 +214,7 @@ static bool is_older(const struct identity_view *view, const struct greeting *th
             (theirs->term < known->term || theirs->last_index < known->index));
 }
 
-enum refusal identity_judge(const struct identity_view *view, const struct greeting *theirs,
+enum refusal identity_check(const struct identity_view *view, const struct greeting *theirs,
                             char ret_why[IDENTITY_WHY_MAX])
 {
     const struct storage_peer *known = view->known;

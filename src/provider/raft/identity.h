@@ -42,7 +42,7 @@ enum refusal {
     REFUSAL_FORMED,
 };
 
-/* The knowledge by which a node judges a greeting. */
+/* The knowledge by which a node checks a greeting. */
 struct identity_view {
     const struct greeting *ours;
     const struct raft_configuration *members;
@@ -55,8 +55,8 @@ struct identity_view {
 /* Whether the id matches the name and the birth. */
 bool identity_is_sound(const struct greeting *theirs);
 
-/* Judges a greeting; writes the reason to `ret_why`, as a sentence for both sides. */
-enum refusal identity_judge(const struct identity_view *view, const struct greeting *theirs,
+/* Checks a greeting; writes the reason to `ret_why`, as a sentence for both sides. */
+enum refusal identity_check(const struct identity_view *view, const struct greeting *theirs,
                             char ret_why[IDENTITY_WHY_MAX]);
 
 enum refusal identity_refuse_twin(const char *name, char ret_why[IDENTITY_WHY_MAX]);

@@ -1,6 +1,6 @@
 /* Greetings: who is there, what is remembered of it, and who is turned away.
  *
- *   greeting ─▶ judged (identity.c) ─refused─▶ TURNED_AWAY: the peer learns why, and hangs up
+ *   greeting ─▶ checked (identity.c) ─refused─▶ TURNED_AWAY: the peer learns why, and hangs up
  *                  │
  *                  ├─ a connection of an earlier process of that member stands: is it there?
  *                  │     no answer yet ─▶ the greeting waits
@@ -267,7 +267,7 @@ static int check_greeting(struct connection *connection, const struct greeting *
     return check_names(connection, greeting);
 }
 
-static enum refusal judge(struct connection *connection, const struct greeting *greeting, char *why)
+static enum refusal check(struct connection *connection, const struct greeting *greeting, char *why)
 {
     struct node *node = connection->node;
     const struct acquaintance *known;
@@ -282,7 +282,7 @@ static enum refusal judge(struct connection *connection, const struct greeting *
     view.known = known ? &known->seen : NULL;
     view.commitment = known && known->has_greeted ? known->commitment : NULL;
     view.is_candidate = connection->link && connection->link->is_prospect;
-    return identity_judge(&view, greeting, why);
+    return identity_check(&view, greeting, why);
 }
 
 static void log_refusal(struct connection *connection, const char *peer, const char *why)
@@ -294,7 +294,7 @@ static void log_refusal(struct connection *connection, const char *peer, const c
         (void)snprintf(link->refusal, sizeof(link->refusal), "%s", why);
         log_error(node->logger, "peer-not-recognised", LOG_STR("peer", peer), LOG_STR("text", why));
     } else if (!link) {
-        stranger_log(connection, "peer-refused", why);
+        pending_log(connection, "peer-refused", why);
     }
 }
 
@@ -359,7 +359,7 @@ static int take_in(struct connection *connection, const struct greeting *greetin
 {
     struct node *node = connection->node;
 
-    stranger_end(connection);
+    pending_end(connection);
     connection->id = greeting->id;
     connection->incarnation = greeting->incarnation;
     if (!get_acquainted(connection, greeting)) {
@@ -396,7 +396,7 @@ int meeting_take_greeting(struct connection *connection, const struct greeting *
     if (!connection->has_greeted) {
         meeting_greet(connection);
     }
-    refusal = judge(connection, greeting, why);
+    refusal = check(connection, greeting, why);
     if (refusal == REFUSAL_NONE && !fits_settings(connection, greeting, why)) {
         refusal = REFUSAL_DRIFT;
     }

@@ -90,7 +90,7 @@ static void note_stored(struct node *node, const struct raft_write *write)
 
 /* Warns of a slow write, once a minute: it blocks this thread, so no heartbeat is sent
  * meanwhile. */
-static void judge_disk(struct node *node, instant begun)
+static void report_slow_disk(struct node *node, instant begun)
 {
     instant now = clock_now();
     span took = instant_since(now, begun);
@@ -128,7 +128,7 @@ static void perform(struct node *node, const struct raft_update *update)
         instant begun = clock_now();
         node->counters.writes++;
         r = storage_write(node->storage, update->write, &error);
-        judge_disk(node, begun);
+        report_slow_disk(node, begun);
     }
     if (r == BATON_OK) {
         note_stored(node, update->write);

@@ -24,11 +24,11 @@
 #include <uthash.h>
 
 enum {
-    NODE_STRANGERS_MAX = 256, /* accepted connections that have not greeted */
-    NODE_STRANGER_LIFE_MS = 10000,
-    NODE_STRANGER_BYTES_MAX = 1024, /* kept of one that has not greeted */
-    NODE_HELLO_BYTES_MAX = 16389,   /* buffered for a waiting handshake: one TLS record */
-    NODE_HANDSHAKE_EVERY_MS = 2,    /* between two handshakes: each costs up to some milliseconds */
+    NODE_PENDING_MAX = 256, /* accepted connections that have not greeted */
+    NODE_PENDING_LIFE_MS = 10000,
+    NODE_PENDING_BYTES_MAX = 1024, /* kept of one that has not greeted */
+    NODE_HELLO_BYTES_MAX = 16389,  /* buffered for a waiting handshake: one TLS record */
+    NODE_HANDSHAKE_EVERY_MS = 2,   /* between two handshakes: each costs up to some milliseconds */
     NODE_QUEUE_BYTES_MAX = 8 * 1024 * 1024,
     NODE_REQUESTS_MAX = 256, /* of operators, under way */
     NODE_RECONNECT_MIN_MS = 20,
@@ -49,7 +49,7 @@ enum {
     X(refused_content, "refused_content")                                                          \
     X(refused_greeting, "refused_greeting")                                                        \
     X(refused_certificate, "refused_certificate")                                                  \
-    X(refused_strangers, "refused_strangers")                                                      \
+    X(refused_pending, "refused_pending")                                                          \
     X(connects, "connects")                                                                        \
     X(disconnects, "disconnects")                                                                  \
     X(writes, "writes")                                                                            \
@@ -94,10 +94,10 @@ struct connection {
     struct buffer input;
     bool is_open;
     bool is_tls;
-    bool is_stranger;             /* accepted, and has not greeted */
-    bool is_from_member;          /* a stranger from a member's host */
-    bool waits_for_handshake;     /* a stranger whose first TLS record waits in `input` */
-    instant since;                /* of a stranger: when it was accepted */
+    bool is_pending;              /* accepted, and has not greeted */
+    bool is_from_member;          /* pending, from a member's host */
+    bool waits_for_handshake;     /* pending; its first TLS record waits in `input` */
+    instant since;                /* while pending: when it was accepted */
     bool has_greeted;             /* our own greeting was sent */
     bool is_turned_away;          /* either side refused the other's greeting */
     char wrong[IDENTITY_WHY_MAX]; /* why its greeting was refused; "" */
@@ -112,7 +112,7 @@ struct connection {
     struct connection *prev, *next; /* in the list of accepted connections */
 };
 
-/* The refusal that was logged last; repetitions are logged less often. See stranger.c. */
+/* The refusal that was logged last; repetitions are logged less often. See pending.c. */
 struct refusals {
     instant logged;
     uint64_t unlogged; /* repetitions since then */
@@ -217,13 +217,13 @@ struct node {
     bool is_armed;   /* set and not expired */
     bool was_member; /* the latest members in the log's line had this node */
     uv_timer_t checkpoint;
-    uv_timer_t stranger_timer;  /* active while there are strangers */
+    uv_timer_t pending_timer;   /* active while connections are pending */
     uv_timer_t handshake_timer; /* delays the next handshake */
     int open_handles;           /* to close before the memory is freed */
 
     struct link *links;
     struct connection *accepted;
-    size_t stranger_count;
+    size_t pending_count;
     struct acquaintance *acquaintances;
     struct frame_scratch scratch;
     struct buffer output;
@@ -313,13 +313,13 @@ void link_dial_beside(struct link *link); /* at most once per time limit of a di
 void link_greeted(struct connection *connection);
 void link_ended(struct connection *connection, bool was_refused);
 
-/* stranger.c */
-void stranger_begin(struct connection *connection);
-void stranger_end(struct connection *connection); /* it has greeted, or was closed */
+/* pending.c */
+void pending_begin(struct connection *connection);
+void pending_end(struct connection *connection); /* it has greeted, or was closed */
 /* Logs at most one line a second; the next line has the number that was left out. */
-void stranger_log(struct connection *connection, const char *event, const char *reason);
+void pending_log(struct connection *connection, const char *event, const char *reason);
 /* Holds back the bytes of a handshake until its turn. */
-void stranger_hello(struct connection *connection, const void *data, size_t bytes);
+void pending_hello(struct connection *connection, const void *data, size_t bytes);
 
 /* meeting.c */
 void meeting_begin(struct node *node, const struct storage_loaded *loaded);

@@ -115,7 +115,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     }
     close_handle(node, (uv_handle_t *)&node->listener);
     close_handle(node, (uv_handle_t *)&node->timer);
-    close_handle(node, (uv_handle_t *)&node->stranger_timer);
+    close_handle(node, (uv_handle_t *)&node->pending_timer);
     close_handle(node, (uv_handle_t *)&node->handshake_timer);
     close_handle(node, (uv_handle_t *)&node->request_timer);
     close_handle(node, (uv_handle_t *)&node->checkpoint); /* this handle always exists */
@@ -307,8 +307,8 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     }
     (void)uv_timer_init(node->loop, &node->checkpoint);
     node->checkpoint.data = node;
-    (void)uv_timer_init(node->loop, &node->stranger_timer);
-    node->stranger_timer.data = node;
+    (void)uv_timer_init(node->loop, &node->pending_timer);
+    node->pending_timer.data = node;
     (void)uv_timer_init(node->loop, &node->handshake_timer);
     node->handshake_timer.data = node;
     (void)uv_timer_init(node->loop, &node->request_timer);

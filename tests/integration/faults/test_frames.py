@@ -113,8 +113,8 @@ class Strangers(FaultTest):
                   == before["refused_certificate"] + 1, "it was read to its end")
             for one in torn + [peer]:
                 self.assertTrue(one.is_closed())
-        self.assertEqual(self.three.counters(self.leader)["refused_strangers"],
-                         before["refused_strangers"] + 21)
+        self.assertEqual(self.three.counters(self.leader)["refused_pending"],
+                         before["refused_pending"] + 21)
         self.assertIn("has not greeted in time", self.three.log(self.leader))
 
 
@@ -138,7 +138,7 @@ class Crowds(FaultTest):
         follower = next(name for name in three.names if name != leader)
         for name in three.names:
             self.crowd(three.ports[name], self.CROWD)
-            until(lambda one=name: three.counters(one)["refused_strangers"] > 0,
+            until(lambda one=name: three.counters(one)["refused_pending"] > 0,
                   "the crowd is counted")
         three.kill(follower)
         three.start(follower)

@@ -43,10 +43,10 @@ static int set_up(void **state)
     return 0;
 }
 
-static enum refusal judge(void)
+static enum refusal check(void)
 {
     why[0] = '\0';
-    return identity_judge(&view, &theirs, why);
+    return identity_check(&view, &theirs, why);
 }
 
 static void a_founder_has_the_id_of_its_name_and_one_that_joins_that_of_its_birth(void **state)
@@ -95,30 +95,30 @@ static void founders_are_told_apart_by_who_votes_and_not_by_addresses(void **sta
 static void a_member_is_recognised_in_this_life_and_in_later_ones(void **state)
 {
     (void)state;
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
     theirs.incarnation++;
     theirs.term++;
     theirs.last_index++;
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
     view.known = NULL;
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
 }
 
 static void another_group_is_refused_by_name(void **state)
 {
     (void)state;
     theirs.group = 10;
-    assert_int_equal(judge(), REFUSAL_FORMED);
+    assert_int_equal(check(), REFUSAL_FORMED);
     assert_non_null(strstr(why, "c and a belong to two groups of the name jobs"));
     theirs.group = 0; /* not formed yet: then the founders count */
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
     theirs.founders = 7;
-    assert_int_equal(judge(), REFUSAL_FORMED);
+    assert_int_equal(check(), REFUSAL_FORMED);
     ours.group = 0; /* nor is ours */
     view.known = NULL;
-    assert_int_equal(judge(), REFUSAL_GROUP);
+    assert_int_equal(check(), REFUSAL_GROUP);
     theirs.founders = 0; /* it joins */
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
 }
 
 static void
@@ -129,12 +129,12 @@ a_group_stands_against_its_members_and_a_quorum_by_itself_against_everybody(void
     strcpy(theirs.name, "d");
     theirs.id = raft_id_of("d");
     view.known = NULL;
-    assert_int_equal(judge(), REFUSAL_GROUP); /* no member of ours */
+    assert_int_equal(check(), REFUSAL_GROUP); /* no member of ours */
     configuration.count = 1;
     ours.id = members[0].id;
-    assert_int_equal(judge(), REFUSAL_FORMED);
+    assert_int_equal(check(), REFUSAL_FORMED);
     view.is_candidate = true;
-    assert_int_equal(judge(), REFUSAL_GROUP);
+    assert_int_equal(check(), REFUSAL_GROUP);
 }
 
 static void an_emptied_directory_is_refused_with_the_way_out(void **state)
@@ -142,7 +142,7 @@ static void an_emptied_directory_is_refused_with_the_way_out(void **state)
     (void)state;
     theirs.birth = 103;
     theirs.incarnation = UINT32_MAX;
-    assert_int_equal(judge(), REFUSAL_BIRTH);
+    assert_int_equal(check(), REFUSAL_BIRTH);
     assert_non_null(strstr(why, "`baton leave c`"));
     assert_non_null(strstr(why, "`baton join c=HOST:PORT`"));
 }
@@ -151,11 +151,11 @@ static void before_the_births_are_written_down_the_first_one_seen_counts(void **
 {
     (void)state;
     members[0].birth = members[1].birth = members[2].birth = 0;
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
     theirs.birth = 103;
-    assert_int_equal(judge(), REFUSAL_BIRTH);
+    assert_int_equal(check(), REFUSAL_BIRTH);
     view.known = NULL;
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
 }
 
 static void one_that_joined_anew_is_another_member(void **state)
@@ -167,17 +167,17 @@ static void one_that_joined_anew_is_another_member(void **state)
     theirs.birth = born.birth;
     theirs.founders = 0;
     view.known = NULL;
-    assert_int_equal(judge(), REFUSAL_BIRTH); /* the one before has not left */
+    assert_int_equal(check(), REFUSAL_BIRTH); /* the one before has not left */
     theirs.commit_index = 20;
-    assert_int_equal(judge(), REFUSAL_NONE); /* it has, and we have yet to hear of it */
+    assert_int_equal(check(), REFUSAL_NONE); /* it has, and we have yet to hear of it */
     ours.group = 0;
-    assert_int_equal(judge(), REFUSAL_NONE); /* a founder that comes late knows its own file only */
+    assert_int_equal(check(), REFUSAL_NONE); /* a founder that comes late knows its own file only */
     ours.group = 9;
     view.commit = 20;
-    assert_int_equal(judge(), REFUSAL_BIRTH);
+    assert_int_equal(check(), REFUSAL_BIRTH);
     view.commit = 0;
     theirs.group = 0;
-    assert_int_equal(judge(), REFUSAL_BIRTH); /* it knows no group, so it knows no more than we */
+    assert_int_equal(check(), REFUSAL_BIRTH); /* it knows no group, so it knows no more than we */
     theirs.group = 9;
     theirs.commit_index = 0;
     for (size_t i = 0; i < 3; i++) {
@@ -186,21 +186,21 @@ static void one_that_joined_anew_is_another_member(void **state)
             members[i].birth = born.birth;
         }
     }
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
 }
 
 static void a_restored_directory_is_refused_by_any_sign_of_its_age(void **state)
 {
     (void)state;
     theirs.incarnation = 49;
-    assert_int_equal(judge(), REFUSAL_OLDER);
+    assert_int_equal(check(), REFUSAL_OLDER);
     assert_non_null(strstr(why, "older copy"));
     theirs.incarnation = 51;
     theirs.term = 6;
-    assert_int_equal(judge(), REFUSAL_OLDER);
+    assert_int_equal(check(), REFUSAL_OLDER);
     theirs.term = 7;
     theirs.last_index = 29;
-    assert_int_equal(judge(), REFUSAL_OLDER);
+    assert_int_equal(check(), REFUSAL_OLDER);
 }
 
 static void greetings_of_one_life_may_overtake_each_other(void **state)
@@ -209,7 +209,7 @@ static void greetings_of_one_life_may_overtake_each_other(void **state)
     view.commitment = theirs.commitment; /* it has greeted already */
     theirs.term = 6;
     theirs.last_index = 29;
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
 }
 
 /* The start that it repeats is known from the disk, and so is what that one had stored. */
@@ -217,11 +217,11 @@ static void a_start_that_is_repeated_from_an_older_directory_is_refused_after_ou
 {
     (void)state;
     theirs.term = 6;
-    assert_int_equal(judge(), REFUSAL_OLDER);
+    assert_int_equal(check(), REFUSAL_OLDER);
     theirs.term = 7;
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
     theirs.last_index = 29;
-    assert_int_equal(judge(), REFUSAL_OLDER);
+    assert_int_equal(check(), REFUSAL_OLDER);
 }
 
 static void a_member_that_founded_a_group_anew_is_told_that_it_lost_its_directory(void **state)
@@ -229,14 +229,14 @@ static void a_member_that_founded_a_group_anew_is_told_that_it_lost_its_director
     (void)state;
     theirs.group = 10;
     theirs.birth = 103;
-    assert_int_equal(judge(), REFUSAL_LOST);
+    assert_int_equal(check(), REFUSAL_LOST);
     assert_non_null(strstr(why, "c belongs to another group of this name"));
     assert_non_null(strstr(why, "`baton leave c`"));
     for (size_t i = 0; i < 3; i++) {
         members[i].birth = 0; /* never met */
     }
     view.known = NULL;
-    assert_int_equal(judge(), REFUSAL_FORMED);
+    assert_int_equal(check(), REFUSAL_FORMED);
 }
 
 static void the_same_incarnation_with_another_secret_is_refused(void **state)
@@ -246,11 +246,11 @@ static void the_same_incarnation_with_another_secret_is_refused(void **state)
 
     view.commitment = commitment;
     theirs.commitment[0] = 1;
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
     theirs.commitment[0] = 2;
-    assert_int_equal(judge(), REFUSAL_TWIN);
+    assert_int_equal(check(), REFUSAL_TWIN);
     theirs.incarnation++;
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
 }
 
 static void a_candidate_is_one_that_was_started_to_join_or_was_here_before(void **state)
@@ -261,16 +261,16 @@ static void a_candidate_is_one_that_was_started_to_join_or_was_here_before(void 
     view.is_candidate = true;
     view.known = NULL;
     configuration.count = 2;                 /* c has left, whichever is last in the order of ids */
-    assert_int_equal(judge(), REFUSAL_NONE); /* it comes back with all that it knew */
+    assert_int_equal(check(), REFUSAL_NONE); /* it comes back with all that it knew */
     theirs.group = 0;
-    assert_int_equal(judge(), REFUSAL_BIRTH); /* an emptied founder, started as one */
+    assert_int_equal(check(), REFUSAL_BIRTH); /* an emptied founder, started as one */
     theirs.founders = 0;
-    assert_int_equal(judge(), REFUSAL_BIRTH); /* its id says so too */
+    assert_int_equal(check(), REFUSAL_BIRTH); /* its id says so too */
     theirs.id = born.id;
     theirs.birth = born.birth;
-    assert_int_equal(judge(), REFUSAL_NONE);
+    assert_int_equal(check(), REFUSAL_NONE);
     theirs.group = 11;
-    assert_int_equal(judge(), REFUSAL_GROUP);
+    assert_int_equal(check(), REFUSAL_GROUP);
 }
 
 static void a_peer_that_lags_behind_casts_nobody_out(void **state)

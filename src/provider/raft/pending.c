@@ -1,13 +1,14 @@
-/* Those at the door: connections that have not greeted yet. A stranger costs a descriptor and a
- * little memory, so there are few at a time and each has little time: the one that has been there
- * the longest is turned out first, and an honest peer greets within a round trip.
+/* Pending connections: accepted, but the peer has not greeted yet. Each costs a descriptor and a
+ * little memory, so their number and their time are limited. When there are too many, the oldest is
+ * closed: a peer of the group greets within a round trip.
  *
- *   accepted ──hello──▶ waits ──its turn──▶ TLS handshake ──▶ greets: no stranger any more
+ *   accepted ──hello──▶ waits ──its turn──▶ TLS handshake ──▶ greets: no longer pending
  *
- * A TLS handshake costs this node a signature, up to some milliseconds, and a stranger next to
- * nothing. So one begins every NODE_HANDSHAKE_EVERY_MS, and in between the loop serves those who
- * have greeted: a crowd delays other strangers, and no heartbeat. Hosts of members come first; then
- * the youngest, since an older one may have given up.
+ * A TLS handshake costs this node a signature, up to some milliseconds, and the other side next to
+ * nothing. So one handshake begins every NODE_HANDSHAKE_EVERY_MS, and in between the loop serves
+ * the connections that have greeted: many handshakes delay each other, but no heartbeat. Hosts of
+ * members come first; then the youngest connection, since the peer of an older one may have given
+ * up.
  */
 #include "provider/raft/node.h"
 
@@ -24,8 +25,8 @@ static bool is_same_host(const char *a, const char *b)
     return bytes > 0 && strncmp(a, b, bytes) == 0 && !strchr(b + bytes, ':');
 }
 
-/* The member that probably dialed it: the only one of its host. */
-static struct link *link_behind(const struct connection *connection)
+/* The link to the member that probably dialed: the only member of that host. */
+static struct link *probable_link(const struct connection *connection)
 {
     const char *address = stream_peer_address(connection->stream);
     struct link *found = NULL;
@@ -52,10 +53,10 @@ static bool is_logged_lately(const struct refusals *refusals, const char *reason
     return instant_since(clock_now(), refusals->logged).ns <= SPAN_S(pause_s).ns;
 }
 
-void stranger_log(struct connection *connection, const char *event, const char *reason)
+void pending_log(struct connection *connection, const char *event, const char *reason)
 {
     struct node *node = connection->node;
-    struct link *link = link_behind(connection);
+    struct link *link = probable_link(connection);
     struct refusals *refusals = link ? &link->refusals : &node->refusals;
     const char *address = stream_peer_address(connection->stream);
 
@@ -71,13 +72,13 @@ void stranger_log(struct connection *connection, const char *event, const char *
     (void)snprintf(refusals->reason, sizeof(refusals->reason), "%s", reason);
 }
 
-static void turn_out(struct connection *connection, const char *reason)
+static void refuse(struct connection *connection, const char *reason)
 {
     struct node *node = connection->node;
 
-    stranger_end(connection);
-    node->counters.refused_strangers++;
-    stranger_log(connection, "peer-refused", reason);
+    pending_end(connection);
+    node->counters.refused_pending++;
+    pending_log(connection, "peer-refused", reason);
     stream_close(connection->stream);
 }
 
@@ -89,13 +90,13 @@ static void on_look(uv_timer_t *timer)
 
     for (struct connection *one = node->accepted; one; one = next) {
         next = one->next;
-        if (one->is_stranger &&
-            instant_since(now, one->since).ns > SPAN_MS(NODE_STRANGER_LIFE_MS).ns) {
-            turn_out(one, "has not greeted in time");
+        if (one->is_pending &&
+            instant_since(now, one->since).ns > SPAN_MS(NODE_PENDING_LIFE_MS).ns) {
+            refuse(one, "has not greeted in time");
         }
     }
     meeting_look_again(node);
-    if (node->stranger_count == 0) {
+    if (node->pending_count == 0) {
         (void)uv_timer_stop(timer);
     }
 }
@@ -107,7 +108,7 @@ static struct connection *next_to_go(const struct node *node)
     struct connection *found = NULL;
 
     for (struct connection *one = node->accepted; one; one = one->next) {
-        if (one->is_stranger && (!found || !one->is_from_member || found->is_from_member)) {
+        if (one->is_pending && (!found || !one->is_from_member || found->is_from_member)) {
             found = one;
         }
     }
@@ -126,27 +127,27 @@ static bool is_from_member(const struct connection *connection)
     return false;
 }
 
-void stranger_begin(struct connection *connection)
+void pending_begin(struct connection *connection)
 {
     struct node *node = connection->node;
 
-    connection->is_stranger = true;
+    connection->is_pending = true;
     connection->is_from_member = is_from_member(connection);
     connection->since = clock_now();
-    node->stranger_count++;
-    if (node->stranger_count > NODE_STRANGERS_MAX) {
-        turn_out(next_to_go(node), "made room for another one that has not greeted");
+    node->pending_count++;
+    if (node->pending_count > NODE_PENDING_MAX) {
+        refuse(next_to_go(node), "made room for another one that has not greeted");
     }
-    if (!uv_is_active((uv_handle_t *)&node->stranger_timer)) {
-        (void)uv_timer_start(&node->stranger_timer, on_look, LOOK_EVERY_MS, LOOK_EVERY_MS);
+    if (!uv_is_active((uv_handle_t *)&node->pending_timer)) {
+        (void)uv_timer_start(&node->pending_timer, on_look, LOOK_EVERY_MS, LOOK_EVERY_MS);
     }
 }
 
-void stranger_end(struct connection *connection)
+void pending_end(struct connection *connection)
 {
-    if (connection->is_stranger) {
-        connection->is_stranger = connection->waits_for_handshake = false;
-        connection->node->stranger_count--;
+    if (connection->is_pending) {
+        connection->is_pending = connection->waits_for_handshake = false;
+        connection->node->pending_count--;
     }
 }
 
@@ -182,13 +183,13 @@ static void on_turn(uv_timer_t *timer)
     buffer_fini(&hello);
 }
 
-void stranger_hello(struct connection *connection, const void *data, size_t bytes)
+void pending_hello(struct connection *connection, const void *data, size_t bytes)
 {
     struct node *node = connection->node;
 
     buffer_put(&connection->input, data, bytes);
     if (connection->input.failed || connection->input.bytes > NODE_HELLO_BYTES_MAX) {
-        turn_out(connection, "sent more than the beginning of a handshake");
+        refuse(connection, "sent more than the beginning of a handshake");
     } else if (!uv_is_active((uv_handle_t *)&node->handshake_timer)) {
         on_turn(&node->handshake_timer);
     }
