@@ -170,7 +170,7 @@ const char *yardstick_obstacle(const struct yardstick *yardstick)
                : NULL;
 }
 
-static pid_t start(char *const *words, int *ret_output)
+static pid_t start(char *const *argv, int *ret_output)
 {
     posix_spawn_file_actions_t actions;
     int ends[2];
@@ -183,7 +183,7 @@ static pid_t start(char *const *words, int *ret_output)
     (void)posix_spawn_file_actions_init(&actions);
     (void)posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     (void)posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    r = posix_spawnp(&pid, words[0], &actions, NULL, words, environ);
+    r = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
     (void)posix_spawn_file_actions_destroy(&actions);
     (void)close(ends[1]);
     *ret_output = ends[0];
@@ -231,39 +231,39 @@ static int run(const struct yardstick *yardstick, unsigned depth, unsigned long 
     for (size_t i = 0; i < 3; i++) { /* redis-benchmark makes a number of the middle of it */
         (void)snprintf(keys[i], sizeof(keys[i]), THEIRS "__rand_int__:%s", parts[i]);
     }
-    /* posix_spawn takes words that it does not change as if it did. */
-    const char *words[] = {"redis-benchmark",
-                           is_local ? "-s" : "-h",
-                           is_local ? address->path : address->host,
-                           "-p",
-                           numbers[0],
-                           "--dbnum",
-                           numbers[1],
-                           "-c",
-                           "1",
-                           "-P",
-                           numbers[2],
-                           "-n",
-                           numbers[3],
-                           "-r",
-                           numbers[4],
-                           "--csv",
-                           "EVALSHA",
-                           yardstick->sha,
-                           "3",
-                           keys[0],
-                           keys[1],
-                           keys[2],
-                           HOLDER,
-                           LEASE,
-                           EPOCH,
-                           "",
-                           LEASE,
-                           "",
-                           NULL};
+    /* posix_spawn(3) declares argv as writable, but does not change it. */
+    const char *argv[] = {"redis-benchmark",
+                          is_local ? "-s" : "-h",
+                          is_local ? address->path : address->host,
+                          "-p",
+                          numbers[0],
+                          "--dbnum",
+                          numbers[1],
+                          "-c",
+                          "1",
+                          "-P",
+                          numbers[2],
+                          "-n",
+                          numbers[3],
+                          "-r",
+                          numbers[4],
+                          "--csv",
+                          "EVALSHA",
+                          yardstick->sha,
+                          "3",
+                          keys[0],
+                          keys[1],
+                          keys[2],
+                          HOLDER,
+                          LEASE,
+                          EPOCH,
+                          "",
+                          LEASE,
+                          "",
+                          NULL};
     int output;
     int status = -1;
-    pid_t pid = start((char *const *)words, &output);
+    pid_t pid = start((char *const *)argv, &output);
 
     if (pid == 0) {
         return error_set(reterr, BATON_ENOENT, "redis-benchmark: cannot be started; is it there?");

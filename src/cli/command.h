@@ -10,7 +10,7 @@
 struct invocation {
     const struct command *command;
     const struct options *options;
-    int argc; /* words after the flags */
+    int argc; /* arguments after the flags */
     char **argv;
 };
 
@@ -21,7 +21,7 @@ struct command {
     const char *text;      /* paragraphs, parted by an empty line */
     const char *example;   /* a line each */
     const struct option_group *const *groups;
-    int words; /* how many arguments may stand among the flags; CMD may not */
+    int interspersed; /* how many arguments may stand among the flags; CMD may not */
     int arguments_min;
     int arguments_max; /* -1: any number */
     int (*main)(const struct invocation *invocation);

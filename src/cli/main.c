@@ -11,12 +11,12 @@
 
 enum { ARGUMENTS_MAX = 4 };
 
-/* Flags may stand among the first words of a command ("bench failover --rounds 5"), never among
- * those of CMD. The words are moved to just before the rest: argv[*ret_used] is the first. */
-static int take_words(const struct command *command, struct options *options, int argc, char **argv,
-                      int *ret_used, struct baton_error *reterr)
+/* Flags may stand among the first arguments of a command ("bench failover --rounds 5"), never among
+ * those of CMD. Those arguments are moved to just before the rest: argv[*ret_used] is the first. */
+static int take_arguments(const struct command *command, struct options *options, int argc,
+                          char **argv, int *ret_used, struct baton_error *reterr)
 {
-    char *words[ARGUMENTS_MAX];
+    char *arguments[ARGUMENTS_MAX];
     int count = 0;
     int at = 0;
     for (;;) {
@@ -27,13 +27,13 @@ static int take_words(const struct command *command, struct options *options, in
         }
         at += used;
         bool is_ended = used > 1 && strcmp(argv[at - 1], "--") == 0;
-        if (is_ended || at >= argc || count == command->words || count == ARGUMENTS_MAX) {
+        if (is_ended || at >= argc || count == command->interspersed || count == ARGUMENTS_MAX) {
             break;
         }
-        words[count++] = argv[at];
+        arguments[count++] = argv[at];
     }
     for (int i = 0; i < count; i++) {
-        argv[at - count + i] = words[i];
+        argv[at - count + i] = arguments[i];
     }
     *ret_used = at - count;
     return 0;
@@ -42,7 +42,7 @@ static int take_words(const struct command *command, struct options *options, in
 static int gather(const struct command *command, struct options *options, int argc, char **argv,
                   int *ret_used, struct baton_error *reterr)
 {
-    int code = take_words(command, options, argc, argv, ret_used, reterr);
+    int code = take_arguments(command, options, argc, argv, ret_used, reterr);
     if (code || (code = options_take_environment(options, reterr))) {
         return code;
     }

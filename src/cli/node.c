@@ -1,4 +1,4 @@
-/* `baton node`: a member and nothing else, until it is told to stop. */
+/* `baton node`: a member that runs no CMD, until a signal ends it. */
 #include "cli/act.h"
 #include "cli/command.h"
 #include "cli/participant.h"
@@ -15,7 +15,7 @@ struct node {
     uv_loop_t loop;
     uv_signal_t signals[SIGNALS];
     struct logger *logger;
-    struct participant *member;
+    struct participant *participant;
     const struct invocation *invocation;
     struct act *act; /* measurement only */
     unsigned slot;
@@ -37,15 +37,15 @@ static void on_event(void *userdata, const struct baton_event *event)
     struct node *node = userdata;
     struct baton_error error;
     uint64_t epoch = 0;
-    if (node->act && node->member && event->type == BATON_EVENT_ACQUIRED &&
-        participant_is_leader(node->member, &epoch)) {
+    if (node->act && node->participant && event->type == BATON_EVENT_ACQUIRED &&
+        participant_is_leader(node->participant, &epoch)) {
         act_stamp_acquired(node->act, node->slot, epoch, clock_now());
     } else if (node->act && event->type == BATON_EVENT_LOST) {
         act_stamp_lost(node->act, node->slot, (instant){event->at_ns});
     }
-    if (participant_is_fatal(node->member, event, &error)) {
+    if (participant_is_fatal(node->participant, event, &error)) {
         node->result = command_fail(node->invocation, &error);
-        participant_close(node->member, on_closed, node);
+        participant_close(node->participant, on_closed, node);
     }
 }
 
@@ -53,9 +53,9 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct node *node = handle->data;
     if (number == SIGHUP) {
-        participant_reload(node->member);
+        participant_reload(node->participant);
     } else {
-        participant_close(node->member, on_closed, node);
+        participant_close(node->participant, on_closed, node);
     }
 }
 
@@ -115,11 +115,11 @@ static int run(struct node *node, const struct invocation *invocation, struct lo
                                         .userdata = node};
     int code = prepare_measure(node, invocation->options, reterr);
     code = code ? code : end_earlier_command(invocation->options, logger, reterr);
-    code = code ? code : participant_open(&node->member, &config, reterr);
+    code = code ? code : participant_open(&node->participant, &config, reterr);
     if (!code) {
         listen_to_signals(node);
         (void)uv_run(&node->loop, UV_RUN_DEFAULT);
-        participant_free(node->member);
+        participant_free(node->participant);
     }
     return code;
 }

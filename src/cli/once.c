@@ -14,7 +14,7 @@
  * this process or by the group; where it is lost or in doubt, CMD is killed at once. Either way its
  * end is nobody's result: another one runs CMD again.
  */
-#include "cli/child.h"
+#include "cli/cmd.h"
 #include "cli/command.h"
 #include "cli/participant.h"
 #include "cli/settings.h"
@@ -42,16 +42,16 @@ struct once {
     int64_t linger_ms;    /* left */
     const struct invocation *invocation;
     struct logger *logger;
-    struct participant *member;
+    struct participant *participant;
     struct feed *results; /* changes of `key`, and of those below it */
-    struct child *child;
+    struct cmd *cmd;
     char key[KEY_BYTES];
     bool is_leaving;
     bool is_asking;    /* a read is under way */
     bool is_killed;    /* CMD, by us, as leadership went or seemed to go */
     bool is_stopped;   /* CMD was asked to end */
     bool is_storing;   /* a result of this node's is being written */
-    int told;          /* the signal that ends this process, or 0 */
+    int end_signal;    /* the signal that ends this process, or 0 */
     bool has_run;      /* the result is this node's */
     uint64_t replaced; /* the revision of a result that is not kept any more; 0: there is none */
     bool is_known;     /* the result, and others may still wait for it */
@@ -81,10 +81,10 @@ static void leave(struct once *once, int result)
     }
     once->is_leaving = true;
     once->result = result;
-    if (once->child) {
-        child_kill(once->child); /* on_command_end goes on */
+    if (once->cmd) {
+        cmd_kill(once->cmd); /* on_command_end goes on */
     } else {
-        participant_close(once->member, on_closed, once);
+        participant_close(once->participant, on_closed, once);
     }
 }
 
@@ -132,7 +132,7 @@ static void on_members(void *userdata, int code, const struct baton_member *memb
 static void leave_if_all_know(struct once *once)
 {
     if (once->is_known && once->has_run && !once->is_leaving) {
-        (void)members_list(participant_election(once->member), on_members, once, NULL);
+        (void)members_list(participant_election(once->participant), on_members, once, NULL);
     }
 }
 
@@ -150,14 +150,14 @@ static void on_linger(uv_timer_t *timer)
 static void on_seen_written(void *userdata, int code, const struct baton_error *error)
 {
     struct once *once = userdata;
-    (void)code; /* it could not be told: then it is waited for in vain, and for a while only */
+    (void)code; /* not stored: the node that ran CMD then lingers for LINGER_MS */
     (void)error;
     leave(once, once->result);
 }
 
 static void conclude(struct once *once, int result)
 {
-    struct member *member = participant_member(once->member);
+    struct member *member = participant_member(once->participant);
     char key[KEY_BYTES + 80];
     if (once->is_known || once->is_leaving) {
         return;
@@ -171,7 +171,8 @@ static void conclude(struct once *once, int result)
         (void)uv_timer_start(&once->linger, on_linger, LOOK_MS, LOOK_MS);
         leave_if_all_know(once);
     } else {
-        (void)snprintf(key, sizeof(key), "%s/seen/%s", once->key, participant_node(once->member));
+        (void)snprintf(key, sizeof(key), "%s/seen/%s", once->key,
+                       participant_node(once->participant));
         if (store_put(member, key, "", 0, PROVIDER_ANY_REVISION, SPAN_S(3600), on_seen_written,
                       once, NULL) != 0) {
             leave(once, result);
@@ -248,7 +249,7 @@ static void on_written(void *userdata, int code, const struct baton_error *error
 {
     struct once *once = userdata;
     once->is_storing = false;
-    handover_release(participant_election(once->member));
+    handover_release(participant_election(once->participant));
     if (code == BATON_ECONFLICT) {
         return; /* there is another's result, which the watch tells */
     }
@@ -256,8 +257,8 @@ static void on_written(void *userdata, int code, const struct baton_error *error
         fail(once, code, error && error->code ? error->message : "the result was not stored");
         return;
     }
-    if (once->told) {
-        leave(once, EXIT_SIGNAL + once->told);
+    if (once->end_signal) {
+        leave(once, EXIT_SIGNAL + once->end_signal);
         return;
     }
     conclude(once, once->exit_code);
@@ -268,9 +269,9 @@ static void lead_on(struct once *once);
 static void store_result(struct once *once, uint64_t epoch)
 {
     struct baton_error error = {0};
-    struct member *member = participant_member(once->member);
+    struct member *member = participant_member(once->participant);
     json_t *json = json_pack("{s:i,s:s,s:I,s:I}", "exit_code", once->exit_code, "node",
-                             participant_node(once->member), "epoch", (json_int_t)epoch, "at",
+                             participant_node(once->participant), "epoch", (json_int_t)epoch, "at",
                              (json_int_t)seconds_now());
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     once->is_storing = true;
@@ -293,31 +294,31 @@ static void store_result(struct once *once, uint64_t epoch)
 static void abandon(struct once *once, int exit_code)
 {
     log_warning(once->logger, "command-abandoned", LOG_I64("exit_code", exit_code));
-    if (once->told) {
-        leave(once, EXIT_SIGNAL + once->told);
+    if (once->end_signal) {
+        leave(once, EXIT_SIGNAL + once->end_signal);
         return;
     }
-    handover_release(participant_election(once->member));
+    handover_release(participant_election(once->participant));
     lead_on(once);
 }
 
-static void on_command_end(void *userdata, const struct child_end *end)
+static void on_command_end(void *userdata, const struct cmd_end *end)
 {
     struct once *once = userdata;
     uint64_t epoch = 0;
     int exit_code = end->exit_code;
     bool is_ours = once->is_stopped || end->is_overdue ||
                    (once->is_killed && exit_code == EXIT_SIGNAL + SIGKILL);
-    once->child = NULL;
+    once->cmd = NULL;
     once->is_killed = false;
     once->is_stopped = false;
-    member_set_victims(participant_member(once->member),
+    member_set_victims(participant_member(once->participant),
                        &once->supervise.victims); /* its group is no more */
     if (once->is_leaving) {
-        participant_close(once->member, on_closed, once);
+        participant_close(once->participant, on_closed, once);
         return;
     }
-    if (is_ours || !participant_is_leader(once->member, &epoch)) {
+    if (is_ours || !participant_is_leader(once->participant, &epoch)) {
         abandon(once, exit_code);
     } else {
         once->exit_code = exit_code;
@@ -330,22 +331,22 @@ static void on_command_end(void *userdata, const struct child_end *end)
 static void start(struct once *once, uint64_t epoch)
 {
     struct baton_error error;
-    struct child_config config = {.loop = &once->loop,
-                                  .supervise = &once->supervise,
-                                  .program = once->invocation->argv[1],
-                                  .node = participant_node(once->member),
-                                  .election = election_name(participant_election(once->member)),
-                                  .epoch = epoch,
-                                  .on_exit = on_command_end,
-                                  .userdata = once};
+    struct cmd_config config = {.loop = &once->loop,
+                                .supervise = &once->supervise,
+                                .program = once->invocation->argv[1],
+                                .node = participant_node(once->participant),
+                                .election = election_name(participant_election(once->participant)),
+                                .epoch = epoch,
+                                .on_exit = on_command_end,
+                                .userdata = once};
     (void)uv_timer_stop(&once->patience);
     /* By the marker, before anybody is there; by the group as well, once it has a number. */
-    member_set_victims(participant_member(once->member), &once->supervise.victims);
-    int code = child_start(&once->child, &config, &error);
-    member_set_victims(participant_member(once->member), &once->supervise.victims);
+    member_set_victims(participant_member(once->participant), &once->supervise.victims);
+    int code = cmd_start(&once->cmd, &config, &error);
+    member_set_victims(participant_member(once->participant), &once->supervise.victims);
     if (code) {
         command_tell(once->invocation, &error);
-        leave(once, child_exit_code(code));
+        leave(once, cmd_exit_code(code));
     }
 }
 
@@ -354,14 +355,14 @@ static void on_read(void *userdata, int code, const struct provider_value *value
     struct once *once = userdata;
     uint64_t epoch = 0;
     once->is_asking = false;
-    if (once->is_leaving || once->is_known || once->child || once->is_storing) {
+    if (once->is_leaving || once->is_known || once->cmd || once->is_storing) {
         return;
     }
     if (code && code != BATON_ENOENT) {
         fail(once, code, once->key);
     } else if (!code && count > 0 && values[0].data && !is_spent(once, &values[0])) {
         take_result(once, &values[0]);
-    } else if (participant_is_leader(once->member, &epoch)) {
+    } else if (participant_is_leader(once->participant, &epoch)) {
         once->replaced = !code && count > 0 && values[0].data ? values[0].revision : 0;
         start(once, epoch);
     }
@@ -372,11 +373,11 @@ static void on_read(void *userdata, int code, const struct provider_value *value
 static void look(struct once *once)
 {
     struct baton_error error;
-    if (once->is_asking || once->is_storing || once->child || once->is_leaving || once->is_known) {
+    if (once->is_asking || once->is_storing || once->cmd || once->is_leaving || once->is_known) {
         return;
     }
     once->is_asking = true;
-    int code = store_get(participant_member(once->member), once->key, on_read, once, &error);
+    int code = store_get(participant_member(once->participant), once->key, on_read, once, &error);
     if (code) {
         once->is_asking = false;
         fail(once, code, error.message);
@@ -385,30 +386,31 @@ static void look(struct once *once)
 
 static void lead_on(struct once *once)
 {
-    if (once->member && !once->told && !handover_is_going(participant_election(once->member)) &&
-        participant_is_leader(once->member, NULL)) {
+    if (once->participant && !once->end_signal &&
+        !handover_is_going(participant_election(once->participant)) &&
+        participant_is_leader(once->participant, NULL)) {
         look(once);
     }
 }
 
-/* SIGTERM now, or what this process was told by; SIGKILL at the limit, or after --stop-timeout. */
+/* Sends the signal now, and SIGKILL at the limit or after --stop-timeout. */
 static void stop(struct once *once, int number, instant limit)
 {
     span patience = options_duration(once->invocation->options, "stop-timeout");
     once->is_stopped = true;
-    child_signal(once->child, number);
-    child_signal(once->child, SIGCONT); /* a stopped program hears nothing */
-    child_limit(once->child, instant_min(limit, instant_add(clock_now(), patience)));
+    cmd_signal(once->cmd, number);
+    cmd_signal(once->cmd, SIGCONT); /* a stopped program hears nothing */
+    cmd_limit(once->cmd, instant_min(limit, instant_add(clock_now(), patience)));
 }
 
 /* The group wants another leader. A result that is on its way gets there first. */
 static void on_drain(struct once *once, instant deadline)
 {
-    if (once->child && !once->is_stopped) {
+    if (once->cmd && !once->is_stopped) {
         stop(once, SIGTERM, deadline);
     }
-    if (once->child || once->is_storing) {
-        handover_hold(participant_election(once->member));
+    if (once->cmd || once->is_storing) {
+        handover_hold(participant_election(once->participant));
     }
 }
 
@@ -417,19 +419,19 @@ static void on_event(void *userdata, const struct baton_event *event)
     struct once *once = userdata;
     struct baton_error error;
     bool ends = event->type == BATON_EVENT_LOST || event->type == BATON_EVENT_JEOPARDY;
-    if (event->type == BATON_EVENT_ACQUIRED && once->member) {
+    if (event->type == BATON_EVENT_ACQUIRED && once->participant) {
         look(once);
     } else if (event->type == BATON_EVENT_DRAIN) {
         on_drain(once, instant_add(clock_now(), SPAN_NS(event->lease_left_ns)));
-    } else if (ends && once->child) {
+    } else if (ends && once->cmd) {
         once->is_killed = true;
-        child_kill(once->child);
-    } else if (participant_is_fatal(once->member, event, &error)) {
+        cmd_kill(once->cmd);
+    } else if (participant_is_fatal(once->participant, event, &error)) {
         leave(once, command_fail(once->invocation, &error));
     } else if (event->type == BATON_EVENT_ERROR) {
         lead_on(once); /* of a hand-over that came to nothing, perhaps */
     } else if (event->type == BATON_EVENT_LEADER && once->is_known && !once->has_run) {
-        leave(once, once->result); /* who ran CMD has heard of all, and gone */
+        leave(once, once->result); /* the node that ran CMD has left: every node has the result */
     }
 }
 
@@ -438,29 +440,29 @@ static void on_event(void *userdata, const struct baton_event *event)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct once *once = handle->data;
-    bool is_waited_for = once->is_storing && !once->told; /* it is told twice: no longer */
-    bool ends = number != SIGUSR1 && number != SIGUSR2 && (number != SIGQUIT || !once->child);
+    bool is_waited_for = once->is_storing && !once->end_signal; /* a second signal ends the wait */
+    bool ends = number != SIGUSR1 && number != SIGUSR2 && (number != SIGQUIT || !once->cmd);
     if (!ends) { /* CMD alone knows what it means: a JVM writes its threads on SIGQUIT */
-        if (once->child) {
-            child_signal(once->child, number);
+        if (once->cmd) {
+            cmd_signal(once->cmd, number);
         }
         return;
     }
-    once->told = number;
-    if (once->child) {
+    once->end_signal = number;
+    if (once->cmd) {
         stop(once, number, INSTANT_NEVER);
     } else if (!is_waited_for) {
         leave(once, EXIT_SIGNAL + number);
     }
 }
 
-/* While CMD lives, child.c hears of it. Without one, this node could win and start nothing. */
+/* While CMD lives, cmd.c hears of it. Without one, this node could win and start nothing. */
 static void on_supervisor_dead(uv_poll_t *handle, int status, int events)
 {
     struct once *once = handle->data;
     (void)status;
     (void)events;
-    if (!once->child) {
+    if (!once->cmd) {
         (void)uv_poll_stop(handle);
         supervise_tell_dead(&once->supervise);
         leave(once, EXIT_REFUSED);
@@ -471,12 +473,12 @@ static void on_patience(uv_timer_t *timer)
 {
     struct once *once = timer->data;
     struct baton_error error;
-    if (!once->child && !once->is_known && !once->is_leaving) {
+    if (!once->cmd && !once->is_known && !once->is_leaving) {
         error_set(&error, BATON_ETIMEDOUT,
                   "--wait-timeout %s: no result of another node, and no turn of our own in this "
                   "time; at last: %s",
                   options_text(once->invocation->options, "wait-timeout"),
-                  participant_obstacle(once->member));
+                  participant_obstacle(once->participant));
         leave(once, command_fail(once->invocation, &error));
     }
 }
@@ -507,7 +509,7 @@ static void prepare(struct once *once)
 
 static int check_provider(const struct once *once, struct baton_error *reterr)
 {
-    const struct member *member = participant_member(once->member);
+    const struct member *member = participant_member(once->participant);
     if (!member_has(member, PROVIDER_STATE) || strcmp(member_scheme(member), "memory") == 0) {
         return error_set(reterr, BATON_ENOTSUP,
                          "provider %s: keeps no state that other processes share, so a result "
@@ -526,23 +528,23 @@ static int run_all(struct once *once, struct baton_error *reterr)
                                         .lease = once->supervise.lease,
                                         .on_event = on_event,
                                         .userdata = once};
-    int code = participant_open(&once->member, &config, reterr);
+    int code = participant_open(&once->participant, &config, reterr);
     if (code) {
         return code;
     }
     prepare(once);
     code = check_provider(once, reterr);
     code = code ? code
-                : feed_watch(&once->results, participant_member(once->member), once->key, on_change,
-                             once, reterr);
+                : feed_watch(&once->results, participant_member(once->participant), once->key,
+                             on_change, once, reterr);
     if (code) {
         leave(once, EXIT_REFUSED);
-    } else if (participant_is_leader(once->member, NULL)) {
+    } else if (participant_is_leader(once->participant, NULL)) {
         look(once);
     }
     (void)uv_run(&once->loop, UV_RUN_DEFAULT);
     feed_stop(once->results);
-    participant_free(once->member);
+    participant_free(once->participant);
     return code;
 }
 
@@ -562,11 +564,11 @@ int once_main(const struct invocation *invocation)
     once.logger = settings_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
-    int code = child_check(invocation->argv[1], &error);
+    int code = cmd_check(invocation->argv[1], &error);
     if (code) {
         command_tell(invocation, &error);
         logger_free(once.logger);
-        return child_exit_code(code);
+        return cmd_exit_code(code);
     }
     code = supervise_begin(&once.supervise, invocation->options, invocation->argv + 1, once.logger,
                            &error);

@@ -12,7 +12,7 @@
  * dead by then. Nobody tells of the same jeopardy twice: CMD does not begin again before it is
  * over.
  */
-#include "cli/child.h"
+#include "cli/cmd.h"
 #include "cli/command.h"
 #include "cli/participant.h"
 #include "cli/settings.h"
@@ -46,11 +46,11 @@ struct run {
     instant doubted_end;  /* of the lease that was in jeopardy last; not before that */
     const struct invocation *invocation;
     struct logger *logger;
-    struct participant *member;
-    struct child *child; /* NULL: none lives */
+    struct participant *participant;
+    struct cmd *cmd; /* NULL: none lives */
     struct supervise supervise;
     enum run_state state;
-    bool is_told;      /* to end, by a signal */
+    bool is_ending;    /* a signal asked baton to end */
     bool has_terminal; /* whose end a SIGHUP tells of */
     int fatal; /* participant_is_fatal: baton ends with this exit code when CMD has; 0: none */
     int result;
@@ -73,7 +73,7 @@ static void leave(struct run *run, int result)
     if (run->state != LEAVING) {
         run->state = LEAVING;
         run->result = result;
-        participant_close(run->member, on_member_closed, run);
+        participant_close(run->participant, on_member_closed, run);
     }
 }
 
@@ -89,14 +89,15 @@ static bool says(const struct run *run, const char *on_loss)
 /* The lease as it was when it was in jeopardy, by an end that is never too early. */
 static void doubt(struct run *run)
 {
-    span left = participant_lease_left(run->member);
+    span left = participant_lease_left(run->participant);
     run->doubted_end = instant_add(clock_now(), left);
 }
 
 static bool is_in_jeopardy(const struct run *run)
 {
     instant now = clock_now(); /* first, so that the end is never too late */
-    return !instant_before(run->doubted_end, instant_add(now, participant_lease_left(run->member)));
+    return !instant_before(run->doubted_end,
+                           instant_add(now, participant_lease_left(run->participant)));
 }
 
 static void on_relief(uv_timer_t *timer);
@@ -105,9 +106,9 @@ static void on_relief(uv_timer_t *timer);
 static void lead_on(struct run *run)
 {
     uint64_t epoch = 0;
-    bool leads = run->state == WAITING && run->member &&
-                 !handover_is_going(participant_election(run->member)) &&
-                 participant_is_leader(run->member, &epoch);
+    bool leads = run->state == WAITING && run->participant &&
+                 !handover_is_going(participant_election(run->participant)) &&
+                 participant_is_leader(run->participant, &epoch);
     bool is_early = leads && is_in_jeopardy(run);
     if (is_early && !uv_is_active((uv_handle_t *)&run->relief)) {
         (void)uv_timer_start(&run->relief, on_relief, RELIEF_MS, RELIEF_MS);
@@ -125,25 +126,25 @@ static void on_relief(uv_timer_t *timer)
     lead_on(timer->data);
 }
 
-static void on_command_end(void *userdata, const struct child_end *end)
+static void on_command_end(void *userdata, const struct cmd_end *end)
 {
     struct run *run = userdata;
     enum run_state was = run->state == RUNNING && end->is_overdue ? STOPPING : run->state;
     int exit_code = end->exit_code;
-    run->child = NULL;
-    member_set_victims(participant_member(run->member),
+    run->cmd = NULL;
+    member_set_victims(participant_member(run->participant),
                        &run->supervise.victims); /* its group is no more */
     log_notice(run->logger, "command-ended", LOG_I64("exit_code", exit_code),
                LOG_STR("reason", end->is_overdue ? "the lease was about to end" : NULL));
     if (run->fatal) {
         leave(run, run->fatal);
-    } else if (was == RUNNING || run->is_told) {
+    } else if (was == RUNNING || run->is_ending) {
         leave(run, exit_code);
     } else if (was == STOPPING && says(run, "exit")) {
         leave(run, EXIT_LOST);
     } else if (was == STOPPING) {
         run->state = WAITING;
-        handover_release(participant_election(run->member));
+        handover_release(participant_election(run->participant));
         lead_on(run);
     }
 }
@@ -151,26 +152,26 @@ static void on_command_end(void *userdata, const struct child_end *end)
 static void start(struct run *run, uint64_t epoch)
 {
     struct baton_error error;
-    struct child_config config = {.loop = &run->loop,
-                                  .supervise = &run->supervise,
-                                  .program = run->invocation->argv[0],
-                                  .node = participant_node(run->member),
-                                  .election = election_name(participant_election(run->member)),
-                                  .epoch = epoch,
-                                  .on_exit = on_command_end,
-                                  .userdata = run};
+    struct cmd_config config = {.loop = &run->loop,
+                                .supervise = &run->supervise,
+                                .program = run->invocation->argv[0],
+                                .node = participant_node(run->participant),
+                                .election = election_name(participant_election(run->participant)),
+                                .epoch = epoch,
+                                .on_exit = on_command_end,
+                                .userdata = run};
     (void)uv_timer_stop(&run->patience);
-    int code = child_start(&run->child, &config, &error);
+    int code = cmd_start(&run->cmd, &config, &error);
     if (code) {
         command_tell(run->invocation, &error);
-        leave(run, child_exit_code(code));
+        leave(run, cmd_exit_code(code));
         return;
     }
     run->state = RUNNING;
-    member_set_victims(participant_member(run->member),
+    member_set_victims(participant_member(run->participant),
                        &run->supervise.victims); /* its process group is known now */
-    if (child_pid(run->child) > 0) { /* 0: its lease had ended before it could be started */
-        log_notice(run->logger, "command-started", LOG_I64("pid", child_pid(run->child)),
+    if (cmd_pid(run->cmd) > 0) { /* 0: its lease had ended before it could be started */
+        log_notice(run->logger, "command-started", LOG_I64("pid", cmd_pid(run->cmd)),
                    LOG_U64("epoch", epoch));
     }
 }
@@ -179,19 +180,19 @@ static void start(struct run *run, uint64_t epoch)
 static void stop(struct run *run, instant deadline)
 {
     instant now = clock_now();
-    span left = participant_lease_left(run->member);
+    span left = participant_lease_left(run->participant);
     span margin = {left.ns / 10 < KILL_MARGIN_MAX.ns ? left.ns / 10 : KILL_MARGIN_MAX.ns};
     instant lease_limit = instant_add(now, SPAN_NS(left.ns - margin.ns));
     instant own = instant_add(now, options_duration(run->invocation->options, "stop-timeout"));
     run->state = STOPPING;
-    child_stop(run->child, instant_min(instant_min(own, lease_limit), deadline));
+    cmd_stop(run->cmd, instant_min(instant_min(own, lease_limit), deadline));
 }
 
 /* ---- What happens ---------------------------------------------------------------------------- */
 
 static void on_acquired(struct run *run, uint64_t epoch)
 {
-    if (run->state == WAITING && !run->child && run->member) {
+    if (run->state == WAITING && !run->cmd && run->participant) {
         start(run, epoch);
     }
 }
@@ -204,7 +205,7 @@ static void on_jeopardy(struct run *run)
     }
     if (says(run, "kill")) {
         run->state = STOPPING;
-        child_kill(run->child);
+        cmd_kill(run->cmd);
     } else {
         stop(run, INSTANT_NEVER);
     }
@@ -213,23 +214,23 @@ static void on_jeopardy(struct run *run)
 /* Nothing is left of the lease: CMD must not act any more. */
 static void on_lost(struct run *run)
 {
-    if (run->child) {
+    if (run->cmd) {
         run->state = run->state == RUNNING ? STOPPING : run->state;
-        child_kill(run->child);
+        cmd_kill(run->cmd);
     }
 }
 
 static void on_error(struct run *run, const struct baton_event *event)
 {
     struct baton_error error;
-    if (!participant_is_fatal(run->member, event, &error)) {
+    if (!participant_is_fatal(run->participant, event, &error)) {
         lead_on(run); /* of a hand-over that came to nothing, perhaps */
         return;
     }
     run->fatal = exit_code_of_error(error.code);
     command_tell(run->invocation, &error);
-    if (run->child) {
-        child_kill(run->child);
+    if (run->cmd) {
+        cmd_kill(run->cmd);
     } else {
         leave(run, run->fatal);
     }
@@ -241,8 +242,8 @@ static void on_drain(struct run *run, instant deadline)
     if (run->state == RUNNING) {
         stop(run, deadline);
     }
-    if (run->child) {
-        handover_hold(participant_election(run->member));
+    if (run->cmd) {
+        handover_hold(participant_election(run->participant));
     }
 }
 
@@ -288,31 +289,31 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct run *run = handle->data;
     if (number == SIGHUP && !run->has_terminal) {
-        participant_reload(run->member);
+        participant_reload(run->participant);
         return;
     }
     bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
-    run->is_told |= ends && (number != SIGQUIT || !run->child); /* a JVM only writes its threads */
-    if (run->child && ends && number != SIGQUIT) {
+    run->is_ending |= ends && (number != SIGQUIT || !run->cmd); /* a JVM only writes its threads */
+    if (run->cmd && ends && number != SIGQUIT) {
         instant limit =
             instant_add(clock_now(), options_duration(run->invocation->options, "stop-timeout"));
-        child_signal(run->child, number);
-        child_signal(run->child, SIGCONT); /* else a stopped one would not hear of it */
-        child_limit(run->child, limit);
-    } else if (run->child) {
-        child_signal(run->child, number);
+        cmd_signal(run->cmd, number);
+        cmd_signal(run->cmd, SIGCONT); /* else a stopped one would not hear of it */
+        cmd_limit(run->cmd, limit);
+    } else if (run->cmd) {
+        cmd_signal(run->cmd, number);
     } else if (ends) {
         leave(run, EXIT_SIGNAL + number);
     }
 }
 
-/* While CMD lives, child.c hears of it. Without one, this node could win and start nothing. */
+/* While CMD lives, cmd.c hears of it. Without one, this node could win and start nothing. */
 static void on_supervisor_dead(uv_poll_t *handle, int status, int events)
 {
     struct run *run = handle->data;
     (void)status;
     (void)events;
-    if (!run->child) {
+    if (!run->cmd) {
         (void)uv_poll_stop(handle);
         supervise_tell_dead(&run->supervise);
         leave(run, EXIT_REFUSED);
@@ -323,11 +324,11 @@ static void on_patience(uv_timer_t *timer)
 {
     struct run *run = timer->data;
     struct baton_error error;
-    if (run->state == WAITING && !run->child) {
+    if (run->state == WAITING && !run->cmd) {
         error_set(&error, BATON_ETIMEDOUT,
                   "--wait-timeout %s: leadership was not won in this time; at last: %s",
                   options_text(run->invocation->options, "wait-timeout"),
-                  participant_obstacle(run->member));
+                  participant_obstacle(run->participant));
         leave(run, command_fail(run->invocation, &error));
     }
 }
@@ -370,17 +371,18 @@ static int run_all(struct run *run, struct baton_error *reterr)
                                         .has_endpoints = true,
                                         .on_event = on_event,
                                         .userdata = run};
-    int code = participant_open(&run->member, &config, reterr);
+    int code = participant_open(&run->participant, &config, reterr);
     if (code) {
         return code;
     }
     prepare(run);
-    member_set_victims(participant_member(run->member), &run->supervise.victims);
-    if (participant_is_leader(run->member, &epoch)) { /* a node alone leads before open returns */
+    member_set_victims(participant_member(run->participant), &run->supervise.victims);
+    if (participant_is_leader(run->participant,
+                              &epoch)) { /* a node alone leads before open returns */
         on_acquired(run, epoch);
     }
     (void)uv_run(&run->loop, UV_RUN_DEFAULT);
-    participant_free(run->member);
+    participant_free(run->participant);
     return 0;
 }
 
@@ -392,11 +394,11 @@ int run_main(const struct invocation *invocation)
     struct baton_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
-    int code = child_check(invocation->argv[0], &error);
+    int code = cmd_check(invocation->argv[0], &error);
     if (code) {
         command_tell(invocation, &error);
         logger_free(run.logger);
-        return child_exit_code(code);
+        return cmd_exit_code(code);
     }
     code =
         supervise_begin(&run.supervise, invocation->options, invocation->argv, run.logger, &error);

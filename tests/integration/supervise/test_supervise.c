@@ -1,5 +1,5 @@
 /* CMD, its children and its strays end with the wrapper, however that ends. */
-#include "cli/child.h"
+#include "cli/cmd.h"
 #include "cli/supervise.h"
 #include "cmocka_all.h"
 #include "guardian/certificate.h"
@@ -41,7 +41,7 @@ struct scene {
 
 static struct supervise supervise;
 
-static void on_child_exit(void *userdata, const struct child_end *end)
+static void on_cmd_exit(void *userdata, const struct cmd_end *end)
 {
     (void)userdata;
     supervise_fini(&supervise);
@@ -97,16 +97,16 @@ static int wrap(void *userdata)
     char script[512];
     char *family[] = {(char *)"sh", (char *)"-c", script, NULL};
     uv_loop_t loop;
-    struct child *child;
+    struct cmd *cmd;
     struct supervise_config supervised = {.argv = scene->argv ? (char *const *)scene->argv : family,
                                           .outlives = scene->outlives};
-    struct child_config config = {.loop = &loop,
-                                  .supervise = &supervise,
-                                  .program = supervised.argv[0],
-                                  .node = "a",
-                                  .election = "e",
-                                  .epoch = 7,
-                                  .on_exit = on_child_exit};
+    struct cmd_config config = {.loop = &loop,
+                                .supervise = &supervise,
+                                .program = supervised.argv[0],
+                                .node = "a",
+                                .election = "e",
+                                .epoch = 7,
+                                .on_exit = on_cmd_exit};
     int out = scene->report[1], code;
 
     int used = snprintf(script, sizeof(script), FAMILY, out);
@@ -123,13 +123,13 @@ static int wrap(void *userdata)
     if (scene->port != 0) {
         start_guardian(&loop, scene);
     }
-    code = child_start(&child, &config, NULL);
+    code = cmd_start(&cmd, &config, NULL);
     if (code != 0) {
         supervise_fini(&supervise);
         return -code;
     }
     if (scene->stops) {
-        child_stop(child, instant_add(clock_now(), SPAN_MS(100)));
+        cmd_stop(cmd, instant_add(clock_now(), SPAN_MS(100)));
     }
     while (scene->is_sudden) {
         (void)pause();

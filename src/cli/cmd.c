@@ -1,4 +1,4 @@
-#include "cli/child.h"
+#include "cli/cmd.h"
 
 #include "cli/supervise.h"
 
@@ -14,13 +14,13 @@
 
 enum { AGAIN_MS = 10 };
 
-struct child {
-    struct child_config config;
+struct cmd {
+    struct cmd_config config;
     pid_t pid; /* and group */
     uv_poll_t news;
     uv_timer_t limit;
     instant kill_at;
-    struct child_end end;
+    struct cmd_end end;
     int open_handles;
 };
 
@@ -51,7 +51,7 @@ static int search(const char *program)
     return result;
 }
 
-int child_check(const char *program, struct baton_error *reterr)
+int cmd_check(const char *program, struct baton_error *reterr)
 {
     int found = strchr(program, '/') ? check_file(program) : search(program);
     return found == 0 ? 0
@@ -60,7 +60,7 @@ int child_check(const char *program, struct baton_error *reterr)
                                   "%s: %s", program, strerror(found));
 }
 
-enum exit_code child_exit_code(int code)
+enum exit_code cmd_exit_code(int code)
 {
     return code == BATON_ENOENT   ? EXIT_NOT_FOUND
            : code == BATON_EINVAL ? EXIT_CANNOT_RUN
@@ -69,102 +69,102 @@ enum exit_code child_exit_code(int code)
 
 /* ---- CMD ------------------------------------------------------------------------------------- */
 
-static bool is_over(const struct child *child)
+static bool is_over(const struct cmd *cmd)
 {
-    return uv_is_closing((const uv_handle_t *)&child->news);
+    return uv_is_closing((const uv_handle_t *)&cmd->news);
 }
 
 static void on_handle_closed(uv_handle_t *handle)
 {
-    struct child *child = handle->data;
-    if (--child->open_handles == 0) {
-        child->config.on_exit(child->config.userdata, &child->end);
-        free(child);
+    struct cmd *cmd = handle->data;
+    if (--cmd->open_handles == 0) {
+        cmd->config.on_exit(cmd->config.userdata, &cmd->end);
+        free(cmd);
     }
 }
 
 static void on_news(uv_poll_t *handle, int status, int events)
 {
-    struct child *child = handle->data;
+    struct cmd *cmd = handle->data;
     struct news news;
     (void)status;
     (void)events;
-    supervise_hear_end(child->config.supervise, &news);
-    child->end.is_overdue = news.is_overdue;
-    child->end.exit_code =
+    supervise_hear_end(cmd->config.supervise, &news);
+    cmd->end.is_overdue = news.is_overdue;
+    cmd->end.exit_code =
         WIFSIGNALED(news.value) ? 128 + WTERMSIG(news.value) : WEXITSTATUS(news.value);
-    uv_close((uv_handle_t *)&child->news, on_handle_closed);
-    uv_close((uv_handle_t *)&child->limit, on_handle_closed);
+    uv_close((uv_handle_t *)&cmd->news, on_handle_closed);
+    uv_close((uv_handle_t *)&cmd->limit, on_handle_closed);
 }
 
 static void on_limit(uv_timer_t *timer)
 {
-    child_kill(timer->data);
+    cmd_kill(timer->data);
 }
 
-int child_start(struct child **ret, const struct child_config *config, struct baton_error *reterr)
+int cmd_start(struct cmd **ret, const struct cmd_config *config, struct baton_error *reterr)
 {
     struct order order = {.type = ORDER_START, .epoch = config->epoch};
-    struct child *child = calloc(1, sizeof(*child));
-    if (!child) {
+    struct cmd *cmd = calloc(1, sizeof(*cmd));
+    if (!cmd) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     (void)snprintf(order.node, sizeof(order.node), "%s", config->node);
     (void)snprintf(order.election, sizeof(order.election), "%s", config->election);
-    child->config = *config;
-    child->kill_at = INSTANT_NEVER;
+    cmd->config = *config;
+    cmd->kill_at = INSTANT_NEVER;
     int code = supervise_start(config->supervise, &order, config->program, reterr);
-    if (!code && uv_poll_init(config->loop, &child->news, config->supervise->orders) != 0) {
+    if (!code && uv_poll_init(config->loop, &cmd->news, config->supervise->orders) != 0) {
         supervise_kill(config->supervise);
         code = error_set(reterr, BATON_EIO, "%s: it cannot be watched", config->program);
     }
     if (code) {
-        free(child);
+        free(cmd);
         return code;
     }
-    (void)uv_timer_init(config->loop, &child->limit);
-    child->pid = config->supervise->victims.group;
-    child->news.data = child->limit.data = child;
-    child->open_handles = 2;
-    (void)uv_poll_start(&child->news, UV_READABLE | UV_DISCONNECT, on_news);
-    *ret = child;
+    (void)uv_timer_init(config->loop, &cmd->limit);
+    cmd->pid = config->supervise->victims.group;
+    cmd->news.data = cmd->limit.data = cmd;
+    cmd->open_handles = 2;
+    (void)uv_poll_start(&cmd->news, UV_READABLE | UV_DISCONNECT, on_news);
+    *ret = cmd;
     return 0;
 }
 
-pid_t child_pid(const struct child *child)
+pid_t cmd_pid(const struct cmd *cmd)
 {
-    return child->pid;
+    return cmd->pid;
 }
 
-void child_signal(struct child *child, int number)
+void cmd_signal(struct cmd *cmd, int number)
 {
-    if (!is_over(child)) {
-        supervise_signal(child->config.supervise, number);
+    if (!is_over(cmd)) {
+        supervise_signal(cmd->config.supervise, number);
     }
 }
 
-void child_stop(struct child *child, instant kill_at)
+void cmd_stop(struct cmd *cmd, instant kill_at)
 {
-    child_signal(child, SIGTERM);
-    child_signal(child, SIGCONT); /* a stopped program hears nothing */
-    child_limit(child, kill_at);
+    cmd_signal(cmd, SIGTERM);
+    cmd_signal(cmd, SIGCONT); /* a stopped program hears nothing */
+    cmd_limit(cmd, kill_at);
 }
 
-void child_limit(struct child *child, instant kill_at)
+void cmd_limit(struct cmd *cmd, instant kill_at)
 {
-    if (!is_over(child) && instant_before(kill_at, child->kill_at)) {
+    if (!is_over(cmd) && instant_before(kill_at, cmd->kill_at)) {
         int64_t left_ms = instant_since(kill_at, clock_now()).ns / 1000000;
-        child->kill_at = kill_at;
-        uv_update_time(child->config.loop);
-        (void)uv_timer_start(&child->limit, on_limit, left_ms > 0 ? (uint64_t)left_ms : 0, 0);
+        cmd->kill_at = kill_at;
+        uv_update_time(cmd->config.loop);
+        (void)uv_timer_start(&cmd->limit, on_limit, left_ms > 0 ? (uint64_t)left_ms : 0, 0);
     }
 }
 
-void child_kill(struct child *child)
+void cmd_kill(struct cmd *cmd)
 {
-    if (!is_over(child)) {
-        supervise_kill(child->config.supervise);
+    if (!is_over(cmd)) {
+        supervise_kill(cmd->config.supervise);
         /* The supervisor may be stopped before it obeys. */
-        (void)uv_timer_start(&child->limit, on_limit, AGAIN_MS, AGAIN_MS);
+        (void)uv_timer_start(&cmd->limit, on_limit, AGAIN_MS, AGAIN_MS);
     }
 }
