@@ -165,8 +165,8 @@ static void put_json(struct buffer *line, enum log_level level, const char *even
     buffer_put_text(line, "}\n");
 }
 
-static void put_words(struct buffer *line, const char *event, const struct log_field *fields,
-                      size_t count)
+static void put_text(struct buffer *line, const char *event, const struct log_field *fields,
+                     size_t count)
 {
     buffer_put_text(line, event);
     for (size_t i = 0; i < count; i++) {
@@ -187,12 +187,12 @@ static void put_line(struct buffer *line, const struct logger *logger, enum log_
         break;
     case LOG_FORMAT_JOURNAL:
         buffer_printf(line, "<%d>", journal_priorities[level]);
-        put_words(line, event, fields, count);
+        put_text(line, event, fields, count);
         break;
     case LOG_FORMAT_HUMAN:
         put_time(line, false);
         buffer_printf(line, " %-7s ", level_names[level]);
-        put_words(line, event, fields, count);
+        put_text(line, event, fields, count);
         break;
     }
 }

@@ -300,8 +300,8 @@ void option_variable(const struct option_spec *spec, char ret[static OPTION_NAME
     *at = '\0';
 }
 
-static int take_words(struct options *options, const char *name, const char *text,
-                      struct baton_error *reterr)
+static int take_list(struct options *options, const char *name, const char *text,
+                     struct baton_error *reterr)
 {
     char *copy = strdup(text);
     char *rest = NULL;
@@ -309,9 +309,9 @@ static int take_words(struct options *options, const char *name, const char *tex
     if (!copy) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    for (char *word = strtok_r(copy, " ", &rest); word && !code;
-         word = strtok_r(NULL, " ", &rest)) {
-        code = options_take(options, OPTION_ENVIRONMENT, name, word, reterr);
+    for (char *item = strtok_r(copy, " ", &rest); item && !code;
+         item = strtok_r(NULL, " ", &rest)) {
+        code = options_take(options, OPTION_ENVIRONMENT, name, item, reterr);
     }
     free(copy);
     return code;
@@ -328,7 +328,7 @@ int options_take_environment(struct options *options, struct baton_error *reterr
             continue;
         }
         int code = spec->type == OPTION_LIST
-                       ? take_words(options, spec->name, text, reterr)
+                       ? take_list(options, spec->name, text, reterr)
                        : options_take(options, OPTION_ENVIRONMENT, spec->name, text, reterr);
         if (spec->is_secret) {
             secret_hide(text); /* in what every child inherits */

@@ -20,28 +20,28 @@ const struct provider_ops *const *provider_table(void)
     return table;
 }
 
-static bool has_word(const char *words, const char *word, size_t length)
+static bool has_scheme(const char *schemes, const char *scheme, size_t length)
 {
-    while (words) {
-        if (strncmp(words, word, length) == 0 && (words[length] == ' ' || !words[length])) {
+    while (schemes) {
+        if (strncmp(schemes, scheme, length) == 0 && (schemes[length] == ' ' || !schemes[length])) {
             return true;
         }
-        words = strchr(words, ' ');
-        words += words != NULL;
+        schemes = strchr(schemes, ' ');
+        schemes += schemes != NULL;
     }
     return false;
 }
 
 /* Appends each scheme, with its colon. */
-static void list_words(char *ret, size_t ret_bytes, const char *words)
+static void append_schemes(char *ret, size_t ret_bytes, const char *schemes)
 {
-    while (words) {
+    while (schemes) {
         size_t used = strlen(ret);
-        size_t length = strcspn(words, " ");
+        size_t length = strcspn(schemes, " ");
 
         (void)snprintf(ret + used, ret_bytes - used, "%s%.*s:", used > 0 ? ", " : "", (int)length,
-                       words);
-        words = words[length] ? words + length + 1 : NULL;
+                       schemes);
+        schemes = schemes[length] ? schemes + length + 1 : NULL;
     }
 }
 
@@ -49,8 +49,8 @@ static void list_schemes(char *ret, size_t ret_bytes)
 {
     ret[0] = '\0';
     for (size_t i = 0; table[i]; i++) {
-        list_words(ret, ret_bytes, table[i]->scheme);
-        list_words(ret, ret_bytes, table[i]->others);
+        append_schemes(ret, ret_bytes, table[i]->scheme);
+        append_schemes(ret, ret_bytes, table[i]->others);
     }
 }
 
@@ -60,7 +60,8 @@ static const struct provider_ops *find(const char *url)
     size_t length = strcspn(url, ":");
 
     for (size_t i = 0; url[length] == ':' && table[i]; i++) {
-        if (has_word(table[i]->scheme, url, length) || has_word(table[i]->others, url, length)) {
+        if (has_scheme(table[i]->scheme, url, length) ||
+            has_scheme(table[i]->others, url, length)) {
             return table[i];
         }
     }

@@ -18,23 +18,23 @@ bool sentinel_parse_switch(const char *service, const char *text, size_t bytes,
 {
     char copy[REDIS_SERVICE_MAX + 2 * REDIS_HOST_MAX + 32];
     char *rest = copy;
-    char *words[5];
+    char *fields[5];
 
     if (bytes >= sizeof(copy) || (bytes > 0 && memchr(text, '\0', bytes))) {
         return false;
     }
     (void)snprintf(copy, sizeof(copy), "%.*s", (int)bytes, text);
     for (size_t i = 0; i < 5; i++) {
-        words[i] = strsep(&rest, " ");
-        if (!words[i]) {
+        fields[i] = strsep(&rest, " ");
+        if (!fields[i]) {
             return false;
         }
     }
-    if (rest || strcmp(words[0], service) != 0 || !redis_is_host(words[3], strlen(words[3])) ||
-        !take_port(words[4], ret_port)) {
+    if (rest || strcmp(fields[0], service) != 0 || !redis_is_host(fields[3], strlen(fields[3])) ||
+        !take_port(fields[4], ret_port)) {
         return false;
     }
-    (void)snprintf(ret_host, REDIS_HOST_MAX, "%s", words[3]);
+    (void)snprintf(ret_host, REDIS_HOST_MAX, "%s", fields[3]);
     return true;
 }
 
