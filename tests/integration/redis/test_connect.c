@@ -1,14 +1,14 @@
 /* The ways to a server, and what a server may do to those who came: real ones throughout. */
 #include "cmocka_all.h"
 #include "lib/process.h"
-#include "link.h"
+#include "probe.h"
 #include "server.h"
 
 #include <signal.h>
 #include <string.h>
 
 static struct server server;
-static struct link ours;
+static struct probe ours;
 static char url[512];
 
 /* ---- Unix sockets ---------------------------------------------------------------------------- */
@@ -21,12 +21,12 @@ static void a_unix_socket_serves_like_a_port(void **state)
     server_start(&server);
     for (size_t i = 0; i < 2; i++) {
         snprintf(url, sizeof(url), "%s://%s?db=3&lease=1s&max-lease=1s", schemes[i], server.socket);
-        link_open(&ours, url, NULL);
-        LINK_AWAIT(&ours, ours.ups == 1);
-        LINK_ASK(&ours, "SET", "where", "here");
+        probe_open(&ours, url, NULL);
+        PROBE_AWAIT(&ours, ours.ups == 1);
+        PROBE_ASK(&ours, "SET", "where", "here");
         assert_string_equal(ours.answer, "OK");
         assert_string_equal(redis_peer_address(ours.redis), server.socket);
-        link_close(&ours);
+        probe_close(&ours);
         assert_true(server_says(&server, "INFO keyspace", "db3:keys=1"));
     }
 }
@@ -37,32 +37,32 @@ static void a_unix_socket_takes_user_and_password(void **state)
     server_set(&server, "requirepass", "geheim");
     server_start(&server);
     snprintf(url, sizeof(url), "unix://:geheim@%s", server.socket);
-    link_open(&ours, url, NULL);
-    LINK_AWAIT(&ours, ours.ups == 1);
-    LINK_ASK(&ours, "PING");
+    probe_open(&ours, url, NULL);
+    PROBE_AWAIT(&ours, ours.ups == 1);
+    PROBE_ASK(&ours, "PING");
     assert_string_equal(ours.answer, "PONG");
-    assert_false(link_has_logged(&ours, "geheim"));
-    link_close(&ours);
+    assert_false(probe_has_logged(&ours, "geheim"));
+    probe_close(&ours);
 }
 
 static void a_socket_that_is_not_there_yet_is_waited_for(void **state)
 {
     (void)state;
     snprintf(url, sizeof(url), "unix://%s", server.socket);
-    link_open(&ours, url, "news");
-    LINK_AWAIT(&ours, ours.downs > 1);
+    probe_open(&ours, url, "news");
+    PROBE_AWAIT(&ours, ours.downs > 1);
     assert_non_null(strstr(ours.error.message, server.socket));
     assert_non_null(strstr(ours.error.message, "no such file"));
     server_start(&server);
-    LINK_AWAIT(&ours, ours.ups == 1);
+    PROBE_AWAIT(&ours, ours.ups == 1);
     server_kill(&server);
-    LINK_AWAIT(&ours, !redis_is_up(ours.redis));
+    PROBE_AWAIT(&ours, !redis_is_up(ours.redis));
     server_start(&server);
-    LINK_AWAIT(&ours, ours.ups == 2);
-    LINK_AWAIT(&ours, server_says(&server, "PUBSUB CHANNELS", "news"));
+    PROBE_AWAIT(&ours, ours.ups == 2);
+    PROBE_AWAIT(&ours, server_says(&server, "PUBSUB CHANNELS", "news"));
     server_tell(&server, "PUBLISH news hello");
-    LINK_AWAIT(&ours, strcmp(ours.heard, "hello") == 0);
-    link_close(&ours);
+    PROBE_AWAIT(&ours, strcmp(ours.heard, "hello") == 0);
+    probe_close(&ours);
 }
 
 /* ---- A server that is there and does not answer ---------------------------------------------- */
@@ -72,18 +72,18 @@ static void a_hung_server_is_noticed_by_whoever_only_listens(void **state)
     (void)state;
     server_start(&server);
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
-    link_open(&ours, url, "news");
-    LINK_AWAIT(&ours, ours.ups == 1);
-    LINK_AWAIT(&ours, server_says(&server, "CLIENT LIST", "cmd=ping"));
+    probe_open(&ours, url, "news");
+    PROBE_AWAIT(&ours, ours.ups == 1);
+    PROBE_AWAIT(&ours, server_says(&server, "CLIENT LIST", "cmd=ping"));
     assert_int_equal(ours.downs, 0); /* silence alone is no trouble */
     assert_int_equal(kill(server.pid, SIGSTOP), 0);
-    LINK_AWAIT(&ours, ours.downs == 1);
+    PROBE_AWAIT(&ours, ours.downs == 1);
     assert_non_null(strstr(ours.error.message, "no answer in time"));
-    LINK_AWAIT(&ours, ours.downs == 2); /* the greeting has no answer either */
+    PROBE_AWAIT(&ours, ours.downs == 2); /* the greeting has no answer either */
     assert_non_null(strstr(ours.error.message, "no answer in time"));
     assert_int_equal(kill(server.pid, SIGCONT), 0);
-    LINK_AWAIT(&ours, ours.ups == 2);
-    link_close(&ours);
+    PROBE_AWAIT(&ours, ours.ups == 2);
+    probe_close(&ours);
 }
 
 static void a_hung_server_is_noticed_without_a_command(void **state)
@@ -91,14 +91,14 @@ static void a_hung_server_is_noticed_without_a_command(void **state)
     (void)state;
     server_start(&server);
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
-    link_open(&ours, url, NULL);
-    LINK_AWAIT(&ours, ours.ups == 1);
+    probe_open(&ours, url, NULL);
+    PROBE_AWAIT(&ours, ours.ups == 1);
     assert_int_equal(kill(server.pid, SIGSTOP), 0);
-    LINK_AWAIT(&ours, ours.downs == 1);
+    PROBE_AWAIT(&ours, ours.downs == 1);
     assert_non_null(strstr(ours.error.message, "no answer in time"));
     assert_int_equal(kill(server.pid, SIGCONT), 0);
-    LINK_AWAIT(&ours, ours.ups == 2);
-    link_close(&ours);
+    PROBE_AWAIT(&ours, ours.ups == 2);
+    probe_close(&ours);
 }
 
 static void a_change_of_role_is_noticed_between_greetings(void **state)
@@ -106,17 +106,17 @@ static void a_change_of_role_is_noticed_between_greetings(void **state)
     (void)state;
     server_start(&server);
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
-    link_open(&ours, url, NULL);
-    LINK_AWAIT(&ours, ours.ups == 1);
+    probe_open(&ours, url, NULL);
+    PROBE_AWAIT(&ours, ours.ups == 1);
     assert_true(redis_identity_of(ours.redis)->is_master);
     server_tell(&server, "REPLICAOF 127.0.0.1 %d", process_free_port());
-    LINK_AWAIT(&ours, !redis_identity_of(ours.redis)->is_master);
+    PROBE_AWAIT(&ours, !redis_identity_of(ours.redis)->is_master);
     server_tell(&server, "REPLICAOF NO ONE");
-    LINK_AWAIT(&ours, redis_identity_of(ours.redis)->is_master);
+    PROBE_AWAIT(&ours, redis_identity_of(ours.redis)->is_master);
     assert_true(redis_identity_of(ours.redis)->was_promoted);
     assert_string_not_equal(redis_identity_of(ours.redis)->history, ours.identity.history);
     assert_int_equal(ours.downs, 0);
-    link_close(&ours);
+    probe_close(&ours);
 }
 
 int main(void)

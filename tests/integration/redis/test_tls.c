@@ -2,14 +2,14 @@
 #include "certificates.h"
 #include "cmocka_all.h"
 #include "lib/process.h"
-#include "link.h"
+#include "probe.h"
 #include "server.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static struct server server;
-static struct link ours;
+static struct probe ours;
 static int port; /* of TLS */
 
 static char folder[128];
@@ -48,30 +48,30 @@ static void connect_to(const char *host, const char *query)
                           : snprintf(url + used, sizeof(url) - (size_t)used, "%c", *at);
         at += is_folder ? 5 : 0;
     }
-    link_open(&ours, url, NULL);
+    probe_open(&ours, url, NULL);
 }
 
 static void works(const char *host, const char *query)
 {
     connect_to(host, query);
-    LINK_AWAIT(&ours, ours.ups == 1 || ours.downs > 0);
+    PROBE_AWAIT(&ours, ours.ups == 1 || ours.downs > 0);
     assert_string_equal(ours.error.message, "");
-    LINK_ASK(&ours, "PING");
+    PROBE_ASK(&ours, "PING");
     assert_string_equal(ours.answer, "PONG");
-    link_close(&ours);
+    probe_close(&ours);
 }
 
 static void is_refused(const char *host, const char *query, const char *why)
 {
     connect_to(host, query);
-    LINK_AWAIT(&ours, ours.downs >= 2);
+    PROBE_AWAIT(&ours, ours.downs >= 2);
     assert_int_equal(ours.ups, 0);
     assert_int_equal(ours.error.code, BATON_EAUTH);
     if (!strstr(ours.error.message, why)) {
         fail_msg("\"%s\" does not say \"%s\"", ours.error.message, why);
     }
     assert_null(strstr(ours.error.message, "no TLS handshake"));
-    link_close(&ours);
+    probe_close(&ours);
 }
 
 /* ---- The server's certificate ---------------------------------------------------------------- */
@@ -116,9 +116,9 @@ static void only_who_says_so_trusts_anybody_and_is_warned(void **state)
     (void)state;
     start("expired", "no");
     connect_to("127.0.0.1", "verify=off&ca=FOLDER/other-ca.crt");
-    LINK_AWAIT(&ours, ours.ups == 1);
-    assert_true(link_has_logged(&ours, "redis-unverified"));
-    link_close(&ours);
+    PROBE_AWAIT(&ours, ours.ups == 1);
+    assert_true(probe_has_logged(&ours, "redis-unverified"));
+    probe_close(&ours);
 }
 
 /* ---- Ours ------------------------------------------------------------------------------------ */
@@ -164,11 +164,11 @@ static void a_server_in_the_clear_is_told_apart(void **state)
     server_start(&server);
     port = server.port;
     connect_to("127.0.0.1", "ca=FOLDER/ca.crt");
-    LINK_AWAIT(&ours, ours.downs >= 2);
+    PROBE_AWAIT(&ours, ours.downs >= 2);
     assert_int_equal(ours.ups, 0);
     assert_non_null(strstr(ours.error.message, "no TLS handshake"));
     assert_non_null(strstr(ours.error.message, "redis://"));
-    link_close(&ours);
+    probe_close(&ours);
 }
 
 static void a_server_under_tls_is_told_apart_from_one_in_the_clear(void **state)
@@ -177,12 +177,12 @@ static void a_server_under_tls_is_told_apart_from_one_in_the_clear(void **state)
     (void)state;
     start("right", "no");
     snprintf(url, sizeof(url), "redis://:geheim@127.0.0.1:%d", port);
-    link_open(&ours, url, NULL);
-    LINK_AWAIT(&ours, ours.downs >= 2);
+    probe_open(&ours, url, NULL);
+    PROBE_AWAIT(&ours, ours.downs >= 2);
     assert_int_equal(ours.ups, 0);
     assert_non_null(strstr(ours.error.message, "before any answer"));
     assert_non_null(strstr(ours.error.message, "rediss://"));
-    link_close(&ours);
+    probe_close(&ours);
 }
 
 static void a_large_value_and_a_password_travel_under_it(void **state)
@@ -198,18 +198,18 @@ static void a_large_value_and_a_password_travel_under_it(void **state)
     server_set(&server, "requirepass", "geheim");
     start("right", "no");
     connect_to(":geheim@127.0.0.1", query);
-    LINK_AWAIT(&ours, ours.ups == 1);
-    LINK_ASK(&ours, "SET", "large", value);
+    PROBE_AWAIT(&ours, ours.ups == 1);
+    PROBE_ASK(&ours, "SET", "large", value);
     assert_string_equal(ours.answer, "OK");
-    LINK_ASK(&ours, "GET", "large");
+    PROBE_ASK(&ours, "GET", "large");
     assert_memory_equal(ours.answer, value, sizeof(ours.answer) - 1);
-    assert_false(link_has_logged(&ours, "geheim"));
-    link_close(&ours);
+    assert_false(probe_has_logged(&ours, "geheim"));
+    probe_close(&ours);
     connect_to(":geheim2@127.0.0.1", query);
-    LINK_AWAIT(&ours, ours.downs >= 1);
+    PROBE_AWAIT(&ours, ours.downs >= 1);
     assert_non_null(strstr(ours.error.message, "WRONGPASS"));
-    assert_false(link_has_logged(&ours, "geheim"));
-    link_close(&ours);
+    assert_false(probe_has_logged(&ours, "geheim"));
+    probe_close(&ours);
     free(value);
 }
 

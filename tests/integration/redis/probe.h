@@ -1,14 +1,14 @@
 /* One connection of net/redis on a loop of its own, and what came of it. */
-#ifndef TESTS_INTEGRATION_REDIS_LINK_H
-#define TESTS_INTEGRATION_REDIS_LINK_H
+#ifndef TESTS_INTEGRATION_REDIS_PROBE_H
+#define TESTS_INTEGRATION_REDIS_PROBE_H
 
 #include "net/redis/redis.h"
 
 #include <stdio.h>
 
-enum { LINK_PATIENCE_MS = 60000, LINK_TEXT_MAX = 512 };
+enum { PROBE_PATIENCE_MS = 60000, PROBE_TEXT_MAX = 512 };
 
-struct link {
+struct probe {
     uv_loop_t loop;
     uv_timer_t tick; /* so that a look at a condition comes every few milliseconds */
     struct logger *logger;
@@ -19,33 +19,33 @@ struct link {
     struct baton_error error; /* of the latest on_down */
     int answers;
     int answer_type;                 /* 0: none came */
-    char answer[LINK_TEXT_MAX];      /* of the latest: its text or number */
-    char heard[LINK_TEXT_MAX];       /* the latest message */
+    char answer[PROBE_TEXT_MAX];     /* of the latest: its text or number */
+    char heard[PROBE_TEXT_MAX];      /* the latest message */
     enum redis_fault fault;          /* of the latest answer */
     struct baton_error answer_error; /* the same as an error */
 };
 
 /* Opens; a URL that is refused fails the test. A subscriber's connection if there is a channel. */
-void link_open(struct link *link, const char *url, const char *channel);
-void link_close(struct link *link);
+void probe_open(struct probe *probe, const char *url, const char *channel);
+void probe_close(struct probe *probe);
 
-/* Sends, waits for the answer; link->answer has its text. */
-void link_ask(struct link *link, int count, const char **words);
-#define LINK_ASK(link, ...)                                                                        \
-    link_ask(link, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)),                  \
-             (const char *[]){__VA_ARGS__})
+/* Sends, waits for the answer; probe->answer has its text. */
+void probe_ask(struct probe *probe, int count, const char **words);
+#define PROBE_ASK(probe, ...)                                                                      \
+    probe_ask(probe, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)),                \
+              (const char *[]){__VA_ARGS__})
 
 /* Whether the connection has logged this. */
-bool link_has_logged(struct link *link, const char *text);
+bool probe_has_logged(struct probe *probe, const char *text);
 
 /* Runs the loop until the condition holds; the test fails when patience runs out. */
-#define LINK_AWAIT(link, condition)                                                                \
+#define PROBE_AWAIT(probe, condition)                                                              \
     do {                                                                                           \
         int turns_ = 0;                                                                            \
         while (!(condition)) {                                                                     \
-            link_turn(link, &turns_);                                                              \
+            probe_turn(probe, &turns_);                                                            \
         }                                                                                          \
     } while (0)
-void link_turn(struct link *link, int *turns);
+void probe_turn(struct probe *probe, int *turns);
 
 #endif
