@@ -34,7 +34,7 @@ long ask_timeout_ms(const struct options *options)
 
 struct reply {
     unsigned status;
-    json_t *json; /* NULL: none came */
+    json_t *json; /* NULL: no answer came */
     struct baton_error error;
 };
 
@@ -51,7 +51,7 @@ static void on_close(void *userdata, const struct baton_error *error)
     reply->error = *error;
 }
 
-/* How many bytes of a refusal's reason can be shown. */
+/* Returns how many bytes of a refusal's reason can be printed. */
 static int printable(const char *text)
 {
     int length = (int)strnlen(text, REASON_MAX);
@@ -106,7 +106,7 @@ static int fetch(struct reply *ret, const struct options *options, const char *u
     return !code && ret->status != 200 ? refuse_status(url, ret, reterr) : code;
 }
 
-/* Members are part of the status. */
+/* The status contains the members. */
 static int ask_http(const struct options *options, json_t **ret_answer, struct baton_error *reterr)
 {
     char url[OPTION_TEXT_MAX + 32];
@@ -147,7 +147,7 @@ int ask_node(const struct options *options, const json_t *request, json_t **ret_
     if (options_duration(options, "timeout").ns <= 0) {
         return error_set(reterr, BATON_EINVAL, "--timeout 0: leaves no time for the answer");
     }
-    /* A data directory on the command line means that node, whatever a shared file says of HTTP. */
+    /* --data on the command line names a node, even if a shared configuration file sets --http. */
     bool by_http = options_find(options, "http") && options_is_set(options, "http") &&
                    !(options_is_set(options, "data") &&
                      options_source(options, "data") >= options_source(options, "http"));

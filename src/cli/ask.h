@@ -1,5 +1,5 @@
-/* How status, members, watch and the operating commands reach a node: its control socket, or (for
- * questions only) its status server. */
+/* Sends requests of status, members, watch and the operating commands to a node: through its
+ * control socket or, for queries, its status server. */
 #ifndef CLI_ASK_H
 #define CLI_ASK_H
 
@@ -7,15 +7,16 @@
 
 #include <jansson.h>
 
-/* Sends `request` to the node that the options name; *ret_answer is owned by the caller. A refusal
- * of the node's ("ok": false) comes back as its code and text. */
+/* Sends `request` to the node that the options name; the caller owns *ret_answer. If the node
+ * refuses ("ok": false), returns the refusal's code and text. */
 int ask_node(const struct options *options, const json_t *request, json_t **ret_answer,
              struct baton_error *reterr);
 
-/* --timeout in milliseconds, and never 0, which is the usual time to a node. */
+/* Returns --timeout in milliseconds; 0 means the default, so the result is never 0. */
 long ask_timeout_ms(const struct options *options);
 
-/* The control socket of the data directory. BATON_EINVAL: no directory is given. */
+/* Returns the path of the control socket in the data directory. BATON_EINVAL: no directory is
+ * given. */
 int ask_socket_path(const struct options *options, char *ret, size_t bytes,
                     struct baton_error *reterr);
 

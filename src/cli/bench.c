@@ -1,4 +1,4 @@
-/* `baton bench failover`: real processes, real faults, stamps by those who take over. */
+/* `baton bench failover`: real processes and real faults; the new leader stamps the time. */
 #include "cli/bench_renew.h"
 #include "cli/bench_server.h"
 #include "cli/cluster.h"
@@ -16,26 +16,26 @@
 enum { START_S = 30, FIRST_LEADER_S = 60, FAILOVER_S = 120 };
 
 struct bench_round {
-    span failover; /* from the fault to another who leads and acts */
-    span gap;      /* nobody led */
+    span failover; /* from the fault until another node leads and acts */
+    span gap;      /* no node led */
 };
 
 struct bench {
     const char *fault;
     struct cluster cluster;
-    struct bench_server server; /* with Redis */
+    struct bench_server server; /* used with Redis only */
     char server_url[256];
-    span silence; /* how long a node that starts does not vote */
+    span silence; /* how long a node does not vote after its start */
 };
 
-static volatile sig_atomic_t interrupted; /* by this signal; 0: not */
+static volatile sig_atomic_t interrupted; /* the signal, or 0 */
 
 static void on_interrupt(int number)
 {
     interrupted = number;
 }
 
-/* The round is ended, and what was written removed; the same signal again ends it at once. */
+/* The first signal ends the round and removes the files; a second one ends the process at once. */
 static void listen_to_signals(void)
 {
     const struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
@@ -50,7 +50,7 @@ static void rest(span length)
     }
 }
 
-/* A node takes time to start, the more so if it is to hold much memory. */
+/* A node takes time to start, especially if it holds much memory. */
 static void await_answers(const struct cluster *cluster, unsigned node)
 {
     instant limit = instant_add(clock_now(), SPAN_S(START_S));
@@ -61,8 +61,8 @@ static void await_answers(const struct cluster *cluster, unsigned node)
     }
 }
 
-/* Between rounds, all must be as in a cluster that has stood for a while: everybody votes again,
- * is connected, and the guardian has been told of the heir. */
+/* Before a round the cluster must be settled: every node votes again and is connected, and the
+ * guardian knows the heir. */
 static void settle(const struct bench *bench, bool has_started)
 {
     rest(has_started ? (span){bench->silence.ns + SPAN_MS(700).ns} : SPAN_MS(300));
@@ -138,7 +138,7 @@ static int one_round(struct bench *bench, struct bench_round *ret, struct baton_
     if (code) {
         return code;
     }
-    /* After a restart of the server the old one may be the next. */
+    /* After a restart of the server the old leader may lead again. */
     bool is_server = strcmp(bench->fault, "redis-restart") == 0;
     int heir = cluster_wait_leader(&bench->cluster, is_server ? -1 : old, fault,
                                    instant_add(fault, SPAN_S(FAILOVER_S)));
@@ -151,7 +151,7 @@ static int one_round(struct bench *bench, struct bench_round *ret, struct baton_
     return heal(bench, (unsigned)old, reterr);
 }
 
-/* The peers' programs lie beside this one in a build tree. */
+/* In a build tree the peers' programs lie beside this one. */
 static int find_peer(const struct options *options, char *ret, size_t bytes,
                      struct baton_error *reterr)
 {
@@ -254,7 +254,7 @@ static int by_size(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* The nearest rank: the smallest value that `percent` of all do not exceed. */
+/* The nearest rank: the smallest value that at least `percent` of all values do not exceed. */
 static double percentile(const double *sorted, size_t count, double percent)
 {
     double rank = percent / 100 * (double)count;

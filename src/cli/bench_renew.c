@@ -1,4 +1,5 @@
-/* `baton bench renew`: many elections of one process on one server, as fast as that answers. */
+/* `baton bench renew`: one process renews many elections on one server, as fast as the server
+ * answers. */
 #include "cli/bench_renew.h"
 
 #include "api/measure.h"
@@ -19,7 +20,7 @@ enum {
     TURN_MS = 50,
     ALL_LEAD_S = 120,
     OCTAVES = 40,
-    STEPS = 64, /* of an octave, 2^6: a figure is right to 1.6 % */
+    STEPS = 64, /* steps of an octave, 2^6: a value is exact to 1.6 % */
 };
 
 /* How long renewals took, in microseconds. */
@@ -32,24 +33,24 @@ struct bench_renew {
     const struct options *options;
     const char *url;
     unsigned elections;
-    struct bench_server server; /* without --url */
+    struct bench_server server; /* used without --url */
     char server_url[64];
     struct yardstick yardstick;
     struct baton *baton;
     struct baton_election **elections_of_ours;
     unsigned begun;
-    pthread_mutex_t lock; /* the next four: the loop's thread writes them too */
+    pthread_mutex_t lock; /* guards the next four, which the loop's thread writes too */
     bool is_counting;
     bool has_error;
-    struct baton_error error; /* the latest */
+    struct baton_error error; /* the latest error */
     struct histogram took;
-    /* The figures. */
+    /* Results: */
     double rate;
     double seconds;
-    double cpu;      /* of ours, in seconds */
-    double memory;   /* bytes for each election */
-    double theirs;   /* renewals/s of redis-benchmark, 0: not measured */
-    double their[2]; /* before and after */
+    double cpu;      /* seconds of processor time of this process */
+    double memory;   /* bytes per election */
+    double theirs;   /* renewals/s of redis-benchmark; 0: not measured */
+    double their[2]; /* before and after our own measurement */
 };
 
 /* ---- Measures -------------------------------------------------------------------------------- */
@@ -57,7 +58,7 @@ struct bench_renew {
 static void histogram_add(struct histogram *histogram, span took)
 {
     uint64_t us = took.ns > 0 ? (uint64_t)took.ns / 1000 : 0;
-    /* Octave 0 holds what is below STEPS as it is, octave n from STEPS << (n - 1) on. */
+    /* Octave 0 holds the values below STEPS as they are; octave n begins at STEPS << (n - 1). */
     unsigned octave = us >= STEPS ? 58 - (unsigned)__builtin_clzll(us) : 0;
     uint64_t step = octave > 0 ? (us >> (octave - 1)) % STEPS : us;
 
@@ -65,7 +66,7 @@ static void histogram_add(struct histogram *histogram, span took)
     histogram->total++;
 }
 
-/* In milliseconds. */
+/* Returns milliseconds. */
 static double histogram_percentile(const struct histogram *histogram, double percent)
 {
     uint64_t rank = (uint64_t)(percent / 100 * (double)histogram->total);
@@ -113,7 +114,7 @@ static void show(const struct bench_renew *bench, const char *what, double share
 
 /* ---- Elections ------------------------------------------------------------------------------- */
 
-/* On the loop's thread, as the next one. */
+/* This and the next callback run on the loop's thread. */
 static void on_event(struct baton_election *election, const struct baton_event *event,
                      void *userdata)
 {
@@ -154,7 +155,7 @@ static unsigned count_leading(const struct bench_renew *bench)
     return leading;
 }
 
-/* What went wrong, and after it the latest that was told of. */
+/* Sets an error: what failed, then the latest reported error. */
 static int fail(struct bench_renew *bench, int code, const char *what, struct baton_error *reterr)
 {
     char reason[BATON_ERROR_MESSAGE_MAX] = "";
@@ -168,7 +169,7 @@ static int fail(struct bench_renew *bench, int code, const char *what, struct ba
                      bench->elections, what, reason);
 }
 
-/* As a program does that takes part in many: each has a listener. */
+/* Gives each election a listener, as a real program does. */
 static int begin(struct bench_renew *bench, struct baton_error *reterr)
 {
     struct baton_election **election = &bench->elections_of_ours[bench->begun];
@@ -184,7 +185,7 @@ static int begin(struct bench_renew *bench, struct baton_error *reterr)
     return baton_on(NULL, *election, BATON_EVENT_ERROR, BATON_ON_LOOP, on_event, bench, reterr);
 }
 
-/* Until `count` of them are led by us. */
+/* Waits until this process leads `count` of them. */
 static int lead(struct bench_renew *bench, unsigned count, struct baton_error *reterr)
 {
     instant end = instant_add(clock_now(), SPAN_S(ALL_LEAD_S));
@@ -222,7 +223,7 @@ static int measure(struct bench_renew *bench, struct baton_error *reterr)
     span length = options_duration(bench->options, "seconds");
     double memory;
     instant begun;
-    int r = lead(bench, 1, reterr); /* what the first one costs is not each one's */
+    int r = lead(bench, 1, reterr); /* alone: its one-time cost is not counted */
 
     run_for(bench, SPAN_MS(200), "taking");
     memory = resident_bytes();
@@ -278,7 +279,8 @@ static int ours(struct bench_renew *bench, struct baton_error *reterr)
 
 /* ---- Both ------------------------------------------------------------------------------------ */
 
-/* Half of it before ours, half after: who shares the machine shares it with both. */
+/* Half of it runs before our measurement and half after, so that other load on the machine slows
+ * both. */
 static int theirs(struct bench_renew *bench, unsigned half, struct baton_error *reterr)
 {
     double seconds = (double)options_duration(bench->options, "seconds").ns / 2e9;

@@ -1,4 +1,4 @@
-/* `baton bench renew`: what it costs one process to lead many elections. */
+/* `baton bench renew`: the cost of leading many elections in one process. */
 #ifndef CLI_BENCH_RENEW_H
 #define CLI_BENCH_RENEW_H
 

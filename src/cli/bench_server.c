@@ -45,7 +45,7 @@ static void become_server(const char *port)
     for (int fd = 0; null >= 0 && fd <= 2; fd++) {
         (void)dup2(null, fd);
     }
-    /* What lies in the folder that we are in is somebody else's data. */
+    /* The current folder may contain other data: the server must not load or overwrite it. */
     (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save",
                  "", "--dbfilename", "", "--appendonly", "no", (char *)NULL);
     _exit(EXIT_NOT_FOUND);

@@ -7,14 +7,14 @@
 #include <sys/types.h>
 
 struct bench_server {
-    pid_t pid;        /* 0: does not run */
-    char address[32]; /* "127.0.0.1:PORT"; stays the same over restarts */
+    pid_t pid;        /* 0: not running */
+    char address[32]; /* "127.0.0.1:PORT"; a restart keeps it */
 };
 
-/* Starts it, the first time on a free port, and waits until it answers. BATON_ENOENT: there is no
- * redis-server on the PATH; BATON_ETIMEDOUT. */
+/* Starts the server and waits until it answers. The first start chooses a free port. BATON_ENOENT:
+ * there is no redis-server on the PATH; BATON_ETIMEDOUT. */
 int bench_server_start(struct bench_server *server, struct baton_error *reterr);
-/* Kills it, with all that it knew. */
+/* Kills the server; its data is lost. */
 void bench_server_kill(struct bench_server *server);
 
 #endif

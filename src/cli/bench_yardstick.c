@@ -16,7 +16,7 @@ enum { CONNECT_S = 5, KEYS_A_CALL = 1000, FIRST_REQUESTS = 20000, OUTPUT_MAX = 6
 #define OURS   "baton-bench:ours:"
 #define THEIRS "baton-bench:theirs:"
 #define HOLDER "00000000-0000-4000-8000-000000000000"
-#define EPOCH  "1795243031863" /* as long as ours, which are times in ms */
+#define EPOCH  "1795243031863" /* as long as a real epoch, which is a time in ms */
 #define LEASE  "3600000"
 
 extern char **environ;
@@ -28,8 +28,8 @@ void yardstick_election(unsigned number, char ret[64])
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-/* From, to, holder, epoch, lease. Our elections get the record of a server that has long been
- * running: it need not wait until a lease that it may have forgotten is over. */
+/* Arguments: from, to, holder, epoch, lease. Our elections get the record of a server that has run
+ * for long, so that it grants locks at once. */
 static const char lay_out[] =
     "local history = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')\n"
     "for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do\n"
@@ -194,7 +194,7 @@ static pid_t start(char *const *argv, int *ret_output)
     return pid;
 }
 
-/* Of its CSV the second column of the last line; 0: there is none. */
+/* Returns the second column of the last line of the CSV output; 0: there is none. */
 static double read_rate(int output)
 {
     char *text = calloc(1, OUTPUT_MAX);
@@ -228,7 +228,7 @@ static int run(const struct yardstick *yardstick, unsigned depth, unsigned long 
     (void)snprintf(numbers[2], sizeof(numbers[2]), "%u", depth);
     (void)snprintf(numbers[3], sizeof(numbers[3]), "%lu", requests);
     (void)snprintf(numbers[4], sizeof(numbers[4]), "%u", yardstick->elections);
-    for (size_t i = 0; i < 3; i++) { /* redis-benchmark makes a number of the middle of it */
+    for (size_t i = 0; i < 3; i++) { /* redis-benchmark replaces the middle part by a number */
         (void)snprintf(keys[i], sizeof(keys[i]), THEIRS "__rand_int__:%s", parts[i]);
     }
     /* posix_spawn(3) declares argv as writable, but does not change it. */

@@ -1,8 +1,8 @@
-/* What `redis-benchmark` gets out of the same server with the same script: the measure beside which
- * `baton bench renew` puts its own figure.
+/* Measures `redis-benchmark` on the same server with the same script, for comparison with `baton
+ * bench renew`.
  *
- * It is handed EVALSHA of the renewing script with as many keys as there are elections, and locks
- * that are all held by one id in one epoch, so that each call is granted whichever key it hits.
+ * redis-benchmark runs EVALSHA of the renewing script with as many keys as there are elections. All
+ * locks have one holder and one epoch, so that the server grants each call, whichever key it has.
  */
 #ifndef CLI_BENCH_YARDSTICK_H
 #define CLI_BENCH_YARDSTICK_H
@@ -12,22 +12,22 @@
 struct yardstick {
     struct redisContext *connection;
     struct redis_address address;
-    char sha[48]; /* of the renewing script */
+    char sha[48]; /* SHA-1 of the renewing script */
     unsigned elections;
 };
 
-/* Connects, and lays the keys out. With ours: also so that the server gives out our locks at once,
- * as one does that has been running for longer than a lease. */
+/* Connects and creates the keys. The keys of our own elections also make the server grant locks at
+ * once, as a server does that has run for longer than a lease. */
 int yardstick_open(struct yardstick *yardstick, const char *url, unsigned elections,
                    struct baton_error *reterr);
-/* NULL, or why redis-benchmark cannot be used here. */
+/* Returns why redis-benchmark cannot be used here, or NULL. */
 const char *yardstick_obstacle(const struct yardstick *yardstick);
-/* Renewals a second, over one connection with `depth` of them under way. */
+/* Measures renewals per second over one connection, `depth` of them at a time. */
 int yardstick_measure(const struct yardstick *yardstick, unsigned depth, double seconds,
                       double *ret_rate, struct baton_error *reterr);
-/* The name of our election `number`. */
+/* Returns the name of our election `number`. */
 void yardstick_election(unsigned number, char ret[64]);
-/* Removes the keys, theirs and ours. */
+/* Removes all keys. */
 void yardstick_close(struct yardstick *yardstick);
 
 #endif

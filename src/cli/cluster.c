@@ -18,7 +18,7 @@
 
 enum { ARGUMENTS_MAX = 40, END_WAIT_MS = 3000 };
 
-/* *ret_fd holds the port until it is closed. */
+/* *ret_fd holds the port until the caller closes it. */
 static int hold_port(int *ret_fd, char *ret, size_t ret_bytes, struct baton_error *reterr)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -45,7 +45,7 @@ int cluster_free_address(char *ret, size_t ret_bytes, struct baton_error *reterr
     return code;
 }
 
-/* All are held until all are found, so that none comes twice. */
+/* Holds every port until all are found, so that no port is used twice. */
 static int find_ports(struct cluster *cluster, struct baton_error *reterr)
 {
     int sockets[CLUSTER_NODES_MAX];
@@ -145,8 +145,8 @@ static void fill_arguments(const struct cluster *cluster, unsigned node, struct 
     add(ret, "--test-switches");
 }
 
-/* What we are told in the environment is not meant for the nodes: they have it all as flags. The
- * array is malloc'ed; NULL when out of memory. */
+/* The nodes do not inherit BATON_… variables: they get all settings as flags. The array is
+ * malloc'ed; NULL when out of memory. */
 static char **make_environment(void)
 {
     size_t count = 0;
@@ -163,7 +163,7 @@ static char **make_environment(void)
     return ret;
 }
 
-/* After fork: only what is safe there. */
+/* Runs after fork: only async-signal-safe functions. */
 static void become_node(const struct cluster *cluster, const struct arguments *arguments,
                         char *const *environment, int log, pid_t parent)
 {
@@ -173,8 +173,7 @@ static void become_node(const struct cluster *cluster, const struct arguments *a
             _exit(1);
         }
     }
-    (void)setpgid(0,
-                  0); /* a terminal's Ctrl-C is for the demonstration, which ends them in order */
+    (void)setpgid(0, 0); /* Ctrl-C reaches only the demonstration, which ends the nodes in order */
     (void)dup2(log, STDERR_FILENO);
     (void)dup2(log, STDOUT_FILENO);
     execve(cluster->plan.program ? cluster->plan.program : "/proc/self/exe", arguments->words,

@@ -1,8 +1,8 @@
 /* A cluster of real processes on this machine's loopback, for the demonstration and the benchmark.
  *
- * Each node is a `baton node` of this very program, with its own data directory under one temporary
+ * Each node is a `baton node` of this program, with its own data directory under one temporary
  * directory, and stamps its leadership in one shared file (cli/act.h). Nodes die with the process
- * that started them, unless they are to be kept.
+ * that started them, unless they are kept.
  */
 #ifndef CLI_CLUSTER_H
 #define CLI_CLUSTER_H
@@ -29,14 +29,14 @@ struct cluster_plan {
     const char *preset;
     const char *guardian; /* "on" or "off" */
     const char *resident_mb;
-    bool is_kept; /* outlives this process */
-    /* A peer of another make instead of `baton node`, which stamps through the same file:
+    bool is_kept; /* the nodes outlive this process */
+    /* A program of another system instead of `baton node`, which stamps through the same file:
      * PROGRAM SLOT NODES ACT-FILE DATA MODE ADDRESS... ; signals go to its process group, and
      * SIGUSR1 asks it to hand leadership over. NULL: none. */
     const char *program;
     const char *mode; /* "default" or "tuned" */
-    /* Where the election lies, if not among the nodes: with `baton node` its URL, with a program
-     * of another make the address that it is given instead of the nodes'. */
+    /* The server that holds the election, if the nodes do not: its URL for `baton node`; for
+     * another program its address, in place of the nodes' addresses. */
     const char *server;
 };
 
@@ -48,35 +48,35 @@ struct cluster {
     struct act *act;
 };
 
-/* "127.0.0.1:PORT", a port that the kernel has free now. */
+/* Returns "127.0.0.1:PORT" with a port that is free now. */
 int cluster_free_address(char *ret, size_t ret_bytes, struct baton_error *reterr);
 
 int cluster_open(struct cluster *cluster, const struct cluster_plan *plan,
                  struct baton_error *reterr);
 enum cluster_rest {
-    CLUSTER_NOTHING, /* the nodes end, and what they wrote is removed */
-    CLUSTER_FILES,   /* they end: somebody shall look at their logs */
-    CLUSTER_ALL,     /* they go on */
+    CLUSTER_NOTHING, /* the nodes end and their files are removed */
+    CLUSTER_FILES,   /* the nodes end; their files stay, for the logs */
+    CLUSTER_ALL,     /* the nodes go on */
 };
 void cluster_close(struct cluster *cluster, enum cluster_rest rest);
 
 int cluster_start(struct cluster *cluster, unsigned node, struct baton_error *reterr);
-void cluster_kill(struct cluster *cluster, unsigned node); /* -9, and waits for its end */
+void cluster_kill(struct cluster *cluster, unsigned node); /* and waits for its end */
 void cluster_signal(struct cluster *cluster, unsigned node, int number);
 
-/* One request to the node's control socket; *ret_answer may be NULL: not wanted. */
+/* Sends one request to the node's control socket. `ret_answer` may be NULL. */
 int cluster_ask(const struct cluster *cluster, unsigned node, json_t *request_taken, span timeout,
                 json_t **ret_answer, struct baton_error *reterr);
 int cluster_cut_off(struct cluster *cluster, unsigned node, bool on, struct baton_error *reterr);
 
-/* The node that acted as leader last and has not said that it lost; -1: none. */
+/* Returns the node that acted as leader last and has not stamped a loss; -1: none. */
 int cluster_leader(const struct cluster *cluster);
 
-/* Waits until a node other than `old` has acquired leadership since `since`; its number, or -1 at
- * the deadline. `old` -1: any. */
+/* Waits until a node other than `old` (-1: any) has acquired leadership since `since`. Returns its
+ * number, or -1 at the deadline. */
 int cluster_wait_leader(const struct cluster *cluster, int old, instant since, instant deadline);
 
-/* How long nobody led: from the fault, or the old leader's own end if it came later. */
+/* Returns how long no node led: from the fault, or from the old leader's stamp if that is later. */
 span cluster_gap(const struct cluster *cluster, int old, int heir, instant fault);
 
 #endif

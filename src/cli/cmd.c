@@ -16,7 +16,7 @@ enum { AGAIN_MS = 10 };
 
 struct cmd {
     struct cmd_config config;
-    pid_t pid; /* and group */
+    pid_t pid; /* also the number of its process group */
     uv_poll_t news;
     uv_timer_t limit;
     instant kill_at;
@@ -146,7 +146,7 @@ void cmd_signal(struct cmd *cmd, int number)
 void cmd_stop(struct cmd *cmd, instant kill_at)
 {
     cmd_signal(cmd, SIGTERM);
-    cmd_signal(cmd, SIGCONT); /* a stopped program hears nothing */
+    cmd_signal(cmd, SIGCONT); /* a stopped program does not handle SIGTERM */
     cmd_limit(cmd, kill_at);
 }
 

@@ -6,11 +6,11 @@
 #include "cli/exit_code.h"
 #include "options/option.h"
 
-/* What a command is called with. All borrowed from main(). */
+/* The arguments of a command, borrowed from main(). */
 struct invocation {
     const struct command *command;
     const struct options *options;
-    int argc; /* arguments after the flags */
+    int argc; /* number of arguments after the flags */
     char **argv;
 };
 
@@ -18,26 +18,26 @@ struct command {
     const char *name;
     const char *arguments; /* "[--] CMD [ARG…]", or "" */
     const char *summary;   /* one line */
-    const char *text;      /* paragraphs, parted by an empty line */
-    const char *example;   /* a line each */
+    const char *text;      /* paragraphs, separated by an empty line */
+    const char *example;   /* one or more lines */
     const struct option_group *const *groups;
-    int interspersed; /* how many arguments may stand among the flags; CMD may not */
+    int interspersed; /* how many arguments may stand among the flags; 0 for commands with CMD */
     int arguments_min;
     int arguments_max; /* -1: any number */
     int (*main)(const struct invocation *invocation);
 };
 
-/* All of them, ending with a nameless one. */
+/* All commands; a row without a name ends the table. */
 extern const struct command commands[];
 
 const struct command *command_find(const char *name); /* NULL: no such command */
 
-/* Whether any command knows the option. */
+/* Returns whether any command has the option. */
 bool command_option_is_known(const char *name);
 
-/* "baton NAME: message" on standard error. */
+/* Writes "baton NAME: message" to standard error. */
 void command_tell(const struct invocation *invocation, const struct baton_error *error);
-/* The same, and a hint for usage errors; returns the exit code. */
+/* Does the same, with a hint for usage errors, and returns the exit code. */
 int command_fail(const struct invocation *invocation, const struct baton_error *error);
 
 int explain_main(const struct invocation *invocation);

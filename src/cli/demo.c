@@ -1,4 +1,4 @@
-/* `baton demo`: five real nodes, four accidents, and how long nobody led. */
+/* `baton demo`: five real nodes, four faults, and how long no node led after each. */
 #include "base/value.h"
 #include "cli/cluster.h"
 #include "cli/command.h"
@@ -16,7 +16,7 @@ enum { ACTS = 4, COLUMNS = 6, DRAW_MS = 100, TEXT_BYTES = 32 };
 struct demo {
     struct cluster cluster;
     struct screen screen;
-    int old; /* who led before the accident */
+    int old; /* the leader before the fault */
     struct {
         const char *name;
         span gap;
@@ -96,7 +96,7 @@ static void draw(struct demo *demo)
                 cells);
 }
 
-/* Shows the cluster for a while; a bell (somebody leads, or no longer) redraws at once. */
+/* Shows the cluster for a while; a stamp (of a gain or a loss of leadership) redraws it at once. */
 static void show(struct demo *demo, span length)
 {
     instant until = instant_add(clock_now(), length);
@@ -278,7 +278,7 @@ int demo_main(const struct invocation *invocation)
     struct sigaction action = {.sa_handler = on_interrupt};
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGPIPE, &action, NULL); /* whoever read the lines has gone */
+    (void)sigaction(SIGPIPE, &action, NULL); /* the reader of the pipe has ended */
     screen_init(&demo.screen, stdout, is_plain);
     screen_say(&demo.screen, "%u nodes start", plan.nodes);
     int code = cluster_open(&demo.cluster, &plan, &error);

@@ -1,8 +1,8 @@
-/* How a command of `baton` ends. The numbers are part of the interface: scripts and units rely on
- * them, the man pages list them, and they never change their meaning.
+/* The exit codes of `baton`. They are part of the interface: scripts and units rely on them, the
+ * man pages list them, and their meaning never changes.
  *
- * They follow sysexits(3), timeout(1) and the shell where those have a word for the same thing, and
- * stay out of the way of the small numbers that programs under `baton run` usually end with.
+ * They follow sysexits(3), timeout(1) and the shell where those have a code for the same case, and
+ * avoid the small numbers that programs under `baton run` usually end with.
  */
 #ifndef CLI_EXIT_CODE_H
 #define CLI_EXIT_CODE_H
@@ -36,7 +36,7 @@ enum exit_code {
 #undef EXIT_CODE_ENUM
 };
 
-/* The exit code that tells a BATON_E… code to the shell. */
+/* Returns the exit code for a BATON_E… code. */
 enum exit_code exit_code_of_error(int code);
 
 #endif

@@ -1,4 +1,4 @@
-/* `baton explain`: what the settings promise, before anybody relies on them. */
+/* `baton explain`: what the settings guarantee, before they are used. */
 #include "base/value.h"
 #include "cli/command.h"
 #include "cli/print.h"

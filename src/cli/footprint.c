@@ -11,7 +11,7 @@ static void *address(const struct dl_phdr_info *object, ElfW(Addr) offset)
     return (void *)(object->dlpi_addr + offset); /* NOLINT(performance-no-int-to-ptr) */
 }
 
-/* Whose code was changed by the loader: its pages are not the file's. */
+/* Whether the loader changed the object's code: then its pages differ from the file. */
 static bool has_text_relocations(const struct dl_phdr_info *object)
 {
     for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -31,8 +31,8 @@ static bool has_text_relocations(const struct dl_phdr_info *object)
     return false;
 }
 
-/* Whole pages of a segment that was never writable: they hold what the file holds. Segments with
- * relocations are writable ones, also where the loader has made them read-only since. */
+/* Drops whole pages of segments that were never writable: the file has the same content. Segments
+ * with relocations are writable ones, even if the loader has made them read-only since. */
 static int shed_object(struct dl_phdr_info *object, size_t size, void *userdata)
 {
     uintptr_t page = *(const uintptr_t *)userdata;
@@ -45,7 +45,7 @@ static int shed_object(struct dl_phdr_info *object, size_t size, void *userdata)
         uintptr_t end = (object->dlpi_addr + segment->p_vaddr + segment->p_filesz) & ~(page - 1);
 
         if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W) && begin < end) {
-            /* The kernel's own object refuses, and is none of ours. */
+            /* The kernel's own object (vDSO) refuses this; ignored. */
             (void)madvise(address(object, begin - object->dlpi_addr), end - begin, MADV_DONTNEED);
         }
     }

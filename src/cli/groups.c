@@ -223,7 +223,7 @@ const struct option_group group_bench = {
          .value = "raft|redis|seed|seed-tuned|etcd|libraft|libraft-tuned",
          .choices = "raft|redis|seed|seed-tuned|etcd|libraft|libraft-tuned",
          .initial = "raft",
-         .is_flag_only = true, /* elsewhere it is a URL, which may have a password in it */
+         .is_flag_only = true, /* other sources may set a URL that contains a password */
          .help = "what to measure; seed: SET NX and polling, as a plain program does it on Redis; "
                  "seed-tuned: the same with a lock of 1 s"},
         NUMBER("nodes", 1, 9, "3", NULL, "number of processes"),

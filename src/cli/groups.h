@@ -1,4 +1,4 @@
-/* The option tables. An option that several commands share stands in one group that they share. */
+/* The option tables. Options that several commands share form a group. */
 #ifndef CLI_GROUPS_H
 #define CLI_GROUPS_H
 
@@ -10,8 +10,8 @@ extern const struct option_group group_peers;    /* the embedded Raft provider *
 extern const struct option_group group_timing;   /* preset and what overrides it */
 extern const struct option_group group_serve;    /* status on HTTP */
 extern const struct option_group group_client;   /* which node to ask */
-extern const struct option_group group_answer;   /* and for how long to wait */
-extern const struct option_group group_ask_http; /* where its status server will do */
+extern const struct option_group group_answer;   /* and how long to wait */
+extern const struct option_group group_ask_http; /* for queries that a status server answers too */
 extern const struct option_group group_output;   /* json */
 extern const struct option_group group_run;
 extern const struct option_group group_once;

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* command NULL: the whole of `baton`. */
+/* command NULL: help of `baton` itself. */
 void help_text(FILE *file, const struct command *command);
 void help_man(FILE *file, const struct command *command);
 void help_bash(FILE *file);

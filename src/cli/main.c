@@ -90,8 +90,8 @@ static int call(const struct command *command, int argc, char **argv)
     return result;
 }
 
-/* Who was started without the standard descriptors gives their numbers to what is opened next, and
- * writes its log into a socket. These fail as closed ones do. */
+/* Without the standard descriptors, the next files to be opened would get their numbers, and the
+ * log would be written into a socket. These descriptors fail as closed ones do. */
 static void hold_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

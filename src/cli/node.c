@@ -17,7 +17,7 @@ struct node {
     struct logger *logger;
     struct participant *participant;
     const struct invocation *invocation;
-    struct act *act; /* measurement only */
+    struct act *act; /* for measurements only */
     unsigned slot;
     void *resident;
     int result;
@@ -31,7 +31,7 @@ static void on_closed(void *userdata)
     }
 }
 
-/* What a measured program does with leadership: it looks, and stamps that it acted. */
+/* Does what a measured program does: sees that it leads, and stamps it. */
 static void on_event(void *userdata, const struct baton_event *event)
 {
     struct node *node = userdata;
@@ -85,8 +85,8 @@ static int prepare_measure(struct node *node, const struct options *options,
     return path ? act_open(&node->act, path, reterr) : 0;
 }
 
-/* What an earlier `baton run` of this data directory left behind must not act beside the peers'
- * next leader: they hold this node for alive from its greeting on. */
+/* Ends what an earlier `baton run` of this data directory left behind, before the first greeting:
+ * after that the peers hold this node for alive, and another node may lead. */
 static int end_earlier_command(const struct options *options, struct logger *logger,
                                struct baton_error *reterr)
 {
@@ -130,7 +130,7 @@ int node_main(const struct invocation *invocation)
     struct baton_error error = {0};
     struct logger *logger = node.logger = settings_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
     (void)uv_loop_init(&node.loop);
     int code = run(&node, invocation, logger, &error);
     int result = code ? command_fail(invocation, &error) : node.result;

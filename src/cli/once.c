@@ -1,18 +1,18 @@
-/* `baton once`: one node runs CMD, all share its result.
+/* `baton once`: one node runs CMD, and all nodes end with its result.
  *
  * The result is one key of the provider's state, "once/NAME":
- * {"exit_code":…,"node":…,"epoch":…,"at":…}. Whoever leads the election and finds no result runs
- * CMD and writes it, with "absent" as the condition; everybody watches the key and ends with what
- * it says. A provider whose state ends with the process (memory:) would share with nobody, and one
- * without state cannot: both are refused.
+ * {"exit_code":…,"node":…,"epoch":…,"at":…}. If the leader finds no result, it runs CMD and writes
+ * the key, on condition that the key is absent. Every node watches the key and ends with its exit
+ * code. Refused are a provider whose state ends with the process (memory:), since no other node
+ * would see the result, and one without state.
  *
- * Where the members are themselves the quorum that the state lives by (raft:), who goes first would
- * leave the others without it. So each writes "once/NAME/seen/NODE" before it ends, and who ran CMD
- * waits for those of all members that are alive.
+ * With raft: the members themselves are the quorum that holds the state, and a member that ends at
+ * once could leave the others without it. So each member writes "once/NAME/seen/NODE" before it
+ * ends, and the node that ran CMD waits for this key of every live member.
  *
- * CMD is asked to stop, SIGTERM first, where leadership is given away on purpose, by a signal to
- * this process or by the group; where it is lost or in doubt, CMD is killed at once. Either way its
- * end is nobody's result: another one runs CMD again.
+ * When leadership is handed over (a signal to this process, or a request of the group), CMD gets
+ * SIGTERM first; when leadership is lost or in doubt, CMD is killed at once. In both cases there is
+ * no result, and another node runs CMD again.
  */
 #include "cli/cmd.h"
 #include "cli/command.h"
@@ -39,26 +39,26 @@ struct once {
     uv_timer_t patience;
     uv_timer_t linger;
     uv_poll_t supervisor; /* readable: it is dead */
-    int64_t linger_ms;    /* left */
+    int64_t linger_ms;    /* time left to wait for other nodes */
     const struct invocation *invocation;
     struct logger *logger;
     struct participant *participant;
-    struct feed *results; /* changes of `key`, and of those below it */
+    struct feed *results; /* watches `key` and the keys below it */
     struct cmd *cmd;
     char key[KEY_BYTES];
     bool is_leaving;
     bool is_asking;    /* a read is under way */
-    bool is_killed;    /* CMD, by us, as leadership went or seemed to go */
+    bool is_killed;    /* this process killed CMD, because leadership was lost or in doubt */
     bool is_stopped;   /* CMD was asked to end */
-    bool is_storing;   /* a result of this node's is being written */
+    bool is_storing;   /* this node's result is being written */
     int end_signal;    /* the signal that ends this process, or 0 */
-    bool has_run;      /* the result is this node's */
-    uint64_t replaced; /* the revision of a result that is not kept any more; 0: there is none */
-    bool is_known;     /* the result, and others may still wait for it */
+    bool has_run;      /* the result is from this node's CMD */
+    uint64_t replaced; /* revision of a failed result that is no longer kept; 0: none */
+    bool is_known;     /* the result is known; other nodes may still need this one */
     char seen[SEEN_MAX][BATON_NAME_MAX];
     size_t seen_count;
     struct supervise supervise;
-    int exit_code; /* of CMD, while it is being written */
+    int exit_code; /* of CMD, while the result is being written */
     int result;
 };
 
@@ -82,7 +82,7 @@ static void leave(struct once *once, int result)
     once->is_leaving = true;
     once->result = result;
     if (once->cmd) {
-        cmd_kill(once->cmd); /* on_command_end goes on */
+        cmd_kill(once->cmd); /* on_command_end continues */
     } else {
         participant_close(once->participant, on_closed, once);
     }
@@ -92,7 +92,7 @@ static void fail(struct once *once, int code, const char *what)
 {
     struct baton_error error;
     if (once->is_leaving) {
-        return; /* whose end is what failed it */
+        return; /* the failure is a consequence of leaving */
     }
     error_set(&error, code, "%s: %s", what, baton_strerror(code));
     leave(once, command_fail(once->invocation, &error));
@@ -100,7 +100,7 @@ static void fail(struct once *once, int code, const char *what)
 
 /* ---- Until the others know ------------------------------------------------------------------- */
 
-/* Heard of by the watch: to ask would take the quorum that is just going away. */
+/* Called by the watch. A query would need the quorum that is about to end. */
 static void note_seen(struct once *once, const char *node)
 {
     if (once->seen_count < SEEN_MAX) {
@@ -143,7 +143,7 @@ static void on_linger(uv_timer_t *timer)
     if (once->linger_ms < 0) {
         leave(once, once->result);
     } else {
-        leave_if_all_know(once); /* one of them may have died */
+        leave_if_all_know(once); /* a node may have died */
     }
 }
 
@@ -189,8 +189,8 @@ static int64_t seconds_now(void)
     return now.tv_sec;
 }
 
-/* A group that lives only while `once` is called keeps no lifetimes: it starts them anew. So the
- * result says when it was stored, by a clock that a reboot leaves alone. */
+/* If a group lives only while `once` runs, its next start gives all keys a new lifetime. So the
+ * result contains the time at which it was stored, by a clock that a reboot does not change. */
 static bool is_failure(const struct provider_value *value)
 {
     json_t *json = json_loadb(value->data, value->bytes, 0, NULL);
@@ -231,12 +231,12 @@ static void look(struct once *once);
 static void on_change(void *userdata, const struct provider_value *value)
 {
     struct once *once = userdata;
-    const char *rest = value->key + strlen(once->key); /* the prefix that is watched */
+    const char *rest = value->key + strlen(once->key); /* the watch is on the key's prefix */
     if (once->is_leaving || !value->data) {
         return;
     }
     if (*rest == '\0' && is_failure(value)) {
-        look(once); /* a node that starts hears of results that were replaced since */
+        look(once); /* a node that starts also gets results that were replaced since */
     } else if (*rest == '\0' && !is_spent(once, value)) {
         take_result(once, value);
     } else if (strncmp(rest, "/seen/", 6) == 0) {
@@ -251,7 +251,7 @@ static void on_written(void *userdata, int code, const struct baton_error *error
     once->is_storing = false;
     handover_release(participant_election(once->participant));
     if (code == BATON_ECONFLICT) {
-        return; /* there is another's result, which the watch tells */
+        return; /* another node's result is stored: the watch reports it */
     }
     if (code) {
         fail(once, code, error && error->code ? error->message : "the result was not stored");
@@ -275,7 +275,7 @@ static void store_result(struct once *once, uint64_t epoch)
                              (json_int_t)seconds_now());
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     once->is_storing = true;
-    once->has_run = true; /* before the watch tells of it */
+    once->has_run = true; /* set before the watch reports the result */
     int code = text ? store_put(member, once->key, text, strlen(text), once->replaced,
                                 options_duration(once->invocation->options,
                                                  once->exit_code ? "keep-failed" : "keep"),
@@ -289,8 +289,8 @@ static void store_result(struct once *once, uint64_t epoch)
     json_decref(json);
 }
 
-/* CMD ended by our hand. Another one runs it, and its result is awaited; unless this node leads
- * yet, as a jeopardy has passed or a hand-over came to nothing: then CMD is run again. */
+/* This process ended CMD. Another node runs it, and this one waits for the result; but if this node
+ * still leads (the jeopardy is over, or the hand-over failed), it runs CMD again. */
 static void abandon(struct once *once, int exit_code)
 {
     log_warning(once->logger, "command-abandoned", LOG_I64("exit_code", exit_code));
@@ -313,7 +313,7 @@ static void on_command_end(void *userdata, const struct cmd_end *end)
     once->is_killed = false;
     once->is_stopped = false;
     member_set_victims(participant_member(once->participant),
-                       &once->supervise.victims); /* its group is no more */
+                       &once->supervise.victims); /* the process group no longer exists */
     if (once->is_leaving) {
         participant_close(once->participant, on_closed, once);
         return;
@@ -340,7 +340,8 @@ static void start(struct once *once, uint64_t epoch)
                                 .on_exit = on_command_end,
                                 .userdata = once};
     (void)uv_timer_stop(&once->patience);
-    /* By the marker, before anybody is there; by the group as well, once it has a number. */
+    /* First by the marker, before CMD starts; then also by the process group, once that has a
+     * number. */
     member_set_victims(participant_member(once->participant), &once->supervise.victims);
     int code = cmd_start(&once->cmd, &config, &error);
     member_set_victims(participant_member(once->participant), &once->supervise.victims);
@@ -368,8 +369,8 @@ static void on_read(void *userdata, int code, const struct provider_value *value
     }
 }
 
-/* The leader looks whether somebody has run CMD already, and runs it if not. While a result of ours
- * is on its way there is nothing to look for: it could not be read yet, and CMD would run again. */
+/* The leader reads the result, and runs CMD if there is none. While this node's own result is being
+ * written it does not read: it would find nothing, and CMD would run again. */
 static void look(struct once *once)
 {
     struct baton_error error;
@@ -399,11 +400,12 @@ static void stop(struct once *once, int number, instant limit)
     span patience = options_duration(once->invocation->options, "stop-timeout");
     once->is_stopped = true;
     cmd_signal(once->cmd, number);
-    cmd_signal(once->cmd, SIGCONT); /* a stopped program hears nothing */
+    cmd_signal(once->cmd, SIGCONT); /* a stopped program does not handle SIGTERM */
     cmd_limit(once->cmd, instant_min(limit, instant_add(clock_now(), patience)));
 }
 
-/* The group wants another leader. A result that is on its way gets there first. */
+/* The group asks for another leader. CMD is stopped first, and a result that is being written is
+ * finished first. */
 static void on_drain(struct once *once, instant deadline)
 {
     if (once->cmd && !once->is_stopped) {
@@ -429,7 +431,7 @@ static void on_event(void *userdata, const struct baton_event *event)
     } else if (participant_is_fatal(once->participant, event, &error)) {
         leave(once, command_fail(once->invocation, &error));
     } else if (event->type == BATON_EVENT_ERROR) {
-        lead_on(once); /* of a hand-over that came to nothing, perhaps */
+        lead_on(once); /* perhaps the error of a hand-over that failed */
     } else if (event->type == BATON_EVENT_LEADER && once->is_known && !once->has_run) {
         leave(once, once->result); /* the node that ran CMD has left: every node has the result */
     }
@@ -442,7 +444,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct once *once = handle->data;
     bool is_waited_for = once->is_storing && !once->end_signal; /* a second signal ends the wait */
     bool ends = number != SIGUSR1 && number != SIGUSR2 && (number != SIGQUIT || !once->cmd);
-    if (!ends) { /* CMD alone knows what it means: a JVM writes its threads on SIGQUIT */
+    if (!ends) { /* only CMD handles these signals: a JVM writes its threads on SIGQUIT */
         if (once->cmd) {
             cmd_signal(once->cmd, number);
         }
@@ -456,7 +458,7 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
-/* While CMD lives, cmd.c hears of it. Without one, this node could win and start nothing. */
+/* While CMD lives, cmd.c notices this. Without CMD, this node could win and start nothing. */
 static void on_supervisor_dead(uv_poll_t *handle, int status, int events)
 {
     struct once *once = handle->data;
@@ -487,7 +489,7 @@ static void prepare(struct once *once)
 {
     static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     span wait = options_duration(once->invocation->options, "wait-timeout");
-    int64_t wait_ms = (wait.ns + 999999) / 1000000; /* 0: for ever, and nothing else is */
+    int64_t wait_ms = (wait.ns + 999999) / 1000000; /* rounded up: 0 means for ever */
     for (size_t i = 0; i < SIGNALS; i++) {
         (void)uv_signal_init(&once->loop, &once->signals[i]);
         once->signals[i].data = once;
@@ -553,7 +555,7 @@ int once_main(const struct invocation *invocation)
     struct once once = {.invocation = invocation};
     struct baton_error error = {0};
     int written = snprintf(once.key, sizeof(once.key), "once/%s", invocation->argv[0]);
-    if (!*invocation->argv[0]) { /* "$UNSET": it would share its result with every other one */
+    if (!*invocation->argv[0]) { /* "$UNSET": all unset names would share one result */
         error_set(&error, BATON_EINVAL, "'': the name must not be empty");
         return command_fail(invocation, &error);
     }
@@ -563,7 +565,7 @@ int once_main(const struct invocation *invocation)
     }
     once.logger = settings_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
     int code = cmd_check(invocation->argv[1], &error);
     if (code) {
         command_tell(invocation, &error);

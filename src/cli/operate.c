@@ -1,11 +1,11 @@
-/* `baton pass`, `cordon`, `uncordon`, `join`, `leave`: orders to one node. */
+/* `baton pass`, `cordon`, `uncordon`, `join`, `leave`: commands to one node. */
 #include "cli/ask.h"
 #include "cli/print.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Left out, a name would not be missed: leadership would go to anybody. */
+/* Fails if the text cannot be added: without --to, any member could take over. */
 static int put_text(json_t *request, const char *key, const char *text, struct baton_error *reterr)
 {
     return json_object_set_new(request, key, json_string(text)) == 0
@@ -20,7 +20,7 @@ static int fill_request(json_t *request, const struct invocation *invocation,
     int code = put_text(request, "do", invocation->command->name, reterr);
     const char *to = options_find(options, "to") ? options_text(options, "to") : NULL;
     long timeout_ms = ask_timeout_ms(options);
-    /* The rest is for the answer, which says why it took so long. */
+    /* the rest of the time is for the answer, which says why it took so long */
     (void)json_object_set_new(request, "timeout_ms",
                               json_integer(timeout_ms > 10 ? timeout_ms * 9 / 10 : timeout_ms));
     if (!code && to) {

@@ -26,13 +26,13 @@ struct participant {
     struct member_control *control;
     struct http_server *http;
     uv_timer_t watchdog;
-    uv_timer_t quiet; /* once it is over, the leader sheds pages */
+    uv_timer_t quiet; /* when it fires, the leader unmaps pages */
     bool has_timers;
     bool is_closing;
-    bool is_heard;         /* the provider has told something other than an error */
-    bool has_many_servers; /* a quorum of independent ones: one that refuses us matters little */
-    bool is_reload_wanted; /* by an operator, who is told how it went */
-    char token[HTTP_TOKEN_MAX]; /* that was read again */
+    bool is_heard;         /* the provider has reported an event that is not an error */
+    bool has_many_servers; /* a quorum of independent servers: one that refuses us is not fatal */
+    bool is_reload_wanted; /* an operator asked for it, and the result must be logged */
+    char token[HTTP_TOKEN_MAX]; /* the token as read last */
     char node[BATON_NAME_MAX];
     char obstacle[BATON_ERROR_MESSAGE_MAX];
     void (*closed)(void *userdata);
@@ -153,7 +153,7 @@ static void reload(struct participant *part)
     code = code ? code : read_token(part, &error);
     code = code ? code : member_reload(part->member, url, on_reloaded, part, &error);
     explicit_bzero(url, sizeof(url));
-    if (code == BATON_EBUSY) { /* the one that is under way is enough */
+    if (code == BATON_EBUSY) { /* another reload is under way */
         return;
     }
     if (code) {
@@ -169,7 +169,7 @@ void participant_reload(struct participant *part)
     }
 }
 
-/* A password that a server refuses may have been changed, there and in the file. */
+/* A server refuses the password: it may have been changed on the server and in the file. */
 static void look_for_password(struct participant *part, const struct baton_event *event)
 {
     if (event->type == BATON_EVENT_ERROR && event->error.code == BATON_EAUTH && part->member &&
@@ -209,7 +209,7 @@ static void note_obstacle(struct participant *part, const struct baton_event *ev
 static enum log_level level_of(const struct baton_event *event)
 {
     switch (event->type) {
-    case BATON_EVENT_ELECTION_FAILED: /* also while it waits for a lease, again and again */
+    case BATON_EVENT_ELECTION_FAILED: /* repeats while the node waits for a lease */
         return event->lease_left_ns > 0 ? LOG_NOTICE : LOG_INFO;
     case BATON_EVENT_ERROR:
     case BATON_EVENT_JEOPARDY:
@@ -247,7 +247,7 @@ static void tell_systemd(const struct baton_event *event)
     }
 }
 
-/* Not followers: they need their pages warm for the moment in which the leader dies. */
+/* Followers keep their pages: they need them at once when the leader dies. */
 static void on_quiet(uv_timer_t *timer)
 {
     (void)timer;
@@ -263,7 +263,7 @@ static void watch_role(struct participant *part, const struct baton_event *event
     }
 }
 
-/* The command first: a failover is measured until the command acts. */
+/* The command's handler comes first: a failover lasts until the command acts. */
 static void on_event(struct observer *observer, const struct baton_event *event)
 {
     struct participant *part = OBSERVER_OF(struct participant, observer);
@@ -306,7 +306,7 @@ static int make_election(struct participant *part, struct baton_error *reterr)
     return part->status ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
 }
 
-/* Without a data directory there is no control socket. */
+/* Opens the control socket, if there is a data directory. */
 static int open_control(struct participant *part, const char *data, struct baton_error *reterr)
 {
     const struct options *options = part->config.options;
@@ -355,7 +355,7 @@ static int open_http(struct participant *part, struct baton_error *reterr)
     return code ? code : member_http_open(&part->http, &config, part->status, reterr);
 }
 
-/* The endpoints first: a node that cannot open them must not lead for a moment. */
+/* Opens the endpoints first: a node that cannot open them must not lead. */
 static int open_parts(struct participant *part, struct settings *settings,
                       struct baton_error *reterr)
 {
@@ -383,19 +383,19 @@ static int open_parts(struct participant *part, struct settings *settings,
     return code ? code : election_join(part->election, part->member, false, NULL, reterr);
 }
 
-/* Before it has begun it is this machine, or a flag's value, that is in the way: no cluster has
- * refused anything yet. */
+/* Errors before the start come from this machine or from a flag: no cluster has refused anything
+ * yet. */
 static int local_code(int code)
 {
     switch (code) {
-    case BATON_ENOENT:  /* a file that a flag names */
-    case BATON_EEXIST:  /* the data directory of another node */
-    case BATON_ETOOBIG: /* its path */
+    case BATON_ENOENT:  /* a file that an option names is missing */
+    case BATON_EEXIST:  /* the data directory belongs to another node */
+    case BATON_ETOOBIG: /* the path of the data directory is too long */
         return BATON_EINVAL;
     case BATON_ECORRUPT: /* the data directory is damaged, … */
-    case BATON_ENOTSUP:  /* … or of another format: it does not get better by itself */
+    case BATON_ENOTSUP:  /* … or has another format: a retry would not help */
         return BATON_EUNSAFE;
-    case BATON_EBUSY: /* a port or a directory that another process has */
+    case BATON_EBUSY: /* another process has the port or the directory */
         return BATON_EIO;
     default:
         return code;
@@ -433,7 +433,7 @@ int participant_open(struct participant **ret, const struct participant_config *
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     part->config = *config;
-    (void)prctl(PR_SET_DUMPABLE, 0); /* CMD has our user, and is not to read keys in our memory */
+    (void)prctl(PR_SET_DUMPABLE, 0); /* CMD has the same user, and must not read our keys */
     start_timers(part);
     int code = open_parts(part, &settings, reterr);
     settings_fini(&settings);
@@ -443,7 +443,7 @@ int participant_open(struct participant **ret, const struct participant_config *
         participant_free(part);
         return reterr->code = local_code(code);
     }
-    if (fatal_install(reterr)) { /* a crash is announced before the kernel gets to it */
+    if (fatal_install(reterr)) { /* a crash is announced before the process ends */
         log_warning(config->logger, "no-fatal-handlers");
     }
     notify_ready();

@@ -1,7 +1,8 @@
-/* One process's part in an election, with its endpoints: what node, run and once have in common.
+/* One process's part in an election, with its endpoints: shared by node, run and once.
  *
- *     options ─▶ settings ─▶ member, election ─▶ events ─▶ on_event (the command's own), log,
- * systemd │ └──▶ status ─▶ control socket, status server
+ *     options ─▶ settings ─▶ member, election ─▶ events ─▶ on_event (the command's own)
+ *                                   │              └─────▶ log, systemd
+ *                                   └──▶ status ─▶ control socket, status server
  *
  * Everything runs on one libuv loop, and on its thread.
  */
@@ -20,18 +21,18 @@ struct participant_config {
     struct logger *logger;
     const char *proofs;         /* the default of --proofs, or NULL */
     bool kills_outliving;       /* the guardian ends this process if it outlives its lease */
-    struct lease_watch *lease;  /* what the supervisor of CMD sees of the lease, or NULL */
+    struct lease_watch *lease;  /* shows the lease to CMD's supervisor, or NULL */
     bool has_endpoints;         /* control socket and HTTP status server */
     provider_event_cb on_event; /* gets every event first; for BATON_EVENT_DRAIN see handover.h */
     void *userdata;
 };
 
-/* On failure nothing is left behind but handles that the loop closes when it next runs. */
+/* After a failure run the loop: it closes the handles that are left. */
 int participant_open(struct participant **ret, const struct participant_config *config,
                      struct baton_error *reterr);
 
-/* Hands leadership over if it leads, leaves, closes the endpoints. `closed` comes once; after it
- * the loop is to be run until it is done, then participant_free. */
+/* Hands leadership over if it leads, leaves the election, closes the endpoints. Calls `closed`
+ * once; then run the loop until it is done, and call participant_free. */
 void participant_close(struct participant *part, void (*closed)(void *userdata), void *userdata);
 void participant_free(struct participant *part); /* NULL allowed */
 
@@ -41,16 +42,16 @@ bool participant_is_leader(const struct participant *part, uint64_t *ret_epoch);
 span participant_lease_left(const struct participant *part);
 /* This node's name. */
 const char *participant_node(const struct participant *part);
-/* Whether this error ends the program; *ret is it, and its code gives the exit code. It does if the
- * group refuses this data directory (BATON_EUNSAFE), if the disk has failed so that the node votes
- * no more (BATON_EIO, BATON_EFULL), and if the provider has refused the credentials before it said
- * anything else (BATON_EAUTH); credentials that are refused later may be put right meanwhile. */
+/* Returns whether this error ends the program; its code in *ret gives the exit code. Fatal are: the
+ * group refuses this data directory (BATON_EUNSAFE); the disk has failed, so that the node votes no
+ * more (BATON_EIO, BATON_EFULL); the provider refuses the credentials at the start (BATON_EAUTH).
+ * Later refusals of credentials are not fatal: they may be corrected meanwhile. */
 bool participant_is_fatal(const struct participant *part, const struct baton_event *event,
                           struct baton_error *ret);
 /* Reads certificates, keys, tokens and passwords again, and logs `reloaded`, or `reload-refused` if
- * one of them is wrong: all stay as they are then. Leadership goes on in any case. */
+ * one of them is wrong: then none of them changes. Leadership continues in both cases. */
 void participant_reload(struct participant *part);
-/* Why this node does not lead, by the latest event that says it. */
+/* Returns why this node does not lead, by the latest event that gives a reason. */
 const char *participant_obstacle(const struct participant *part);
 
 #endif

@@ -11,11 +11,11 @@ enum { PRINT_COLUMNS_MAX = 12 };
  * as wide as their widest cell in characters of UTF-8; control characters come out as '?'. */
 void print_table(FILE *file, const char *const *cells);
 
-/* A bar that moves in its line, `share` (0 to 1) of it full; only where a person looks at it. NULL
- * for what: takes it away. */
+/* Draws a progress bar in its line, `share` (0 to 1) of it full; only on a terminal. `what` NULL:
+ * removes the bar. */
 void print_progress(FILE *file, const char *what, double share);
 
-/* One line of compact JSON with sorted keys, or several where a person looks at it. */
+/* Prints JSON with sorted keys: indented on a terminal, else compact in one line. */
 void print_json(FILE *file, const json_t *json);
 
 #endif

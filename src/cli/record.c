@@ -19,13 +19,13 @@ enum {
     TEXT_MAX = 1024,
     BOOT_MAX = 40,
     PATIENCE_MS = 5000,  /* for a supervisor that is ending CMD */
-    KILL_MS = 2000,      /* for one that was killed, and for what it left behind */
-    LEASE_AT = TEXT_MAX, /* where the lease is noted: behind the text */
+    KILL_MS = 2000,      /* for a killed supervisor, and for the processes that it left behind */
+    LEASE_AT = TEXT_MAX, /* offset of the lease, behind the text */
     LEASE_BYTES = 24,
     RECORD_BYTES = TEXT_MAX + LEASE_BYTES,
 };
 
-/* Of a file: a process, and since when it has run, so that the number means it and no other. */
+/* Identifies a process by its number and its start time, since numbers are used again. */
 struct mark {
     int pid;
     uint64_t since;
@@ -107,7 +107,7 @@ void record_clear(int fd)
     }
 }
 
-/* False: it is empty or blank, of another boot, or not ours: nothing is left. */
+/* Returns false if nothing is left: the file is empty or blank, of another boot, or not ours. */
 static bool read_content(int fd, struct content *ret)
 {
     char text[RECORD_BYTES + 1] = "", boot[BOOT_MAX];
@@ -132,7 +132,7 @@ static bool read_content(int fd, struct content *ret)
 
 /* ---- What an earlier one left behind --------------------------------------------------------- */
 
-/* A descriptor of the very process; -1: it is gone. */
+/* Returns a pidfd of that process; -1: it has ended. */
 static int open_mark(const struct mark *mark)
 {
     int pidfd = mark->pid > 0 ? pidfd_open(mark->pid, 0) : -1;
@@ -156,7 +156,7 @@ static bool lives(const struct mark *mark)
     return is_alive;
 }
 
-/* It ends by itself, unless it stands still. */
+/* The supervisor ends by itself, unless it hangs. */
 static void await_supervisor(const struct mark *mark)
 {
     int pidfd = open_mark(mark);
@@ -178,7 +178,7 @@ static bool lock(int fd)
     return flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* The supervisor was killed: nobody can say that nothing is left of CMD. */
+/* The supervisor was killed, so no process knows whether any part of CMD is left. */
 static void wait_out(const struct content *content, struct logger *logger)
 {
     struct timespec pause = {.tv_sec = content->lease_ns / 1000000000,
@@ -196,8 +196,8 @@ static void wait_out(const struct content *content, struct logger *logger)
     }
 }
 
-/* Takes the space on the disk that the record will need: a record that could not be written would
- * read as "nothing is left". */
+/* Reserves the disk space of the record: if a record could not be written, the next start would
+ * read "nothing is left". */
 static int reserve(int fd, const char *path, struct baton_error *reterr)
 {
     static const char blank[RECORD_BYTES];

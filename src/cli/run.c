@@ -9,8 +9,7 @@
  *
  * on_acquired, stop, on_lost and on_command_end are the arrows. The lease is the hard limit:
  * SIGTERM comes at jeopardy, and SIGKILL at the latest KILL_MARGIN before the end, so that CMD is
- * dead by then. Nobody tells of the same jeopardy twice: CMD does not begin again before it is
- * over.
+ * dead by then. A jeopardy is reported once only, so CMD does not start again before it is over.
  */
 #include "cli/cmd.h"
 #include "cli/command.h"
@@ -33,7 +32,7 @@ enum { FORWARDED = 6 };
  * is left, and 50 ms at most. */
 #define KILL_MARGIN_MAX SPAN_MS(50)
 
-enum { RELIEF_MS = 20 }; /* how often it is looked whether a lease in jeopardy was renewed */
+enum { RELIEF_MS = 20 }; /* interval of the checks whether a lease in jeopardy was renewed */
 
 enum run_state { WAITING, RUNNING, STOPPING, LEAVING };
 
@@ -42,17 +41,17 @@ struct run {
     uv_signal_t signals[FORWARDED];
     uv_timer_t patience;  /* of --wait-timeout */
     uv_poll_t supervisor; /* readable: it is dead */
-    uv_timer_t relief;    /* CMD has stopped in jeopardy, and this node still leads */
-    instant doubted_end;  /* of the lease that was in jeopardy last; not before that */
+    uv_timer_t relief;    /* active while CMD has stopped in jeopardy and this node still leads */
+    instant doubted_end;  /* of the lease that was in jeopardy last; CMD starts no earlier */
     const struct invocation *invocation;
     struct logger *logger;
     struct participant *participant;
-    struct cmd *cmd; /* NULL: none lives */
+    struct cmd *cmd; /* NULL: CMD does not run */
     struct supervise supervise;
     enum run_state state;
     bool is_ending;    /* a signal asked baton to end */
-    bool has_terminal; /* whose end a SIGHUP tells of */
-    int fatal; /* participant_is_fatal: baton ends with this exit code when CMD has; 0: none */
+    bool has_terminal; /* SIGHUP may mean that the terminal was closed */
+    int fatal;         /* exit code of a fatal error, for the time when CMD has ended; 0: none */
     int result;
 };
 
@@ -67,7 +66,7 @@ static void on_member_closed(void *userdata)
     uv_close((uv_handle_t *)&run->supervisor, NULL);
 }
 
-/* Ends baton itself with `result`; leadership is handed over on the way. */
+/* Ends baton itself with `result`, and hands leadership over. */
 static void leave(struct run *run, int result)
 {
     if (run->state != LEAVING) {
@@ -86,7 +85,7 @@ static bool says(const struct run *run, const char *on_loss)
     return strcmp(options_text(run->invocation->options, "on-loss"), on_loss) == 0;
 }
 
-/* The lease as it was when it was in jeopardy, by an end that is never too early. */
+/* Notes the end of the lease that is in jeopardy; the noted end is never too early. */
 static void doubt(struct run *run)
 {
     span left = participant_lease_left(run->participant);
@@ -95,14 +94,15 @@ static void doubt(struct run *run)
 
 static bool is_in_jeopardy(const struct run *run)
 {
-    instant now = clock_now(); /* first, so that the end is never too late */
+    instant now = clock_now(); /* read first, so that the end is never too late */
     return !instant_before(run->doubted_end,
                            instant_add(now, participant_lease_left(run->participant)));
 }
 
 static void on_relief(uv_timer_t *timer);
 
-/* What CMD has stopped for may have come to nothing, or have passed with leadership kept. */
+/* Starts CMD again if its reason to stop is over and this node still leads: a hand-over failed, or
+ * a jeopardy passed. */
 static void lead_on(struct run *run)
 {
     uint64_t epoch = 0;
@@ -133,7 +133,7 @@ static void on_command_end(void *userdata, const struct cmd_end *end)
     int exit_code = end->exit_code;
     run->cmd = NULL;
     member_set_victims(participant_member(run->participant),
-                       &run->supervise.victims); /* its group is no more */
+                       &run->supervise.victims); /* the process group no longer exists */
     log_notice(run->logger, "command-ended", LOG_I64("exit_code", exit_code),
                LOG_STR("reason", end->is_overdue ? "the lease was about to end" : NULL));
     if (run->fatal) {
@@ -169,14 +169,15 @@ static void start(struct run *run, uint64_t epoch)
     }
     run->state = RUNNING;
     member_set_victims(participant_member(run->participant),
-                       &run->supervise.victims); /* its process group is known now */
-    if (cmd_pid(run->cmd) > 0) { /* 0: its lease had ended before it could be started */
+                       &run->supervise.victims); /* now with its process group */
+    if (cmd_pid(run->cmd) > 0) { /* 0: the lease ended before CMD could be started */
         log_notice(run->logger, "command-started", LOG_I64("pid", cmd_pid(run->cmd)),
                    LOG_U64("epoch", epoch));
     }
 }
 
-/* SIGTERM now; SIGKILL after --stop-timeout, or as much earlier as lease and deadline demand. */
+/* Sends SIGTERM now, and SIGKILL after --stop-timeout or at the lease's end or the deadline,
+ * whichever is first. */
 static void stop(struct run *run, instant deadline)
 {
     instant now = clock_now();
@@ -211,7 +212,7 @@ static void on_jeopardy(struct run *run)
     }
 }
 
-/* Nothing is left of the lease: CMD must not act any more. */
+/* The lease is over: CMD must not act any more. */
 static void on_lost(struct run *run)
 {
     if (run->cmd) {
@@ -224,7 +225,7 @@ static void on_error(struct run *run, const struct baton_event *event)
 {
     struct baton_error error;
     if (!participant_is_fatal(run->participant, event, &error)) {
-        lead_on(run); /* of a hand-over that came to nothing, perhaps */
+        lead_on(run); /* perhaps the error of a hand-over that failed */
         return;
     }
     run->fatal = exit_code_of_error(error.code);
@@ -236,7 +237,7 @@ static void on_error(struct run *run, const struct baton_event *event)
     }
 }
 
-/* Leadership is to be given away: not before CMD has ended. */
+/* Leadership is handed over once CMD has ended. */
 static void on_drain(struct run *run, instant deadline)
 {
     if (run->state == RUNNING) {
@@ -271,8 +272,8 @@ static void on_event(void *userdata, const struct baton_event *event)
     }
 }
 
-/* Whether this process was started from a terminal: with the terminal's end SIGHUP comes, and
- * /dev/tty is gone. */
+/* Whether this process was started from a terminal. If the terminal is closed, SIGHUP comes, and
+ * /dev/tty cannot be opened. */
 static bool has_terminal(void)
 {
     int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
@@ -283,8 +284,8 @@ static bool has_terminal(void)
     return fd >= 0;
 }
 
-/* Forwarded to CMD; without one, baton itself ends. A SIGHUP that can be of no terminal is for
- * baton, and asks it to reload. */
+/* Forwards the signal to CMD; without CMD, ends baton. SIGHUP without a terminal is not forwarded:
+ * it reloads. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct run *run = handle->data;
@@ -298,7 +299,7 @@ static void on_signal(uv_signal_t *handle, int number)
         instant limit =
             instant_add(clock_now(), options_duration(run->invocation->options, "stop-timeout"));
         cmd_signal(run->cmd, number);
-        cmd_signal(run->cmd, SIGCONT); /* else a stopped one would not hear of it */
+        cmd_signal(run->cmd, SIGCONT); /* a stopped program does not handle the signal */
         cmd_limit(run->cmd, limit);
     } else if (run->cmd) {
         cmd_signal(run->cmd, number);
@@ -307,7 +308,7 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
-/* While CMD lives, cmd.c hears of it. Without one, this node could win and start nothing. */
+/* While CMD lives, cmd.c notices this. Without CMD, this node could win and start nothing. */
 static void on_supervisor_dead(uv_poll_t *handle, int status, int events)
 {
     struct run *run = handle->data;
@@ -339,7 +340,7 @@ static void prepare(struct run *run)
 {
     static const int numbers[FORWARDED] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     span wait = options_duration(run->invocation->options, "wait-timeout");
-    int64_t wait_ms = (wait.ns + 999999) / 1000000; /* 0: for ever, and nothing else is */
+    int64_t wait_ms = (wait.ns + 999999) / 1000000; /* rounded up: 0 means for ever */
     for (size_t i = 0; i < FORWARDED; i++) {
         (void)uv_signal_init(&run->loop, &run->signals[i]);
         run->signals[i].data = run;
@@ -378,7 +379,7 @@ static int run_all(struct run *run, struct baton_error *reterr)
     prepare(run);
     member_set_victims(participant_member(run->participant), &run->supervise.victims);
     if (participant_is_leader(run->participant,
-                              &epoch)) { /* a node alone leads before open returns */
+                              &epoch)) { /* a quorum by itself: it leads at once */
         on_acquired(run, epoch);
     }
     (void)uv_run(&run->loop, UV_RUN_DEFAULT);
@@ -393,7 +394,7 @@ int run_main(const struct invocation *invocation)
                       .has_terminal = has_terminal()};
     struct baton_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of files is an error like others */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
     int code = cmd_check(invocation->argv[0], &error);
     if (code) {
         command_tell(invocation, &error);

@@ -19,12 +19,12 @@ struct screen {
 
 void screen_init(struct screen *screen, FILE *file, bool is_plain);
 
-/* Something happened: printed at once when plain, else shown below the table from the next drawing
- * on. */
+/* Adds an event: printed at once when plain, else shown below the table from the next drawing on.
+ */
 void screen_say(struct screen *screen, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Draws the table (cells as of print_table) and the last events. Nothing when plain. */
+/* Draws the table (cells as of print_table) and the last events. Does nothing when plain. */
 void screen_draw(struct screen *screen, const char *title, const char *const *cells);
 
 #endif

@@ -21,7 +21,7 @@ const char *settings_data(const struct options *options)
     return data ? data : state && *state ? state : NULL;
 }
 
-/* The directory that the URL names; NULL: none. */
+/* Returns the directory that the URL names; NULL: none. */
 static char *data_in_url(const char *url)
 {
     const char *query = url_query(url);
@@ -36,7 +36,7 @@ static char *data_in_url(const char *url)
     return NULL;
 }
 
-/* Of --provider, or what stands for it; `space` is for the latter. */
+/* Returns the URL of --provider, or one that is built in `space`. */
 static const char *url_of(const struct options *options, char space[static SETTINGS_URL_MAX])
 {
     const char *url = options_text(options, "provider");
@@ -72,7 +72,7 @@ void settings_add(struct settings *settings, const char *key, const char *value)
     }
 }
 
-/* The data directory is ours as well, as the control socket is there: any provider may have it. */
+/* The data directory holds the control socket as well, so every provider accepts --data. */
 static int take_given(struct settings *settings, const struct options *options,
                       struct baton_error *reterr)
 {
@@ -170,7 +170,7 @@ int settings_read_again(char space[static OPTION_TEXT_MAX + 1], char *ret_change
 int settings_token(char *ret, size_t bytes, const char *path, struct baton_error *reterr)
 {
     int code = bearer_read(ret, bytes, path, reterr);
-    if (code == BATON_EIO) { /* rather a name that is wrong than a disk that fails */
+    if (code == BATON_EIO) { /* a wrong name is more likely than a failing disk */
         reterr->code = BATON_EINVAL;
     }
     return code ? error_wrap(reterr, "--http-token-file") : 0;

@@ -4,8 +4,8 @@
  *                                                                 │
  *              the core's settings ◀─ the provider's own table ◀──┘ provider_config
  *
- * An option whose spec has a provider_key is for the provider, and goes there as it was given; of a
- * list, each item by itself.
+ * An option whose spec has a provider_key goes to the provider unchanged; of a list, each item goes
+ * by itself.
  */
 #ifndef CLI_SETTINGS_H
 #define CLI_SETTINGS_H
@@ -17,15 +17,15 @@
 enum { SETTINGS_MAX = OPTION_LIST_MAX + 64, SETTINGS_URL_MAX = BATON_ADDRESS_MAX + 16 };
 
 struct settings {
-    struct provider_config config; /* url and options; the rest is the caller's to fill in */
+    struct provider_config config; /* url and options; the caller sets the rest */
     char *data;                    /* directory of the state and the control socket; NULL: none */
-    char space[SETTINGS_URL_MAX];  /* of the URL of the embedded provider at --listen */
+    char space[SETTINGS_URL_MAX];  /* holds the URL that is built from --listen */
     struct provider_option found[SETTINGS_MAX];
 };
 
-/* Reads all that is given, and makes the data directory. BATON_EINVAL names an option that means
- * nothing to the provider, or is missing; BATON_EIO, BATON_ENOMEM. The options outlive the result,
- * which settings_fini() ends in any case. */
+/* Reads the options, and makes the data directory. BATON_EINVAL names an option that is missing, or
+ * that the provider does not have; BATON_EIO, BATON_ENOMEM. The options outlive the result. Call
+ * settings_fini() in any case. */
 int settings_read(struct settings *ret, const struct options *options, struct baton_error *reterr);
 void settings_fini(struct settings *settings);
 
@@ -36,19 +36,20 @@ int settings_read_again(char space[static OPTION_TEXT_MAX + 1], char *ret_change
                         size_t changed_bytes, const struct options *options,
                         struct baton_error *reterr);
 
-/* What the command itself wants, where the provider has such a setting. Texts are borrowed. */
+/* Adds a setting of the command itself, if the provider has such a setting. Texts are borrowed. */
 void settings_add(struct settings *settings, const char *key, const char *value);
 
-/* Makes the data directory, of --data, the provider's URL or $STATE_DIRECTORY the first that there
- * is. NULL: none; the caller frees it. BATON_EIO, BATON_ENOMEM. */
+/* Makes the data directory: of --data, of the provider's URL, or $STATE_DIRECTORY, whichever is
+ * given first. NULL: none; the caller frees it. BATON_EIO, BATON_ENOMEM. */
 int settings_make_data(char **ret, const struct options *options, struct baton_error *reterr);
-/* The data directory of --data or $STATE_DIRECTORY; NULL: neither. */
+/* Returns the data directory of --data or $STATE_DIRECTORY; NULL: neither. */
 const char *settings_data(const struct options *options);
 
-/* What stands in --http-token-file. BATON_EINVAL, BATON_EAUTH: it is not private. */
+/* Reads --http-token-file. BATON_EINVAL; BATON_EAUTH: other users can read the file. */
 int settings_token(char *ret, size_t bytes, const char *path, struct baton_error *reterr);
 
-/* A logger as --log-level and --log-json want it, on standard error; NULL when out of memory. */
+/* Returns a logger to standard error, as --log-level and --log-json say; NULL when out of memory.
+ */
 struct logger *settings_logger(const struct options *options);
 
 #endif

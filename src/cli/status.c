@@ -1,4 +1,4 @@
-/* `baton status`, `baton members`, `baton watch`: questions to one node. */
+/* `baton status`, `baton members`, `baton watch`: queries to one node. */
 #include "base/value.h"
 #include "cli/ask.h"
 #include "cli/print.h"
@@ -26,7 +26,7 @@ static const char *yes_no(const json_t *json, const char *key)
 
 enum { PROVIDER_TEXT_MAX = 128 };
 
-/* "redis at 127.0.0.1:6379", where there is a server. */
+/* Returns "redis at 127.0.0.1:6379" where there is a server. */
 static const char *provider_text(const json_t *status, char ret[PROVIDER_TEXT_MAX])
 {
     const char *scheme = text_at(status, "provider");
@@ -38,7 +38,7 @@ static const char *provider_text(const json_t *status, char ret[PROVIDER_TEXT_MA
     return ret;
 }
 
-/* The lease of a member that is a quorum by itself has no end: null. */
+/* null: the lease of a member that is a quorum by itself has no end. */
 static const char *lease_text(const json_t *status, char ret[VALUE_TEXT_MAX])
 {
     bool is_endless = json_is_null(json_object_get(status, "lease_left_ms"));
@@ -182,7 +182,7 @@ static bool print_event(void *userdata, const json_t *line)
                                NULL};
         print_table(stdout, cells);
     }
-    return fflush(stdout) == 0; /* the reader has gone: so do we */
+    return fflush(stdout) == 0; /* false: the reader of the pipe has ended */
 }
 
 int watch_main(const struct invocation *invocation)
@@ -191,7 +191,7 @@ int watch_main(const struct invocation *invocation)
     char path[4200];
     const struct options *options = invocation->options;
     json_t *request = json_pack("{s:s}", "do", "watch");
-    span timeout = options_duration(options, "timeout"); /* 0, and for ever, if not given */
+    span timeout = options_duration(options, "timeout"); /* 0, the default, means for ever */
     int code = ask_socket_path(options, path, sizeof(path), &error);
     if (!code) {
         code = control_follow(path, request, timeout, print_event, (void *)options, &error);

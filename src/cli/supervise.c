@@ -26,7 +26,7 @@ enum { HUNT_MS = 200, LAST_KILL_MS = 2000 };
 
 /* ---- The cgroup ------------------------------------------------------------------------------ */
 
-/* Where the v2 hierarchy is mounted: "ID PARENT MAJ:MIN ROOT MOUNT … - cgroup2 …". */
+/* Finds the mount point of cgroup v2: "ID PARENT MAJ:MIN ROOT MOUNT … - cgroup2 …". */
 static bool find_mount(char *ret, size_t ret_bytes)
 {
     char line[1024], mount[512];
@@ -45,7 +45,7 @@ static bool find_mount(char *ret, size_t ret_bytes)
     return is_found;
 }
 
-/* This process's place in it: "0::/path". */
+/* Finds this process's cgroup: "0::/path". */
 static bool find_place(char *ret, size_t ret_bytes)
 {
     char line[1024];
@@ -65,7 +65,7 @@ static bool find_place(char *ret, size_t ret_bytes)
     return is_found;
 }
 
-/* Only a cgroup that can be killed in one go is worth having. */
+/* A cgroup is used only if the kernel can kill it as a whole. */
 static bool can_kill(const char *folder)
 {
     char path[VICTIMS_PATH_MAX + 16];
@@ -73,7 +73,8 @@ static bool can_kill(const char *folder)
     return access(path, W_OK) == 0;
 }
 
-/* The folder's name is the marker's value, which no other run has. -1: not ours to divide. */
+/* The folder's name is the marker's value, which no other run has. -1: this process may not make
+ * one. */
 static int make_cgroup(char ret_folder[VICTIMS_PATH_MAX], const char *marker)
 {
     char mount[256], place[256], procs[VICTIMS_PATH_MAX + 16];
@@ -113,7 +114,7 @@ static int make_marker(char ret[VICTIMS_MARKER_MAX], struct baton_error *reterr)
     return 0;
 }
 
-/* Two ends: ours, and the supervisor's. Never 0, which means none. */
+/* Makes a socket pair. Descriptor 0 is never used: 0 means none. */
 static bool make_pair(int ret[2])
 {
     int pair[2];
@@ -141,7 +142,8 @@ static bool share_lease(struct supervise *supervise)
     return lease->wake_fd >= 0;
 }
 
-/* A plain fork: this process is small yet, and the supervisor needs no program of its own. */
+/* Forks without exec: this process is still small, and the supervisor needs no program of its own.
+ */
 static void fork_supervisor(struct supervise *supervise, const struct supervisor *theirs,
                             const int orders[2], const int guardian[2])
 {
@@ -185,7 +187,7 @@ static int start_supervisor(struct supervise *supervise, const struct supervise_
 
     supervise->supervisor = -1;
     note_ignored(&theirs.ignored);
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* for a supervisor that is killed */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* adopts CMD if the supervisor is killed */
     if (theirs.wrapper >= 0 && make_pair(orders) && make_pair(guardian) && share_lease(supervise)) {
         theirs.procs_fd = make_cgroup(supervise->victims.cgroup, supervise->victims.marker);
         theirs.lease = supervise->lease;
@@ -221,7 +223,7 @@ int supervise_init(struct supervise *supervise, const struct supervise_config *c
     }
     code = code ? code : start_supervisor(supervise, config, record, reterr);
     if (record >= 0) {
-        (void)close(record); /* its lock is the supervisor's from now on */
+        (void)close(record); /* the supervisor keeps the lock */
     }
     if (!code) {
         log_notice(config->logger, "supervised", LOG_I64("supervisor", supervise->supervisor),
@@ -252,8 +254,8 @@ void supervise_fini(struct supervise *supervise)
 {
     if (supervise->orders >= 0) {
         struct pollfd ended = {.fd = supervise->victims.process, .events = POLLIN};
-        (void)close(supervise->orders);      /* it ends all, and then itself */
-        (void)poll(&ended, 1, LAST_KILL_MS); /* what cannot be killed is left to it */
+        (void)close(supervise->orders);      /* the supervisor kills all, and ends */
+        (void)poll(&ended, 1, LAST_KILL_MS); /* the rest is left to it */
         (void)waitpid(supervise->supervisor, NULL, WNOHANG);
         (void)close(supervise->victims.process);
         (void)close(supervise->victims.supervisor);
@@ -280,14 +282,14 @@ static bool hear(const struct supervise *supervise, struct news *ret)
     ssize_t bytes;
 
     while ((bytes = recv(supervise->orders, ret, sizeof(*ret), 0)) < 0 &&
-           (errno == EINTR || errno == EAGAIN)) { /* libuv has made it non-blocking */
+           (errno == EINTR || errno == EAGAIN)) { /* libuv has made the socket non-blocking */
         (void)poll(&(struct pollfd){.fd = supervise->orders, .events = POLLIN}, 1, -1);
     }
     return bytes == (ssize_t)sizeof(*ret);
 }
 
-/* What a dead supervisor held has become this process's own children: all of it, unless this
- * process may not kill it. The guardian is one of them, and has nothing to certify any more. */
+/* The children of a dead supervisor are now children of this process: all of them are killed where
+ * that is permitted. The guardian is one of them, and has nothing to certify any more. */
 static void end_orphans(void)
 {
     instant limit = instant_add(clock_now(), SPAN_MS(LAST_KILL_MS));
@@ -297,7 +299,7 @@ static void end_orphans(void)
     }
 }
 
-/* This process must not hand its leadership over, since CMD may act on: it ends at once. */
+/* This process must not hand leadership over, since CMD may still act: it ends at once. */
 static _Noreturn void end_without_supervisor(const struct supervise *supervise)
 {
     log_error(supervise->logger, "supervisor-is-dead",
@@ -321,7 +323,7 @@ int supervise_start(struct supervise *supervise, const struct order *order, cons
     struct news news;
 
     if (!give(supervise, order) || !hear(supervise, &news)) {
-        end_without_supervisor(supervise); /* it may have started CMD before it died */
+        end_without_supervisor(supervise); /* the supervisor may have started CMD before it died */
     }
     if (news.type == NEWS_REFUSED) {
         bool is_short = news.value == EAGAIN || news.value == ENOMEM || news.value == EBUSY;
@@ -348,5 +350,5 @@ void supervise_hear_end(struct supervise *supervise, struct news *ret)
     if (!hear(supervise, ret)) {
         end_without_supervisor(supervise);
     }
-    supervise->victims.group = 0; /* the number may be given to another from now on */
+    supervise->victims.group = 0; /* from now on the kernel may use the number again */
 }

@@ -20,7 +20,7 @@
 
 enum {
     OWN_VARIABLES = 4,
-    AGAIN_MS = 1, /* between two looks at what is left, if no child's end comes first */
+    AGAIN_MS = 1, /* interval between two checks for descendants, if no child ends before */
 };
 
 /* From SIGKILL to the end of the lease: the kernel needs a moment to end a process. A tenth of the
@@ -31,11 +31,11 @@ struct keeper {
     const struct supervisor *config;
     pid_t command;   /* 0: none, or its exit status was taken */
     int status;      /* of the command that ended last */
-    int starting;    /* pipe that ends with the command's exec; -1: none */
-    bool is_running; /* a command was started, and its end was not reported yet */
-    bool is_ending;  /* all are being killed */
-    bool is_overdue; /* because of the lease */
-    bool is_last;    /* nothing will be started any more */
+    int starting;    /* pipe that the exec of the command closes; -1: none */
+    bool is_running; /* a command was started and its end is not reported yet */
+    bool is_ending;  /* all descendants are being killed */
+    bool is_overdue; /* because the lease was about to end */
+    bool is_last;    /* no other command will be started */
     int children;    /* signalfd of SIGCHLD */
     int alarm;       /* timerfd for the lease */
     span margin;     /* between the kill and the lease's end */
@@ -49,7 +49,8 @@ static bool is_own(const char *entry)
            strncmp(entry, "BATON_NODE=", 11) == 0 || strncmp(entry, "BATON_RUN=", 10) == 0;
 }
 
-/* environ with our variables in front; the array is malloc'ed, and `space` holds ours. */
+/* Returns environ with our variables in front; the array is malloc'ed, and `space` holds the
+ * variables. */
 static char **make_environment(const struct supervisor *config, const struct order *order,
                                char space[static OWN_VARIABLES][BATON_NAME_MAX + 32])
 {
@@ -86,7 +87,7 @@ static span lease_left(const struct supervisor *config)
                                       : instant_since((instant){end_ns}, clock_now());
 }
 
-/* Whoever was held up before it starts the command may find that its lease has ended meanwhile. */
+/* The lease may have ended while this process was delayed, before the command starts. */
 static bool is_too_late(const struct supervisor *config)
 {
     return config->guards_lease && lease_left(config).ns <= 0;
@@ -113,12 +114,13 @@ static bool enter(const struct supervisor *config, pid_t parent)
         return false;
     }
     read_no_terminal();
-    /* A cgroup is an additional net: without it (its folder was removed) ancestry holds. */
+    /* The cgroup is an additional means: without it (its folder was removed) the process tree
+     * suffices. */
     (void)!(config->procs_fd >= 0 && write(config->procs_fd, "0", 1) == 1);
     return true;
 }
 
-/* What fails is reported through `report`, which a successful exec closes. */
+/* A failure is reported through `report`; a successful exec closes it. */
 _Noreturn static void become_command(const struct supervisor *config, char *const *environment,
                                      pid_t parent, int report)
 {
@@ -144,7 +146,7 @@ _Noreturn static void become_command(const struct supervisor *config, char *cons
     _exit(127);
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int fork_command(struct keeper *keeper, const struct order *order)
 {
     char space[OWN_VARIABLES][BATON_NAME_MAX + 32];
@@ -169,7 +171,7 @@ static int fork_command(struct keeper *keeper, const struct order *order)
         (void)close(report[0]);
         return errnum;
     }
-    (void)setpgid(keeper->command, keeper->command); /* the child does it too; one is first */
+    (void)setpgid(keeper->command, keeper->command); /* as the child does: either may be first */
     keeper->starting = report[0];
     return 0;
 }
@@ -183,7 +185,8 @@ static void report(const struct keeper *keeper, enum news_type type, int value)
     (void)!send(keeper->config->orders, &news, sizeof(news), MSG_NOSIGNAL); /* it may be dead */
 }
 
-/* With ETIME it was too late: as if it had been started, and ended because the lease did. */
+/* ETIME: the lease ended first; reported as a command that was started and ended because of the
+ * lease. */
 static void report_not_started(struct keeper *keeper, int errnum)
 {
     keeper->is_running = false;
@@ -216,8 +219,8 @@ static void note_exec(struct keeper *keeper)
 
 /* ---- The lease ------------------------------------------------------------------------------- */
 
-/* Sets the alarm, or ends the command where it is late: one wake-up for each lease, however often
- * it is renewed. */
+/* Sets the timer, or ends the command if the lease is about to end. The timer fires once per lease,
+ * however often the lease is renewed. */
 static void look_at_lease(struct keeper *keeper)
 {
     span left = lease_left(keeper->config);
@@ -269,7 +272,7 @@ static int kill_children(const struct keeper *keeper)
 {
     int count = supervisor_kill_children(keeper->command);
 
-    if (count < 0) { /* a kernel without that list: what the other nets catch */
+    if (count < 0) { /* the kernel has no such list: by group and marker */
         struct victims strays = {.group = keeper->command};
         (void)snprintf(strays.marker, sizeof(strays.marker), "%s", keeper->config->marker);
         victims_hunt(&strays, 0);
@@ -284,8 +287,8 @@ static bool has_children(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 || errno != ECHILD;
 }
 
-/* True: none is left. The command's status is taken last, so that its number stays the number of
- * its group as long as that one is signalled. */
+/* Returns true when no descendant is left. The command's status is taken last: until then its
+ * number, which is also the group's, is not used again. */
 static bool end_all(struct keeper *keeper)
 {
     const char *cgroup = keeper->config->cgroup;
@@ -293,7 +296,7 @@ static bool end_all(struct keeper *keeper)
     victims_kill_cgroup(cgroup);
     if (keeper->command != 0) {
         (void)kill(-keeper->command, SIGKILL);
-        (void)kill(keeper->command, SIGKILL); /* before it has a group, or after it has left it */
+        (void)kill(keeper->command, SIGKILL); /* it may have no group yet, or have left it */
     }
     if (kill_children(keeper) > 0) {
         return false;
@@ -310,7 +313,7 @@ static void note_ended(struct keeper *keeper)
     if (keeper->starting >= 0) {
         (void)close(keeper->starting);
         keeper->starting = -1;
-        report(keeper, NEWS_STARTED, 0); /* it was waited for */
+        report(keeper, NEWS_STARTED, 0); /* the wrapper waits for this report */
     }
     if (keeper->is_running) {
         report(keeper, NEWS_ENDED, keeper->status);
@@ -318,7 +321,7 @@ static void note_ended(struct keeper *keeper)
     keeper->is_running = keeper->is_ending = keeper->is_overdue = false;
 }
 
-/* Takes the exit statuses of adopted children; the command's own end is the end of all. */
+/* Takes the exit statuses of adopted children. The end of the command itself ends all. */
 static void reap(struct keeper *keeper)
 {
     struct signalfd_siginfo ignored;
@@ -331,7 +334,7 @@ static void reap(struct keeper *keeper)
         if (ended.si_pid == keeper->command && keeper->starting < 0) {
             keeper->is_ending = true;
         } else if (ended.si_pid == keeper->command) {
-            break; /* its exec failed: note_exec takes it */
+            break; /* the exec failed: note_exec handles it */
         } else {
             (void)waitpid(ended.si_pid, NULL, WNOHANG | __WALL);
         }
@@ -349,7 +352,8 @@ static void start(struct keeper *keeper, const struct order *order)
         report(keeper, NEWS_REFUSED, EBUSY);
         return;
     }
-    record_note_lease(keeper->config->record, lease_left(keeper->config)); /* the disk may stall */
+    /* Before is_too_late(), since the disk may stall. */
+    record_note_lease(keeper->config->record, lease_left(keeper->config));
     errnum = is_too_late(keeper->config) ? ETIME : fork_command(keeper, order);
     if (errnum != 0) {
         report_not_started(keeper, errnum);
@@ -429,7 +433,8 @@ static void wait_and_look(struct keeper *keeper)
     keeper->is_ending |= keeper->is_last;
 }
 
-/* Neither terminal nor service manager ends it: it ends when there is nothing left to hold. */
+/* Ignores signals of the terminal and the service manager: the supervisor ends when no descendant
+ * is left. */
 static void prepare(struct keeper *keeper)
 {
     static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGPIPE,
@@ -442,7 +447,7 @@ static void prepare(struct keeper *keeper)
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++) {
         (void)signal(ignored[i], SIG_IGN);
     }
-    (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would hide the children's ends */
+    (void)signal(SIGCHLD, SIG_DFL); /* if ignored, exit statuses would be lost */
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     (void)sigprocmask(SIG_SETMASK, &child, NULL);
@@ -450,8 +455,8 @@ static void prepare(struct keeper *keeper)
     keeper->alarm = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
-/* What a service started for the command, with its environment, is nobody's child here. Where the
- * guardian asked, it looks for that itself. */
+/* Ends processes that a service started with the command's environment: they are no children of
+ * this process. If the guardian asked, the guardian itself looks for them. */
 static void end_marked(const struct keeper *keeper)
 {
     enum { LIMIT_MS = 100 };

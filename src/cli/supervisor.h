@@ -6,11 +6,11 @@
  *                             └── end of the lease, in shared memory
  *
  * It is a subreaper: a descendant that loses its parent becomes its child, whatever session, group,
- * cgroup, user or environment it has. So "no child is left" is the kernel's word that CMD and all
- * that came of it are dead (but for one that joined another PID namespace). It ends them when it is
- * asked to, when CMD ends, when `baton run` dies, and shortly before the lease ends. When `baton
- * run` is gone and none is left, it says so to the guardian, empties the record in the data
- * directory (cli/record.h), and exits.
+ * cgroup, user or environment it has. So if it has no child left, CMD and all its descendants are
+ * dead (except one that joined another PID namespace). The supervisor ends them when it is asked
+ * to, when CMD ends, when `baton run` dies, and shortly before the lease ends. When `baton run` is
+ * dead and no descendant is left, the supervisor reports that to the guardian, empties the record
+ * in the data directory (cli/record.h), and exits.
  */
 #ifndef CLI_SUPERVISOR_H
 #define CLI_SUPERVISOR_H
@@ -27,7 +27,7 @@
 enum order_type {
     ORDER_START = 1, /* .epoch, .node, .election */
     ORDER_SIGNAL,    /* .number, to CMD's process group */
-    ORDER_KILL,      /* everything */
+    ORDER_KILL,      /* kills all descendants */
 };
 
 struct order {
@@ -47,30 +47,30 @@ enum news_type {
 struct news {
     enum news_type type;
     int value;
-    bool is_overdue; /* ENDED: by the supervisor, because the lease was about to end */
+    bool is_overdue; /* ENDED: the supervisor ended CMD because the lease was about to end */
 };
 
-/* What it needs; it is forked, so all of it is borrowed from the parent's memory. */
+/* The supervisor's settings; it is forked, so all of them are borrowed from the parent's memory. */
 struct supervisor {
-    char *const *argv; /* of CMD, ended by NULL */
+    char *const *argv; /* CMD's arguments, ended by NULL */
     const char *marker;
     const char *cgroup; /* "": none */
-    int procs_fd;       /* its cgroup.procs; -1: none */
+    int procs_fd;       /* the cgroup's cgroup.procs; -1: none */
     int orders;         /* socket to baton run */
-    int guardian;       /* socket to whichever guardian there is */
+    int guardian;       /* socket to the present guardian */
     int wrapper;        /* pidfd of baton run */
-    int record;         /* of the data directory; -1: none */
-    sigset_t ignored;   /* by baton run from its start, and so by CMD */
+    int record;         /* file of the data directory; -1: none */
+    sigset_t ignored;   /* signals that baton run ignored from its start, and so CMD does */
     bool guards_lease;  /* ends CMD before the lease ends */
     struct lease_watch *lease;
 };
 
-/* In the forked child: does not return. */
+/* Runs in the forked child; does not return. */
 _Noreturn void supervisor_run(const struct supervisor *supervisor);
 
-/* Kills every child of the calling thread but `spared`, takes the exit statuses of the dead, and
- * returns how many are left; -1: the kernel has no list of them. A child's number cannot be
- * another's before its status is taken. */
+/* Kills every child of the calling thread except `spared`, takes the exit statuses of the dead
+ * ones, and returns how many are left; -1: the kernel has no list of children. The kernel uses a
+ * child's number again only after its status was taken. */
 int supervisor_kill_children(pid_t spared);
 
 #endif
