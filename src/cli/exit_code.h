@@ -20,8 +20,8 @@
       "data directory")                                                                            \
     X(EXIT_LOST, 75, "leadership was lost while CMD ran; CMD has been stopped (--on-loss exit)")   \
     X(EXIT_DENIED, 77,                                                                             \
-      "not authenticated or not allowed: missing or wrong credentials, or a key or data "          \
-      "directory that other users can reach")                                                      \
+      "not authenticated or not allowed: missing or wrong credentials; a key or data directory "   \
+      "that other users can reach, or a data directory that this user may not write")              \
     X(EXIT_UNSAFE, 78,                                                                             \
       "unsafe: two nodes could lead, or none could ever lead again; or the data directory is "     \
       "damaged or of another format")                                                              \

@@ -50,12 +50,29 @@ static int gather(const struct command *command, struct options *options, int ar
     return config ? config_take_file(options, config, command_option_is_known, reterr) : 0;
 }
 
+/* The first of the needed words that was not given: of "NAME [--] CMD [ARG ...]", after one, "CMD".
+ */
+static const char *missing_word(const struct command *command, int given, int *ret_bytes)
+{
+    const char *at = command->arguments;
+
+    for (;;) {
+        *ret_bytes = (int)strcspn(at, " ");
+        if (*at != '[' && given-- == 0) {
+            return at;
+        }
+        at += *ret_bytes;
+        at += *at == ' ';
+    }
+}
+
 static int check_arguments(const struct command *command, int count, char **argv,
                            struct baton_error *reterr)
 {
     if (count < command->arguments_min) {
-        return error_set(reterr, BATON_EINVAL, "%s is missing",
-                         *command->arguments ? command->arguments : "an argument");
+        int bytes;
+        const char *word = missing_word(command, count, &bytes);
+        return error_set(reterr, BATON_EINVAL, "%.*s is missing", bytes, word);
     }
     if (command->arguments_max >= 0 && count > command->arguments_max) {
         return error_set(reterr, BATON_EINVAL, "'%s': one argument too many",

@@ -229,9 +229,11 @@ static void log_event(struct participant *part, const struct baton_event *event)
 {
     const char *loss = event->type == BATON_EVENT_LOST ? baton_loss_name(event->loss) : NULL;
     const char *text = event->error.code ? event->error.message : event->text;
+    bool has_member = event->member.id[0] || event->type == BATON_EVENT_LEADER;
     LOG_EVENT(part->config.logger, level_of(event), baton_event_name(event->type),
-              LOG_U64("epoch", event->epoch), LOG_STR("member", event->member.name),
-              LOG_STR("loss", loss), LOG_STR("text", text));
+              LOG_U64("epoch", event->epoch),
+              LOG_STR("member", has_member ? event->member.name : NULL), LOG_STR("loss", loss),
+              LOG_STR("text", text));
 }
 
 static void tell_systemd(const struct baton_event *event)

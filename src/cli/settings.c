@@ -44,6 +44,34 @@ static const char *url_of(const struct options *options, char space[static SETTI
     return url ? url : space;
 }
 
+/* Before anything is written there, since a later error would name the file and not the flag. */
+static int make_directory(const char *path, struct baton_error *reterr)
+{
+    struct stat about;
+
+    if (mkdir(path, 0700) == 0) {
+        return BATON_OK;
+    }
+    if (errno == ENOENT) {
+        return error_set(reterr, BATON_EINVAL,
+                         "--data %s: the directory above it does not exist; create that one", path);
+    }
+    if (errno != EEXIST) {
+        return error_set(reterr, errno == EACCES ? BATON_EAUTH : BATON_EIO, "--data %s: %s", path,
+                         strerror(errno));
+    }
+    if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) {
+        return error_set(reterr, BATON_EINVAL, "--data %s: is no directory", path);
+    }
+    if (access(path, W_OK | X_OK) != 0) {
+        return error_set(reterr, errno == EACCES ? BATON_EAUTH : BATON_EIO,
+                         "--data %s: %s; the user of this process (uid %u) must be able to write "
+                         "there",
+                         path, strerror(errno), (unsigned)geteuid());
+    }
+    return BATON_OK;
+}
+
 int settings_make_data(char **ret, const struct options *options, struct baton_error *reterr)
 {
     char space[SETTINGS_URL_MAX];
@@ -53,10 +81,10 @@ int settings_make_data(char **ret, const struct options *options, struct baton_e
     if (!data && given && !(data = strdup(given))) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    if (data && mkdir(data, 0700) != 0 && errno != EEXIST) {
-        (void)error_set(reterr, BATON_EIO, "--data %s: %s", data, strerror(errno));
+    int code = data ? make_directory(data, reterr) : BATON_OK;
+    if (code) {
         free(data);
-        return BATON_EIO;
+        return code;
     }
     *ret = data;
     return 0;

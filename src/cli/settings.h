@@ -24,8 +24,8 @@ struct settings {
 };
 
 /* Reads the options, and makes the data directory. BATON_EINVAL names an option that is missing, or
- * that the provider does not have; BATON_EIO, BATON_ENOMEM. The options outlive the result. Call
- * settings_fini() in any case. */
+ * that the provider does not have; and as settings_make_data(). The options outlive the result.
+ * Call settings_fini() in any case. */
 int settings_read(struct settings *ret, const struct options *options, struct baton_error *reterr);
 void settings_fini(struct settings *settings);
 
@@ -40,7 +40,8 @@ int settings_read_again(char space[static OPTION_TEXT_MAX + 1], char *ret_change
 void settings_add(struct settings *settings, const char *key, const char *value);
 
 /* Makes the data directory: of --data, of the provider's URL, or $STATE_DIRECTORY, whichever is
- * given first. NULL: none; the caller frees it. BATON_EIO, BATON_ENOMEM. */
+ * given first. NULL: none; the caller frees it. BATON_EINVAL: there can be none of this
+ * name; BATON_EAUTH: this user may not write there; BATON_EIO, BATON_ENOMEM. */
 int settings_make_data(char **ret, const struct options *options, struct baton_error *reterr);
 /* Returns the data directory of --data or $STATE_DIRECTORY; NULL: neither. */
 const char *settings_data(const struct options *options);

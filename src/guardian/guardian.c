@@ -45,6 +45,7 @@ struct lookup {
     unsigned generation; /* of the peer list */
     size_t place;
     int port;
+    char host[RESOLVE_HOST_MAX];
 };
 
 struct guardian {
@@ -421,9 +422,9 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
     } else if (status != 0 && status != UV_ECANCELED) {
         struct baton_error error;
         (void)error_set(&error, BATON_ENOENT,
-                        "guardian: the name of peer %zu cannot be resolved (%s): it would get no "
-                        "certificate",
-                        lookup->place + 1, uv_strerror(status));
+                        "guardian: the host \"%s\" of a peer: %s; that peer gets no certificate of "
+                        "this process's death",
+                        lookup->host, uv_strerror(status));
         warn(guardian, &error);
     }
     uv_freeaddrinfo(found);
@@ -440,6 +441,7 @@ static void look_up(struct guardian *guardian, size_t place, const char *host, i
     }
     *lookup = (struct lookup){
         .guardian = guardian, .generation = guardian->generation, .place = place, .port = port};
+    (void)snprintf(lookup->host, sizeof(lookup->host), "%s", host);
     lookup->request.data = lookup;
     if (uv_getaddrinfo(guardian->options.loop, &lookup->request, on_resolved, host, NULL, &hints) ==
         0) {

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import tempfile
 import unittest
+from pathlib import Path
 
 from harness import BATON, baton, main
 
@@ -116,6 +117,47 @@ class Errors(unittest.TestCase):
                 self.expect(64, "/nonexistent/file", *node, *flags)
         self.expect(64, "/nonexistent/file", "status", "--http", "127.0.0.1:1",
                     "--http-token-file", "/nonexistent/file")
+
+    def test_only_the_missing_word_is_called_missing(self):
+        self.expect(64, "baton run: CMD is missing", "run", "-d", "/nonexistent")
+        self.expect(64, "baton once: NAME is missing", "once")
+        self.expect(64, "baton once: CMD is missing", "once", "migrate")
+        self.expect(64, "baton join: NAME=HOST:PORT[*WEIGHT][^PRIORITY][/KIND] is missing", "join")
+
+    def test_a_directory_that_cannot_be_used_is_named_with_its_flag(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def expect(code, says, data, *under):
+                done = subprocess.run(
+                    [*under, BATON, "node", "--data", data, "--listen", "127.0.0.1:0"],
+                    stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn("baton node: --data %s: %s" % (data, says), done.stderr)
+            expect(64, "the directory above it does not exist; create that one",
+                   folder + "/none/data")
+            Path(folder, "file").touch()
+            expect(64, "is no directory", folder + "/file")
+            if os.geteuid() == 0:
+                os.chmod(folder, 0o755)
+                nobody = ("setpriv", "--reuid=65534", "--clear-groups", "--")
+                expect(77, "Permission denied; the user of this process (uid 65534) must be able to"
+                       " write there", folder, *nobody)
+                expect(77, "Permission denied", folder + "/data", *nobody)
+
+    def test_addresses_and_peers_that_are_wrong_are_named_and_leave_nothing_behind(self):
+        with tempfile.TemporaryDirectory() as data, socket.create_server(("127.0.0.1", 0)) as taken:
+            node = ("node", "--data", data, "--node", "a", "--insecure")
+            port = taken.getsockname()[1]
+            self.expect(64, 'listening on "nohost.invalid": give a numeric address of this machine',
+                        *node, "--listen", "nohost.invalid:7400")
+            loopback = (*node, "--listen", "127.0.0.1:0")
+            self.expect(64, 'peer "b=127.0.0.1": address "127.0.0.1": must be HOST:PORT', *loopback,
+                        "--peer", "b=127.0.0.1")
+            self.expect(64, 'peer "b": must be NAME=HOST:PORT', *loopback, "--peer", "b")
+            self.expect(64, 'peer "b=127.0.0.1:2": a peer of this name is given twice', *loopback,
+                        "--peer", "b=127.0.0.1:1", "--peer", "b=127.0.0.1:2")
+            self.assertNotIn("raft.db", os.listdir(data))
+            self.expect(74, "listening on 127.0.0.1:%d: address already in use; another process has"
+                        " this port" % port, *node, "--listen", "127.0.0.1:%d" % port)
 
     def test_a_name_that_cannot_be_sent_is_refused(self):
         """And not left out: `pass` to nobody in particular is another order."""

@@ -578,15 +578,11 @@ static void on_accept(uv_stream_t *server, int status)
 int connection_listen(struct node *node, struct baton_error *reterr)
 {
     struct sockaddr_storage address;
-    const char *host =
-        strcmp(node->options.host, "localhost") == 0 ? "127.0.0.1" : node->options.host;
     int result;
 
-    if (uv_ip4_addr(host, node->options.port, (struct sockaddr_in *)&address) != 0 &&
-        uv_ip6_addr(host, node->options.port, (struct sockaddr_in6 *)&address) != 0) {
+    if (!raft_options_listen_address(&node->options, &address)) {
         return error_set(reterr, BATON_EINVAL,
-                         "address \"%s\": give a numeric address to listen on (0.0.0.0 for all)",
-                         node->options.host);
+                         "listening: no numeric address"); /* checked before */
     }
     (void)uv_tcp_init(node->loop, &node->listener);
     node->listener.data = node;
@@ -597,8 +593,12 @@ int connection_listen(struct node *node, struct baton_error *reterr)
     }
     if (result != 0) {
         return error_set(reterr, result == UV_EADDRINUSE ? BATON_EBUSY : BATON_EIO,
-                         "listening on %s:%d: %s", node->options.host, node->options.port,
-                         uv_strerror(result));
+                         "listening on %s:%d: %s; %s", node->options.host, node->options.port,
+                         uv_strerror(result),
+                         result == UV_EADDRINUSE ? "another process has this port: end it, or give "
+                                                   "another port"
+                                                 : "it must be an address of this machine, and a "
+                                                   "port that this user may take");
     }
     return BATON_OK;
 }

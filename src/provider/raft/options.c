@@ -138,12 +138,13 @@ int raft_options_parse_peer(struct raft_member *ret, const char *text, struct ba
     if (!address) {
         return error_set(
             reterr, BATON_EINVAL,
-            "peer \"%s\": must be NAME@HOST:PORT[*WEIGHT][^PRIORITY][/KIND] (= is as good as @)",
+            "peer \"%s\": must be NAME=HOST:PORT[*WEIGHT][^PRIORITY][/KIND] (@ is as good as =)",
             text);
     }
     r = check_name("peer", copy, reterr);
     if (r == BATON_OK) {
         r = raft_options_parse_address(address, host, sizeof(host), &port, reterr);
+        r = r == BATON_OK ? r : error_wrap(reterr, "peer \"%s\"", text);
     }
     if (r == BATON_OK && kind && (r = parse_kind(kind, &member.kind, reterr)) == BATON_OK &&
         member.kind == RAFT_LEARNER) {
@@ -206,6 +207,10 @@ static int parse_peers(struct raft_configuration *members, char *text, struct ba
             continue;
         }
         r = raft_options_parse_peer(&member, word, reterr);
+        if (r == BATON_OK && raft_configuration_find(members, member.id)) {
+            r = error_set(reterr, BATON_EINVAL, "peer \"%s\": a peer of this name is given twice",
+                          word);
+        }
         if (r == BATON_OK && add_peer(members, &member) != BATON_OK) {
             r = error_set(reterr, BATON_ENOMEM, "out of memory for the peers");
         }
@@ -414,6 +419,27 @@ int raft_options_check_peer(const struct raft_options *options, const struct raf
         peer->address);
 }
 
+bool raft_options_listen_address(const struct raft_options *options, struct sockaddr_storage *ret)
+{
+    const char *host = strcmp(options->host, "localhost") == 0 ? "127.0.0.1" : options->host;
+
+    return uv_ip4_addr(host, options->port, (struct sockaddr_in *)ret) == 0 ||
+           uv_ip6_addr(host, options->port, (struct sockaddr_in6 *)ret) == 0;
+}
+
+/* Before the data directory records it as this node's address. */
+static int check_listener(const struct raft_options *options, struct baton_error *reterr)
+{
+    struct sockaddr_storage address;
+
+    return raft_options_listen_address(options, &address)
+               ? BATON_OK
+               : error_set(reterr, BATON_EINVAL,
+                           "listening on \"%s\": give a numeric address of this machine (0.0.0.0 "
+                           "for all)",
+                           options->host);
+}
+
 static int check_exposure(const struct raft_options *options, struct baton_error *reterr)
 {
     int r = BATON_OK;
@@ -442,7 +468,7 @@ static int add_self(struct given *given, struct baton_error *reterr)
         return given->has_kind || has_weight || has_priority
                    ? error_set(reterr, BATON_EINVAL,
                                "kind, weight and priority: \"%s\" is among the peers, and what is "
-                               "said there counts: NAME@HOST:PORT[*WEIGHT][^PRIORITY][/KIND]",
+                               "said there counts: NAME=HOST:PORT[*WEIGHT][^PRIORITY][/KIND]",
                                options->node)
                    : BATON_OK;
     }
@@ -517,6 +543,9 @@ static int take_group(struct given *given, struct baton_error *reterr)
         raft_configuration_fini(&options->members);
     } else if (r == BATON_OK) {
         r = raft_configuration_normalise(&options->members, reterr);
+    }
+    if (r == BATON_OK) {
+        r = check_listener(options, reterr);
     }
     if (r == BATON_OK) {
         r = check_exposure(options, reterr);

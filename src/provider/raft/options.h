@@ -5,6 +5,8 @@
 #include "provider/setting.h"
 #include "raft/raft.h"
 
+#include <sys/socket.h>
+
 enum { OPTIONS_PATH_MAX = 1024 };
 
 struct raft_options {
@@ -43,6 +45,9 @@ void raft_options_fini(struct raft_options *options);
 int raft_options_check_peer(const struct raft_options *options, const struct raft_member *peer,
                             struct baton_error *reterr);
 
+/* Where the node listens; "localhost" is 127.0.0.1. False: a name, which may have many addresses.
+ */
+bool raft_options_listen_address(const struct raft_options *options, struct sockaddr_storage *ret);
 /* Parses one peer: NAME@HOST:PORT[*WEIGHT][^PRIORITY][/voter|/witness|/learner]. */
 int raft_options_parse_peer(struct raft_member *ret, const char *text, struct baton_error *reterr);
 /* Splits "host:port" or "[v6]:port". */
