@@ -40,6 +40,7 @@ struct server {
 struct load {
     const char *name;
     unsigned lines;
+    unsigned idle;     /* further connections, on which nothing happens */
     size_t echo_bytes; /* 0: GET / */
 };
 
@@ -72,11 +73,13 @@ static struct server servers[] = {
 enum { SERVERS = sizeof(servers) / sizeof(servers[0]) };
 
 static const struct load loads[] = {
-    {"GET, 1 connection", 1, 0},
-    {"GET, 64 connections", 64, 0},
-    {"echo of 128 bytes, 1 connection", 1, 128},
-    {"echo of 128 bytes, 64 connections", 64, 128},
-    {"echo of 16 KiB, 64 connections", 64, 16384},
+    {"GET, 1 connection", 1, 0, 0},
+    {"GET, 64 connections", 64, 0, 0},
+    {"GET, 1 connection beside 800 idle", 1, 800, 0},
+    {"echo of 128 bytes, 1 connection", 1, 0, 128},
+    {"echo of 128 bytes, 64 connections", 64, 0, 128},
+    {"echo of 128 bytes, 1 beside 800 idle", 1, 800, 128},
+    {"echo of 16 KiB, 64 connections", 64, 0, 16384},
 };
 
 enum { LOADS = sizeof(loads) / sizeof(loads[0]) };
@@ -301,7 +304,7 @@ static struct figures measure(const struct server *server, const struct load *lo
     double cpu_s, begin;
     uint64_t answers;
 
-    for (unsigned i = 0; i < load->lines; i++) {
+    for (unsigned i = 0; i < load->lines + load->idle; i++) {
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &lines[i]};
         prepare(server, load, &lines[i], &request);
         (void)epoll_ctl(poll_fd, EPOLL_CTL_ADD, lines[i].fd, &event);
@@ -314,7 +317,7 @@ static struct figures measure(const struct server *server, const struct load *lo
     answers = drive(poll_fd, lines, load->lines, &request, begin + seconds);
     begin = seconds_of(CLOCK_MONOTONIC) - begin;
     cpu_s = seconds_of(cpu) - cpu_s;
-    for (unsigned i = 0; i < load->lines; i++) {
+    for (unsigned i = 0; i < load->lines + load->idle; i++) {
         (void)close(lines[i].fd);
     }
     (void)close(poll_fd);
@@ -359,7 +362,7 @@ static void compare_servers(const struct load *load, double seconds, unsigned ro
         if (i == 0) {
             ours = figures;
         }
-        (void)printf("%-34s  %-13s  %9.0f  %6.2f x  %7.2f  %6.2f x\n", load->name, servers[i].name,
+        (void)printf("%-36s  %-13s  %9.0f  %6.2f x  %7.2f  %6.2f x\n", load->name, servers[i].name,
                      figures.per_s, ours.per_s / figures.per_s, figures.cpu_us,
                      figures.cpu_us / ours.cpu_us);
         (void)fflush(stdout);
@@ -380,7 +383,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < SERVERS; i++) {
         start(&servers[i]);
     }
-    (void)printf("%-34s  %-13s  %9s  %8s  %7s  %8s\n", "load", "server", "answers/s", "ours/its",
+    (void)printf("%-36s  %-13s  %9s  %8s  %7s  %8s\n", "load", "server", "answers/s", "ours/its",
                  "CPU us", "its/ours");
     for (size_t i = 0; i < LOADS; i++) {
         compare_servers(&loads[i], seconds, rounds);

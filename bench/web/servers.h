@@ -7,7 +7,7 @@
 #ifndef BENCH_WEB_SERVERS_H
 #define BENCH_WEB_SERVERS_H
 
-enum { PAGE_BYTES = 1024, ECHO_MAX = 65536, CLIENTS_MAX = 256 };
+enum { PAGE_BYTES = 1024, ECHO_MAX = 65536, CLIENTS_MAX = 1000 };
 
 extern char bench_page[PAGE_BYTES];
 

@@ -122,8 +122,7 @@ void web_begin(struct web_exchange *exchange, const struct web_answer *answer)
     if (exchange->request.is_head) {
         complete(exchange);
     } else if (!stream_has_backlog(exchange->stream)) {
-        exchange->wants_drain = true;
-        web_server_drain_soon(exchange->server);
+        web_exchange_drain_soon(exchange);
     }
 }
 
@@ -143,8 +142,7 @@ void web_part(struct web_exchange *exchange, const void *data, size_t bytes)
         send_bytes(exchange, "\r\n", 2);
     }
     if (!stream_has_backlog(exchange->stream)) {
-        exchange->wants_drain = true;
-        web_server_drain_soon(exchange->server);
+        web_exchange_drain_soon(exchange);
     }
 }
 

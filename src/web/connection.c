@@ -164,8 +164,7 @@ static void on_drain(struct stream *stream, void *userdata)
         web_exchange_over(exchange);
     } else if (exchange->phase == PHASE_STREAMS || exchange->phase == PHASE_SOCKET) {
         exchange->ticks = 0;
-        exchange->wants_drain = true;
-        web_server_drain_soon(exchange->server);
+        web_exchange_drain_soon(exchange);
     }
 }
 
@@ -196,6 +195,9 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
         web_socket_free(exchange->socket);
     }
     DL_DELETE(server->exchanges, exchange);
+    if (exchange->wants_drain) {
+        DL_DELETE2(server->draining, exchange, drain_prev, drain_next);
+    }
     server->count--;
     web_request_fini(&exchange->request);
     buffer_fini(&exchange->ahead);

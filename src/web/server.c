@@ -25,26 +25,32 @@ static void on_tick(uv_timer_t *timer)
     }
 }
 
-/* A handler may answer, and so ask for the next turn. */
+/* A handler may answer, and so ask for the next turn. No connection is gone before this returns. */
 static void on_soon(uv_timer_t *timer)
 {
     struct web_server *server = timer->data;
-    struct web_exchange *exchange;
+    struct web_exchange *due = server->draining;
 
-    for (exchange = server->exchanges; exchange != NULL; exchange = exchange->next) {
-        bool wants_drain = exchange->wants_drain;
+    server->draining = NULL;
+    while (due != NULL) {
+        struct web_exchange *exchange = due;
+        DL_DELETE2(due, exchange, drain_prev, drain_next);
         exchange->wants_drain = false;
-        if (wants_drain && exchange->phase == PHASE_STREAMS) {
+        if (exchange->phase == PHASE_STREAMS) {
             server->config.callbacks.on_drain(server->config.userdata, exchange);
-        } else if (wants_drain && exchange->phase == PHASE_SOCKET) {
+        } else if (exchange->phase == PHASE_SOCKET) {
             web_socket_drain(exchange->socket);
         }
     }
 }
 
-void web_server_drain_soon(struct web_server *server)
+void web_exchange_drain_soon(struct web_exchange *exchange)
 {
-    if (!server->is_closing) {
+    struct web_server *server = exchange->server;
+
+    if (!server->is_closing && !exchange->wants_drain) {
+        exchange->wants_drain = true;
+        DL_APPEND2(server->draining, exchange, drain_prev, drain_next);
         (void)uv_timer_start(&server->soon, on_soon, 0, 0);
     }
 }

@@ -31,9 +31,10 @@ struct web_exchange {
     bool is_paused;   /* nothing is read, because `ahead` is full */
     bool is_last;     /* the connection ends after this answer */
     bool is_chunked;  /* the answer in parts */
-    bool wants_drain; /* on_drain is due */
-    unsigned ticks;   /* until the connection is closed; 0: never */
-    size_t dropped;   /* bytes, while it ends */
+    bool wants_drain; /* on_drain is due: it is in `draining` of the server */
+    struct web_exchange *drain_prev, *drain_next;
+    unsigned ticks; /* until the connection is closed; 0: never */
+    size_t dropped; /* bytes, while it ends */
     void *userdata;
 };
 
@@ -42,7 +43,7 @@ struct web_server {
     struct tls *tls; /* NULL: in the clear */
     uv_tcp_t listener;
     uv_timer_t ticker, soon;
-    struct web_exchange *exchanges;
+    struct web_exchange *exchanges, *draining;
     unsigned count;
     bool is_closing;
 };
@@ -60,6 +61,6 @@ void web_exchange_tick(struct web_exchange *exchange);
 /* All is said by both sides, or the client is refused. */
 void web_exchange_end(struct web_exchange *exchange);
 /* Calls on_drain soon, from outside the caller's functions. */
-void web_server_drain_soon(struct web_server *server);
+void web_exchange_drain_soon(struct web_exchange *exchange);
 
 #endif

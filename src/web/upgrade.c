@@ -46,10 +46,7 @@ static void end_exchange(void *userdata)
 
 static void drain_exchange_soon(void *userdata)
 {
-    struct web_exchange *exchange = userdata;
-
-    exchange->wants_drain = true;
-    web_server_drain_soon(exchange->server);
+    web_exchange_drain_soon(userdata);
 }
 
 struct web_socket *web_socket_open(struct web_exchange *exchange,
