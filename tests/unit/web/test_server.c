@@ -385,6 +385,21 @@ static void a_closed_server_tells_of_the_answers_that_are_owed(void **state)
     (void)close(fd);
 }
 
+/* The reset is there when the server reads the request: the connection ends before its on_drain. */
+static void a_client_that_resets_at_once_gets_no_part(void **state)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    struct world *world = *state;
+
+    for (int i = 0; i < 50; i++) {
+        int fd = dial(world);
+        say(fd, HEAD("/stream") "\r\n");
+        assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+        (void)close(fd);
+    }
+    free(talk(world, HEAD("/a") LAST));
+}
+
 /* Once the program hears that nobody waits any more, it must not answer. */
 static void an_answer_that_takes_too_long_is_a_503(void **state)
 {
@@ -414,6 +429,7 @@ int main(void)
         TEST(the_oldest_silent_connection_makes_room),
         TEST(a_refused_client_that_still_sends_gets_its_answer),
         TEST(a_closed_server_tells_of_the_answers_that_are_owed),
+        TEST(a_client_that_resets_at_once_gets_no_part),
         cmocka_unit_test_setup_teardown(an_answer_that_takes_too_long_is_a_503, setup_impatient,
                                         teardown),
     };
