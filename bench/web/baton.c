@@ -2,6 +2,7 @@
 
 #include "web/upgrade.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -72,6 +73,7 @@ void serve_baton(int port_fd)
     struct web_server *server;
     struct baton_error error;
 
+    (void)signal(SIGPIPE, SIG_IGN);
     if (uv_loop_init(&loop) != 0 || web_server_open(&server, &config, &error) != 0) {
         (void)fprintf(stderr, "src/web: cannot listen\n");
         exit(1);

@@ -6,6 +6,7 @@
 #include "net/control.h"
 #include "web/client.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,6 +77,7 @@ static int fetch(struct reply *ret, const struct options *options, const char *u
 {
     const char *token_file = options_text(options, "http-token-file");
     char token[HTTP_TOKEN_MAX], header[HTTP_TOKEN_MAX + 32] = "";
+    void (*before)(int);
     uv_loop_t loop;
     struct web_client *client;
     struct web_client_options wanted = {
@@ -97,9 +99,11 @@ static int fetch(struct reply *ret, const struct options *options, const char *u
     if (uv_loop_init(&loop) != 0) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
+    before = signal(SIGPIPE, SIG_IGN); /* a server that hangs up is an error, not our end */
     code = web_client_open(&client, &wanted, reterr);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&loop);
+    (void)signal(SIGPIPE, before);
     if (!code && ret->error.code) {
         code = error_set(reterr, ret->error.code, "%s", ret->error.message);
     }

@@ -5,6 +5,8 @@
  * the memory is freed after on_close has returned: that is when the handle's memory ends, and not
  * before. The loop's thread only.
  *
+ * The program ignores SIGPIPE, or the loop's thread blocks it: a peer that hung up is an error.
+ *
  * Writes go out at once if the socket takes them; what it does not take is queued, up to
  * `queue_bytes_max`: a peer that reads too slowly is closed, not waited for. What is of use only
  * while it is fresh goes by stream_write_latest and does not queue up.

@@ -147,6 +147,7 @@ int main(int count, char **arguments)
 
     long scale = 1;
 
+    (void)signal(SIGPIPE, SIG_IGN); /* as the worker does */
     for (int i = 1; i + 1 < count; i += 2) {
         if (strcmp(arguments[i], "--token") == 0) {
             config.token = arguments[i + 1];

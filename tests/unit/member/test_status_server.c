@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -356,5 +357,6 @@ int main(void)
         cmocka_unit_test(where_it_cannot_listen_it_says_so_and_nothing_is_left),
         cmocka_unit_test(off_loopback_it_does_not_start_without_a_token),
     };
+    (void)signal(SIGPIPE, SIG_IGN); /* as every program of a loop does */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -433,5 +434,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_answer_that_takes_too_long_is_a_503, setup_impatient,
                                         teardown),
     };
+    (void)signal(SIGPIPE, SIG_IGN); /* as every program of a loop does */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
