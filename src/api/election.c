@@ -259,7 +259,7 @@ int baton_leader(struct baton_election *election, struct baton_member *ret, uint
     }
     lock(baton);
     if (baton->phase != BATON_RUNNING || election->is_stopped) {
-        code = error_set(reterr, BATON_ECLOSED, "it was stopped: open anew");
+        code = error_set(reterr, BATON_ECLOSED, "the handle was closed: open another one");
     } else if (!election->leader) {
         code = error_set(reterr, BATON_ENOENT, "election \"%s\": no leader is known here now",
                          baton_election_name(election));
@@ -313,7 +313,8 @@ static int wait_until(struct baton_election *election,
         }
         if (on_loop(baton)) {
             code = error_set(reterr, BATON_EDEADLK,
-                             "election \"%s\": waiting on the loop's thread would wait for itself",
+                             "election \"%s\": the loop's thread cannot wait for itself; call from "
+                             "another thread",
                              baton_election_name(election));
             break;
         }

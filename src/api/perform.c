@@ -49,7 +49,7 @@ static int begin(struct call *call, struct baton_error *reterr)
 
     lock(baton);
     if (baton->phase != BATON_RUNNING) {
-        code = error_set(reterr, BATON_ECLOSED, "it was stopped: open anew");
+        code = error_set(reterr, BATON_ECLOSED, "the handle was closed: open another one");
     } else {
         call->references++;
         if (!on_loop(baton)) {

@@ -205,9 +205,9 @@ int baton_put(struct baton *baton, const char *key, const void *data, size_t byt
     int code = check_owner(baton, reterr);
 
     if (code == BATON_OK && (lifetime_ms < 0 || lifetime_ms > INT64_MAX / 1000000)) {
-        code =
-            error_set(reterr, BATON_EINVAL, "key \"%.60s\": a lifetime of %lld ms makes no sense",
-                      key, (long long)lifetime_ms);
+        code = error_set(reterr, BATON_EINVAL,
+                         "key \"%.60s\": a lifetime of %lld ms: must be 0 (no end) to %lld", key,
+                         (long long)lifetime_ms, (long long)(INT64_MAX / 1000000));
     }
     if (code != BATON_OK) {
         return code;

@@ -70,8 +70,8 @@ static int read_highest(int fd, const char *path, uint64_t *ret, struct baton_er
     }
     if (!parse(record, bytes, ret)) {
         return error_set(reterr, BATON_ECORRUPT,
-                         "epoch file %s: holds something else than an epoch; remove it only if "
-                         "nobody with an older one can be alive",
+                         "epoch file %s: contains no epoch; remove it only if no process with an "
+                         "older epoch can be alive",
                          path);
     }
     return BATON_OK;
@@ -113,7 +113,8 @@ int baton_token_check_file(const char *path, uint64_t epoch, int *ret_fd,
     int r;
 
     if (epoch == 0) {
-        return error_set(reterr, BATON_EINVAL, "epoch 0: is nobody's; was there a leadership?");
+        return error_set(reterr, BATON_EINVAL,
+                         "epoch 0: no leader has it; give the epoch of a leadership");
     }
     r = open_locked(&fd, path, reterr);
     if (r != BATON_OK) {
@@ -122,7 +123,7 @@ int baton_token_check_file(const char *path, uint64_t epoch, int *ret_fd,
     r = read_highest(fd, path, &highest, reterr);
     if (r == BATON_OK && epoch < highest) {
         r = error_set(reterr, BATON_ECONFLICT,
-                      "epoch %" PRIu64 ": %s has seen %" PRIu64 ", so somebody else leads", epoch,
+                      "epoch %" PRIu64 ": %s has seen %" PRIu64 ", so another process leads", epoch,
                       path, highest);
     } else if (r == BATON_OK && epoch > highest) {
         r = write_highest(fd, path, epoch, highest == 0, reterr);

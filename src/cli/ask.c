@@ -18,7 +18,7 @@ int ask_socket_path(const struct options *options, char *ret, size_t bytes,
     const char *data = settings_data(options);
     if (!data) {
         return error_set(reterr, BATON_EINVAL,
-                         "--data: is needed, the data directory of a node on this machine");
+                         "--data is missing: name the data directory of a node on this machine");
     }
     int written = snprintf(ret, bytes, "%s/control.sock", data);
     return written > 0 && (size_t)written < bytes
@@ -118,7 +118,8 @@ static int ask_http(const struct options *options, json_t **ret_answer, struct b
     (void)snprintf(url, sizeof(url), "http://%s/status", options_text(options, "http"));
     int code = fetch(&reply, options, url, reterr);
     if (!code && !json_is_object(reply.json)) {
-        code = error_set(reterr, BATON_EPROTO, "%s: not the answer of a baton node", url);
+        code = error_set(reterr, BATON_EPROTO,
+                         "%s: the answer is not a baton node's; is the address right?", url);
     }
     if (code) {
         json_decref(reply.json);

@@ -143,7 +143,7 @@ static int one_round(struct bench *bench, struct bench_round *ret, struct baton_
     int heir = cluster_wait_leader(&bench->cluster, is_server ? -1 : old, fault,
                                    instant_add(fault, SPAN_S(FAILOVER_S)));
     if (heir < 0) {
-        return error_set(reterr, BATON_ETIMEDOUT, "nobody took over in %d s", FAILOVER_S);
+        return error_set(reterr, BATON_ETIMEDOUT, "no node took over in %d s", FAILOVER_S);
     }
     struct act_stamp stamp = act_read(bench->cluster.act, (unsigned)heir);
     ret->failover = instant_since(stamp.acquired, fault);
@@ -169,7 +169,7 @@ static int find_peer(const struct options *options, char *ret, size_t bytes,
     return access(ret, X_OK) == 0
                ? 0
                : error_set(reterr, BATON_ENOENT,
-                           "%s: not there; 'make bench' installs and builds the peers", ret);
+                           "%s: not found; 'make bench' installs and builds the peers", ret);
 }
 
 static int run_rounds(struct bench *bench, const struct cluster_plan *plan,

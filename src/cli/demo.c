@@ -199,7 +199,7 @@ static int play(struct demo *demo, unsigned act, struct baton_error *reterr)
     int heir =
         code ? -1 : cluster_wait_leader(cluster, demo->old, fault, instant_add(fault, SPAN_S(5)));
     if (code || heir < 0) {
-        return code ? code : error_set(reterr, BATON_ETIMEDOUT, "nobody took over in 5 s");
+        return code ? code : error_set(reterr, BATON_ETIMEDOUT, "no node took over in 5 s");
     }
     struct act_stamp stamp = act_read(cluster->act, (unsigned)heir);
     demo->rows[act].name = acts[act].name;

@@ -477,8 +477,8 @@ static void on_patience(uv_timer_t *timer)
     struct baton_error error;
     if (!once->cmd && !once->is_known && !once->is_leaving) {
         error_set(&error, BATON_ETIMEDOUT,
-                  "--wait-timeout %s: no result of another node, and no turn of our own in this "
-                  "time; at last: %s",
+                  "--wait-timeout %s: no other node stored a result, and this node did not lead; "
+                  "last reason: %s",
                   options_text(once->invocation->options, "wait-timeout"),
                   participant_obstacle(once->participant));
         leave(once, command_fail(once->invocation, &error));

@@ -111,7 +111,7 @@ static void report_reload(struct participant *part, int code, const struct baton
     part->is_reload_wanted = false;
     if (code && code != BATON_ECANCELED) {
         log_error(part->config.logger, "reload-refused", LOG_STR("reason", error->message),
-                  LOG_STR("text", "everything stays as it was"));
+                  LOG_STR("text", "nothing changes"));
     } else if (!code && is_wanted) {
         log_notice(part->config.logger, "reloaded",
                    LOG_STR("text", "certificates, keys, tokens and passwords were read again; they "

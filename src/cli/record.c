@@ -185,8 +185,9 @@ static void wait_out(const struct content *content, struct logger *logger)
                              .tv_nsec = content->lease_ns % 1000000000};
 
     log_warning(logger, "supervisor-was-killed",
-                LOG_STR("text", "CMD of an earlier baton run may be alive; what is found of it is "
-                                "killed, and its lease is waited for"),
+                LOG_STR("text",
+                        "CMD of an earlier baton run may be alive: all that is found of it is "
+                        "killed, and this node waits until its lease is over"),
                 LOG_I64("lease_ms", content->lease_ns / 1000000));
     victims_hunt(&content->victims, KILL_MS);
     victims_remove_cgroup(content->victims.cgroup);

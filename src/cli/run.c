@@ -327,7 +327,7 @@ static void on_patience(uv_timer_t *timer)
     struct baton_error error;
     if (run->state == WAITING && !run->cmd) {
         error_set(&error, BATON_ETIMEDOUT,
-                  "--wait-timeout %s: leadership was not won in this time; at last: %s",
+                  "--wait-timeout %s: leadership was not won in this time; last reason: %s",
                   options_text(run->invocation->options, "wait-timeout"),
                   participant_obstacle(run->participant));
         leave(run, command_fail(run->invocation, &error));

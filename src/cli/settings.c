@@ -109,9 +109,9 @@ static int take_given(struct settings *settings, const struct options *options,
     while (options_next(options, &given)) {
         const char *key = given.spec->provider_key;
         if (key && strcmp(key, "data") != 0 && !provider_has_setting(settings->config.url, key)) {
-            return error_set(reterr, BATON_EINVAL,
-                             "--%s: means nothing to the provider %.*s:", given.spec->name,
-                             (int)strcspn(settings->config.url, ":"), settings->config.url);
+            return error_set(reterr, BATON_EINVAL, "--%s: the provider %.*s: has no such option",
+                             given.spec->name, (int)strcspn(settings->config.url, ":"),
+                             settings->config.url);
         }
         if (key) {
             settings_add(settings, key, given.text);
@@ -130,10 +130,11 @@ int settings_read(struct settings *ret, const struct options *options, struct ba
     code = settings_make_data(&ret->data, options, reterr);
     if (!code && ret->config.url == ret->space && !ret->data) {
         code = error_set(reterr, BATON_EINVAL,
-                         "--data: is needed, a directory for the state of this node");
+                         "--data is missing: name a directory for the state of this node");
     }
     if (!code && options_text(options, "provider") && options_is_set(options, "listen")) {
-        code = error_set(reterr, BATON_EINVAL, "--listen: --provider says where, already");
+        code = error_set(reterr, BATON_EINVAL,
+                         "--listen: --provider gives the address already; leave one of them out");
     }
     code = code ? code : take_given(ret, options, reterr);
     if (!code && ret->data && !options_is_set(options, "data")) {
@@ -184,7 +185,8 @@ int settings_read_again(char space[static OPTION_TEXT_MAX + 1], char *ret_change
         url = is_from_file ? options_text(now, "provider") : url;
     }
     if (!code && is_from_file && !url) {
-        code = error_set(reterr, BATON_EINVAL, "--config %s: has no provider any more", file);
+        code = error_set(reterr, BATON_EINVAL,
+                         "--config %s: provider is missing, which it gave at the start", file);
     }
     if (!code) {
         (void)snprintf(space, OPTION_TEXT_MAX + 1, "%s", url ? url : "");

@@ -197,7 +197,7 @@ int watch_main(const struct invocation *invocation)
         code = control_follow(path, request, timeout, print_event, (void *)options, &error);
     }
     if (code == BATON_ETIMEDOUT) {
-        error_set(&error, code, "--timeout %s: is over", options_text(options, "timeout"));
+        error_set(&error, code, "--timeout %s: the time is over", options_text(options, "timeout"));
     }
     json_decref(request);
     return code ? command_fail(invocation, &error) : EXIT_OK;

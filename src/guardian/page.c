@@ -156,7 +156,7 @@ static int fill_commands(struct commands *ret, const struct guardian_commands *c
     if (commands->greeting_bytes > sizeof(ret->greeting) ||
         !commands_set_text(&ret->release, commands->release, commands->release_count) ||
         !commands_set_text(&ret->leave, commands->leave, commands->leave_count)) {
-        return error_set(reterr, BATON_ETOOBIG, "guardian: what it shall say is too long");
+        return error_set(reterr, BATON_ETOOBIG, "guardian: its messages are too long");
     }
     memcpy(ret->greeting, commands->greeting, commands->greeting_bytes);
     ret->greeting_bytes = (uint32_t)commands->greeting_bytes;

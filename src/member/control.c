@@ -197,7 +197,8 @@ static void watch_pass(struct member_control *control, const struct baton_event 
         end_pass(control, json_pack("{s:b,s:s,s:s,s:I}", "ok", 1, "leader", event->member.id,
                                     "name", event->member.name, "epoch", (json_int_t)event->epoch));
     } else if (control->passing && control->has_passed && event->type == BATON_EVENT_ACQUIRED) {
-        end_pass(control, error_json(BATON_ECONFLICT, "nobody took over: this node leads again"));
+        end_pass(control,
+                 error_json(BATON_ECONFLICT, "no other node took over: this node leads again"));
     }
 }
 

@@ -67,8 +67,8 @@ static void give_up(struct handover *handover)
     struct baton_event event = {.type = BATON_EVENT_ERROR, .at_ns = clock_now().ns};
 
     (void)error_set(&event.error, BATON_ETIMEDOUT,
-                    "election \"%s\": what acts under the lease has not stopped in time; this "
-                    "process goes on leading",
+                    "election \"%s\": the program did not stop in time; this process goes on "
+                    "leading",
                     election->name);
     (void)detach(handover, BATON_ETIMEDOUT, &event.error);
     election_tell(election, &event);

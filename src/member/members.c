@@ -45,7 +45,8 @@ int members_set_metadata(struct election *election, const char *metadata,
     return ops->set_metadata
                ? ops->set_metadata(election->provider, metadata, reterr)
                : error_set(reterr, BATON_ENOTSUP,
-                           "metadata: provider %s keeps what its nodes began with", ops->scheme);
+                           "metadata: provider %s cannot change it; set it at the start",
+                           ops->scheme);
 }
 
 int members_check_change(const struct election *election, struct baton_error *reterr)
@@ -53,9 +54,10 @@ int members_check_change(const struct election *election, struct baton_error *re
     int code = election_check(election, reterr);
 
     if (code == BATON_OK && !member_has(election->member, PROVIDER_OPERATE)) {
-        code = error_set(reterr, BATON_ENOTSUP,
-                         "%s: members of this provider come and go by themselves",
-                         member_scheme(election->member));
+        code =
+            error_set(reterr, BATON_ENOTSUP,
+                      "%s: members of this provider join when they start, and leave when they end",
+                      member_scheme(election->member));
     }
     return code;
 }

@@ -17,7 +17,8 @@ int members_check_metadata(const char *metadata, struct baton_error *reterr);
 int members_set_metadata(struct election *election, const char *metadata,
                          struct baton_error *reterr);
 
-/* BATON_ENOTSUP: the members of this provider come and go by themselves; BATON_ECLOSED. */
+/* BATON_ENOTSUP: the members of this provider join when they start, and leave when they end;
+ * BATON_ECLOSED. */
 int members_check_change(const struct election *election, struct baton_error *reterr);
 
 /* Adds a member to the group, or changes one: of `member` count name, address, kind, weight and

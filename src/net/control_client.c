@@ -42,7 +42,8 @@ static int send_request(int fd, const json_t *request, struct baton_error *reter
     free(text);
     return sent == (ssize_t)bytes + 1
                ? 0
-               : error_set(reterr, BATON_EUNAVAILABLE, "the node hung up on the request");
+               : error_set(reterr, BATON_EUNAVAILABLE,
+                           "the node closed the connection before the request; is it ending?");
 }
 
 static int wait_readable(int fd, instant deadline, struct baton_error *reterr)
@@ -81,8 +82,9 @@ static int read_line(int fd, struct buffer *line, instant deadline, size_t *ret_
         }
         ssize_t count = read(fd, room, 16384);
         if (count <= 0) {
-            return error_set(reterr, BATON_ECLOSED,
-                             "the node has hung up; it may have done what it was asked");
+            return error_set(
+                reterr, BATON_ECLOSED,
+                "the node closed the connection; the request may have been carried out");
         }
         line->bytes += (size_t)count;
     }

@@ -156,7 +156,7 @@ class Operating(ClusterTest):
         three.signal(to, signal.SIGSTOP)
         done = baton("pass", "--data", three.data(leader), "--to", to)
         self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertRegex(done.stderr, "c leads now, and not %s|nobody took over" % to)
+        self.assertRegex(done.stderr, "c leads now, and not %s|no other node took over" % to)
 
     def fourth(self):
         """A node d that waits to be taken in."""
@@ -316,7 +316,7 @@ class Operating(ClusterTest):
         reader.join()
         done = baton("watch", "--data", self.three.data(self.others[1]), "--timeout", "1ms")
         self.assertEqual(done.returncode, 124)
-        self.assertIn("--timeout 1ms: is over", done.stderr)
+        self.assertIn("--timeout 1ms: the time is over", done.stderr)
 
     def test_a_killed_leader_is_followed_by_another(self):
         before = self.three.status(self.leader)["epoch"]

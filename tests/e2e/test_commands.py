@@ -214,7 +214,7 @@ class Errors(unittest.TestCase):
                             ("--preset", "lan"), ("--key-file", "/k"), ("--proofs", "none"),
                             ("--listen", "127.0.0.1:1")):
             self.expect(64, flag + ": ", *redis, flag, value)
-        self.expect(64, "--insecure: means nothing to the provider redis:", *redis, "--insecure")
+        self.expect(64, "--insecure: the provider redis: has no such option", *redis, "--insecure")
         self.expect(64, "--lease: ", "node", "--provider", "memory:", "--lease", "5s")
 
     def test_unsafe_settings_end_with_78_and_the_inequality(self):

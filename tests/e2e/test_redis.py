@@ -182,7 +182,7 @@ class OnRedis(ProgramTest):
         done = baton("run", "--node", "b", "--provider", one.url, "--wait-timeout", "3s", "--",
                      "true")
         self.assertEqual(done.returncode, 124, done.stderr)
-        self.assertIn("at last: a leads", done.stderr)
+        self.assertIn("last reason: a leads", done.stderr)
 
     def test_the_list_of_processes_shows_no_password(self):
         one = self.cluster(1, "sentinel-password=canary")

@@ -42,8 +42,8 @@ static int take_number(int *ret, const char *text, size_t length, int most, cons
     }
     if (!is_number) { /* the message does not quote it: without its @, USER:PASSWORD looks like
                          HOST:PORT */
-        return error_set(reterr, BATON_EINVAL, "Redis URL: the %s is no number up to %d", what,
-                         most);
+        return error_set(reterr, BATON_EINVAL, "Redis URL: the %s must be a number from 0 to %d",
+                         what, most);
     }
     *ret = number;
     return BATON_OK;
@@ -163,7 +163,7 @@ static int set_tls(struct redis_address *address, const char *key, const char *v
         }
         if (!address->is_tls) { /* the user expects an encrypted connection */
             return error_set(reterr, BATON_EINVAL,
-                             "Redis: %s is of TLS, and the URL is in the clear: rediss://…", key);
+                             "Redis: %s is for TLS only; begin the URL with rediss://", key);
         }
         return texts[i].ret ? set_text(texts[i].ret, texts[i].ret_bytes, key, value, reterr)
                             : set_verify(tls, value, reterr);
@@ -177,7 +177,7 @@ int redis_address_set(struct redis_address *address, const char *key, const char
     if (strcmp(key, "db") == 0) {
         return take_number(&address->database, value, strlen(value), 65535, "db", reterr) == 0
                    ? BATON_OK
-                   : error_set(reterr, BATON_EINVAL, "Redis: db \"%.20s\" is no number up to 65535",
+                   : error_set(reterr, BATON_EINVAL, "Redis: db \"%.20s\": must be 0 to 65535",
                                value);
     }
     if (strcmp(key, "quorum") == 0) {
@@ -379,15 +379,15 @@ int redis_address_check(const struct redis_address *address, struct baton_error 
     }
     if (address->wants_majority && address->server_count < 3) {
         return error_set(reterr, BATON_EINVAL,
-                         "Redis: quorum=majority wants at least 3 servers, as in "
-                         "redis://a,b,c?quorum=majority: of two none may be lost");
+                         "Redis: quorum=majority needs at least 3 servers, as in "
+                         "redis://a,b,c?quorum=majority; with two, no server could be lost");
     }
     for (int i = 0; i < address->server_count; i++) {
         for (int j = i + 1; j < address->server_count; j++) {
             if (strcmp(address->servers[i].host, address->servers[j].host) == 0 &&
                 address->servers[i].port == address->servers[j].port) {
                 return error_set(reterr, BATON_EINVAL,
-                                 "Redis URL: %.200s:%d is there twice, and would count twice",
+                                 "Redis URL: %.200s:%d is given twice; leave one out",
                                  address->servers[i].host, address->servers[i].port);
             }
         }

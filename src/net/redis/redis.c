@@ -417,7 +417,7 @@ int redis_open(struct redis **ret, const struct redis_options *options, struct b
     }
     if (redis->tls && redis->address.tls.is_unverified) {
         log_warning(redis->logger, "redis-unverified",
-                    LOG_STR("problem", "verify=off: whoever answers is taken for the server"));
+                    LOG_STR("problem", "verify=off: the server's certificate is not checked"));
     }
     (void)snprintf(redis->name, sizeof(redis->name), "%s", options->name ? options->name : "");
     redis->answer_timeout = options->answer_timeout;

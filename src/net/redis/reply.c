@@ -76,7 +76,7 @@ int redis_fault_error(const redisReply *reply, struct baton_error *reterr)
     (void)redis_clean_text(said, sizeof(said), reply->str ? reply->str : "",
                            reply->str ? reply->len : 0);
     if (fault == REDIS_FINE) {
-        return error_set(reterr, BATON_EPROTO, "Redis: the answer is not to what was asked (%s)",
+        return error_set(reterr, BATON_EPROTO, "Redis: unexpected answer (%s)",
                          said[0] ? said : "of another type");
     }
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {

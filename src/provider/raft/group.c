@@ -94,7 +94,7 @@ static void log_weights(const struct node *node, const struct raft_configuration
             log_warning(node->logger, "weight-of-majority",
                         LOG_STR("member", members->members[i].name),
                         LOG_STR("text", "this member's vote alone is a quorum: while it is down "
-                                        "nobody can lead, whoever else is up; give it less "
+                                        "no other member can lead; give it less "
                                         "weight"));
         }
     }

@@ -136,10 +136,10 @@ int raft_options_parse_peer(struct raft_member *ret, const char *text, struct ba
     weight = cut(copy, "*");
     address = cut(copy, "@=");
     if (!address) {
-        return error_set(
-            reterr, BATON_EINVAL,
-            "peer \"%s\": must be NAME=HOST:PORT[*WEIGHT][^PRIORITY][/KIND] (@ is as good as =)",
-            text);
+        return error_set(reterr, BATON_EINVAL,
+                         "peer \"%s\": must be NAME=HOST:PORT[*WEIGHT][^PRIORITY][/KIND] (@ in "
+                         "place of = is the same)",
+                         text);
     }
     r = check_name("peer", copy, reterr);
     if (r == BATON_OK) {
@@ -256,7 +256,7 @@ static int take_peers(struct raft_options *options, char *text, struct baton_err
     }
     if (r == BATON_OK && options->members.count == 0) {
         r = error_set(reterr, BATON_EINVAL,
-                      "peers: names nobody; leave it out for a node that stands alone");
+                      "peers: contains no member; leave it out for a group of one");
     }
     return r;
 }
@@ -415,8 +415,8 @@ int raft_options_check_peer(const struct raft_options *options, const struct raf
     }
     return error_set(
         reterr, BATON_EAUTH,
-        "peer %s@%s: without protection anybody on the way could vote for it; " WAY_OUT, peer->name,
-        peer->address);
+        "peer %s@%s: without protection anybody on the network could vote in its name; " WAY_OUT,
+        peer->name, peer->address);
 }
 
 bool raft_options_listen_address(const struct raft_options *options, struct sockaddr_storage *ret)
@@ -467,15 +467,15 @@ static int add_self(struct given *given, struct baton_error *reterr)
     if (raft_configuration_find(&options->members, self.id)) {
         return given->has_kind || has_weight || has_priority
                    ? error_set(reterr, BATON_EINVAL,
-                               "kind, weight and priority: \"%s\" is among the peers, and what is "
-                               "said there counts: NAME=HOST:PORT[*WEIGHT][^PRIORITY][/KIND]",
+                               "kind, weight and priority: \"%s\" is among the peers; set them "
+                               "there: NAME=HOST:PORT[*WEIGHT][^PRIORITY][/KIND]",
                                options->node)
                    : BATON_OK;
     }
     if (options->is_joining) {
         return given->has_kind || has_weight || has_priority
                    ? error_set(reterr, BATON_EINVAL,
-                               "join: kind, weight and priority are said where this node is added: "
+                               "join: kind, weight and priority are set where this node is added: "
                                "baton join NAME=HOST:PORT[*WEIGHT][^PRIORITY][/KIND]")
                    : BATON_OK;
     }

@@ -101,7 +101,7 @@ static int when_there(const struct node *node, const struct raft_member *member,
         return error_set(reterr, BATON_EEXIST, "member \"%s\": %s", member->name, link->refusal);
     }
     return error_set(reterr, BATON_EUNAVAILABLE,
-                     "member \"%s\": is in the group, but nobody answers at %s", member->name,
+                     "member \"%s\": is in the group, but no node answers at %s", member->name,
                      member->address);
 }
 
@@ -138,7 +138,7 @@ static int ask_newcomer(struct node *node, const struct raft_member *now,
     }
     if (!known || !connection_is_up(node, link->id)) {
         return error_set(reterr, BATON_EUNAVAILABLE,
-                         "member \"%s\": nobody answers at %s; start it with join: yes",
+                         "member \"%s\": no node answers at %s; start it with join: yes",
                          member->name, member->address);
     }
     member->id = known->id;
@@ -514,7 +514,7 @@ void request_reply(struct node *node, raft_id from, const struct frame *frame)
     }
     if (!reply || code > UNDER_WAY) {
         code = BATON_EPROTO;
-        text = "the leader's answer makes no sense";
+        text = "the leader's answer is malformed";
     }
     if (request) {
         if (code < 0) {

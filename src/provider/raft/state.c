@@ -448,9 +448,10 @@ static int check(const struct node *node, const char *key, size_t bytes, struct 
                          key);
     }
     if (node->state->questions.count >= QUESTIONS_MAX) {
-        return error_set(reterr, BATON_EBUSY,
-                         "key \"%.60s\": %d questions wait for the group's answer already", key,
-                         QUESTIONS_MAX);
+        return error_set(
+            reterr, BATON_EBUSY,
+            "key \"%.60s\": %d requests wait for the group's answer already; try again later", key,
+            QUESTIONS_MAX);
     }
     if (strlen(key) > KEYS_NAME_MAX || bytes > KEYS_VALUE_MAX) {
         return error_set(reterr, BATON_ETOOBIG,

@@ -96,7 +96,8 @@ static int check(const struct client *client, const struct provider_campaign *ca
         return error_set(reterr, BATON_EINVAL, "election \"%s\": is not UTF-8", campaign->election);
     }
     return registration_find(client, campaign->election, bytes)
-               ? error_set(reterr, BATON_EEXIST, "election \"%s\": taken part in already",
+               ? error_set(reterr, BATON_EEXIST,
+                           "election \"%s\": this process takes part in it already",
                            campaign->election)
                : check_metadata(campaign->metadata, reterr);
 }

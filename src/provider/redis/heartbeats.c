@@ -40,7 +40,7 @@ void heartbeats_check(struct registration *registration, const struct lock_answe
         (void)error_set(
             &error, BATON_EPROTO,
             "election \"%s\": the heartbeat %s%s is %lld s ahead of the server's clock: "
-            "whether its process lives cannot be told by it",
+            "it does not show whether its process lives",
             registration->name, beats, text_of(registration->holder), -age / 1000);
         registration_error(registration, &error);
     } else if (age > 0 && registration->reported_beat != BEAT_STALE) {

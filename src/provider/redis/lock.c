@@ -197,16 +197,16 @@ void lock_check(struct registration *registration, const struct lock_answer *ans
 
     if (answer->spoiled[0]) {
         (void)error_set(&error, BATON_EPROTO,
-                        "election \"%s\": %s:epoch held \"%s\", which is no epoch; it goes on from "
-                        "the server's time",
+                        "election \"%s\": %s:epoch held \"%s\", which is no epoch; epochs continue "
+                        "from the server's time",
                         registration->name, registration->name, answer->spoiled);
         registration_error(registration, &error);
     }
     if (answer->is_odd && !registration->knows_odd) {
         layout_lock_key(registration->client->layout, registration->name, key);
         (void)error_set(&error, BATON_EPROTO,
-                        "election \"%s\": \"%s\" is no process's id, and %s has it; it is followed "
-                        "when that ends, or at once after DEL",
+                        "election \"%s\": \"%s\" is no process's id, but holds %s: another process "
+                        "can lead when that lock ends, or at once after DEL",
                         registration->name, answer->holder, key);
         registration_error(registration, &error);
     }

@@ -151,7 +151,7 @@ static void report_failed(struct registration *registration, const struct lease_
         event.error = *registration->client->cause;
     } else if (reply->reply.outcome == LEASE_NO_ANSWER) {
         (void)error_set(&event.error, BATON_EUNAVAILABLE,
-                        "election \"%s\": Redis did not answer, or not with what was asked for",
+                        "election \"%s\": Redis gave no answer, or an unexpected one",
                         registration->name);
     }
     report_role(registration, BATON_ROLE_FOLLOWER);

@@ -118,7 +118,7 @@ static void a_setting_that_is_none_is_refused_with_what_is_meant(void **state)
         {"lease=30", "lease: '30': must be a duration with its unit"},
         {"lease=1s#&peers=b@127.0.0.1:2", "%23"},
         {"peers=", "peers: is empty"},
-        {"peers=,%20", "peers: names nobody"},
+        {"peers=,%20", "peers: contains no member"},
         {"data=", "data: is "},
         {"kind=learner&peers=a@127.0.0.1:1,b@127.0.0.1:2", "kind, weight and priority"},
         {"weight=2&peers=a@127.0.0.1:1,b@127.0.0.1:2", "kind, weight and priority"},
