@@ -83,6 +83,10 @@ class Network:
         run("ip", "netns", "del", self.space(name))
         run("ip", "netns", "add", self.space(name))
         self.attach(name)
+        # A host that comes up announces its link address. The others would send to the earlier one
+        # for up to 45 s otherwise.
+        for other in set(self.hosts) - {name}:
+            run("ip", "-n", self.space(other), "neigh", "flush", "to", self.hosts[name])
 
     def add(self, name):
         run("ip", "netns", "add", self.space(name))
