@@ -2,6 +2,7 @@
 #include "sim/lease/play.h"
 #include "sim/play.h"
 #include "sim/run.h"
+#include "sim/sessions/play.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -10,15 +11,16 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: baton-sim [--lease] --seed S [--nodes N] [--events M] [--trace]\n"
-    "       baton-sim [--lease] --seeds FROM..TO [--jobs N] [--json]\n"
-    "       baton-sim [--lease] --mutants [--max-seeds N] [--json]\n"
+    "usage: baton-sim [--lease|--sessions] --seed S [--nodes N] [--events M] [--trace]\n"
+    "       baton-sim [--lease|--sessions] --seeds FROM..TO [--jobs N] [--json]\n"
+    "       baton-sim [--lease|--sessions] --mutants [--max-seeds N] [--json]\n"
     "\n"
     "Plays the Raft core of Baton in a world of its own: virtual time, drifting clocks, lost and\n"
     "late messages, crashing processes, failing disks. The same seed plays the same run.\n"
     "\n"
     "  --lease           play the lease core in place of it: contenders for a lock in a model of\n"
     "                    Redis, which restarts, forgets and fails over\n"
+    "  --sessions        play sessions: processes that hold elections on a replicated log\n"
     "  --seed S          play one seed; a violation is shown with the end of its trace\n"
     "  --nodes N         members at the start, 1 to 9 (drawn from the seed)\n"
     "  --events M        events of the phase with faults (drawn from the seed)\n"
@@ -38,6 +40,7 @@ static const char help[] =
 
 enum {
     OPT_LEASE = 1,
+    OPT_SESSIONS,
     OPT_SEED,
     OPT_SEEDS,
     OPT_NODES,
@@ -54,6 +57,7 @@ enum {
 
 static const struct option long_options[] = {
     {"lease", no_argument, NULL, OPT_LEASE},
+    {"sessions", no_argument, NULL, OPT_SESSIONS},
     {"seed", required_argument, NULL, OPT_SEED},
     {"seeds", required_argument, NULL, OPT_SEEDS},
     {"nodes", required_argument, NULL, OPT_NODES},
@@ -143,6 +147,9 @@ static void take(struct order *order, int option, char **words)
     switch (option) {
     case OPT_LEASE:
         run->game = &lease_game;
+        break;
+    case OPT_SESSIONS:
+        run->game = &sessions_game;
         break;
     case OPT_SEED:
         run->options.seed = number("seed", optarg, 0, UINT64_MAX - 1);

@@ -1,0 +1,255 @@
+/* Processes that hold elections by sessions on a replicated log, in one thread: the real state
+ * machine on every agent, the real keeper at the log's leader, a real lease core for each session,
+ * and everything that goes wrong between them. The log is modelled by what the Raft core promises:
+ * one order of entries, and never two leaders of it at one instant.
+ *
+ *   profile.c  draws from the seed what kind of assembly this is
+ *   log.c      the log: its leader, proposals, commits; agents that apply them, late or anew
+ *   process.c  a process: its session's lease, what it holds, what it asks for
+ *   wire.c     the queue of events; how long messages take, and which are lost
+ *   faults.c   the faults                            checks.c  the rules after every event
+ *   play.c     the run: faults, then none            trace.c   the story of the run
+ *
+ * True time is an int64_t of nanoseconds that no process can see. A host is an agent, some
+ * processes and their clock.
+ */
+#ifndef SIM_SESSIONS_ASSEMBLY_H
+#define SIM_SESSIONS_ASSEMBLY_H
+
+#include "lease/lease.h"
+#include "sessions/keeper.h"
+#include "sessions/mutants.h"
+#include "sim/drift.h"
+#include "sim/game.h"
+#include "sim/random.h"
+#include "sim/story.h"
+
+#include <setjmp.h>
+
+enum {
+    AGENTS_MAX = 5,
+    PROCESSES_MAX = 8,
+    ASSEMBLY_ELECTIONS = 3,
+    ASSEMBLY_EVENTS_MAX = 8192, /* scheduled at once */
+    ASSEMBLY_LOG_MAX = 16384,
+    NO_AGENT = -1,
+};
+
+/* ---- Planted bugs of the model; those of the core are in sessions/mutants.h ------------------ */
+
+/* X(name, description) */
+#define ASSEMBLY_MUTANTS(X)                                                                        \
+    X(KEEPS_BEFORE_ITS_ENTRY, "a new leader renews sessions before it knows all earlier entries")  \
+    X(RENEWS_WITHOUT_LEASE, "a leader renews sessions after its own lease has ended")              \
+    X(RESIGNS_BEFORE_VOID, "a process resigns while it still acts")                                \
+    X(WITHDRAWS_BEFORE_VOID, "a process leaves an election while it still acts in it")             \
+    X(GIVEN_UP_TAKEN_AGAIN, "a grant that was given up is taken again when it is reported late")   \
+    X(OLD_SESSION_HOLDS, "what an earlier session of the process held counts for the present one") \
+    X(HOLDS_WITHOUT_SESSION, "a process acts on after its session's lease has ended")              \
+    X(CERTIFIED_WHILE_STOPPED, "an agent takes a stopped process for a dead one")                  \
+    X(CERTIFIES_THE_NEXT_LIFE, "a certificate ends the session of the process's next life")        \
+    X(OLD_LEADER_COMMITS, "an entry of an earlier leader commits after a new one's first")
+
+enum assembly_mutant {
+    ASSEMBLY_MUTANT_NONE,
+#define ASSEMBLY_MUTANT_ENUM(name, text) ASSEMBLY_MUTANT_##name,
+    ASSEMBLY_MUTANTS(ASSEMBLY_MUTANT_ENUM)
+#undef ASSEMBLY_MUTANT_ENUM
+        ASSEMBLY_MUTANT_COUNT
+};
+
+extern _Thread_local enum assembly_mutant assembly_mutant;
+#define ASSEMBLY_MUTANT(name) (assembly_mutant == ASSEMBLY_MUTANT_##name)
+
+/* ---- The profile ----------------------------------------------------------------------------- */
+
+/* X(name, text) */
+#define ASSEMBLY_FAULTS(X)                                                                         \
+    X(CRASH, "crash")                                                                              \
+    X(PAUSE, "pause")                                                                              \
+    X(PAUSE_HOLDER, "pause-holder")                                                                \
+    X(LEAVE, "leave")                                                                              \
+    X(RESIGN, "resign")                                                                            \
+    X(WANT, "want")                                                                                \
+    X(PASS, "pass")                                                                                \
+    X(CORDON, "cordon")                                                                            \
+    X(AGENT_CRASH, "agent-crash")                                                                  \
+    X(AGENT_LAG, "agent-lag")                                                                      \
+    X(AGENT_INSTALL, "agent-install")                                                              \
+    X(CUT, "cut")                                                                                  \
+    X(CUT_LEADER, "cut-leader")                                                                    \
+    X(PASS_LOG, "pass-log")                                                                        \
+    X(CLOCK_RATE, "clock-rate")
+
+enum assembly_fault {
+#define ASSEMBLY_FAULT_ENUM(name, text) ASSEMBLY_FAULT_##name,
+    ASSEMBLY_FAULTS(ASSEMBLY_FAULT_ENUM)
+#undef ASSEMBLY_FAULT_ENUM
+        ASSEMBLY_FAULT_COUNT
+};
+
+struct assembly_profile {
+    const char *name;
+    struct lease_settings settings; /* of each session; its lease is at least least_lease */
+    span least_lease;
+    int64_t renew_percent; /* the renew interval, of the lease */
+    span log_lease;        /* of the log's leader */
+    size_t agents, processes;
+    uint32_t events;   /* of the phase with faults */
+    int64_t delay;     /* of a message, at least, in ns */
+    int64_t jitter;    /* on top, at most */
+    int64_t tail;      /* a straggler's, at most */
+    int64_t down_time; /* of a process or an agent, at most */
+    int64_t nag_every; /* how often a process looks whether its orders were carried out */
+    int64_t drift_ppm; /* the real bound of clocks; above the declared one with --break-drift */
+    uint32_t loss_ppm, tail_ppm, certificate_ppm;
+    uint32_t repeat_ppm;       /* an order is proposed twice */
+    uint32_t late_renewal_ppm; /* a renewal is under way for up to a lease */
+    int64_t fault_every;
+    uint32_t fault_weight[ASSEMBLY_FAULT_COUNT];
+    uint32_t fault_weight_sum;
+};
+
+/* ---- Agents and the log ---------------------------------------------------------------------- */
+
+struct assembly_entry {
+    uint64_t term;
+    bool is_first; /* of its term; holds no order */
+    struct session_order order;
+};
+
+struct assembly;
+
+struct assembly_agent {
+    struct assembly *assembly;
+    int number; /* 0, 1, … */
+    bool is_up;
+    uint64_t life;
+    struct drift_clock clock;  /* the host's */
+    struct sessions *sessions; /* as of `applied`; NULL while it is down */
+    uint64_t applied;
+    bool is_silent;       /* reports no change: it catches up after a start */
+    struct keeper keeper; /* begun if it leads the log */
+    uint64_t led_term;    /* in which it leads, as it believes; 0: none */
+    instant lease_end;    /* by its own clock */
+    uint64_t tick;        /* number of the valid tick of the keeper */
+    int64_t cut_until;    /* neither its own messages nor those of its processes get through */
+    int64_t lags_until;   /* it applies nothing before */
+};
+
+/* ---- Processes ------------------------------------------------------------------------------- */
+
+/* What a process knows of one election. */
+struct assembly_holding {
+    bool is_wanted;
+    uint64_t epoch;    /* granted to its session; 0: none */
+    uint64_t given_up; /* the latest epoch that it has given up */
+};
+
+struct assembly_process {
+    int number;
+    int host; /* number of its agent */
+    bool is_up;
+    uint64_t life;
+    struct lease_settings settings; /* of this life */
+    struct lease lease;             /* of its session, whose id is the lease's epoch */
+    struct lease_update update;
+    uint64_t tick;  /* number of the valid tick */
+    uint32_t asked; /* request number of the OPEN without a reply; 0: none */
+    int64_t paused_until;
+    struct assembly_holding holdings[ASSEMBLY_ELECTIONS];
+    uint64_t dead_session; /* of the life before, which its agent may certify; 0: none */
+};
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+enum assembly_event_kind {
+    ASSEMBLY_TICK,     /* of a process's lease; .number */
+    ASSEMBLY_NAG,      /* a process, or an agent for the dead ones, looks and asks again */
+    ASSEMBLY_START,    /* a process that was down starts */
+    ASSEMBLY_REPLY,    /* .input reaches a process */
+    ASSEMBLY_HELD,     /* .session, .number: the epoch, .election: reaches a process */
+    ASSEMBLY_ASKED,    /* the same: it shall give it up */
+    ASSEMBLY_VOID,     /* a mutant's: it stops acting only now */
+    ASSEMBLY_RENEW,    /* .session, .number: the request: reaches the log's leader */
+    ASSEMBLY_PROPOSE,  /* .order reaches the log's leader */
+    ASSEMBLY_COMMIT,   /* .order, .term */
+    ASSEMBLY_APPLY,    /* an agent hears that .number entries are committed */
+    ASSEMBLY_KEEP,     /* tick of a keeper; .number */
+    ASSEMBLY_LEAD,     /* the log's leader extends its lease, or another one follows */
+    ASSEMBLY_AGENT_UP, /* an agent that was down starts */
+    ASSEMBLY_FAULT,
+};
+
+struct assembly_event {
+    int64_t at;
+    uint64_t rank; /* equal times: first in, first out */
+    enum assembly_event_kind kind;
+    int process; /* number, or -1 */
+    int agent;   /* number, or NO_AGENT */
+    uint64_t life;
+    uint64_t number;
+    uint64_t term;
+    uint64_t session;
+    int election;
+    union {
+        struct session_order order;
+        struct lease_input input;
+    };
+};
+
+/* ---- The run --------------------------------------------------------------------------------- */
+
+enum {
+    ASSEMBLY_COUNT_GRANTS,
+    ASSEMBLY_COUNT_ENTRIES,
+    ASSEMBLY_COUNT_CRASHES,
+    ASSEMBLY_COUNT_TERMS
+};
+
+struct assembly {
+    struct options options;
+    struct assembly_profile profile;
+    struct random random;
+    struct assembly_agent agents[AGENTS_MAX];
+    struct assembly_process processes[PROCESSES_MAX];
+    struct assembly_event queue[ASSEMBLY_EVENTS_MAX];
+    size_t queued;
+    uint64_t ranks;
+    struct assembly_entry log[ASSEMBLY_LOG_MAX];
+    uint64_t length;                        /* of the log */
+    bool has_expired[ASSEMBLY_LOG_MAX + 1]; /* by session: an entry ended it for its lifetime */
+    struct sessions *truth;                 /* after all entries */
+    uint64_t term;
+    int leader; /* of the log; NO_AGENT */
+    struct story story;
+    int64_t now;
+    bool is_calm;
+    uint64_t highest[ASSEMBLY_ELECTIONS]; /* epoch in which a process has acted */
+    jmp_buf violated;
+    struct result result;
+};
+
+static inline const char *assembly_name(int election)
+{
+    static const char *const names[ASSEMBLY_ELECTIONS] = {"red", "green", "blue"};
+    return names[election];
+}
+
+static inline int assembly_election_of(const char *name)
+{
+    int election = 0;
+
+    while (election < ASSEMBLY_ELECTIONS - 1 && name[0] != assembly_name(election)[0]) {
+        election++;
+    }
+    return election;
+}
+
+/* A process names its sessions by its number. */
+static inline int assembly_number_of(const char *name)
+{
+    return name[0] - '0';
+}
+
+#endif

@@ -1,0 +1,78 @@
+#include "sessions/keeper.h"
+
+#include "sessions/mutants.h"
+
+/* An end that was ordered may be lost with its leadership or its place in the log: again then. */
+#define END_AGAIN SPAN_S(1)
+
+static void start_over(struct keeper *keeper, struct session *session, instant now)
+{
+    session->expires =
+        instant_add(now, SESSION_MUTANT(ENDS_TOO_EARLY) ? SPAN_NS(session->lifetime.ns / 10 * 9)
+                                                        : session->lifetime);
+    session->is_ending = false;
+    keeper->look = instant_min(keeper->look, session->expires);
+}
+
+void keeper_begin(struct keeper *keeper, struct sessions *sessions, instant now)
+{
+    *keeper = (struct keeper){.sessions = sessions, .is_keeping = true, .look = INSTANT_NEVER};
+    for (struct session *at = sessions_next(sessions, NULL); at; at = sessions_next(sessions, at)) {
+        if (SESSION_MUTANT(OLD_LIFETIMES_COUNT) && at->expires.ns != INSTANT_NEVER.ns) {
+            keeper->look = instant_min(keeper->look, at->expires);
+            continue;
+        }
+        start_over(keeper, at, now);
+    }
+}
+
+void keeper_stop(struct keeper *keeper)
+{
+    keeper->is_keeping = false;
+}
+
+void keeper_opened(struct keeper *keeper, uint64_t session, instant now)
+{
+    struct session *opened = keeper->is_keeping ? sessions_find(keeper->sessions, session) : NULL;
+
+    if (opened && !SESSION_MUTANT(OPENED_NOT_KEPT)) {
+        start_over(keeper, opened, now);
+    }
+}
+
+bool keeper_renew(struct keeper *keeper, uint64_t session, instant now)
+{
+    struct session *renewed = keeper->is_keeping ? sessions_find(keeper->sessions, session) : NULL;
+
+    if (!renewed || (renewed->is_ending && !SESSION_MUTANT(RENEWS_THE_ENDING))) {
+        return !renewed && keeper->is_keeping && SESSION_MUTANT(RENEWS_THE_ENDED);
+    }
+    start_over(keeper, renewed, now);
+    return true;
+}
+
+uint64_t keeper_overdue(struct keeper *keeper, instant now)
+{
+    instant first = INSTANT_NEVER;
+
+    if (!keeper->is_keeping || instant_before(now, keeper->look)) {
+        return 0;
+    }
+    for (struct session *at = sessions_next(keeper->sessions, NULL); at;
+         at = sessions_next(keeper->sessions, at)) {
+        if (!instant_before(now, at->expires)) {
+            at->is_ending = true;
+            at->expires =
+                SESSION_MUTANT(END_NOT_REPEATED) ? INSTANT_NEVER : instant_add(now, END_AGAIN);
+            return at->id;
+        }
+        first = instant_min(first, at->expires);
+    }
+    keeper->look = first;
+    return 0;
+}
+
+instant keeper_deadline(const struct keeper *keeper)
+{
+    return keeper->is_keeping ? keeper->look : INSTANT_NEVER;
+}

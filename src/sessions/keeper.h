@@ -1,0 +1,38 @@
+/* Measures the lifetimes of sessions at the leader of the log: a pure function.
+ *
+ *   begin ─▶ every session has its whole lifetime again
+ *   renew ─▶ its lifetime begins anew; the reply says so to the session's node
+ *   overdue ─▶ a session whose lifetime is over: the caller orders its end
+ *
+ * A session's process counts the same time from the moment that it *sent* the renewal, shortened by
+ * (1 - rho) / (1 + rho), and has stopped acting before the keeper lets the session end. That holds
+ * if the caller keeps these rules:
+ *   - it begins when it has applied the first entry of its own term: then no end that an earlier
+ *     leader ordered is unknown to it, and no earlier leader grants a renewal any more;
+ *   - it calls keeper_renew() only while its own lease as the leader of the log is valid: then no
+ *     other leader has begun.
+ */
+#ifndef SESSIONS_KEEPER_H
+#define SESSIONS_KEEPER_H
+
+#include "sessions/sessions.h"
+
+struct keeper {
+    struct sessions *sessions;
+    bool is_keeping;
+    instant look; /* no session ends before it */
+};
+
+void keeper_begin(struct keeper *keeper, struct sessions *sessions, instant now);
+void keeper_stop(struct keeper *keeper);
+
+/* A session was opened: call it for each SESSION_OPENED, keeping or not. */
+void keeper_opened(struct keeper *keeper, uint64_t session, instant now);
+/* False: nothing is kept here, there is no such session, or its end has been ordered. */
+bool keeper_renew(struct keeper *keeper, uint64_t session, instant now);
+/* A session whose lifetime is over, and which can be renewed no more; 0: none. Call it until it
+ * returns 0, at keeper_deadline() at the latest. */
+uint64_t keeper_overdue(struct keeper *keeper, instant now);
+instant keeper_deadline(const struct keeper *keeper); /* INSTANT_NEVER: none */
+
+#endif

@@ -1,0 +1,40 @@
+/* Planted bugs, to show that the simulator finds them. Only sim/ compiles them in (BATON_MUTANTS);
+ * in the library SESSION_MUTANT() is the constant false and leaves no code. */
+#ifndef SESSIONS_MUTANTS_H
+#define SESSIONS_MUTANTS_H
+
+/* X(name, description) */
+#define SESSION_MUTANTS(X)                                                                         \
+    X(EPOCH_KEPT, "a grant keeps the epoch of the one before")                                     \
+    X(RESIGN_ANY_EPOCH, "a late or repeated RESIGN takes a later grant away")                      \
+    X(WITHDRAW_ANY_EPOCH, "a late or repeated WITHDRAW takes a later grant away")                  \
+    X(PASS_TAKES, "a request to pass takes the election from a holder that still acts")            \
+    X(CORDON_TAKES, "a cordon takes the election from a holder that still acts")                   \
+    X(PRIORITY_TAKES, "a contender of higher priority takes the election as it enters")            \
+    X(OBSERVER_HOLDS, "an election is granted to a contender that may not lead")                   \
+    X(END_GRANTS_NOTHING, "what an ended session held is granted to no session")                   \
+    X(PRIORITY_NOT_RESTORED, "a snapshot forgets the priorities")                                  \
+    X(CORDON_NOT_RESTORED, "a snapshot forgets who may not lead")                                  \
+    X(OLD_LIFETIMES_COUNT, "a new leader goes on with the lifetimes that it measured before")      \
+    X(RENEWS_THE_ENDING, "a session is renewed although its end was ordered")                      \
+    X(RENEWS_THE_ENDED, "a session that has ended is renewed")                                     \
+    X(END_NOT_REPEATED, "the end of a session is ordered once only")                               \
+    X(OPENED_NOT_KEPT, "a session that was opened under this leader never ends")                   \
+    X(ENDS_TOO_EARLY, "a session ends after nine tenths of its lifetime")
+
+enum session_mutant {
+    SESSION_MUTANT_NONE,
+#define SESSION_MUTANT_ENUM(name, text) SESSION_MUTANT_##name,
+    SESSION_MUTANTS(SESSION_MUTANT_ENUM)
+#undef SESSION_MUTANT_ENUM
+        SESSION_MUTANT_COUNT
+};
+
+#ifdef BATON_MUTANTS
+extern _Thread_local enum session_mutant session_mutant; /* in force; set by the simulator */
+#define SESSION_MUTANT(name) (session_mutant == SESSION_MUTANT_##name)
+#else
+#define SESSION_MUTANT(name) (false)
+#endif
+
+#endif

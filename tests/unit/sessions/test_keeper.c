@@ -1,0 +1,101 @@
+/* Lifetimes as the leader of the log measures them. Session N was opened by entry N. */
+#include "cmocka_all.h"
+#include "sessions/keeper.h"
+#include "story.h"
+
+static instant at(int64_t s)
+{
+    return instant_add((instant){0}, SPAN_S(s));
+}
+
+/* Two sessions of 30 s, kept from second 0 on. */
+static void begin(struct story *s, struct keeper *keeper)
+{
+    story_begin(s);
+    (void)OPEN(s);
+    (void)OPEN(s);
+    keeper_begin(keeper, s->sessions, at(0));
+}
+
+static void a_session_that_is_not_renewed_is_overdue_after_its_lifetime(void **state)
+{
+    struct keeper keeper;
+    struct story s;
+    (void)state;
+
+    begin(&s, &keeper);
+    assert_true(keeper_renew(&keeper, 1, at(29)));
+    assert_int_equal(keeper_overdue(&keeper, at(29)), 0);
+    assert_int_equal(keeper_overdue(&keeper, at(30)), 2);
+    assert_int_equal(keeper_overdue(&keeper, at(30)), 0);
+    assert_int_equal(keeper_overdue(&keeper, at(59)), 1);
+    assert_int_equal(keeper_overdue(&keeper, at(59)), 2); /* its end was lost: once more */
+    story_end(&s);
+}
+
+static void a_session_whose_end_was_ordered_is_not_renewed(void **state)
+{
+    struct keeper keeper;
+    struct story s;
+    (void)state;
+
+    begin(&s, &keeper);
+    assert_int_equal(keeper_overdue(&keeper, at(31)), 1);
+    assert_false(keeper_renew(&keeper, 1, at(31)));
+    assert_true(keeper_renew(&keeper, 2, at(31))); /* overdue, but its end is not ordered yet */
+    assert_int_equal(keeper_overdue(&keeper, at(31)), 0);
+    story_end(&s);
+}
+
+static void a_new_leader_gives_every_session_its_whole_lifetime(void **state)
+{
+    struct keeper keeper;
+    struct story s;
+    (void)state;
+
+    begin(&s, &keeper);
+    assert_int_equal(keeper_overdue(&keeper, at(30)), 1);
+    keeper_stop(&keeper);
+    assert_false(keeper_renew(&keeper, 2, at(30)));
+    assert_int_equal(keeper_overdue(&keeper, at(99)), 0);
+    assert_int_equal(keeper_deadline(&keeper).ns, INSTANT_NEVER.ns);
+    keeper_begin(&keeper, s.sessions, at(100));
+    assert_int_equal(keeper_deadline(&keeper).ns, at(130).ns);
+    assert_int_equal(keeper_overdue(&keeper, at(129)), 0);
+    assert_true(keeper_renew(&keeper, 1, at(129)));
+    assert_int_equal(keeper_overdue(&keeper, at(130)), 2);
+    story_end(&s);
+}
+
+static void a_session_opened_meanwhile_is_kept(void **state)
+{
+    struct keeper keeper;
+    struct story s;
+    (void)state;
+
+    begin(&s, &keeper);
+    (void)END(&s, 1);
+    (void)END(&s, 2);
+    assert_int_equal(keeper_overdue(&keeper, at(50)), 0);
+    assert_int_equal(keeper_deadline(&keeper).ns, INSTANT_NEVER.ns);
+    (void)OPEN(&s);
+    keeper_opened(&keeper, 5, at(60)); /* entries 3 and 4 were the ends */
+    assert_int_equal(keeper_deadline(&keeper).ns, at(90).ns);
+    assert_int_equal(keeper_overdue(&keeper, at(90)), 5);
+    keeper_stop(&keeper);
+    (void)OPEN(&s);
+    keeper_opened(&keeper, 6, at(100)); /* nothing is kept here */
+    assert_int_equal(keeper_deadline(&keeper).ns, INSTANT_NEVER.ns);
+    story_end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_that_is_not_renewed_is_overdue_after_its_lifetime),
+        cmocka_unit_test(a_session_whose_end_was_ordered_is_not_renewed),
+        cmocka_unit_test(a_new_leader_gives_every_session_its_whole_lifetime),
+        cmocka_unit_test(a_session_opened_meanwhile_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
