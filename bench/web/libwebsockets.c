@@ -68,6 +68,8 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     }
 }
 
+/* On libuv, as we are: its own loop is faster with few connections, and by poll(2) slow with many.
+ */
 void serve_libwebsockets(int port_fd)
 {
     static const struct lws_protocols protocols[] = {
@@ -82,7 +84,8 @@ void serve_libwebsockets(int port_fd)
                                              .protocols = protocols,
                                              .pt_serv_buf_size = ECHO_MAX,
                                              .options = LWS_SERVER_OPTION_VALIDATE_UTF8 |
-                                                        LWS_SERVER_OPTION_EXPLICIT_VHOSTS};
+                                                        LWS_SERVER_OPTION_EXPLICIT_VHOSTS |
+                                                        LWS_SERVER_OPTION_LIBUV};
     struct lws_context *context;
     struct lws_vhost *vhost;
 

@@ -43,7 +43,8 @@ struct web_config {
     const char *tls_key;
     unsigned connections_max;
     unsigned head_within_s;   /* since the connection, or since the latest answer */
-    unsigned answer_within_s; /* until web_answer() or web_begin(); else 503. 0: no limit */
+    unsigned answer_within_s; /* until web_answer() or web_begin(); else 503, which
+                                 needs on_gone. 0: no limit */
     unsigned read_within_s;   /* a client that takes nothing for so long is cut off */
     size_t head_max;          /* bytes, at most WEB_HEAD_MAX */
     size_t body_max;          /* bytes of a request's body; 0: only GET and HEAD, without a body */

@@ -30,7 +30,8 @@ struct web_socket_callbacks {
 struct web_socket_options {
     size_t message_max;    /* bytes of a text */
     size_t backlog_max;    /* bytes that may wait for the peer */
-    unsigned ping_after_s; /* since the latest pong; the peer then has ten seconds to answer */
+    unsigned ping_after_s; /* at least 1, since the latest pong; the peer then has ten seconds to
+                              answer */
     struct web_socket_callbacks callbacks;
     void *userdata;
 };

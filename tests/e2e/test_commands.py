@@ -186,6 +186,31 @@ class Errors(unittest.TestCase):
         for command in ("status", "members", "pass", "cordon"):
             self.expect(64, "--timeout 0", command, "--data", "/nonexistent", "--timeout", "0")
 
+    def test_a_server_that_is_no_node_is_an_error_with_its_address(self):
+        ok = b"HTTP/1.1 200 OK\r\n"
+        for says, code, reason in (
+                (b"SSH-2.0-OpenSSH_9.2\r\n", 1, "what came is not a response of HTTP"),
+                (ok + b"\r\n{}", 1, "its end cannot be seen"),
+                (ok + b"Content-Length: 3\r\n\r\n[1]", 1, "the answer is not a baton node's"),
+                (ok + b"Content-Length: 9\r\n\r\n{", 69, "before the response was whole"),
+                (b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /\r\n\r\n", 1,
+                 "refused with status 302: no reason is given"),
+                (b"HTTP/1.1 403 No\r\nContent-Length: 13\r\n\r\n{\"error\":\"x\"}", 77,
+                 "refused with status 403: x")):
+            with socket.socket() as server:
+                server.bind(("127.0.0.1", 0))
+                server.listen()
+                address = "127.0.0.1:%d" % server.getsockname()[1]
+                status = subprocess.Popen([BATON, "status", "--http", address],
+                                          stderr=subprocess.PIPE, universal_newlines=True)
+                with server.accept()[0] as connection:
+                    self.assertIn(b"GET /status HTTP/1.1\r\n", connection.recv(4096))
+                    connection.sendall(says)
+                _, told = status.communicate(timeout=60)
+                self.assertEqual(status.returncode, code, told)
+                self.assertIn("http://%s/status: " % address, told)
+                self.assertIn(reason, told)
+
     def test_what_cannot_be_printed_is_an_error(self):
         for words in (("--help",), ("--version",), ("help", "--format", "man", "node"),
                       ("explain", "--json")):
