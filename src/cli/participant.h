@@ -52,6 +52,6 @@ bool participant_is_fatal(const struct participant *part, const struct baton_eve
  * one of them is wrong: then none of them changes. Leadership continues in both cases. */
 void participant_reload(struct participant *part);
 /* Returns why this node does not lead, by the latest event that gives a reason. */
-const char *participant_obstacle(const struct participant *part);
+const char *participant_obstacle(struct participant *part);
 
 #endif

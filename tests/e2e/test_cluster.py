@@ -372,6 +372,21 @@ class Starting(ClusterTest):
             self.assertEqual(os.readlink("/proc/%d/fd/%d" % (one.processes["a"].pid, fd)),
                              "/dev/null")
 
+    def test_who_starts_first_says_whom_it_waits_for(self):
+        three = self.cluster(3)
+        expected = "1 of 3 votes is here, and 2 are needed; no answer from "
+        done = baton("run", *three.arguments("a"), "--wait-timeout", "300ms", "--", "true")
+        self.assertEqual(done.returncode, 124, done.stderr)
+        self.assertIn(expected, done.stderr)
+        three.start("a")
+        until(lambda: "no-quorum" in three.log("a"), "it is logged")
+        line = next(line for line in three.log("a").splitlines() if "no-quorum" in line)
+        self.assertIn(expected, line)
+        for name in "bc":
+            self.assertIn("%s at %s" % (name, three.address(name)), line)
+        three.start("b")
+        three.wait_leader(["a", "b"])
+
     def test_disks_slower_than_a_round_of_votes_still_get_a_leader(self):
         under = slow_disk(400)
         if not under:

@@ -142,7 +142,8 @@ class Running(ProgramTest):
             self.start(three, name, [], "sh", "-c", self.script(three))
         old = next(iter(until(lambda: self.pids(three), "a program runs")))
         other = next(name for name in three.names if name != old)
-        folder = re.search(r" cgroup=(\S+)", three.log(other)).group(1)
+        folder = until(lambda: re.search(r" cgroup=(\S+)", three.log(other)),
+                       "the other one has a supervisor").group(1)
         if not folder.startswith("/"):
             self.skipTest("no cgroup can be made here")
         os.rmdir(folder)

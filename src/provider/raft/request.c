@@ -160,10 +160,11 @@ static int add(struct node *node, const struct node_change *change, struct baton
         return when_there(node, now, reterr);
     }
     if (now && !now->is_leaving && !change->replaces && strcmp(now->address, member.address) != 0) {
-        return error_set(reterr, BATON_EEXIST,
-                         "member \"%s\": is in the group already, at %s: replace it, or choose "
-                         "another name",
-                         member.name, now->address);
+        return error_set(
+            reterr, BATON_EEXIST,
+            "member \"%s\": is in the group already, at %s: --replace moves it, or choose "
+            "another name",
+            member.name, now->address);
     }
     r = raft_options_check_peer(&node->options, &member, reterr);
     if (r != BATON_OK) {
