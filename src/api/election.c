@@ -193,7 +193,7 @@ int baton_leave(struct baton_election *election, struct baton_error *reterr)
     }
     call->election = election;
     if (perform(&call->base, INT64_MAX, BATON_OK, NULL) == BATON_ECLOSED) {
-        baton_stop(baton); /* it is under way: wait for its end */
+        baton_stop(baton); /* another thread is stopping it: wait for its end */
     }
     call_unref(&call->base);
     lock(baton);

@@ -1,4 +1,4 @@
-/* What the library does of its own while leadership is given away: it waits for listeners. */
+/* The library's own part of a hand-over: it waits for listeners. */
 #ifndef API_HANDOVER_H
 #define API_HANDOVER_H
 

@@ -229,7 +229,7 @@ static int check_listener(const struct baton_election *election, uint32_t mask,
     return code;
 }
 
-/* Its thread sees is_off and ends; nobody else knows the listener yet. */
+/* The listener's thread sees is_off and ends; no other thread knows the listener yet. */
 static void discard(struct baton_listener *listener, bool has_thread)
 {
     struct baton *baton = listener->election->baton;
@@ -310,7 +310,7 @@ static bool let_thread_go_locked(struct baton_listener *listener)
     if (listener->delivery != BATON_ON_THREAD || listener->is_detached) {
         return false;
     }
-    listener->is_detached = true; /* nobody else joins it */
+    listener->is_detached = true; /* no other thread joins it */
     if (pthread_equal(listener->thread, pthread_self())) {
         (void)pthread_detach(listener->thread);
         return false;
@@ -347,7 +347,8 @@ void baton_off(struct baton_listener *listener)
     unlock(baton);
 }
 
-/* What waits for baton_dispatch() is dropped; what waits for a listener's thread is delivered. */
+/* Drops the events that wait for baton_dispatch(), and delivers those that wait for a listener's
+ * thread. */
 void listeners_end(struct baton_election *election)
 {
     struct baton *baton = election->baton;

@@ -32,8 +32,8 @@ bool listener_runs_for(const struct baton_election *election);
 /* Frees the listeners without references. */
 void listeners_bury_locked(struct baton *baton);
 
-/* One that had to hear of the event has returned, or never will: of BATON_EVENT_DRAIN, the last one
- * ends the draining. */
+/* Counts a listener that has handled the event, or will never get it: for BATON_EVENT_DRAIN the
+ * last one ends the draining. */
 void drain_over_locked(struct baton_election *election, const struct baton_event *event);
 
 #endif

@@ -247,7 +247,7 @@ static int do_pass(struct member_control *control, uint64_t client, const json_t
     return code;
 }
 
-/* What acts under the lease has until its end to stop. */
+/* The program has until the lease's end to stop. */
 static int do_cordon(struct member_control *control, uint64_t client, const json_t *request,
                      struct baton_error *reterr)
 {
@@ -297,7 +297,7 @@ static int do_join(struct member_control *control, uint64_t client, const json_t
     if (!question) {
         return code ? code : BATON_ENOMEM;
     }
-    /* A provider whose members can be changed tells them at once. */
+    /* A provider whose members can change lists them at once. */
     (void)members_list(election, addition_keep, &added, NULL);
     code = members_add(election, &added.member, replaces, deadline_of(request), on_done, question,
                        reterr);

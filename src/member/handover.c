@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What was asked for. */
+/* The request's terms. */
 struct terms {
     enum handover_kind kind;
     bool is_wanted; /* by the group: the provider waits for the end of the draining, and goes on */
@@ -302,8 +302,8 @@ static int drain(struct election *election, const struct terms *terms, struct ba
     return BATON_OK;
 }
 
-/* One that is under way goes on: it gives leadership away as well. Without memory the provider goes
- * on when the event's time is up. */
+/* A hand-over under way goes on: it gives leadership away as well. Out of memory, the provider goes
+ * on when the event's time is over. */
 void handover_want(struct election *election, const struct baton_event *event)
 {
     const struct terms wanted = {

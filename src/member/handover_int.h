@@ -1,4 +1,4 @@
-/* What join.c tells handover.c of an election's events; not for others. */
+/* join.c's reports of an election's events to handover.c; for these two files only. */
 #ifndef MEMBER_HANDOVER_INT_H
 #define MEMBER_HANDOVER_INT_H
 

@@ -50,7 +50,7 @@ bool member_has(const struct member *member, unsigned features);
 int member_need(const struct member *member, unsigned features, const char *what,
                 struct baton_error *reterr);
 
-/* What an operator wants to know of the provider, as a new JSON object; NULL: nothing more. */
+/* Returns the provider's part of the status, as a new JSON object; NULL: none. */
 struct json_t *member_provider_status(const struct member *member);
 
 /* The processes that act for this one: they are killed before a certificate says that it died.

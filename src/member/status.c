@@ -14,7 +14,7 @@ struct status {
     struct observer observer;
     char node[BATON_NAME_MAX];
     instant started;
-    json_t *members; /* as last told */
+    json_t *members; /* as last listed */
     int http_port;   /* 0: none */
     uint64_t elections_won;
     uint64_t leaderships_lost;

@@ -1,6 +1,5 @@
-/* What a process knows of its part in an election: JSON for people and programs, and metrics for
- * Prometheus. docs/cli.md has the fields.
- */
+/* The status of a process's part in an election: JSON, and metrics for Prometheus. docs/cli.md has
+ * the fields. */
 #ifndef MEMBER_STATUS_H
 #define MEMBER_STATUS_H
 

@@ -286,7 +286,7 @@ void control_server_close(struct control_server *server)
         return;
     }
     server->is_closing = true;
-    if (uv_is_active((uv_handle_t *)&server->pipe)) { /* it is ours: it listens */
+    if (uv_is_active((uv_handle_t *)&server->pipe)) { /* it listens: the socket is its own */
         (void)unlink(server->path);
     }
     while (server->clients) {
@@ -301,7 +301,7 @@ void control_server_answer(struct control_server *server, uint64_t id, json_t *a
     if (client && answer) {
         send_line(client, answer, true);
     } else if (client) {
-        drop_client(client); /* it could not be made: nobody is to wait for it */
+        drop_client(client); /* out of memory for the answer: the client must not wait for it */
     }
     json_decref(answer);
 }

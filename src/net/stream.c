@@ -40,7 +40,7 @@ struct stream {
     bool was_refused; /* by every address */
     bool is_open;
     bool is_closing;
-    int broken; /* how the latest write failed: what the peer said before is still to be read */
+    int broken; /* error of the latest write; data that the peer sent before is still read */
     struct stream_options options;
     struct tls_session *session;
     struct buffer clear;  /* decrypted, to hand on */
@@ -136,8 +136,8 @@ void stream_close(struct stream *stream)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* A peer that refuses us says why and closes; often that is noticed first by a write that fails.
- * Reading goes on to its end, which comes at once, so that the reason is not lost. */
+/* A peer that refuses this node sends its reason and closes, which often shows first as a failed
+ * write. So reading goes on to the end of the data, and the reason is not lost. */
 static void write_failed(struct stream *stream, int status)
 {
     if (status == UV_ECONNRESET || status == UV_EPIPE) {
@@ -624,7 +624,7 @@ int stream_fd(const struct stream *stream)
     return uv_fileno(&stream->socket.handle, &fd) == 0 ? fd : -1;
 }
 
-/* All zeros where the kernel does not tell. */
+/* Returns zeros if the kernel has no such information. */
 static struct tcp_info tcp_info_of(const struct stream *stream)
 {
     struct tcp_info info = {0};
@@ -637,7 +637,7 @@ static struct tcp_info tcp_info_of(const struct stream *stream)
     return info;
 }
 
-/* The kernel's word: a loop that was held up may not have heard of the answer yet. */
+/* Asks the kernel: a delayed loop may not have read the answer yet. */
 bool stream_is_connecting(const struct stream *stream)
 {
     return tcp_info_of(stream).tcpi_state == TCP_SYN_SENT;

@@ -1,15 +1,15 @@
-/* A byte stream over TCP or a Unix socket on a libuv loop, in the clear or under TLS.
+/* A byte stream over TCP or a Unix socket on a libuv loop, in plain text or under TLS.
  *
  * Life: stream_connect or stream_accept ──▶ on_open ──▶ on_data … ──▶ on_close, once, always last
- * (also without on_open, when connecting fails). After stream_close no callback but on_close comes;
- * the memory is freed after on_close has returned: that is when the handle's memory ends, and not
- * before. The loop's thread only.
+ * (also without on_open, when connecting fails). After stream_close only on_close is called; the
+ * stream's memory is freed when on_close has returned. The loop's thread only.
  *
- * The program ignores SIGPIPE, or the loop's thread blocks it: a peer that hung up is an error.
+ * The program ignores SIGPIPE, or the loop's thread blocks it: then a write to a closed connection
+ * is an error.
  *
- * Writes go out at once if the socket takes them; what it does not take is queued, up to
- * `queue_bytes_max`: a peer that reads too slowly is closed, not waited for. What is of use only
- * while it is fresh goes by stream_write_latest and does not queue up.
+ * Writes go out at once if the socket takes them; the rest is queued, up to `queue_bytes_max`. A
+ * connection whose peer reads too slowly is closed. Data that is of use only while it is fresh goes
+ * by stream_write_latest, which does not queue it.
  */
 #ifndef NET_STREAM_H
 #define NET_STREAM_H
@@ -22,7 +22,7 @@
 
 enum {
     STREAM_KINDS = 8,          /* of stream_write_latest */
-    STREAM_LATEST_BYTES = 128, /* of one of them; a longer one is written as others are */
+    STREAM_LATEST_BYTES = 128, /* a longer message is written as others are */
 };
 
 struct stream; /* opaque */
@@ -55,8 +55,8 @@ struct stream_options {
     bool is_prompt;
 };
 
-/* host: a numeric address, or a name, whose addresses are tried one after the other. BATON_EINVAL,
- * BATON_ENOMEM; the rest comes by on_close. */
+/* host: a numeric address, or a name whose addresses are tried in turn. BATON_EINVAL, BATON_ENOMEM;
+ * on_close reports other failures. */
 int stream_connect(struct stream **ret, const struct stream_options *options, const char *host,
                    int port, struct baton_error *reterr);
 
@@ -68,28 +68,28 @@ int stream_connect_unix(struct stream **ret, const struct stream_options *option
 int stream_accept(struct stream **ret, const struct stream_options *options, uv_stream_t *server,
                   struct baton_error *reterr);
 
-/* For streams whose first byte decides: until stream_start_tls everything is in the clear.
- * `first` are the bytes read so far. Only on an accepted stream, before anything was written. */
+/* Begins TLS on an accepted stream, before anything is written to it; until then all is plain text.
+ * `first` are the bytes that were read so far. */
 int stream_start_tls(struct stream *stream, const struct tls *tls, const void *first, size_t bytes);
 
 /* Copies. BATON_ETOOBIG, BATON_ECLOSED, BATON_EIO: nothing was sent, the stream is closing. */
 int stream_write(struct stream *stream, const void *data, size_t bytes);
 
-/* The same, but while others wait it is kept back, and a later one of its kind (below
- * STREAM_KINDS) takes its place. Nothing of it has been sent then; what is half sent stays. May be
- * overtaken by others, and is lost if the stream is closed. */
+/* Writes data of which only the latest version matters: while earlier writes wait, it is kept back,
+ * and later data of its kind (below STREAM_KINDS) replaces it, unless a part of it was sent. Other
+ * writes may overtake it, and it is lost if the stream is closed. */
 int stream_write_latest(struct stream *stream, unsigned kind, const void *data, size_t bytes);
 
 void stream_close(struct stream *stream);
 
-/* Ends our direction once the socket has taken what was written; reading goes on. */
+/* Ends our direction once the socket has taken all that was written; reading goes on. */
 void stream_shutdown(struct stream *stream);
 /* While paused, nothing is read, and so the end of the peer is not noticed either. */
 void stream_pause(struct stream *stream, bool is_paused);
 
 /* The peer has shown a certificate for this name: never without TLS, nor with a shared key. */
 bool stream_proves(const struct stream *stream, const char *name);
-/* Of what was written, the socket has not taken all yet. */
+/* Whether the socket has not yet taken all that was written. */
 bool stream_has_backlog(const struct stream *stream);
 /* How many bytes of it; under TLS, encrypted ones. */
 size_t stream_backlog(const struct stream *stream);
@@ -97,10 +97,10 @@ size_t stream_backlog(const struct stream *stream);
 int stream_fd(const struct stream *stream);
 /* The peer's machine has not answered yet. A system call, as the next one is. */
 bool stream_is_connecting(const struct stream *stream);
-/* What was sent is not acknowledged although it was sent again: the line loses, or is cut. Says
- * nothing of the peer. */
+/* Whether sent data was retransmitted and still is not acknowledged: the network loses packets, or
+ * is cut. Proves nothing about the peer. */
 bool stream_is_stuck(const struct stream *stream);
-/* For on_close: nobody listens there, says the peer's machine. */
+/* For on_close: the peer's machine reported that no process listens there. */
 bool stream_was_refused(const struct stream *stream);
 /* Bytes have arrived that no on_data has seen. A system call. */
 bool stream_has_unread(const struct stream *stream);

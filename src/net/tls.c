@@ -30,7 +30,8 @@ struct tls_session {
     BIO *from_wire;
     BIO *to_wire;
     bool is_open;
-    char wanted[NAME_MAX_BYTES]; /* of our own group: whose certificate it must be; "": anybody's */
+    char wanted[NAME_MAX_BYTES]; /* within a group: the name that the certificate must have; "": any
+                                  */
     char problem[NAME_MAX_BYTES + 80];
 };
 
@@ -199,7 +200,7 @@ static struct tls *allocate(const SSL_METHOD *method, struct baton_error *reterr
         return NULL;
     }
     SSL_CTX_set_app_data(tls->context, tls);
-    ERR_clear_error(); /* so that a reason is of what comes next */
+    ERR_clear_error(); /* so that a later reason is not of an earlier error */
     return tls;
 }
 
@@ -439,7 +440,7 @@ static int go_on(struct tls_session *session, int result)
                : BATON_EAUTH;
 }
 
-/* What a person can act on: of a certificate that was refused, what is wrong with it. */
+/* Returns a text that an operator can act on: for a refused certificate, its fault. */
 static const char *explain(struct tls_session *session)
 {
     const struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(session->ssl));

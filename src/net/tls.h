@@ -1,5 +1,5 @@
-/* Who may talk: among our own, mutual TLS 1.3 with certificates or with a key that the group
- * shares; to a server of somebody else's, TLS 1.2 or 1.3 as its certificate proves it. */
+/* TLS: between members of a group mutual TLS 1.3, with certificates or with a shared key; to any
+ * other server TLS 1.2 or 1.3, with a check of the server's certificate. */
 #ifndef NET_TLS_H
 #define NET_TLS_H
 
@@ -21,12 +21,12 @@ struct tls_options {
 int tls_new(struct tls **ret, const struct tls_options *options, struct baton_error *reterr);
 void tls_free(struct tls *tls); /* NULL allowed */
 
-/* Whether peers of the group would accept our own certificate from a process of this name, now.
- * BATON_EINVAL: it is for other names, or its time has not come or is over. */
+/* Whether peers of the group would accept this process's certificate for `name` now. BATON_EINVAL:
+ * it is for other names, not yet valid, or expired. */
 int tls_check_own(const struct tls *tls, const char *name, const char *certificate_file,
                   struct baton_error *reterr);
-/* Exchanges what `tls` holds for what `fresh` holds, and frees `fresh`, which must be of the same
- * kind. Streams that are open, or in their handshake, keep what they began with. */
+/* Replaces the content of `tls` by that of `fresh`, which must be of the same kind, and frees
+ * `fresh`. Streams that are open or in their handshake keep the old content. */
 void tls_adopt(struct tls *tls, struct tls *fresh);
 
 /* A client of a foreign server (Redis). */

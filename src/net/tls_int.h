@@ -15,8 +15,8 @@ struct tls_session; /* opaque */
 struct tls_session *tls_session_new(const struct tls *tls, bool is_client, const char *peer_name);
 void tls_session_free(struct tls_session *session);
 
-/* Feeds bytes from the wire (may be none: to begin a handshake). What is to be sent goes to `out`,
- * what was received to `in`. 0, or BATON_EAUTH with the reason. */
+/* Takes bytes that were received (none, to begin a handshake). Appends bytes to send to `out`, and
+ * received plain text to `in`. 0, or BATON_EAUTH with the reason. */
 int tls_session_receive(struct tls_session *session, const void *data, size_t bytes,
                         struct buffer *in, struct buffer *out, const char **ret_reason);
 int tls_session_send(struct tls_session *session, const void *data, size_t bytes,

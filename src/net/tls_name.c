@@ -1,6 +1,6 @@
-/* Which member a certificate is for. Names are compared byte by byte with their lengths: one with a
- * NUL inside is another name. With any alternative name (a host, an address, an e-mail) only those
- * count that are of hosts; the subject's common name is what certificates without them have. */
+/* Finds the member that a certificate is for. Names are compared byte by byte with their lengths,
+ * so one with a NUL inside is another name. If a certificate has alternative names (hosts,
+ * addresses, e-mails), only its host names count; without any, the subject's common name counts. */
 #include "net/tls_int.h"
 
 #include <openssl/x509v3.h>

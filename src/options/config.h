@@ -19,7 +19,7 @@
 
 enum { CONFIG_BYTES_MAX = 256 * 1024 };
 
-/* Whether some command knows the option `name`. */
+/* Whether any command has the option `name`. */
 typedef bool (*config_is_known)(const char *name);
 
 /* Takes the text's values into `options` as OPTION_CONFIG. `name` is for messages.

@@ -1,6 +1,6 @@
-"""What the end-to-end tests share: a cluster of real nodes in a temporary directory.
+"""Shared by the end-to-end tests: a cluster of real nodes in a temporary directory.
 
-Nothing here sleeps for a guess: `until` waits for a condition with a generous deadline.
+No test sleeps for a guessed time: `until` waits for a condition with a generous deadline.
 """
 import json
 import os

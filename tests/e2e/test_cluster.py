@@ -1,4 +1,4 @@
-"""Three real nodes: what is asked of them, what is ordered, and what befalls them."""
+"""Three real nodes: queries, commands and faults."""
 import contextlib
 import json
 import os

@@ -1,4 +1,4 @@
-"""What needs no cluster: help, man pages, the agreement of flags, environment and file."""
+"""Tests without a cluster: help, man pages, the agreement of flags, environment and file."""
 import filecmp
 import json
 import os

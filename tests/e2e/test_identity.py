@@ -1,5 +1,5 @@
-"""Data directories that are emptied, restored, copied or of another group: what is recognised, what
-is refused, and how a member is repaired while the others run on."""
+"""Data directories that are emptied, restored, copied or of another group: which the group
+refuses, and how a member is repaired while the others run on."""
 import hashlib
 import json
 import os

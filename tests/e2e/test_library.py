@@ -1,4 +1,4 @@
-"""libbaton as a stranger gets it: installed, found by pkg-config or CMake, and what it exports."""
+"""libbaton as a user gets it: installed, found by pkg-config or CMake, and what it exports."""
 import glob
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a process reads again on SIGHUP, while it goes on: certificates, keys, tokens."""
+"""SIGHUP: a running process reads certificates, keys and tokens again."""
 import fcntl
 import os
 import pty

@@ -13,7 +13,7 @@
 
 enum { PROCESS_PATIENCE_MS = 30000 };
 
-/* A process that runs body(userdata) and exits with what it returns. It dies with the test. */
+/* Runs body(userdata) in a new process, which exits with the result and dies with the test. */
 pid_t process_fork(int (*body)(void *userdata), void *userdata);
 
 /* Waits until the child has ended; returns its wait status. */
@@ -21,14 +21,14 @@ int process_wait(pid_t child);
 /* Kills by pid (SIGKILL) and waits; a child that has ended already is fine. */
 void process_end(pid_t child);
 
-/* Whether the process is there and not a zombie. */
+/* Whether the process exists and is no zombie. */
 bool process_lives(pid_t pid);
 /* Waits until it is not. */
 void process_wait_gone(pid_t pid);
 /* Waits until it is stopped by a signal. */
 void process_wait_stopped(pid_t pid);
-/* Kills who has started a process, and waits until that one is gone too. It is stopped, as one that
- * hangs: it cannot notice. start() runs in a process of its own and returns the pid to look at. */
+/* Kills the starter of a process, and waits until that process ends too. The process is stopped, as
+ * if it hung, so it cannot notice. start() runs in its own process and returns the pid to watch. */
 void process_must_die_with_starter(pid_t (*start)(void *userdata), void *userdata);
 
 /* Waits until fd is readable or ended. */

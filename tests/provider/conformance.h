@@ -1,4 +1,5 @@
-/* What every provider must do, in parts: test_conformance.c runs them all for one provider. */
+/* The rules that every provider must keep, in parts: test_conformance.c runs them all for one
+ * provider. */
 #ifndef TESTS_PROVIDER_CONFORMANCE_H
 #define TESTS_PROVIDER_CONFORMANCE_H
 
@@ -6,7 +7,7 @@
 
 extern const struct tested_provider *tested;
 
-/* Each test has a group of its own, nobody in it yet. */
+/* Each test has its own group, which has no members yet. */
 int conformance_set_up(void **state);
 int conformance_tear_down(void **state);
 #define CASE(name) cmocka_unit_test_setup_teardown(name, conformance_set_up, conformance_tear_down)

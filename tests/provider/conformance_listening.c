@@ -1,4 +1,4 @@
-/* What every provider must do: events, and the work that stops before a hand-over. */
+/* The rules of every provider: events, and the work that stops before a hand-over. */
 #include "provider/conformance.h"
 
 #include <poll.h>

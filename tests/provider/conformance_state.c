@@ -1,4 +1,4 @@
-/* What every provider that has them must do: state and channels. */
+/* The rules of every provider that has state and channels. */
 #include "provider/conformance.h"
 
 #include <stdatomic.h>

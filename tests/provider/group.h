@@ -8,7 +8,7 @@
 
 enum { GROUP_NODES = 3, GROUP_PATIENCE_MS = 60000 };
 
-/* What the suite must know of a provider: one line in the table of providers.c. */
+/* A provider as the suite sees it: one row of the table in providers.c. */
 struct tested_provider {
     const char *name;
     /* Begins a fresh group; returns its own state, for the functions below. */
@@ -40,14 +40,14 @@ struct group {
 /* Opens member `number`; campaigns in "race" unless `campaigns` is false. */
 void group_open(struct group *group, int number, bool campaigns, bool observes);
 void group_close(struct group *group, int number);
-/* All members open and one of them leads. */
+/* Opens all members, and waits until one of them leads. */
 void group_open_all(struct group *group);
 
-/* The number of the member that leads; waits until one does, and checks that no other does. */
+/* Waits until a member leads, checks that no other does, and returns its number. */
 int group_leader(struct group *group);
-/* The same, but not `other`. */
+/* The same, for another member than `other`. */
 int group_leader_but(struct group *group, int other);
-/* Never two at one instant, as far as three readings in a row can tell. */
+/* Checks that at most one member leads, in three readings. */
 void group_check_one(struct group *group);
 
 /* Sleeps a moment between two looks at a condition; the test fails when patience runs out. */

@@ -1,4 +1,4 @@
-/* A member that takes part in "race" and listens for one word in the error events. */
+/* A member that takes part in "race" and waits for a text in the error events. */
 #ifndef TESTS_PROVIDER_LISTENER_H
 #define TESTS_PROVIDER_LISTENER_H
 
@@ -10,16 +10,16 @@ struct listener {
     struct baton *baton;
     struct baton_election *election;
     const char *wanted;
-    _Atomic bool is_there; /* it was heard */
+    _Atomic bool is_there; /* the text has come */
     pthread_mutex_t lock;
     char latest[BATON_ERROR_MESSAGE_MAX];
 };
 
 void listener_open(struct listener *listener, const char *url, const char *wanted);
 void listener_close(struct listener *listener);
-/* From now on it waits for this word. */
+/* Waits for this text from now on. */
 void listener_want(struct listener *listener, const char *wanted);
-/* Waits until the word was heard; no password may have been. */
+/* Waits until the text has come; fails if an event contains a password. */
 void listener_await(struct listener *listener);
 
 #endif

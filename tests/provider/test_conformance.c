@@ -1,5 +1,5 @@
-/* What every provider must do, told through <baton.h>: `test_conformance NAME` for each of the
- * table in providers.c. */
+/* The rules that every provider must keep, tested through <baton.h>: `test_conformance NAME` for
+ * each provider of the table in providers.c. */
 #include "provider/conformance.h"
 
 #include <stdio.h>

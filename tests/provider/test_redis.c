@@ -1,5 +1,5 @@
-/* What happens to an election when its Redis fails, forgets or lies, and beside a process that was
- * written to the seed's text alone. A real server, killed and stopped for real. */
+/* An election while its real Redis server fails, loses data or answers wrongly, and beside a
+ * process that was written from the seed's text alone. */
 #include "lib/process.h"
 #include "provider/group.h"
 

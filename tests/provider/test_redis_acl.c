@@ -1,5 +1,5 @@
-/* A user who may do what docs/redis.md says and nothing else: that is enough for the whole life of
- * an election, and each part of the rule is needed. The rule is read out of the document. */
+/* A user with the permissions of docs/redis.md and no others: they suffice for the whole life of an
+ * election, and each part of the rule is needed. The test reads the rule from the document. */
 #include "integration/redis/server.h"
 #include "lib/process.h"
 #include "provider/group.h"

@@ -1,4 +1,4 @@
-/* What the registry's heartbeats of many elections cost the server: commands, as it counts them. */
+/* The commands that the registry's heartbeats of many elections cost, counted by the server. */
 #include "integration/redis/server.h"
 #include "provider/group.h"
 

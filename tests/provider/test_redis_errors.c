@@ -1,5 +1,5 @@
-/* Each way in which a real server can refuse: named in an error event, survived, and over when its
- * cause is. */
+/* Each error that a real server can answer: an error event names it, the process goes on, and the
+ * error ends when its cause ends. */
 #include "integration/redis/server.h"
 #include "lib/process.h"
 #include "provider/group.h"

@@ -1,5 +1,5 @@
-/* A leader that is killed, and a server behind TLS: its guardian proves the server, and releases.
- */
+/* A leader is killed, and its server is behind TLS: the guardian verifies the server and releases
+ * the lock. */
 #include "integration/redis/certificates.h"
 #include "lib/process.h"
 #include "provider/group.h"

@@ -1,5 +1,5 @@
-/* A server behind TLS, and a guardian that cannot speak it: baton-guardian-tls is not installed.
- * That is a warning which says what is lost, and elections go on. */
+/* A server behind TLS without baton-guardian-tls: a warning says what is lost, and elections go on.
+ */
 #include "integration/redis/certificates.h"
 #include "lib/process.h"
 #include "provider/group.h"

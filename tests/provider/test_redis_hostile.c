@@ -1,6 +1,6 @@
-/* Whoever may write to an election's keys and channels may write anything: values of another type,
- * huge ones, no JSON, clocks years ahead. It is told in an error event or by the call that meets
- * it, and survived: whoever leads goes on, or does so again when the value is gone. */
+/* A program that may write to an election's keys and channels may write anything: values of another
+ * type, huge ones, no JSON, clocks years ahead. An error event, or the call that reads the value,
+ * reports it; the leader goes on, or leads again when the value is gone. */
 #include "integration/redis/server.h"
 #include "provider/group.h"
 #include "provider/listener.h"

@@ -1,5 +1,4 @@
-/* An election on three real servers that know nothing of each other: more than half of them are
- * enough, whichever they are. */
+/* An election on three independent real servers: any two of them are enough. */
 #include "integration/redis/server.h"
 #include "lib/process.h"
 #include "provider/group.h"

@@ -1,6 +1,6 @@
-/* Nodes of one election in processes of their own, and what each of them saw of itself: for every
- * leadership the first and the last instant at which it was certainly the leader. Instants of two
- * processes of one machine compare, and what was seen outlives kill -9. */
+/* Nodes of one election in their own processes, and their observations: for every leadership the
+ * first and the last instant at which is_leader was certainly true. Instants of two processes on
+ * one machine can be compared, and the observations outlive kill -9. */
 #ifndef TESTS_PROVIDER_WITNESS_H
 #define TESTS_PROVIDER_WITNESS_H
 
@@ -32,7 +32,7 @@ void witnesses_start(struct witnesses *witnesses, const char *url);
 /* Starts one, for the first time or again. */
 void witness_start(struct witnesses *witnesses, int number, const char *url);
 void witness_kill(struct witnesses *witnesses, int number);
-/* Kills what is left of them. */
+/* Kills the nodes that are left. */
 void witnesses_end(struct witnesses *witnesses);
 
 /* Waits until a node leads in an epoch above this one; returns its number. */

@@ -1,5 +1,5 @@
-/* The program that `make torture` lets `baton run` start: it acts as the leader, and says when
- * (acts.h).
+/* The program that `make torture` lets `baton run` start: it acts as the leader, and records
+ * when (acts.h).
  *
  *   baton_actor KIND RECORDS STORE
  *

@@ -15,7 +15,7 @@
 /* RECORDS is a file that exists; STORE the socket of store.py, or NULL for acts without updates. */
 void acts_open(const char *records, const char *store, const char *node);
 void acts_begin(uint64_t epoch);
-/* The same life and files in a forked child, which updates nothing. */
+/* Takes over the life and the files in a forked child, which updates nothing. */
 void acts_inherit(void);
 int64_t acts_clock(void);
 void acts_act(int64_t at_ns);

@@ -1,4 +1,4 @@
-"""Judges what the programs did, by their own records and by one clock (actor.c).
+"""Checks what the programs did, by their own records and by one clock (actor.c).
 
 A life is one start of the program, with all processes that came of it. It acts from the first of
 its records to the last one. Two lives must share no instant, and epochs must grow.

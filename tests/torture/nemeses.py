@@ -1,4 +1,4 @@
-"""What befalls the nodes. A method is a fault: it begins it, holds it, ends it, and is counted.
+"""The faults of the nodes. Each method begins one, holds it, ends it, and is counted.
 
 Which faults, where and for how long is drawn from the seed alone; what comes of it, on the machine
 too. Faults overlap: each runs in a thread of its own, and no two of them on one host.

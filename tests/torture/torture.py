@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Real groups of real nodes, tormented, and judged by what the programs did that they run.
+"""Real groups of real nodes under faults; the checks use the records of the programs that they run.
 
     torture.py [--seconds N] [--seed N] [--ground NAME,...] [--only FAULT,...] [--json] [--keep]
 

@@ -68,7 +68,7 @@ void subscribers_deliver(struct memory *memory, const struct notification *notif
         subscriber = subscriber->next_own;
     }
     if (!subscriber) {
-        return; /* it went while the notification was on its way */
+        return; /* it unsubscribed before the notification came */
     }
     if (subscriber->is_watch) {
         struct provider_value value = {.key = notification->name,

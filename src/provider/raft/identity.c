@@ -142,7 +142,7 @@ static bool is_of_another_group(const struct greeting *ours, const struct greeti
     return ours->founders != 0 && theirs->founders != 0 && ours->founders != theirs->founders;
 }
 
-/* It is of our group and knows more of the group's log: a member may have been replaced. */
+/* The peer is of our group and knows more of the group's log: a member may have been replaced. */
 static bool is_ahead(const struct identity_view *view, const struct greeting *theirs)
 {
     return theirs->group != 0 && (view->ours->group == 0 || view->ours->group == theirs->group) &&
@@ -162,7 +162,7 @@ static bool is_another_birth(const struct identity_view *view, const struct gree
     return view->known && view->known->birth != theirs->birth;
 }
 
-/* Whether the two cannot both be right, and ours is there already. */
+/* Whether only one of the two can be right, and this node has a group already. */
 static bool stands_against(const struct identity_view *view, const struct greeting *theirs)
 {
     return view->ours->group != 0 && !view->is_candidate &&

@@ -1,13 +1,13 @@
-/* Greetings: who is there, what is remembered of it, and who is turned away.
+/* Greetings: checks them, refuses some, and remembers what they show about the peers.
  *
- *   greeting ─▶ checked (identity.c) ─refused─▶ TURNED_AWAY: the peer learns why, and hangs up
+ *   greeting ─▶ checked (identity.c) ─refused─▶ TURNED_AWAY: the peer learns why, and closes
  *                  │
- *                  ├─ a connection of an earlier process of that member stands: is it there?
+ *                  ├─ a connection of an earlier process of that member is open: does it answer?
  *                  │     no answer yet ─▶ the greeting waits
  *                  │     it answers ────▶ refused: a copy of its data directory, or a forgery
  *                  │     it has ended, or is silent for as long as any promise lasts ─▶ accepted
  *                  ▼
- *               accepted: the process before is dead (proof.c), what has been said is remembered
+ *               accepted: the earlier process is dead (proof.c), and the greeting is remembered
  */
 #include "provider/raft/node.h"
 
@@ -416,11 +416,12 @@ int meeting_take_greeting(struct connection *connection, const struct greeting *
     return BATON_OK;
 }
 
-/* Believed where we have dialed a member's address: anybody may dial us, and at the address of one
- * that is to join anything may be. But a quorum by itself leads whatever the others say, and may
- * dial none of them; and a founder with a new directory dials those of its file, who may be gone.
- * So they believe whoever has the key. Two groups stand against each other: a node that leads by
- * itself gives way, and so does one whose group has never had a leader. */
+/* Whether this node believes a refusal. It does if it dialed a member's address: any process may
+ * dial this node, and any may be at the address of a future member. There are two exceptions, which
+ * believe every peer that has the key: a node that is a quorum by itself, since it may dial no
+ * other; and a founder with a new directory, since the members in its file may be gone. If two
+ * groups meet, the node that leads by itself gives way, and so does one whose group has never had a
+ * leader. */
 static bool is_believed(const struct connection *connection, enum refusal refusal)
 {
     const struct node *node = connection->node;

@@ -30,7 +30,7 @@ enum {
     NODE_HELLO_BYTES_MAX = 16389,  /* buffered for a waiting handshake: one TLS record */
     NODE_HANDSHAKE_EVERY_MS = 2,   /* between two handshakes: each costs up to some milliseconds */
     NODE_QUEUE_BYTES_MAX = 8 * 1024 * 1024,
-    NODE_REQUESTS_MAX = 256, /* of operators, under way */
+    NODE_REQUESTS_MAX = 256, /* requests of operators under way */
     NODE_RECONNECT_MIN_MS = 20,
     NODE_RECONNECT_MAX_MS = 1000,
     NODE_COMPACT_ENTRIES = 1024, /* a longer log is compacted */

@@ -33,7 +33,8 @@ bool client_is_up(const struct client *client)
     return count_up(client) >= needed(client);
 }
 
-/* With this server there are just enough, or one more: that one must learn the registry. */
+/* With this server just enough servers are up, or one more; the latter must be sent the registry.
+ */
 static void report_up(struct client *client, bool is_decisive)
 {
     for (struct registration *registration = client->registrations; registration;

@@ -25,8 +25,8 @@ static bool is_same_host(const struct redis_host *left, const struct redis_host 
     return strcmp(left->host, right->host) == 0 && left->port == right->port;
 }
 
-/* All but passwords and files: another user may not do what this one does, and another server has
- * other leases. */
+/* Whether only passwords and files differ: another user may lack permissions, and another server
+ * has other leases. */
 static bool is_same_place(const struct redis_address *left, const struct redis_address *right)
 {
     bool is_same = strcmp(left->host, right->host) == 0 && left->port == right->port &&

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* How long a process that is not the heir waits: if the heir was chosen, and if it was named only
- * so that the others do not all ask at once and wait for each other's replies. */
+/* How long a process waits that is not the heir: after a chosen heir, and after an heir that was
+ * named only so that not all processes ask at once. */
 enum { HELD_BACK_MS = 500, OFFERED_FIRST_MS = 2 };
 
 static void step(struct registration *registration, const struct lease_input *input);
@@ -101,7 +101,7 @@ static int run(struct registration *registration, const struct lease_command *co
     int r;
 
     if (is_release && command->epoch == LEASE_EPOCH_UNKNOWN && !registration->client->is_closing) {
-        return BATON_ECANCELED; /* the late reply says what must be given back */
+        return BATON_ECANCELED; /* the late reply shows which grant to give back */
     }
     if (registration->quorum) {
         return quorum_run(registration, command);
@@ -299,7 +299,7 @@ void registration_contenders(struct registration *registration, uint32_t count)
     step(registration, &input);
 }
 
-/* The process that gave the lock up lets the others go first; the others let the heir go first. */
+/* The process that released the lock asks last; all others let the heir ask first. */
 static void on_released_by(struct registration *registration, const struct notice *notice)
 {
     struct lease_input input = {.type = LEASE_IN_RELEASED};

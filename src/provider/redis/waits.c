@@ -41,7 +41,7 @@ int waits_check(const struct client *client, struct baton_error *reterr)
     if (waits->timeout.ns < SPAN_MS(1).ns) {
         return error_set(reterr, BATON_EINVAL, "wait-timeout: must be 1ms at least");
     }
-    /* Its own WAIT, one under way before it, and the command itself. */
+    /* for its own WAIT, another one before it, and the command */
     if (client->settings.answer_timeout.ns < 3 * waits->timeout.ns) {
         return error_set(
             reterr, BATON_EINVAL, "answer-timeout >= 3 x wait-timeout fails: %g s < 3 x %g s",

@@ -1,4 +1,4 @@
-"""What the fault tests share: clusters whose nodes are watched by an eyewitness (observer.c).
+"""Shared by the fault tests: clusters whose nodes have an observer in them (observer.c).
 
 A watched node writes for each of its leaderships the first and the last instant at which its own
 is_leader was true. `assert_one_at_a_time` compares them over all processes that there ever were.

@@ -1,9 +1,10 @@
-/* The program `baton` with an eyewitness in it, who believes nothing but is_leader itself.
+/* The program `baton` with an observer in it, which relies on is_leader alone.
  *
- * Linked with --wrap=lease_cell_new, so that it is the program as it is, plus a thread that asks
- * lease_cell_is_leader() again and again. What it saw stands in the file that FAULTS_OBSERVED names
- * (a mapping: it outlives kill -9): for each leadership its epoch, and the first and last instant
- * at which is_leader was certainly true. The instants of two processes on one machine compare.
+ * It is linked with --wrap=lease_cell_new: the unchanged program, plus a thread that calls
+ * lease_cell_is_leader() again and again. The observations are in the file that FAULTS_OBSERVED
+ * names (a mapping, which outlives kill -9): for each leadership its epoch, and the first and last
+ * instant at which is_leader was certainly true. The instants of two processes on one machine can
+ * be compared.
  *
  * On SIGUSR1 the process forks; the child writes into FAULTS_FORKED how often is_leader was true in
  * it, and its pid.

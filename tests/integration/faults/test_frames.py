@@ -1,4 +1,4 @@
-"""Strangers at the port of the peers: refused and counted whatever they send; nobody is deposed."""
+"""Foreign connections to the peers' port are refused and counted; no leader is deposed."""
 import os
 import random
 import resource

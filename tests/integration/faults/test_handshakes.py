@@ -1,4 +1,4 @@
-"""Strangers who begin TLS handshakes, each of which costs the node a signature and them nothing."""
+"""Foreign hosts begin TLS handshakes: each costs the node a signature, and the host nothing."""
 import collections
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Networks that part: the majority goes on, terms do not run away, and nobody leads twice.
+"""Partitions: the majority goes on, terms stay low, and there are never two leaders.
 
 Real nodes in namespaces of their own; what is cut is cut in silence, and connections hang.
 """

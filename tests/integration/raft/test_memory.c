@@ -1,4 +1,4 @@
-/* A node whose memory ends while it carries out what the group has decided. */
+/* A node runs out of memory while it applies committed entries. */
 #include "cmocka_all.h"
 #include "lib/process.h"
 #include "provider/raft/keys.h"

@@ -1,4 +1,4 @@
-/* One connection of net/redis on a loop of its own, and what came of it. */
+/* One connection of net/redis on its own loop, and the results of its commands. */
 #ifndef TESTS_INTEGRATION_REDIS_PROBE_H
 #define TESTS_INTEGRATION_REDIS_PROBE_H
 
@@ -10,7 +10,7 @@ enum { PROBE_PATIENCE_MS = 60000, PROBE_TEXT_MAX = 512 };
 
 struct probe {
     uv_loop_t loop;
-    uv_timer_t tick; /* so that a look at a condition comes every few milliseconds */
+    uv_timer_t tick; /* wakes the loop every few milliseconds, for a condition to be checked */
     struct logger *logger;
     FILE *log;
     struct redis *redis;

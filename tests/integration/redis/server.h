@@ -22,12 +22,13 @@ struct server {
     char texts[SERVER_WORDS_MAX][256];
 };
 
-/* Adds what is to stand on the command line: a name without "--", and its value. */
+/* Adds an option to the command line: a name without "--", and its value. */
 void server_set(struct server *server, const char *name, const char *value);
-/* Nothing is kept on disk, the folder is fresh. Then server_set, then server_start. */
+/* The server stores nothing on disk, and its folder is new. Call server_set next, then
+ * server_start. */
 void server_init(struct server *server);
-/* A Sentinel in place of a server, which watches over the master at this port as "ours". `more` is
- * added to its configuration, or NULL. */
+/* Makes a Sentinel instead of a server: it monitors the master at this port as "ours". `more` is
+ * added to its configuration; may be NULL. */
 void server_init_sentinel(struct server *server, int master_port, int quorum, const char *more);
 /* Starts it and waits until it answers. */
 void server_start(struct server *server);
@@ -35,21 +36,21 @@ void server_kill(struct server *server); /* kill -9 */
 /* Ends it and removes its folder. */
 void server_fini(struct server *server);
 
-/* Fixtures of a test whose state is a server: a fresh one, not started yet; and its end. */
+/* Fixtures of a test whose state is a server: server_setup makes one that is not started. */
 int server_setup(void **state);
 int server_teardown(void **state);
 
-/* One command over the Unix socket; the caller frees the reply. */
+/* Sends one command over the Unix socket; the caller frees the reply. */
 redisReply *server_ask(const struct server *server, const char *command, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same; an error fails the test. */
+/* Does the same; an error fails the test. */
 void server_tell(const struct server *server, const char *command, ...)
     __attribute__((format(printf, 2, 3)));
 /* The name of its data's history, which a server that lost the data does not have. */
 void server_history(const struct server *server, char ret[SERVER_HISTORY_BYTES]);
-/* As if it had been waited for a lease of this election, so that a new server gives one at once. */
+/* Makes a new server grant locks of this election at once, as if it had waited for a lease. */
 void server_trust(const struct server *server, const char *election);
-/* Whether the answer's text has this in it. */
+/* Whether the reply contains the text. */
 bool server_says(const struct server *server, const char *command, const char *text);
 
 /* The value behind this name in an answer that is a list of names and values; 0: not there. */

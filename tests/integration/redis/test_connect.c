@@ -1,4 +1,4 @@
-/* The ways to a server, and what a server may do to those who came: real ones throughout. */
+/* Connections to real servers, and what a server may do to a connected client. */
 #include "cmocka_all.h"
 #include "lib/process.h"
 #include "probe.h"

@@ -1,5 +1,5 @@
-/* What the library does on its own account, whatever the provider: threads, queues, misuse. The
- * provider is memory:, the suite in tests/provider/ has the rest. */
+/* The parts of the library that do not depend on the provider: threads, queues, misuse. The
+ * provider is memory:; the suite in tests/provider/ tests the rest. */
 #include "cmocka_all.h"
 #include "lib/process.h"
 

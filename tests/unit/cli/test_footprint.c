@@ -1,4 +1,4 @@
-/* Pages that are let go come back as they were. */
+/* Unmapped pages come back with the same content. */
 #include "cli/footprint.h"
 #include "cmocka_all.h"
 

@@ -1,4 +1,4 @@
-/* Deaths that have begun: what is certain, and what only looks so. */
+/* Deaths that have begun: certain ones, and states that only look alike. */
 #include "cmocka_all.h"
 #include "guardian/dying.h"
 

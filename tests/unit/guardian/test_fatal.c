@@ -1,4 +1,5 @@
-/* A fatal signal voids and tells first, and then ends the process as it would have ended. */
+/* A fatal signal first voids the lease and announces the crash; then the process ends as it would
+ * have without us. */
 #include "cmocka_all.h"
 #include "guardian/fatal.h"
 #include "lib/process.h"

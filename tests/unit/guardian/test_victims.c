@@ -1,4 +1,5 @@
-/* Whoever acts for the leader is found and killed, however far it strayed. */
+/* Every process that acts for the leader is found and killed, in whatever session, group or cgroup.
+ */
 #include "cmocka_all.h"
 #include "guardian/victims.h"
 #include "lib/process.h"

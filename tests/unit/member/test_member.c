@@ -1,6 +1,5 @@
-/* The hand-over's states, and who hears of what in which order. The provider is memory:, both
- * members run on one loop, and the loop is run by the test.
- */
+/* The states of a hand-over, and the order of its events. The provider is memory:, both members run
+ * on one loop, and the test runs the loop. */
 #include "cmocka_all.h"
 #include "member/feed.h"
 #include "member/handover.h"

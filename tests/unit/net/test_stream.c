@@ -1,4 +1,4 @@
-/* The stream's queue and what it knows of its line, over real sockets on loopback. */
+/* The stream's queue, and its information about the connection, over real sockets on loopback. */
 #include "net/stream.h"
 
 #include "cmocka_all.h"

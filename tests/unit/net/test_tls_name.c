@@ -1,4 +1,4 @@
-/* Whose certificate it is: sessions over memory, with certificates of one authority. */
+/* The name that a certificate is for: sessions over memory, with certificates of one authority. */
 #include "cmocka_all.h"
 #include "net/tls_int.h"
 

@@ -1,4 +1,4 @@
-/* Bytes that wait to be sent: all of them, in order, however they came and however they go. */
+/* Bytes that wait to be sent: all are sent, in order, in whatever pieces. */
 #include "cmocka_all.h"
 #include "net/redis/outbox.h"
 

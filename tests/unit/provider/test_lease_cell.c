@@ -1,4 +1,4 @@
-/* The published word: true only under a lease, by the reader's clock, never in a child. */
+/* The published lease: valid only while it lasts, by the reader's clock, and never in a child. */
 #include "cmocka_all.h"
 #include "provider/lease_cell.h"
 

@@ -1,4 +1,4 @@
-/* Copies of values, for whoever is told of them. */
+/* Copies of values, for the callbacks that get them. */
 #include "provider/listing.h"
 
 #include "cmocka_all.h"

@@ -1,4 +1,4 @@
-/* What a provider may be told: read by one table, and nothing passed over. */
+/* A provider's settings: one table reads them, and none is ignored. */
 #include "provider/setting_rows.h"
 
 #include "cmocka_all.h"

@@ -1,4 +1,4 @@
-/* Frames: what is written comes back, to the byte; what nobody writes is refused. */
+/* Frames: an encoded frame decodes to the same bytes, and any other bytes are refused. */
 #include "cmocka_all.h"
 #include "guardian/certificate.h"
 #include "provider/raft/frame.h"

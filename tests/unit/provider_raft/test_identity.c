@@ -1,4 +1,4 @@
-/* Who is recognised by a greeting, and who is turned away: the rules, without a network. */
+/* Which greetings are accepted and which are refused: the rules, without a network. */
 #include "cmocka_all.h"
 #include "provider/raft/identity.h"
 #include "provider/raft/options.h"

@@ -1,5 +1,4 @@
-/* How a node is told what it is: every value checked, every error with the value and the way out.
- */
+/* A node's settings: every value is checked, and every error names the value and the way out. */
 #include "cmocka_all.h"
 #include "provider/raft/options.h"
 

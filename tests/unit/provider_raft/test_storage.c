@@ -1,4 +1,4 @@
-/* The data directory: what was stored comes back, what is damaged is refused and named. */
+/* The data directory: an open reads all that was stored, and refuses damage by name. */
 #include "base/crc32c.h"
 #include "cmocka_all.h"
 #include "provider/raft/storage.h"

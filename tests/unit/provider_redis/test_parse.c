@@ -1,5 +1,5 @@
-/* What is made of answers and notices, right ones and hostile ones: wrong types, huge texts, no
- * JSON, NULs, numbers out of range, clocks years ahead. */
+/* Parsing of replies and notices, correct and hostile ones: wrong types, huge texts, no JSON, NULs,
+ * numbers out of range, clocks years ahead. */
 #include "cmocka_all.h"
 #include "provider/redis/parse.h"
 

@@ -21,7 +21,7 @@ struct node {
     uint64_t incarnation;
     struct raft *raft; /* NULL: down */
     bool is_cut;       /* neither sends nor receives */
-    bool is_slow;      /* its disk stores nothing until told */
+    bool is_slow;      /* its disk stores nothing until the test says so */
 
     /* what its disk holds */
     struct raft_hard_state hard;
@@ -49,7 +49,7 @@ struct cluster {
     size_t count;
     instant now;
     struct raft_settings settings;
-    span way;         /* of a message from node to node; all take as long */
+    span way;         /* delay of each message */
     bool is_outlived; /* each node, by a program of its own */
     struct raft_configuration first;
     struct queued queue[QUEUE_MAX];
@@ -88,9 +88,9 @@ struct raft_status node_status(struct cluster *cluster, raft_id id);
 void cluster_run(struct cluster *cluster, int64_t ms);
 /* Delivers what is queued without letting time pass. */
 void cluster_deliver(struct cluster *cluster);
-/* Runs until somebody leads under a lease; fails the test after 60 s of virtual time. */
+/* Runs until a node leads under a lease; fails the test after 60 s of virtual time. */
 raft_id cluster_elect(struct cluster *cluster);
-/* Starts all nodes, and runs until one leads and has told the others; which one. */
+/* Starts all nodes, and runs until one leads and the others know it; returns the leader. */
 raft_id cluster_settle(struct cluster *cluster);
 raft_id cluster_leader(struct cluster *cluster); /* RAFT_NOBODY if none; fails if two */
 /* One of the first two that is not the leader. */

@@ -1,4 +1,4 @@
-/* Elections as the seed tells them: roles, trigger, process, split votes, scenarios. */
+/* Elections as the seed describes them: roles, trigger, process, split votes, scenarios. */
 #include "cluster.h"
 
 static void one_of_three_is_elected_and_the_others_follow(void **state)

@@ -1,4 +1,4 @@
-/* What an operator does: hand over, change the members, read. */
+/* The operator's commands: hand over, change the members, read. */
 #include "cluster.h"
 
 #include <stdio.h>

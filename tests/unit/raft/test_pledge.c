@@ -1,8 +1,9 @@
-/* Votes that are on disk before anybody asks for them: when one may stand for a stored vote, and
- * what it forbids.
+/* Votes that are on disk before a candidate asks for them: when a pledge replaces a stored vote,
+ * and which votes it forbids.
  *
- * By hand, node 1 is the one looked at, of a group of three: node 2 leads term 5 and names node 3,
- * which is to run in term 6 or 7. A slow disk lets no message out that waits for it. */
+ * Node 1 of a group of three is tested with messages made by hand: node 2 leads term 5 and names
+ * node 3, which will campaign in term 6 or 7. A slow disk holds back the messages that wait for a
+ * write. */
 #include "cluster.h"
 
 static void heartbeat(struct cluster *cluster, raft_id heir, raft_term heir_term)

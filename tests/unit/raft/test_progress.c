@@ -1,5 +1,5 @@
-/* What was sent arrives, however answers are repeated, swapped or late, and nothing new is asked
- * for; and those who have it learn at once that it is committed. */
+/* Every entry that was sent arrives, even if replies are repeated, reordered or late, and no entry
+ * is requested twice; the followers that have it learn at once that it is committed. */
 #include "cluster.h"
 
 #include <stdlib.h>

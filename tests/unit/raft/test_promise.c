@@ -1,6 +1,6 @@
-/* Promises, silence and proofs: one test for each rule that a second leader hides behind.
+/* Promises, silence and proofs: one test for each rule without which there is a second leader.
  *
- * The messages are made by hand: node 1 is the one looked at, of a group of three. */
+ * Node 1 of a group of three is tested with messages made by hand. */
 #include "cluster.h"
 
 static struct cluster *alone_of_three(void)

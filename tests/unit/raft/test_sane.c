@@ -1,5 +1,5 @@
-/* What no honest peer of this group says: it ends no process, leaves nothing in the log that the
- * next start refuses, and a node that is no member changes nothing under a leader. */
+/* Messages that no honest peer of this group sends: they end no process and leave nothing in the
+ * log that the next start refuses, and a node that is no member changes nothing under a leader. */
 #include "cluster.h"
 
 #include <stdlib.h>

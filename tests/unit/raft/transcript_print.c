@@ -1,6 +1,6 @@
-/* What an update says: the lease and the events, then the rest in the order in which a driver acts
- * on it: the messages that wait for nothing, the write, the messages that wait for it, the entries
- * to apply. */
+/* Prints an update: the lease and the events, then the rest in the order in which a driver carries
+ * it out: the messages that need no write, the write, the messages that wait for it, the entries to
+ * apply. */
 #include "transcript.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Requests of the client against servers that play a script: what it sends, what it makes of the
- * response, and how it ends where the server is hostile. */
+/* Requests of the client to servers that play a script: the bytes that it sends, how it reads the
+ * response, and how it ends if the server is hostile. */
 #include "web/client.h"
 
 #include "cmocka_all.h"

@@ -1,4 +1,4 @@
-/* Frames as bytes, and what a reader makes of them: at once, and in pieces of one byte. */
+/* Frames as bytes, and how a reader parses them: at once, and byte by byte. */
 #include "web/frames.h"
 
 #include "cmocka_all.h"

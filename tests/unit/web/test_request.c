@@ -1,4 +1,4 @@
-/* Requests as bytes, and how they are read: the whole at once, and in pieces of one byte. */
+/* Requests as bytes, and how they are parsed: at once, and byte by byte. */
 #include "web/request.h"
 
 #include "cmocka_all.h"

@@ -1,4 +1,4 @@
-/* Responses as bytes, and how they are read: the whole at once, and in pieces of one byte. */
+/* Responses as bytes, and how they are parsed: at once, and byte by byte. */
 #include "web/response.h"
 
 #include "base/error.h"

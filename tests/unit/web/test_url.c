@@ -1,4 +1,4 @@
-/* URLs of the client: what is asked of which host, or why nothing is. */
+/* URLs of the client: host and target of a URL, or the error of a bad one. */
 #include "web/url.h"
 
 #include "cmocka_all.h"
