@@ -20,7 +20,7 @@ static struct contest_event *push_for(struct contest *contest, struct contender 
 
     event->who = who;
     event->id = who->id;
-    event->link = who->link;
+    event->connection = who->connection;
     event->boot = who->boot;
     return event;
 }
@@ -157,7 +157,7 @@ static void step(struct contest *contest, struct contender *who, enum lease_inpu
 
 static void connect(struct contest *contest, struct contender *who, int64_t pause)
 {
-    who->link = ++contest->links;
+    who->connection = ++contest->connections;
     who->is_connected = false;
     who->last_in = who->last_out = 0;
     push_for(contest, who, CONTEST_CONNECT, contest->now + pause + contest_way(contest));
@@ -286,7 +286,7 @@ static void hear_release(struct contest *contest, struct contender *who,
 static void take(struct contest *contest, struct contender *who, const struct contest_event *event)
 {
     struct lease_input taken = {.type = LEASE_IN_TAKEN, .epoch = event->number};
-    bool is_of_link = event->link == who->link;
+    bool is_of_connection = event->connection == who->connection;
 
     switch (event->kind) {
     case CONTEST_TICK:
@@ -295,22 +295,22 @@ static void take(struct contest *contest, struct contender *who, const struct co
         }
         break;
     case CONTEST_UP:
-        if (is_of_link) {
+        if (is_of_connection) {
             come_up(contest, who, event);
         }
         break;
     case CONTEST_DOWN:
-        if (is_of_link && who->is_connected) {
+        if (is_of_connection && who->is_connected) {
             hang_up(contest, who);
         }
         break;
     case CONTEST_OVERDUE:
-        if (is_of_link && who->is_connected && event->number == who->outstanding) {
+        if (is_of_connection && who->is_connected && event->number == who->outstanding) {
             hang_up(contest, who);
         }
         break;
     case CONTEST_REPLY:
-        if (is_of_link && who->is_connected) {
+        if (is_of_connection && who->is_connected) {
             if (event->input.reply.request == who->outstanding) {
                 who->outstanding = 0;
             }

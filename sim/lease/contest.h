@@ -200,9 +200,9 @@ struct contest_event {
     uint64_t order; /* equal times: first in, first out */
     enum contest_event_kind kind;
     struct contender *who;
-    uint64_t id;   /* of the process that takes it; NOBODY: any */
-    uint64_t link; /* connection that it belongs to */
-    uint64_t boot; /* server that it was sent to */
+    uint64_t id;         /* of the process that takes it; NOBODY: any */
+    uint64_t connection; /* that it belongs to */
+    uint64_t boot;       /* server that it was sent to */
     uint64_t number;
     uint64_t heir;
     union {
@@ -229,7 +229,7 @@ struct contender {
     bool is_mute, is_deaf;
 
     bool is_connected;
-    uint64_t link;             /* the latest connection or attempt */
+    uint64_t connection;       /* the latest connection or attempt */
     uint64_t boot;             /* of the server at its other end */
     uint64_t history;          /* of its data, as of the greeting */
     int64_t last_out, last_in; /* arrivals on a connection are in order */
@@ -264,7 +264,7 @@ struct contest {
     struct story story;
     int64_t now;
     int64_t wall_base; /* what a perfect wall clock shows at true time 0 */
-    uint64_t ids, links, histories;
+    uint64_t ids, connections, histories;
     bool is_calm;
     uint64_t highest_epoch; /* ever acquired */
     uint64_t losses;        /* leaderships that ended */

@@ -63,7 +63,7 @@ static void disconnect(struct contest *contest, struct contender *who)
 
     event->who = who;
     event->id = who->id;
-    event->link = who->link;
+    event->connection = who->connection;
 }
 
 static void resign(struct contest *contest, struct contender *who)

@@ -36,7 +36,7 @@ static void begin(struct contest *contest, const struct options *options)
     contest->result = (struct result){0};
     contest->now = 0;
     contest->queued = 0;
-    contest->order = contest->ids = contest->links = contest->histories = 0;
+    contest->order = contest->ids = contest->connections = contest->histories = 0;
     contest->is_calm = false;
     contest->highest_epoch = contest->losses = 0;
     story_begin(&contest->story, &contest->options);

@@ -183,7 +183,7 @@ void server_fail(struct contest *contest, enum server_memory memory)
                 contest_push(contest, CONTEST_DOWN, contest->now + contest_way(contest));
             event->who = who;
             event->id = who->id;
-            event->link = who->link;
+            event->connection = who->connection;
         }
     }
 }
@@ -512,7 +512,7 @@ static void greet(struct contest *contest, const struct contest_event *event)
     struct contest_event *up;
     int64_t at;
 
-    if (!who->is_up || who->id != event->id || who->link != event->link) {
+    if (!who->is_up || who->id != event->id || who->connection != event->connection) {
         return;
     }
     at = server->is_up && contest->now >= who->cut_until ? contest_in(contest, who) : INT64_MAX;
@@ -525,13 +525,13 @@ static void greet(struct contest *contest, const struct contest_event *event)
             .kind = CONTEST_CONNECT,
             .who = who,
             .id = event->id,
-            .link = event->link};
+            .connection = event->connection};
         return;
     }
     up = contest_push(contest, CONTEST_UP, at);
     up->who = who;
     up->id = event->id;
-    up->link = event->link;
+    up->connection = event->connection;
     up->boot = server->boot;
     up->number = server->history;
 }
@@ -557,7 +557,8 @@ static void take_request(struct contest *contest, const struct contest_event *ev
         return;
     }
     input = server_serve(contest, &event->request);
-    if (event->request.type == LEASE_RELEASE || who->id != event->id || who->link != event->link) {
+    if (event->request.type == LEASE_RELEASE || who->id != event->id ||
+        who->connection != event->connection) {
         return;
     }
     at = contest_in(contest, who);
@@ -565,7 +566,7 @@ static void take_request(struct contest *contest, const struct contest_event *ev
         struct contest_event *reply = contest_push(contest, CONTEST_REPLY, at);
         reply->who = who;
         reply->id = event->id;
-        reply->link = event->link;
+        reply->connection = event->connection;
         reply->input = input;
     }
 }
