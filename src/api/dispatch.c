@@ -15,7 +15,8 @@ int baton_fd(const struct baton *baton)
     return baton->event_fd;
 }
 
-/* No more than what waits at the start, so that a busy election cannot keep the caller for ever. */
+/* Delivers only the events that wait at its start, so that a busy election cannot keep the caller
+ * for ever. */
 int baton_dispatch(struct baton *baton)
 {
     struct notice *notice;

@@ -4,8 +4,8 @@
 
 #include "api/object.h"
 
-/* On the loop, for a BATON_EVENT_DRAIN that listeners are about to hear of: the hand-over waits
- * until all of them have returned. */
+/* On the loop, for a BATON_EVENT_DRAIN that listeners will get: the hand-over waits until all of
+ * them have returned. */
 void drain_begin(struct baton_election *election);
 /* On the loop: the election has ended, and there is nothing to wait for. */
 void drain_end(struct baton_election *election);

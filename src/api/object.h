@@ -41,13 +41,13 @@ struct baton_listener {
     void *userdata;
     pthread_t thread; /* BATON_ON_THREAD: its own */
     bool is_once;
-    bool has_handle; /* somebody may call baton_off() */
+    bool has_handle; /* the program may call baton_off() */
     /* Under the lock: */
     bool is_off;    /* not called any more */
     bool is_ending; /* its thread ends once its mailbox is empty */
     bool is_detached;
     unsigned references; /* the list's, each notice's, each run's, its thread's */
-    unsigned running;    /* calls of it under way, one inside the other */
+    unsigned running;    /* nested calls of its function */
     size_t missed;
     struct mailbox mailbox;
 };

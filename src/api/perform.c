@@ -60,7 +60,7 @@ static int begin(struct call *call, struct baton_error *reterr)
     return code;
 }
 
-/* What the call waits for may be a listener that this very thread would run. False: time is up. */
+/* The call may wait for a listener that this thread itself runs. False: the deadline has passed. */
 static bool wait_a_while_locked(struct call *call, instant deadline)
 {
     struct baton *baton = call->baton;

@@ -99,7 +99,7 @@ static int fetch(struct reply *ret, const struct options *options, const char *u
     if (uv_loop_init(&loop) != 0) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    before = signal(SIGPIPE, SIG_IGN); /* a server that hangs up is an error, not our end */
+    before = signal(SIGPIPE, SIG_IGN); /* a closed connection becomes an error */
     code = web_client_open(&client, &wanted, reterr);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&loop);

@@ -31,7 +31,7 @@ static void on_closed(void *userdata)
     }
 }
 
-/* Does what a measured program does: sees that it leads, and stamps it. */
+/* Acts as a measured program does: sees that it leads, and stamps the instant. */
 static void on_event(void *userdata, const struct baton_event *event)
 {
     struct node *node = userdata;

@@ -29,9 +29,9 @@ struct settings {
 int settings_read(struct settings *ret, const struct options *options, struct baton_error *reterr);
 void settings_fini(struct settings *settings);
 
-/* The provider's URL as --config has it now, in `space`; as at the start if something else gave it.
- * What else the file has otherwise than at the start is listed in ret_changed, as "--lease,
- * --peer", and does not count before a restart. Errors as config_take_file(). */
+/* Reads --config again. `space` gets its URL of the provider, or the URL of the start if another
+ * source gave that. ret_changed lists the other options that differ from the start, as "--lease,
+ * --peer"; they count after a restart. Errors as config_take_file(). */
 int settings_read_again(char space[static OPTION_TEXT_MAX + 1], char *ret_changed,
                         size_t changed_bytes, const struct options *options,
                         struct baton_error *reterr);

@@ -115,7 +115,7 @@ static enum finding search_environ(const struct process *process, pid_t pid, con
     (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return FINDING_NO; /* gone, or of a user whose processes this one may not kill either */
+        return FINDING_NO; /* ended, or of a user whose processes this one may not kill either */
     }
     while (!is_found && total < ENVIRON_MAX && (got = read(fd, text + kept, CHUNK_BYTES)) > 0) {
         size_t bytes = kept + (size_t)got;

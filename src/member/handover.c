@@ -107,7 +107,7 @@ static int ask_provider(struct handover *handover, struct baton_error *reterr)
                                  deadline, reterr);
 }
 
-/* The provider may tell of the loss before it returns: then the hand-over is no longer there. */
+/* The provider may report the loss before it returns; then the hand-over has been freed. */
 static void go(struct handover *handover)
 {
     struct election *election = handover->election;

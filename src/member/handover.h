@@ -53,10 +53,10 @@ struct handover_request {
 int handover_begin(struct election *election, const struct handover_request *request,
                    struct baton_error *reterr);
 
-/* The opposite of a cordon: campaigns again. What the provider refuses with: BATON_ECLOSED. */
+/* Ends a cordon: campaigns again. BATON_ECLOSED, or the provider's own code. */
 int handover_uncordon(struct election *election, struct baton_error *reterr);
 
-/* One observer's hold on the draining, and its end. Each is nothing where none is under way. */
+/* Begins and ends one observer's hold on the draining. Without a draining they do nothing. */
 void handover_hold(struct election *election);
 void handover_release(struct election *election);
 

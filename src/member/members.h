@@ -4,16 +4,16 @@
 
 #include "member/election.h"
 
-/* All members, borrowed during the call of `done`. BATON_ENOTSUP, BATON_ECLOSED, and what the
- * provider says. */
+/* Passes all members to `done`, borrowed during the call. BATON_ENOTSUP, BATON_ECLOSED, or the
+ * provider's own code. */
 int members_list(struct election *election, provider_members_cb done, void *userdata,
                  struct baton_error *reterr);
 
 /* BATON_EINVAL unless it is a JSON object, or NULL. Any thread. */
 int members_check_metadata(const char *metadata, struct baton_error *reterr);
 
-/* What the registry has of this process from now on: a JSON object, or NULL for nothing; borrowed
- * during the call. BATON_EINVAL, BATON_ETOOBIG, BATON_ENOTSUP, BATON_ENOMEM, BATON_ECLOSED. */
+/* Sets this process's metadata in the registry: a JSON object, or NULL for none; borrowed during
+ * the call. BATON_EINVAL, BATON_ETOOBIG, BATON_ENOTSUP, BATON_ENOMEM, BATON_ECLOSED. */
 int members_set_metadata(struct election *election, const char *metadata,
                          struct baton_error *reterr);
 

@@ -42,14 +42,14 @@ void control_server_close(struct control_server *server); /* NULL allowed */
 
 /* Answers and lets the client go. Takes the reference to `answer`. */
 void control_server_answer(struct control_server *server, uint64_t id, json_t *answer);
-/* From now on the client gets what is published. */
+/* Sends the client every line that is published from now on. */
 void control_server_subscribe(struct control_server *server, uint64_t id);
 void control_server_publish(struct control_server *server, const json_t *line);
 
 /* ---- Client ---------------------------------------------------------------------------------- */
 
-/* Sends a request, waits for the answer. *ret_answer is an object, owned by the caller.
- * BATON_EUNAVAILABLE: nobody listens; BATON_ETIMEDOUT; BATON_EPROTO; BATON_EAUTH. */
+/* Sends a request and waits for the answer. The caller owns *ret_answer, an object.
+ * BATON_EUNAVAILABLE: no process listens; BATON_ETIMEDOUT; BATON_EPROTO; BATON_EAUTH. */
 int control_call(const char *path, const json_t *request, span timeout, json_t **ret_answer,
                  struct baton_error *reterr);
 

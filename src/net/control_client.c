@@ -65,7 +65,7 @@ static int wait_readable(int fd, instant deadline, struct baton_error *reterr)
     }
 }
 
-/* The next line into `line`, from its beginning; what follows it stays behind it. */
+/* Reads the next line to the beginning of `line`; later bytes follow it there. */
 static int read_line(int fd, struct buffer *line, instant deadline, size_t *ret_bytes,
                      struct baton_error *reterr)
 {

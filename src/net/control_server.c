@@ -199,7 +199,7 @@ static void on_connection(uv_stream_t *listener, int status)
     }
 }
 
-/* A socket that somebody still listens on is not stale: its owner lives. */
+/* A socket on which a process still listens is not stale. */
 static bool is_listened_on(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -49,9 +49,9 @@ struct stream_options {
     size_t queue_bytes_max;
     const struct tls *tls; /* NULL: in the clear; outlives the stream */
     const char *peer_name; /* TLS: the name that the peer's certificate must have; or NULL */
-    /* Small messages that must arrive soon: what is lost is sent again at even intervals (the
-     * kernel doubles them otherwise), and little waits in the kernel, where it cannot be replaced.
-     */
+    /* For small messages that must arrive soon: lost data is retransmitted at even intervals (by
+     * default the kernel doubles them), and little waits in the kernel, where it cannot be
+     * replaced. */
     bool is_prompt;
 };
 

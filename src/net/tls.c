@@ -20,7 +20,7 @@ static const char psk_identity[] = "baton";
 
 struct tls {
     SSL_CTX *context;
-    bool is_foreign; /* the server is somebody else's: it may serve many names */
+    bool is_foreign; /* the server is not of the group: its certificate may have many names */
     bool has_key;
     uint8_t key[32]; /* SHA-256 of the shared key's file */
 };

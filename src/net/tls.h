@@ -42,8 +42,9 @@ struct tls_client_options {
 int tls_new_client(struct tls **ret, const struct tls_client_options *options,
                    struct baton_error *reterr);
 
-/* A server of HTTP/1.1 for anybody: PEM files, the certificate with its chain, and its key.
- * BATON_EINVAL: the message names the file; BATON_ENOMEM. */
+/* Makes the configuration of an HTTP/1.1 server without client certificates, from PEM files: the
+ * certificate with its chain, and its key. BATON_EINVAL: the message names the file; BATON_ENOMEM.
+ */
 int tls_new_server(struct tls **ret, const char *certificate_file, const char *key_file,
                    struct baton_error *reterr);
 

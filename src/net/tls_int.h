@@ -11,7 +11,7 @@
 
 struct tls_session; /* opaque */
 
-/* peer_name: whose certificate a server must have; NULL: anybody's of the group. */
+/* peer_name: the name that the server's certificate must have; NULL: any name of the group. */
 struct tls_session *tls_session_new(const struct tls *tls, bool is_client, const char *peer_name);
 void tls_session_free(struct tls_session *session);
 

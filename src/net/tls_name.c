@@ -46,7 +46,8 @@ bool tls_certificate_is_of(const X509 *certificate, const char *name)
         return has_common_name(certificate, name);
     }
     names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
-    for (int i = 0; i < sk_GENERAL_NAME_num(names) && !found; i++) { /* -1 of what is damaged */
+    for (int i = 0; i < sk_GENERAL_NAME_num(names) && !found;
+         i++) { /* -1 for a damaged certificate */
         const GENERAL_NAME *one = sk_GENERAL_NAME_value(names, i);
         found = one->type == GEN_DNS && is_same(one->d.dNSName, name);
     }

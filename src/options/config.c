@@ -249,7 +249,7 @@ int config_take_text(struct options *options, const char *name, const char *text
     return code;
 }
 
-/* A password that everybody on the machine can read is none. */
+/* A file that every user can read must not contain a password. */
 static int check_readers(const struct options *options, const char *path, FILE *file,
                          struct baton_error *reterr)
 {

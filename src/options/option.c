@@ -331,7 +331,7 @@ int options_take_environment(struct options *options, struct baton_error *reterr
                        ? take_list(options, spec->name, text, reterr)
                        : options_take(options, OPTION_ENVIRONMENT, spec->name, text, reterr);
         if (spec->is_secret) {
-            secret_hide(text); /* in what every child inherits */
+            secret_hide(text); /* every child inherits the environment */
         }
         if (code) {
             return error_wrap(reterr, "%s", variable);

@@ -224,7 +224,7 @@ static size_t distance(const char *a, const char *b)
 static const char *nearest(const struct provider_setting *table, const char *key)
 {
     size_t length = strlen(key);
-    size_t best = length / 3 + 1; /* more edits would make another word */
+    size_t best = length / 3 + 1; /* with more edits it would be another name */
     const char *found = NULL;
 
     for (; table->key; table++) {

@@ -6,8 +6,7 @@
 
 enum { REDIRECTIONS_MAX = 8, TRIES_MAX = 40, AGAIN_MS = 25, ARGUMENTS_MAX = 32, NODES_MAX = 1000 };
 
-/* A request under way. Its arguments are kept until the reply, since it may have to be sent again.
- */
+/* A request under way. Its arguments are kept until the reply, for a retry on another node. */
 struct request {
     struct request *next;
     struct redis_cluster *cluster;

@@ -33,7 +33,7 @@ int redis_cluster_open(struct redis_cluster **ret, const struct redis_cluster_op
 /* Answers the requests under way with NULL, then closes. */
 void redis_cluster_close(struct redis_cluster *cluster, void (*closed)(void *userdata),
                          void *userdata);
-/* The connections to nodes take what has changed at .address, as redis_renew(). */
+/* Passes the changes at .address on to the connections to nodes, as redis_renew() does. */
 void redis_cluster_renew(struct redis_cluster *cluster);
 /* Asks home for the map of slots; call this when home is up. */
 void redis_cluster_learn(struct redis_cluster *cluster);

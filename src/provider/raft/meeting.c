@@ -324,7 +324,7 @@ static bool get_acquainted(struct connection *connection, const struct greeting 
     return true;
 }
 
-/* Safe whatever they are, as far as it is accepted at all; but a person should know. */
+/* Different settings are safe if they are accepted at all; but the log should say so. */
 static bool fits_settings(struct connection *connection, const struct greeting *greeting,
                           char ret_why[IDENTITY_WHY_MAX])
 {
@@ -441,8 +441,8 @@ static bool is_believed(const struct connection *connection, enum refusal refusa
     }
 }
 
-/* The index of the configuration that makes us a member. A change under way may be lost, and then
- * no member knows us. */
+/* Returns the index of the configuration that made this node a member. A change under way may be
+ * lost, and then no member knows this node. */
 static raft_index membership_index(const struct node *node)
 {
     struct raft_status status;

@@ -428,7 +428,7 @@ static int check_silence(const struct node *node, const struct raft_member *heir
                      why);
 }
 
-/* Whether a member can campaign now; else *why says what is in the way. */
+/* Whether a member can campaign now; if not, *why has the reason. */
 static bool is_ready(const struct node *node, raft_id id, char *why, size_t bytes)
 {
     struct raft_progress progress;
@@ -446,7 +446,7 @@ static bool is_heir(const struct node *node, const struct raft_member *member)
     return member->id != node->id && member->kind == RAFT_VOTER && member->weight > 0;
 }
 
-/* Refuses to give leadership away while nobody could take it. */
+/* Refuses a hand-over while no other member could take over. */
 static int check_heirs(const struct node *node, struct baton_error *reterr)
 {
     const struct raft_configuration *now = raft_get_configuration(node->raft);

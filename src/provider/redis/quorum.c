@@ -150,7 +150,7 @@ static void obey(struct registration *registration, const struct majority_update
     for (int i = 0; i < update->order_count; i++) {
         if (!send_order(registration, &update->orders[i])) {
             majority_answer(&registration->quorum->majority, &update->orders[i], &silence, &more);
-            for (int j = 0; j < more.order_count; j++) { /* releases what was granted */
+            for (int j = 0; j < more.order_count; j++) { /* releases the grants */
                 (void)send_order(registration, &more.orders[j]);
             }
         }
