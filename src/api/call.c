@@ -74,20 +74,26 @@ void call_queue_locked(struct call *call)
     }
 }
 
-/* A call that finishes inside run() is freed by the reference of the queue, not under its feet. */
+/* A call that finishes inside run() is freed by the reference of the queue, not under its feet. One
+ * that was queued behind the stop does not run: its provider is closing. */
 void call_run_queued(struct baton *baton)
 {
+    const struct baton_error stopped = {BATON_ECLOSED, "it was stopped: open anew"};
+
     lock(baton);
     while (baton->calls_first) {
         struct call *call = baton->calls_first;
         bool is_done = call->is_done;
+        bool is_late = call->is_asked && baton->phase != BATON_RUNNING;
         baton->calls_first = call->next;
         if (!baton->calls_first) {
             baton->calls_last = &baton->calls_first;
         }
         call->is_queued = false;
         unlock(baton);
-        if (!is_done) {
+        if (is_late) {
+            call_finish(call, BATON_ECLOSED, &stopped);
+        } else if (!is_done) {
             call->run(call);
         }
         lock(baton);

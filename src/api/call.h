@@ -12,9 +12,10 @@ struct call {
     void (*run)(struct call *call);  /* on the loop; leads to one call_finish() */
     void (*drop)(struct call *call); /* frees what the call owns, but not itself; or NULL */
     struct call *next;
-    unsigned references; /* these three: under the lock */
+    unsigned references; /* these four: under the lock */
     bool is_queued;
     bool is_done;
+    bool is_asked;   /* by perform(): it ends with BATON_ECLOSED when the baton stops first */
     bool dispatches; /* its caller, if it is the dispatching thread, dispatches while it waits */
     int code;
     struct baton_error error;

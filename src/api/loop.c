@@ -35,22 +35,12 @@ static void *run_loop(void *argument)
 {
     struct baton *baton = argument;
 
+    loop_begins_here(baton);
     if (baton->announces_crashes) {
         (void)fatal_guard_thread(); /* without it, an overflow of this one stack goes unannounced */
     }
     (void)uv_run(&baton->loop, UV_RUN_DEFAULT);
     return NULL;
-}
-
-static int start_thread(struct baton *baton)
-{
-    int r;
-
-    /* The new thread compares itself with baton->thread only in calls, which come after this. */
-    lock(baton);
-    r = thread_begin(&baton->thread, run_loop, baton);
-    unlock(baton);
-    return r;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -182,7 +172,7 @@ static int open_with(struct baton **ret, const char *url, const struct baton_opt
         code = fatal_install(reterr);
         baton->announces_crashes = code == BATON_OK;
     }
-    if (code == BATON_OK && start_thread(baton) != 0) {
+    if (code == BATON_OK && thread_begin(&baton->thread, run_loop, baton) != 0) {
         code = error_set(reterr, BATON_EIO, "a loop: no thread left (raise RLIMIT_NPROC)");
     }
     if (code != BATON_OK) {

@@ -112,6 +112,8 @@ static inline void unlock(struct baton *baton)
     (void)pthread_mutex_unlock(&baton->lock);
 }
 
+/* The calling thread is the loop's, until it ends. */
+void loop_begins_here(const struct baton *baton);
 bool on_loop(const struct baton *baton);
 /* BATON_ECLOSED in a forked child. */
 int check_owner(const struct baton *baton, struct baton_error *reterr);

@@ -52,6 +52,7 @@ static int begin(struct call *call, struct baton_error *reterr)
         code = error_set(reterr, BATON_ECLOSED, "the handle was closed: open another one");
     } else {
         call->references++;
+        call->is_asked = true;
         if (!on_loop(baton)) {
             call_queue_locked(call);
         }

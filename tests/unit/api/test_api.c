@@ -1,5 +1,6 @@
 /* The parts of the library that do not depend on the provider: threads, queues, misuse. The
  * provider is memory:; the suite in tests/provider/ tests the rest. */
+#include "api/call.h"
 #include "cmocka_all.h"
 #include "lib/process.h"
 
@@ -616,6 +617,114 @@ static void any_thread_may_call_anything(void **state)
     baton_close(batons[1]);
 }
 
+/* ---- Behind a stop --------------------------------------------------------------------------- */
+
+struct gate {
+    atomic_int entered;
+    atomic_int open;
+};
+
+static void wait_at_gate(struct baton *baton, const char *channel, const void *data, size_t bytes,
+                         void *userdata)
+{
+    struct gate *gate = userdata;
+    (void)baton;
+    (void)channel;
+    (void)data;
+    (void)bytes;
+
+    gate->entered = 1;
+    await(&gate->open, 1);
+}
+
+static void await_queued(struct baton *baton, int least)
+{
+    int count = 0;
+
+    for (int i = 0; count < least; i++) {
+        assert_true(i < PROCESS_PATIENCE_MS);
+        pause_a_moment();
+        count = 0;
+        lock(baton);
+        for (const struct call *call = baton->calls_first; call; call = call->next) {
+            count++;
+        }
+        unlock(baton);
+    }
+}
+
+static void *stop_it(void *baton)
+{
+    baton_stop(baton);
+    return NULL;
+}
+
+static void *campaign_late(void *baton)
+{
+    struct baton_election *election = NULL;
+
+    return (void *)(intptr_t)baton_campaign(&election, baton, "late", NULL, NULL);
+}
+
+static void nothing(struct baton *baton, const struct baton_value *value, void *userdata)
+{
+    (void)baton;
+    (void)value;
+    (void)userdata;
+}
+
+static void *watch_late(void *baton)
+{
+    return (void *)(intptr_t)baton_watch(NULL, baton, "late", nothing, NULL, NULL);
+}
+
+/* The provider is closing when such a call's turn comes, and would keep what the call gives it. */
+static void a_call_that_is_queued_behind_a_stop_does_not_begin(void **state)
+{
+    void *(*const bodies[])(void *) = {stop_it, campaign_late, watch_late};
+    struct baton *baton = open_memory("a");
+    struct gate gate = {0};
+    pthread_t threads[3];
+    void *code;
+    (void)state;
+
+    assert_int_equal(baton_subscribe(NULL, baton, "gate", wait_at_gate, &gate, NULL), BATON_OK);
+    assert_int_equal(baton_publish(baton, "gate", NULL, 0, NULL), BATON_OK);
+    await(&gate.entered, 1);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, bodies[i], baton), 0);
+        await_queued(baton, i + 1);
+    }
+    gate.open = 1;
+    assert_int_equal(pthread_join(threads[0], NULL), 0);
+    for (int i = 1; i < 3; i++) {
+        assert_int_equal(pthread_join(threads[i], &code), 0);
+        assert_int_equal((int)(intptr_t)code, BATON_ECLOSED);
+    }
+    baton_close(baton);
+}
+
+/* The C library gives the number of a thread that has ended to the next one. */
+static void *leave_it(void *election)
+{
+    return (void *)(intptr_t)baton_leave(election, NULL);
+}
+
+static void after_a_stop_any_thread_may_leave(void **state)
+{
+    struct baton *baton = open_memory("a");
+    struct baton_election *election = campaign(baton, "e");
+    pthread_t thread;
+    void *code;
+    (void)state;
+
+    baton_stop(baton);
+    assert_int_equal(pthread_create(&thread, NULL, leave_it, election), 0);
+    assert_int_equal(pthread_join(thread, &code), 0);
+    assert_int_equal((int)(intptr_t)code, BATON_OK);
+    baton_close(baton);
+}
+
 /* ---- Crashes --------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t own_handler_ran;
@@ -683,6 +792,8 @@ int main(void)
         cmocka_unit_test(nobody_drains_for_a_member_that_there_is_not),
         cmocka_unit_test(a_leadership_that_ends_at_once_is_heard_of_before_it_ends),
         cmocka_unit_test(any_thread_may_call_anything),
+        cmocka_unit_test(a_call_that_is_queued_behind_a_stop_does_not_begin),
+        cmocka_unit_test(after_a_stop_any_thread_may_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
