@@ -155,7 +155,7 @@ const struct command commands[] = {
      .main = explain_main},
     {.name = "demo",
      .arguments = "",
-     .summary = "show how a group of five survives its accidents",
+     .summary = "show how a group of five survives faults",
      .text = "Starts nodes on this machine, shows them in a live table, kills the leader with "
              "SIGKILL, stops one with SIGSTOP, cuts one off, hands leadership over, and prints for "
              "each how long the group was without a leader. Ends by itself in less than 30 s. "

@@ -164,7 +164,7 @@ const struct option_group group_run = {
             "when leadership is lost: stop CMD and campaign again; stop CMD and exit; or kill CMD "
             "at once, and have the guardian kill baton, too, if it hangs beyond its lease"),
         FLAG("outlive-lease", "if baton itself hangs, let CMD go on when the lease ends: CMD then "
-                              "acts beside the next leader's"),
+                              "acts beside the next leader's CMD"),
         STOP_TIMEOUT,
         DURATION("wait-timeout", "0", NULL,
                  "give up if leadership is not won in this time; 0 waits forever"),
