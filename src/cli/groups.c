@@ -105,7 +105,7 @@ const struct option_group group_timing = {
         DURATION(
             "preferred-stable", NULL, "preferred-stable",
             "how long a node of higher priority must be well before leadership is handed to it"),
-        NUMBER("elections-per-hour-max", 0, 1000000, NULL, "elections-per-hour-max",
+        NUMBER("elections-per-hour-max", 0, 255, NULL, "elections-per-hour-max",
                "warn if there are more elections in an hour; 0: never"),
         END,
     }};

@@ -19,7 +19,10 @@
 #define NO_WEIGHT   UINT32_MAX /* a value that no user can give */
 #define NO_PRIORITY INT32_MIN
 
-enum { PEERS_TEXT_MAX = 64 * 1024 };
+enum {
+    PEERS_TEXT_MAX = 64 * 1024,
+    ELECTIONS_LIMIT_MAX = 255, /* the core remembers 256 elections: it never counts more */
+};
 
 raft_id raft_id_of(const char *name)
 {
@@ -335,7 +338,8 @@ const struct provider_setting raft_provider_settings[] = {
     OWN("election-timeout", take_election_timeout),
     NUMBER("clock-drift-ppm", options.settings.clock_drift_ppm, 0, 999999),
     SPAN("preferred-stable", options.settings.preferred_stable),
-    NUMBER("elections-per-hour-max", options.settings.elections_per_hour_max, 0, 1000000),
+    NUMBER("elections-per-hour-max", options.settings.elections_per_hour_max, 0,
+           ELECTIONS_LIMIT_MAX),
     SPAN("checkpoint", options.checkpoint),
     OWN("proofs", take_proofs),
     FLAG("trusted", options.trusts_loopback),

@@ -76,6 +76,7 @@ static void every_wrong_value_is_named(void **state)
         {"raft://127.0.0.1:1?node=a&data=d&kind=witness", BATON_EINVAL, "nobody may lead"},
         {"raft://0.0.0.0:7?node=a&data=d&key-file=/k&peers=b@h:1", BATON_EINVAL, "a=HOST:7"},
         {"raft://[::]:7?node=a&data=d&key-file=/k", BATON_EINVAL, "a=HOST:7"},
+        {"raft://127.0.0.1:1?node=a&data=d&elections-per-hour-max=256", BATON_EINVAL, "0 to 255"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -294,6 +294,29 @@ static void too_many_elections_are_reported_once(void **state)
     cluster_free(cluster);
 }
 
+/* A provider refuses a higher limit, since a node remembers 256 elections. */
+static void the_highest_limit_of_elections_that_a_provider_takes_is_reported(void **state)
+{
+    enum { LIMIT_MAX = 255 };
+    struct cluster *cluster = cluster_new(3);
+    struct node *watcher = node_of(cluster, 1);
+    size_t elections = 0;
+    (void)state;
+
+    cluster->settings.elections_per_hour_max = LIMIT_MAX;
+    cluster_start(cluster);
+    while (!node_saw(cluster, 1, RAFT_EV_TOO_MANY_ELECTIONS)) {
+        raft_id leader = cluster_elect(cluster);
+        assert_true(elections++ <= LIMIT_MAX);
+        watcher->event_count = 0;
+        cluster_run(cluster, 50);
+        assert_int_equal(node_transfer(cluster, leader, RAFT_NOBODY, false), 0);
+        cluster_run(cluster, 5);
+    }
+    assert_int_equal(node_last(cluster, 1, RAFT_EV_TOO_MANY_ELECTIONS)->count, LIMIT_MAX + 1);
+    cluster_free(cluster);
+}
+
 static void a_vote_waits_for_the_disk(void **state)
 {
     struct cluster *cluster = cluster_new(3);
@@ -480,6 +503,7 @@ int main(void)
         cmocka_unit_test(a_candidate_that_is_cordoned_gives_up),
         cmocka_unit_test(a_winner_that_is_cordoned_before_its_lease_never_leads),
         cmocka_unit_test(too_many_elections_are_reported_once),
+        cmocka_unit_test(the_highest_limit_of_elections_that_a_provider_takes_is_reported),
         cmocka_unit_test(a_vote_waits_for_the_disk),
         cmocka_unit_test(a_candidate_counts_its_own_vote_only_when_stored),
         cmocka_unit_test(one_vote_a_term_and_only_for_a_log_as_long),
