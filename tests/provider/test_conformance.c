@@ -196,17 +196,22 @@ static void leaderships_never_overlap_while_they_are_passed_around(void **state)
 {
     struct group *group = *state;
     uint64_t epoch = 0;
+    bool has_resigned = true;
+    int resignations = 0;
 
     group_open_all(group);
     for (int round = 0; round < 20; round++) {
-        int leader = group_leader(group);
-        struct baton_election *election = group->members[leader].election;
-        uint64_t now = baton_epoch(election);
-        assert_true(now > epoch || round > 0);
-        epoch = now;
-        (void)baton_resign(election, BATON_TIMEOUT_DEFAULT, NULL);
+        struct baton_election *election = group->members[group_leader(group)].election;
+        uint64_t now;
+        if (baton_leadership(election, &now)) {
+            assert_true(now >= epoch + has_resigned);
+            epoch = now;
+        }
+        has_resigned = baton_resign(election, BATON_TIMEOUT_DEFAULT, NULL) == BATON_OK;
+        resignations += has_resigned;
         group_check_one(group);
     }
+    assert_true(resignations > 0);
 }
 
 /* ---- Metadata -------------------------------------------------------------------------------- */
@@ -285,6 +290,9 @@ static void what_a_provider_lacks_it_says(void **state)
     struct baton_value *value;
     struct baton_error error;
 
+    if (tested->has_metadata && tested->has_state && tested->has_channels) {
+        skip();
+    }
     group_open(group, 0, true, false);
     if (!tested->has_metadata) {
         assert_int_equal(baton_set_metadata(group->members[0].election, "{}", &error),

@@ -236,12 +236,14 @@ static void models_that_are_damaged_cost_their_child_at_most(void **state)
 static void a_model_may_have_several_threads(void **state)
 {
     static const enum engine_kind kinds[] = {ENGINE_ONNXRUNTIME, ENGINE_OPENCV};
+    int tested = 0;
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct engine *engine = stand_remote(kinds[i]);
         struct session *session;
         if (engine) {
+            tested++;
             engine_free(engine);
             engine = started(&(struct remote_options){.kind = kinds[i], .threads = 2});
             session = opened(engine);
@@ -250,6 +252,9 @@ static void a_model_may_have_several_threads(void **state)
             session_close(session);
             engine_free(engine);
         }
+    }
+    if (tested == 0) {
+        skip();
     }
 }
 

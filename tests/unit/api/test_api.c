@@ -559,6 +559,7 @@ static void on_the_loop_s_thread_nothing_waits_and_a_write_begins(void **state)
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 static atomic_bool churning;
+static atomic_uint rounds;
 
 static void *churn(void *argument)
 {
@@ -581,6 +582,7 @@ static void *churn(void *argument)
             (void)baton_resign(election, 1, NULL);
             (void)baton_dispatch(baton_of(election));
             baton_off(listener);
+            rounds++;
         }
     }
     return NULL;
@@ -606,6 +608,10 @@ static void any_thread_may_call_anything(void **state)
         assert_false(baton_is_leader(elections[0]) && baton_is_leader(elections[1]) &&
                      baton_is_leader(elections[0]) &&
                      baton_epoch(elections[0]) == baton_epoch(elections[1]));
+    }
+    for (int i = 0; rounds == 0; i++) {
+        assert_true(i < PROCESS_PATIENCE_MS);
+        pause_a_moment();
     }
     baton_stop(batons[0]);
     pause_a_moment();
