@@ -54,10 +54,12 @@ static int search(const char *program)
 int cmd_check(const char *program, struct baton_error *reterr)
 {
     int found = strchr(program, '/') ? check_file(program) : search(program);
-    return found == 0 ? 0
-                      : error_set(reterr,
-                                  found == ENOENT || found == ENOTDIR ? BATON_ENOENT : BATON_EINVAL,
-                                  "%s: %s", program, strerror(found));
+    int code = found == ENOENT || found == ENOTDIR ? BATON_ENOENT : BATON_EINVAL;
+
+    if (!*program) {
+        return error_set(reterr, BATON_ENOENT, "CMD is an empty word");
+    }
+    return found == 0 ? 0 : error_set(reterr, code, "%s: %s", program, strerror(found));
 }
 
 enum exit_code cmd_exit_code(int code)

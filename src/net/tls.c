@@ -120,6 +120,11 @@ static int read_shared_key(struct tls *tls, const char *path, struct baton_error
         return r;
     }
     bytes = fread(raw, 1, sizeof(raw), file);
+    if (ferror(file)) {
+        (void)error_set(reterr, BATON_EINVAL, "cluster key %s: %s", path, strerror(errno));
+        (void)fclose(file);
+        return BATON_EINVAL;
+    }
     (void)fclose(file);
     if (check_secret("cluster key", path, &info, reterr) != BATON_OK) {
         OPENSSL_cleanse(raw, sizeof(raw));
@@ -150,11 +155,12 @@ static int load_own(struct tls *tls, const char *certificate_file, const char *k
         return BATON_EAUTH;
     }
     if (SSL_CTX_use_certificate_chain_file(tls->context, certificate_file) != 1) {
-        return error_set(reterr, BATON_EINVAL, "TLS certificate %s: %s", certificate_file,
-                         file_reason());
+        return error_set(reterr, BATON_EINVAL, "TLS certificate %s: %s; it must be a PEM file",
+                         certificate_file, file_reason());
     }
     if (SSL_CTX_use_PrivateKey_file(tls->context, key_file, SSL_FILETYPE_PEM) != 1) {
-        return error_set(reterr, BATON_EINVAL, "TLS key %s: %s", key_file, file_reason());
+        return error_set(reterr, BATON_EINVAL, "TLS key %s: %s; it must be a PEM file", key_file,
+                         file_reason());
     }
     return BATON_OK;
 }
@@ -162,7 +168,8 @@ static int load_own(struct tls *tls, const char *certificate_file, const char *k
 static int load_ca(struct tls *tls, const char *ca_file, struct baton_error *reterr)
 {
     if (SSL_CTX_load_verify_file(tls->context, ca_file) != 1) {
-        return error_set(reterr, BATON_EINVAL, "TLS CA %s: %s", ca_file, file_reason());
+        return error_set(reterr, BATON_EINVAL, "TLS CA %s: %s; it must be a PEM file", ca_file,
+                         file_reason());
     }
     return BATON_OK;
 }

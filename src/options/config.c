@@ -278,8 +278,9 @@ int config_take_file(struct options *options, const char *path, config_is_known 
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     size_t bytes = fread(text, 1, CONFIG_BYTES_MAX + 1, file);
-    int code = ferror(file) ? error_set(reterr, BATON_EINVAL, "--config %s: cannot be read", path)
-                            : config_take_text(options, path, text, bytes, is_known, reterr);
+    int code = ferror(file)
+                   ? error_set(reterr, BATON_EINVAL, "--config %s: %s", path, strerror(errno))
+                   : config_take_text(options, path, text, bytes, is_known, reterr);
     code = code ? code : check_readers(options, path, file, reterr);
     free(text);
     fclose(file);

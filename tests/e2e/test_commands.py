@@ -118,6 +118,19 @@ class Errors(unittest.TestCase):
         self.expect(64, "/nonexistent/file", "status", "--http", "127.0.0.1:1",
                     "--http-token-file", "/nonexistent/file")
 
+    def test_files_that_are_no_files_of_their_kind_are_named_with_the_reason(self):
+        with tempfile.TemporaryDirectory() as folder:
+            node = ("node", "--data", folder + "/data", "--listen", "127.0.0.1:0")
+            path = Path(folder, "file")
+            path.write_text("no certificate\n", encoding="utf-8")
+            path.chmod(0o600)
+            certificate = ("--tls-cert", str(path), "--tls-key", str(path), "--tls-ca", str(path))
+            self.expect(64, "--config %s: Is a directory" % folder, *node, "--config", folder)
+            self.expect(64, "cluster key %s: Is a directory" % folder, *node, "--key-file", folder)
+            self.expect(64, "TLS certificate %s: " % path, *node, *certificate)
+            self.expect(64, "; it must be a PEM file", *node, *certificate)
+            self.expect(127, "CMD is an empty word", "run", *node[1:], "--", "")
+
     def test_only_the_missing_word_is_called_missing(self):
         self.expect(64, "baton run: CMD is missing", "run", "-d", "/nonexistent")
         self.expect(64, "baton once: NAME is missing", "once")
