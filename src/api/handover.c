@@ -78,6 +78,13 @@ struct handover_call {
     instant deadline;
 };
 
+/* Under the lock. Nobody may wait for the call: then baton_leave() does, before it frees. */
+static void drop_handover(struct call *base)
+{
+    ((struct handover_call *)base)->election->users--;
+    (void)pthread_cond_broadcast(&base->baton->changed);
+}
+
 static void run_handover(struct call *base)
 {
     struct handover_call *call = (struct handover_call *)base;
@@ -112,6 +119,10 @@ static int hand_over(struct baton_election *election, enum handover_kind kind, c
         return error_set(reterr, BATON_ENOMEM, "election \"%s\": out of memory",
                          baton_election_name(election));
     }
+    lock(election->baton);
+    election->users++;
+    unlock(election->baton);
+    call->base.drop = drop_handover;
     call->election = election;
     call->kind = kind;
     call->deadline = perform_deadline(timeout_ms);

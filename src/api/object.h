@@ -64,7 +64,7 @@ struct baton_election {
     struct baton_listener *listeners;
     struct call *drained;    /* queued when they have returned; NULL: no drain is under way */
     unsigned drains_waiting; /* listeners that have not returned from BATON_EVENT_DRAIN */
-    unsigned users;          /* calls of listeners under way, and listeners' threads */
+    unsigned users;          /* calls of listeners under way, listeners' threads, hand-overs */
     uint16_t walks;          /* of the list, by the loop: nothing is unlinked meanwhile */
     uint8_t role;
     bool is_stopped;

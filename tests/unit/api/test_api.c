@@ -710,6 +710,74 @@ static void a_call_that_is_queued_behind_a_stop_does_not_begin(void **state)
     baton_close(baton);
 }
 
+struct parting {
+    struct gate gate;
+    atomic_int entered, left, code;
+};
+
+static void *leave_and_say_so(void *election)
+{
+    struct parting *parting = ((struct parting **)election)[1];
+
+    parting->code = baton_leave(((struct baton_election **)election)[0], NULL);
+    parting->left = 1;
+    return NULL;
+}
+
+static void see_the_end(struct baton_election *election, const struct baton_event *event,
+                        void *userdata)
+{
+    (void)election;
+    (void)event;
+    ((struct parting *)userdata)->entered = 1;
+}
+
+/* Queues a hand-over for a loop that has other work, once the election has ended. */
+static void resign_too_late(struct baton_election *election, const struct baton_event *event,
+                            void *userdata)
+{
+    struct parting *parting = userdata;
+    void *both[] = {election, parting};
+    pthread_t thread;
+    (void)event;
+
+    assert_int_equal(pthread_create(&thread, NULL, leave_and_say_so, both), 0);
+    await(&parting->entered, 1);
+    assert_int_equal(baton_publish(baton_of(election), "gate", NULL, 0, NULL), BATON_OK);
+    await(&parting->gate.entered, 1);
+    assert_int_equal(baton_resign(election, 0, NULL), BATON_OK);
+    (void)pthread_detach(thread);
+}
+
+/* The call is queued, and its listener has returned. */
+static void an_election_stays_for_a_hand_over_that_nobody_waits_for(void **state)
+{
+    struct baton *baton = open_memory("a");
+    struct baton_election *election = lead(baton, "e");
+    struct parting parting = {.left = 0};
+    (void)state;
+
+    assert_int_equal(baton_subscribe(NULL, baton, "gate", wait_at_gate, &parting.gate, NULL), 0);
+    assert_int_equal(
+        baton_on(NULL, election, BATON_EVENT_STOPPED, BATON_ON_LOOP, see_the_end, &parting, NULL),
+        BATON_OK);
+    assert_int_equal(baton_once(NULL, election, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH,
+                                resign_too_late, &parting, NULL),
+                     BATON_OK);
+    for (int i = 0; baton_dispatch(baton) == 0; i++) {
+        assert_true(i < PROCESS_PATIENCE_MS);
+        pause_a_moment();
+    }
+    for (int i = 0; i < 50; i++) {
+        pause_a_moment();
+        assert_int_equal(parting.left, 0);
+    }
+    parting.gate.open = 1;
+    await(&parting.left, 1);
+    assert_int_equal(parting.code, BATON_OK);
+    baton_close(baton);
+}
+
 /* The C library gives the number of a thread that has ended to the next one. */
 static void *leave_it(void *election)
 {
@@ -799,6 +867,7 @@ int main(void)
         cmocka_unit_test(a_leadership_that_ends_at_once_is_heard_of_before_it_ends),
         cmocka_unit_test(any_thread_may_call_anything),
         cmocka_unit_test(a_call_that_is_queued_behind_a_stop_does_not_begin),
+        cmocka_unit_test(an_election_stays_for_a_hand_over_that_nobody_waits_for),
         cmocka_unit_test(after_a_stop_any_thread_may_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
