@@ -129,7 +129,7 @@ static void enqueue(struct cluster *cluster, const struct raft_message *message)
     }
     assert_true(cluster->queue_tail - cluster->queue_head < QUEUE_MAX);
     queued = &cluster->queue[cluster->queue_tail++ % QUEUE_MAX];
-    queued->arrives = instant_add(cluster->now, cluster->way);
+    queued->arrives = instant_add(cluster->now, cluster->delay);
     copy = &queued->message;
     *copy = *message;
     if (message->type == RAFT_MSG_APPEND) {

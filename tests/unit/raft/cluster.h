@@ -49,7 +49,7 @@ struct cluster {
     size_t count;
     instant now;
     struct raft_settings settings;
-    span way;         /* delay of each message */
+    span delay;       /* delay of each message */
     bool is_outlived; /* each node, by a program of its own */
     struct raft_configuration first;
     struct queued queue[QUEUE_MAX];

@@ -430,7 +430,7 @@ static void a_network_slower_than_a_round_of_votes_still_elects(void **state)
     (void)state;
 
     assert_int_equal(raft_settings_preset(&cluster->settings, "default", NULL), 0);
-    cluster->way = SPAN_NS(2 * cluster->settings.election_timeout_max.ns);
+    cluster->delay = SPAN_NS(2 * cluster->settings.election_timeout_max.ns);
     (void)cluster_settle(cluster);
     cluster_free(cluster);
 }
@@ -445,9 +445,9 @@ static void rounds_have_their_usual_length_again_once_there_was_a_lease(void **s
 
     assert_int_equal(raft_settings_preset(&cluster->settings, "default", NULL), 0);
     bounds = raft_settings_bounds(&cluster->settings);
-    cluster->way = SPAN_NS(2 * cluster->settings.election_timeout_max.ns);
+    cluster->delay = SPAN_NS(2 * cluster->settings.election_timeout_max.ns);
     first = cluster_settle(cluster);
-    cluster->way = SPAN_NS(0);
+    cluster->delay = SPAN_NS(0);
     cluster_run(cluster, 5000);
     assert_int_equal(cluster_leader(cluster), first);
     node_of(cluster, first)->is_cut = true;

@@ -103,7 +103,7 @@ static void do_group(struct transcript *t, const struct command *command)
     t->cluster->observe = transcript_update;
     t->cluster->filter = transcript_filter;
     t->cluster->observer = t;
-    t->cluster->way = SPAN_MS(5);
+    t->cluster->delay = SPAN_MS(5);
     assert_int_equal(raft_settings_preset(&t->cluster->settings, "lan", NULL), 0);
     t->begin = t->shown = t->cluster->now;
     for (size_t i = 1; i < command->count; i++) {

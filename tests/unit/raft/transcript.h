@@ -23,7 +23,7 @@ struct transcript {
     char hidden[TRANSCRIPT_HIDDEN_MAX][TRANSCRIPT_WORD]; /* kinds of lines that are left out */
     size_t hidden_count;
     bool is_silent;
-    struct { /* the next `left` messages of this type on this way are lost */
+    struct { /* the next `left` messages of this type on this connection are lost */
         size_t left;
         char type[TRANSCRIPT_WORD];
         raft_id from, to; /* RAFT_NOBODY: any */
