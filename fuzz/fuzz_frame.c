@@ -17,7 +17,7 @@ static void judge(const struct greeting *theirs)
     struct identity_view view = {.ours = &ours, .members = &members, .known = &known};
     char why[IDENTITY_WHY_MAX] = "";
     struct raft_settings settings;
-    enum refusal refusal = identity_judge(&view, theirs, why);
+    enum refusal refusal = identity_check(&view, theirs, why);
 
     (void)identity_is_sound(theirs);
     if (raft_settings_preset(&settings, "fast", NULL) == 0) {
