@@ -73,6 +73,7 @@ static void give_up(struct handover *handover)
     (void)detach(handover, BATON_ETIMEDOUT, &event.error);
     election_tell(election, &event);
     handover_reply(handover);
+    election_catch_up(election);
 }
 
 /* ---- Handing over ---------------------------------------------------------------------------- */
@@ -163,9 +164,13 @@ static void step(struct election *election)
     struct handover *handover = election->handover;
     bool is_known = election->announced_epoch == lease_cell_epoch(election->cell);
 
-    if (!handover->is_announced && !handover->is_going && is_known) {
+    if (!election->later && !handover->is_announced && !handover->is_going && is_known) {
         announce(handover);
-        handover = election->handover; /* an observer may have left */
+    }
+    if (election->later) { /* an observer may have left */
+        handover_proceed(election);
+        election_catch_up(election);
+        return;
     }
     if (handover && may_go(handover)) {
         go(handover);
@@ -238,7 +243,8 @@ static bool has_failed(const struct handover *handover, const struct baton_event
 /* Lost while it drained, and not to be won again. */
 static void cordon_at_last(struct handover *handover)
 {
-    if (handover->terms.kind == HANDOVER_CORDON && !handover->is_going) {
+    if (handover->terms.kind == HANDOVER_CORDON && !handover->is_going &&
+        handover->election->provider) {
         handover->code = set_cordoned(handover->election, true, &handover->error);
     }
 }

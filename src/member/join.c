@@ -5,7 +5,15 @@
 #include "member/members.h"
 #include "member/state.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* An event that waits until all observers have got the present one. */
+struct later {
+    struct later *next;
+    struct baton_event event;
+    char texts[]; /* what the event borrows */
+};
 
 size_t election_bytes(const char *name)
 {
@@ -40,9 +48,8 @@ static void end(struct election *election)
 
 /* First the state changes, then all observers get the event, and only then a hand-over that the
  * event ends replies: the caller finds all observers informed. */
-static void on_event(void *userdata, const struct baton_event *event)
+static void deliver(struct election *election, const struct baton_event *event)
 {
-    struct election *election = userdata;
     struct handover *ended;
 
     if (event->type == BATON_EVENT_DRAIN) {
@@ -63,6 +70,74 @@ static void on_event(void *userdata, const struct baton_event *event)
         return;
     }
     handover_proceed(election);
+}
+
+static const char *copy_text(char **at, const char *text)
+{
+    char *copy = *at;
+    size_t bytes = text ? strlen(text) + 1 : 0;
+
+    if (!text) {
+        return NULL;
+    }
+    memcpy(copy, text, bytes);
+    *at += bytes;
+    return copy;
+}
+
+static bool put_off(struct election *election, const struct baton_event *event)
+{
+    const char *metadata = event->member.metadata;
+    size_t bytes =
+        (event->text ? strlen(event->text) + 1 : 0) + (metadata ? strlen(metadata) + 1 : 0);
+    struct later *later = malloc(sizeof(*later) + bytes);
+    struct later **last = &election->later;
+    char *at = later ? later->texts : NULL;
+
+    if (!later) {
+        return false;
+    }
+    *later = (struct later){.event = *event};
+    later->event.text = copy_text(&at, event->text);
+    later->event.member.metadata = copy_text(&at, metadata);
+    while (*last) {
+        last = &(*last)->next;
+    }
+    *last = later;
+    if (event->type == BATON_EVENT_STOPPED) {
+        election->provider = NULL; /* the provider knows the election no longer */
+    }
+    return true;
+}
+
+void election_catch_up(struct election *election)
+{
+    bool is_last = false;
+
+    while (!is_last && election->telling == 0 && election->later) {
+        struct later *later = election->later;
+
+        election->later = later->next;
+        is_last = later->event.type == BATON_EVENT_STOPPED;
+        deliver(election, &later->event);
+        free(later);
+    }
+}
+
+/* What an observer does may cause the next event, which the observers behind it must not get before
+ * the present one. Without memory they do. */
+static void on_event(void *userdata, const struct baton_event *event)
+{
+    struct election *election = userdata;
+    bool is_last = event->type == BATON_EVENT_STOPPED;
+
+    if ((election->telling > 0 || election->later) && put_off(election, event)) {
+        return;
+    }
+    deliver(election, event);
+    if (!is_last) {
+        election_catch_up(election);
+    }
 }
 
 int election_join(struct election *election, struct member *member, bool observes,
@@ -94,10 +169,12 @@ int election_join(struct election *election, struct member *member, bool observe
 
 void election_leave(struct election *election, struct departure *departure)
 {
-    if (!election->provider) {
+    if (!election->provider && !election->later) {
         departure->left(departure);
         return;
     }
     election->departure = departure;
-    election->provider->ops->leave(election->provider);
+    if (election->provider) {
+        election->provider->ops->leave(election->provider);
+    }
 }

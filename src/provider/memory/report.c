@@ -5,7 +5,9 @@
 
 void memory_deliver(struct registration *registration, const struct baton_event *event)
 {
-    registration->on_event(registration->userdata, event);
+    if (!registration->is_leaving || event->type == BATON_EVENT_STOPPED) {
+        registration->on_event(registration->userdata, event);
+    }
 }
 
 static void report_role(struct registration *registration, enum baton_role role)

@@ -27,6 +27,7 @@ struct part {
     struct seen seen;
     bool holds;   /* while it hears of BATON_EVENT_DRAIN */
     bool resigns; /* while it hears of BATON_EVENT_ACQUIRED */
+    bool leaves;  /* while it hears of BATON_EVENT_LOST */
     struct departure departure;
     bool is_closed; /* or left */
 };
@@ -86,6 +87,9 @@ static void on_event(struct observer *observer, const struct baton_event *event)
     if (event->type == BATON_EVENT_ACQUIRED && part->resigns) {
         part->resigns = false;
         assert_int_equal(begin(part, HANDOVER_RESIGN, NULL, 60000, false), BATON_OK);
+    }
+    if (event->type == BATON_EVENT_LOST && part->leaves) {
+        election_leave(part->election, &part->departure);
     }
 }
 
@@ -327,6 +331,23 @@ static void a_feed_may_stop_itself_at_the_first_of_many_values(void **state)
     assert_int_equal(reader.calls, 1);
 }
 
+/* ---- Several observers ----------------------------------------------------------------------- */
+
+static void all_observers_hear_in_one_order_when_one_of_them_leaves(void **state)
+{
+    struct part behind = {.observer.on_event = on_event};
+    (void)state;
+
+    election_observe(a.election, &behind.observer);
+    a.leaves = true;
+    a.departure.left = on_left;
+    assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 60000, false), BATON_OK);
+    UNTIL(a.is_closed);
+    assert_string_equal(behind.seen.course, "DLS");
+    assert_string_equal(a.seen.course, "DLrS");
+    assert_int_equal(members_check_change(a.election, NULL), BATON_ECLOSED);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_two, close_two)
 
 int main(void)
@@ -341,6 +362,7 @@ int main(void)
         CASE(a_leadership_may_be_given_away_while_it_is_announced),
         CASE(a_cordoned_member_leads_no_more_until_it_is_uncordoned),
         CASE(the_end_of_an_election_ends_its_hand_over),
+        CASE(all_observers_hear_in_one_order_when_one_of_them_leaves),
         CASE(a_feed_may_stop_itself_at_the_first_of_many_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
