@@ -97,7 +97,11 @@ struct baton_log {
  *
  * The size lets the struct grow: a program that was compiled with an older <baton.h> leaves the
  * newer fields at zero, and a field that the library is too old to know is BATON_EINVAL if set. So
- * it is for every struct with this field. */
+ * it is for every struct with this field.
+ *
+ * Structs without it keep their size and fields within a major version, because programs have them
+ * in memory of their own and in arrays. Only struct baton_event, which the library alone makes, may
+ * get further fields at its end. */
 struct baton_options {
     size_t size;                          /* sizeof(struct baton_options) */
     const char *node;                     /* this member's name; NULL: the provider's default */

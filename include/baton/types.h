@@ -86,7 +86,8 @@ enum baton_event_type {
 
 #define BATON_EVENT_ALL 0xffffffffu
 
-/* One event. Fields that its type does not use are zero. Borrowed during the call. */
+/* One event. Fields that its type does not use are zero. Borrowed during the call. A later version
+ * may add fields at the end. */
 struct baton_event {
     enum baton_event_type type;
     enum baton_role role;

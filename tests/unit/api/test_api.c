@@ -556,6 +556,23 @@ static void on_the_loop_s_thread_nothing_waits_and_a_write_begins(void **state)
     baton_close(baton);
 }
 
+/* ---- Structs --------------------------------------------------------------------------------- */
+
+/* <baton.h> promises it within a major version; as 64-bit machines lay them out. */
+static void structs_without_a_size_field_keep_their_size(void **state)
+{
+    (void)state;
+    if (sizeof(void *) != 8) {
+        skip();
+    }
+    assert_int_equal(sizeof(struct baton_member), 288);
+    assert_int_equal(sizeof(struct baton_error), 516);
+    assert_int_equal(sizeof(struct baton_value), 32);
+    assert_int_equal(sizeof(struct baton_setting), 16);
+    assert_int_equal(offsetof(struct baton_event, text),
+                     856); /* the last field that it began with */
+}
+
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 static atomic_bool churning;
@@ -865,6 +882,7 @@ int main(void)
         cmocka_unit_test(a_listener_that_is_dispatched_may_resign_but_not_wait),
         cmocka_unit_test(nobody_drains_for_a_member_that_there_is_not),
         cmocka_unit_test(a_leadership_that_ends_at_once_is_heard_of_before_it_ends),
+        cmocka_unit_test(structs_without_a_size_field_keep_their_size),
         cmocka_unit_test(any_thread_may_call_anything),
         cmocka_unit_test(a_call_that_is_queued_behind_a_stop_does_not_begin),
         cmocka_unit_test(an_election_stays_for_a_hand_over_that_nobody_waits_for),
