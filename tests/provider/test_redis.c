@@ -5,6 +5,7 @@
 
 #include <hiredis/hiredis.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -663,6 +664,48 @@ static void metadata_that_the_others_would_not_read_is_refused(void **state)
     ASSERT_OK(baton_set_metadata(group->members[1].election, "{\"load\":80}", failure));
 }
 
+static void set_other_metadata(struct baton_election *election, const struct baton_event *event,
+                               void *userdata)
+{
+    (void)userdata;
+    if (event->member.is_self) {
+        (void)baton_set_metadata(election, "{\"load\":2}", NULL);
+    }
+}
+
+static void read_metadata(struct baton_election *election, const struct baton_event *event,
+                          void *userdata)
+{
+    atomic_int *load = userdata;
+    const char *seen = event->member.metadata ? strstr(event->member.metadata, ":") : NULL;
+    (void)election;
+
+    if (event->member.is_self) {
+        *load = seen ? seen[1] - '0' : -1;
+    }
+}
+
+/* For the address sanitizer: the event's text was freed under the second listener. */
+static void a_listener_may_set_metadata_while_its_member_is_announced(void **state)
+{
+    struct group *group = *state;
+    atomic_int load = 0;
+    int leader;
+    struct member *next;
+
+    group_open_all(group);
+    leader = group_leader(group);
+    next = &group->members[(leader + 1) % GROUP_NODES];
+    ASSERT_OK(baton_set_metadata(next->election, "{\"load\":1}", failure));
+    ASSERT_OK(baton_on(NULL, next->election, BATON_EVENT_LEADER, BATON_ON_LOOP, set_other_metadata,
+                       NULL, failure));
+    ASSERT_OK(baton_on(NULL, next->election, BATON_EVENT_LEADER, BATON_ON_LOOP, read_metadata,
+                       &load, failure));
+    ASSERT_OK(baton_pass(group->members[leader].election, next->node, -1, failure));
+    GROUP_AWAIT(load != 0);
+    assert_int_equal(load, 1);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -685,6 +728,7 @@ int main(void)
         CASE(a_plain_peer_and_we_exclude_each_other),
         CASE(the_registry_has_the_keys_and_fields_of_the_seed),
         CASE(metadata_that_the_others_would_not_read_is_refused),
+        CASE(a_listener_may_set_metadata_while_its_member_is_announced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  */
 #include "provider/redis/client.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void registration_deliver(struct registration *registration, const struct baton_event *event)
@@ -106,6 +107,7 @@ static void report_role(struct registration *registration, enum baton_role role)
 void registration_report_leader(struct registration *registration)
 {
     struct baton_event event = {.type = BATON_EVENT_LEADER, .epoch = registration->holder_epoch};
+    char *own = NULL;
 
     if (registration->reported_leader == registration->holder &&
         registration->reported_epoch == registration->holder_epoch) {
@@ -115,11 +117,15 @@ void registration_report_leader(struct registration *registration)
               registration_text(registration, text_of(registration->holder)));
     registration->reported_epoch = registration->holder_epoch;
     registry_describe(registration, text_of(registration->holder), &event.member);
+    if (event.member.is_self && event.member.metadata) { /* a listener may set other metadata */
+        event.member.metadata = own = strdup(event.member.metadata);
+    }
     registration_deliver(registration, &event);
     if (registration->holder) {
         event.type = BATON_EVENT_ELECTION_COMPLETED;
         registration_deliver(registration, &event);
     }
+    free(own);
 }
 
 static void report_started(struct registration *registration)
