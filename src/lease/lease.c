@@ -53,12 +53,12 @@ int lease_settings_check(const struct lease_settings *s, struct baton_error *ret
                          MS(s->answer_timeout));
     }
     if (2 * s->renew_interval.ns > shorten(s, s->lease).ns) {
+        span longest = SPAN_US(shorten(s, s->lease).ns / 2 / 1000); /* microseconds, to be read */
         return error_set(reterr, BATON_EINVAL,
                          "heartbeat interval %g ms: at most %g ms, half of the lease of %g ms less "
                          "the clocks' drift, or one lost renewal would end every leadership; "
                          "shorten the heartbeat interval, or lengthen the lease",
-                         MS(s->renew_interval), (double)(shorten(s, s->lease).ns / 2 / 1000) / 1e3,
-                         MS(s->lease));
+                         MS(s->renew_interval), MS(longest), MS(s->lease));
     }
     return BATON_OK;
 }

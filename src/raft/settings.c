@@ -98,12 +98,13 @@ static int check_sense(const struct raft_settings *s, struct baton_error *reterr
             MS(s->election_timeout_min), MS(s->election_timeout_max));
     }
     if (2 * s->heartbeat_interval.ns > effective.ns) {
+        span longest = SPAN_US(effective.ns / 2 / 1000); /* microseconds, to be read */
         return error_set(
             reterr, BATON_EINVAL,
             "heartbeat interval %g ms: at most %g ms, half of the lease of %g ms less the clocks' "
             "drift, or one lost heartbeat would end every leadership; shorten the heartbeat "
             "interval, or lengthen the lease",
-            MS(s->heartbeat_interval), (double)(effective.ns / 2 / 1000) / 1e3, MS(s->lease));
+            MS(s->heartbeat_interval), MS(longest), MS(s->lease));
     }
     return BATON_OK;
 }
