@@ -1,11 +1,12 @@
 #include "detector/image.h"
 
 #include "base/error.h"
-#include "detector/image_encoder.h"
+#include "detector/image_int.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <turbojpeg.h>
 
 struct slot {
     char identifier[PROTOCOL_IDENTIFIER_MAX + 1];
@@ -21,6 +22,33 @@ struct image_store {
 };
 
 /* ---- stills ---- */
+
+static void free_waiters(struct encoding *encoding)
+{
+    while (encoding->waiters != NULL) {
+        struct waiter *waiter = encoding->waiters;
+        encoding->waiters = waiter->next;
+        free(waiter);
+    }
+}
+
+void encoding_free(struct encoding *encoding)
+{
+    free_waiters(encoding);
+    image_boxes_release(encoding->boxes);
+    tjFree(encoding->jpeg);
+    free(encoding);
+}
+
+static void encodings_free(struct still *still)
+{
+    while (still->encodings != NULL) {
+        struct encoding *encoding = still->encodings;
+        assert(encoding->state == ENCODING_MADE);
+        still->encodings = encoding->next;
+        encoding_free(encoding);
+    }
+}
 
 struct still *still_hold(struct still *still)
 {

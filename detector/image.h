@@ -48,7 +48,7 @@ struct encoding;
 struct still {
     struct frame frame; /* does not change as long as another holder than the store has it */
     uint64_t number;    /* no two of a store have the same */
-    struct encoding *encodings; /* image_encoder.h's, freed with the still */
+    struct encoding *encodings; /* image_int.h's, freed with the still */
     struct image_loan loan;     /* its owner is NULL for a copy */
     uint8_t *pixels;            /* of a copy: the three planes, one after the other */
     size_t capacity;

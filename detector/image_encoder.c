@@ -1,34 +1,10 @@
 #include "detector/image_encoder.h"
 
+#include "detector/image_int.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <turbojpeg.h>
-
-enum encoding_state { ENCODING_QUEUED, ENCODING_UNDER_WAY, ENCODING_MADE };
-
-struct waiter {
-    struct waiter *next;
-    uint64_t ticket;
-};
-
-/* A still has a list of them, newest first; one that is not made yet holds its still. */
-struct encoding {
-    struct encoding *next;        /* of the still */
-    struct encoding *next_queued; /* of the encoder */
-    struct encoder *encoder;
-    struct still *still;
-    struct image_shape shape;
-    struct image_boxes *boxes; /* held; NULL: none */
-    enum encoding_state state;
-    struct waiter *waiters, **last_waiter;
-    uv_work_t work;
-    /* written by the other thread while it is under way */
-    uint8_t *jpeg;
-    size_t bytes;
-    int code;
-    struct baton_error error;
-};
 
 struct encoder {
     uv_loop_t *loop;
@@ -57,33 +33,6 @@ const struct encoder_counters *encoder_counters(const struct encoder *encoder)
 }
 
 /* ---- what a still keeps ---- */
-
-static void free_waiters(struct encoding *encoding)
-{
-    while (encoding->waiters != NULL) {
-        struct waiter *waiter = encoding->waiters;
-        encoding->waiters = waiter->next;
-        free(waiter);
-    }
-}
-
-static void free_encoding(struct encoding *encoding)
-{
-    free_waiters(encoding);
-    image_boxes_release(encoding->boxes);
-    tjFree(encoding->jpeg);
-    free(encoding);
-}
-
-void encodings_free(struct still *still)
-{
-    while (still->encodings != NULL) {
-        struct encoding *encoding = still->encodings;
-        assert(encoding->state == ENCODING_MADE);
-        still->encodings = encoding->next;
-        free_encoding(encoding);
-    }
-}
 
 static struct encoding *find_encoding(const struct still *still, const struct image_shape *shape,
                                       const struct image_boxes *boxes)
@@ -118,7 +67,7 @@ static void forget_oldest(struct still *still)
         made += encoding->state == ENCODING_MADE;
         if (encoding->state == ENCODING_MADE && made > ENCODER_KEPT_MAX) {
             *link = encoding->next;
-            free_encoding(encoding);
+            encoding_free(encoding);
         } else {
             link = &encoding->next;
         }
@@ -145,7 +94,7 @@ static void settle(struct encoding *encoding)
     encoding->state = ENCODING_MADE;
     if (encoding->jpeg == NULL) {
         unlink_encoding(encoding);
-        free_encoding(encoding);
+        encoding_free(encoding);
     } else {
         forget_oldest(still);
     }

@@ -51,7 +51,4 @@ const struct encoder_counters *encoder_counters(const struct encoder *encoder);
 void encoder_close(struct encoder *encoder);
 void encoder_free(struct encoder *encoder);
 
-/* Forgets what was made of a still that nobody makes anything of now. */
-void encodings_free(struct still *still);
-
 #endif

@@ -1,7 +1,8 @@
-#include "detector/camera/feed.h"
+#include "detector/camera/camera.h"
 
 #include "base/error.h"
 #include "base/invariant.h"
+#include "detector/camera/feed_int.h"
 #include "detector/helper/helper.h"
 
 #include <limits.h>

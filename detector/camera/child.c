@@ -1,7 +1,7 @@
 #include "detector/camera/child.h"
 
 #include "base/error.h"
-#include "detector/camera/frames.h"
+#include "detector/camera/frames_int.h"
 #include "detector/helper/helper.h"
 
 #include <errno.h>

@@ -8,8 +8,10 @@
 #ifndef DETECTOR_CAMERA_CHILD_H
 #define DETECTOR_CAMERA_CHILD_H
 
-#include "detector/camera/camera.h"
+#include "detector/camera/frames.h"
 #include "detector/camera/message.h"
+
+#include <uv.h>
 
 struct child; /* opaque */
 

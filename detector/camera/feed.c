@@ -1,4 +1,4 @@
-#include "detector/camera/feed.h"
+#include "detector/camera/feed_int.h"
 
 #include "base/error.h"
 

@@ -1,78 +1,61 @@
-/* A feed: one source, the child that reads it, and the cameras that see what it shows. Inside of
- * camera.h's folder only.
- *
- *   camera.c   the pool, and what its users ask for
- *   feed.c     ─▶ child.h: started, watched, started anew after a pause
- */
+/* A user's options, callbacks and statistics of a camera. feed_int.h has the feed itself. */
 #ifndef DETECTOR_CAMERA_FEED_H
 #define DETECTOR_CAMERA_FEED_H
 
-#include "detector/camera/camera.h"
-#include "detector/camera/child.h"
-#include "detector/camera/motion.h"
-#include "detector/camera/pace.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "detector/camera/frames.h"
+#include "detector/camera/url.h"
 
-struct camera {
-    struct feed *feed;
-    struct camera *next;
-    char *label; /* NULL: none */
-    struct camera_callbacks callbacks;
-    span interval;
-    struct pace pace;
-    bool is_online; /* as it was reported */
-    bool is_closed; /* freed when no loop walks the list */
-    int motion_permille;
-    struct motion motion;
-    uint64_t still;
+enum {
+    CAMERA_FEEDS_MAX = 2048, /* distinct URLs: a subscription may have a stream and snapshots */
+    CAMERA_STALL_MS = 10000,
+    CAMERA_OPEN_MS = 10000,
+    CAMERA_SNAPSHOT_MS = 5000,
 };
 
-enum feed_state { FEED_STARTING, FEED_ONLINE, FEED_WAITING, FEED_OVER };
-
-struct feed {
-    struct camera_pool *pool;
-    struct feed *next;
-    struct camera_config config; /* holds the URL */
-    struct url url;
-    struct camera *cameras;
-    unsigned walks; /* of `cameras`, under way */
-    enum feed_state state;
-    struct child *child; /* NULL: FEED_WAITING, FEED_OVER */
-    uv_timer_t timer;    /* FEED_WAITING: the pause, or its turn; else the watchdog */
-    span interval;       /* as it was sent to the child last */
-    bool is_opened;
-    instant progress_at; /* started, opened, or last decoded something */
-    instant online_since;
-    unsigned failures;    /* in a row */
-    uint64_t number_base; /* of the frames of earlier children */
-    uint64_t last_number;
-    const struct camera_frame *newest; /* held; of snapshots that are online, else NULL */
-    struct camera_counts before, now;  /* of earlier children, of this one */
-    struct camera_stats stats;
+/* The first user's options apply to the feed; each user has its own `interval_ms`. */
+struct camera_options {
+    int interval_ms;      /* at least so long between two frames; 0: every frame; of http URLs how
+                             often to ask, 0: CAMERA_SNAPSHOT_MS */
+    int stall_ms;         /* no frame for so long: reopened. 0: CAMERA_STALL_MS */
+    int open_ms;          /* 0: CAMERA_OPEN_MS */
+    bool uses_udp;        /* RTSP media over UDP; else over the connection */
+    const char *hardware; /* of FFmpeg: "vaapi", "cuda"; NULL: software. Software if not there */
+    const char *ca_file;  /* certificates that rtsps and https are checked against; NULL: the
+                             system's. Longer than MESSAGE_PATH_MAX: BATON_EINVAL */
+    bool trusts_any;      /* rtsps, https: whatever certificate is shown */
+    bool is_paced;        /* clip: at its own speed. Else as fast as it decodes */
+    bool is_lossless;     /* clip: every frame, the next when this one was given back */
+    const char *label;    /* the camera's user, for the log; NULL: none */
+    int motion_permille;  /* above 0: only frames in which so much of the picture moved */
 };
 
-struct camera_pool {
-    uv_loop_t *loop;
-    struct logger *logger;
-    char *program;
-    span backoff_min, backoff_max;
-    bool allows_files;
-    struct feed *feeds;
-    size_t count;
-    instant start_at; /* no child is started before */
-    bool is_closed;
+struct camera_callbacks {
+    /* Borrowed during the call, see camera_frame_ref. */
+    void (*frame)(void *userdata, const struct camera_frame *frame);
+    void (*online)(void *userdata, bool is_online); /* on change; false at first, untold; or NULL */
+    /* A clip has been played to its end; it is played again only if it is opened again. May be
+     * NULL. */
+    void (*ended)(void *userdata);
+    void *userdata;
 };
 
-/* In the pool's list, and not begun; it is freed with its last camera. BATON_EFULL; BATON_EINVAL
- * for the URL or the file of certificates; BATON_ENOMEM. */
-int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
-             const struct camera_options *options, struct baton_error *reterr);
-/* Starts its child, now or in its turn. */
-void feed_start(struct feed *feed);
-/* Frees the cameras that were closed; and the feed with its last one. */
-void feed_sweep(struct feed *feed);
-/* A camera came, went or wants another interval. */
-void feed_update_interval(struct feed *feed);
-/* The newest snapshot, to one camera. */
-void feed_show_newest(struct feed *feed, struct camera *camera);
+struct camera_stats {
+    char url[URL_MASKED_MAX];
+    bool is_online;
+    char codec[32], hardware[32]; /* "" until opened; hardware "": software */
+    int width, height;
+    double nominal_fps;                  /* 0: unknown */
+    span duration;                       /* of a clip, by its header; 0: unknown */
+    unsigned subscribers;                /* of the feed */
+    int pid;                             /* of the child; 0: none */
+    uint64_t received, decoded, dropped; /* packets in; frames; of these not shown: cap, damage */
+    uint64_t shown;                      /* handed to subscribers */
+    uint64_t skipped; /* announced, but replaced by a newer one, or too many are held */
+    uint64_t still;   /* of this subscription: kept back because nothing moved */
+    uint64_t restarts;
+    char last_error[BATON_ERROR_MESSAGE_MAX]; /* "": none yet */
+};
 
 #endif

@@ -8,7 +8,7 @@
 #ifndef DETECTOR_CAMERA_FLOATS_H
 #define DETECTOR_CAMERA_FLOATS_H
 
-#include "detector/camera/camera.h"
+#include "detector/camera/frames.h"
 
 struct float_planes {
     int width, height;

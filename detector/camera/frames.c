@@ -1,4 +1,4 @@
-#include "detector/camera/frames.h"
+#include "detector/camera/frames_int.h"
 
 #include "base/error.h"
 #include "base/invariant.h"

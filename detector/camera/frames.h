@@ -1,47 +1,37 @@
-/* The frames of one child, as its parent shows them: in the child's memory, or copied.
- *
- *   FRAME ─▶ frames_claim ─▶ fewer than CAMERA_HELD_MAX are held: where it lies, in the ring
- *                       └──▶ else a copy, and its slot is free again
- *
- * So a user that holds frames for long delays neither the child nor faster users. A camera with one
- * model never has so many held frames, and none of them is copied. Inside this folder only.
- */
+/* A frame of a camera, as the users of camera.h get it. frames_int.h has the child's side. */
 #ifndef DETECTOR_CAMERA_FRAMES_H
 #define DETECTOR_CAMERA_FRAMES_H
 
-#include "detector/camera/camera.h"
-#include "detector/camera/message.h"
-#include "detector/camera/ring.h"
+#include "base/clock.h"
+#include "detector/image.h"
 
-struct view;
-
-/* The first member of what owns it. */
-struct frames {
-    unsigned refs; /* the owner's, and one for each ring and copy that is in use */
-    void (*free)(struct frames *frames);
-    struct ring_control *control;
-    bool is_lossless;
-    struct view *view; /* of the newest ring; NULL: none yet */
-    unsigned held;     /* in rings; */
-    unsigned kept;     /* of all, for an unknown time; */
-    unsigned copied;
-    uint8_t *spare; /* memory of a copy that is gone, for the next one; NULL: none */
-    size_t spare_bytes;
+enum {
+    CAMERA_HELD_MAX = 5,    /* frames of one feed that may be held where they were decoded; */
+    CAMERA_COPIED_MAX = 32, /* further ones are copies, of which there may be so many */
+    CAMERA_KEPT_MAX = 2,    /* of all these for an unknown time */
 };
 
-void frames_ref(struct frames *frames);
-void frames_unref(struct frames *frames);
+#define CAMERA_NO_PTS INT64_MIN
 
-/* The ring in `fd`, which stays the caller's, is the newest one from now on. BATON_EPROTO,
- * BATON_ENOMEM. */
-int frames_adopt(struct frames *frames, int fd, uint32_t width, uint32_t height,
-                 struct baton_error *reterr);
-void frames_forget(struct frames *frames);     /* the newest ring; held frames of older ones stay */
-int frames_slots(const struct frames *frames); /* of the newest ring; 0: there is none */
+struct camera_frame {
+    struct frame picture; /* its planes are read-only; their content comes from the child */
+    bool is_full_range;   /* luma of 0 to 255, not 16 to 235 */
+    bool is_bt709;        /* else BT.601 */
+    uint64_t number;      /* grows with each frame of a feed, also over restarts; not by one */
+    int64_t pts_us;       /* of the stream's own clock; CAMERA_NO_PTS */
+    instant captured;     /* when it had arrived */
+    int64_t captured_unix_ms;
+    enum image_source source; /* IMAGE_STREAM: of a clip, too */
+};
 
-/* The frame, held once; NULL: overtaken, or too many are held. */
-struct camera_frame *frames_claim(struct frames *frames, const struct camera_message *message);
-void frames_give_back(struct frames *frames, uint64_t sequence); /* one that was not claimed */
-bool frames_are_held(const struct frames *frames);
+/* Keeps the frame until as many unrefs; for a model that runs elsewhere meanwhile. Held frames of
+ * a feed above CAMERA_HELD_MAX and CAMERA_COPIED_MAX make it skip newer ones. */
+const struct camera_frame *camera_frame_ref(const struct camera_frame *frame);
+void camera_frame_unref(const struct camera_frame *frame); /* NULL allowed */
+/* The same for a user that keeps the frame until the next one, such as the store of newest
+ * pictures. At most CAMERA_KEPT_MAX frames of a feed are kept, so that others find room. False: not
+ * kept. */
+bool camera_frame_keep(const struct camera_frame *frame);
+void camera_frame_unkeep(const struct camera_frame *frame);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef DETECTOR_CAMERA_PICTURE_H
 #define DETECTOR_CAMERA_PICTURE_H
 
-#include "detector/camera/camera.h"
+#include "detector/camera/frames.h"
 
 /* How the pixels lie. Planar is what networks call CHW, the others HWC; floats are 0 to 1. */
 enum pixel_layout {

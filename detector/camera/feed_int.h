@@ -1,0 +1,79 @@
+/* A feed: one source, the child that reads it, and the cameras that see what it shows. Inside of
+ * camera.h's folder only.
+ *
+ *   camera.c   the pool, and what its users ask for
+ *   feed.c     ─▶ child.h: started, watched, started anew after a pause
+ */
+#ifndef DETECTOR_CAMERA_FEED_INT_H
+#define DETECTOR_CAMERA_FEED_INT_H
+
+#include "base/log.h"
+#include "detector/camera/child.h"
+#include "detector/camera/feed.h"
+#include "detector/camera/motion.h"
+#include "detector/camera/pace.h"
+
+struct camera {
+    struct feed *feed;
+    struct camera *next;
+    char *label; /* NULL: none */
+    struct camera_callbacks callbacks;
+    span interval;
+    struct pace pace;
+    bool is_online; /* as it was reported */
+    bool is_closed; /* freed when no loop walks the list */
+    int motion_permille;
+    struct motion motion;
+    uint64_t still;
+};
+
+enum feed_state { FEED_STARTING, FEED_ONLINE, FEED_WAITING, FEED_OVER };
+
+struct feed {
+    struct camera_pool *pool;
+    struct feed *next;
+    struct camera_config config; /* holds the URL */
+    struct url url;
+    struct camera *cameras;
+    unsigned walks; /* of `cameras`, under way */
+    enum feed_state state;
+    struct child *child; /* NULL: FEED_WAITING, FEED_OVER */
+    uv_timer_t timer;    /* FEED_WAITING: the pause, or its turn; else the watchdog */
+    span interval;       /* as it was sent to the child last */
+    bool is_opened;
+    instant progress_at; /* started, opened, or last decoded something */
+    instant online_since;
+    unsigned failures;    /* in a row */
+    uint64_t number_base; /* of the frames of earlier children */
+    uint64_t last_number;
+    const struct camera_frame *newest; /* held; of snapshots that are online, else NULL */
+    struct camera_counts before, now;  /* of earlier children, of this one */
+    struct camera_stats stats;
+};
+
+struct camera_pool {
+    uv_loop_t *loop;
+    struct logger *logger;
+    char *program;
+    span backoff_min, backoff_max;
+    bool allows_files;
+    struct feed *feeds;
+    size_t count;
+    instant start_at; /* no child is started before */
+    bool is_closed;
+};
+
+/* In the pool's list, and not begun; it is freed with its last camera. BATON_EFULL; BATON_EINVAL
+ * for the URL or the file of certificates; BATON_ENOMEM. */
+int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
+             const struct camera_options *options, struct baton_error *reterr);
+/* Starts its child, now or in its turn. */
+void feed_start(struct feed *feed);
+/* Frees the cameras that were closed; and the feed with its last one. */
+void feed_sweep(struct feed *feed);
+/* A camera came, went or wants another interval. */
+void feed_update_interval(struct feed *feed);
+/* The newest snapshot, to one camera. */
+void feed_show_newest(struct feed *feed, struct camera *camera);
+
+#endif
