@@ -19,12 +19,12 @@ static void judge(const struct greeting *theirs)
     struct raft_settings settings;
     enum refusal refusal = identity_check(&view, theirs, why);
 
+    if (refusal > REFUSAL_FORMED || (refusal != REFUSAL_NONE && !why[0])) {
+        abort();
+    }
     (void)identity_is_sound(theirs);
     if (raft_settings_preset(&settings, "fast", NULL) == 0) {
         identity_compare(&settings, theirs, why);
-    }
-    if (refusal > REFUSAL_TWIN || (refusal != REFUSAL_NONE && !why[0])) {
-        abort();
     }
 }
 
