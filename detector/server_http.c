@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A name that a stranger can have has a dot, and so a page cannot be rebound to one without. */
+/* Against DNS rebinding: a stranger's name always has a dot, so a name without one is trusted. */
 static bool knows_host(const struct server *server, const struct web_request *request)
 {
     const char *host = web_header(&request->head, "host");
@@ -26,8 +26,8 @@ static bool knows_host(const struct server *server, const struct web_request *re
                              server->config.hosts, name));
 }
 
-/* Decodes; a separator that was sent as a code becomes '_', which is in no parameter of ours. NULL,
- * or why it is refused. */
+/* Decodes the query. A separator that was sent percent-encoded becomes '_', which is in no
+ * parameter of ours. Returns NULL, or the reason of a refusal. */
 static const char *decode_query(const char *query, char ret[static QUERY_MAX])
 {
     size_t used = 0;
@@ -89,13 +89,13 @@ static void put_headers(const struct http_reply *reply, char *ret, size_t bytes)
     if (reply->retry_after_s > 0) {
         (void)snprintf(retry, sizeof(retry), "retry-after: %u\r\n", reply->retry_after_s);
     }
-    /* A picture may be kept, but each time be asked for: the camera has newer ones. */
+    /* A cache may keep a picture but must ask again each time: the camera has newer ones. */
     (void)snprintf(ret, bytes, "cache-control: %s\r\n%s%s%s%s%s", has_tag ? "no-cache" : "no-store",
                    reply->status == 401 ? "www-authenticate: Bearer\r\n" : "", retry,
                    has_tag ? "etag: " : "", reply->etag, has_tag ? "\r\n" : "");
 }
 
-/* Nothing of the answer is left, and its ticket is worth nothing. */
+/* The answer is over, and its ticket is invalid. */
 static void end_asker(struct server *server, struct asker *asker)
 {
     *asker->link = asker->next;
@@ -109,8 +109,8 @@ static void end_asker(struct server *server, struct asker *asker)
     free(asker);
 }
 
-/* The answer is whole, or its parts begin. The length of a 304 would be that of the picture, which
- * is not known. */
+/* Sends the answer, or its head if parts follow. A 304 has no length: it would be the picture's,
+ * which is not known. */
 static void begin(struct server *server, struct asker *asker)
 {
     struct http_reply *reply = &asker->reply;
@@ -132,7 +132,7 @@ static void begin(struct server *server, struct asker *asker)
     answer.body = reply->body.data;
     answer.bytes = reply->body.bytes;
     if (reply->kind == REPLY_PARTS) {
-        web_begin(exchange, &answer); /* which is all of it */
+        web_begin(exchange, &answer); /* HEAD: this is the whole answer */
     } else {
         web_answer(exchange, &answer);
     }
@@ -228,7 +228,7 @@ void server_answer(struct server *server, uint64_t ticket)
         asker->reply.kind = REPLY_NOW;
         begin(server, asker);
     } else if (body->failed) {
-        finish(server, asker); /* its head was sent long ago: there is no other way to say it */
+        finish(server, asker); /* the head with its status was sent already */
     } else {
         web_part(asker->exchange, body->data, body->bytes);
         buffer_clear(body);

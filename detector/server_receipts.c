@@ -1,11 +1,11 @@
-/* Whether what was written has arrived: the system knows how much of a connection's bytes the other
- * side's system has taken.
+/* Reports which messages have arrived: the system knows how many bytes of a connection the peer's
+ * system has acknowledged.
  *
- *   write ──▶ ours keeps it ──▶ theirs has it: delivered
- *                  └── the connection ends, or nothing comes back any more: it is not
+ *   write ──▶ our system keeps it ──▶ the peer's system has it: delivered
+ *                  └── the connection ends, or no acknowledgement comes: not delivered
  *
- * Nobody tells when more was taken, so it is looked for now and then while there are such messages,
- * and before anything that could make a difference.
+ * The system sends no event for an acknowledgement. So a timer reads the count while messages are
+ * open, and it is read before each step that depends on it.
  */
 #include "detector/server_int.h"
 #include "detector/tcp_count.h"
@@ -14,7 +14,7 @@
 
 enum {
     LOOK_MS = 20,
-    SAYS_WITHIN_MS = 200, /* a system says so late, and longer ways take their time */
+    SAYS_WITHIN_MS = 200, /* the peer's system acknowledges late, and long paths take time */
 };
 
 static void take_first(struct peer *peer)
@@ -28,10 +28,10 @@ static void take_first(struct peer *peer)
     free(receipt);
 }
 
-/* What has arrived, and what was sent later than `since`. */
+/* Reports as delivered what has arrived, and what was sent later than `since`. */
 static void give(struct server *server, struct peer *peer, instant since)
 {
-    uint64_t taken = UINT64_MAX; /* this system does not count */
+    uint64_t taken = UINT64_MAX; /* for a system that does not count */
 
     if (peer->first == NULL) {
         return;

@@ -30,7 +30,7 @@ static void on_text(void *userdata, const char *text, size_t bytes)
     struct peer *peer = userdata;
     struct server *server = peer->server;
 
-    server_receipts_look(server); /* it may be the next owner who speaks */
+    server_receipts_look(server); /* the message may come from the next owner */
     server->config.hooks.received(server->config.hooks.userdata, peer->number, text, bytes);
 }
 
@@ -73,7 +73,7 @@ static void on_close(void *userdata)
 
 /* ---- Beginnings ---- */
 
-/* 0, or the status of a refusal and its reason. */
+/* Returns 0, or the status of a refusal and its reason. */
 static unsigned check(const struct server *server, const struct web_request *request,
                       const char **ret_reason)
 {

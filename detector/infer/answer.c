@@ -1,4 +1,4 @@
-/* From outputs to what they mean, for each kind of model. */
+/* Reads a model's outputs, for each kind of model. */
 #include "detector/infer/runner_int.h"
 
 /* The part of the first output that belongs to one of several pictures. */
@@ -35,8 +35,8 @@ static struct box_rules rules_of(const struct pipeline_model *model, float score
                               .overlap_max = model->nms};
 }
 
-/* A model may have further outputs, such as those before its head: the last that fits is it. The
- * error is that of the first. */
+/* A model may have further outputs, such as those before its head: the last output that fits
+ * counts. The error names the first one. */
 static int find_boxes(struct box_layout *ret, const struct tensor *outputs, int output_count,
                       int64_t picture, const struct box_rules *rules, struct baton_error *reterr)
 {
@@ -76,7 +76,7 @@ static int read_boxes(struct answer *ret, const struct pipeline_model *model,
     return 0;
 }
 
-/* A model without boxes speaks of all that it was shown. */
+/* The answer of a model without boxes is about the whole picture. */
 static void say(struct answer *answer, const struct fit *fit, int label, float confidence)
 {
     const int *source = fit->source;

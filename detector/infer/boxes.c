@@ -5,7 +5,7 @@
 
 enum {
     PLACE_FIELDS = 4, /* x, y, width, height */
-    BLOCK_ROWS = 64,  /* looked at together, so that a transposed output is read line by line */
+    BLOCK_ROWS = 64, /* a block is read at once, so that a transposed output is read line by line */
 };
 
 struct candidate {
@@ -19,7 +19,7 @@ static int fields_of(enum box_head head, int classes)
     return PLACE_FIELDS + (head == BOX_HEAD_YOLOV5) + classes;
 }
 
-/* 2: just as this head writes it; 1: transposed; 0: no such head. */
+/* Returns 2 for the sides as this head has them, 1 if they are transposed, 0 for another head. */
 static int resemblance(const int64_t sides[2], enum box_head head, int classes)
 {
     int fields = fields_of(head, classes);
@@ -89,7 +89,7 @@ int box_layout(struct box_layout *ret, const struct shape *shape, const struct b
     return 0;
 }
 
-/* One line: a field of a block's rows. With a step that is known to be 1 it is done by vectors. */
+/* Reads one field of a block's rows. For a constant step of 1 the compiler uses vectors. */
 static inline void best_of_line(const float *line, size_t step, size_t rows, float *best)
 {
     for (size_t i = 0; i < rows; i++) {
@@ -103,7 +103,8 @@ static size_t first_class(const struct box_layout *layout)
     return PLACE_FIELDS + (layout->head == BOX_HEAD_YOLOV5);
 }
 
-/* The best score of each row of a block. NaN is above nothing, so it is never the best. */
+/* Finds the best score of each row of a block. NaN compares above no score, so it is never the
+ * best. */
 static void best_of_block(const float *values, const struct box_layout *layout, size_t first,
                           size_t rows, float best[BLOCK_ROWS])
 {
@@ -128,7 +129,7 @@ static void best_of_block(const float *values, const struct box_layout *layout, 
     }
 }
 
-/* Which class it was: asked of the few rows only that are good enough. */
+/* Returns the class with the best score; only the few rows that are good enough need it. */
 static int best_class(const float *values, const struct box_layout *layout, size_t row)
 {
     const float *at = values + row * layout->row_step + first_class(layout) * layout->field_step;
@@ -143,7 +144,7 @@ static int best_class(const float *values, const struct box_layout *layout, size
     return label;
 }
 
-/* Nearly every block of a picture is without anything. */
+/* Nearly every block of a picture has no object. */
 static bool has_any(const float best[BLOCK_ROWS], size_t rows, float score_min)
 {
     int count = 0;
@@ -164,7 +165,8 @@ static int by_score(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Every row whose score is enough; the caller's to free. NULL: out of memory, or there are none. */
+/* Returns every row whose score is high enough; the caller frees them. NULL: out of memory, or
+ * there are none. */
 static struct candidate *find(const float *values, const struct box_layout *layout, float score_min,
                               size_t *ret_count, bool *ret_is_out_of_memory)
 {
@@ -208,7 +210,7 @@ static float clamp(float value, float low, float high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* False: it is no box, or not within what the model was shown. */
+/* False: the row is no box, or the box is outside of the picture. */
 static bool place(struct box *ret, const float *values, const struct box_layout *layout,
                   const struct candidate *candidate, const struct box_rules *rules,
                   const struct fit *fit)

@@ -28,19 +28,19 @@ static bool are_probabilities(const float *values, size_t count)
     return fabs(sum - 1) <= SUM_TOLERANCE;
 }
 
-/* What softmax divides by, with the largest taken away first so that nothing overflows. */
+/* The divisor of softmax. The largest value is subtracted first, so that nothing overflows. */
 static double softmax_sum(const float *values, size_t count, float largest)
 {
     double sum = 0;
 
     for (size_t i = 0; i < count; i++) {
-        /* The largest less itself is 0 also where it is infinite. */
+        /* The largest value gives exp(0); if it is infinite, the difference would be NaN. */
         sum += isnan(values[i]) ? 0 : values[i] == largest ? 1 : exp((double)(values[i] - largest));
     }
     return sum;
 }
 
-/* Puts it where it belongs, and returns how many there are then. */
+/* Inserts the class by its score and returns the new number of classes. */
 static int insert(struct class_score *ret, int filled, int max, int label, float score)
 {
     int at = filled;

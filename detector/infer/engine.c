@@ -85,7 +85,7 @@ int session_make_room(struct session *session, const struct shape *largest,
     struct shape shape = *largest;
 
     if (declared->rank == 0) {
-        shape.sides[0] = 1; /* whether more go at once is not known */
+        shape.sides[0] = 1; /* the file does not say whether it takes more at once */
     } else if (declared->sides[0] > 0 && declared->sides[0] < shape.sides[0]) {
         shape.sides[0] = declared->sides[0];
     }

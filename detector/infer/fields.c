@@ -10,7 +10,7 @@ enum { DIGITS = 4, NUMBER_TEXT = 40 };
 
 static const double scale = 10000; /* of DIGITS digits */
 
-/* What a field would be before its type is looked at: a text, or a number. */
+/* A field's value before it is converted to its type: a text or a number. */
 struct raw {
     const char *text; /* NULL: a number */
     double number;
@@ -120,7 +120,7 @@ int fields_fill(json_t *attributes, const struct pipeline_stage *stage,
         } else {
             value = number_json(field, raw.number);
         }
-        /* What cannot be said (what is no integer) is left out, as if nothing was found. */
+        /* A value that is no integer is left out, as if nothing was found. */
         if (value && json_object_set_new(attributes, field->name, value) != 0) {
             return BATON_ENOMEM;
         }

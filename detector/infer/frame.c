@@ -1,4 +1,4 @@
-/* Frames through the stages. */
+/* Runs frames through the stages of a pipeline. */
 #include "detector/infer/runner_int.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static struct session *session_of(const struct runner *runner, size_t stage)
     return runner->sessions[runner->pipeline->stages[stage].model];
 }
 
-/* Where the numbers of one of several pictures go. */
+/* The place of one picture's numbers in the model's input. */
 static float *picture_of(const struct session *session, int picture)
 {
     return session->values + session->value_count / (size_t)session->batch_max * (size_t)picture;
@@ -70,7 +70,7 @@ static int fill(struct run *run, size_t stage, int object, const struct answer *
 
 /* ---- Stages from the frame ------------------------------------------------------------------ */
 
-/* Those of the boxes that the stage is about, in place. */
+/* Removes the boxes that the stage does not want. */
 static void keep_wanted(const struct run *run, size_t stage, struct answer *answer)
 {
     const struct pipeline_stage *of = &run->runner->pipeline->stages[stage];
@@ -84,8 +84,8 @@ static void keep_wanted(const struct run *run, size_t stage, struct answer *answ
     answer->box_count = kept < RUNNER_OBJECTS_MAX ? kept : RUNNER_OBJECTS_MAX;
 }
 
-/* Whether the object is reported, or may be once its further stages have run. What asks for no
- * change is decided now, so that nothing runs for an object that has been reported. */
+/* True if the object is reported, or may be once its further stages have run. A pipeline that does
+ * not report changes decides now, so that no stage runs for an object that has been reported. */
 static bool is_due(const struct run *run, size_t stage, const struct track *track)
 {
     const struct pipeline *pipeline = run->runner->pipeline;
@@ -101,7 +101,7 @@ static bool is_due(const struct run *run, size_t stage, const struct track *trac
            tracker_report(run->turn->view->trackers[stage], track->id, run->turn->now, NULL);
 }
 
-/* What is known of it by now; to be decref'd. */
+/* Returns the attributes that are known by now; the caller decrefs them. */
 static json_t *attributes_of(struct run *run, const struct object *object)
 {
     const struct waiting *waiting =
@@ -147,7 +147,7 @@ static int add_object(struct run *run, size_t stage, const struct box *box,
     return code;
 }
 
-/* What the stage found in the frame becomes objects. */
+/* Makes objects of the boxes that the stage found in the frame. */
 static int take_boxes(struct run *run, size_t stage)
 {
     struct answer *answer = &run->runner->answer;
@@ -167,7 +167,7 @@ static int take_boxes(struct run *run, size_t stage)
     return code;
 }
 
-/* Runs the stage on so many frames, which are no more than the model takes at once. */
+/* Runs the stage on `count` frames, which are no more than the model takes at once. */
 static void run_on_frames(struct run *const *runs, int count, size_t stage)
 {
     struct runner *runner = runs[0]->runner;
@@ -300,7 +300,7 @@ static int run_on_cuts(struct run *run, size_t stage)
 
 /* ---- What comes of it ----------------------------------------------------------------------- */
 
-/* For a pipeline that reports changes: whether what was read on the object is another now. */
+/* For a pipeline that reports changes: true if the attributes differ from the last report. */
 static bool has_changed(const struct run *run, const struct object *object)
 {
     const struct pipeline *pipeline = run->runner->pipeline;
@@ -320,7 +320,7 @@ static bool reports(const struct run *run, enum pipeline_report report)
     return track->is_on && track->report == report;
 }
 
-/* Whether the object waits for more to be known of it. */
+/* True if the object waits until more of its attributes are known. */
 static bool waits(const struct run *run, const struct object *object)
 {
     struct patience *patience = &run->turn->view->patience;
@@ -337,7 +337,7 @@ static bool waits(const struct run *run, const struct object *object)
     return false;
 }
 
-/* NULL if there is nothing to say: what was found is in no map. */
+/* NULL if no attribute is left: no map has the text that was found. */
 static json_t *said(json_t *attributes)
 {
     return json_object_size(attributes) > 0 ? attributes : NULL;
@@ -360,7 +360,7 @@ static void tell(const struct run *run, const struct object *object)
     run->turn->seen(run->turn->userdata, &sighting);
 }
 
-/* Those that waited too long in vain are gone, and are reported as they were known. */
+/* Objects that are gone while they waited are reported with the attributes that are known. */
 static void tell_lost(const struct run *run)
 {
     struct patience *patience = &run->turn->view->patience;
@@ -379,7 +379,7 @@ static void tell_lost(const struct run *run)
     }
 }
 
-/* The frame could not be run to its end; what would have been reported once is tried again. */
+/* The frame failed: its objects that are reported once wait for a later frame. */
 static void hold_all(const struct run *run)
 {
     for (int i = 0; i < run->object_count && reports(run, REPORT_ONCE); i++) {

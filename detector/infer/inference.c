@@ -53,7 +53,7 @@ void outcome_free(struct outcome *outcome)
 
 /* ---- The loop ------------------------------------------------------------------------------- */
 
-/* What no thread and no handle uses any more. */
+/* No thread and no handle uses the inference any more. */
 static void destroy(struct inference *inference)
 {
     uv_mutex_destroy(&inference->lock);
@@ -122,7 +122,7 @@ static void end_turn(struct inference *inference, struct outcome *outcome)
     }
 }
 
-/* True: that was the last one, and the inference may be gone. */
+/* True: that was the last outcome, and the inference may have been freed. */
 static bool handle(struct inference *inference, struct outcome *outcome)
 {
     const struct inference_hooks *hooks = &inference->config.hooks;
@@ -210,7 +210,7 @@ struct inference_feed *inference_feed_new(struct inference *inference, inference
     return feed;
 }
 
-/* It is in no list any more; what is under way goes when its turn is over. */
+/* The feed is in no list any more. If a turn of it runs, the end of that turn frees it. */
 static void part_with(struct inference_feed *feed, bool is_running)
 {
     feed->seen = NULL;
@@ -372,7 +372,7 @@ void inference_close(struct inference *inference)
         next = feed->next;
         part_with(feed, feed->running > 0); /* only this thread ends a turn */
     }
-    /* The thread may be in a model; what it waits for is over at once. */
+    /* The thread may wait for a model; this ends its wait. */
     (void)!write(inference->config.engine.cancel_fd, &one, sizeof(one));
     inference_ring(inference); /* it may have ended before */
 }

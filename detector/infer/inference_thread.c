@@ -38,7 +38,7 @@ static void close_engine(struct inference *inference)
     inference->engine = NULL;
 }
 
-/* A process that did not begin, or was killed from outside, is no word on the models. */
+/* A process that did not start, or was killed from outside, says nothing about the models. */
 static bool is_machine(const struct inference *inference, int code)
 {
     return code == BATON_ECLOSED && (!inference->engine || remote_was_killed(inference->engine));
@@ -64,7 +64,7 @@ static int open_engine(struct inference *inference, struct baton_error *reterr)
     return 0;
 }
 
-/* The feed that waits and was served least recently; NULL: none. */
+/* Of the feeds that wait, returns the one that was served least recently; NULL: none waits. */
 static struct inference_feed *next_feed(const struct inference *inference)
 {
     struct inference_feed *best = NULL;
@@ -89,8 +89,8 @@ static void take_turn(struct inference *inference, struct inference_feed *feed,
     feed->served = ++inference->turn;
 }
 
-/* Waits for a frame; takes those of further feeds that wait by then, too, up to `most`. Returns how
- * many, in outcomes that are spare no more; 0: the end. */
+/* Waits for a frame; takes it and those of further feeds that wait by then, `most` at most. Returns
+ * their number; each is in an outcome that is not spare any more. 0: the thread shall end. */
 static int take_turns(struct inference *inference, struct outcome **ret, int most)
 {
     struct inference_feed *feed = NULL;
@@ -123,7 +123,7 @@ static void take_sighting(void *userdata, const struct sighting *sighting)
     }
 }
 
-/* Whether the thread shall end instead. */
+/* Returns true if the thread shall end, which ends the pause early. */
 static bool pause_for(struct inference *inference, int64_t pause_ms)
 {
     instant end = instant_add(clock_now(), SPAN_MS(pause_ms));
@@ -139,7 +139,8 @@ static bool pause_for(struct inference *inference, int64_t pause_ms)
     return is_stopping;
 }
 
-/* Opens the models again; the pause doubles from one failure to the next. False: the end. */
+/* Opens the models again; the pause doubles from one failure to the next. False: the thread shall
+ * end. */
 static bool reopen(struct inference *inference)
 {
     struct outcome *outcome;
@@ -173,7 +174,7 @@ static instant time_of(const struct inference *inference, const struct camera_fr
     return is_ours ? frame->captured : instant_add((instant){0}, SPAN_US(frame->pts_us));
 }
 
-/* Outcomes for as many turns as may be taken at once; fewer: out of memory. */
+/* Makes outcomes for all turns that may be taken at once; fewer if out of memory. */
 static int provide(struct inference *inference)
 {
     int batch = runner_batch(inference->runner);
@@ -186,7 +187,7 @@ static int provide(struct inference *inference)
     return count;
 }
 
-/* Runs the turns that could get a view; the others have an error already. */
+/* Runs the turns that have a view; the others have an error already. */
 static void run(struct inference *inference, struct outcome *const *outcomes, int count)
 {
     struct runner_turn *turns[RUNNER_BATCH];
@@ -214,7 +215,7 @@ static void run(struct inference *inference, struct outcome *const *outcomes, in
     }
 }
 
-/* A turn of each feed that waits. False: the end. */
+/* Runs a turn of each feed that waits. False: the thread shall end. */
 static bool serve(struct inference *inference)
 {
     struct outcome *outcomes[RUNNER_BATCH];

@@ -10,7 +10,7 @@ struct input_maker {
     size_t bytes_count;
 };
 
-/* What a pixel becomes: pixel * factor + term, with pixels of 0 to 1. */
+/* The number of a pixel of 0 to 1 is pixel * factor + term. */
 struct line {
     float factor, term;
 };
@@ -56,7 +56,7 @@ static void fill(float *row, int from, int to, size_t step, float value)
     }
 }
 
-/* Every number outside of the inner rectangle; `step` numbers a pixel. */
+/* Sets every number outside of the inner rectangle; a pixel has `step` numbers. */
 static void pad(float *plane, const struct fit *fit, size_t step, float padding)
 {
     int left = fit->inner[0];
@@ -72,7 +72,7 @@ static void pad(float *plane, const struct fit *fit, size_t step, float padding)
     }
 }
 
-/* The scaler writes the numbers of 0 to 1 where they belong; most models want just these. */
+/* The scaler writes numbers of 0 to 1 into the input itself; most models need no others. */
 static int make_planar(struct input_maker *maker, const struct pipeline_input *input,
                        const struct camera_frame *frame, const struct fit *fit, float *values,
                        struct baton_error *reterr)

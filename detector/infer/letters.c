@@ -94,7 +94,7 @@ int letters_read(struct reading *ret, const struct letters *letters, const float
         }
         if (!classes_are_numbers(scores, letters->class_count) ||
             classes_decode(&best, 1, scores, letters->class_count, CLASS_SCORES_ANY, NULL) != 1) {
-            continue; /* nobody knows which letter */
+            continue; /* no class is the best, so no letter is added */
         }
         if (best.label != letters->blank && (letters->blank < 0 || best.label != last)) {
             add(ret, &sum, letters->classes[best.label], best.score);

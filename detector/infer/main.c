@@ -23,5 +23,5 @@ int main(int argc, char **argv)
 {
     helper_begin(argc, argv, usage, 1);
     serve_models(WIRE_FD);
-    _exit(EXIT_SUCCESS); /* no library's handlers, which might want what is forbidden now */
+    _exit(EXIT_SUCCESS); /* runs no exit handlers of libraries: the fences may forbid their calls */
 }

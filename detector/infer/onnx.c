@@ -27,7 +27,7 @@ struct onnx_own_session {
     struct onnx_value *values[SESSION_OUTPUTS_MAX];
 };
 
-/* Takes the status. */
+/* Frees the status. */
 static int check(const struct onnx_engine *engine, struct onnx_status *status, const char *what,
                  struct baton_error *reterr)
 {
@@ -171,7 +171,7 @@ static void onnx_close(struct session *base)
     free(session);
 }
 
-/* Threads that wait would spin, and burn twice the time that the work takes. */
+/* Spinning is off: waiting threads would use twice the CPU that the work needs. */
 static int make_session(struct onnx_own_session *session, const struct onnx_engine *engine,
                         const void *model, size_t bytes, struct baton_error *reterr)
 {
@@ -322,8 +322,8 @@ static int find_calls(struct onnx_engine *engine, struct baton_error *reterr)
     return 0;
 }
 
-/* Looks whether the provider is there, by adding it to options of no session: that also loads what
- * it needs, while files may still be opened. */
+/* Adds the provider to options that no session uses, to see whether it exists. This also loads its
+ * libraries, while files may still be opened. */
 static void find_provider(struct onnx_engine *engine, enum engine_provider provider)
 {
     static const char *const symbols[] = {
@@ -365,7 +365,7 @@ int onnx_load(struct engine **ret, const struct engine_options *options, struct 
     }
     engine->base = (struct engine){.calls = &onnx_engine_calls, .kind = ENGINE_ONNXRUNTIME};
     engine->threads = options->threads ? options->threads : 1;
-    /* Newer versions report over HTTPS what they run, from a thread of their own. */
+    /* Newer versions send reports on their use over HTTPS, from a thread of their own. */
     (void)setenv("ORT_DISABLE_TELEMETRY", "1", 1);
     code = library_open(&engine->library, names, options->library, reterr);
     if (code) {

@@ -79,7 +79,7 @@ static int opencv_run(struct session *base, const struct shape *shape, struct te
     return count;
 }
 
-/* OpenCV tells of inputs and outputs only when it runs, so it runs once on an empty picture. */
+/* OpenCV knows the outputs' shapes only after a run, so it runs once on an empty picture. */
 static int opencv_open(struct session **ret, struct engine *base, const void *model, size_t bytes,
                        const struct shape *largest, struct baton_error *reterr)
 {

@@ -1,4 +1,4 @@
-/* The parent's end. */
+/* The engine's side in the parent: it starts baton-model and talks to it. */
 #include "detector/infer/remote.h"
 
 #include "base/clock.h"
@@ -51,7 +51,7 @@ static void end_process(struct remote_engine *engine)
     }
 }
 
-/* Why it does not answer. It is gone after this. */
+/* Sets the error of a process that gave no answer, and ends the process. */
 static int lost(struct remote_engine *engine, const char *why, struct baton_error *reterr)
 {
     int status = 0;
@@ -78,8 +78,8 @@ static bool is_cancelled(const struct remote_engine *engine)
     return engine->cancel_fd > 0 && poll(&cancel, 1, 0) == 1;
 }
 
-/* Whoever waits sleeps in recv() itself, and looks up every LOOK_US whether that has become vain: a
- * frame's answer comes long before, and then nothing was asked but for it. */
+/* Waits in recv(), which returns every LOOK_US, to see whether the wait was cancelled. The answer
+ * for a frame comes long before that, so it costs one system call. */
 static int await(struct remote_engine *engine, int timeout_ms, ssize_t *ret,
                  struct baton_error *reterr)
 {
@@ -92,7 +92,7 @@ static int await(struct remote_engine *engine, int timeout_ms, ssize_t *ret,
         if (is_cancelled(engine)) {
             return lost(engine, "was not wanted any more", reterr);
         }
-        /* One that was interrupted, as by having been stopped, looks once more. */
+        /* After an interruption, such as a SIGCONT, an answer may be there: read again. */
         if (is_silent && !instant_before(clock_now(), end)) {
             char why[64];
             (void)snprintf(why, sizeof(why), "gave no answer for %d ms and was ended", timeout_ms);
@@ -112,7 +112,7 @@ static int receive(struct remote_engine *engine, int timeout_ms, struct baton_er
         return code;
     }
     if (bytes <= 0) {
-        /* The socket ends a moment before the process can be waited for. */
+        /* The socket closes a moment before the process has ended. */
         siginfo_t info;
         (void)waitid(P_PID, (id_t)engine->pid, &info, WEXITED | WNOWAIT);
         return lost(engine, "ended", reterr);
@@ -130,12 +130,12 @@ static int ask(struct remote_engine *engine, int first, int second, int timeout_
     if (engine->pid <= 0) {
         return error_set(reterr, BATON_ECLOSED, "the model's process has ended");
     }
-    /* Whether it is still there shows when the answer is awaited. */
+    /* If the process has ended, the wait for the answer reports it. */
     (void)wire_send(engine->socket, &engine->request, first, second);
     return receive(engine, timeout_ms, reterr);
 }
 
-/* Memory of a fixed size, which neither end can make shorter under the other. */
+/* Makes shared memory of a fixed size: neither process can shorten it. */
 static int share(size_t bytes, void **ret, int protection, struct baton_error *reterr)
 {
     int fd = memfd_create("baton-model", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -268,7 +268,7 @@ static int remote_run(struct session *base, const struct shape *shape, struct te
     size_t used = 0;
     int code;
 
-    engine->request.type = WIRE_RUN; /* it is for each frame: what is not sent stays as it is */
+    engine->request.type = WIRE_RUN; /* fields that are not sent keep their values: it is faster */
     engine->request.session = ((struct remote_session *)base)->index;
     engine->request.pictures = shape->sides[0];
     code = ask(engine, -1, -1, engine->run_ms, reterr);
@@ -296,7 +296,7 @@ static void remote_free(struct engine *base)
     if (engine->socket >= 0) {
         (void)close(engine->socket);
     }
-    end_process(engine); /* it holds nothing that must be said goodbye to */
+    end_process(engine); /* the process has nothing to release */
     if (engine->outputs) {
         (void)munmap(engine->outputs, WIRE_OUTPUT_BYTES);
     }

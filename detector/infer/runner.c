@@ -56,7 +56,7 @@ static struct shape input_shape(const struct pipeline_input *input, int64_t pict
     return (struct shape){4, {pictures, input->height, input->width, 3}};
 }
 
-/* As many pictures as the model may be given at once: whichever stages there are. */
+/* Returns how many pictures the model gets at once at most, over all of its stages. */
 static int pictures_of(const struct runner *runner, size_t model)
 {
     const struct pipeline *pipeline = runner->pipeline;
@@ -182,7 +182,7 @@ void runner_stats(const struct runner *runner, struct runner_stats *ret)
 
 /* ---- Views ---------------------------------------------------------------------------------- */
 
-/* Boxes below the model's confidence may go on with an object, but do not begin one. */
+/* Boxes below the model's confidence may continue an object's track, but do not begin one. */
 static struct tracker_rules rules_of(const struct pipeline *pipeline, size_t stage)
 {
     static const enum track_report reports[] = {[REPORT_ONCE] = TRACK_REPORT_ONCE,

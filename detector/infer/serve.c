@@ -164,7 +164,7 @@ static void answer(struct server *server, const int fds[2])
 {
     struct baton_error error = {0};
 
-    if (server->request.type == WIRE_RUN) { /* for each frame, and short: nothing else is sent */
+    if (server->request.type == WIRE_RUN) { /* this runs for each frame: no other field is sent */
         server->answer.code = server->answer.output_count = 0;
     } else {
         server->answer = (struct wire_answer){0};
@@ -192,5 +192,5 @@ void serve_models(int socket)
             break;
         }
     }
-    /* The process ends with this; what is open goes with it. */
+    /* The process ends after this, which closes and frees all that is open. */
 }

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A measured velocity counts so much beside what was known; the first counts whole. */
+/* The weight of a new measurement beside the known velocity; the first one counts fully. */
 static const float VELOCITY_SHARE = 0.4F;
 static const double NS_PER_S = 1e9;
-static const int64_t RARE_NS_MAX = 600000000000; /* further apart, they are of different scenes */
+static const int64_t RARE_NS_MAX = 600000000000; /* frames further apart show different scenes */
 
 enum {
     STEP_NS_MIN = 1000000, /* frames closer together say nothing about velocity */
@@ -131,11 +131,11 @@ static int by_overlap(const void *left, const void *right)
     if (a->overlap != b->overlap) {
         return a->overlap < b->overlap ? 1 : -1;
     }
-    /* The older object and the better box; so the order never depends on the sort. */
+    /* Ties go to the older object and the better box, so the order never depends on the sort. */
     return a->object != b->object ? a->object - b->object : a->box - b->box;
 }
 
-/* Those that may be the same, best first. */
+/* Finds the pairs of an object and a box that may be the same, best first. */
 static size_t find_pairs(struct tracker *tracker, const struct box *boxes, int count,
                          const bool *is_candidate, bool confirmed_only)
 {
@@ -151,7 +151,7 @@ static size_t find_pairs(struct tracker *tracker, const struct box *boxes, int c
                                                                  : tracker->rules.overlap_relabel;
             float overlap = is_candidate[j] ? box_overlap(&object->expected, &boxes[j]) : 0;
             if (overlap > 0 && overlap >= wanted) {
-                /* Of two that lie alike, that of its own class. */
+                /* A box of the object's own class wins over a box of another class. */
                 overlap += boxes[j].label == object->track.label;
                 tracker->pairs[found++] = (struct pair){overlap, (int16_t)i, (int16_t)j};
             }
@@ -228,7 +228,8 @@ static int begin(struct tracker *tracker, const struct box *box)
     return tracker->count++;
 }
 
-/* Before anything is matched, and again for the tentative ones that missed their frame. */
+/* Before the match it removes confirmed objects that are old, after it tentative ones without a
+ * box. */
 static void forget(struct tracker *tracker, bool is_after_match)
 {
     int kept = 0;
@@ -252,7 +253,7 @@ static int by_length(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* How far apart frames usually are; one long pause among them does not count. */
+/* Returns the median time between frames, so that one long pause does not count. */
 static int64_t rhythm_ns(const struct tracker *tracker)
 {
     int64_t sorted[GAPS_MAX];
@@ -265,7 +266,8 @@ static int64_t rhythm_ns(const struct tracker *tracker)
     return sorted[(tracker->gap_count - 1) / 2];
 }
 
-/* Between two pictures of a camera that gives one every few seconds, nothing is forgotten. */
+/* The age limit grows with the time between frames: a camera with a picture every few seconds keeps
+ * its objects. */
 static void pass_time(struct tracker *tracker, instant now)
 {
     int64_t gap_ns = instant_since(now, tracker->now).ns;

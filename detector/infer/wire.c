@@ -52,7 +52,7 @@ bool answer_check(struct wire_answer *answer, size_t bytes, enum wire_type to)
     return true;
 }
 
-/* Only START and OPEN have more to say than their beginning. */
+/* RUN and CLOSE use only the fields before `kind`. */
 static size_t request_bytes(const struct wire_request *request)
 {
     return request->type == WIRE_RUN || request->type == WIRE_CLOSE

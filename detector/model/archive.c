@@ -1,4 +1,4 @@
-/* The parent's end: a child reads the archive, and what it says is written. */
+/* The parent's side: a child reads the archive, and the parent writes the files. */
 #include "detector/model/archive.h"
 
 #include "base/clock.h"
@@ -43,7 +43,7 @@ int archive_measure(int fd, const struct archive_rules *rules, uint64_t *ret,
     return 0;
 }
 
-/* The child's next message, or 0: it has ended. */
+/* Receives the child's next message; 0: the child has ended. */
 static ssize_t receive(const struct unpack_child *child, const struct archive_rules *rules,
                        struct unpack_message *message, struct baton_error *reterr)
 {

@@ -1,4 +1,4 @@
-/* What comes out of an archive becomes files of a draft. Who says so is not trusted. */
+/* Writes the files of an archive into a draft. The child's messages are not trusted. */
 #include "detector/model/archive_draft.h"
 
 #include "base/error.h"
@@ -33,7 +33,7 @@ static int put(int fd, const unsigned char *at, size_t count, struct baton_error
     return 0;
 }
 
-/* What was written is on the disk, and closed. */
+/* Flushes the open file to the disk and closes it. */
 static int sync_file(struct archive_draft *to, struct baton_error *reterr)
 {
     int rc = 0;
@@ -66,7 +66,7 @@ static int note_sum(struct archive_draft *to, struct baton_error *reterr)
     return to->sums.failed ? no_memory(reterr) : 0;
 }
 
-/* The one that is open, if any, is whole and on the disk. */
+/* Finishes the open file, if there is one, on the disk. */
 static int finish_file(struct archive_draft *to, struct baton_error *reterr)
 {
     int rc;
@@ -86,7 +86,7 @@ static int finish_file(struct archive_draft *to, struct baton_error *reterr)
     return rc;
 }
 
-/* Named by pipeline.json, and not there yet. */
+/* True if pipeline.json names the file and it is not there yet. */
 static bool is_wanted(struct archive_draft *to, const char *name)
 {
     bool is_named = false;
@@ -230,7 +230,7 @@ static int accept_file(struct archive_draft *to, const struct unpack_message *me
     return archive_draft_begin(to, name, message->bytes, reterr);
 }
 
-/* Those that a scan can end with; whoever stores models goes by others. */
+/* Lets only codes pass that a scan can end with: other codes have a meaning for the store. */
 static int code_of(int code)
 {
     bool is_right = code == BATON_ETOOBIG || code == BATON_EIO || code == BATON_ENOMEM ||

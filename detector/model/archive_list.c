@@ -1,4 +1,4 @@
-/* What is in an archive, by its own word; nothing of it is unpacked here. */
+/* Reads and checks the directory of an archive; nothing is unpacked here. */
 #include "detector/model/archive_int.h"
 
 #include "base/error.h"
@@ -53,8 +53,8 @@ static int check_record(const unsigned char *record, bool has_zip64, int entries
     return 0;
 }
 
-/* A comment may hold what looks like such a record, and which of several is the right one is the
- * library's choice: all must be right. */
+/* A comment may hold bytes that look like an end record, and the library chooses one of them: all
+ * must be valid. */
 static int check_tail(const unsigned char *tail, size_t bytes, int entries_max,
                       struct baton_error *reterr)
 {
@@ -124,7 +124,7 @@ static int refuse(const char *name, int code, const char *why, struct baton_erro
     return error_set(reterr, code, "archive: entry \"%s\" %s", shown(name, text), why);
 }
 
-/* Whatever the system that made the archive was called: the upper half is the file's mode. */
+/* The upper half of the attributes is the file's mode, whichever system made the archive. */
 static int check_mode(const struct archive *archive, zip_uint64_t index, bool is_folder,
                       const char *name, struct baton_error *reterr)
 {
@@ -196,7 +196,7 @@ static int list_one(struct archive *archive, zip_uint64_t index, struct baton_er
     (void)snprintf(entry->name, sizeof(entry->name), "%.*s", (int)(bytes - entry->is_folder), name);
     rc = name_check(entry->name, reterr);
     if (rc != 0 && name_is_harmless(entry->name)) {
-        return 0; /* nothing can name it, so it stays where it is */
+        return 0; /* pipeline.json cannot name such a file, so it is not unpacked */
     }
     if (rc != 0) {
         char text[ENTRY_SHOWN_BYTES];
@@ -231,7 +231,7 @@ static bool is_below_file(const struct archive *archive, const char *name)
     return false;
 }
 
-/* Which of two is meant, each reader of zip files decides for itself: none. */
+/* Readers of zip files differ in which of two equal names they take, so both are refused. */
 static int check_unique(const struct archive *archive, struct baton_error *reterr)
 {
     for (size_t i = 0; i < archive->entry_count; i++) {

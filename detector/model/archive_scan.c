@@ -1,4 +1,4 @@
-/* The reading of archives, which baton-unpack does. */
+/* Reads an archive; baton-unpack runs this. */
 #include "detector/model/archive_int.h"
 
 #include "base/buffer.h"
@@ -49,7 +49,7 @@ static bool is_canceled(const struct archive *archive)
     return flag != NULL && atomic_load(flag);
 }
 
-/* The library compares length and checksum once it is read to its end. */
+/* The library checks length and checksum when the entry is read to its end. */
 static int read_all(struct archive *archive, zip_file_t *file, const struct entry *entry,
                     archive_take take, void *userdata, struct baton_error *reterr)
 {
@@ -98,7 +98,7 @@ int archive_read(struct archive *archive, const struct entry *entry, archive_tak
         return archive_zip_error(zip_get_error(archive->zip), entry->name, reterr);
     }
     rc = read_all(archive, file, entry, take, userdata, reterr);
-    (void)zip_fclose(file); /* what was wrong with it was said when its end was read */
+    (void)zip_fclose(file); /* the read to its end has reported any error */
     return rc;
 }
 
@@ -113,7 +113,7 @@ static int take_into_buffer(void *userdata, const void *bytes, size_t count,
 
 /* ---- What is handed on ---------------------------------------------------------------------- */
 
-/* People zip a folder in place of what is in it. */
+/* A common mistake: the folder was zipped in place of its content. */
 static int no_pipeline(const struct archive *archive, struct baton_error *reterr)
 {
     for (size_t i = 0; i < archive->entry_count; i++) {
@@ -130,7 +130,7 @@ static int no_pipeline(const struct archive *archive, struct baton_error *reterr
     return error_set(reterr, BATON_EPROTO, "archive: there is no %s in it", PIPELINE_FILE);
 }
 
-/* Both what it says and its text, which is handed on. */
+/* Parses pipeline.json, and keeps its text for the parent. */
 static int read_pipeline(struct pipeline *ret, struct archive *archive,
                          const struct archive_sink *sink, struct baton_error *reterr)
 {
@@ -226,7 +226,7 @@ static int scan(struct archive *archive, const struct archive_sink *sink,
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-/* The library's own way from a descriptor makes another one, which the child may not. */
+/* zip_fdopen() would duplicate the descriptor, which the fences forbid. */
 static int open_zip(struct archive *archive, FILE *file, struct baton_error *reterr)
 {
     zip_error_t error;
@@ -234,7 +234,7 @@ static int open_zip(struct archive *archive, FILE *file, struct baton_error *ret
     int rc = 0;
 
     zip_error_init(&error);
-    source = zip_source_filep_create(file, 0, -1, &error); /* the file is its own after success */
+    source = zip_source_filep_create(file, 0, -1, &error); /* then the source owns the file */
     if (source == NULL) {
         (void)fclose(file);
     } else {

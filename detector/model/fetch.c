@@ -26,20 +26,20 @@ struct fetch {
     struct curl_slist *headers;
     struct address address;
     char *url;
-    char known[ETAG_BYTES];     /* of what the caller has */
-    char validator[ETAG_BYTES]; /* of the bytes that came already; "": cannot go on from there */
+    char known[ETAG_BYTES];     /* ETag of the archive that the caller has */
+    char validator[ETAG_BYTES]; /* of the bytes that came already; "": these cannot be resumed */
     struct reply reply;
     uint64_t other_bytes;    /* of a body that is not the file */
-    bool is_judged, is_file; /* the body's first bytes came; they are the file's */
-    bool is_known;           /* and are those of the ETag that is known */
-    bool is_changed;         /* or of another file than those that came already */
+    bool is_judged, is_file; /* the body's first bytes came; the body is the file */
+    bool is_known;           /* the file has the ETag `known` */
+    bool is_changed;         /* the file is another one than the bytes that came already */
     instant deadline;
-    uint64_t bytes_best; /* the furthest that a try came */
+    uint64_t bytes_best; /* the most bytes that a try has reached */
     int asked, fruitless, redirects;
     bool is_running, is_over, is_paused, is_stopped, is_address_refused;
-    bool is_renewed; /* the address, since this try began */
+    bool is_renewed; /* the address was renewed since this try began */
     CURLcode result;
-    struct baton_error error; /* why a callback gave up; code 0: it did not */
+    struct baton_error error; /* of a callback that gave the transfer up; code 0: none did */
     fetch_end on_end;
     void *userdata;
 };
@@ -74,7 +74,7 @@ static void on_closed(uv_handle_t *handle)
     free_fetch(handle->data);
 }
 
-/* A write that libuv's threads are at is waited for: see on_step(). */
+/* While a thread of libuv writes, the close waits: see on_step(). */
 static void close_when_idle(struct fetch *fetch)
 {
     if (fetch_file_is_idle(&fetch->file)) {
@@ -92,7 +92,7 @@ static void end(struct fetch *fetch, const struct fetch_result *result,
     on_end(userdata, result, error);
 }
 
-/* Ends it with an error that is not mended by trying again. */
+/* Ends the fetch with an error that another try would not mend. */
 static void fail(struct fetch *fetch, int code, const char *why)
 {
     struct fetch_result result = {.asked = fetch->asked};
@@ -133,15 +133,15 @@ static size_t on_header(char *bytes, size_t one, size_t count, void *userdata)
     return one * count;
 }
 
-/* Gives the transfer up; judge() tells why. */
+/* Gives the transfer up; judge() reports the error. */
 static size_t give_up(struct fetch *fetch, int code, const char *why)
 {
     (void)error_set(&fetch->error, code, "%s", why);
     return CURL_WRITEFUNC_ERROR;
 }
 
-/* The first bytes of an answer: are they the file's, and do they go on where it ends? Not 0: no
- * more of it is wanted. */
+/* Judges an answer by its headers: whether its body is the file, and continues it where it ends.
+ * Not 0: the rest of the body is not wanted. */
 static int judge_answer(struct fetch *fetch)
 {
     const struct reply *reply = &fetch->reply;
@@ -155,10 +155,10 @@ static int judge_answer(struct fetch *fetch)
     }
     if (status == 206 && have > 0 && reply->etag[0] != '\0' &&
         strcmp(reply->etag, fetch->validator) != 0) {
-        fetch->is_changed = true; /* the server looks at no If-Range */
+        fetch->is_changed = true; /* the server ignores If-Range */
         return BATON_ECONFLICT;
     }
-    if (status == 200 && have > 0) { /* another file by now, or it cannot send parts */
+    if (status == 200 && have > 0) { /* the file has changed, or the server cannot send parts */
         int rc = fetch_file_clear(&fetch->file);
         if (rc != 0) {
             return error_set(&fetch->error, rc, "the file cannot be emptied");
@@ -166,7 +166,7 @@ static int judge_answer(struct fetch *fetch)
     }
     fetch->is_known =
         status == 200 && fetch->known[0] != '\0' && strcmp(reply->etag, fetch->known) == 0;
-    if (fetch->is_file) { /* a weak one does not promise the same bytes */
+    if (fetch->is_file) { /* a weak ETag does not promise the same bytes */
         (void)snprintf(fetch->validator, sizeof(fetch->validator), "%s",
                        reply->etag[0] == '"' ? reply->etag : "");
     }
@@ -181,7 +181,7 @@ static size_t on_body(char *bytes, size_t one, size_t count, void *userdata)
     if (!fetch->is_judged && judge_answer(fetch) != 0) {
         return CURL_WRITEFUNC_ERROR;
     }
-    if (fetch->is_known) { /* the server looks at no condition, or not in this way */
+    if (fetch->is_known) { /* the server ignores If-None-Match */
         return CURL_WRITEFUNC_ERROR;
     }
     if (!fetch->is_file) {
@@ -275,7 +275,7 @@ static CURLcode set_up(struct fetch *fetch)
     CURLcode rc = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L); /* see redirect() */
-    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);     /* it may be signed */
+    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);     /* the path may be signed */
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_PROXY, "");
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC | CURLAUTH_DIGEST);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)rules->connect_ms);
@@ -326,7 +326,7 @@ static void on_retry(uv_timer_t *timer)
     begin(timer->data);
 }
 
-/* Later, if that may help. */
+/* Tries again later, unless the last `tries_max` tries brought nothing. */
 static void retry(struct fetch *fetch, int code, const char *why)
 {
     uint64_t wait_ms = (uint64_t)fetch->rules->retry_ms;
@@ -415,12 +415,12 @@ static void judge_status(struct fetch *fetch, long status)
     } else if (status == 301 || status == 302 || status == 303 || status == 307 || status == 308) {
         redirect(fetch);
     } else if (fetch->is_renewed && status >= 400) {
-        begin(fetch); /* that was the old address, and its signature */
+        begin(fetch); /* the old address was refused; try the renewed one */
     } else if (status == 401 || status == 403) {
         fail(fetch, BATON_EAUTH, "the server refuses: its signature may be too old, or wrong");
     } else if (status == 404 || status == 410) {
         fail(fetch, BATON_ENOENT, "the server does not have it");
-    } else if (status == 416) { /* what is there is longer than what the server has */
+    } else if (status == 416) { /* the local file is longer than the server's */
         fetch->validator[0] = '\0';
         retry(fetch, BATON_EPROTO, why);
     } else if (status == 408 || status == 429 || status >= 500) {
@@ -454,7 +454,7 @@ static void judge_result(struct fetch *fetch)
     }
 }
 
-/* Whether what counts is the status: an answer without the file, also an error page without end. */
+/* True if the status decides: the answer has no file. Its body may be an endless error page. */
 static bool is_other_answer(const struct fetch *fetch, long status)
 {
     return fetch->result == CURLE_OK ? status != 200 && status != 206
@@ -480,17 +480,17 @@ static void judge_try(struct fetch *fetch)
     }
 }
 
-/* All that came is on the disk, or never will be. */
+/* Judges the try once all bytes are on the disk, or their write has failed. */
 static void judge(struct fetch *fetch)
 {
     long status = status_of(fetch);
 
     if (!fetch_file_is_idle(&fetch->file)) {
-        return; /* on_step() comes back */
+        return; /* on_step() calls again */
     }
     fetch->is_over = false;
     if (fetch->result == CURLE_OK && (status == 200 || status == 206) && !fetch->is_judged) {
-        (void)judge_answer(fetch); /* without a body; it leaves its error */
+        (void)judge_answer(fetch); /* the answer had no body; the error is in `error` */
     }
     if (fetch->error.code != 0) {
         char why[BATON_ERROR_MESSAGE_MAX];
@@ -568,7 +568,7 @@ int fetch_start(struct fetch **ret, struct transfers *transfers, uv_loop_t *loop
         free_fetch(fetch);
         return rc;
     }
-    /* Through the timer: nothing is told before the caller has the fetch. */
+    /* The timer starts it, so that no callback runs before the caller has the fetch. */
     if (uv_timer_start(&fetch->timer, on_retry, 0, 0) != 0) {
         uv_close((uv_handle_t *)&fetch->timer, on_closed);
         return error_set(reterr, BATON_EIO, "a timer cannot be started");

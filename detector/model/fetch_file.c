@@ -47,7 +47,7 @@ static void on_write(uv_fs_t *request)
     file->on_step(file);
 }
 
-/* What is left of the last bytes; else the next ones, if there are any. */
+/* Writes the rest of the last bytes; after that the next ones, if there are any. */
 static void write_on(struct fetch_file *file)
 {
     uv_buf_t rest;

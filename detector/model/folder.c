@@ -33,7 +33,7 @@ static int open_folder(int parent_fd, const char *name)
 
 /* ---- Walking -------------------------------------------------------------------------------- */
 
-/* What is done with each entry, and with each folder once its entries are done. */
+/* The calls for each entry, and for each folder after its entries. */
 struct walk {
     int (*file)(struct walk *walk, int parent_fd, const char *name, struct baton_error *reterr);
     int (*folder)(struct walk *walk, int parent_fd, const char *name, struct baton_error *reterr);
@@ -58,7 +58,8 @@ static int walk_entry(struct walk *walk, int folder_fd, const char *name, int de
                                    : walk->file(walk, folder_fd, name, reterr);
 }
 
-/* Recursion is bounded, as what is walked is our own: archives give NAME_DEPTH_MAX. */
+/* Recursion is bounded: only our own folders are walked, and archives have at most NAME_DEPTH_MAX
+ * levels. */
 static int walk_at(struct walk *walk, int parent_fd, const char *name, int depth,
                    struct baton_error *reterr)
 {
@@ -312,11 +313,11 @@ static int sweep_one(int parent_fd, const char *name, struct baton_error *reterr
     int rc = 0;
 
     if (fd < 0) {
-        return 0; /* none of ours, or gone */
+        return 0; /* not our folder, or it is gone */
     }
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
         rc = folder_remove(parent_fd, name, reterr);
-        rc = rc == 0 ? 1 : rc == BATON_ENOENT ? 0 : rc; /* it was given its name just now */
+        rc = rc == 0 ? 1 : rc == BATON_ENOENT ? 0 : rc; /* 0: its writer has just named it */
     }
     close(fd);
     return rc;

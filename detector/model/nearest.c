@@ -14,7 +14,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Optimal string alignment over three rows of its table. */
+/* Computes the optimal string alignment distance with three rows of its table. */
 size_t nearest_distance(const char *a, const char *b)
 {
     size_t rows[3][NEAREST_BYTES_MAX + 1];

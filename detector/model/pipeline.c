@@ -50,7 +50,7 @@ void pipeline_fini(struct pipeline *pipeline)
     *pipeline = (struct pipeline){0};
 }
 
-/* Even or odd: how often a line from the point to the right crosses the border. */
+/* A point is inside if a line from it to the right crosses the border an odd number of times. */
 static bool region_has(const struct pipeline_region *region, struct pipeline_point at)
 {
     bool is_inside = false;

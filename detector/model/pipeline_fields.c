@@ -101,8 +101,8 @@ static int read_map(struct pipeline_field *field, const struct pipeline_model *m
     return rc;
 }
 
-/* Whether every text that the field can have is a whole number; what a model reads is known only
- * when it has read it. */
+/* Checks that every text of the field's map or classes is a whole number. Letters that a model
+ * reads are known only at run time. */
 static int check_integers(const struct pipeline_field *field, const struct pipeline_model *model,
                           const struct node *node, struct baton_error *reterr)
 {

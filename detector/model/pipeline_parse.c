@@ -86,7 +86,7 @@ static bool is_source(const struct pipeline *pipeline, size_t stage)
     return false;
 }
 
-/* How many names there are; of fields that several stages fill, one. */
+/* Counts the names of fields; a field that several stages fill counts once. */
 static size_t count_names(const struct pipeline *pipeline)
 {
     const char *names[PIPELINE_STAGES_MAX * PIPELINE_FIELDS_MAX];
@@ -121,7 +121,7 @@ static int check_tracks(const struct pipeline *pipeline, struct baton_error *ret
     return 0;
 }
 
-/* What no part can see on its own: things that lead nowhere. */
+/* Checks what no part shows alone, such as a model that no stage uses. */
 static int check_whole(const struct pipeline *pipeline, struct baton_error *reterr)
 {
     size_t names = count_names(pipeline);

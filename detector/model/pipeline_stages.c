@@ -91,7 +91,7 @@ static const struct pipeline_model *objects_model(const struct pipeline_stage *s
     return &pipeline->models[model];
 }
 
-/* A name that several classes bear means all of them. */
+/* If several classes have the name, all of them are added. */
 static int add_class(struct pipeline_stage *stage, bool *is_in, const struct pipeline_model *model,
                      const char *name, const char *path, const char *key,
                      struct baton_error *reterr)
@@ -191,7 +191,7 @@ static bool read_region(struct pipeline_region *ret, const json_t *list)
     return true;
 }
 
-/* Nothing is in a region without an area, which is a slip: a point given twice, a line. */
+/* A region without an area is a mistake, such as a line: no object is in it. */
 static bool has_area(const struct pipeline_region *region)
 {
     double area = 0;
@@ -292,7 +292,7 @@ int stages_read(struct pipeline *pipeline, const struct node *root, struct baton
         (void)snprintf(key, sizeof(key), "stages[%zu]", i);
         rc = node_init(&node, root, key, json_array_get(list, i), reterr);
         rc = rc ? rc : read_stage(&pipeline->stages[i], pipeline, &node, reterr);
-        pipeline->stage_count++; /* also the half-read one: it is freed */
+        pipeline->stage_count++; /* counts the half-read stage too, so that it is freed */
     }
     return rc;
 }

@@ -14,7 +14,7 @@ void rejects_fini(struct rejects *rejects)
     uv_mutex_destroy(&rejects->lock);
 }
 
-/* Its place, or the next one. */
+/* Returns the digest's place, or the place where it would be added. */
 static unsigned place_of(const struct rejects *rejects, const char *digest)
 {
     for (unsigned i = 0; i < REJECTS_MAX; i++) {

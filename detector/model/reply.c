@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LINE_BYTES_MAX = 512 }; /* what is longer is none of those that matter */
+enum { LINE_BYTES_MAX = 512 }; /* none of the headers that matter is longer */
 
 void reply_init(struct reply *reply)
 {

@@ -102,7 +102,7 @@ void store_close(struct store *store)
     free(store);
 }
 
-/* Where the file system has no files without a name: one that loses its name at once. */
+/* For a file system without O_TMPFILE: makes a file and removes its name at once. */
 static int unlinked_file(const struct store *store)
 {
     uint64_t number = 0;
@@ -151,7 +151,7 @@ void model_release(struct model *model)
     }
 }
 
-/* Under the folder's lock, so that nobody removes what is about to be held. */
+/* The caller has the folder's lock, so that no process removes the model before it is held. */
 static int hold(const struct store *store, const char *digest, int *ret, struct baton_error *reterr)
 {
     static const struct timespec times[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
@@ -238,8 +238,8 @@ static int by_age(const void *a, const void *b)
     return (left->tv_nsec > right->tv_nsec) - (left->tv_nsec < right->tv_nsec);
 }
 
-/* What is held is in use, however long ago that began: its time goes on. Under the folder's lock,
- * as nobody may find a lock on what is not held. */
+/* Sets the time of last use of a model that a process holds to now. The caller has the folder's
+ * lock: the lock that is tried here must not look like a holder to others. */
 static void note_use(const struct store *store, struct cached *cached)
 {
     static const struct timespec times[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
@@ -254,8 +254,8 @@ static void note_use(const struct store *store, struct cached *cached)
     }
 }
 
-/* All models, the one that was used longest ago first. One that cannot be measured takes nothing
- * and keeps no other one out. */
+/* Lists all models, the one that was used longest ago first. A model whose size cannot be read
+ * counts as 0 bytes. */
 static int list_cached(const struct store *store, struct cached *ret, size_t *count,
                        struct baton_error *reterr)
 {
@@ -288,9 +288,9 @@ static int list_cached(const struct store *store, struct cached *ret, size_t *co
     return 0;
 }
 
-/* 0 if it is held and stays; unless it is damaged, as then whoever holds it needs another one in
- * its place, too. If this process is killed while it removes it, the next one goes on. Under the
- * folder's lock. */
+/* Removes a model unless a process holds it; then it returns 0. A damaged model is removed even if
+ * it is held, because its holder needs another copy as well. If this process is killed meanwhile,
+ * the next one finishes the removal. The caller has the folder's lock. */
 static int evict_one(const struct store *store, const char *digest, bool is_damaged,
                      struct baton_error *reterr)
 {
@@ -313,7 +313,7 @@ static int evict_one(const struct store *store, const char *digest, bool is_dama
     return 1;
 }
 
-/* One that is being written is young; one whose writer is dead grows old. */
+/* A file that is being written is young; an old one has lost its writer. */
 static bool is_stale_draft(int folder_fd, const char *name)
 {
     struct timespec now;
@@ -329,7 +329,7 @@ static bool is_there(const struct store *store, const char *digest)
     return is_digest(digest) && faccessat(store->models_fd, digest, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* What led to models that are gone leads nowhere. */
+/* True for an origin that cannot be read, or whose models are all gone. */
 static bool is_astray(const struct store *store, const char *name)
 {
     struct origin origin;
@@ -357,7 +357,7 @@ static void sweep_origins(const struct store *store)
     }
 }
 
-/* Whether the models are within the bound now: 1, or 0 if what is held is too much. */
+/* Returns 1 if the models are within the bound now, 0 if the held ones alone are too large. */
 static int make_room_locked(const struct store *store, struct cached *cached,
                             struct baton_error *reterr)
 {
@@ -391,7 +391,7 @@ static int make_room(struct store *store, struct baton_error *reterr)
     return rc;
 }
 
-/* A model that is not what was unpacked is unpacked again. */
+/* Removes a model whose files were changed, so that it is unpacked again. */
 static int remove_damaged(const struct store *store, const char *digest, struct baton_error *reterr)
 {
     int lock = folder_lock(store->models_fd, reterr);
@@ -417,7 +417,7 @@ static int add_once(struct store *store, int archive_fd, const char *digest,
     }
     if (rc == BATON_ENOENT) {
         rc = archive_unpack(archive_fd, store->models_fd, digest, rules, reterr);
-        if (rc == 0 || rc == BATON_EEXIST) { /* another was faster */
+        if (rc == 0 || rc == BATON_EEXIST) { /* another process added it first */
             atomic_fetch_add(rc == 0 ? &store->unpacked : &store->known, 1);
             rc = store_find(store, digest, ret, reterr);
         }
@@ -508,7 +508,7 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
     return rc;
 }
 
-/* Written beside it and renamed. It is a hint: losing it costs one fetch. */
+/* Writes a new file and renames it. The origin is a hint: its loss costs one fetch. */
 static int write_origin(const struct store *store, const char *key, const char *text,
                         struct baton_error *reterr)
 {

@@ -23,7 +23,7 @@ enum step { STEP_LOOK, STEP_FETCH, STEP_ADD, STEP_TELL };
 struct job {
     struct supply *supply;
     char key[DIGEST_BYTES]; /* of number and address */
-    struct origin at_work;  /* of who asks; no digest: nothing */
+    struct origin at_work;  /* the model that the asker runs; without a digest: none */
     char *url;
     struct order *orders;
     struct job *prev, *next;
@@ -33,18 +33,18 @@ struct job {
     struct fetch *fetch;
     atomic_bool is_canceled;
 
-    /* While a thread is at work, its own. */
+    /* Only the thread uses these while it works. */
     struct archive_rules rules;
-    struct model *before, *found; /* what was there, what is given */
-    struct origin origin;         /* known of the address, then what came */
-    bool is_rejected;             /* what came last, so `before` is what ran before that */
+    struct model *before, *found; /* the earlier model; the result */
+    struct origin origin;         /* as stored for the address, then of the new archive */
+    bool is_rejected; /* the last archive was rejected; `before` is the one that ran before it */
     bool is_bad;
     struct baton_error why_rejected;
     int fd, code;
     struct baton_error error;
 };
 
-/* One that has run, on its way to the disk. */
+/* A model has run; a thread notes it on the disk. */
 struct proof {
     struct supply *supply;
     char key[DIGEST_BYTES], digest[DIGEST_BYTES];
@@ -60,7 +60,7 @@ struct supply {
     struct rejects rejects;
     struct supply_counters counters;
     bool is_closing;
-    uv_check_t end; /* through the loop, so that nothing is told from within a call */
+    uv_check_t end; /* ends jobs from the loop, so that no callback runs within a call */
     void (*on_closed)(void *userdata);
     void *userdata;
 };
@@ -109,7 +109,7 @@ static bool is_recheck(const struct job *job)
     return job->at_work.digest[0] != '\0';
 }
 
-/* Tells every order. Whoever is told may order, cancel or close the supply. */
+/* Ends every order. Its callback may order, cancel or close the supply. */
 static void finish(struct job *job)
 {
     struct model *model = job->found != NULL ? job->found : job->before;
@@ -161,7 +161,7 @@ static bool is_at_work(const struct job *job)
            strcmp(digest, job->at_work.digest) == 0;
 }
 
-/* What came takes the place of what was there, which is kept in mind if it has run. */
+/* Stores the new archive as the address's last one; the one before it stays noted if it has run. */
 static void remember(struct job *job, const char *digest)
 {
     struct origin *origin = &job->origin;
@@ -173,7 +173,7 @@ static void remember(struct job *job, const char *digest)
         origin->before[0] = '\0';
     }
     (void)snprintf(origin->digest, sizeof(origin->digest), "%s", digest);
-    /* Without it the archive is fetched once more, another time. */
+    /* If this fails, the archive is fetched again another time. */
     (void)store_origin_set(job->supply->config.store, job->key, origin, NULL);
 }
 
@@ -193,7 +193,7 @@ static void add(uv_work_t *work)
     }
 }
 
-/* It came, or is there still, and was found to be of no use. */
+/* The last archive was rejected: gives the model before it, with the error of the rejection. */
 static void give_before(struct job *job)
 {
     model_release(job->found);
@@ -247,7 +247,7 @@ static void on_fetched(void *userdata, const struct fetch_result *result,
     }
 }
 
-/* What came from that address last; or what ran before it, if it was rejected. */
+/* Finds the last model of the address; if that was rejected, the one that ran before it. */
 static void find_before(struct job *job)
 {
     struct store *store = job->supply->config.store;
@@ -262,7 +262,7 @@ static void find_before(struct job *job)
                        !rejects_have(rejects, origin->before, NULL) &&
                        store_find(store, origin->before, &job->before, NULL) == 0;
     if (!job->is_rejected && store_find(store, origin->digest, &job->before, NULL) != 0) {
-        origin->digest[0] = origin->etag[0] = '\0'; /* so all of it is fetched */
+        origin->digest[0] = origin->etag[0] = '\0'; /* so the whole archive is fetched */
         (void)store_find(store, origin->before, &job->before, NULL);
     }
 }
@@ -328,7 +328,7 @@ static bool is_same_origin(const struct origin *a, const struct origin *b)
     return strcmp(a->digest, b->digest) == 0 && strcmp(a->etag, b->etag) == 0;
 }
 
-/* The job that fetches it already; NULL: none. */
+/* Returns the job that fetches this model already; NULL: none. */
 static struct job *job_of(const struct supply *supply, const char *key,
                           const struct origin *at_work)
 {
@@ -346,7 +346,7 @@ static void renew(struct job *job, const char *url)
     char *copy = strcmp(job->url, url) != 0 ? strdup(url) : NULL;
 
     if (copy == NULL) {
-        return; /* nothing new, or no memory for it: the old one may do */
+        return; /* the same address, or out of memory: keep the old one */
     }
     free(job->url);
     job->url = copy;
@@ -413,7 +413,7 @@ int supply_order(struct order **ret, struct supply *supply, int64_t model_id, co
     return 0;
 }
 
-/* A thread that is at work ends by itself, soon: unpacking looks at the flag. */
+/* A working thread ends soon by itself: unpacking checks the flag. */
 static void give_up(struct job *job)
 {
     atomic_store(&job->is_canceled, true);
@@ -466,12 +466,12 @@ void supply_prove(struct supply *supply, const char *key, const char *digest)
 
     for (proof = supply->proofs; proof != NULL; proof = proof->next) {
         if (strcmp(proof->key, key) == 0 && strcmp(proof->digest, digest) == 0) {
-            return; /* another subscription has said so */
+            return; /* another subscription has reported it */
         }
     }
     proof = calloc(1, sizeof(*proof));
     if (proof == NULL) {
-        return; /* the next start says so */
+        return; /* the next start of the model reports it */
     }
     proof->supply = supply;
     proof->work.data = proof;

@@ -28,7 +28,7 @@ static void tell_ended(struct transfers *transfers)
            (message = curl_multi_info_read(transfers->multi, &left)) != NULL) {
         struct transfer *transfer = NULL;
         CURLcode result = message->data.result;
-        CURL *easy = message->easy_handle; /* the message goes with the handle */
+        CURL *easy = message->easy_handle; /* removing the handle frees the message */
 
         if (message->msg != CURLMSG_DONE) {
             continue;
@@ -104,7 +104,7 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *userdata,
     return watched != NULL && uv_poll_start(&watched->poll, events, on_poll) == 0 ? 0 : -1;
 }
 
-/* Never at once from here: libcurl must not be called from its own callback. */
+/* The timer fires later: libcurl must not be called from its own callback. */
 static int on_wish(CURLM *multi, long timeout_ms, void *userdata)
 {
     struct transfers *transfers = userdata;
@@ -150,7 +150,7 @@ static void on_closed(uv_handle_t *handle)
     free(transfers);
 }
 
-/* It may be called from on_end, with libcurl's handle still on the stack: later. */
+/* on_end may call this while libcurl's handle is in use, so the handle is freed later. */
 void transfers_close(struct transfers *transfers)
 {
     if (transfers != NULL) {

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Another opening of the archive, for reading alone and with a place in it of its own. */
+/* Opens the archive again, read-only and with a file position of its own. */
 static int reopen(int archive_fd)
 {
     char path[40];
@@ -80,7 +80,7 @@ int unpack_child_start(struct unpack_child *ret, int archive_fd, const struct ar
     rc = start(&child, archive, program, reterr);
     (void)close(archive);
     if (rc == 0) {
-        /* Whether it is still there shows when its answer is awaited. */
+        /* If the child has ended, the wait for its answer reports it. */
         (void)send(child.socket, &request, sizeof(request), MSG_NOSIGNAL);
         *ret = child;
     }
@@ -100,8 +100,8 @@ int unpack_child_why(struct unpack_child *child, struct baton_error *reterr)
 {
     int status;
 
-    (void)kill(child->pid,
-               SIGKILL); /* a socket may be closed without an end; a dead one keeps its */
+    /* The child may have closed its socket and still run; if it has ended, its status stays. */
+    (void)kill(child->pid, SIGKILL);
     status = wait_for(child->pid);
     child->pid = 0;
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {

@@ -1,10 +1,10 @@
 /* baton-unpack: opens one archive, in a process of its own that can be lost.
  *
  *   request ─▶ fences (confine.h): no file, no thread, no network, no privilege ─▶ the archive is
- *   read, and what is in it told over the socket (unpack_wire.h) ─▶ end
+ *   read, and its content sent over the socket (unpack_wire.h) ─▶ end
  *
  * It is started by baton-detector alone. It has the archive and the socket, and can neither open
- * nor make anything else: the files are written by who started it.
+ * nor make anything else: baton-detector writes the files.
  */
 #include "base/error.h"
 #include "detector/camera/confine.h"

@@ -23,11 +23,11 @@ struct ticket {
     int64_t model_id;
     struct order *order;    /* NULL: it was answered */
     struct model *model;    /* NULL: none (yet) */
-    struct ticket *held;    /* of look(): whose model is at work, until it is answered */
-    char etag[ETAG_BYTES];  /* by which the server's archive was seen last; "": none */
-    bool is_other;          /* and that one is bad, so `model` is another */
+    struct ticket *held;    /* of look(): the ticket whose model runs, until the answer */
+    char etag[ETAG_BYTES];  /* of the server's archive when it was last seen; "": none */
+    bool is_other;          /* the archive of that ETag is bad, so `model` is another */
     char key[DIGEST_BYTES]; /* of number and address */
-    bool is_unproven;       /* that it runs is to be told */
+    bool is_unproven;       /* the supply must still hear that the model runs */
 };
 
 bool archives_folder(char *ret, size_t ret_bytes)
@@ -48,7 +48,7 @@ bool archives_folder(char *ret, size_t ret_bytes)
     return false;
 }
 
-/* The folders above; the last one is made by who uses it. */
+/* Makes the folders above `folder`; the user of `folder` makes that one. */
 static int make_parents(const char *folder, struct baton_error *reterr)
 {
     char path[PATH_MAX];
@@ -167,7 +167,7 @@ static void on_end(void *userdata, const struct supplied *supplied)
     models_arrived(ticket->asker, model->path, &model->pipeline, supplied->error);
 }
 
-/* What the server has is known by that ETag now, and it is what is at work, or of no use. */
+/* Notes the ETag of the server's archive, which is the one that runs, or a bad one. */
 static void note_seen(struct ticket *held, const struct ticket *seen)
 {
     held->is_other = seen->is_other;
@@ -190,7 +190,7 @@ static void on_looked(void *userdata, const struct supplied *supplied)
 
     take(ticket, supplied);
     ticket->held = NULL;
-    if (ticket->model) { /* of no use only if the asker says so */
+    if (ticket->model) { /* a newer model; the asker decides whether it can run */
         answer_newer(ticket);
     } else if (supplied->error) {
         if (supplied->is_bad) {
@@ -199,9 +199,9 @@ static void on_looked(void *userdata, const struct supplied *supplied)
         models_look_failed(ticket->asker, supplied->is_bad, supplied->error);
     } else if (strcmp(ticket->etag, held->etag) == 0) {
         models_unchanged(ticket->asker);
-    } else { /* what is at work, by another ETag */
+    } else { /* the model that runs, under another ETag */
         note_seen(held, ticket);
-        if (was_other) { /* and it was away meanwhile */
+        if (was_other) { /* the server had another archive meanwhile */
             ticket->model = model_share(held->model);
             answer_newer(ticket);
         } else {

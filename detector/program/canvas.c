@@ -16,8 +16,8 @@ enum {
     LETTER_PITCH = LETTER_COLUMNS + 1, /* dots from one letter to the next */
     LINE_DOTS = LETTER_ROWS + 2,       /* a line of text with its margins */
     LABEL_MAX = 160,
-    DOT_WIDTH = 480, /* a dot is a pixel for so many of the picture's width, … */
-    DOT_MIN = 2,     /* … and this many at least */
+    DOT_WIDTH = 480, /* pixels of the picture's width for each pixel of a dot */
+    DOT_MIN = 2,     /* pixels of a dot, at least */
 };
 
 static const uint8_t colours[COLOURS][CANVAS_CHANNELS] = {

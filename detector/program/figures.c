@@ -74,7 +74,7 @@ static const char *label(const struct figures *figures, const struct figure *fig
     return buffer_text(labels);
 }
 
-/* Those that were used. */
+/* Returns the next figure that was used. */
 static const struct figure *next(const struct figures *figures, const struct figure *figure)
 {
     const struct figure *others = &figures->of[FIGURES_MODELS_MAX];

@@ -111,7 +111,7 @@ static int write_line(const struct lines *lines, const json_t *line, struct bato
     return 0;
 }
 
-/* An object that is seen in every frame is written in few: its line is made when it is wanted. */
+/* An object is seen in many frames and written in few: its line is made only when it is written. */
 static int write_sighting(const struct findings *findings, const struct camera_frame *frame,
                           const struct sighting *sighting, struct baton_error *reterr)
 {

@@ -24,7 +24,7 @@ static void print_text(void)
                 stdout);
 }
 
-/* The manual page is written by hand but for this. */
+/* Prints the part of the manual page that is not written by hand. */
 static void print_man(void)
 {
     pages_man_groups(stdout, program_groups);

@@ -34,8 +34,7 @@ static void tell(const struct bound *bound, const struct baton_error *error)
     }
 }
 
-/* For people: what is wrong, and what is done meanwhile. The first gives way where both are too
- * long. */
+/* Keeps the error for /status, with what runs meanwhile. If both are too long, the error is cut. */
 static void remember(struct bound *bound, const struct baton_error *error)
 {
     const struct work *running = bound->running;
@@ -72,7 +71,7 @@ void models_refuse(struct bound *bound, const struct baton_error *error)
     work_free(work);
 }
 
-/* On the archive, and not on a machine that has no memory or process left: see inference.h. */
+/* True if the archive is at fault, not a lack of memory or processes: see inference.h. */
 static bool is_verdict(const struct baton_error *error)
 {
     return error->code == BATON_EINVAL || error->code == BATON_EPROTO ||
@@ -89,8 +88,8 @@ static void reject(const struct bound *bound, const struct baton_error *error)
     }
 }
 
-/* The archive was good, and a model in it cannot be run: whoever made it can find out why, without
- * this worker. */
+/* The archive is good, but a model in it cannot run. The advice lets its author find the reason
+ * without this worker. */
 static void refuse_unrunnable(struct bound *bound, const struct baton_error *error)
 {
     static const char advice[] =
@@ -155,7 +154,7 @@ static void count_opening(const struct work *work)
     (void)snprintf(figure->engine, sizeof(figure->engine), "%s", stats.engine);
 }
 
-/* What is wanted runs. If it is what was there before, its newest archive is still to be had. */
+/* The wanted model runs. If it is an earlier archive, the newest one is tried again later. */
 static void meet(struct bound *bound, const struct work *work)
 {
     const struct models_source *source = &bound->models->config.source;
@@ -174,7 +173,7 @@ static void meet(struct bound *bound, const struct work *work)
     }
 }
 
-/* The one that comes takes over; what the old one has under way is still reported. */
+/* The new work takes over; frames that the old one still runs are reported. */
 static void take_over(struct bound *bound)
 {
     struct work *work = bound->coming;
@@ -214,7 +213,7 @@ void models_opened(void *userdata, const char *engine, const struct baton_error 
         log_info(models->config.logger, "model-open", LOG_STR("folder", shared->folder),
                  LOG_STR("engine", engine));
     }
-    shared->users++; /* so that it is not gone before its last user is told */
+    shared->users++; /* keeps it until its last user got the error */
     HASH_ITER (hh, models->bounds, bound, next) {
         if (bound->coming && bound->coming->shared == shared) {
             if (error) {
@@ -240,8 +239,8 @@ struct work *work_new(struct bound *bound)
     return work;
 }
 
-/* For what is wanted; it takes the place of what is on its way. That is dropped afterwards, so that
- * a fetch under way is gone on with, if it is of the same archive. */
+/* Asks for the wanted model in place of the one that is coming. The old request is dropped
+ * afterwards, so that a running fetch of the same archive continues. */
 void models_ask(struct bound *bound)
 {
     const struct models_source *source = &bound->models->config.source;
@@ -267,7 +266,7 @@ void models_ask(struct bound *bound)
     work_free(before);
 }
 
-/* Asked again, and nothing has changed since: what was found out about objects stays. */
+/* True if the same model runs already: it keeps what it knows of objects. */
 static bool runs_already(const struct bound *bound, const struct work *work)
 {
     const struct work *running = bound->running;
@@ -282,7 +281,7 @@ static void keep_running(struct bound *bound)
     void *ticket = work->ticket;
 
     bound->coming = NULL;
-    work->ticket = bound->running->ticket; /* of the two of one folder, the newer one knows more */
+    work->ticket = bound->running->ticket; /* both are of one folder; the newer one knows more */
     bound->running->ticket = ticket;
     meet(bound, work);
     work_free(work);
@@ -349,7 +348,7 @@ static struct bound *bound_new(struct models *models, const struct subscription 
     return bound;
 }
 
-/* A fresh signature alone is of use only to what has not come yet. */
+/* A fresh signature alone helps only a model that has not come yet. */
 static bool is_asked(const struct bound *bound, enum wanted_change change)
 {
     bool has_come = bound->is_met || (bound->coming && bound->coming->shared);
@@ -377,8 +376,8 @@ static void bound_set(struct bound *bound, const struct subscription *subscripti
     }
 }
 
-/* What another camera shows are other objects, wherever they are; what the old one showed last is
- * not of interest any more. */
+/* Another camera shows other objects, even at the same places. The last frames of the old camera
+ * are dropped. */
 static void look_elsewhere(struct bound *bound)
 {
     struct work *work = bound->running;

@@ -1,8 +1,8 @@
-/* What is asked for once more: what was refused, as it may be mended where it came from, and what
- * runs, as there may be something newer by now. Nobody tells of either, so one timer waits for the
- * first of them.
+/* Asks again for models: for refused ones, because their archive may be mended, and for running
+ * ones, because there may be a newer archive. No server announces either, so one timer waits for
+ * the first time at which to ask.
  *
- * Subscriptions of one archive are looked after together, with one question for all of them. */
+ * One request serves all subscriptions of an archive. */
 #include "detector/program/models_int.h"
 
 #include "detector/camera/pace.h"
@@ -64,7 +64,7 @@ static void await(struct models *models)
     if (!models->again) {
         models->again = calloc(1, sizeof(*models->again));
         if (!models->again) {
-            return; /* the next list asks */
+            return; /* the next list of subscriptions asks again */
         }
         (void)uv_timer_init(models->config.loop, models->again); /* it never fails */
         models->again->data = models;
@@ -81,7 +81,7 @@ static instant later(unsigned fails, span min, span max)
     return instant_add(clock_now(), backoff_after(fails, min, max, random));
 }
 
-/* What is wrong may be mended where the archive comes from. */
+/* Plans another request for a refused model: its archive may be mended by then. */
 void models_plan_retry(struct bound *bound)
 {
     const struct models_config *config = &bound->models->config;
@@ -94,7 +94,7 @@ void models_plan_retry(struct bound *bound)
 
 /* ---- Looking after what runs ---------------------------------------------------------------- */
 
-/* A server that refuses is asked ever more seldom: a signature that is too old stays so. */
+/* Each refusal makes the pause longer: a signature that is too old stays too old. */
 void models_plan_look(struct bound *bound)
 {
     const struct models_config *config = &bound->models->config;
@@ -127,7 +127,8 @@ static bool is_told(const struct bound *bound)
     return false;
 }
 
-/* One line for all that it fails for, until it succeeds; what runs is none the worse for it. */
+/* Logs one line for all subscriptions of the archive until a request succeeds. The models that run
+ * go on. */
 static void note_failure(struct bound *bound, const struct baton_error *error)
 {
     if (!is_told(bound)) {
@@ -139,8 +140,8 @@ static void note_failure(struct bound *bound, const struct baton_error *error)
     models_plan_look(bound);
 }
 
-/* Beside another look only if that has brought nothing yet: it is the same one then, by a fresher
- * URL. */
+/* A second look is allowed only while the first has brought nothing: it is the same one with a
+ * fresher URL. */
 static bool may_look(const struct bound *bound)
 {
     return bound->models->config.source.look && bound->is_met &&
@@ -171,7 +172,7 @@ void models_look(struct bound *bound)
         work_free(work);
     } else {
         bound->coming = work;
-        work_free(before); /* afterwards, so that a question under way is gone on with */
+        work_free(before); /* afterwards, so that a running request continues */
     }
     if (code && code != BATON_ENOTSUP && !before) {
         note_failure(bound, &error);

@@ -21,7 +21,7 @@ static void on_closed(void *userdata)
     forget_shared(userdata);
 }
 
-/* Counted for one model, if several have this archive; told to all. */
+/* If several models have this archive, counts the failure for one and reports it to all. */
 static void note_failure(const struct shared *shared, const struct baton_error *error)
 {
     bool is_counted = false;
@@ -70,7 +70,7 @@ int shared_begin(struct shared **ret, struct models *models, const char *folder,
                                       .hooks = {models_opened, on_failed, on_closed, NULL}};
     int code;
 
-    if (!shared && pipeline->model_count == 0) { /* none is read without models */
+    if (!shared && pipeline->model_count == 0) { /* a pipeline has models until it is moved */
         return error_set(reterr, BATON_EBUSY,
                          "its pipeline went with another subscription that could not begin");
     }

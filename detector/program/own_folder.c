@@ -29,7 +29,7 @@ static const char *parent(void)
 
 /* ---- What others left ----------------------------------------------------------------------- */
 
-/* Made by own_folder_new(), of this user. */
+/* True for a folder that own_folder_new() made for this user. */
 static bool is_one(int parent_fd, const char *name)
 {
     struct stat status;
@@ -58,7 +58,7 @@ static void remove_left(int parent_fd, const char *name)
     (void)close(lock);
 }
 
-/* What cannot be removed stays: it is in nobody's way. */
+/* A folder that cannot be removed stays and does no harm. */
 static void sweep(void)
 {
     DIR *folder = opendir(parent());
@@ -77,7 +77,7 @@ static void sweep(void)
 
 /* ---- Our own -------------------------------------------------------------------------------- */
 
-/* False: somebody who sweeps was faster than we were with the lock, or errno says why. */
+/* False: a process that sweeps took the lock first, or errno has the error. */
 static bool take(struct own_folder *folder)
 {
     struct stat status = {0};

@@ -32,7 +32,7 @@ struct program {
     uv_signal_t signals[SIGNALS];
     struct rates *rates;
     uv_timer_t alive;
-    uv_timer_t look;  /* at the cameras' counters */
+    uv_timer_t look;  /* reads the cameras' counters */
     bool has_changed; /* subscriptions, since the last look */
     bool has_handles;
     bool is_draining;
@@ -69,7 +69,7 @@ static void on_frame(void *userdata, const char *identifier, const struct camera
     service_frame(program->service, identifier, frame->source, role != WATCH_ASIDE, &frame->picture,
                   &loan);
     if (role != WATCH_SHOWN || program->is_draining) {
-        return; /* while it drains: what is seen from now on nobody would hear of */
+        return; /* while the program drains, no new result would be sent */
     }
     models_frame(program->models, identifier, frame,
                  worker_stage(service_worker(program->service), identifier));
@@ -100,8 +100,8 @@ static void on_seen(void *userdata, const char *identifier, const struct inferen
     service_boxes(program->service, identifier, result->frame->source, boxes, count);
 }
 
-/* The ring of a stream holds many frames and goes; that of snapshots holds hardly more than the one
- * that is kept, for all subscriptions, and a copy for each of them would be more. */
+/* A stream's ring holds many frames and is freed. The ring of snapshots holds little more than the
+ * frame that is kept for all subscriptions; a copy for each of them would take more memory. */
 static void on_away(void *userdata, const char *identifier, enum image_source source, bool is_gone)
 {
     struct program *program = userdata;
@@ -173,7 +173,7 @@ static void on_drained(void *userdata)
 
 static void drain(struct program *program)
 {
-    if (program->is_draining) { /* asked twice: at once */
+    if (program->is_draining) { /* the second request: ends at once */
         close_all(program);
         return;
     }
@@ -184,7 +184,7 @@ static void drain(struct program *program)
 
 /* ---- Signals and systemd --------------------------------------------------------------------- */
 
-/* What is safe to change while all runs. */
+/* The options that may change while the program runs. */
 static const char *const reloaded[] = {"log-level",     "report-interval", "queue",
                                        "drain-timeout", "camera-fps",      "model-cache-mib",
                                        "model-recheck"};
@@ -243,7 +243,7 @@ static void tell_taken(struct program *program, const struct options *options)
                LOG_STR("model-recheck", options_text(options, "model-recheck")));
 }
 
-/* The configuration counts as a whole: what would not start is not taken in part. */
+/* A configuration that the program would not start with is refused as a whole. */
 static void reload(struct program *program)
 {
     struct options *options = NULL;
@@ -286,8 +286,8 @@ static void on_alive(uv_timer_t *timer)
     notify_alive();
 }
 
-/* Cameras and models take pieces of many sizes, pictures among them, and what is between them when
- * they go the C library would keep: some kilobytes for each change. */
+/* Cameras and models allocate pieces of many sizes. The C library would keep the gaps between them
+ * when they are freed: some kilobytes for each change. */
 static void give_memory_back(struct program *program)
 {
     if (program->has_changed) {
@@ -368,8 +368,8 @@ static int open_models(struct program *program, struct baton_error *reterr)
     return program->models ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
 }
 
-/* A service manager gives 1024 and lets us have more, for the sake of select(), which is not used.
- */
+/* A service manager sets the soft limit to 1024 because of select(), which is not used here, and
+ * the hard limit higher. */
 static void raise_file_limit(struct logger *logger)
 {
     struct rlimit files;

@@ -11,7 +11,7 @@ struct progress progress_of(FILE *file)
     return (struct progress){.file = file, .is_terminal = isatty(fileno(file)) == 1};
 }
 
-/* 0 to 1; below 0: nobody knows. */
+/* 0 to 1; below 0: unknown. */
 static double share_of(const struct progress_state *state)
 {
     double share = -1;
@@ -60,7 +60,7 @@ void progress_bar(char ret[PROGRESS_LINE_MAX], int columns, const struct progres
 void progress_step(struct progress *progress, const struct progress_state *state)
 {
     double share = share_of(state);
-    /* A hair more, because the tenth of a clip is where a frame begins. */
+    /* The small addition is against rounding: a tenth of a clip is often a frame's start. */
     int tenths = (int)(share * TENTHS + 1e-6);
 
     if (progress->is_terminal) {
@@ -70,7 +70,7 @@ void progress_step(struct progress *progress, const struct progress_state *state
         tenths = (int)(state->frames / PROGRESS_FRAMES);
     }
     if (tenths <= progress->told || (share >= 0 && tenths == TENTHS)) {
-        return; /* the end has words of its own */
+        return; /* the end prints a line of its own */
     }
     progress->told = tenths;
     if (share < 0) {

@@ -114,7 +114,7 @@ void rates_count(struct rates *rates, const char *identifier, const struct camer
     }
 }
 
-/* Builds the table anew, of those that were seen. */
+/* Builds the table anew from the entries that were seen. */
 void rates_sweep(struct rates *rates)
 {
     struct counted *counted = rates->all;

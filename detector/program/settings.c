@@ -53,8 +53,8 @@ int program_interval_ms(const struct options *options)
     return fps > 0 ? (int)(1000 / fps) : 0;
 }
 
-/* Of what is opened only later, and by other processes. An engine's library may also be the name of
- * one that the loader finds. */
+/* Checks the files that are opened only later, by other processes. An engine's library may also be
+ * a name that the loader finds. */
 static int check_files(const struct options *options, struct baton_error *reterr)
 {
     static const char *const names[] = {"engine-library", "model-ca", "camera-ca"};

@@ -40,7 +40,7 @@ int sheet_open(struct sheet **ret, const char *path, struct baton_error *reterr)
     return 0;
 }
 
-/* Only what is a file: the path may be that of a device. */
+/* Removes regular files only: the path may name a device. */
 static void remove_file(const struct sheet *sheet)
 {
     struct stat info;
@@ -93,7 +93,7 @@ int sheet_add(struct sheet *sheet, const struct inference_result *result,
         return 0;
     }
     if (sheet->count == SHEET_TILES) {
-        thin_out(sheet); /* as many are kept as came at the new distance; this one is next */
+        thin_out(sheet); /* the tiles that stay have the new distance; this frame is the next one */
     }
     code =
         canvas_show(&sheet->tiles[sheet->count], sheet->scaler, result, SHEET_TILE_WIDTH, reterr);

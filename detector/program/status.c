@@ -1,4 +1,4 @@
-/* What a camera says of itself, for people. */
+/* Describes a camera in /status. */
 #include "detector/program/program.h"
 
 static json_t *fps_json(const struct rates *rates, const char *identifier)

@@ -23,7 +23,7 @@
 
 enum {
     LOOK_MS = 100,
-    TORN_MS = 500, /* as much may be missing at a clip's end */
+    TORN_MS = 500, /* a clip's end may be short by so much */
 };
 
 static const char identifier[] = "try;clip";
@@ -39,7 +39,7 @@ try {
     uv_timer_t look;
     uv_signal_t signals[SIGNALS];
     int signal_count;
-    struct logger *logger; /* NULL: silent, because whatever goes wrong is the end, and is said */
+    struct logger *logger; /* NULL: silent, because each error ends the try and is printed */
     struct camera_pool *pool;
     struct camera *camera;
     struct local_model *local_model;
@@ -53,7 +53,7 @@ try {
     span position, duration, busy;
     span frame; /* of the clip's time; 0: unknown */
     instant begin;
-    bool shows_lines; /* as they are found, where progress is shown, too */
+    bool shows_lines; /* prints findings at once although progress is shown */
     bool has_handles, has_ended, is_closing;
     struct baton_error error;
 };
@@ -86,7 +86,7 @@ static void fail(struct try *try, const struct baton_error *error)
     }
 }
 
-/* Once nothing more can come. Closing is left to the timer: hooks must not call back in. */
+/* True once no more result can come. The timer closes, because hooks must not call back in. */
 static bool is_over(const struct try *try)
 {
     return try->error.code || (try->has_ended && try->done == try->frames);
@@ -101,7 +101,7 @@ static struct progress_state progress_now(const struct try *try)
                                    .spent = instant_since(clock_now(), try->begin)};
 }
 
-/* A camera would be opened anew; a clip would then begin from its start. */
+/* An offline clip would be reopened and begin from its start: it ends the try. */
 static void check_clip(struct try *try)
 {
     const char *clip = try->settings->clip;
@@ -135,8 +135,8 @@ static void on_look(uv_timer_t *timer)
         const struct progress_state now = progress_now(try);
         progress_draw(&try->progress, &now);
     }
-    /* What is found now ends the try at the next look: of Ctrl-C the children die as well, and by
-     * then it is known that they were not the reason. */
+    /* An error that check_clip() finds ends the try at the next look: Ctrl-C kills the children as
+     * well, and by then its signal has arrived. */
     if (is_over(try)) {
         close_all(try);
     } else {
@@ -200,7 +200,7 @@ static void on_changed(void *userdata, const char *of, const struct baton_error 
 
 /* ---- What is seen --------------------------------------------------------------------------- */
 
-/* Until when the clip has been seen; 0 if it does not tell. */
+/* The position in the clip up to which frames were seen; 0 if it is unknown. */
 static span position_of(const struct try *try, const struct camera_frame *frame)
 {
     span position = {0};
@@ -244,7 +244,7 @@ static void on_detected(void *userdata, struct detection *detection)
     detection_fini(detection);
 }
 
-/* What the models give is not what pipeline.json says: no fault of the command line. */
+/* The models' outputs do not fit pipeline.json: the command line is not at fault. */
 static void on_failed(void *userdata, const struct baton_error *error)
 {
     struct try *try = userdata;
@@ -304,7 +304,7 @@ static void start_handles(struct try *try)
     (void)uv_timer_init(&try->loop, &try->look);
     try->look.data = try;
     (void)uv_timer_start(&try->look, on_look, LOOK_MS, LOOK_MS);
-    /* Without them a signal ends it too, only not as neatly. */
+    /* Without these handlers a signal ends the process at once, without a summary. */
     for (int i = 0; i < SIGNALS && uv_signal_init(&try->loop, &try->signals[i]) == 0; i++) {
         try->signal_count++;
         try->signals[i].data = try;
@@ -349,7 +349,7 @@ static void warn_if_torn(const struct try *try)
     }
 }
 
-/* What was seen until then counts, whatever came after it. */
+/* Writes the results that were found before the end, also after an error. */
 static int finish(struct try *try, struct baton_error *reterr)
 {
     struct findings_counts counts = findings_counts(try->findings);
