@@ -23,7 +23,7 @@ static void drop(struct server *server, struct peer *peer, int code, const char 
     }
 }
 
-/* ---- What a socket reports ---- */
+/* ---- Events of a socket ---- */
 
 static void on_text(void *userdata, const char *text, size_t bytes)
 {
@@ -71,7 +71,7 @@ static void on_close(void *userdata)
     free(peer);
 }
 
-/* ---- Beginnings ---- */
+/* ---- New connections ---- */
 
 /* Returns 0, or the status of a refusal and its reason. */
 static unsigned check(const struct server *server, const struct web_request *request,

@@ -298,7 +298,7 @@ static int run_on_cuts(struct run *run, size_t stage)
     return code || count == 0 ? code : run_batch(run, stage, batch, count);
 }
 
-/* ---- What comes of it ----------------------------------------------------------------------- */
+/* ---- Reports -------------------------------------------------------------------------------- */
 
 /* For a pipeline that reports changes: true if the attributes differ from the last report. */
 static bool has_changed(const struct run *run, const struct object *object)

@@ -42,7 +42,7 @@ static int check(const struct onnx_engine *engine, struct onnx_status *status, c
     return code;
 }
 
-/* ---- What a model says of itself ------------------------------------------------------------ */
+/* ---- A model's inputs and outputs ----------------------------------------------------------- */
 
 static int read_sides(const struct onnx_engine *engine, const struct onnx_tensor_type *type,
                       struct shape *ret, struct baton_error *reterr)

@@ -215,7 +215,7 @@ void archive_draft_close(struct archive_draft *to)
     buffer_fini(&to->text);
 }
 
-/* ---- What the child says -------------------------------------------------------------------- */
+/* ---- The child's messages ------------------------------------------------------------------- */
 
 static int accept_file(struct archive_draft *to, const struct unpack_message *message, size_t count,
                        struct baton_error *reterr)

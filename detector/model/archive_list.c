@@ -214,7 +214,7 @@ static int by_name(const void *a, const void *b)
     return strcasecmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
-/* Whether `name` lies below an entry that is a file, as "a/b" below "a". */
+/* True if `name` lies below an entry that is a file, as "a/b" below "a". */
 static bool is_below_file(const struct archive *archive, const char *name)
 {
     char folder[NAME_BYTES_MAX + 1];

@@ -111,7 +111,7 @@ static int take_into_buffer(void *userdata, const void *bytes, size_t count,
     return buffer->failed ? error_set(reterr, BATON_ENOMEM, "out of memory") : 0;
 }
 
-/* ---- What is handed on ---------------------------------------------------------------------- */
+/* ---- Contents for the parent ---------------------------------------------------------------- */
 
 /* A common mistake: the folder was zipped in place of its content. */
 static int no_pipeline(const struct archive *archive, struct baton_error *reterr)

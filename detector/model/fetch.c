@@ -115,7 +115,7 @@ void fetch_stop(struct fetch *fetch)
     close_when_idle(fetch);
 }
 
-/* ---- What comes ----------------------------------------------------------------------------- */
+/* ---- Headers and body ----------------------------------------------------------------------- */
 
 static long status_of(const struct fetch *fetch)
 {
@@ -363,7 +363,7 @@ void fetch_renew(struct fetch *fetch, const char *url)
     }
 }
 
-/* ---- Its outcome ---------------------------------------------------------------------------- */
+/* ---- The outcome of a try ------------------------------------------------------------------- */
 
 static void redirect(struct fetch *fetch)
 {

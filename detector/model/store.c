@@ -447,7 +447,7 @@ int store_add(struct store *store, int archive_fd, const struct archive_rules *r
     rc = make_room(store, reterr);
     if (rc != 1) {
         model_release(model);
-        (void)make_room(store, NULL); /* now that nobody holds it */
+        (void)make_room(store, NULL); /* no process holds it now */
         return rc < 0 ? rc
                       : error_set(reterr, BATON_EFULL,
                                   "model cache: the models in use leave no room for another one "

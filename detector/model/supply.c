@@ -143,7 +143,7 @@ static void finish_unfetched(struct job *job)
     finish(job);
 }
 
-/* ---- Its steps ------------------------------------------------------------------------------ */
+/* ---- The steps of a job --------------------------------------------------------------------- */
 
 static void start_work(struct job *job, enum step step, uv_work_cb work, uv_after_work_cb after)
 {
@@ -434,7 +434,7 @@ void supply_cancel(struct order *order)
     }
 }
 
-/* ---- What becomes of it --------------------------------------------------------------------- */
+/* ---- Proofs and rejections ------------------------------------------------------------------ */
 
 static void prove(uv_work_t *work)
 {

@@ -122,7 +122,7 @@ void canvas_text(struct canvas *canvas, int left, int top, int dot, const char *
     }
 }
 
-/* ---- What was seen -------------------------------------------------------------------------- */
+/* ---- Boxes and labels ----------------------------------------------------------------------- */
 
 static void draw(struct canvas *canvas, const struct sighting *sighting, float scale, int dot)
 {

@@ -1,4 +1,4 @@
-/* What `baton-detector --help` prints, for people, for the manual page and for shells. */
+/* Prints `baton-detector --help`, for people, for the manual page and for shells. */
 #include "detector/program/program.h"
 #include "options/describe.h"
 #include "options/pages.h"

@@ -48,7 +48,7 @@ static void remember(struct bound *bound, const struct baton_error *error)
                    BATON_ERROR_MESSAGE_MAX - 1 - bytes, error->message, rest);
 }
 
-/* ---- Refused, or at work -------------------------------------------------------------------- */
+/* ---- Refused and running models ------------------------------------------------------------- */
 
 void models_refuse(struct bound *bound, const struct baton_error *error)
 {

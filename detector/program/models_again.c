@@ -92,7 +92,7 @@ void models_plan_retry(struct bound *bound)
     await(bound->models);
 }
 
-/* ---- Looking after what runs ---------------------------------------------------------------- */
+/* ---- Newer archives of running models ------------------------------------------------------- */
 
 /* Each refusal makes the pause longer: a signature that is too old stays too old. */
 void models_plan_look(struct bound *bound)

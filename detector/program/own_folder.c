@@ -27,7 +27,7 @@ static const char *parent(void)
     return variable && variable[0] ? variable : "/tmp";
 }
 
-/* ---- What others left ----------------------------------------------------------------------- */
+/* ---- Folders of ended processes ---------------------------------------------------------- */
 
 /* True for a folder that own_folder_new() made for this user. */
 static bool is_one(int parent_fd, const char *name)
@@ -75,7 +75,7 @@ static void sweep(void)
     }
 }
 
-/* ---- Our own -------------------------------------------------------------------------------- */
+/* ---- The folder of this process ------------------------------------------------------------- */
 
 /* False: a process that sweeps took the lock first, or errno has the error. */
 static bool take(struct own_folder *folder)

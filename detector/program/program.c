@@ -39,7 +39,7 @@ struct program {
     bool is_closing;
 };
 
-/* ---- The parts speak to each other ----------------------------------------------------------- */
+/* ---- Calls between the parts ----------------------------------------------------------------- */
 
 static void on_changed(void *userdata, const struct worker_event *event)
 {

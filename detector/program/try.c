@@ -198,7 +198,7 @@ static void on_changed(void *userdata, const char *of, const struct baton_error 
     }
 }
 
-/* ---- What is seen --------------------------------------------------------------------------- */
+/* ---- Results -------------------------------------------------------------------------------- */
 
 /* The position in the clip up to which frames were seen; 0 if it is unknown. */
 static span position_of(const struct try *try, const struct camera_frame *frame)
