@@ -106,6 +106,12 @@ static bool is_sound(const struct session_order *order)
            (order->type != SESSION_PASS || order->to != 0);
 }
 
+bool session_order_has_text(const struct session_order *order)
+{
+    return order->metadata_bytes <= SESSION_METADATA_MAX &&
+           (order->metadata_bytes == 0 || !memchr(order->metadata, '\0', order->metadata_bytes));
+}
+
 int session_order_decode(struct session_order *ret, const void *data, size_t bytes)
 {
     struct reader reader = reader_of(data, bytes);
@@ -134,14 +140,16 @@ int session_order_decode(struct session_order *ret, const void *data, size_t byt
     order.is_eligible = flags & IS_ELIGIBLE;
     memcpy(order.name, name_bytes > 0 ? (const void *)name : "", name_bytes);
     decode_own_fields(&order, &reader);
-    if (reader.failed || !is_sound(&order) || reader.bytes > SESSION_METADATA_MAX ||
-        (!(flags & HAS_METADATA) && reader.bytes > 0) ||
+    if (reader.failed || !is_sound(&order) || (!(flags & HAS_METADATA) && reader.bytes > 0) ||
         ((flags & HAS_METADATA) && !takes_metadata(order.type))) {
         return BATON_ECORRUPT;
     }
     order.metadata =
         flags & HAS_METADATA ? reader.bytes > 0 ? (const void *)reader.data : "" : NULL;
     order.metadata_bytes = reader.bytes;
+    if (!session_order_has_text(&order)) {
+        return BATON_ECORRUPT;
+    }
     *ret = order;
     return BATON_OK;
 }

@@ -50,6 +50,12 @@ struct session_order {
     size_t metadata_bytes;
 };
 
+/* Whether the metadata, if there are any, fit and are without a NUL. */
+bool session_order_has_text(const struct session_order *order);
+
+/* Whether the metadata, if there are any, fit and are without a NUL. */
+bool session_order_has_text(const struct session_order *order);
+
 /* The buffer fails if it is too small; nothing else does. */
 void session_order_encode(struct buffer *buffer, const struct session_order *order);
 /* BATON_ECORRUPT; BATON_ENOTSUP: of a later version. `metadata` points into `data`. */

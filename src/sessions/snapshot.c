@@ -74,18 +74,18 @@ static int restore_session(struct sessions *sessions, struct reader *reader)
     struct session_order order = {.type = SESSION_OPEN};
     uint64_t id = reader_u64(reader);
     const uint8_t *secret;
-    bool has_metadata;
+    uint8_t has_metadata;
 
     order.node = reader_u64(reader);
     order.lifetime = SPAN_NS(reader_u64(reader));
     secret = reader_take(reader, SESSION_SECRET_BYTES);
     take_name(reader, order.name);
-    has_metadata = reader_u8(reader) != 0;
+    has_metadata = reader_u8(reader);
     order.metadata_bytes = reader_u16(reader);
     order.metadata = reader_take(reader, order.metadata_bytes);
     if (reader->failed || id == 0 || order.lifetime.ns <= 0 ||
-        order.lifetime.ns > SPAN_S(SESSION_LIFETIME_MAX_S).ns ||
-        order.metadata_bytes > SESSION_METADATA_MAX || (!has_metadata && order.metadata_bytes) ||
+        order.lifetime.ns > SPAN_S(SESSION_LIFETIME_MAX_S).ns || has_metadata > 1 ||
+        (!has_metadata && order.metadata_bytes) || !session_order_has_text(&order) ||
         sessions_find(sessions, id)) {
         return BATON_ECORRUPT;
     }

@@ -274,6 +274,7 @@ class OnRedis(ProgramTest):
 
     def reload(self, cluster, name, outcome=" notice  reloaded "):
         before = cluster.log(name).count(outcome)
+        until(lambda: cluster.status(name), "%s has begun" % name)  # else the signal ends it
         cluster.signal(name, signal.SIGHUP)
         until(lambda: cluster.log(name).count(outcome) > before,
               lambda: "%s; the log: %s" % (outcome, cluster.log(name)))
@@ -320,6 +321,8 @@ class OnRedis(ProgramTest):
     def test_the_guardian_has_a_new_password_too(self):
         two = self.cluster_by_file(2)
         first = two.wait_leader()
+        for name in two.names:
+            until(lambda name=name: two.status(name), "%s has begun" % name)
         self.change_password("another")
         for name in two.names:
             self.write_password(two, name, "another")

@@ -25,6 +25,7 @@ class Reload(ProgramTest):
 
     def reload(self, name, outcome=RELOADED):
         before = self.three.log(name).count(outcome)
+        until(lambda: self.three.status(name), "%s has begun" % name)  # else the signal ends it
         self.three.signal(name, signal.SIGHUP)
         until(lambda: self.three.log(name).count(outcome) > before,
               lambda: "%s; the log: %s" % (outcome, self.three.log(name)))

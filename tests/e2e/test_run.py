@@ -89,7 +89,8 @@ class Running(ProgramTest):
         ignored = int(done.stdout.split()[1], 16)
         ours = int(Path("/proc/self/status").read_text().split("SigIgn:")[1].split()[0], 16)
         python = 1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)
-        self.assertEqual(ignored, ours & ~python)
+        threads = 3 << 31  # 32 and 33 are the C library's: with threads it handles them itself
+        self.assertEqual(ignored & ~threads, ours & ~python & ~threads)
 
     def test_an_interrupt_that_was_ignored_at_the_start_ends_nothing(self):
         one = self.cluster(1)

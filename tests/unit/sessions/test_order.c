@@ -128,6 +128,8 @@ static void an_order_without_sense_is_refused(void **state)
     order.metadata = long_metadata;
     order.metadata_bytes = sizeof(long_metadata);
     assert_int_equal(outcome_of(&order), BATON_ECORRUPT);
+    order.metadata_bytes = 8; /* zeros */
+    assert_int_equal(outcome_of(&order), BATON_ECORRUPT);
     order = order_of(SESSION_OPEN);
     order.session = 1;
     assert_int_equal(outcome_of(&order), BATON_ECORRUPT);
