@@ -32,16 +32,22 @@ enum {
 enum {
     STAT_STATE = 1,
     STAT_GROUP = 3,
+    STAT_FLAGS = 7,
     STAT_MEMORY = 21,
     STAT_CODE = 24,
     STAT_ENV_START = 48,
     STAT_ENV_END = 49,
 };
 
+/* Of the kernel's sched.h. */
+enum { FLAG_EXITING = 0x4, FLAG_KERNEL_THREAD = 0x200000 };
+
 struct process {
+    bool is_unread;  /* it may be alive, but there was no memory or descriptor to read about it */
     pid_t group;     /* 0: the process is dead or does not exist */
     uint64_t memory; /* in bytes; 0: a thread of the kernel, or a process that exits */
-    uint64_t code;   /* where it begins; Linux sets it last in execve(2), till then it is 0 */
+    uint64_t flags;
+    uint64_t code; /* where it begins; Linux sets it last in execve(2), till then it is 0 */
     uint64_t environ_start, environ_end;
 };
 
@@ -52,6 +58,9 @@ static void read_field(struct process *process, int position, const char *field)
     switch (position) {
     case STAT_GROUP:
         process->group = (pid_t)value;
+        break;
+    case STAT_FLAGS:
+        process->flags = value;
         break;
     case STAT_MEMORY:
         process->memory = value;
@@ -70,6 +79,12 @@ static void read_field(struct process *process, int position, const char *field)
     }
 }
 
+/* What /proc says of a process that has ended. */
+static bool is_gone(int errnum)
+{
+    return errnum == ENOENT || errnum == ESRCH;
+}
+
 static struct process read_process(pid_t pid)
 {
     struct process process = {0};
@@ -78,13 +93,16 @@ static struct process read_process(pid_t pid)
     ssize_t bytes;
     int fd;
 
+    errno = 0;
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return process;
+    bytes = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    if (bytes <= 0) {
+        process.is_unread = !is_gone(errno);
     }
-    bytes = read(fd, text, sizeof(text) - 1);
-    (void)close(fd);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
     text[bytes > 0 ? bytes : 0] = '\0';
     after_name = strrchr(text, ')'); /* the name may contain parentheses itself */
     for (char *field = after_name != NULL ? strtok_r(after_name + 1, " ", &rest) : NULL;
@@ -114,8 +132,8 @@ static enum finding search_environ(const struct process *process, pid_t pid, con
 
     (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return FINDING_NO; /* ended, or of a user whose processes this one may not kill either */
+    if (fd < 0) { /* EACCES, EPERM: of a user whose processes this one may not kill either */
+        return errno == EACCES || errno == EPERM || errno == ENOENT ? FINDING_NO : FINDING_UNKNOWN;
     }
     while (!is_found && total < ENVIRON_MAX && (got = read(fd, text + kept, CHUNK_BYTES)) > 0) {
         size_t bytes = kept + (size_t)got;
@@ -128,10 +146,10 @@ static enum finding search_environ(const struct process *process, pid_t pid, con
     if (is_found) {
         return FINDING_YES;
     }
-    if (got < 0 || process->memory == 0 || total >= ENVIRON_MAX) {
+    if (total >= ENVIRON_MAX) {
         return FINDING_NO;
     }
-    return process->code == 0 || total != process->environ_end - process->environ_start
+    return got < 0 || process->code == 0 || total != process->environ_end - process->environ_start
                ? FINDING_UNKNOWN
                : FINDING_NO;
 }
@@ -141,10 +159,13 @@ static enum finding judge(const struct victims *victims, pid_t pid)
     struct process process = read_process(pid);
 
     if (process.group == 0) {
-        return FINDING_NO;
+        return process.is_unread ? FINDING_UNKNOWN : FINDING_NO;
     }
     if (victims->group != 0 && process.group == victims->group) {
         return FINDING_YES;
+    }
+    if (process.memory == 0 && (process.flags & (FLAG_EXITING | FLAG_KERNEL_THREAD)) != 0) {
+        return FINDING_NO;
     }
     return victims->marker[0] != '\0' ? search_environ(&process, pid, victims->marker) : FINDING_NO;
 }
@@ -166,8 +187,8 @@ static void kill_victim(const struct victims *victims, pid_t pid)
 static int kill_processes(const struct victims *victims)
 {
     struct dirent *entry;
-    int count = 0;
     DIR *proc = opendir("/proc");
+    int count = proc == NULL; /* who cannot look has found nobody, and proved nothing */
 
     while (proc != NULL && (entry = readdir(proc)) != NULL) {
         pid_t pid =
