@@ -43,8 +43,9 @@ enum {
 enum { FLAG_EXITING = 0x4, FLAG_KERNEL_THREAD = 0x200000 };
 
 struct process {
+    bool is_alive;
     bool is_unread;  /* it may be alive, but there was no memory or descriptor to read about it */
-    pid_t group;     /* 0: the process is dead or does not exist */
+    pid_t group;     /* 0: one whose leader is outside the PID namespace */
     uint64_t memory; /* in bytes; 0: a thread of the kernel, or a process that exits */
     uint64_t flags;
     uint64_t code; /* where it begins; Linux sets it last in execve(2), till then it is 0 */
@@ -110,6 +111,7 @@ static struct process read_process(pid_t pid)
         if (position == STAT_STATE && (field[0] == 'Z' || field[0] == 'X')) {
             return process;
         }
+        process.is_alive = true;
         read_field(&process, position, field);
     }
     return process;
@@ -158,7 +160,7 @@ static enum finding judge(const struct victims *victims, pid_t pid)
 {
     struct process process = read_process(pid);
 
-    if (process.group == 0) {
+    if (!process.is_alive) {
         return process.is_unread ? FINDING_UNKNOWN : FINDING_NO;
     }
     if (victims->group != 0 && process.group == victims->group) {
