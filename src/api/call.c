@@ -48,7 +48,7 @@ void call_finish(struct call *call, int code, const struct baton_error *error)
             (void)error_set(&call->error, code, "%s",
                             error && error->message[0] ? error->message : baton_strerror(code));
         }
-        (void)pthread_cond_broadcast(&baton->changed);
+        (void)pthread_cond_broadcast(call->ended ? call->ended : &baton->changed);
         unref_locked(call);
     }
     unlock(baton);

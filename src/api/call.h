@@ -12,7 +12,8 @@ struct call {
     void (*run)(struct call *call);  /* on the loop; leads to one call_finish() */
     void (*drop)(struct call *call); /* frees what the call owns, but not itself; or NULL */
     struct call *next;
-    unsigned references; /* these four: under the lock */
+    unsigned references;   /* these five: under the lock */
+    pthread_cond_t *ended; /* its caller waits for it; NULL: for the baton's `changed` */
     bool is_queued;
     bool is_done;
     bool is_asked;   /* by perform(): it ends with BATON_ECLOSED when the baton stops first */

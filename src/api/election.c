@@ -318,7 +318,7 @@ static int wait_until(struct baton_election *election,
                              baton_election_name(election));
             break;
         }
-        if (!perform_wait_locked(baton, deadline)) {
+        if (!perform_wait_locked(baton, &baton->changed, deadline)) {
             code = error_set(reterr, BATON_ETIMEDOUT, "election \"%s\": %s in time",
                              baton_election_name(election), what);
             break;

@@ -114,13 +114,8 @@ static void destroy(struct baton *baton)
 
 static void init_locks(struct baton *baton)
 {
-    pthread_condattr_t attributes;
-
     (void)pthread_mutex_init(&baton->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&baton->changed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    perform_condition(&baton->changed);
 }
 
 /* All but the thread; on failure nothing of the loop is left. */

@@ -20,9 +20,19 @@ int64_t perform_and_a_turn(int64_t timeout_ms)
     return ms < INT64_MAX - LOOP_TURN_MS ? ms + LOOP_TURN_MS : ms;
 }
 
+void perform_condition(pthread_cond_t *ret)
+{
+    pthread_condattr_t attributes;
+
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(ret, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+}
+
 /* The condition waits by CLOCK_MONOTONIC, which stands still while the machine sleeps: so a wait
  * lasts at most a second at a time, and the deadline is CLOCK_BOOTTIME's. */
-bool perform_wait_locked(struct baton *baton, instant deadline)
+bool perform_wait_locked(struct baton *baton, pthread_cond_t *condition, instant deadline)
 {
     span left = instant_since(deadline, clock_now());
     struct timespec until;
@@ -37,7 +47,7 @@ bool perform_wait_locked(struct baton *baton, instant deadline)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
-    (void)pthread_cond_timedwait(&baton->changed, &baton->lock, &until);
+    (void)pthread_cond_timedwait(condition, &baton->lock, &until);
     return true;
 }
 
@@ -72,7 +82,21 @@ static bool wait_a_while_locked(struct call *call, instant deadline)
         lock(baton);
         return true;
     }
-    return perform_wait_locked(baton, deadline);
+    return perform_wait_locked(baton, call->ended ? call->ended : &baton->changed, deadline);
+}
+
+/* One that dispatches meanwhile waits for `changed`, which tells it of events, too. Any other waits
+ * for its own end alone: else each reply would wake all the threads that wait. */
+static void wait_locked(struct call *call, instant deadline)
+{
+    pthread_cond_t ended;
+
+    perform_condition(&ended);
+    call->ended = call->dispatches ? NULL : &ended;
+    while (!call->is_done && wait_a_while_locked(call, deadline)) {
+    }
+    call->ended = NULL;
+    (void)pthread_cond_destroy(&ended);
 }
 
 int perform_refuse(struct baton_error *reterr)
@@ -100,7 +124,8 @@ int perform(struct call *call, int64_t timeout_ms, int unfinished, struct baton_
     if (call->dispatches && baton->is_dispatching && dispatch_is_here_locked(baton)) {
         waits = false; /* the listener that called has to return first */
     }
-    while (!call->is_done && waits && wait_a_while_locked(call, deadline)) {
+    if (waits) {
+        wait_locked(call, deadline);
     }
     if (call->is_done) {
         code = call->code;

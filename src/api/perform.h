@@ -16,7 +16,9 @@ int perform_refuse(struct baton_error *reterr);
 instant perform_deadline(int64_t timeout_ms);
 /* For a call whose deadline the provider keeps: its answer then comes through the loop. */
 int64_t perform_and_a_turn(int64_t timeout_ms);
-/* Under the lock: waits for `changed`, until the deadline. False: it has come. */
-bool perform_wait_locked(struct baton *baton, instant deadline);
+/* Under the lock: waits for the condition, until the deadline. False: it has come. */
+bool perform_wait_locked(struct baton *baton, pthread_cond_t *condition, instant deadline);
+/* Makes a condition for it. */
+void perform_condition(pthread_cond_t *ret);
 
 #endif
