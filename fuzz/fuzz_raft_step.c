@@ -418,13 +418,18 @@ static void take_change(struct play *play)
 /* What a driver of our own asks: any of it at any time, but nothing that it must not. */
 static void take_order(struct play *play, uint8_t which)
 {
+    static const struct raft_proposal proposals[] = {
+        {.data = "order", .bytes = 5, .asker = SELF + 1},
+        {.data = "", .bytes = 0},
+        {.data = "x", .bytes = 1}};
     struct raft_input input = {.type = RAFT_IN_TICK};
 
     switch (which % 10) {
     case 0:
         input.type = RAFT_IN_PROPOSE;
-        input.propose.data = "order";
-        input.propose.bytes = reader_u8(&play->reader) % 6;
+        input.propose.items = proposals;
+        input.propose.count =
+            reader_u8(&play->reader) % (sizeof(proposals) / sizeof(proposals[0]) + 1);
         break;
     case 1:
         input.type = RAFT_IN_TRANSFER;

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { PROPOSALS_MAX = 2000, ENTRY_BYTES_MAX = 48 };
+enum { PROPOSALS_MAX = 2000, ENTRY_BYTES_MAX = 48, PROPOSALS_AT_ONCE = 4 };
 
 /* The node that leads or believes that it does; sometimes any node. */
 static struct node *choose(struct world *world)
@@ -31,20 +31,28 @@ static struct node *choose(struct world *world)
     return best && best->is_up && world->now >= best->paused_until ? best : NULL;
 }
 
+/* Several at once, now and then. */
 static void propose(struct world *world, struct node *node)
 {
-    unsigned char data[ENTRY_BYTES_MAX] = {0};
-    struct raft_input input = {.type = RAFT_IN_PROPOSE};
-    uint64_t number = ++world->proposals;
+    unsigned char data[PROPOSALS_AT_ONCE][ENTRY_BYTES_MAX] = {0};
+    struct raft_proposal items[PROPOSALS_AT_ONCE];
+    struct raft_input input = {.type = RAFT_IN_PROPOSE, .propose = {.items = items, .count = 1}};
 
-    if (number > PROPOSALS_MAX && !world->is_calm) {
-        return;
+    if (random_chance(&world->random, 200000)) {
+        input.propose.count += random_below(&world->random, PROPOSALS_AT_ONCE);
     }
-    memcpy(data, &number, sizeof(number));
-    input.propose.data = data;
-    input.propose.bytes =
-        sizeof(number) + random_below(&world->random, sizeof(data) - sizeof(number));
-    node_step(world, node, &input);
+    for (size_t i = 0; i < input.propose.count; i++) {
+        uint64_t number = ++world->proposals;
+        memcpy(data[i], &number, sizeof(number));
+        items[i] = (struct raft_proposal){
+            .data = data[i],
+            .bytes =
+                sizeof(number) + random_below(&world->random, ENTRY_BYTES_MAX - sizeof(number)),
+        };
+    }
+    if (world->proposals <= PROPOSALS_MAX || world->is_calm) {
+        node_step(world, node, &input);
+    }
 }
 
 static void ask_to_read(struct world *world)

@@ -329,7 +329,7 @@ enum raft_input_type {
     RAFT_IN_APPLIED,        /* .index has been applied */
     RAFT_IN_PROOF,          /* .proof: that a leader has ended; the driver authenticated it */
     RAFT_IN_CONNECTION,     /* .connection: a peer is connected or not, which proves nothing */
-    RAFT_IN_PROPOSE,        /* .propose: append a data entry; leader only */
+    RAFT_IN_PROPOSE,        /* .propose: append data entries; leader only */
     RAFT_IN_RECONFIGURE,    /* .configuration: the wanted members; leader only; joint inside */
     RAFT_IN_SNAPSHOT,       /* .snapshot: whether the state of update->offer could be decoded */
     RAFT_IN_TRANSFER,       /* .transfer: hand over to a node, or the best; leader only */
@@ -338,6 +338,12 @@ enum raft_input_type {
     RAFT_IN_READ,           /* .read: ask for a read index; any role */
     RAFT_IN_COMPACT,        /* .compact: the state up to an applied index is in this snapshot */
     RAFT_IN_DRIFT,          /* .drift_ppm: the bound of a peer, before its first message */
+};
+
+struct raft_proposal {
+    const void *data; /* copied */
+    size_t bytes;
+    raft_id asker; /* the member that waits for the commit, or RAFT_NOBODY */
 };
 
 struct raft_input {
@@ -356,9 +362,9 @@ struct raft_input {
             bool is_up;
         } connection;
         struct {
-            const void *data; /* copied */
-            size_t bytes;
-            raft_id asker; /* the member that waits for the commit, or RAFT_NOBODY */
+            const struct raft_proposal *items; /* in this order, in one write */
+            size_t count;
+            size_t *ret_taken; /* so many were appended, from the first on; NULL allowed */
         } propose;
         struct {                                            /* see raft_check_change */
             const struct raft_configuration *configuration; /* not joint; copied */

@@ -147,32 +147,44 @@ static void take_connection(struct raft *raft, raft_id id, bool is_up)
     }
 }
 
-static int take_proposal(struct raft *raft, const void *data, size_t bytes, raft_id asker)
+static int append_proposal(struct raft *raft, const struct raft_proposal *proposal)
 {
-    struct peer *waiting = peer_find(raft, asker);
-    struct raft_entry entry = {
-        .term = raft->hard.term, .kind = RAFT_ENTRY_DATA, .data = data, .bytes = bytes};
+    const struct raft_entry entry = {.term = raft->hard.term,
+                                     .kind = RAFT_ENTRY_DATA,
+                                     .data = proposal->data,
+                                     .bytes = proposal->bytes};
+    struct peer *waiting = peer_find(raft, proposal->asker);
     int r;
 
-    if (raft->role != RAFT_LEADER) {
-        return BATON_ENOTLEADER;
-    }
-    if (bytes > raft->settings.message_bytes_max) {
+    if (proposal->bytes > raft->settings.message_bytes_max) {
         return BATON_ETOOBIG;
     }
-    if (raft->transfer.is_wanted ||
-        raft->uncommitted_bytes + bytes > raft->settings.log_bytes_max) {
+    if (raft->uncommitted_bytes + proposal->bytes > raft->settings.log_bytes_max) {
         return BATON_EBUSY;
     }
-    r = leader_open_term(raft);
-    if (r == BATON_OK) {
-        r = replicate_append(raft, &entry);
-    }
+    r = replicate_append(raft, &entry);
     if (r == BATON_OK && waiting) {
         waiting->awaited = log_last_index(&raft->log);
     }
-    if (r == BATON_OK) {
+    return r;
+}
+
+static int take_proposals(struct raft *raft, const struct raft_input *input)
+{
+    size_t taken = 0;
+    int r = raft->role != RAFT_LEADER  ? BATON_ENOTLEADER
+            : raft->transfer.is_wanted ? BATON_EBUSY
+                                       : leader_open_term(raft);
+
+    while (r == BATON_OK && taken < input->propose.count) {
+        r = append_proposal(raft, &input->propose.items[taken]);
+        taken += r == BATON_OK;
+    }
+    if (taken > 0) {
         replicate_to_all(raft);
+    }
+    if (input->propose.ret_taken) {
+        *input->propose.ret_taken = taken;
     }
     return r;
 }
@@ -273,7 +285,7 @@ static int dispatch(struct raft *raft, const struct raft_input *input)
         take_connection(raft, input->connection.peer, input->connection.is_up);
         return BATON_OK;
     case RAFT_IN_PROPOSE:
-        return take_proposal(raft, input->propose.data, input->propose.bytes, input->propose.asker);
+        return take_proposals(raft, input);
     case RAFT_IN_RECONFIGURE:
         return reconfigure_begin(raft, input->configuration, input->is_forced);
     case RAFT_IN_SNAPSHOT:

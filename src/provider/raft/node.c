@@ -134,6 +134,9 @@ static void perform(struct node *node, const struct raft_update *update)
         note_stored(node, update->write);
         send_messages(node, update, true);
         is_lost = !state_apply(node, update);
+        for (size_t i = 0; i < update->apply_count; i++) {
+            node->applied_bytes += update->apply[i].bytes;
+        }
         if (update->install && update->install->index > applied) {
             applied = update->install->index;
         }
@@ -162,6 +165,7 @@ static void perform(struct node *node, const struct raft_update *update)
     if (applied > node->applied && !node->state_is_lost) {
         struct raft_input input = {.type = RAFT_IN_APPLIED, .index = applied};
         node->applied = applied;
+        node_compact_if_long(node);
         (void)node_step(node, &input);
     }
     state_applied(node, node->applied);

@@ -33,7 +33,8 @@ enum {
     NODE_REQUESTS_MAX = 256, /* requests of operators under way */
     NODE_RECONNECT_MIN_MS = 20,
     NODE_RECONNECT_MAX_MS = 1000,
-    NODE_COMPACT_ENTRIES = 1024, /* a longer log is compacted */
+    NODE_COMPACT_ENTRIES = 1024,           /* a longer log is compacted at a checkpoint */
+    NODE_COMPACT_BYTES = 16 * 1024 * 1024, /* and one of more bytes, and than the state, at once */
 };
 
 /* X(field, name): a counter in the status and the metrics. */
@@ -253,6 +254,8 @@ struct node {
     struct raft_lease published;
     instant slow_disk_reported;
     raft_index applied;
+    size_t applied_bytes; /* since the log was compacted */
+    size_t state_bytes;   /* when it was */
     struct node_counters counters;
     void (*closed)(void *userdata);
     void *closed_userdata;
@@ -262,6 +265,8 @@ struct node {
 /* For a process that announced its crash and was certified dead, but survived: the node steps down,
  * and neither campaigns nor answers reads by its lease any more. It still votes. */
 void node_retire(struct node *node);
+/* Soon, outside of any step. */
+void node_compact_if_long(struct node *node);
 
 /* node.c */
 int node_step(struct node *node, const struct raft_input *input);

@@ -137,6 +137,12 @@ static void on_timer(uv_poll_t *poll, int status, int events)
     }
 }
 
+/* The log has more bytes than it may, and than the state that replaces it. */
+static bool is_long(const struct node *node)
+{
+    return node->applied_bytes > NODE_COMPACT_BYTES && node->applied_bytes > node->state_bytes;
+}
+
 /* Bounds what the next start has to read: moves SQLite's log into the file, and compacts a long log
  * of entries. */
 static void on_checkpoint(uv_timer_t *timer)
@@ -146,7 +152,8 @@ static void on_checkpoint(uv_timer_t *timer)
     struct baton_error error;
 
     raft_get_status(node->raft, &status);
-    if (status.applied_index >= status.first_index + NODE_COMPACT_ENTRIES && !node->state_is_lost) {
+    if ((status.applied_index >= status.first_index + NODE_COMPACT_ENTRIES || is_long(node)) &&
+        !node->state_is_lost) {
         struct raft_input compact = {.type = RAFT_IN_COMPACT,
                                      .compact = {.index = status.applied_index}};
         struct buffer state;
@@ -157,6 +164,8 @@ static void on_checkpoint(uv_timer_t *timer)
         if (!state.failed) {
             (void)node_step(node, &compact);
         }
+        node->applied_bytes = 0;
+        node->state_bytes = state.bytes;
         buffer_fini(&state);
     }
     meeting_remember(node);
@@ -165,6 +174,14 @@ static void on_checkpoint(uv_timer_t *timer)
         log_error(node->logger, "checkpoint-failed", LOG_STR("error", error.message));
         event_error(node, error.code, &error);
         (void)node_step(node, &failed);
+    }
+}
+
+void node_compact_if_long(struct node *node)
+{
+    if (is_long(node) && uv_is_active((uv_handle_t *)&node->checkpoint)) {
+        (void)uv_timer_start(&node->checkpoint, on_checkpoint, 0,
+                             uv_timer_get_repeat(&node->checkpoint));
     }
 }
 

@@ -10,6 +10,7 @@
 #include "base/invariant.h"
 #include "provider/listing.h"
 #include "provider/raft/node.h"
+#include "provider/raft/orders.h"
 #include "provider/raft/questions.h"
 #include "provider/raft/watches.h"
 
@@ -23,6 +24,7 @@ struct node_state {
     struct keys *keys;
     struct keys *offered; /* the state of the snapshot offered last; NULL: none */
     struct questions questions;
+    struct orders orders; /* used while this node leads */
     struct watches watches;
     uv_timer_t timer;
     bool is_telling;
@@ -31,6 +33,7 @@ struct node_state {
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 static void on_timer(uv_timer_t *timer);
+static void order_refused(struct node *node, raft_id asker, uint64_t request);
 
 int state_begin(struct node *node, const struct raft_snapshot *snapshot, struct baton_error *reterr)
 {
@@ -55,6 +58,7 @@ int state_begin(struct node *node, const struct raft_snapshot *snapshot, struct 
     watches_init(&state->watches);
     (void)uv_timer_init(node->loop, &state->timer);
     state->timer.data = state;
+    orders_init(&state->orders, node, order_refused);
     node->state = state;
     return BATON_OK;
 }
@@ -71,6 +75,14 @@ static void on_timer_closed(uv_handle_t *handle)
     node_release(node);
 }
 
+static void on_orders_closed(uv_handle_t *handle)
+{
+    struct node_state *state =
+        (struct node_state *)((char *)handle->data - offsetof(struct node_state, orders));
+
+    uv_close((uv_handle_t *)&state->timer, on_timer_closed);
+}
+
 void state_end(struct node *node)
 {
     struct node_state *state = node->state;
@@ -82,7 +94,7 @@ void state_end(struct node *node)
     watches_end(&state->watches); /* may run inside a watch's callback */
     node->state = NULL;
     node->open_handles++;
-    uv_close((uv_handle_t *)&state->timer, on_timer_closed);
+    orders_close(&state->orders, on_orders_closed);
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -301,13 +313,6 @@ void state_snapshot(const struct node *node, struct buffer *buffer)
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-static int propose(struct node *node, const void *order, size_t bytes, raft_id asker)
-{
-    struct raft_input input = {.type = RAFT_IN_PROPOSE,
-                               .propose = {.data = order, .bytes = bytes, .asker = asker}};
-    return node_step(node, &input);
-}
-
 /* Asks the leader, this node or another. An order is sent only once: it may be carried out even if
  * no reply comes. */
 static void ask(struct node_state *state, struct question *question)
@@ -324,8 +329,8 @@ static void ask(struct node_state *state, struct question *question)
             (void)node_step(node, &input);
         }
     } else if (!question->is_sent && status.role == RAFT_LEADER) {
-        question->is_sent =
-            propose(node, question->order, question->bytes, RAFT_NOBODY) == BATON_OK;
+        question->is_sent = orders_add(&state->orders, node->id, question->id, question->order,
+                                       question->bytes) == BATON_OK;
     } else if (!question->is_sent && status.leader != RAFT_NOBODY &&
                connection_is_up(node, status.leader)) {
         question->is_sent = true;
@@ -340,19 +345,34 @@ void state_receive_order(struct node *node, raft_id from, const struct frame *fr
 
     if (!node->state || !raft_configuration_find(raft_get_configuration(node->raft), from) ||
         keys_decode(&order, frame->text, frame->text_bytes) != BATON_OK ||
-        propose(node, frame->text, frame->text_bytes, from) != BATON_OK) {
+        orders_add(&node->state->orders, from, frame->request_id, frame->text, frame->text_bytes) !=
+            BATON_OK) {
         connection_send_bytes(node, from, FRAME_REFUSED, frame->request_id, "", 0);
     }
 }
 
 /* A refused order is certainly not carried out, so it may be sent again. */
-void state_receive_refusal(struct node *node, const struct frame *frame)
+static void take_refusal(struct node *node, uint64_t request)
 {
     struct question *question =
-        node->state ? questions_find(&node->state->questions, frame->request_id) : NULL;
+        node->state ? questions_find(&node->state->questions, request) : NULL;
 
     if (question) {
         question->is_sent = false;
+    }
+}
+
+void state_receive_refusal(struct node *node, const struct frame *frame)
+{
+    take_refusal(node, frame->request_id);
+}
+
+static void order_refused(struct node *node, raft_id asker, uint64_t request)
+{
+    if (asker == node->id) {
+        take_refusal(node, request);
+    } else {
+        connection_send_bytes(node, asker, FRAME_REFUSED, request, "", 0);
     }
 }
 
@@ -370,7 +390,7 @@ static void expire_keys(struct node_state *state)
         buffer_init(&bytes, KEYS_ORDER_MAX);
         keys_encode(&bytes, &order);
         if (!bytes.failed) {
-            (void)propose(node, bytes.data, bytes.bytes, RAFT_NOBODY);
+            (void)orders_add(&state->orders, node->id, 0, bytes.data, bytes.bytes);
         }
         buffer_fini(&bytes);
     }

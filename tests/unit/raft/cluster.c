@@ -288,8 +288,8 @@ void node_proof(struct cluster *cluster, raft_id id, enum raft_proof_kind kind,
 
 int node_propose(struct cluster *cluster, raft_id id, const char *text)
 {
-    struct raft_input input = {.type = RAFT_IN_PROPOSE,
-                               .propose = {.data = text, .bytes = strlen(text)}};
+    const struct raft_proposal item = {.data = text, .bytes = strlen(text)};
+    struct raft_input input = {.type = RAFT_IN_PROPOSE, .propose = {.items = &item, .count = 1}};
     return node_step(cluster, id, &input);
 }
 

@@ -163,8 +163,9 @@ static void a_member_that_waits_for_a_commit_hears_of_it_at_once(void **state)
     leader = cluster_settle(cluster);
     asker = cluster_follower(leader);
     for (int i = 0; i < 8; i++) {
+        const struct raft_proposal item = {.data = "x", .bytes = 1, .asker = asker};
         struct raft_input input = {.type = RAFT_IN_PROPOSE,
-                                   .propose = {.data = "x", .bytes = 1, .asker = asker}};
+                                   .propose = {.items = &item, .count = 1}};
         assert_int_equal(node_step(cluster, leader, &input), 0);
         cluster_deliver(cluster);
         assert_int_equal(node_status(cluster, asker).commit_index,
@@ -194,6 +195,53 @@ static void many_commits_are_announced_in_few_messages(void **state)
     cluster_free(cluster);
 }
 
+/* How many are appended. */
+static size_t propose_three(struct cluster *cluster, raft_id id, size_t bytes_of_second, int code)
+{
+    static const char data[64];
+    const struct raft_proposal items[] = {{.data = data, .bytes = 1},
+                                          {.data = data, .bytes = bytes_of_second},
+                                          {.data = data, .bytes = 1}};
+    size_t taken = 0;
+    struct raft_input input = {.type = RAFT_IN_PROPOSE,
+                               .propose = {.items = items, .count = 3, .ret_taken = &taken}};
+
+    assert_int_equal(node_step(cluster, id, &input), code);
+    return taken;
+}
+
+static void proposals_of_one_input_leave_in_one_message(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader = cluster_settle(cluster);
+    raft_index last = node_status(cluster, leader).last_index;
+    size_t before = cluster->sent[RAFT_MSG_APPEND];
+    (void)state;
+
+    assert_int_equal(propose_three(cluster, leader, 1, BATON_OK), 3);
+    assert_int_equal(cluster->sent[RAFT_MSG_APPEND] - before, 2); /* one to each follower */
+    cluster_deliver(cluster);
+    assert_int_equal(node_status(cluster, leader).commit_index, last + 3);
+    cluster_free(cluster);
+}
+
+/* Else a program that writes twice could see the second write alone. */
+static void what_follows_a_refused_proposal_is_refused(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader;
+    raft_index last;
+    (void)state;
+
+    cluster->settings.message_bytes_max = 32;
+    leader = cluster_settle(cluster);
+    last = node_status(cluster, leader).last_index;
+    assert_int_equal(propose_three(cluster, leader, 33, BATON_ETOOBIG), 1);
+    assert_int_equal(node_status(cluster, leader).last_index, last + 1);
+    assert_int_equal(propose_three(cluster, cluster_follower(leader), 1, BATON_ENOTLEADER), 0);
+    cluster_free(cluster);
+}
+
 static void a_group_at_rest_sends_heartbeats_only(void **state)
 {
     struct cluster *cluster = cluster_new(3);
@@ -217,6 +265,8 @@ int main(void)
         cmocka_unit_test(followers_learn_at_once_what_is_committed),
         cmocka_unit_test(a_member_that_waits_for_a_commit_hears_of_it_at_once),
         cmocka_unit_test(many_commits_are_announced_in_few_messages),
+        cmocka_unit_test(proposals_of_one_input_leave_in_one_message),
+        cmocka_unit_test(what_follows_a_refused_proposal_is_refused),
         cmocka_unit_test(a_group_at_rest_sends_heartbeats_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,75 @@
+#include "provider/raft/orders.h"
+
+#include "provider/raft/node.h"
+
+#include <string.h>
+
+/* If one is refused, so are those behind it: what was asked first is carried out first. More orders
+ * may come meanwhile, from the callbacks of the step. */
+static void propose(struct orders *orders)
+{
+    struct node *node = orders->node;
+    struct raft_proposal proposals[ORDERS_MAX];
+    struct gathered_order items[ORDERS_MAX];
+    struct buffer bytes = orders->bytes;
+    const uint8_t *at = bytes.data;
+    size_t count = orders->count, taken = 0;
+    struct raft_input input = {
+        .type = RAFT_IN_PROPOSE,
+        .propose = {.items = proposals, .count = count, .ret_taken = &taken},
+    };
+
+    for (size_t i = 0; i < count; i++) {
+        items[i] = orders->items[i];
+        proposals[i] = (struct raft_proposal){.data = at,
+                                              .bytes = items[i].bytes,
+                                              .asker = items[i].asker == node->id ? RAFT_NOBODY
+                                                                                  : items[i].asker};
+        at += items[i].bytes;
+    }
+    orders->count = 0;
+    buffer_init(&orders->bytes, ORDERS_BYTES_MAX);
+    (void)node_step(node, &input);
+    buffer_fini(&bytes);
+    for (size_t i = taken; i < count; i++) {
+        orders->on_refused(node, items[i].asker, items[i].request);
+    }
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+    (void)uv_idle_stop(idle);
+    propose(idle->data);
+}
+
+void orders_init(struct orders *orders, struct node *node, order_refused_cb on_refused)
+{
+    *orders = (struct orders){.node = node, .on_refused = on_refused};
+    buffer_init(&orders->bytes, ORDERS_BYTES_MAX);
+    (void)uv_idle_init(node->loop, &orders->idle);
+    orders->idle.data = orders;
+}
+
+void orders_close(struct orders *orders, uv_close_cb closed)
+{
+    orders->count = 0;
+    buffer_fini(&orders->bytes);
+    uv_close((uv_handle_t *)&orders->idle, closed);
+}
+
+int orders_add(struct orders *orders, raft_id asker, uint64_t request, const void *data,
+               size_t bytes)
+{
+    if (orders->count == ORDERS_MAX || orders->bytes.bytes + bytes > ORDERS_BYTES_MAX) {
+        return BATON_EBUSY;
+    }
+    buffer_put(&orders->bytes, data, bytes);
+    if (orders->bytes.failed) {
+        orders->bytes.failed = false; /* what it holds is whole */
+        return BATON_ENOMEM;
+    }
+    orders->items[orders->count++] =
+        (struct gathered_order){.asker = asker, .request = request, .bytes = bytes};
+    (void)uv_idle_start(&orders->idle, on_idle);
+    return BATON_OK;
+}

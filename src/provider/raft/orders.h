@@ -1,0 +1,44 @@
+/* Gathers the orders that arrive in one turn of the loop, and proposes them together: they cost the
+ * leader and each follower one write, not one each.
+ *
+ * One thread; inside of this folder only.
+ */
+#ifndef PROVIDER_RAFT_ORDERS_H
+#define PROVIDER_RAFT_ORDERS_H
+
+#include "base/buffer.h"
+#include "raft/raft.h"
+
+#include <uv.h>
+
+enum { ORDERS_MAX = 1024, ORDERS_BYTES_MAX = 1024 * 1024 };
+
+struct node;
+
+struct gathered_order {
+    raft_id asker;
+    uint64_t request; /* of the asker */
+    size_t bytes;
+};
+
+/* The order was not appended to the log, and never will be. Called outside of any step. */
+typedef void (*order_refused_cb)(struct node *node, raft_id asker, uint64_t request);
+
+struct orders {
+    struct node *node;
+    order_refused_cb on_refused;
+    uv_idle_t idle; /* active while orders wait */
+    struct gathered_order items[ORDERS_MAX];
+    size_t count;
+    struct buffer bytes; /* of all of them, one behind the other */
+};
+
+void orders_init(struct orders *orders, struct node *node, order_refused_cb on_refused);
+/* Drops what waits. `closed` comes when the memory may be freed. */
+void orders_close(struct orders *orders, uv_close_cb closed);
+/* For the node's own orders, `asker` is its own id. Copies. BATON_ENOMEM, or BATON_EBUSY: as much
+ * as may wait does. */
+int orders_add(struct orders *orders, raft_id asker, uint64_t request, const void *data,
+               size_t bytes);
+
+#endif
