@@ -1,12 +1,15 @@
 #include "detector/camera/confine.h"
 
 #include "detector/camera/landlock.h"
+#include "detector/camera/message.h"
 #include "detector/camera/ring.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/netlink.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -33,6 +36,8 @@ enum {
     NOBODY = 65534,
     FILES_MAX = 64,
     MEMORY_MAX_MIB = 3072, /* sixteen reference pictures of the largest size, and the ring */
+    SOCKET_FLAGS = SOCK_CLOEXEC | SOCK_NONBLOCK,
+    IOCTL_TYPE = 0xff00,
 };
 
 /* Whatever is not named here fails with EPERM: an unforeseen call of a library costs a feature, not
@@ -87,19 +92,14 @@ static const int allowed[] = {
     SCMP_SYS(eventfd2),
     SCMP_SYS(sched_yield),
     SCMP_SYS(restart_syscall),
-    /* the network; socket() itself is looked at below */
+    /* the network; see also allow_sockets and allow_connections */
     SCMP_SYS(socketpair),
-    SCMP_SYS(connect),
     SCMP_SYS(bind),
     SCMP_SYS(getsockname),
     SCMP_SYS(getpeername),
     SCMP_SYS(getsockopt),
-    SCMP_SYS(setsockopt),
-    SCMP_SYS(sendto),
     SCMP_SYS(recvfrom),
-    SCMP_SYS(sendmsg),
     SCMP_SYS(recvmsg),
-    SCMP_SYS(sendmmsg),
     SCMP_SYS(recvmmsg),
     SCMP_SYS(shutdown),
     /* the process itself */
@@ -186,21 +186,84 @@ static const int file_commands[] = {
     F_ADD_SEALS, F_GET_SEALS,     F_SETPIPE_SZ, F_GETPIPE_SZ,
 };
 
+/* An internet socket is of TCP or UDP: others take an address in calls that are not looked at. */
+static const struct {
+    int family, type;
+} sockets[] = {
+    {AF_INET, SOCK_STREAM}, {AF_INET, SOCK_DGRAM}, {AF_INET6, SOCK_STREAM}, {AF_INET6, SOCK_DGRAM}};
+
+/* All of SOL_SOCKET and TCP, and what the C library sets to look names up; no route, which would
+ * lead packets over another address. */
+static const struct {
+    int level, option; /* -1: any */
+} socket_options[] = {{SOL_SOCKET, -1},
+                      {IPPROTO_TCP, -1},
+                      {IPPROTO_IP, IP_RECVERR},
+                      {IPPROTO_IPV6, IPV6_RECVERR},
+                      {IPPROTO_IPV6, IPV6_V6ONLY}};
+
 /* No sockets of other programs on this machine, which have no port: names are then looked up in
  * /etc/hosts and by DNS, not by asking a daemon. Netlink is how the C library learns which
  * addresses the machine has. */
 static int allow_sockets(scmp_filter_ctx filter)
 {
-    static const int families[] = {AF_INET, AF_INET6};
     int rc =
         seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
                          SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE));
 
-    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]) && rc == 0; i++) {
-        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-                              SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+    for (size_t i = 0; i < 2 * sizeof(sockets) / sizeof(sockets[0]) && rc == 0; i++) {
+        int type = sockets[i / 2].type;
+        int protocol = i % 2 == 0 ? 0 : type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
+        rc = seccomp_rule_add(
+            filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 3,
+            SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)sockets[i / 2].family),
+            SCMP_A1(SCMP_CMP_MASKED_EQ, ~(scmp_datum_t)SOCKET_FLAGS, (scmp_datum_t)type),
+            SCMP_A2(SCMP_CMP_EQ, (scmp_datum_t)protocol));
+    }
+    for (size_t i = 0; i < sizeof(socket_options) / sizeof(socket_options[0]) && rc == 0; i++) {
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(setsockopt),
+                              socket_options[i].option < 0 ? 1 : 2,
+                              SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)socket_options[i].level),
+                              SCMP_A2(SCMP_CMP_EQ, (scmp_datum_t)socket_options[i].option));
     }
     return rc;
+}
+
+/* To look at a system call of another process and answer it; to put a tunnel in its place. */
+static int allow_answers(scmp_filter_ctx filter)
+{
+    static const unsigned long controls[] = {SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND};
+    int rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(dup3), 0);
+
+    for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]) && rc == 0; i++) {
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+                              SCMP_A1(SCMP_CMP_EQ, controls[i]));
+    }
+    return rc;
+}
+
+/* With a broker: an address is its business, and only the parent is sent messages, which have room
+ * for one. */
+static int allow_connections(scmp_filter_ctx filter, const struct confinement *confinement)
+{
+    static const int calls[] = {SCMP_SYS(connect), SCMP_SYS(sendto), SCMP_SYS(sendmsg),
+                                SCMP_SYS(sendmmsg)};
+    int rc;
+
+    if (confinement->listener == NULL) {
+        rc = add_all(filter, SCMP_ACT_ALLOW, calls, sizeof(calls) / sizeof(calls[0]));
+        return rc || !confinement->is_broker ? rc : allow_answers(filter);
+    }
+    rc = seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 0);
+    rc = rc ? rc
+            : seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(sendto), 1,
+                               SCMP_A4(SCMP_CMP_NE, 0));
+    rc =
+        rc ? rc
+           : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 1, SCMP_A4(SCMP_CMP_EQ, 0));
+    return rc ? rc
+              : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1,
+                                 SCMP_A0(SCMP_CMP_EQ, CAMERA_FD_SOCKET));
 }
 
 /* Signals to this process alone, as abort() needs them. */
@@ -227,6 +290,7 @@ static int allow_by_argument(scmp_filter_ctx filter, const struct confinement *c
             : add_masked(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
                          confinement->uses_hardware ? 0 : writing, O_RDONLY);
     rc = rc ? rc : allow_sockets(filter);
+    rc = rc ? rc : allow_connections(filter, confinement);
     rc = rc ? rc : allow_signals(filter);
     for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]) && rc == 0; i++) {
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
@@ -252,6 +316,39 @@ static int refuse(struct baton_error *reterr, int error)
                      strerror(error));
 }
 
+/* Takes the filter, into which all rules went if `rc` is 0. libseccomp's error is of another step.
+ */
+static int load(scmp_filter_ctx filter, int rc, int *listener, struct baton_error *reterr)
+{
+    rc = rc ? rc : seccomp_load(filter);
+    if (rc == 0 && listener != NULL) {
+        *listener = seccomp_notify_fd(filter);
+    }
+    seccomp_release(filter);
+    if (rc != 0 && listener != NULL) {
+        return error_set(reterr, BATON_EUNAVAILABLE,
+                         "seccomp: connections cannot be checked: the kernel is older than 5.0, or "
+                         "the runtime of this container listens to system calls itself");
+    }
+    return rc == 0 ? 0 : refuse(reterr, -rc);
+}
+
+/* What else could take the broker's place: its listener, which only it may use, and the parent's
+ * socket, whose number stays what it is. */
+static int filter_brokered(struct baton_error *reterr)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    uint32_t no = SCMP_ACT_ERRNO(EPERM);
+    int rc;
+
+    if (filter == NULL) {
+        return refuse(reterr, ENOMEM);
+    }
+    rc = add_masked(filter, no, SCMP_SYS(ioctl), 1, IOCTL_TYPE, SECCOMP_IOC_MAGIC << 8);
+    rc = rc ? rc : add_masked(filter, no, SCMP_SYS(close), 0, UINT32_MAX, CAMERA_FD_SOCKET);
+    return load(filter, rc, NULL, reterr);
+}
+
 static int filter_process(const struct confinement *confinement, struct baton_error *reterr)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
@@ -264,9 +361,8 @@ static int filter_process(const struct confinement *confinement, struct baton_er
     rc = rc ? rc
             : add_all(filter, SCMP_ACT_KILL_PROCESS, deadly, sizeof(deadly) / sizeof(deadly[0]));
     rc = rc ? rc : allow_by_argument(filter, confinement);
-    rc = rc ? rc : seccomp_load(filter);
-    seccomp_release(filter);
-    return rc == 0 ? 0 : refuse(reterr, -rc);
+    rc = load(filter, rc, confinement->listener, reterr);
+    return rc || confinement->listener == NULL ? rc : filter_brokered(reterr);
 }
 
 static int filter_stream(const struct confinement *confinement, struct baton_error *reterr)
@@ -288,9 +384,7 @@ static int filter_stream(const struct confinement *confinement, struct baton_err
     if (!confinement->uses_udp) {
         rc = rc ? rc : seccomp_rule_add(filter, no, SCMP_SYS(sendto), 1, SCMP_A4(SCMP_CMP_NE, 0));
     }
-    rc = rc ? rc : seccomp_load(filter);
-    seccomp_release(filter);
-    return rc == 0 ? 0 : refuse(reterr, -rc);
+    return load(filter, rc, NULL, reterr);
 }
 
 static void limit(int resource, rlim_t most)

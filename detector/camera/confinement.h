@@ -10,6 +10,9 @@ struct confinement {
     bool uses_hardware;   /* a graphics driver needs its devices, threads and code of its own */
     const char *readable; /* one more file that may be read; NULL: none */
     bool uses_udp;        /* media come and reports go without a connection */
+    int *listener;        /* not NULL: a broker (broker.h) connects for this process; set to the
+                             descriptor at which it hears of that */
+    bool is_broker;       /* it may answer there */
 };
 
 #endif

@@ -50,7 +50,7 @@ bool dial_is_allowed(const struct sockaddr *address, socklen_t bytes)
         memcpy(&v6, address, sizeof(v6));
         return is_allowed_v6(&v6.sin6_addr);
     }
-    return address->sa_family != AF_INET && address->sa_family != AF_INET6;
+    return false;
 }
 
 enum { DIALLED_MAX = 8 };
@@ -98,7 +98,11 @@ bool dial_was_dialled(const struct sockaddr *address, socklen_t bytes)
     return false;
 }
 
-bool dial_has_dialled(void)
+bool dial_is_same_host(const struct sockaddr *one, const struct sockaddr *other)
 {
-    return dialled_count > 0;
+    struct in6_addr hosts[2];
+
+    return host_of(&hosts[0], one, sizeof(struct sockaddr_in6)) &&
+           host_of(&hosts[1], other, sizeof(struct sockaddr_in6)) &&
+           memcmp(&hosts[0], &hosts[1], sizeof(hosts[0])) == 0;
 }

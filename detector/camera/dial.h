@@ -6,13 +6,13 @@
 #include <sys/socket.h>
 
 /* False for link-local addresses (where clouds keep their secrets), multicast and "any", also as an
- * address of IPv6 that stands for one of IPv4. What is no internet address is none of our business.
- */
+ * address of IPv6 that stands for one of IPv4. Nor is any address allowed that is none of the
+ * internet. */
 bool dial_is_allowed(const struct sockaddr *address, socklen_t bytes);
 
 /* The hosts that this process has dialled, whatever their ports; the last few of them. */
 void dial_remember(const struct sockaddr *address, socklen_t bytes);
 bool dial_was_dialled(const struct sockaddr *address, socklen_t bytes);
-bool dial_has_dialled(void); /* any at all */
+bool dial_is_same_host(const struct sockaddr *one, const struct sockaddr *other);
 
 #endif

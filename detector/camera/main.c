@@ -1,14 +1,15 @@
 /* baton-camera: one camera, decoded in a process of its own.
  *
- *   config from the socket ─▶ fences (confine.h) ─▶ camera opened ─▶ more fences ─▶ frames … end
+ *   config from the socket ─▶ broker (broker.h), fences (confine.h) ─▶ camera opened
+ *                                                   ─▶ more fences ─▶ frames … end
  *
  * It is started by baton-detector alone, with a socket and a page of shared memory. What it parses
  * comes from the network, so it is built to be lost: it holds one camera's password, one
  * connection and nothing else, and when it crashes or hangs, one camera is reopened.
  */
 #include "base/buffer.h"
+#include "detector/camera/broker.h"
 #include "detector/camera/confine.h"
-#include "detector/camera/dial.h"
 #include "detector/camera/message.h"
 #include "detector/camera/publish.h"
 #include "detector/camera/snapshot.h"
@@ -26,7 +27,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
@@ -41,36 +42,6 @@ static const char usage[] =
     "\n"
     "Started by baton-detector, with descriptors that it inherits; of no use by hand.\n"
     "It opens one camera, decodes it and puts the frames into shared memory.\n";
-
-/* FFmpeg and libcurl find this one in place of the C library's: the address that is checked is the
- * address that is dialled, whatever a name or a redirect led to. */
-int connect(int fd, const struct sockaddr *address, socklen_t bytes)
-    __attribute__((visibility("default")));
-
-int connect(int fd, const struct sockaddr *address, socklen_t bytes)
-{
-    if (!dial_is_allowed(address, bytes)) {
-        errno = EACCES;
-        return -1;
-    }
-    dial_remember(address, bytes);
-    return (int)syscall(SYS_connect, fd, address, bytes);
-}
-
-/* Media over UDP need no connection, and a camera may name any host that they come from: to another
- * one than the camera's own nothing is sent. */
-ssize_t sendto(int fd, const void *data, size_t count, int flags, const struct sockaddr *address,
-               socklen_t bytes) __attribute__((visibility("default")));
-
-ssize_t sendto(int fd, const void *data, size_t count, int flags, const struct sockaddr *address,
-               socklen_t bytes)
-{
-    if (address != NULL && !dial_was_dialled(address, bytes)) {
-        errno = EACCES;
-        return -1;
-    }
-    return (ssize_t)syscall(SYS_sendto, fd, data, count, flags, address, bytes);
-}
 
 /* FFmpeg's own log would name the URL. */
 static void say_nothing(void *context, int level, const char *format, va_list arguments)
@@ -95,18 +66,25 @@ static bool read_config(struct camera_config *config)
 static int confine(const struct camera_config *config, struct confinement *confinement,
                    struct baton_error *reterr)
 {
-    struct url url;
+    static struct url url;
+    int listener = -1;
     int rc = 0;
 
     *confinement =
         (struct confinement){.uses_hardware = config->hardware[0] != '\0',
-                             .readable = config->ca_file[0] != '\0' ? config->ca_file : NULL,
-                             .uses_udp = config->uses_udp};
+                             .readable = config->ca_file[0] != '\0' ? config->ca_file : NULL};
     if (config->kind != SOURCE_FILE) {
         rc = url_parse(&url, config->url, reterr);
-        confinement->port = rc == 0 ? url.port : 0;
+        rc = rc ? rc : broker_start(config, &url, reterr);
+        confinement->port = url.port;
+        confinement->uses_udp = config->uses_udp && strcmp(url.scheme, "rtsp") == 0;
+        confinement->listener = &listener;
     }
     rc = rc ? rc : confine_process(confinement, reterr);
+    confinement->listener = NULL;
+    if (listener >= 0) {
+        broker_listen(listener);
+    }
     /* A change of user has undone it. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_DUMPABLE, 0);
@@ -122,8 +100,14 @@ static int run_stream(const struct camera_config *config, const struct confineme
 
     rc = rc ? rc : stream_open(&stream, config, file, publisher, reterr);
     rc = rc || is_file ? rc : confine_stream(confinement, reterr);
+    if (!is_file) {
+        broker_settle();
+    }
     rc = rc ? rc : stream_run(stream, reterr);
     stream_close(stream);
+    if (!is_file) {
+        broker_farewell();
+    }
     return rc;
 }
 
@@ -141,6 +125,8 @@ static int run(const struct camera_config *config, struct publisher *publisher,
         }
     }
     publisher->is_lossless = config->is_lossless;
+    /* Two questions at once would go out by sendmmsg(2), which the fences refuse. */
+    (void)setenv("RES_OPTIONS", "single-request", 1);
     rc = confine(config, &confinement, reterr);
     if (rc == 0) {
         return config->kind == SOURCE_SNAPSHOT
@@ -161,6 +147,7 @@ int main(int argc, char **argv)
     helper_begin(argc, argv, usage, CAMERA_FD_CONTROL + 1 - HELPER_FD);
     (void)setpriority(PRIO_PROCESS, 0, NICENESS);
     control = mmap(NULL, sizeof(struct ring_control), PROT_READ, MAP_SHARED, CAMERA_FD_CONTROL, 0);
+    broker_prepare();
     if (control == MAP_FAILED || !read_config(&config)) {
         return EXIT_USAGE; /* not started by baton-detector, or it has gone */
     }

@@ -1,6 +1,7 @@
 #include "detector/camera/snapshot.h"
 
 #include "base/error.h"
+#include "detector/camera/trust.h"
 
 #include <curl/curl.h>
 #include <malloc.h>
@@ -17,6 +18,7 @@ struct poller {
     CURL *curl;
     tjhandle jpeg;
     struct buffer body;
+    char details[CURL_ERROR_SIZE];
     AVFrame *frame;
 };
 
@@ -40,21 +42,6 @@ static int look_up(void *userdata, curl_off_t down_total, curl_off_t down, curl_
     return publisher_is_stopping(poller->publisher);
 }
 
-static CURLcode set_up_trust(CURL *curl, const struct camera_config *config)
-{
-    CURLcode rc = CURLE_OK;
-
-    if (config->trusts_any) {
-        rc = curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
-        return rc ? rc : curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
-    }
-    if (config->ca_file[0] != '\0') {
-        rc = curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* it alone */
-        rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CAINFO, config->ca_file);
-    }
-    return rc;
-}
-
 static int set_up(struct poller *poller, const struct camera_config *config)
 {
     CURL *curl = poller->curl;
@@ -68,7 +55,8 @@ static int set_up(struct poller *poller, const struct camera_config *config)
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)config->open_ms);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)config->stall_ms);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_MAXFILESIZE, (long)SNAPSHOT_BYTES_MAX);
-    rc = rc ? rc : set_up_trust(curl, config);
+    rc = rc ? rc : trust_set_up(curl, config);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, poller->details);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_FAILONERROR, 0L);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
@@ -92,14 +80,9 @@ static int fetch(struct poller *poller, struct baton_error *reterr)
     if (rc == CURLE_ABORTED_BY_CALLBACK) {
         return error_set(reterr, BATON_ECANCELED, "snapshot: stopped");
     }
-    if (rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CACERT_BADFILE) {
-        return error_set(reterr, BATON_EAUTH,
-                         "snapshot: the camera's certificate is not trusted; --camera-ca FILE "
-                         "names whom to trust, --camera-tls-verify no trusts any");
-    }
     if (rc != CURLE_OK) {
-        return error_set(reterr, rc == CURLE_OPERATION_TIMEDOUT ? BATON_ETIMEDOUT : BATON_EIO,
-                         "snapshot: %s", curl_easy_strerror(rc));
+        (void)trust_failed(rc, poller->details, reterr);
+        return error_wrap(reterr, "snapshot");
     }
     (void)curl_easy_getinfo(poller->curl, CURLINFO_RESPONSE_CODE, &status);
     if (status == 401 || status == 403) {

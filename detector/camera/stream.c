@@ -1,8 +1,8 @@
 #include "detector/camera/stream.h"
 
 #include "base/error.h"
-#include "detector/camera/dial.h"
-#include "detector/camera/tls.h"
+#include "detector/camera/broker.h"
+#include "detector/camera/url.h"
 
 #include <errno.h>
 #include <libavcodec/avcodec.h>
@@ -50,21 +50,6 @@ static int interrupted(void *userdata)
            instant_before(stream->deadline, clock_now());
 }
 
-/* FFmpeg says "input/output error" of whatever went wrong below it. */
-static int failed_inside(const struct stream *stream, const char *what, struct baton_error *reterr)
-{
-    if (stream->config->kind == SOURCE_RTSP && stream->decoder == NULL) {
-        if (!dial_has_dialled()) {
-            return error_set(reterr, BATON_ENOENT, "%s: the host's name is not known", what);
-        }
-        if (strncmp(stream->config->url, "rtsps:", 6) == 0) {
-            return error_set(reterr, BATON_EIO,
-                             "%s: TLS failed; is that the camera's port for rtsps?", what);
-        }
-    }
-    return error_set(reterr, BATON_EIO, "%s: the connection broke", what);
-}
-
 /* FFmpeg's codes mislead (a dead server is an end of file), so what we know goes first. */
 static int failed(const struct stream *stream, int error, const char *what,
                   struct baton_error *reterr)
@@ -76,15 +61,14 @@ static int failed(const struct stream *stream, int error, const char *what,
                          stream->decoder == NULL ? stream->config->open_ms
                                                  : stream->config->stall_ms);
     }
-    if (tls_fault() != NULL) {
-        return error_set(reterr, BATON_EAUTH,
-                         "%s: the camera's certificate is %s; --camera-ca FILE names whom to "
-                         "trust, --camera-tls-verify no trusts any",
-                         what, tls_fault());
+    if (broker_fault() != NULL) {
+        return error_set(reterr, broker_fault()->code, "%s: %s", what, broker_fault()->message);
     }
     switch (error) {
     case AVERROR(EIO):
-        return failed_inside(stream, what, reterr);
+        return stream->config->kind == SOURCE_RTSP && !broker_has_dialled()
+                   ? error_set(reterr, BATON_ENOENT, "%s: the host's name is not known", what)
+                   : error_set(reterr, BATON_EIO, "%s: the connection broke", what);
     case AVERROR_EXIT:
         return error_set(reterr, BATON_ECANCELED, "%s: stopped", what);
     case AVERROR_HTTP_UNAUTHORIZED:
@@ -143,6 +127,11 @@ static int use_file(struct stream *stream)
     return 0;
 }
 
+static bool has_tunnel(const struct camera_config *config)
+{
+    return strncmp(config->url, "rtsps:", 6) == 0;
+}
+
 static int set_options(const struct stream *stream, AVDictionary **options)
 {
     const struct camera_config *config = stream->config;
@@ -155,8 +144,10 @@ static int set_options(const struct stream *stream, AVDictionary **options)
         /* No protocol at all: a playlist cannot lead anywhere. */
         return rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "none", 0);
     }
-    rc = rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "rtsp,rtsps,tls,tcp,udp,rtp", 0);
-    rc = rc < 0 ? rc : av_dict_set(options, "rtsp_transport", config->uses_udp ? "udp" : "tcp", 0);
+    rc = rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "rtsp,tcp,udp,rtp", 0);
+    rc = rc < 0 ? rc
+                : av_dict_set(options, "rtsp_transport",
+                              config->uses_udp && !has_tunnel(config) ? "udp" : "tcp", 0);
     rc = rc < 0 ? rc : av_dict_set(options, "allowed_media_types", "video", 0);
     /* A second net: our own deadline comes first, and knows what it waited for. Its name before
      * FFmpeg 5 was another, and is silently unused since. */
@@ -168,6 +159,7 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
     const struct camera_config *config = stream->config;
     AVDictionary *options = NULL;
     bool is_file = config->kind == SOURCE_FILE;
+    char url[MESSAGE_URL_MAX + URL_PORT_MAX];
     int rc;
 
     stream->input = avformat_alloc_context();
@@ -176,16 +168,14 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
     }
     stream->input->interrupt_callback =
         (AVIOInterruptCB){.callback = interrupted, .opaque = stream};
-    rc = is_file ? 0 : tls_prepare(config, &options, reterr);
-    if (rc != 0) {
-        return rc;
-    }
     rc = is_file ? use_file(stream) : 0;
     rc = rc < 0 ? rc : set_options(stream, &options);
     if (rc >= 0) {
         /* On failure it frees the context and sets it to NULL. */
-        rc = avformat_open_input(&stream->input, is_file ? NULL : config->url,
+        url_without_tls(url, sizeof(url), config->url);
+        rc = avformat_open_input(&stream->input, is_file ? NULL : url,
                                  is_file ? NULL : av_find_input_format("rtsp"), &options);
+        explicit_bzero(url, sizeof(url));
     }
     if (rc >= 0 && av_dict_count(options) != 0) {
         AVDictionaryEntry *unused = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
@@ -197,10 +187,6 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
     av_dict_free(&options);
     if (rc < 0) {
         return failed(stream, rc, "open", reterr);
-    }
-    rc = tls_check(config, reterr);
-    if (rc != 0) {
-        return rc;
     }
     /* A camera's description names the codec, and the rest comes with the first key picture. To
      * look at half a second of the stream beforehand would show everything so much later. */

@@ -103,6 +103,23 @@ void url_lower_scheme(char *url)
     }
 }
 
+void url_without_tls(char *ret, size_t bytes, const char *text)
+{
+    const char *host = text + strlen("rtsps://");
+    const char *end, *at, *port;
+
+    if (strncmp(text, "rtsps://", strlen("rtsps://")) != 0) {
+        (void)snprintf(ret, bytes, "%s", text);
+        return;
+    }
+    end = host + strcspn(host, "/?#");
+    at = memchr(host, '@', (size_t)(end - host));
+    port = memrchr(at != NULL ? at : host, ':', (size_t)(end - (at != NULL ? at : host)));
+    (void)snprintf(ret, bytes, "rtsp://%.*s%s%s", (int)(end - host), host,
+                   port != NULL && memchr(port, ']', (size_t)(end - port)) == NULL ? "" : ":322",
+                   end);
+}
+
 static bool copy_host(struct url *url, const char *host)
 {
     size_t bytes = strlen(host);

@@ -5,9 +5,10 @@
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-enum { URL_MASKED_MAX = 320, URL_HOST_MAX = 256 };
+enum { URL_MASKED_MAX = 320, URL_HOST_MAX = 256, URL_PORT_MAX = 8 };
 
 struct url {
     /* "rtsp://camera.example:554/…": never user, password, path or query, for cameras take
@@ -24,5 +25,8 @@ int url_parse(struct url *ret, const char *text, struct baton_error *reterr);
 /* Alike but for capitals in the scheme. */
 bool url_is_same(const char *one, const char *other);
 void url_lower_scheme(char *url);
+/* "rtsps://host/path" as "rtsp://host:322/path", any other one as it is. `bytes` is above the
+ * length of `text` by URL_PORT_MAX. */
+void url_without_tls(char *ret, size_t bytes, const char *text);
 
 #endif

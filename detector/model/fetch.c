@@ -221,8 +221,7 @@ static curl_socket_t on_open_socket(void *userdata, curlsocktype purpose,
     struct fetch *fetch = userdata;
 
     (void)purpose;
-    if ((address->family != AF_INET && address->family != AF_INET6) ||
-        !dial_is_allowed(&address->addr, address->addrlen)) {
+    if (!dial_is_allowed(&address->addr, address->addrlen)) {
         fetch->is_address_refused = true;
         return CURL_SOCKET_BAD;
     }

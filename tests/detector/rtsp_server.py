@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """A camera for tests: GStreamer's RTSP server, which loops clips.
 
-usage: rtsp_server.py PORT [auth=USER:PASSWORD] [tell=pictures] NAME=CLIP ...
+usage: rtsp_server.py PORT [auth=USER:PASSWORD] [tls=FOLDER] [tell=pictures] NAME=CLIP ...
 
-PORT 0: the kernel chooses. A CLIP is elementary: .h264 or .h265 whose access units begin with a
-delimiter, or .mjpeg. What happens is said line by line on standard output: "ready PORT", then
-"play NAME" and "teardown NAME" for each client; with tell=pictures also "picture CLIP NUMBER TIME"
-for each picture that is sent, by the machine's monotonic clock in nanoseconds. It ends with its
-standard input.
+PORT 0: the kernel chooses. With tls, which needs auth, it speaks rtsps, with a certificate for
+127.0.0.1 that it puts into FOLDER/ca.pem. A CLIP is elementary: .h264 or .h265 whose access units
+begin with a delimiter, or .mjpeg. What happens is said line by line on standard output: "ready
+PORT", then "play NAME" and "teardown NAME" for each client; with tell=pictures also "picture CLIP
+NUMBER TIME" for each picture that is sent, by the machine's monotonic clock in nanoseconds. It ends
+with its standard input.
 """
 import sys
 import time
@@ -17,7 +18,7 @@ import gi
 gi.require_version("Gst", "1.0")
 gi.require_version("GstRtsp", "1.0")
 gi.require_version("GstRtspServer", "1.0")
-from gi.repository import GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
+from gi.repository import Gio, GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
 
 FPS = 15
 # Ending: where a picture begins, its caps, what makes packets of it.
@@ -65,13 +66,19 @@ class Loop(GstRtspServer.RTSPMediaFactory):
         media.connect("unprepared", lambda _media: GLib.source_remove(timer))
 
 
-def require_password(server, credentials):
+def require_password(server, credentials, folder):
     user, password = credentials.split(":", 1)
     auth = GstRtspServer.RTSPAuth()
     auth.set_supported_methods(GstRtsp.RTSPAuthMethod.DIGEST)
     token = GstRtspServer.RTSPToken()
     token.set_string("media.factory.role", "viewer")
     auth.add_digest(user, password, token)
+    if folder:
+        sys.dont_write_bytecode = True
+        from answers import certified
+        certified(folder)
+        auth.set_tls_certificate(Gio.TlsCertificate.new_from_files(folder + "/ca.pem",
+                                                                   folder + "/key.pem"))
     server.set_auth(auth)
 
 
@@ -93,9 +100,9 @@ def main():
     server.set_address("127.0.0.1")
     server.connect("client-connected", on_client)
     words = dict(word.split("=", 1) for word in sys.argv[2:])
-    credentials = words.pop("auth", None)
+    credentials, folder = words.pop("auth", None), words.pop("tls", None)
     if credentials:
-        require_password(server, credentials)
+        require_password(server, credentials, folder)
     tells_pictures = words.pop("tell", None) == "pictures"
     for name, path in words.items():
         factory = Loop(path, tells_pictures)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static char url_text[256];
 
@@ -162,6 +163,86 @@ static void a_password_is_given_and_shown_nowhere(void **state)
     server_end(&server);
 }
 
+/* It is asked for media over UDP, too, which would not be encrypted. */
+static void a_password_and_the_goodbye_go_through_tls(void **state)
+{
+    char folder[128], ca[160], tls[160], camera[600];
+    const char *arguments[] = {"0", "auth=viewer:canary7", tls, camera, NULL};
+    const struct camera_options options = {.ca_file = ca, .uses_udp = true};
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewer = {.check = CHECK_SHAPE};
+    struct heard goodbye = {&server, "teardown cam", 1};
+
+    (void)state;
+    process_make_folder(folder, sizeof(folder));
+    assert_int_equal(chmod(folder, 0755), 0);
+    (void)snprintf(ca, sizeof(ca), "%s/ca.pem", folder);
+    (void)snprintf(tls, sizeof(tls), "tls=%s", folder);
+    (void)word(camera, sizeof(camera), "cam", "rects.h264");
+    server_start(&server, "rtsp_server.py", arguments);
+    gallery_init(&gallery);
+    (void)snprintf(url_text, sizeof(url_text), "rtsps://viewer:canary7@127.0.0.1:%d/cam",
+                   server.port);
+    viewer_open(&viewer, &gallery, url_text, &options);
+    viewer_run_frames(&viewer, 20);
+    assert_int_equal(viewer.wrong, 0);
+    assert_int_equal(viewer.offlines, 0);
+    viewer_close(&viewer);
+    gallery_run_until(&gallery, has_heard, &goodbye);
+    gallery_fini(&gallery);
+    server_end(&server);
+    process_remove_folder(folder);
+}
+
+static pid_t child_of(int pid)
+{
+    char path[64];
+    int child = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    (void)!fscanf(file, "%d", &child);
+    (void)fclose(file);
+    return child;
+}
+
+static bool has_no_child(const void *userdata)
+{
+    struct camera_stats stats;
+
+    camera_stats(((const struct viewer *)userdata)->camera, &stats);
+    return child_of(stats.pid) == 0;
+}
+
+static void a_connected_stream_has_no_broker_but_for_udp(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+
+    (void)state;
+    start_cameras(&server, 0, NULL);
+    for (int i = 0; i < 2; i++) {
+        const struct camera_options options = {.uses_udp = i == 1};
+        struct viewer viewer = {0};
+        struct camera_stats stats;
+
+        gallery_init(&gallery);
+        viewer_open(&viewer, &gallery, url_of(&server, "", "cam"), &options);
+        viewer_run_frames(&viewer, 5);
+        camera_stats(viewer.camera, &stats);
+        if (options.uses_udp) {
+            assert_true(child_of(stats.pid) > 0);
+        } else {
+            gallery_run_until(&gallery, has_no_child, &viewer);
+        }
+        gallery_fini(&gallery);
+    }
+    server_end(&server);
+}
+
 enum { TRIES = 6 };
 
 static bool has_tried(const void *userdata)
@@ -311,6 +392,8 @@ int main(void)
         cmocka_unit_test(streams_of_each_codec_arrive_whole_over_tcp_and_udp),
         cmocka_unit_test(two_subscriptions_open_the_camera_once_and_the_last_says_goodbye),
         cmocka_unit_test(a_password_is_given_and_shown_nowhere),
+        cmocka_unit_test(a_password_and_the_goodbye_go_through_tls),
+        cmocka_unit_test(a_connected_stream_has_no_broker_but_for_udp),
         cmocka_unit_test(a_server_that_is_killed_and_comes_back_gives_frames_again),
         cmocka_unit_test(a_server_that_stalls_is_noticed_and_another_camera_is_not_touched),
         cmocka_unit_test(a_child_that_is_killed_is_replaced_and_another_camera_is_not_touched),

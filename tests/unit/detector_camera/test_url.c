@@ -93,6 +93,27 @@ static void capitals_in_a_scheme_are_no_other_camera(void **state)
     assert_string_equal(url, "rtsps://Canary@Host/Live");
 }
 
+static void rtsps_becomes_rtsp_on_the_same_port(void **state)
+{
+    static const struct {
+        const char *url, *plain;
+    } rows[] = {
+        {"rtsps://u:p@cam.example/live", "rtsp://u:p@cam.example:322/live"},
+        {"rtsps://cam.example:7441/a:b?c", "rtsp://cam.example:7441/a:b?c"},
+        {"rtsps://[fd00::7]/x", "rtsp://[fd00::7]:322/x"},
+        {"rtsps://u:p@[fd00::7]:8322", "rtsp://u:p@[fd00::7]:8322"},
+        {"rtsps://u:p@cam.example?x:1", "rtsp://u:p@cam.example:322?x:1"},
+        {"rtsp://cam.example/live", "rtsp://cam.example/live"},
+    };
+    char plain[64 + URL_PORT_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        url_without_tls(plain, sizeof(plain), rows[i].url);
+        assert_string_equal(plain, rows[i].plain);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -100,6 +121,7 @@ int main(void)
         cmocka_unit_test(what_is_no_camera_is_refused_without_being_named),
         cmocka_unit_test(a_refusal_says_what_is_wrong),
         cmocka_unit_test(capitals_in_a_scheme_are_no_other_camera),
+        cmocka_unit_test(rtsps_becomes_rtsp_on_the_same_port),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_url", tests, NULL, NULL);
 }

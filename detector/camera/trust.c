@@ -1,0 +1,39 @@
+#include "detector/camera/trust.h"
+
+#include "base/error.h"
+
+CURLcode trust_set_up(CURL *curl, const struct camera_config *config)
+{
+    CURLcode rc = CURLE_OK;
+
+    if (config->trusts_any) {
+        rc = curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        return rc ? rc : curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    if (config->ca_file[0] != '\0') {
+        rc = curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* it alone */
+        rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CAINFO, config->ca_file);
+    }
+    return rc;
+}
+
+int trust_failed(CURLcode code, const char *details, struct baton_error *reterr)
+{
+    switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return error_set(reterr, BATON_EAUTH,
+                         "the camera's certificate is refused (%.100s); --camera-ca FILE names the "
+                         "certificates to trust, --camera-tls-verify no trusts any",
+                         details);
+    case CURLE_SSL_CACERT_BADFILE:
+        return error_set(reterr, BATON_EINVAL,
+                         "--camera-ca: it cannot be read; it must be readable for everybody if "
+                         "the worker is root");
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return error_set(reterr, BATON_ENOENT, "the host's name is not known");
+    case CURLE_OPERATION_TIMEDOUT:
+        return error_set(reterr, BATON_ETIMEDOUT, "%s", curl_easy_strerror(code));
+    default:
+        return error_set(reterr, BATON_EIO, "%s", curl_easy_strerror(code));
+    }
+}

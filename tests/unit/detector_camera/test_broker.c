@@ -1,0 +1,388 @@
+/* Where a process with a broker can send anything. Each check runs in a process of its own, which
+ * does what a decoder would that was taken over; the kernel knows no Landlock, so that the broker
+ * and seccomp alone hold. */
+#include "cmocka_all.h"
+
+#include "detector/camera/broker.h"
+#include "detector/camera/confine.h"
+#include "detector/camera/landlock.h"
+#include "unit/detector_camera/fenced.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <resolv.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ROUNDS = 3000 };
+
+static const char any[] = "127.0.0.1", other[] = "127.0.0.2", secrets[] = "169.254.169.254";
+
+/* The camera listens and receives datagrams; so does a port that is none of the camera's. */
+static struct {
+    int camera, elsewhere, datagrams, astray;
+    uint16_t camera_port, elsewhere_port, datagrams_port, astray_port;
+} world;
+
+void landlock_restrict(const struct confinement *confinement)
+{
+    (void)confinement;
+}
+
+static struct sockaddr_in at(const char *host, uint16_t port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+
+    (void)inet_pton(AF_INET, host, &address.sin_addr);
+    return address;
+}
+
+static int bound(const char *host, int type, uint16_t *port)
+{
+    struct sockaddr_in address = at(host, 0);
+    socklen_t bytes = sizeof(address);
+    int fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, bytes), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &bytes), 0);
+    assert_int_equal(type == SOCK_STREAM ? listen(fd, ROUNDS) : 0, 0);
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (fcntl(CAMERA_FD_SOCKET, F_GETFD) < 0) {
+        assert_int_equal(dup2(STDERR_FILENO, CAMERA_FD_SOCKET), CAMERA_FD_SOCKET);
+    }
+    world.camera = bound(any, SOCK_STREAM, &world.camera_port);
+    world.elsewhere = bound(any, SOCK_STREAM, &world.elsewhere_port);
+    world.datagrams = bound(any, SOCK_DGRAM, &world.datagrams_port);
+    world.astray = bound(other, SOCK_DGRAM, &world.astray_port);
+    return 0;
+}
+
+/* 0 or the line that failed, as an exit status; below 0: the signal. */
+static int run_brokered(bool uses_hardware, int (*body)(void))
+{
+    static struct camera_config config = {.uses_udp = true};
+    static struct url url = {.scheme = "rtsp"};
+    int listener = -1, status;
+    const struct confinement confinement = {.port = world.camera_port,
+                                            .uses_hardware = uses_hardware,
+                                            .uses_udp = true,
+                                            .listener = &listener};
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        url.port = world.camera_port;
+        broker_prepare();
+        if (broker_start(&config, &url, NULL) != 0 || confine_process(&confinement, NULL) != 0) {
+            _exit(255);
+        }
+        broker_listen(listener);
+        _exit(body());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* 0 or the errno. */
+static int dial(int type, const void *address, socklen_t bytes)
+{
+    int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+    int error = connect(fd, address, bytes) == 0 ? 0 : errno;
+
+    (void)close(fd);
+    return error;
+}
+
+static int dial_at(int type, const char *host, uint16_t port)
+{
+    struct sockaddr_in address = at(host, port);
+
+    return dial(type, &address, sizeof(address));
+}
+
+static int dial_all(void)
+{
+    struct sockaddr_un local = {.sun_family = AF_UNIX, .sun_path = "/run/baton"};
+    struct sockaddr_in camera = at(any, world.camera_port);
+
+    CHECK(!broker_has_dialled());
+    CHECK(dial_at(SOCK_STREAM, secrets, world.camera_port) == EACCES);
+    CHECK(!broker_has_dialled());
+    CHECK(dial_at(SOCK_STREAM, any, world.camera_port) == 0);
+    CHECK(broker_has_dialled());
+    CHECK(dial_at(SOCK_STREAM, any, world.elsewhere_port) == EACCES);
+    CHECK(dial_at(SOCK_DGRAM, other, world.astray_port) == EACCES);
+    CHECK(dial_at(SOCK_DGRAM, any, 53) == EACCES);
+    CHECK(dial(SOCK_STREAM, &local, sizeof(local)) == EACCES);
+    CHECK(dial(SOCK_STREAM, &camera, 1) == EINVAL);
+    CHECK(dial(SOCK_STREAM, &camera, 4096) == EINVAL);
+    CHECK(dial(SOCK_STREAM, (const void *)8, sizeof(camera)) == EFAULT); /* NOLINT */
+    return 0;
+}
+
+/* It is known to the C library alone; nothing is sent. */
+static int dial_nameserver(void)
+{
+    struct __res_state names = {0};
+    const struct sockaddr_in6 *v6;
+    int error;
+
+    CHECK(res_ninit(&names) == 0 && names.nscount > 0);
+    v6 = names._u._ext.nsaddrs[0];
+    error = v6 != NULL ? dial(SOCK_DGRAM, v6, sizeof(*v6))
+                       : dial(SOCK_DGRAM, &names.nsaddr_list[0], sizeof(names.nsaddr_list[0]));
+    CHECK(error != EACCES && error != EPERM);
+    names.nsaddr_list[0].sin_port = htons(54);
+    CHECK(v6 != NULL ||
+          dial(SOCK_DGRAM, &names.nsaddr_list[0], sizeof(struct sockaddr_in)) == EACCES);
+    return 0;
+}
+
+static int send_at(int type, int flags, const char *host, uint16_t port, sa_family_t family)
+{
+    struct sockaddr_in address = at(host, port);
+    int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+    int error;
+
+    address.sin_family = family;
+    error =
+        sendto(fd, "word", 4, flags, (struct sockaddr *)&address, sizeof(address)) == 4 ? 0 : errno;
+    (void)close(fd);
+    return error;
+}
+
+static int send_all(void)
+{
+    uint16_t port = world.datagrams_port, astray = world.astray_port;
+
+    CHECK(send_at(SOCK_DGRAM, 0, any, port, AF_INET) == EACCES); /* not dialled yet */
+    CHECK(dial_at(SOCK_STREAM, any, world.camera_port) == 0);
+    CHECK(send_at(SOCK_DGRAM, 0, any, port, AF_INET) == 0);
+    CHECK(send_at(SOCK_DGRAM, 0, other, astray, AF_INET) == EACCES);
+    CHECK(send_at(SOCK_DGRAM, 0, other, astray, AF_UNSPEC) == EACCES);
+    CHECK(send_at(SOCK_STREAM, MSG_FASTOPEN, any, world.elsewhere_port, AF_INET) != 0);
+    return 0;
+}
+
+static int send_messages(void)
+{
+    struct sockaddr_in address = at(other, world.astray_port);
+    struct iovec part = {.iov_base = (char *)"word", .iov_len = 4};
+    struct mmsghdr message = {.msg_hdr = {.msg_name = &address,
+                                          .msg_namelen = sizeof(address),
+                                          .msg_iov = &part,
+                                          .msg_iovlen = 1}};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    CHECK(sendmsg(fd, &message.msg_hdr, 0) < 0 && errno == EPERM);
+    CHECK(sendmmsg(fd, &message, 1, 0) < 0 && errno == EPERM);
+    /* Nor does the number of the parent's socket ever mean another one. */
+    CHECK(close(CAMERA_FD_SOCKET) < 0 && errno == EPERM);
+    CHECK(syscall(SYS_close, 1L << 32 | CAMERA_FD_SOCKET) < 0 && errno == EPERM);
+    CHECK(dup2(fd, CAMERA_FD_SOCKET) < 0 && errno == EPERM);
+    CHECK(dup3(fd, CAMERA_FD_SOCKET, 0) < 0 && errno == EPERM);
+    return 0;
+}
+
+static int take_other_sockets(void)
+{
+    static const char route[24];
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+
+    CHECK(setsockopt(fd, IPPROTO_IPV6, IPV6_RTHDR, route, sizeof(route)) < 0 && errno == EPERM);
+    CHECK(socket(AF_INET, SOCK_SEQPACKET, 0) < 0 && errno == EPERM);
+    CHECK(socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP) < 0 && errno == EPERM);
+    CHECK(socket(AF_INET6, SOCK_DGRAM, IPPROTO_UDPLITE) < 0 && errno == EPERM);
+    CHECK(socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP) < 0 && errno == EPERM);
+    CHECK(socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EPERM);
+    return 0;
+}
+
+static int answer_instead(void)
+{
+    struct seccomp_notif asked = {0};
+    struct seccomp_notif_resp result = {.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+    unsigned long receive = SECCOMP_IOCTL_NOTIF_RECV | 1UL << 32;
+
+    for (int fd = 0; fd < 64; fd++) {
+        CHECK(ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &asked) < 0 && errno == EPERM);
+        CHECK(ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &result) < 0 && errno == EPERM);
+        CHECK(syscall(SYS_ioctl, fd, receive, &asked) < 0 && errno == EPERM);
+    }
+    return 0;
+}
+
+static int use_ring_of_calls(void)
+{
+    (void)syscall(SYS_io_uring_setup, 1, NULL);
+    return 1;
+}
+
+static atomic_bool is_over;
+static struct sockaddr_in target; /* written by one thread while another passes it to the kernel */
+
+static void *change_target(void *userdata)
+{
+    (void)userdata;
+    while (!atomic_load(&is_over)) {
+        __atomic_store_n(&target.sin_port, htons(world.elsewhere_port), __ATOMIC_RELAXED);
+        __atomic_store_n(&target.sin_port, htons(world.camera_port), __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+static int dial_what_changes(void)
+{
+    unsigned refused = 0, connected = 0;
+    pthread_t changer;
+
+    target = at(any, world.camera_port);
+    CHECK(pthread_create(&changer, NULL, change_target, NULL) == 0);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        int error = dial(SOCK_STREAM, &target, sizeof(target));
+        refused += error == EACCES;
+        connected += error == 0;
+    }
+    atomic_store(&is_over, true);
+    CHECK(pthread_join(changer, NULL) == 0);
+    CHECK(refused > 0 && connected > 0 && refused + connected == ROUNDS);
+    return 0;
+}
+
+static void *dial_elsewhere(void *userdata)
+{
+    *(int *)userdata = dial_at(SOCK_STREAM, any, world.elsewhere_port);
+    return NULL;
+}
+
+static int dial_from_a_thread(void)
+{
+    pthread_t thread;
+    int error = 0;
+
+    CHECK(pthread_create(&thread, NULL, dial_elsewhere, &error) == 0);
+    CHECK(pthread_join(thread, NULL) == 0 && error == EACCES);
+    return 0;
+}
+
+static void assert_nothing_came_elsewhere(void)
+{
+    char byte;
+
+    assert_int_equal(accept(world.elsewhere, NULL, NULL), -1);
+    assert_int_equal(recv(world.astray, &byte, 1, 0), -1);
+}
+
+static void the_port_of_the_camera_is_connected_to_and_no_address_that_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(run_brokered(false, dial_all), 0);
+    assert_int_equal(run_brokered(false, dial_from_a_thread), 0);
+    assert_true(accept(world.camera, NULL, NULL) >= 0);
+    assert_nothing_came_elsewhere();
+}
+
+static void the_name_servers_of_this_machine_are_reached(void **state)
+{
+    (void)state;
+    assert_int_equal(run_brokered(false, dial_nameserver), 0);
+}
+
+static void datagrams_go_to_a_host_that_was_dialled(void **state)
+{
+    char word[8];
+
+    (void)state;
+    assert_int_equal(run_brokered(false, send_all), 0);
+    assert_int_equal(recv(world.datagrams, word, sizeof(word), 0), 4);
+    assert_memory_equal(word, "word", 4);
+    assert_nothing_came_elsewhere();
+}
+
+static void no_other_call_takes_an_address(void **state)
+{
+    (void)state;
+    assert_int_equal(run_brokered(false, send_messages), 0);
+    assert_int_equal(run_brokered(false, take_other_sockets), 0);
+    assert_int_equal(run_brokered(false, use_ring_of_calls), -SIGSYS);
+    assert_nothing_came_elsewhere();
+}
+
+static void an_address_that_changes_during_the_call_leads_nowhere_else(void **state)
+{
+    (void)state;
+    assert_int_equal(run_brokered(false, dial_what_changes), 0);
+    assert_nothing_came_elsewhere();
+}
+
+static void what_the_broker_is_asked_only_the_broker_answers(void **state)
+{
+    (void)state;
+    assert_int_equal(run_brokered(false, answer_instead), 0);
+    assert_int_equal(run_brokered(true, answer_instead), 0);
+}
+
+static int listen_first(void)
+{
+    struct sock_filter pass[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {.len = 1, .filter = pass};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                   syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                           &program) >= 0
+               ? 0
+               : -1;
+}
+
+/* As within some containers. */
+static void where_the_runtime_listens_already_the_error_says_so(void **state)
+{
+    int listener = -1, status;
+    const struct confinement confinement = {.port = 8554, .listener = &listener};
+    struct baton_error error;
+    pid_t child = fork();
+
+    (void)state;
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(listen_first() == 0 && confine_process(&confinement, &error) == BATON_EUNAVAILABLE &&
+                      strstr(error.message, "container") != NULL
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_port_of_the_camera_is_connected_to_and_no_address_that_is_refused),
+        cmocka_unit_test(the_name_servers_of_this_machine_are_reached),
+        cmocka_unit_test(datagrams_go_to_a_host_that_was_dialled),
+        cmocka_unit_test(no_other_call_takes_an_address),
+        cmocka_unit_test(an_address_that_changes_during_the_call_leads_nowhere_else),
+        cmocka_unit_test(what_the_broker_is_asked_only_the_broker_answers),
+        cmocka_unit_test(where_the_runtime_listens_already_the_error_says_so),
+    };
+    return cmocka_run_group_tests_name("unit_detector_camera_broker", tests, set_up, NULL);
+}
