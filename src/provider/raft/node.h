@@ -240,7 +240,7 @@ struct node {
     struct node_request *requests;
     uv_timer_t request_timer; /* active while there are requests */
     uint64_t request_round;
-    uint64_t next_request;
+    uint64_t next_request; /* begins at random: the log keeps the requests of earlier processes */
     struct queued_event *events_first, *events_last;
     int depth; /* of nested steps: events are delivered at 0 */
     bool eligible;

@@ -228,6 +228,16 @@ static void take_identity(struct node *node, const struct storage_loaded *loaded
     meeting_begin(node, loaded);
 }
 
+static uint64_t draw_number(const struct node *node)
+{
+    uint64_t number;
+
+    if (RAND_bytes((unsigned char *)&number, sizeof(number)) != 1) {
+        number = node->id ^ (uint64_t)clock_now().ns;
+    }
+    return number;
+}
+
 static int begin_core(struct node *node, struct baton_error *reterr)
 {
     struct storage_identity identity = {.directory = node->options.data,
@@ -253,9 +263,8 @@ static int begin_core(struct node *node, struct baton_error *reterr)
     start.entry_count = loaded.entry_count;
     start.eligible = node->eligible;
     start.is_outlived = node->options.is_guardian_only;
-    if (RAND_bytes((unsigned char *)&start.seed, sizeof(start.seed)) != 1) {
-        start.seed = node->id ^ (uint64_t)clock_now().ns;
-    }
+    start.seed = draw_number(node);
+    node->next_request = draw_number(node);
     r = raft_new(&node->raft, &start, clock_now(), reterr);
     if (r != BATON_OK) {
         (void)error_wrap(reterr, "data directory %s", node->options.data);

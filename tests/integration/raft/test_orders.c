@@ -8,14 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TOGETHER = 300, LARGE = 100 * 1024, LARGE_ORDERS = 200 /* more than a log keeps */ };
+enum {
+    TOGETHER = 300,
+    LARGE = 100 * 1024,
+    LARGE_ORDERS = 200 /* more than a log keeps */,
+    EARLIER = 3
+};
+
+static char directory[64];
 
 struct life {
     uv_loop_t loop;
     struct provider *provider;
     struct provider_election *election;
     struct lease_cell *cell;
-    int done;
+    int done, found;
     bool is_closed;
 };
 
@@ -25,16 +32,14 @@ static void on_event(void *userdata, const struct baton_event *event)
     (void)event;
 }
 
-static void set_up(struct life *life)
+static void start(struct life *life)
 {
-    static char directory[64];
     char url[256];
     struct baton_error error = {0};
     struct provider_config config = {.loop = &life->loop, .url = url};
     struct provider_campaign campaign = {
         .election = "job", .eligible = true, .on_event = on_event, .userdata = life};
 
-    process_make_folder(directory, sizeof(directory));
     *life = (struct life){.cell = lease_cell_new()};
     campaign.cell = life->cell;
     (void)uv_loop_init(&life->loop);
@@ -44,6 +49,12 @@ static void set_up(struct life *life)
         raft_provider_ops.campaign(&life->election, life->provider, &campaign, &error) != 0) {
         fail_msg("%s", error.message);
     }
+}
+
+static void set_up(struct life *life)
+{
+    process_make_folder(directory, sizeof(directory));
+    start(life);
     while (!lease_cell_is_leader(life->cell, NULL)) {
         (void)uv_run(&life->loop, UV_RUN_ONCE);
     }
@@ -131,11 +142,50 @@ static void a_log_of_many_bytes_is_compacted_before_its_time(void **state)
     tear_down(&life);
 }
 
+static void on_found(void *userdata, int code, const struct provider_value *values, size_t count)
+{
+    struct life *life = userdata;
+
+    (void)values;
+    assert_int_equal(code, BATON_OK);
+    life->found = (int)count;
+    life->done++;
+}
+
+static void list(struct life *life)
+{
+    assert_int_equal(raft_provider_ops.list(life->provider, "k", on_found, life, NULL), BATON_OK);
+}
+
+/* The log still has the orders of the process before, and carries them out at the start. */
+static void an_order_of_an_earlier_process_answers_no_request(void **state)
+{
+    static struct life life;
+    (void)state;
+
+    set_up(&life);
+    for (int i = 0; i < EARLIER; i++) {
+        put(&life, i, "earlier", 7);
+        await(&life, i + 1);
+    }
+    tear_down(&life);
+
+    start(&life);
+    put(&life, EARLIER, "later", 5);
+    list(&life); /* the log is carried out for it at once, before what was put is in the log */
+    await(&life, 2);
+    list(&life);
+    await(&life, 3);
+    assert_int_equal(life.found, EARLIER + 1);
+    tear_down(&life);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(orders_of_one_moment_are_written_together),
         cmocka_unit_test(a_log_of_many_bytes_is_compacted_before_its_time),
+        cmocka_unit_test(an_order_of_an_earlier_process_answers_no_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
