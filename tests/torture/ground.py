@@ -18,6 +18,7 @@ import urllib.parse
 from checker import Records
 from faults import skip
 from harness import BATON, Cluster, clean_environment, is_alive, until
+from linear import Histories
 from namespaces import Network, run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -74,6 +75,8 @@ class Host:
         self.kinds = drawn if not self.allowed or drawn in self.allowed else self.allowed[0]
 
     def restrict(self, kinds):
+        if self.allowed:
+            kinds = [one for one in kinds if one in self.allowed] or self.allowed
         self.allowed = kinds
         self.kinds = self.kinds if self.kinds in kinds else kinds[0]
 
@@ -100,7 +103,7 @@ class Ground(Cluster):
         self.hosts_of = {name: Host(dice, i, self.suffixes.get(name, ""))
                          for i, name in enumerate(self.names)}
         self.network = None
-        self.records = None
+        self.records = self.histories = None
         self.tell = print  # what happens, for the timeline
         self.born = []  # (when, name, kinds of its program), for each start
 
@@ -120,12 +123,13 @@ class Ground(Cluster):
         return os.path.join(self.dir, name)
 
     def open_files(self):
-        for name, mode in (("records", 0o666), ("key", 0o600)):
+        for name, mode in (("records", 0o666), ("history", 0o666), ("key", 0o600)):
             with open(self.path(name), "wb") as file:
                 os.fchmod(file.fileno(), mode)
                 if name == "key":
                     file.write(os.urandom(32).hex().encode() + b"\n")
         self.records = Records(self.path("records"))
+        self.histories = Histories(self.path("history"))
         self.helper(sys.executable, os.path.join(HERE, "store.py"), self.path("store"),
                     self.path("store.log"))
         until(lambda: os.path.exists(self.path("store")), "the store listens")
@@ -230,11 +234,15 @@ class Ground(Cluster):
         words = self.words_of_member(name) if self.hosts_of[name].kinds == LIBRARY else [
             os.path.abspath(BATON), "run", *self.arguments(name), "--", program("baton_actor"),
             self.hosts_of[name].kinds]
-        words += [self.path("records"), self.path("store")]
+        words += [self.path("records"), self.path("store"), *self.further_words()]
         with open(self.path(name + ".log"), "ab") as log:
             self.processes[name] = self.spawn(
                 self.on_host(name, *self.as_account(name), "env", *clocks, *words), stdout=log,
                 stderr=log)
+
+    def further_words(self):
+        """For the programs."""
+        return []
 
     def words_of_member(self, name):
         """A program that is a member itself: the same settings, in a URL."""
@@ -315,6 +323,7 @@ class Ground(Cluster):
         with contextlib.ExitStack() as clearing:  # the last one first
             if self.records:
                 clearing.callback(self.records.close)
+                clearing.callback(self.histories.close)
             if self.network:
                 clearing.callback(self.network.close)
             for mount in self.mounts:
@@ -427,6 +436,21 @@ class RaftGround(Ground):
     def is_healthy(self, impaired):
         well = [name for name in self.voters() if name not in impaired]
         return 2 * len(well) > len(self.voters()) and any(name in self.electable() for name in well)
+
+
+class KeysGround(RaftGround):
+    """Every node is a program that leads through the library, and reads and writes keys."""
+
+    def __init__(self, count, dice):
+        super().__init__(count, dice)
+        for host in self.hosts_of.values():
+            host.restrict([LIBRARY])
+
+    def arguments(self, name):
+        return super().arguments(name) + ["--checkpoint", "3s"]  # the disks are small
+
+    def further_words(self):
+        return [self.path("history")]
 
 
 class TunnelGround(RaftGround):

@@ -1,10 +1,13 @@
 /* A program that is a member of the group itself, through the library, and acts while it leads.
  *
- *   torture_member URL ELECTION NODE RECORDS STORE
+ *   torture_member URL ELECTION NODE RECORDS STORE [HISTORY]
+ *
+ * With HISTORY it reads and writes the group's keys, too (history.h).
  *
  * An act counts only if this process led before and after the clock was read, in one epoch.
  */
 #include "acts.h"
+#include "history.h"
 
 #include <baton.h>
 #include <stdbool.h>
@@ -38,8 +41,8 @@ int main(int argc, char **argv)
     struct baton_error error;
     struct baton *baton;
 
-    if (argc != 6) {
-        (void)fprintf(stderr, "usage: %s URL ELECTION NODE RECORDS STORE\n", argv[0]);
+    if (argc != 6 && argc != 7) {
+        (void)fprintf(stderr, "usage: %s URL ELECTION NODE RECORDS STORE [HISTORY]\n", argv[0]);
         return 64;
     }
     acts_open(argv[4], argv[5], argv[3]);
@@ -47,6 +50,9 @@ int main(int argc, char **argv)
         baton_campaign(&election, baton, argv[2], NULL, &error) != 0) {
         (void)fprintf(stderr, "%s\n", error.message);
         return 1;
+    }
+    if (argc == 7) {
+        history_begin(baton, argv[6]);
     }
     act_while_leading(election);
 }

@@ -45,6 +45,9 @@ RAFT = {**ANYWHERE, "disk-full": 2, "part": 2, "repair": 3, "forget": 1, "restor
 # host down, which would leave the other's group without a quorum.
 OPERATED = {"repair", "forget", "restore", "join-nobody"}
 TUNNELS = {**ANYWHERE, "tunnel-dies": 8, "disk-full": 1}
+KEYS = {"pause wrapper": 3, "freeze": 1, "kill wrapper": 4, "kill guardian": 1, "kill-all": 4,
+        "restart-at-once": 3, "end": 2, "settings": 1, "cut-off": 3, "deaf": 3, "mute": 3,
+        "part": 2, "loss": 2, "disk-full": 2, "disk-stalls": 2, "wall-jumps": 1}
 REDIS = {**ANYWHERE, "server-stops": 2, "server-restarts": 1, "pass": 1}
 
 
@@ -188,6 +191,14 @@ class Nemeses:
         if self.leaves_nobody(name, parts):
             self.excuse(name)
         for pid in self.pids(name, plan, parts):
+            send(pid, signal.SIGKILL)
+        self.hold(plan)
+
+    def kill_all(self, _, plan):
+        """All nodes of the group, within a moment: what was acknowledged is on the disks."""
+        pids = [pid for name in self.ground.names for pid in self.ground.pids(name, "wrapper")]
+        plan.dice.shuffle(pids)
+        for pid in pids:
             send(pid, signal.SIGKILL)
         self.hold(plan)
 

@@ -7,7 +7,7 @@ import time
 
 import nemeses
 from checker import Patience, epochs_back, overlaps
-from ground import RaftGround, RedisGround, TunnelGround, boot_ns
+from ground import KeysGround, RaftGround, RedisGround, TunnelGround, boot_ns
 
 STORM_S = 8  # of faults, before all of them end and somebody must act
 AROUND_NS = 5000000000  # of the timeline that is shown
@@ -18,6 +18,7 @@ GROUNDS = {
     "raft3": (lambda dice: RaftGround(3, dice), nemeses.RAFT),
     "redis": (lambda dice: RedisGround(3, dice), nemeses.REDIS),
     "raft5": (lambda dice: RaftGround(5, dice, SETTLED_KINDS), nemeses.RAFT),
+    "keys": (lambda dice: KeysGround(3, dice), nemeses.KEYS),
     "tunnels": (lambda dice: TunnelGround(3, dice), nemeses.TUNNELS),
 }
 
@@ -88,6 +89,7 @@ class Run:
                 self.violation("stuck", what, boot_ns(), what)
             self.calm()
             progress(self)
+        self.look_at_histories(nemeses.FOREVER_NS)
 
     def storm(self, end):
         while time.monotonic() < end and not self.found["stuck"]:
@@ -129,6 +131,8 @@ class Run:
                         self.story(earlier), self.story(later))):
                     ground.end_life(earlier)
         self.look_at_store()
+        ground.histories.read()
+        self.look_at_histories(boot_ns())
         if self.patience.is_over(boot_ns(), ground.records.last_ns,
                                  ground.is_healthy(self.nemeses.busy)):
             self.violation("stuck", "nobody acts", ground.records.last_ns,
@@ -149,6 +153,10 @@ class Run:
         for line in lines[self.store_lines:]:
             self.violation("lost_fenced", line, boot_ns(), line.strip())
         self.store_lines = len(lines)
+
+    def look_at_histories(self, now_ns):
+        for key, what in self.ground.histories.judge(now_ns):
+            self.violation("unlinear", (key, what), boot_ns(), what)
 
     def violation(self, kind, key, at_ns, what):
         """Counts it, and shows it, if it is new."""
@@ -188,5 +196,7 @@ def say(text):
 
 
 def progress(run):
-    say("%s: %d leaderships, %d faults" % (
-        run.name, len(run.ground.records.lives), sum(run.nemeses.counts.values())))
+    judged = run.ground.histories.judged
+    say("%s: %d leaderships, %d faults%s" % (
+        run.name, len(run.ground.records.lives), sum(run.nemeses.counts.values()),
+        ", %d requests" % judged if judged else ""))

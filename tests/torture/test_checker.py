@@ -16,6 +16,7 @@ sys.path += [os.path.join(os.path.dirname(HERE), "e2e")]
 from checker import (Life, Patience, Records, epochs_back,  # noqa: E402  pylint: disable=C0413
                      overlaps)
 from harness import until  # noqa: E402  pylint: disable=wrong-import-position
+from linear import Request, is_sound  # noqa: E402  pylint: disable=wrong-import-position
 from store import Register  # noqa: E402  pylint: disable=wrong-import-position
 
 ACTOR = os.path.join(os.environ.get("TORTURE_PROGRAMS", "build/tests/torture"), "baton_actor")
@@ -73,6 +74,46 @@ class TheStore(unittest.TestCase):
         self.store.ask("register", "a", 1, 0, 0)
         self.store.ask("register", "b", 1, 0, 0)
         self.assertEqual(self.found, ["epoch of two nodes"])
+
+
+def request(kind, value, begin_ns, end_ns, outcome="y", expected=0):
+    one = Request(kind, value, expected, begin_ns)
+    one.end_ns, one.outcome = end_ns, outcome
+    return one
+
+
+class Histories(unittest.TestCase):
+    def assert_sound(self, *requests):
+        self.assertTrue(is_sound(requests), requests)
+
+    def assert_unsound(self, *requests):
+        self.assertFalse(is_sound(requests), requests)
+
+    def test_an_acknowledged_write_is_read(self):
+        self.assert_sound(request("w", 1, 0, 1), request("r", 1, 2, 3))
+        self.assert_unsound(request("w", 1, 0, 1), request("r", 0, 2, 3))
+
+    def test_a_read_during_a_write_may_see_it_or_not_but_never_goes_back(self):
+        self.assert_sound(request("w", 1, 0, 9), request("r", 0, 1, 2), request("r", 1, 3, 4))
+        self.assert_unsound(request("w", 1, 0, 9), request("r", 1, 1, 2), request("r", 0, 3, 4))
+
+    def test_a_write_of_unknown_outcome_happens_late_or_never_but_not_twice(self):
+        unknown = request("w", 1, 0, None, "?")
+        self.assert_sound(unknown, request("r", 0, 2, 3), request("r", 1, 4, 5))
+        self.assert_sound(unknown, request("r", 0, 2, 3))
+        self.assert_unsound(unknown, request("r", 1, 2, 3), request("w", 2, 4, 5),
+                            request("r", 1, 6, 7))
+
+    def test_a_swap_happens_where_its_condition_holds_and_only_there(self):
+        self.assert_sound(request("s", 2, 0, 1), request("s", 3, 2, 3, "n", 1))
+        self.assert_unsound(request("s", 2, 0, 1, "y", 1))
+        self.assert_unsound(request("s", 2, 0, 1, "n"))
+
+    def test_an_unknown_write_that_nobody_read_explains_a_refused_swap(self):
+        self.assert_sound(request("w", 1, 0, None, "?"), request("s", 2, 2, 3, "n"))
+
+    def test_two_swaps_of_one_value_are_not_both_granted(self):
+        self.assert_unsound(request("s", 1, 0, 9), request("s", 2, 0, 9))
 
 
 class Stuck(unittest.TestCase):

@@ -27,7 +27,7 @@ from run import (GROUNDS, HarnessFailed, Interrupted, Run,  # noqa: E402  pylint
 
 TOOLS = ("ip", "nft", "nsenter", "setpriv", "strace", "redis-server")
 HELD, VIOLATED, FAILED, SKIPPED, INTERRUPTED = 0, 1, 2, 77, 130  # exit codes
-MUST_BE_NONE = ("overlaps", "lost_fenced", "stuck", "crashes")
+MUST_BE_NONE = ("overlaps", "lost_fenced", "unlinear", "stuck", "crashes")
 
 
 class Summary:
@@ -37,18 +37,20 @@ class Summary:
         self.seed = seed
         self.begin = time.monotonic()
         self.found, self.counts = collections.Counter(), collections.Counter()
-        self.leaderships = self.excused = 0
+        self.leaderships = self.requests = self.excused = 0
 
     def add(self, run):
         self.found += run.found
         self.counts += run.nemeses.counts
         self.leaderships += len(run.ground.records.lives)
+        self.requests += run.ground.histories.judged
         self.excused += len(run.excused)
 
     def fields(self):
         return {**{kind: self.found[kind] for kind in MUST_BE_NONE}, "excused": self.excused,
                 "seconds": round(time.monotonic() - self.begin), "seed": self.seed,
-                "leaderships": self.leaderships, "nemeses": dict(sorted(self.counts.items()))}
+                "leaderships": self.leaderships, "requests": self.requests,
+                "nemeses": dict(sorted(self.counts.items()))}
 
 
 def options_of(words):
