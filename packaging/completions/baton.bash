@@ -11,9 +11,9 @@ _baton() {
     local word=${COMP_WORDS[COMP_CWORD]} words
     case ${COMP_CWORD}:${COMP_WORDS[1]} in
         1:*) words=" node run once status members watch pass cordon uncordon join leave explain demo bench help --help --version" ;;
-        *:node) words=" --node --election --provider --listen --peer --data --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
-        *:run) words=" --on-loss --outlive-lease --stop-timeout --wait-timeout --node --election --provider --listen --peer --data --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
-        *:once) words=" --wait-timeout --stop-timeout --keep --keep-failed --node --election --provider --listen --peer --data --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --help --config --log-level --log-json" ;;
+        *:node) words=" --node --election --provider --init --listen --peer --data --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
+        *:run) words=" --on-loss --outlive-lease --stop-timeout --wait-timeout --node --election --provider --init --listen --peer --data --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
+        *:once) words=" --wait-timeout --stop-timeout --keep --keep-failed --node --election --provider --init --listen --peer --data --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --help --config --log-level --log-json" ;;
         *:status) words=" --data --http --http-token-file --timeout --json --help --config --log-level --log-json" ;;
         *:members) words=" --data --http --http-token-file --timeout --json --help --config --log-level --log-json" ;;
         *:watch) words=" --data --timeout --json --help --config --log-level --log-json" ;;
@@ -28,17 +28,20 @@ _baton() {
         *:help) words=" --format --help --config --log-level --log-json" ;;
     esac
     case ${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD - 1]} in
+        node:--init) words="auto on off" ;;
         node:--kind) words="voter witness learner" ;;
         node:--guardian) words="on off" ;;
         node:--proofs) words="all guardian none" ;;
         node:--preset) words="default lan wan fast" ;;
         node:--log-level) words="error warning notice info debug" ;;
         run:--on-loss) words="restart exit kill" ;;
+        run:--init) words="auto on off" ;;
         run:--kind) words="voter witness learner" ;;
         run:--guardian) words="on off" ;;
         run:--proofs) words="all guardian none" ;;
         run:--preset) words="default lan wan fast" ;;
         run:--log-level) words="error warning notice info debug" ;;
+        once:--init) words="auto on off" ;;
         once:--kind) words="voter witness learner" ;;
         once:--guardian) words="on off" ;;
         once:--proofs) words="all guardian none" ;;

@@ -34,6 +34,9 @@ const struct option_group group_election = {
          .is_secret = true,
          .help = "the provider that holds the election; the embedded raft:// at --listen if not "
                  "given"},
+        CHOICE("init", "auto|on|off", "auto", NULL,
+               "let another process be process 1 of a container, so that a proof of this one's "
+               "death outlives it; auto: if this process is process 1"),
         END,
     }};
 

@@ -1,6 +1,7 @@
 /* The program `baton`: finds the command, gathers its options, and calls it. */
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/init.h"
 #include "options/config.h"
 
 #include <errno.h>
@@ -96,7 +97,8 @@ static int call(const struct command *command, int argc, char **argv)
     if (!code && options_flag(options, "help")) {
         help_text(stdout, command);
         result = EXIT_OK;
-    } else if (code || check_arguments(command, argc - used, argv + used, &error)) {
+    } else if (code || check_arguments(command, argc - used, argv + used, &error) ||
+               (options_find(options, "init") && init_enter(options, &error))) {
         result = command_fail(&invocation, &error);
     } else {
         invocation.argc = argc - used;

@@ -456,6 +456,18 @@ static void start_timers(struct participant *part)
     }
 }
 
+/* A container decides which of the two costs apply, and the operator cannot see it otherwise. */
+static void log_deaths(const struct participant *part)
+{
+    json_t *status = status_json(part->status);
+    const json_t *deaths = json_object_get(status, "deaths");
+
+    log_notice(part->config.logger, "deaths",
+               LOG_STR("at_once", json_string_value(json_object_get(deaths, "at_once"))),
+               LOG_STR("by_lease", json_string_value(json_object_get(deaths, "by_lease"))));
+    json_decref(status);
+}
+
 static void discard(void *userdata)
 {
     (void)userdata;
@@ -486,6 +498,7 @@ int participant_open(struct participant **ret, const struct participant_config *
     if (member_has(part->member, PROVIDER_OPERATE)) {
         (void)uv_timer_start(&part->muster, on_muster, MUSTER_MS, MUSTER_MS);
     }
+    log_deaths(part);
     notify_ready();
     *ret = part;
     return 0;

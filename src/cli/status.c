@@ -53,6 +53,7 @@ static void print_status(const json_t *status)
     char left[VALUE_TEXT_MAX];
     char uptime[VALUE_TEXT_MAX];
     const json_t *leader = json_object_get(status, "leader");
+    const json_t *deaths = json_object_get(status, "deaths");
     (void)snprintf(epoch, sizeof(epoch), "%.0f", number_at(status, "epoch"));
     const char *cells[] = {
         "node",
@@ -84,6 +85,12 @@ static void print_status(const json_t *status)
         NULL,
         "up",
         value_format_span((span){(int64_t)(number_at(status, "uptime_s") * 1e9)}, uptime),
+        NULL,
+        "proved at once",
+        text_at(deaths, "at_once"),
+        NULL,
+        "costs the lease",
+        text_at(deaths, "by_lease"),
         NULL,
         NULL};
     print_table(stdout, cells);

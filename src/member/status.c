@@ -1,6 +1,7 @@
 #include "member/status.h"
 
 #include "base/version.h"
+#include "member/deaths.h"
 #include "member/members.h"
 
 #include <math.h>
@@ -98,6 +99,14 @@ static const char *role_of(const struct status *status, bool leads)
     return role && (leads || strcmp(role, "leader") != 0) ? role : "follower";
 }
 
+/* `more`: the provider's own status. */
+static json_t *deaths_json(const json_t *more)
+{
+    struct deaths deaths = deaths_here(json_is_true(json_object_get(more, "guardian")));
+
+    return json_pack("{s:s,s:s}", "at_once", deaths.at_once, "by_lease", deaths.by_lease);
+}
+
 json_t *status_json(struct status *status)
 {
     struct baton_member leader;
@@ -117,6 +126,9 @@ json_t *status_json(struct status *status)
         (double)instant_since(clock_now(), status->started).ns / 1e9, "elections_won",
         (json_int_t)status->elections_won, "members", status->members);
     json_t *more = json ? member_provider_status(status->member) : NULL;
+    if (json) {
+        (void)json_object_set_new(json, "deaths", deaths_json(more));
+    }
     if (json && status->http_port) {
         (void)json_object_set_new(json, "http_port", json_integer(status->http_port));
     }
