@@ -7,13 +7,14 @@ instant process_local(const struct assembly *assembly, const struct assembly_pro
 
 bool process_has_session(const struct assembly *assembly, const struct assembly_process *process)
 {
-    return process->update.held &&
-           instant_before(process_local(assembly, process), process->update.end);
+    return session_client_lease(process->client).is_held &&
+           instant_before(process_local(assembly, process),
+                          session_client_lease(process->client).end);
 }
 
 bool process_acts(const struct assembly *assembly, const struct assembly_process *process,
                   int election)
 {
-    return process->is_up && process->holdings[election].epoch != 0 &&
-           (process_has_session(assembly, process) || ASSEMBLY_MUTANT(HOLDS_WITHOUT_SESSION));
+    return process->is_up && session_client_epoch(process->client, assembly_name(election)) != 0 &&
+           (process_has_session(assembly, process) || SESSION_MUTANT(HOLDS_WITHOUT_SESSION));
 }

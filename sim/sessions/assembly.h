@@ -1,11 +1,12 @@
 /* Processes that hold elections by sessions on a replicated log, in one thread: the real state
- * machine on every agent, the real keeper at the log's leader, a real lease core for each session,
- * and everything that goes wrong between them. The log is modelled by what the Raft core promises:
+ * machine on every agent, the real keeper at the log's leader, the real client in each process, and
+ * everything that goes wrong between them. The log is modelled by what the Raft core promises:
  * one order of entries, and never two leaders of it at one instant.
  *
  *   profile.c  draws from the seed what kind of assembly this is
  *   log.c      the log: its leader, proposals, commits; agents that apply them, late or anew
- *   process.c  a process: its session's lease, what it holds, what it asks for
+ *   report.c   what an agent reports to the processes of its host
+ *   process.c  a process: the driver of its session's client
  *   wire.c     the queue of events; how long messages take, and which are lost
  *   faults.c   the faults                            checks.c  the rules after every event
  *   play.c     the run: faults, then none            trace.c   the story of the run
@@ -16,7 +17,7 @@
 #ifndef SIM_SESSIONS_ASSEMBLY_H
 #define SIM_SESSIONS_ASSEMBLY_H
 
-#include "lease/lease.h"
+#include "sessions/client.h"
 #include "sessions/keeper.h"
 #include "sessions/mutants.h"
 #include "sim/drift.h"
@@ -41,11 +42,6 @@ enum {
 #define ASSEMBLY_MUTANTS(X)                                                                        \
     X(KEEPS_BEFORE_ITS_ENTRY, "a new leader renews sessions before it knows all earlier entries")  \
     X(RENEWS_WITHOUT_LEASE, "a leader renews sessions after its own lease has ended")              \
-    X(RESIGNS_BEFORE_VOID, "a process resigns while it still acts")                                \
-    X(WITHDRAWS_BEFORE_VOID, "a process leaves an election while it still acts in it")             \
-    X(GIVEN_UP_TAKEN_AGAIN, "a grant that was given up is taken again when it is reported late")   \
-    X(OLD_SESSION_HOLDS, "what an earlier session of the process held counts for the present one") \
-    X(HOLDS_WITHOUT_SESSION, "a process acts on after its session's lease has ended")              \
     X(CERTIFIED_WHILE_STOPPED, "an agent takes a stopped process for a dead one")                  \
     X(CERTIFIES_THE_NEXT_LIFE, "a certificate ends the session of the process's next life")        \
     X(OLD_LEADER_COMMITS, "an entry of an earlier leader commits after a new one's first")
@@ -102,7 +98,7 @@ struct assembly_profile {
     int64_t down_time; /* of a process or an agent, at most */
     int64_t nag_every; /* how often a process looks whether its orders were carried out */
     int64_t drift_ppm; /* the real bound of clocks; above the declared one with --break-drift */
-    uint32_t loss_ppm, tail_ppm, certificate_ppm;
+    uint32_t loss_ppm, tail_ppm, certificate_ppm, own_ppm;
     uint32_t repeat_ppm;       /* an order is proposed twice */
     uint32_t late_renewal_ppm; /* a renewal is under way for up to a lease */
     int64_t fault_every;
@@ -135,42 +131,35 @@ struct assembly_agent {
     uint64_t tick;        /* number of the valid tick of the keeper */
     int64_t cut_until;    /* neither its own messages nor those of its processes get through */
     int64_t lags_until;   /* it applies nothing before */
+    uint64_t proved[AGENTS_MAX]; /* the incarnations of each agent up to this are dead */
 };
 
 /* ---- Processes ------------------------------------------------------------------------------- */
-
-/* What a process knows of one election. */
-struct assembly_holding {
-    bool is_wanted;
-    uint64_t epoch;    /* granted to its session; 0: none */
-    uint64_t given_up; /* the latest epoch that it has given up */
-};
 
 struct assembly_process {
     int number;
     int host; /* number of its agent */
     bool is_up;
     uint64_t life;
-    struct lease_settings settings; /* of this life */
-    struct lease lease;             /* of its session, whose id is the lease's epoch */
-    struct lease_update update;
-    uint64_t tick;  /* number of the valid tick */
-    uint32_t asked; /* request number of the OPEN without a reply; 0: none */
-    int64_t paused_until;
-    struct assembly_holding holdings[ASSEMBLY_ELECTIONS];
+    bool is_own;                   /* its agent's own process: they die together */
+    struct session_client *client; /* of this life; NULL while it is down */
+    bool is_wanted[ASSEMBLY_ELECTIONS];
+    uint64_t tick;        /* number of the valid tick */
+    int64_t paused_until; /* it is stopped until then, and hears its agent only `wake` later */
+    int64_t wake;
+    int64_t heard_at;      /* the last message of its agent arrives */
     uint64_t dead_session; /* of the life before, which its agent may certify; 0: none */
 };
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
 enum assembly_event_kind {
-    ASSEMBLY_TICK,     /* of a process's lease; .number */
+    ASSEMBLY_TICK,     /* of a process's client; .number */
     ASSEMBLY_NAG,      /* a process, or an agent for the dead ones, looks and asks again */
     ASSEMBLY_START,    /* a process that was down starts */
-    ASSEMBLY_REPLY,    /* .input reaches a process */
-    ASSEMBLY_HELD,     /* .session, .number: the epoch, .election: reaches a process */
-    ASSEMBLY_ASKED,    /* the same: it shall give it up */
-    ASSEMBLY_VOID,     /* a mutant's: it stops acting only now */
+    ASSEMBLY_HEAR,     /* .input: a process hears its agent, in order */
+    ASSEMBLY_RENEWED,  /* .input: the reply to a renewal reaches a process */
+    ASSEMBLY_PROOF,    /* .number: an agent hears that these incarnations of .host are dead */
     ASSEMBLY_RENEW,    /* .session, .number: the request: reaches the log's leader */
     ASSEMBLY_PROPOSE,  /* .order reaches the log's leader */
     ASSEMBLY_COMMIT,   /* .order, .term */
@@ -192,9 +181,10 @@ struct assembly_event {
     uint64_t term;
     uint64_t session;
     int election;
+    int host;
     union {
         struct session_order order;
-        struct lease_input input;
+        struct session_input input;
     };
 };
 
@@ -244,6 +234,18 @@ static inline int assembly_election_of(const char *name)
         election++;
     }
     return election;
+}
+
+/* A number of an order that says whose it is. */
+static inline uint64_t assembly_pack_request(const struct assembly_process *process,
+                                             uint64_t request)
+{
+    return request == 0 ? 0 : process->life << 44 | (uint64_t)process->number << 40 | request;
+}
+
+static inline uint64_t assembly_incarnation(const struct assembly_agent *agent)
+{
+    return agent->life + 1;
 }
 
 /* A process names its sessions by its number. */

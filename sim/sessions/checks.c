@@ -10,16 +10,16 @@ static void check_one(struct assembly *assembly, const struct assembly_process *
 {
     const struct session_election *there =
         sessions_election(assembly->truth, assembly_name(election));
-    uint64_t epoch = process->holdings[election].epoch;
+    uint64_t epoch = session_client_epoch(process->client, assembly_name(election));
+    uint64_t session = session_client_lease(process->client).session;
     uint64_t holder = there && there->holder ? there->holder->session->id : 0;
 
-    if (holder == 0 || holder != process->update.epoch || there->epoch != epoch) {
+    if (holder == 0 || holder != session || there->epoch != epoch) {
         assembly_violated(assembly, "two-act",
                           "p%d acts in %s by session %llu in epoch %llu; session %llu holds it in "
                           "epoch %llu",
-                          process->number, assembly_name(election),
-                          (unsigned long long)process->update.epoch, (unsigned long long)epoch,
-                          (unsigned long long)holder,
+                          process->number, assembly_name(election), (unsigned long long)session,
+                          (unsigned long long)epoch, (unsigned long long)holder,
                           (unsigned long long)(there ? there->epoch : 0));
     }
     if (epoch < assembly->highest[election]) {

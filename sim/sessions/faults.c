@@ -77,6 +77,18 @@ static void cut(struct assembly *assembly, struct assembly_agent *agent)
     assembly_say(assembly, -1, agent->number, "is cut off");
 }
 
+/* Its own process dies with it. */
+static void crash_agent(struct assembly *assembly, struct assembly_agent *agent)
+{
+    for (size_t i = 0; i < assembly->profile.processes; i++) {
+        struct assembly_process *process = &assembly->processes[i];
+        if (process->is_up && process->is_own && process->host == agent->number) {
+            process_crash(assembly, process);
+        }
+    }
+    agent_crash(assembly, agent);
+}
+
 static void strike_process(struct assembly *assembly, enum assembly_fault fault)
 {
     int election;
@@ -86,7 +98,9 @@ static void strike_process(struct assembly *assembly, enum assembly_fault fault)
 
     switch (fault) {
     case ASSEMBLY_FAULT_CRASH:
-        if (process->is_up) {
+        if (process->is_up && process->is_own) {
+            crash_agent(assembly, &assembly->agents[process->host]);
+        } else if (process->is_up) {
             process_crash(assembly, process);
         }
         break;
@@ -105,9 +119,9 @@ static void strike_process(struct assembly *assembly, enum assembly_fault fault)
         process_resign(assembly, holder, election);
         break;
     default:
-        process_set_wanted(assembly, process, election, !process->holdings[election].is_wanted);
+        process_set_wanted(assembly, process, election, !process->is_wanted[election]);
         if (random_chance(&assembly->random, 500000)) { /* it changes its mind */
-            process_set_wanted(assembly, process, election, !process->holdings[election].is_wanted);
+            process_set_wanted(assembly, process, election, !process->is_wanted[election]);
         }
         break;
     }
@@ -136,7 +150,7 @@ static void strike(struct assembly *assembly, enum assembly_fault fault)
         break;
     case ASSEMBLY_FAULT_AGENT_CRASH:
         if (agent->is_up) {
-            agent_crash(assembly, agent);
+            crash_agent(assembly, agent);
         }
         break;
     case ASSEMBLY_FAULT_AGENT_LAG:

@@ -2,8 +2,11 @@
 
 #include "base/invariant.h"
 #include "sim/sessions/checks.h"
+#include "sim/sessions/report.h"
 #include "sim/sessions/trace.h"
 #include "sim/sessions/wire.h"
+
+#include <string.h>
 
 enum { MS = 1000000, LATE_COMMIT_PPM = 300000, PROOF_PPM = 300000 };
 
@@ -17,48 +20,6 @@ static bool leads(const struct assembly *assembly, const struct assembly_agent *
 {
     return agent->is_up && agent->led_term != 0 &&
            instant_before(local(assembly, agent), agent->lease_end);
-}
-
-/* ---- What an agent reports to the processes of its host -------------------------------------- */
-
-static void on_change(void *userdata, const struct session_change *change)
-{
-    struct assembly_agent *agent = userdata;
-    struct assembly *assembly = agent->assembly;
-    const struct session *session = sessions_find(agent->sessions, change->session);
-    struct assembly_process *process;
-    struct assembly_event *event;
-
-    if (agent->is_silent || !session || session->node != (uint64_t)agent->number + 1 ||
-        (change->type != SESSION_HELD && change->type != SESSION_ASKED)) {
-        return;
-    }
-    process = &assembly->processes[assembly_number_of(session->name)];
-    event = assembly_push_process(assembly, process,
-                                  change->type == SESSION_HELD ? ASSEMBLY_HELD : ASSEMBLY_ASKED,
-                                  assembly->now + assembly_way(assembly));
-    event->session = change->session;
-    event->number = change->epoch;
-    event->election = assembly_election_of(change->election);
-}
-
-/* The reply to the OPEN of a process of this host. */
-static void reply_opened(struct assembly *assembly, const struct assembly_agent *agent,
-                         const struct session_order *order, uint64_t session)
-{
-    struct assembly_process *process = &assembly->processes[assembly_number_of(order->name)];
-    struct assembly_event *event;
-
-    if (agent->is_silent || order->node != (uint64_t)agent->number + 1 ||
-        process->life != order->request >> 32) {
-        return;
-    }
-    event = assembly_push_process(assembly, process, ASSEMBLY_REPLY,
-                                  assembly->now + assembly_way(assembly));
-    event->input = (struct lease_input){
-        .type = LEASE_IN_REPLY,
-        .reply = {.request = (uint32_t)order->request, .outcome = LEASE_GRANTED, .epoch = session}};
-    event->session = session;
 }
 
 /* ---- Applying -------------------------------------------------------------------------------- */
@@ -79,30 +40,39 @@ static void step_down(struct assembly_agent *agent)
     keeper_stop(&agent->keeper);
 }
 
+static void begin_keeping(struct assembly *assembly, struct assembly_agent *agent)
+{
+    keeper_begin(&agent->keeper, agent->sessions, local(assembly, agent));
+    for (size_t i = 0; i < assembly->profile.agents; i++) {
+        keeper_prove(&agent->keeper, i + 1, agent->proved[i], local(assembly, agent));
+    }
+    rearm(assembly, agent);
+}
+
 static void apply_first(struct assembly *assembly, struct assembly_agent *agent, uint64_t term)
 {
     if (term > agent->led_term) {
         step_down(agent);
     } else if (term == agent->led_term && !ASSEMBLY_MUTANT(KEEPS_BEFORE_ITS_ENTRY)) {
-        keeper_begin(&agent->keeper, agent->sessions, local(assembly, agent));
-        rearm(assembly, agent);
+        begin_keeping(assembly, agent);
     }
 }
 
 static void apply_next(struct assembly *assembly, struct assembly_agent *agent)
 {
     const struct assembly_entry *entry = &assembly->log[agent->applied++];
+    int code;
 
     if (entry->is_first) {
         apply_first(assembly, agent, entry->term);
         return;
     }
-    if (sessions_carry_out(agent->sessions, &entry->order, agent->applied) == BATON_OK &&
-        entry->order.type == SESSION_OPEN) {
+    code = sessions_carry_out(agent->sessions, &entry->order, agent->applied);
+    if (code == BATON_OK && entry->order.type == SESSION_OPEN) {
         keeper_opened(&agent->keeper, agent->applied, local(assembly, agent));
         rearm(assembly, agent);
-        reply_opened(assembly, agent, &entry->order, agent->applied);
     }
+    report_reply(assembly, agent, &entry->order, code);
 }
 
 static void apply(struct assembly *assembly, struct assembly_agent *agent, uint64_t until)
@@ -209,8 +179,7 @@ static void elect(struct assembly *assembly, int from)
             keeper_stop(&agent->keeper);
             extend_lease(assembly, agent);
             if (ASSEMBLY_MUTANT(KEEPS_BEFORE_ITS_ENTRY)) {
-                keeper_begin(&agent->keeper, agent->sessions, local(assembly, agent));
-                rearm(assembly, agent);
+                begin_keeping(assembly, agent);
             }
             append(assembly, &first);
             return;
@@ -267,7 +236,7 @@ void log_order(struct assembly *assembly, int host, const struct session_order *
 }
 
 void log_renew(struct assembly *assembly, const struct assembly_process *process, uint64_t session,
-               uint32_t request)
+               uint64_t request)
 {
     int to = leader_as_known(assembly);
     int64_t at = assembly_arrival(assembly, process->host, to);
@@ -275,7 +244,7 @@ void log_renew(struct assembly *assembly, const struct assembly_process *process
 
     if (at != INT64_MAX && !assembly->is_calm &&
         random_chance(&assembly->random, assembly->profile.late_renewal_ppm)) {
-        at += random_between(&assembly->random, 0, process->settings.lease.ns);
+        at += random_between(&assembly->random, 0, assembly->profile.settings.lease.ns);
     }
     if (assembly->agents[process->host].is_up && at != INT64_MAX) {
         event = assembly_push_agent(assembly, &assembly->agents[to], ASSEMBLY_RENEW, at);
@@ -307,7 +276,7 @@ static void renew(struct assembly *assembly, struct assembly_agent *agent,
                   const struct assembly_event *event)
 {
     const struct assembly_process *process = &assembly->processes[event->process];
-    struct assembly_event *reply;
+    struct assembly_event *answer;
     bool is_renewed;
     int64_t at;
 
@@ -325,20 +294,19 @@ static void renew(struct assembly *assembly, struct assembly_agent *agent,
     }
     at = assembly_arrival(assembly, agent->number, process->host);
     if (at != INT64_MAX && process->life == event->term) {
-        reply = assembly_push_process(assembly, process, ASSEMBLY_REPLY, at);
-        reply->input =
-            (struct lease_input){.type = LEASE_IN_REPLY,
-                                 .reply = {.request = (uint32_t)event->number,
-                                           .outcome = is_renewed ? LEASE_GRANTED : LEASE_FREE,
-                                           .epoch = event->session}};
+        answer = assembly_push_process(assembly, process, ASSEMBLY_RENEWED, at);
+        answer->input = (struct session_input){.type = SESSION_IN_RENEWED,
+                                               .request = event->number,
+                                               .code = is_renewed ? BATON_OK : BATON_ENOENT,
+                                               .session = event->session};
     }
 }
 
 static void keep(struct assembly *assembly, struct assembly_agent *agent)
 {
-    struct session_order order = {.type = SESSION_END, .end = SESSION_END_EXPIRED};
+    struct session_order order = {.type = SESSION_END};
 
-    while ((order.session = keeper_overdue(&agent->keeper, local(assembly, agent)))) {
+    while ((order.session = keeper_overdue(&agent->keeper, local(assembly, agent), &order.end))) {
         assembly_say(assembly, -1, agent->number, "lets session %llu end",
                      (unsigned long long)order.session);
         propose(assembly, agent, &order);
@@ -363,12 +331,38 @@ static struct sessions *copy_of_truth(struct assembly *assembly)
     return copy;
 }
 
+/* The agents hear, or some do, that the incarnations of this one up to `incarnation` are dead. */
+static void prove(struct assembly *assembly, const struct assembly_agent *dead,
+                  uint64_t incarnation)
+{
+    for (size_t i = 0; i < assembly->profile.agents; i++) {
+        struct assembly_event *event;
+        if (random_chance(&assembly->random, assembly->profile.certificate_ppm)) {
+            event = assembly_push_agent(assembly, &assembly->agents[i], ASSEMBLY_PROOF,
+                                        assembly->now + assembly_way(assembly));
+            event->host = dead->number;
+            event->number = incarnation;
+        }
+    }
+}
+
+/* The processes of its host lose their connection. */
+static void end_connections(struct assembly *assembly, const struct assembly_agent *agent)
+{
+    for (size_t i = 0; i < assembly->profile.processes; i++) {
+        struct assembly_process *process = &assembly->processes[i];
+        if (process->is_up && process->host == agent->number) {
+            (void)report_speak(assembly, process, SESSION_IN_DOWN);
+        }
+    }
+}
+
 static void agent_start(struct assembly *assembly, struct assembly_agent *agent)
 {
     uint64_t stored = (uint64_t)random_between(&assembly->random, 0, (int64_t)agent->applied);
 
     agent->is_up = true;
-    agent->sessions = sessions_new(on_change, agent);
+    agent->sessions = sessions_new(report_change, agent);
     INVARIANT(agent->sessions != NULL);
     agent->applied = 0;
     agent->is_silent = true;
@@ -379,6 +373,12 @@ static void agent_start(struct assembly *assembly, struct assembly_agent *agent)
     assembly_push_agent(assembly, agent, ASSEMBLY_APPLY, assembly->now + assembly_way(assembly))
         ->number = assembly->length;
     assembly_push_agent(assembly, agent, ASSEMBLY_NAG, assembly->now + assembly->profile.nag_every);
+    for (size_t i = 0; i < assembly->profile.processes; i++) {
+        if (assembly->processes[i].is_up && assembly->processes[i].host == agent->number) {
+            report_greeting(assembly, &assembly->processes[i]);
+        }
+    }
+    prove(assembly, agent, agent->life); /* it has counted its starts */
 }
 
 void agent_crash(struct assembly *assembly, struct assembly_agent *agent)
@@ -386,7 +386,10 @@ void agent_crash(struct assembly *assembly, struct assembly_agent *agent)
     assembly_say(assembly, -1, agent->number, "is killed");
     step_down(agent);
     agent->is_up = false;
+    prove(assembly, agent, assembly_incarnation(agent));
+    end_connections(assembly, agent);
     agent->life++;
+    memset(agent->proved, 0, sizeof(agent->proved));
     sessions_free(agent->sessions);
     agent->sessions = NULL;
     assembly_push_agent(assembly, agent, ASSEMBLY_AGENT_UP,
@@ -461,8 +464,9 @@ static void certify(struct assembly *assembly, struct assembly_agent *agent)
             !sessions_find(agent->sessions, order.session)) {
             continue;
         }
-        if (ASSEMBLY_MUTANT(CERTIFIES_THE_NEXT_LIFE) && process->update.held) {
-            order.session = process->update.epoch;
+        if (ASSEMBLY_MUTANT(CERTIFIES_THE_NEXT_LIFE) && process->client &&
+            session_client_lease(process->client).is_held) {
+            order.session = session_client_lease(process->client).session;
         }
         log_order(assembly, agent->number, &order);
     }
@@ -496,6 +500,14 @@ static void take(struct assembly *assembly, struct assembly_agent *agent,
         break;
     case ASSEMBLY_APPLY:
         hear_of_entries(assembly, agent, event->number);
+        break;
+    case ASSEMBLY_PROOF:
+        if (event->number > agent->proved[event->host]) {
+            agent->proved[event->host] = event->number;
+            keeper_prove(&agent->keeper, (uint64_t)event->host + 1, event->number,
+                         local(assembly, agent));
+            rearm(assembly, agent);
+        }
         break;
     case ASSEMBLY_KEEP:
         if (event->number == agent->tick) {

@@ -10,7 +10,7 @@ void log_end(struct assembly *assembly); /* frees what the run holds */
 /* Sends an order, or a renewal of a session, from a host to the log's leader. */
 void log_order(struct assembly *assembly, int host, const struct session_order *order);
 void log_renew(struct assembly *assembly, const struct assembly_process *process, uint64_t session,
-               uint32_t request);
+               uint64_t request);
 
 void log_happen(struct assembly *assembly, const struct assembly_event *event);
 

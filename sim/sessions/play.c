@@ -77,7 +77,7 @@ static void go_on(struct assembly *assembly)
         if (!assembly->is_calm) {
             assembly_fault_next(assembly);
         }
-    } else if (event.process >= 0 && event.kind != ASSEMBLY_RENEW) {
+    } else if (event.process >= 0 && event.agent < 0) {
         process_happen(assembly, &assembly->processes[event.process], &event);
     } else {
         log_happen(assembly, &event);
@@ -90,7 +90,7 @@ static void go_on(struct assembly *assembly)
 static bool is_wanted(const struct assembly *assembly, int election)
 {
     for (size_t i = 0; i < assembly->profile.processes; i++) {
-        if (assembly->processes[i].holdings[election].is_wanted) {
+        if (assembly->processes[i].is_wanted[election]) {
             return true;
         }
     }
@@ -114,7 +114,7 @@ static size_t orphans(const struct assembly *assembly)
     for (const struct session *at = sessions_next(assembly->truth, NULL); at;
          at = sessions_next(assembly->truth, at)) {
         const struct assembly_process *process = &assembly->processes[assembly_number_of(at->name)];
-        count += process->update.epoch != at->id || !process->update.held;
+        count += !process->client || session_client_lease(process->client).session != at->id;
     }
     return count;
 }
@@ -195,6 +195,9 @@ static void game_play(void *world, const struct options *options, struct result 
         play(assembly);
     }
     log_end(assembly);
+    for (size_t i = 0; i < assembly->profile.processes; i++) {
+        process_drop(&assembly->processes[i]);
+    }
     assembly->result.hash = assembly->story.hash;
     assembly->result.virtual_ns = assembly->now;
     *ret = assembly->result;

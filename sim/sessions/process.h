@@ -1,4 +1,4 @@
-/* A process: the lease of its session, what it holds, and what it asks for. */
+/* A process: its session's client, which is the library's, and what its user does with it. */
 #ifndef SIM_SESSIONS_PROCESS_H
 #define SIM_SESSIONS_PROCESS_H
 
@@ -13,6 +13,8 @@ void process_set_wanted(struct assembly *assembly, struct assembly_process *proc
                         bool is_wanted);
 /* The host's clock has changed. */
 void process_rearm(struct assembly *assembly, struct assembly_process *process);
+/* Frees what a run holds. */
+void process_drop(struct assembly_process *process);
 
 void process_happen(struct assembly *assembly, struct assembly_process *process,
                     const struct assembly_event *event);

@@ -116,6 +116,7 @@ static void draw_ways(struct assembly *assembly, const struct theme *theme)
     p->loss_ppm = random_chance(random, 330000) ? 0 : (uint32_t)random_between(random, 0, 100000);
     p->nag_every = p->settings.lease.ns / 100 * random_between(random, 3, 30);
     p->down_time = p->settings.lease.ns / 100 * random_between(random, 1, 200);
+    p->own_ppm = random_chance(random, 500000) ? 0 : 300000;
     p->certificate_ppm = random_chance(random, 300000) ? 0 : 700000;
 }
 

@@ -11,6 +11,7 @@ static void start_over(struct keeper *keeper, struct session *session, instant n
         instant_add(now, SESSION_MUTANT(ENDS_TOO_EARLY) ? SPAN_NS(session->lifetime.ns / 10 * 9)
                                                         : session->lifetime);
     session->is_ending = false;
+    session->is_dead = false;
     keeper->look = instant_min(keeper->look, session->expires);
 }
 
@@ -44,14 +45,29 @@ bool keeper_renew(struct keeper *keeper, uint64_t session, instant now)
 {
     struct session *renewed = keeper->is_keeping ? sessions_find(keeper->sessions, session) : NULL;
 
-    if (!renewed || (renewed->is_ending && !SESSION_MUTANT(RENEWS_THE_ENDING))) {
+    if (!renewed ||
+        ((renewed->is_ending || renewed->is_dead) && !SESSION_MUTANT(RENEWS_THE_ENDING))) {
         return !renewed && keeper->is_keeping && SESSION_MUTANT(RENEWS_THE_ENDED);
     }
     start_over(keeper, renewed, now);
     return true;
 }
 
-uint64_t keeper_overdue(struct keeper *keeper, instant now)
+void keeper_prove(struct keeper *keeper, uint64_t node, uint64_t incarnation, instant now)
+{
+    for (struct session *at = keeper->is_keeping ? sessions_next(keeper->sessions, NULL) : NULL; at;
+         at = sessions_next(keeper->sessions, at)) {
+        if (at->node == node && !at->is_dead &&
+            (at->incarnation != 0 || SESSION_MUTANT(PROOF_OF_ANY_PROCESS)) &&
+            (at->incarnation <= incarnation || SESSION_MUTANT(PROOF_OF_ANY_LIFE))) {
+            at->is_dead = true;
+            at->expires = now;
+            keeper->look = now;
+        }
+    }
+}
+
+uint64_t keeper_overdue(struct keeper *keeper, instant now, enum session_end *ret_end)
 {
     instant first = INSTANT_NEVER;
 
@@ -64,6 +80,7 @@ uint64_t keeper_overdue(struct keeper *keeper, instant now)
             at->is_ending = true;
             at->expires =
                 SESSION_MUTANT(END_NOT_REPEATED) ? INSTANT_NEVER : instant_add(now, END_AGAIN);
+            *ret_end = at->is_dead ? SESSION_END_CERTIFIED : SESSION_END_EXPIRED;
             return at->id;
         }
         first = instant_min(first, at->expires);

@@ -2,6 +2,7 @@
  *
  *   begin ─▶ every session has its whole lifetime again
  *   renew ─▶ its lifetime begins anew; the reply says so to the session's node
+ *   prove ─▶ the sessions of a process that is proved dead are over at once
  *   overdue ─▶ a session whose lifetime is over: the caller orders its end
  *
  * A session's process counts the same time from the moment that it *sent* the renewal, shortened by
@@ -30,9 +31,12 @@ void keeper_stop(struct keeper *keeper);
 void keeper_opened(struct keeper *keeper, uint64_t session, instant now);
 /* False: nothing is kept here, there is no such session, or its end has been ordered. */
 bool keeper_renew(struct keeper *keeper, uint64_t session, instant now);
-/* A session whose lifetime is over, and which can be renewed no more; 0: none. Call it until it
- * returns 0, at keeper_deadline() at the latest. */
-uint64_t keeper_overdue(struct keeper *keeper, instant now);
+/* The node's incarnations up to this one are proved dead. Call it for each proof, and for all that
+ * are known after keeper_begin(). */
+void keeper_prove(struct keeper *keeper, uint64_t node, uint64_t incarnation, instant now);
+/* A session whose lifetime is over, or whose process is proved dead, and which can be renewed no
+ * more; 0: none. Call it until it returns 0, at keeper_deadline() at the latest. */
+uint64_t keeper_overdue(struct keeper *keeper, instant now, enum session_end *ret_end);
 instant keeper_deadline(const struct keeper *keeper); /* INSTANT_NEVER: none */
 
 #endif

@@ -20,7 +20,20 @@
     X(RENEWS_THE_ENDED, "a session that has ended is renewed")                                     \
     X(END_NOT_REPEATED, "the end of a session is ordered once only")                               \
     X(OPENED_NOT_KEPT, "a session that was opened under this leader never ends")                   \
-    X(ENDS_TOO_EARLY, "a session ends after nine tenths of its lifetime")
+    X(ENDS_TOO_EARLY, "a session ends after nine tenths of its lifetime")                          \
+    X(PROOF_OF_ANY_LIFE, "a proof of death ends the session of a later incarnation")               \
+    X(PROOF_OF_ANY_PROCESS, "a node's proof of death ends the sessions of its other processes")    \
+    X(RESIGNS_BEFORE_VOID, "a process resigns while it still acts")                                \
+    X(WITHDRAWS_BEFORE_VOID, "a process leaves an election while it still acts in it")             \
+    X(GIVEN_UP_TAKEN_AGAIN, "a grant that was given up is taken again when it is reported late")   \
+    X(GIVEN_UP_FORGOTTEN, "an election that is entered anew does not know what was given up")      \
+    X(OLD_SESSION_HOLDS, "what an earlier session of the process held counts for the present one") \
+    X(HOLDS_WITHOUT_SESSION, "a process acts on after its session's lease has ended")              \
+    X(NOT_ENTERED_AGAIN, "a new session does not enter the elections of the one before")           \
+    X(WAITS_FOR_A_LOST_REPLY, "an order without a reply is not repeated")                          \
+    X(LOST_ENTRY_FORGOTTEN, "an ENTER without a reply counts as carried out")                      \
+    X(LATE_WITHDRAWAL_NOT_HEARD, "a process that a late WITHDRAW took out of a line stays out")    \
+    X(LATE_ENTRY_KEPT, "a process that a late ENTER put into a line stays there")
 
 enum session_mutant {
     SESSION_MUTANT_NONE,

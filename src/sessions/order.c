@@ -27,6 +27,7 @@ void session_order_encode(struct buffer *buffer, const struct session_order *ord
     switch (order->type) {
     case SESSION_OPEN:
         buffer_put_u64(buffer, (uint64_t)order->lifetime.ns);
+        buffer_put_u64(buffer, order->incarnation);
         buffer_put(buffer, order->secret, SESSION_SECRET_BYTES);
         break;
     case SESSION_END:
@@ -61,6 +62,7 @@ static void decode_own_fields(struct session_order *order, struct reader *reader
     switch (order->type) {
     case SESSION_OPEN:
         order->lifetime = SPAN_NS(reader_u64(reader));
+        order->incarnation = reader_u64(reader);
         secret = reader_take(reader, SESSION_SECRET_BYTES);
         if (secret) {
             memcpy(order->secret, secret, SESSION_SECRET_BYTES);

@@ -16,7 +16,7 @@ enum {
 };
 
 enum session_order_type {
-    SESSION_OPEN = 1, /* name, lifetime, secret, metadata; its index is the session's id */
+    SESSION_OPEN = 1, /* name, lifetime, secret, incarnation, metadata; its index is the session */
     SESSION_END,      /* session, end */
     SESSION_ENTER,    /* session, name, priority, eligible: joins the line, or changes there */
     SESSION_WITHDRAW, /* session, name, epoch: leaves the line; epoch 0 unless it holds */
@@ -39,7 +39,8 @@ struct session_order {
     uint64_t request;
     uint64_t session;
     uint64_t epoch;
-    uint64_t to; /* RESIGN: 0, or a session that cannot lead any more: the next in line */
+    uint64_t to;          /* RESIGN: 0, or a session that cannot lead any more: the next in line */
+    uint64_t incarnation; /* of the node, if the process is the node's own; else 0 */
     int32_t priority;
     bool is_eligible;
     enum session_end end;
@@ -49,9 +50,6 @@ struct session_order {
     const void *metadata;        /* NULL: none; borrowed, not NUL-terminated */
     size_t metadata_bytes;
 };
-
-/* Whether the metadata, if there are any, fit and are without a NUL. */
-bool session_order_has_text(const struct session_order *order);
 
 /* Whether the metadata, if there are any, fit and are without a NUL. */
 bool session_order_has_text(const struct session_order *order);

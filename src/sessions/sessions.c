@@ -156,11 +156,22 @@ static struct session_contender *next_in_line(const struct session_election *ele
     return best;
 }
 
-/* To `heir`, or with NULL to the next in line, if there is one. `holder` was the holder before. */
+/* The one that a PASS named, or the first of the highest priority. */
+static struct session_contender *next_of(const struct sessions *sessions,
+                                         const struct session_election *election)
+{
+    struct session_contender *wanted =
+        election->wanted ? sessions_contender(election, sessions_find(sessions, election->wanted))
+                         : NULL;
+
+    return wanted && wanted->is_eligible ? wanted : next_in_line(election);
+}
+
+/* To `heir`, or with NULL to the next, if there is one. `before` was the holder before; 0: none. */
 static void grant(const struct sessions *sessions, struct session_election *election,
                   struct session_contender *heir, uint64_t index, uint64_t before)
 {
-    heir = heir ? heir : next_in_line(election);
+    heir = heir ? heir : next_of(sessions, election);
     election->holder = heir;
     election->wanted = 0;
     if (heir) {
@@ -245,6 +256,7 @@ int session_open(struct sessions *sessions, const struct session_order *order, u
     }
     session->id = id;
     session->node = order->node;
+    session->incarnation = order->incarnation;
     session->lifetime = order->lifetime;
     session->expires = INSTANT_NEVER;
     memcpy(session->secret, order->secret, sizeof(session->secret));

@@ -37,8 +37,9 @@ struct session_contender;
 
 /* Read only for callers, as are the two below; borrowed until the next order. */
 struct session {
-    uint64_t id;   /* index of the entry that opened it */
-    uint64_t node; /* that opened it */
+    uint64_t id;          /* index of the entry that opened it */
+    uint64_t node;        /* that opened it */
+    uint64_t incarnation; /* of the node, if the process is the node's own; else 0 */
     span lifetime;
     uint8_t secret[SESSION_SECRET_BYTES]; /* a hash of it: who knows the secret is the process */
     char name[SESSION_NAME_MAX];          /* of the process, for people */
@@ -47,6 +48,7 @@ struct session {
     size_t count;    /* of elections that it contends for */
     instant expires; /* for keeper.h alone: by this node's clock, and in no snapshot */
     bool is_ending;  /* for keeper.h alone */
+    bool is_dead;    /* for keeper.h alone: that is proved */
     UT_hash_handle hh;
 };
 
@@ -62,7 +64,7 @@ struct session_contender {
 struct session_election {
     struct session_contender *holder;       /* NULL: no eligible contender */
     uint64_t epoch;                         /* of the holder; index of the entry that granted it */
-    uint64_t wanted;                        /* session that shall lead next; 0: none */
+    uint64_t wanted;                        /* session that leads next if it may; 0: none */
     struct session_contender *first, *last; /* the line, the holder included */
     size_t count;
     UT_hash_handle hh;

@@ -20,6 +20,7 @@ static void put_session(struct buffer *buffer, const struct session *session)
 
     buffer_put_u64(buffer, session->id);
     buffer_put_u64(buffer, session->node);
+    buffer_put_u64(buffer, session->incarnation);
     buffer_put_u64(buffer, (uint64_t)session->lifetime.ns);
     buffer_put(buffer, session->secret, sizeof(session->secret));
     put_name(buffer, session->name);
@@ -77,6 +78,7 @@ static int restore_session(struct sessions *sessions, struct reader *reader)
     uint8_t has_metadata;
 
     order.node = reader_u64(reader);
+    order.incarnation = reader_u64(reader);
     order.lifetime = SPAN_NS(reader_u64(reader));
     secret = reader_take(reader, SESSION_SECRET_BYTES);
     take_name(reader, order.name);

@@ -17,6 +17,13 @@ static void begin(struct story *s, struct keeper *keeper)
     keeper_begin(keeper, s->sessions, at(0));
 }
 
+static enum session_end why;
+
+static uint64_t overdue(struct keeper *keeper, instant now)
+{
+    return keeper_overdue(keeper, now, &why);
+}
+
 static void a_session_that_is_not_renewed_is_overdue_after_its_lifetime(void **state)
 {
     struct keeper keeper;
@@ -25,11 +32,11 @@ static void a_session_that_is_not_renewed_is_overdue_after_its_lifetime(void **s
 
     begin(&s, &keeper);
     assert_true(keeper_renew(&keeper, 1, at(29)));
-    assert_int_equal(keeper_overdue(&keeper, at(29)), 0);
-    assert_int_equal(keeper_overdue(&keeper, at(30)), 2);
-    assert_int_equal(keeper_overdue(&keeper, at(30)), 0);
-    assert_int_equal(keeper_overdue(&keeper, at(59)), 1);
-    assert_int_equal(keeper_overdue(&keeper, at(59)), 2); /* its end was lost: once more */
+    assert_int_equal(overdue(&keeper, at(29)), 0);
+    assert_int_equal(overdue(&keeper, at(30)), 2);
+    assert_int_equal(overdue(&keeper, at(30)), 0);
+    assert_int_equal(overdue(&keeper, at(59)), 1);
+    assert_int_equal(overdue(&keeper, at(59)), 2); /* its end was lost: once more */
     story_end(&s);
 }
 
@@ -40,10 +47,10 @@ static void a_session_whose_end_was_ordered_is_not_renewed(void **state)
     (void)state;
 
     begin(&s, &keeper);
-    assert_int_equal(keeper_overdue(&keeper, at(31)), 1);
+    assert_int_equal(overdue(&keeper, at(31)), 1);
     assert_false(keeper_renew(&keeper, 1, at(31)));
     assert_true(keeper_renew(&keeper, 2, at(31))); /* overdue, but its end is not ordered yet */
-    assert_int_equal(keeper_overdue(&keeper, at(31)), 0);
+    assert_int_equal(overdue(&keeper, at(31)), 0);
     story_end(&s);
 }
 
@@ -54,16 +61,16 @@ static void a_new_leader_gives_every_session_its_whole_lifetime(void **state)
     (void)state;
 
     begin(&s, &keeper);
-    assert_int_equal(keeper_overdue(&keeper, at(30)), 1);
+    assert_int_equal(overdue(&keeper, at(30)), 1);
     keeper_stop(&keeper);
     assert_false(keeper_renew(&keeper, 2, at(30)));
-    assert_int_equal(keeper_overdue(&keeper, at(99)), 0);
+    assert_int_equal(overdue(&keeper, at(99)), 0);
     assert_int_equal(keeper_deadline(&keeper).ns, INSTANT_NEVER.ns);
     keeper_begin(&keeper, s.sessions, at(100));
     assert_int_equal(keeper_deadline(&keeper).ns, at(130).ns);
-    assert_int_equal(keeper_overdue(&keeper, at(129)), 0);
+    assert_int_equal(overdue(&keeper, at(129)), 0);
     assert_true(keeper_renew(&keeper, 1, at(129)));
-    assert_int_equal(keeper_overdue(&keeper, at(130)), 2);
+    assert_int_equal(overdue(&keeper, at(130)), 2);
     story_end(&s);
 }
 
@@ -76,16 +83,43 @@ static void a_session_opened_meanwhile_is_kept(void **state)
     begin(&s, &keeper);
     (void)END(&s, 1);
     (void)END(&s, 2);
-    assert_int_equal(keeper_overdue(&keeper, at(50)), 0);
+    assert_int_equal(overdue(&keeper, at(50)), 0);
     assert_int_equal(keeper_deadline(&keeper).ns, INSTANT_NEVER.ns);
     (void)OPEN(&s);
     keeper_opened(&keeper, 5, at(60)); /* entries 3 and 4 were the ends */
     assert_int_equal(keeper_deadline(&keeper).ns, at(90).ns);
-    assert_int_equal(keeper_overdue(&keeper, at(90)), 5);
+    assert_int_equal(overdue(&keeper, at(90)), 5);
     keeper_stop(&keeper);
     (void)OPEN(&s);
     keeper_opened(&keeper, 6, at(100)); /* nothing is kept here */
     assert_int_equal(keeper_deadline(&keeper).ns, INSTANT_NEVER.ns);
+    story_end(&s);
+}
+
+/* Sessions 3 and 4 are those of node 5's own process, in two incarnations; 5 is another's there. */
+static void a_proof_of_death_ends_the_sessions_of_that_incarnation_at_once(void **state)
+{
+    struct session_order order = {.type = SESSION_OPEN, .lifetime = SPAN_S(30), .node = 5};
+    struct keeper keeper;
+    struct story s;
+    (void)state;
+
+    begin(&s, &keeper);
+    for (uint64_t incarnation = 1; incarnation <= 3; incarnation++) {
+        order.incarnation = incarnation % 3;
+        (void)tell(&s, order, "p");
+        keeper_opened(&keeper, s.index, at(1));
+    }
+    keeper_prove(&keeper, 5, 1, at(10));
+    assert_int_equal(keeper_deadline(&keeper).ns, at(10).ns);
+    assert_false(keeper_renew(&keeper, 3, at(10)));
+    assert_int_equal(overdue(&keeper, at(10)), 3);
+    assert_int_equal(why, SESSION_END_CERTIFIED);
+    assert_int_equal(overdue(&keeper, at(10)), 0);
+    assert_int_equal(overdue(&keeper, at(11)), 3); /* the end was lost: once more */
+    assert_int_equal(why, SESSION_END_CERTIFIED);
+    assert_true(keeper_renew(&keeper, 4, at(20)));
+    assert_true(keeper_renew(&keeper, 5, at(20)));
     story_end(&s);
 }
 
@@ -96,6 +130,7 @@ int main(void)
         cmocka_unit_test(a_session_whose_end_was_ordered_is_not_renewed),
         cmocka_unit_test(a_new_leader_gives_every_session_its_whole_lifetime),
         cmocka_unit_test(a_session_opened_meanwhile_is_kept),
+        cmocka_unit_test(a_proof_of_death_ends_the_sessions_of_that_incarnation_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@ static struct session_order order_of(enum session_order_type type)
     }
     if (type == SESSION_OPEN) {
         order.lifetime = SPAN_S(30);
+        order.incarnation = 6;
         memset(order.secret, 0xa5, sizeof(order.secret));
     }
     if (type == SESSION_END) {
@@ -66,6 +67,7 @@ static void an_order_comes_back_as_it_was(void **state)
         assert_int_equal(back.is_eligible, order.is_eligible);
         assert_int_equal(back.end, order.end);
         assert_int_equal(back.lifetime.ns, order.lifetime.ns);
+        assert_int_equal(back.incarnation, order.incarnation);
         assert_memory_equal(back.secret, order.secret, sizeof(order.secret));
         assert_string_equal(back.name, order.name);
         assert_int_equal(back.metadata_bytes, order.metadata_bytes);

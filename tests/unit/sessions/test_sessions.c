@@ -140,6 +140,26 @@ static void no_other_session_takes_an_election_from_its_holder(void **state)
     story_end(&s);
 }
 
+/* Sessions 1, 2 and 3 stand in line; 3 is wanted. */
+static void the_one_that_a_pass_named_follows_a_holder_that_names_none_or_dies(void **state)
+{
+    struct story s;
+    (void)state;
+
+    story_begin(&s);
+    for (int i = 0; i < 3; i++) {
+        (void)OPEN(&s);
+    }
+    for (uint64_t session = 1; session <= 3; session++) {
+        (void)ENTER(&s, session, "a");
+    }
+    assert_string_equal(PASS(&s, "a", 3), "1 asked a");
+    assert_string_equal(RESIGN(&s, 1, "a", 4, 0), "3 holds a in 8");
+    assert_string_equal(PASS(&s, "a", 1), "3 asked a");
+    assert_string_equal(END(&s, 3), "3 left a, 1 holds a in 10, 3 ended");
+    story_end(&s);
+}
+
 static void a_pass_names_a_contender_that_may_lead(void **state)
 {
     struct story s;
@@ -320,6 +340,7 @@ int main(void)
         cmocka_unit_test(only_the_holder_in_its_epoch_can_resign),
         cmocka_unit_test(a_withdrawal_that_comes_late_takes_no_later_grant),
         cmocka_unit_test(no_other_session_takes_an_election_from_its_holder),
+        cmocka_unit_test(the_one_that_a_pass_named_follows_a_holder_that_names_none_or_dies),
         cmocka_unit_test(a_pass_names_a_contender_that_may_lead),
         cmocka_unit_test(an_observer_never_holds),
         cmocka_unit_test(a_second_entry_changes_the_first),
