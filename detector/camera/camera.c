@@ -138,8 +138,8 @@ void camera_set_interval(struct camera *camera, int interval_ms)
 
     camera->interval = read_interval(camera->feed, interval_ms);
     if (camera->interval.ns < before.ns) {
-        camera->pace =
-            (struct pace){0}; /* what was due by the longer one may be late by this one */
+        camera->pace = (struct pace){
+            0}; /* a frame that was due by the longer interval may be late by this one */
     }
     feed_update_interval(camera->feed);
 }

@@ -37,27 +37,28 @@ struct camera_pool_config {
     bool allows_files;     /* a URL without a scheme is the path of a clip; for tries and tests */
 };
 
-/* May close cameras from within callbacks. BATON_ENOENT: no such program. */
+/* Its callbacks may close cameras. Returns BATON_ENOENT if there is no such program. */
 int camera_pool_new(struct camera_pool **ret, const struct camera_pool_config *config,
                     struct baton_error *reterr);
-/* Ends every child; cameras may not be used any more. Then run the loop until it is done, then
- * free. */
+/* Ends every child; no camera of the pool may be used any more. The caller runs the loop until it
+ * is done, and then frees the pool. */
 void camera_pool_close(struct camera_pool *pool);
 void camera_pool_free(struct camera_pool *pool); /* NULL allowed */
 
-/* rtsp, rtsps: a stream; http, https: snapshots. BATON_EINVAL, BATON_EFULL; never for a camera that
- * is not there: that is offline. No error names the URL. */
+/* A URL of rtsp or rtsps is a stream, one of http or https is snapshots. Returns BATON_EINVAL or
+ * BATON_EFULL; a camera that does not answer is no error, but offline. No error names the URL. */
 int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
                 const struct camera_options *options, const struct camera_callbacks *callbacks,
                 struct baton_error *reterr);
-/* No callback comes any more. Frames that are held stay valid. NULL allowed. */
+/* Ends its callbacks. Frames that are held stay valid. NULL is allowed. */
 void camera_close(struct camera *camera);
 void camera_set_interval(struct camera *camera, int interval_ms);
 
-/* The newest frame of snapshots that are online, for any of its subscriptions. Borrowed until the
- * next call. NULL: there is none, or it is a stream. */
+/* Returns the newest frame of snapshots that are online, for any of its subscriptions, or NULL if
+ * there is none or the camera is a stream. The frame is borrowed until the next call. */
 const struct camera_frame *camera_newest(const struct camera *camera);
-/* Shows it that frame as if it came now: a user that was opened since may have to wait for long. */
+/* Shows the camera that frame as if it arrived now, since a later subscription may have to wait
+ * long for the next one. */
 void camera_show_newest(struct camera *camera);
 
 void camera_stats(const struct camera *camera, struct camera_stats *ret);

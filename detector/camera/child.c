@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum {
-    READS_MAX = 1024,   /* datagrams in one go; the loop has others to serve */
-    FAREWELL_MS = 1000, /* to say goodbye to its camera */
+    READS_MAX = 1024,   /* datagrams in one turn, because the loop has other work, too */
+    FAREWELL_MS = 1000, /* for the session with its camera to end */
     FDS_MAX = 4,        /* more in one datagram are cut off by the kernel */
     BATCH = 8,          /* datagrams that are read at once */
 };
@@ -30,7 +30,7 @@ struct child {
     uv_poll_t poll;
     uv_timer_t farewell;
     int socket;
-    /* Its last words, told when it is gone. */
+    /* The child's last error is reported once its process has ended. */
     bool has_error, is_at_end;
     struct baton_error error;
 };
@@ -51,7 +51,7 @@ static void on_closed(uv_handle_t *handle)
     child_unref(handle->data);
 }
 
-/* Everything but the memory, which frames that are held still need. */
+/* Releases everything but the memory, which held frames still need. */
 static void close_handles(struct child *child)
 {
     if (child->is_closing) {
@@ -73,7 +73,7 @@ static void end(struct child *child, const struct baton_error *error)
     }
 }
 
-/* ---- what it says ---- */
+/* ---- its messages ---- */
 
 static void show(struct child *child, const struct camera_message *message, unsigned skipped)
 {
@@ -111,7 +111,7 @@ static int take(struct child *child, const struct camera_message *message, int f
         inbox->frame = *message;
         return 0;
     case MESSAGE_RING:
-        inbox->skipped += inbox->frame.type == MESSAGE_FRAME; /* it lies in the last one */
+        inbox->skipped += inbox->frame.type == MESSAGE_FRAME; /* one of the previous ring */
         inbox->frame = (struct camera_message){0};
         return frames_adopt(&child->frames, fd, message->width, message->height, reterr);
     case MESSAGE_ERROR:
@@ -127,7 +127,7 @@ static int take(struct child *child, const struct camera_message *message, int f
     }
 }
 
-/* All descriptors of a datagram; the first is kept. */
+/* Takes all descriptors of a datagram; the first one is kept. */
 static int take_fd(struct msghdr *header)
 {
     int kept = -1;
@@ -151,7 +151,8 @@ static int take_fd(struct msghdr *header)
     return kept;
 }
 
-/* What was read at once. Mostly that is one frame, and then nobody asks in vain for another. */
+/* Reads several datagrams at once. Mostly there is one frame, and a second call would find nothing.
+ */
 struct batch {
     struct mmsghdr headers[BATCH];
     struct iovec parts[BATCH];
@@ -176,7 +177,8 @@ static int read_batch(const struct child *child, struct batch *batch)
     return recvmmsg(child->socket, batch->headers, BATCH, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
 }
 
-/* One datagram. 1: go on; 0: that was the end; an error: it breaks the rules. */
+/* Handles one datagram. Returns 1 to go on, 0 after the last message, or an error if it breaks the
+ * rules. */
 static int take_one(struct child *child, struct mmsghdr *got, struct inbox *inbox,
                     struct baton_error *reterr)
 {
@@ -184,7 +186,7 @@ static int take_one(struct child *child, struct mmsghdr *got, struct inbox *inbo
     int fd, rc;
 
     if (got->msg_len == 0) {
-        (void)uv_poll_stop(&child->poll); /* its end is told when the process is gone */
+        (void)uv_poll_stop(&child->poll); /* its end is reported when the process has ended */
         return 0;
     }
     fd = take_fd(&got->msg_hdr);
@@ -198,7 +200,7 @@ static int take_one(struct child *child, struct mmsghdr *got, struct inbox *inbo
     return rc != 0 ? rc : 1;
 }
 
-/* Of what is not looked at any more, its descriptor is not kept either. */
+/* Closes the descriptor of a message that is not looked at any more. */
 static void drop(struct mmsghdr *got)
 {
     int fd = take_fd(&got->msg_hdr);
@@ -256,7 +258,7 @@ static void on_process_end(uv_process_t *process, int64_t status, int signal)
     child->is_running = false;
     frames_ref(&child->frames);
     if (!child->is_stopped) {
-        drain(child); /* its last words */
+        drain(child); /* its last messages */
     }
     if (child->has_error) {
         end(child, &child->error);
@@ -275,7 +277,7 @@ static void on_process_end(uv_process_t *process, int64_t status, int signal)
     child_unref(child);
 }
 
-/* ---- its life ---- */
+/* ---- its start and end ---- */
 
 static void kill_it(struct child *child)
 {
@@ -336,7 +338,7 @@ static int spawn(struct child *child, uv_loop_t *loop, const char *program, int 
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_IGNORE},
-        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}, /* the loader's and sanitizers' words */
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}, /* for loader and sanitizers */
         {.flags = UV_INHERIT_FD, .data.fd = socket},
         {.flags = UV_INHERIT_FD, .data.fd = control},
     };
@@ -371,7 +373,7 @@ static bool send_config(const struct child *child, const struct camera_config *c
     return is_sent;
 }
 
-/* The page that the child reads and only we write. */
+/* Makes the page that the child reads and only this process writes. */
 static int make_control(struct ring_control **ret)
 {
     void *page = MAP_FAILED;

@@ -6,7 +6,7 @@
 
 struct colour_matrix colour_matrix_of(bool is_bt709, bool is_full_range)
 {
-    /* The weights of red and blue in luma, and how far samples reach. */
+    /* The weights of red and blue in luma, and the range of samples. */
     const float red = is_bt709 ? 0.2126F : 0.299F;
     const float blue = is_bt709 ? 0.0722F : 0.114F;
     const float green = 1 - red - blue;
@@ -41,9 +41,9 @@ __attribute__((target("avx2,fma"))) static inline void store(float *values, __m2
     _mm256_storeu_ps(values, _mm256_min_ps(colour, _mm256_set1_ps(1)));
 }
 
-/* Compilers do this loop, too, and take more than twice as long: they widen the samples by many
- * steps, for the sake of more lanes than the rest of it has. Returns how many it did, which is all
- * but the last few. */
+/* Compilers vectorize this loop, too, but their code takes more than twice as long: it widens the
+ * samples in many steps, to use more lanes than the rest of the loop has. Returns the number of
+ * samples that were converted: all but the last few. */
 __attribute__((target("avx2,fma"))) static size_t
 vector_row(const struct colour_matrix *matrix, const uint8_t *restrict y, const uint8_t *restrict u,
            const uint8_t *restrict v, float *restrict red, float *restrict green,

@@ -40,7 +40,7 @@ enum {
     IOCTL_TYPE = 0xff00,
 };
 
-/* Whatever is not named here fails with EPERM: an unforeseen call of a library costs a feature, not
+/* Every other call fails with EPERM, so that an unforeseen call of a library costs a feature, not
  * the process. */
 static const int allowed[] = {
     SCMP_SYS(read),
@@ -130,7 +130,7 @@ static const int allowed[] = {
     SCMP_SYS(seccomp),
 };
 
-/* No library of ours ever makes these: whoever does has taken the process over. */
+/* No library of ours makes these calls: they come from code that has taken the process over. */
 static const int deadly[] = {
     SCMP_SYS(execve),
     SCMP_SYS(execveat),
@@ -150,7 +150,7 @@ static const int deadly[] = {
     SCMP_SYS(io_uring_setup),
 };
 
-/* Once connected. */
+/* These are refused once the stream is open. */
 static const int finished[] = {
     SCMP_SYS(socket),     SCMP_SYS(socketpair), SCMP_SYS(connect),   SCMP_SYS(bind),
     SCMP_SYS(open),       SCMP_SYS(openat),     SCMP_SYS(readlink),  SCMP_SYS(readlinkat),
@@ -178,22 +178,22 @@ static int add_masked(scmp_filter_ctx filter, uint32_t action, int call, unsigne
                             SCMP_CMP(index, SCMP_CMP_MASKED_EQ, mask, value));
 }
 
-/* What of fcntl() sets no owner: the kernel sends the owner of a descriptor a signal of one's
- * choice, whoever that is. */
+/* These commands of fcntl() set no owner: the kernel sends the owner of a descriptor, which can be
+ * any process, a signal of the caller's choice. */
 static const int file_commands[] = {
     F_DUPFD,     F_DUPFD_CLOEXEC, F_GETFD,      F_SETFD,      F_GETFL,     F_SETFL,
     F_GETLK,     F_SETLK,         F_SETLKW,     F_OFD_GETLK,  F_OFD_SETLK, F_OFD_SETLKW,
     F_ADD_SEALS, F_GET_SEALS,     F_SETPIPE_SZ, F_GETPIPE_SZ,
 };
 
-/* An internet socket is of TCP or UDP: others take an address in calls that are not looked at. */
+/* An internet socket is of TCP or UDP: others take an address in calls that are not filtered. */
 static const struct {
     int family, type;
 } sockets[] = {
     {AF_INET, SOCK_STREAM}, {AF_INET, SOCK_DGRAM}, {AF_INET6, SOCK_STREAM}, {AF_INET6, SOCK_DGRAM}};
 
-/* All of SOL_SOCKET and TCP, and what the C library sets to look names up; no route, which would
- * lead packets over another address. */
+/* All options of SOL_SOCKET and TCP, and those that the C library sets to look names up. An option
+ * with a route would send packets by way of another address. */
 static const struct {
     int level, option; /* -1: any */
 } socket_options[] = {{SOL_SOCKET, -1},
@@ -202,9 +202,9 @@ static const struct {
                       {IPPROTO_IPV6, IPV6_RECVERR},
                       {IPPROTO_IPV6, IPV6_V6ONLY}};
 
-/* No sockets of other programs on this machine, which have no port: names are then looked up in
- * /etc/hosts and by DNS, not by asking a daemon. Netlink is how the C library learns which
- * addresses the machine has. */
+/* Sockets of other programs on this machine have no port, so they are refused: names are looked up
+ * in /etc/hosts and by DNS, not by a daemon. With netlink the C library learns the machine's
+ * addresses. */
 static int allow_sockets(scmp_filter_ctx filter)
 {
     int rc =
@@ -229,7 +229,8 @@ static int allow_sockets(scmp_filter_ctx filter)
     return rc;
 }
 
-/* To look at a system call of another process and answer it; to put a tunnel in its place. */
+/* The broker reads a system call of another process and answers it, and puts a tunnel in the place
+ * of a socket. */
 static int allow_answers(scmp_filter_ctx filter)
 {
     static const unsigned long controls[] = {SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND};
@@ -242,8 +243,8 @@ static int allow_answers(scmp_filter_ctx filter)
     return rc;
 }
 
-/* With a broker: an address is its business, and only the parent is sent messages, which have room
- * for one. */
+/* A process with a broker passes each address to it. It sends messages, which can hold an address,
+ * only to its parent. */
 static int allow_connections(scmp_filter_ctx filter, const struct confinement *confinement)
 {
     static const int calls[] = {SCMP_SYS(connect), SCMP_SYS(sendto), SCMP_SYS(sendmsg),
@@ -266,7 +267,7 @@ static int allow_connections(scmp_filter_ctx filter, const struct confinement *c
                                  SCMP_A0(SCMP_CMP_EQ, CAMERA_FD_SOCKET));
 }
 
-/* Signals to this process alone, as abort() needs them. */
+/* abort() sends a signal to this process; no other process gets one. */
 static int allow_signals(scmp_filter_ctx filter)
 {
     int rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
@@ -299,12 +300,12 @@ static int allow_by_argument(scmp_filter_ctx filter, const struct confinement *c
     if (confinement->uses_hardware && rc == 0) {
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 0);
     }
-    /* The limits may be read, not set. */
+    /* The limits can be read, not set. */
     rc = rc ? rc
             : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
                                SCMP_A2(SCMP_CMP_EQ, 0));
-    /* Threads (libcurl looks names up in one), but no processes. clone3 hides its flags behind a
-     * pointer; told that there is none, the C library uses clone. */
+    /* Threads are allowed (libcurl looks names up in one), processes are not. clone3 has its flags
+     * behind a pointer; if it is missing, the C library uses clone. */
     rc = rc ? rc
             : add_masked(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 0, CLONE_THREAD, CLONE_THREAD);
     return rc ? rc : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
@@ -316,8 +317,7 @@ static int refuse(struct baton_error *reterr, int error)
                      strerror(error));
 }
 
-/* Takes the filter, into which all rules went if `rc` is 0. libseccomp's error is of another step.
- */
+/* Loads the filter if `rc` is 0, so all rules were added. libseccomp's error is of another step. */
 static int load(scmp_filter_ctx filter, int rc, int *listener, struct baton_error *reterr)
 {
     rc = rc ? rc : seccomp_load(filter);
@@ -333,8 +333,8 @@ static int load(scmp_filter_ctx filter, int rc, int *listener, struct baton_erro
     return rc == 0 ? 0 : refuse(reterr, -rc);
 }
 
-/* What else could take the broker's place: its listener, which only it may use, and the parent's
- * socket, whose number stays what it is. */
+/* Two things could replace the broker: an answer at its listener, and another socket with the
+ * number of the parent's, to which messages can be sent. */
 static int filter_brokered(struct baton_error *reterr)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -376,7 +376,7 @@ static int filter_stream(const struct confinement *confinement, struct baton_err
     }
     rc = add_all(filter, no, finished, sizeof(finished) / sizeof(finished[0]));
     if (!confinement->uses_hardware) {
-        /* No thread, and no memory that can be both filled and run. */
+        /* No thread starts, and no memory can be both filled and run. */
         rc = rc ? rc : seccomp_rule_add(filter, no, SCMP_SYS(clone), 0);
         rc = rc ? rc : add_masked(filter, no, SCMP_SYS(mmap), 2, PROT_EXEC, PROT_EXEC);
         rc = rc ? rc : add_masked(filter, no, SCMP_SYS(mprotect), 2, PROT_EXEC, PROT_EXEC);
@@ -403,14 +403,13 @@ static void limit_all(const struct confinement *confinement)
     limit(RLIMIT_NOFILE, FILES_MAX);
     limit(RLIMIT_FSIZE, largest.bytes + 4096);
     limit(RLIMIT_MSGQUEUE, 0);
-    if (!IS_SANITIZED &&
-        !confinement->uses_hardware) { /* these map terabytes that they never use */
+    if (!IS_SANITIZED && !confinement->uses_hardware) { /* both map terabytes that they never use */
         limit(RLIMIT_AS, (rlim_t)MEMORY_MAX_MIB << 20);
     }
 }
 
-/* Root is given up for nobody. A driver's devices may be open to a group only, so it keeps those.
- */
+/* Root becomes the user nobody. A driver's devices may be open to a group only, so groups stay for
+ * hardware. */
 static int drop_root(const struct confinement *confinement, struct baton_error *reterr)
 {
     if (geteuid() != 0) {

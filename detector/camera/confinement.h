@@ -1,4 +1,4 @@
-/* What a confined child may still do: the settings of its fences (confine.h). */
+/* The rights of a confined process (confine.h). */
 #ifndef DETECTOR_CAMERA_CONFINEMENT_H
 #define DETECTOR_CAMERA_CONFINEMENT_H
 
@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 struct confinement {
-    uint16_t port;        /* the one that may be dialled; 0: none */
+    uint16_t port;        /* the one that can be dialled; 0: none */
     bool uses_hardware;   /* a graphics driver needs its devices, threads and code of its own */
-    const char *readable; /* one more file that may be read; NULL: none */
-    bool uses_udp;        /* media come and reports go without a connection */
-    int *listener;        /* not NULL: a broker (broker.h) connects for this process; set to the
-                             descriptor at which it hears of that */
-    bool is_broker;       /* it may answer there */
+    const char *readable; /* one more file that can be read; NULL: none */
+    bool uses_udp;        /* media arrive and reports leave in datagrams */
+    int *listener; /* not NULL: a broker (broker.h) connects for this process, and gets its requests
+                      at the descriptor that is put here */
+    bool is_broker; /* it can answer them */
 };
 
 #endif

@@ -9,12 +9,12 @@ static bool is_allowed_v4(uint32_t address)
 {
     bool is_any = address >> 24 == 0;
     bool is_link_local = address >> 16 == 0xa9fe; /* 169.254/16 */
-    bool is_multicast = address >> 28 >= 0xe;     /* and what is reserved above */
+    bool is_multicast = address >> 28 >= 0xe;     /* and the reserved range above */
 
     return !is_any && !is_link_local && !is_multicast;
 }
 
-/* ::ffff:0:0/96, and 64:ff9b::/96, which a gateway translates. */
+/* True for ::ffff:0:0/96, and for 64:ff9b::/96, which a gateway translates. */
 static bool stands_for_v4(const struct in6_addr *address)
 {
     static const uint8_t translated[12] = {0, 0x64, 0xff, 0x9b};
@@ -58,7 +58,7 @@ enum { DIALLED_MAX = 8 };
 static struct in6_addr dialled[DIALLED_MAX]; /* those of IPv4 as ::ffff:a.b.c.d */
 static unsigned dialled_count;
 
-/* False: it is none of the internet's. */
+/* Returns false for an address that is not of the internet. */
 static bool host_of(struct in6_addr *ret, const struct sockaddr *address, socklen_t bytes)
 {
     if (address->sa_family == AF_INET && bytes >= sizeof(struct sockaddr_in)) {

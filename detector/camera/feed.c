@@ -7,8 +7,9 @@
 #include <sys/random.h>
 
 enum {
-    REPORT_MS = 1000, /* a child that shows little tells that it lives only so often */
-    GRACE_MS = 1000,  /* a child that finds out itself says what is wrong: it goes first */
+    REPORT_MS = 1000, /* a child that shows little reports this often that it lives */
+    GRACE_MS = 1000,  /* a child that finds a fault itself can name it, so it gets this long before
+                         the watchdog */
     MS_MAX = 24 * 60 * 60 * 1000,
     LABELS_MAX = 256, /* in a line of the log */
 };
@@ -92,7 +93,7 @@ static void tell_all_offline(struct feed *feed)
     }
 }
 
-/* As the fastest camera needs it. */
+/* Returns the shortest interval of its cameras. */
 static span interval_of(const struct feed *feed)
 {
     span least = SPAN_MS(MS_MAX);
@@ -105,7 +106,7 @@ static span interval_of(const struct feed *feed)
     return least;
 }
 
-/* Who has snapshots asked for gets each that comes, however long the camera took for it. */
+/* A subscription to snapshots gets each of them, however long the camera took for it. */
 static bool is_due(struct camera *camera, const struct camera_frame *frame)
 {
     const struct feed *feed = camera->feed;
@@ -135,7 +136,7 @@ static void show_to(struct camera *camera, const struct camera_frame *frame)
 void feed_show_newest(struct feed *feed, struct camera *camera)
 {
     if (feed->newest != NULL && !camera->is_closed) {
-        feed->walks++; /* who is shown it may close the camera */
+        feed->walks++; /* the callback may close the camera */
         show_to(camera, feed->newest);
         walk_end(feed);
     }
@@ -143,7 +144,7 @@ void feed_show_newest(struct feed *feed, struct camera *camera)
 
 /* ---- a feed and its child ---- */
 
-/* The instant at which it counts as stalled. */
+/* Returns the instant at which the child counts as stalled. */
 static instant stalled_at(const struct feed *feed)
 {
     span limit = SPAN_MS(feed->is_opened ? (int64_t)feed->config.stall_ms + REPORT_MS
@@ -162,8 +163,8 @@ static void arm(struct feed *feed, instant until)
     (void)uv_timer_start(&feed->timer, on_timer, left > 0 ? (uint64_t)left : 0, 0);
 }
 
-/* The child hears of it at once. Where snapshots are to come sooner than they were, so is what
- * counts as a stall: from now on. */
+/* Sends the child its interval at once. If snapshots shall come sooner than before, they also count
+ * as stalled sooner, from now on. */
 void feed_update_interval(struct feed *feed)
 {
     span interval = interval_of(feed);
@@ -198,12 +199,12 @@ static span next_pause(struct feed *feed)
         online = instant_since(clock_now(), feed->online_since);
     }
     feed->failures = failures_after(feed->failures, online);
-    (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* else without spread */
+    (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* 0: no spread */
     return backoff_after(feed->failures, feed->pool->backoff_min, feed->pool->backoff_max, random);
 }
 
-/* "display;one, display;two": whose camera it is. All cameras of one recorder have the same host.
- */
+/* Lists the users of a camera as "display;one, display;two". All cameras of one recorder have the
+ * same host. */
 static const char *labels_of(const struct feed *feed, char ret[LABELS_MAX])
 {
     size_t bytes = 0;
@@ -218,7 +219,7 @@ static const char *labels_of(const struct feed *feed, char ret[LABELS_MAX])
     return ret;
 }
 
-/* Whatever went wrong: away with the child, and another one after a pause. */
+/* Ends the child after any fault, and starts another one after a pause. */
 static void feed_fail(struct feed *feed, const struct baton_error *error)
 {
     span pause = next_pause(feed);
@@ -348,8 +349,8 @@ static void start_child(struct feed *feed)
     arm(feed, stalled_at(feed));
 }
 
-/* One after the other, and between two of them the loop turns: of many cameras each start would
- * keep it from its other work, for seconds together. */
+/* Starts children one after the other, with turns of the loop in between: the starts of many
+ * cameras together would keep it from its other work for seconds. */
 void feed_start(struct feed *feed)
 {
     if (instant_before(clock_now(), feed->pool->start_at)) {
@@ -366,7 +367,7 @@ static void watch(struct feed *feed)
     instant limit = stalled_at(feed);
 
     if (feed->config.is_lossless && child_is_held(feed->child)) {
-        feed->progress_at = clock_now(); /* it waits for us */
+        feed->progress_at = clock_now(); /* the child waited for its turn */
         limit = stalled_at(feed);
     }
     if (instant_before(clock_now(), limit)) {
@@ -390,7 +391,7 @@ static void on_timer(uv_timer_t *timer)
     }
 }
 
-/* ---- its birth ---- */
+/* ---- new feeds ---- */
 
 static int read_url(struct feed *feed, const char *url, struct baton_error *reterr)
 {
@@ -405,7 +406,7 @@ static int read_url(struct feed *feed, const char *url, struct baton_error *rete
         (void)snprintf(feed->url.masked, sizeof(feed->url.masked), "%s", url);
         return 0;
     }
-    url_lower_scheme(feed->config.url); /* FFmpeg knows small letters only */
+    url_lower_scheme(feed->config.url); /* FFmpeg knows lower-case schemes only */
     rc = url_parse(&feed->url, url, reterr);
     feed->config.kind = strncmp(feed->url.scheme, "http", 4) == 0 ? SOURCE_SNAPSHOT : SOURCE_RTSP;
     return rc;

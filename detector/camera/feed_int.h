@@ -1,8 +1,8 @@
-/* A feed: one source, the child that reads it, and the cameras that see what it shows. Inside of
- * camera.h's folder only.
+/* A feed is one source, the child that reads it, and the cameras that get its frames. Only
+ * camera.h's folder includes this header.
  *
- *   camera.c   the pool, and what its users ask for
- *   feed.c     ─▶ child.h: started, watched, started anew after a pause
+ *   camera.c   the pool and its functions
+ *   feed.c     ─▶ child.h: starts the child, watches it, and starts another one after a pause
  */
 #ifndef DETECTOR_CAMERA_FEED_INT_H
 #define DETECTOR_CAMERA_FEED_INT_H
@@ -35,18 +35,18 @@ struct feed {
     struct camera_config config; /* holds the URL */
     struct url url;
     struct camera *cameras;
-    unsigned walks; /* of `cameras`, under way */
+    unsigned walks; /* loops over `cameras` under way */
     enum feed_state state;
     struct child *child; /* NULL: FEED_WAITING, FEED_OVER */
-    uv_timer_t timer;    /* FEED_WAITING: the pause, or its turn; else the watchdog */
+    uv_timer_t timer;    /* in FEED_WAITING the pause or its turn, else the watchdog */
     span interval;       /* as it was sent to the child last */
     bool is_opened;
-    instant progress_at; /* started, opened, or last decoded something */
+    instant progress_at; /* start, opening, or last decoded frame */
     instant online_since;
     unsigned failures;    /* in a row */
     uint64_t number_base; /* of the frames of earlier children */
     uint64_t last_number;
-    const struct camera_frame *newest; /* held; of snapshots that are online, else NULL */
+    const struct camera_frame *newest; /* held; only of snapshots that are online, else NULL */
     struct camera_counts before, now;  /* of earlier children, of this one */
     struct camera_stats stats;
 };
@@ -63,17 +63,17 @@ struct camera_pool {
     bool is_closed;
 };
 
-/* In the pool's list, and not begun; it is freed with its last camera. BATON_EFULL; BATON_EINVAL
- * for the URL or the file of certificates; BATON_ENOMEM. */
+/* Adds a feed to the pool's list without starting it; it is freed with its last camera. Returns
+ * BATON_EFULL, BATON_EINVAL for the URL or the file of certificates, or BATON_ENOMEM. */
 int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
              const struct camera_options *options, struct baton_error *reterr);
-/* Starts its child, now or in its turn. */
+/* Starts its child, at once or in its turn. */
 void feed_start(struct feed *feed);
-/* Frees the cameras that were closed; and the feed with its last one. */
+/* Frees the cameras that were closed, and the feed with its last one. */
 void feed_sweep(struct feed *feed);
-/* A camera came, went or wants another interval. */
+/* A camera was added, was closed or has another interval. */
 void feed_update_interval(struct feed *feed);
-/* The newest snapshot, to one camera. */
+/* Shows the newest snapshot to one camera. */
 void feed_show_newest(struct feed *feed, struct camera *camera);
 
 #endif

@@ -21,8 +21,8 @@ void floats_fini(struct floats *floats)
     *floats = (struct floats){0};
 }
 
-/* The samples under the rectangle. An odd edge takes the chroma that it shares with its neighbour.
- */
+/* Cuts the rectangle out of the samples. At an odd edge the chroma is shared with the pixel beside
+ * it. */
 static struct plane cut(const struct frame *frame, int index, const int rect[4])
 {
     int shift = index > 0;
@@ -35,10 +35,10 @@ static struct plane cut(const struct frame *frame, int index, const int rect[4])
                           .height = ((rect[1] + rect[3] - 1) >> shift) - y + 1};
 }
 
-/* Scaled into a piece of the scratch memory; false: out of memory. From the last row to the first,
- * so upside down, which the result's stride undoes: of a frame that does not fit into the cache
- * the decoder's last rows are still there, and from the top these would be lost before their turn.
- */
+/* Scales into a piece of the scratch memory; false: out of memory. It goes from the last row to the
+ * first, which makes the result upside down, and the result's stride undoes that: of a frame larger
+ * than the cache the decoder's last rows are still in the cache, and would be lost if the first
+ * rows were read first. */
 static bool scale_step(struct floats *floats, int piece, struct plane *plane, int width, int height)
 {
     size_t bytes = (size_t)width * (size_t)height;
@@ -69,8 +69,8 @@ static int quarter(int side, int least)
     return pixels > least ? pixels : least;
 }
 
-/* What has the size already stays where it is. The library's mean of a large box is too dark, and
- * of one that is higher than 257 rows it is wrong: so a long way is gone in steps. */
+/* A plane that has the size already stays where it is. The library's mean of a large box is too
+ * dark, and of a box higher than 257 rows it is wrong, so large factors are scaled in steps. */
 static bool scale(struct floats *floats, int index, struct plane *plane, int width, int height)
 {
     bool is_done = true;

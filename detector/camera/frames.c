@@ -7,13 +7,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { CAPTURED_MAX_MS = 60000 /* a frame is at most so old */ };
+enum { CAPTURED_MAX_MS = 60000 /* the greatest age of a frame */ };
 
 _Static_assert((int)CAMERA_HELD_MAX == (int)RING_HELD_MAX, "one limit");
 
-/* A frame that is shown; in its ring, at its slot, or a copy. */
+/* A frame that is shown, at its slot in its ring, or as a copy. */
 struct held {
-    struct camera_frame shown; /* first: the public pointer is this one's */
+    struct camera_frame shown; /* first, because the public pointer points here */
     struct frames *frames;
     struct view *view; /* NULL: a copy */
     uint8_t *copy;     /* NULL: in its ring */
@@ -21,10 +21,10 @@ struct held {
     int slot;
     uint64_t sequence; /* the child's */
     unsigned refs;
-    unsigned keeps; /* of these */
+    unsigned keeps; /* references that were kept */
 };
 
-/* A ring as mapped here; lives as long as it is the newest or a frame of it is held. */
+/* A mapped ring lives as long as it is the newest, or a frame of it is held. */
 struct view {
     struct ring_reader reader;
     struct frames *frames;
@@ -106,7 +106,7 @@ bool frames_are_held(const struct frames *frames)
     return frames->held + frames->copied != 0;
 }
 
-/* Only a child that shall lose nothing sleeps until then. */
+/* Only a child that loses no frame sleeps until then. */
 void frames_give_back(struct frames *frames, uint64_t sequence)
 {
     atomic_store(&frames->control->returned, sequence);
@@ -117,7 +117,7 @@ void frames_give_back(struct frames *frames, uint64_t sequence)
 
 /* ---- one frame ---- */
 
-/* Both clocks are read here; the child's word is only how long ago. */
+/* Both clocks are read here, so the child's message only says how old the frame is. */
 static void set_times(struct camera_frame *frame, const struct camera_message *message)
 {
     struct timespec wall;
@@ -136,7 +136,7 @@ static void set_times(struct camera_frame *frame, const struct camera_message *m
     frame->pts_us = message->pts_us;
 }
 
-/* With its planes at `slot`, which is laid out as those of the ring. */
+/* Makes a frame with its planes at `slot`, which is laid out as those of the ring. */
 static void describe(struct held *held, const struct ring_layout *layout, const uint8_t *slot,
                      const struct camera_message *message)
 {
@@ -163,10 +163,10 @@ static uint8_t *take_spare(struct frames *frames, size_t bytes)
         return memory;
     }
     free(memory);
-    return aligned_alloc(RING_ALIGNMENT, bytes); /* a slot is of whole pages */
+    return aligned_alloc(RING_ALIGNMENT, bytes); /* a slot has whole pages */
 }
 
-/* Of a slot that is claimed, and is let go here. */
+/* Copies a frame from a slot that is claimed, and lets go of the slot. */
 static struct held *copy_out(struct frames *frames, const uint8_t *slot,
                              const struct camera_message *message)
 {
@@ -220,7 +220,7 @@ struct camera_frame *frames_claim(struct frames *frames, const struct camera_mes
     return &held->shown;
 }
 
-/* One more is likely to follow as long as there are others. */
+/* One more copy is likely to follow as long as there are others. */
 static void free_copy(struct held *held)
 {
     struct frames *frames = held->frames;

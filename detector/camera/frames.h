@@ -1,4 +1,4 @@
-/* A frame of a camera, as the users of camera.h get it. frames_int.h has the child's side. */
+/* A frame of a camera, for the users of camera.h. frames_int.h has the child's side. */
 #ifndef DETECTOR_CAMERA_FRAMES_H
 #define DETECTOR_CAMERA_FRAMES_H
 
@@ -8,7 +8,7 @@
 enum {
     CAMERA_HELD_MAX = 5,    /* frames of one feed that may be held where they were decoded; */
     CAMERA_COPIED_MAX = 32, /* further ones are copies, of which there may be so many */
-    CAMERA_KEPT_MAX = 2,    /* of all these for an unknown time */
+    CAMERA_KEPT_MAX = 2,    /* of all these, frames held for an unknown time */
 };
 
 #define CAMERA_NO_PTS INT64_MIN
@@ -17,20 +17,20 @@ struct camera_frame {
     struct frame picture; /* its planes are read-only; their content comes from the child */
     bool is_full_range;   /* luma of 0 to 255, not 16 to 235 */
     bool is_bt709;        /* else BT.601 */
-    uint64_t number;      /* grows with each frame of a feed, also over restarts; not by one */
-    int64_t pts_us;       /* of the stream's own clock; CAMERA_NO_PTS */
-    instant captured;     /* when it had arrived */
+    uint64_t
+        number; /* grows with each frame of a feed, also over restarts, in steps of one or more */
+    int64_t pts_us;   /* by the stream's own clock, or CAMERA_NO_PTS */
+    instant captured; /* when it arrived */
     int64_t captured_unix_ms;
-    enum image_source source; /* IMAGE_STREAM: of a clip, too */
+    enum image_source source; /* IMAGE_STREAM for clips, too */
 };
 
-/* Keeps the frame until as many unrefs; for a model that runs elsewhere meanwhile. Held frames of
- * a feed above CAMERA_HELD_MAX and CAMERA_COPIED_MAX make it skip newer ones. */
+/* Holds the frame until as many calls of unref, for a model that runs elsewhere meanwhile. A feed
+ * with more held frames than CAMERA_HELD_MAX and CAMERA_COPIED_MAX together skips newer ones. */
 const struct camera_frame *camera_frame_ref(const struct camera_frame *frame);
 void camera_frame_unref(const struct camera_frame *frame); /* NULL allowed */
-/* The same for a user that keeps the frame until the next one, such as the store of newest
- * pictures. At most CAMERA_KEPT_MAX frames of a feed are kept, so that others find room. False: not
- * kept. */
+/* Holds the frame until the next one, for a user such as the store of newest pictures. At most
+ * CAMERA_KEPT_MAX frames of a feed are held so, which leaves room for others. False: not held. */
 bool camera_frame_keep(const struct camera_frame *frame);
 void camera_frame_unkeep(const struct camera_frame *frame);
 

@@ -1,10 +1,11 @@
 /* The frames of one child, as its parent shows them: in the child's memory, or copied.
  *
- *   FRAME ─▶ frames_claim ─▶ fewer than CAMERA_HELD_MAX are held: where it lies, in the ring
- *                       └──▶ else a copy, and its slot is free again
+ *   FRAME ─▶ frames_claim ─▶ fewer than CAMERA_HELD_MAX are held: it stays in the ring
+ *                       └──▶ else it is copied, and its slot is free again
  *
  * So a user that holds frames for long delays neither the child nor faster users. A camera with one
- * model never has so many held frames, and none of them is copied. Inside this folder only.
+ * model never has so many held frames, and none of them is copied. Only this folder includes this
+ * header.
  */
 #ifndef DETECTOR_CAMERA_FRAMES_INT_H
 #define DETECTOR_CAMERA_FRAMES_INT_H
@@ -15,9 +16,9 @@
 
 struct view;
 
-/* The first member of what owns it. */
+/* First member of the struct that owns it. */
 struct frames {
-    unsigned refs; /* the owner's, and one for each ring and copy that is in use */
+    unsigned refs; /* one of the owner, and one for each ring and copy in use */
     void (*free)(struct frames *frames);
     struct ring_control *control;
     bool is_lossless;
@@ -25,23 +26,24 @@ struct frames {
     unsigned held;     /* in rings; */
     unsigned kept;     /* of all, for an unknown time; */
     unsigned copied;
-    uint8_t *spare; /* memory of a copy that is gone, for the next one; NULL: none */
+    uint8_t *spare; /* memory of a released copy, for the next one; NULL: none */
     size_t spare_bytes;
 };
 
 void frames_ref(struct frames *frames);
 void frames_unref(struct frames *frames);
 
-/* The ring in `fd`, which stays the caller's, is the newest one from now on. BATON_EPROTO,
+/* Makes the ring in `fd` the newest one; `fd` stays the caller's. Returns BATON_EPROTO or
  * BATON_ENOMEM. */
 int frames_adopt(struct frames *frames, int fd, uint32_t width, uint32_t height,
                  struct baton_error *reterr);
-void frames_forget(struct frames *frames);     /* the newest ring; held frames of older ones stay */
+/* Drops the newest ring; held frames of older ones stay. */
+void frames_forget(struct frames *frames);
 int frames_slots(const struct frames *frames); /* of the newest ring; 0: there is none */
 
-/* The frame, held once; NULL: overtaken, or too many are held. */
+/* Returns the frame, held once, or NULL if a newer one has its slot or too many are held. */
 struct camera_frame *frames_claim(struct frames *frames, const struct camera_message *message);
-void frames_give_back(struct frames *frames, uint64_t sequence); /* one that was not claimed */
+void frames_give_back(struct frames *frames, uint64_t sequence); /* a frame that was not claimed */
 bool frames_are_held(const struct frames *frames);
 
 #endif

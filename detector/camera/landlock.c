@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Younger than the headers of Debian 12. */
+/* These are younger than the headers of Debian 12. */
 enum {
     RULE_NET_PORT = 2,
     ACCESS_NET_BIND_TCP = 1 << 0,
@@ -26,7 +26,7 @@ enum {
     FS_RIGHTS_1 = (1 << 13) - 1, /* execute … make_sym */
     FS_REFER = 1 << 13,
     FS_TRUNCATE = 1 << 14,
-    DNS_PORT = 53, /* an answer that does not fit a datagram is asked for again over TCP */
+    DNS_PORT = 53, /* a reply that is too long for a datagram is requested again over TCP */
 };
 
 struct ruleset {
@@ -37,8 +37,8 @@ struct net_port {
     uint64_t access, port;
 };
 
-/* What the lookup of names, TLS and drivers read. Not all of /etc: the worker may have a user of
- * its own there, who can read a token or a key that is nobody else's business. */
+/* Lookup of names, TLS and drivers read these. The rest of /etc may hold a token or a key that the
+ * worker's user can read. */
 static const char *const readable[] = {
     "/etc/hosts",
     "/etc/host.conf",

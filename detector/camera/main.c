@@ -32,8 +32,8 @@
 
 enum {
     EXIT_USAGE = 2,
-    /* Where there is too little CPU for all, models go before: a frame that is decoded and never
-     * looked at is worth nothing. */
+    /* With too little CPU for all, models have priority: a frame that is decoded and never shown to
+     * a model is wasted. */
     NICENESS = 5,
 };
 
@@ -43,7 +43,7 @@ static const char usage[] =
     "Started by baton-detector, with descriptors that it inherits; of no use by hand.\n"
     "It opens one camera, decodes it and puts the frames into shared memory.\n";
 
-/* FFmpeg's own log would name the URL. */
+/* FFmpeg's own log would show the URL. */
 static void say_nothing(void *context, int level, const char *format, va_list arguments)
 {
     (void)context;
@@ -62,7 +62,7 @@ static bool read_config(struct camera_config *config)
     return is_read;
 }
 
-/* The port of the URL is the only one that may be dialled. */
+/* Only the port of the URL can be dialled. */
 static int confine(const struct camera_config *config, struct confinement *confinement,
                    struct baton_error *reterr)
 {
@@ -85,7 +85,7 @@ static int confine(const struct camera_config *config, struct confinement *confi
     if (listener >= 0) {
         broker_listen(listener);
     }
-    /* A change of user has undone it. */
+    /* The change of user has undone both. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_DUMPABLE, 0);
     return rc;
@@ -125,7 +125,7 @@ static int run(const struct camera_config *config, struct publisher *publisher,
         }
     }
     publisher->is_lossless = config->is_lossless;
-    /* Two questions at once would go out by sendmmsg(2), which the fences refuse. */
+    /* Two queries at once would leave by sendmmsg(2), which the filter refuses. */
     (void)setenv("RES_OPTIONS", "single-request", 1);
     rc = confine(config, &confinement, reterr);
     if (rc == 0) {
@@ -149,7 +149,7 @@ int main(int argc, char **argv)
     control = mmap(NULL, sizeof(struct ring_control), PROT_READ, MAP_SHARED, CAMERA_FD_CONTROL, 0);
     broker_prepare();
     if (control == MAP_FAILED || !read_config(&config)) {
-        return EXIT_USAGE; /* not started by baton-detector, or it has gone */
+        return EXIT_USAGE; /* not started by baton-detector, or it has ended */
     }
     (void)close(CAMERA_FD_CONTROL);
     av_log_set_callback(say_nothing);
@@ -160,5 +160,5 @@ int main(int argc, char **argv)
         publisher_fail(&publisher, &error);
     }
     publisher_fini(&publisher);
-    _exit(EXIT_SUCCESS); /* no library's handlers, which might want what is forbidden now */
+    _exit(EXIT_SUCCESS); /* handlers of libraries might make calls that are refused now */
 }

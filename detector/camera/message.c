@@ -1,10 +1,13 @@
 /*   datagram   version u8 · type u8 · the type's fields, little-endian
  *   text       length u16 · bytes
  *
- *   OPENED     width u32 · height u32 · fps_milli u32 · duration_ms u32 · codec text · hardware
- * text RING       width u32 · height u32 FRAME      slot u8 · flags u8 · sequence u64 · pts u64 ·
- * captured u64 · counts PROGRESS   counts: received u64 · decoded u64 · dropped u64 ERROR      code
- * u32 · text END        nothing
+ *   OPENED     width u32 · height u32 · fps_milli u32 · duration_ms u32 · codec text ·
+ *              hardware text
+ *   RING       width u32 · height u32
+ *   FRAME      slot u8 · flags u8 · sequence u64 · pts u64 · captured u64 · counts
+ *   PROGRESS   counts: received u64 · decoded u64 · dropped u64
+ *   ERROR      code u32 · text
+ *   END        nothing
  */
 #include "detector/camera/message.h"
 
@@ -20,7 +23,7 @@ static void put_text(struct buffer *buffer, const char *text, size_t max)
     buffer_put(buffer, text, bytes);
 }
 
-/* `ret` has room for max + 1. */
+/* `ret` has room for max + 1 bytes. */
 static void take_text(struct reader *reader, char *ret, size_t max)
 {
     size_t bytes = reader_u16(reader);
@@ -94,7 +97,7 @@ static void make_printable(char *text)
     }
 }
 
-/* A name or text of the child; a NUL within cuts it short. */
+/* Reads a name or text of the child, up to the first NUL. */
 static void take_words(struct reader *reader, char *ret, size_t max)
 {
     take_text(reader, ret, max);
@@ -137,7 +140,7 @@ static void take_fields(struct reader *reader, struct camera_message *message)
     }
 }
 
-/* NULL, or what is wrong although every field is there. */
+/* Returns NULL, or the fault of a message that has all its fields. */
 static const char *find_fault(const struct camera_message *message)
 {
     struct ring_layout layout;

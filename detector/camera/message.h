@@ -3,9 +3,9 @@
  *   parent ─ config, once ─────────────────────────────────────▶ child
  *   parent ◀─ OPENED · RING+fd · FRAME · PROGRESS · ERROR · END ─ child
  *
- * The config goes over the inherited socket, never over arguments or environment, because it holds
- * the URL with its password. Everything that comes from the child is hostile until it was parsed
- * here: the child reads bytes from the network with decoders that have a history.
+ * The config goes over the inherited socket, and never in arguments or the environment, because it
+ * holds the URL with its password. A message of the child is hostile until it was parsed here,
+ * since the child reads bytes from the network with decoders that had faults before.
  */
 #ifndef DETECTOR_CAMERA_MESSAGE_H
 #define DETECTOR_CAMERA_MESSAGE_H
@@ -18,7 +18,7 @@
 
 enum {
     MESSAGE_VERSION = 1,
-    MESSAGE_BYTES_MAX = 512, /* of what the child sends */
+    MESSAGE_BYTES_MAX = 512, /* of messages of the child */
     MESSAGE_NAME_MAX = 31,
     MESSAGE_TEXT_MAX = 300,
     MESSAGE_URL_MAX = 4096,
@@ -34,13 +34,13 @@ enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE, SOURCE_KINDS };
 struct camera_config {
     enum source_kind kind;
     bool uses_udp;
-    bool is_paced;     /* a file: frames come at their own times, not as fast as they decode */
-    bool is_lossless;  /* a file: the next frame waits until the last was given back */
-    uint32_t open_ms;  /* until the first packet */
-    uint32_t stall_ms; /* between two packets */
-    bool trusts_any;   /* rtsps, https: whatever certificate */
+    bool is_paced;     /* frames of a file come at their own times, not as fast as they decode */
+    bool is_lossless;  /* the next frame of a file waits until the last was given back */
+    uint32_t open_ms;  /* the longest wait for the first packet */
+    uint32_t stall_ms; /* the longest wait between two packets */
+    bool trusts_any;   /* rtsps and https accept every certificate */
     char hardware[MESSAGE_NAME_MAX + 1]; /* "vaapi", "cuda" …; "": software */
-    char ca_file[MESSAGE_PATH_MAX + 1];  /* certificates it is checked against; "": the system's */
+    char ca_file[MESSAGE_PATH_MAX + 1];  /* the authorities; "": the system's */
     char url[MESSAGE_URL_MAX + 1];       /* or the path of a file */
 };
 
@@ -48,12 +48,12 @@ enum message_type {
     MESSAGE_OPENED = 1,
     MESSAGE_RING, /* with the descriptor of the memory */
     MESSAGE_FRAME,
-    MESSAGE_PROGRESS, /* it decodes, though nothing was shown lately */
-    MESSAGE_ERROR,    /* and then it ends */
-    MESSAGE_END,      /* of a file, or after a request to stop */
+    MESSAGE_PROGRESS, /* it decodes, although nothing was shown lately */
+    MESSAGE_ERROR,    /* its last message */
+    MESSAGE_END,      /* after a file's end, or a request to stop */
 };
 
-/* Since the child started. */
+/* Counted since the child started. */
 struct camera_counts {
     uint64_t received; /* packets of the video stream, or snapshots */
     uint64_t decoded;  /* frames */
@@ -79,7 +79,7 @@ struct camera_message {
     uint8_t slot, flags;
     uint64_t sequence; /* from 1 on */
     int64_t pts_us;
-    int64_t captured_ns; /* boot clock: when its last packet had come */
+    int64_t captured_ns; /* boot clock, when its last packet arrived */
     /* FRAME, PROGRESS */
     struct camera_counts counts;
     /* ERROR */
@@ -87,11 +87,11 @@ struct camera_message {
     char text[MESSAGE_TEXT_MAX + 1];
 };
 
-/* Both append one whole datagram; `buffer` is empty before. */
+/* Both append one whole datagram to `buffer`, which is empty before. */
 void message_encode(struct buffer *buffer, const struct camera_message *message);
 void config_encode(struct buffer *buffer, const struct camera_config *config);
 
-/* BATON_EPROTO, and then *ret is untouched. Texts come out as printable ASCII. */
+/* Both return BATON_EPROTO, and then leave *ret as it was. Texts come out as printable ASCII. */
 int message_decode(struct camera_message *ret, const void *data, size_t bytes,
                    struct baton_error *reterr);
 int config_decode(struct camera_config *ret, const void *data, size_t bytes,

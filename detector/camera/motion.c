@@ -4,12 +4,12 @@
 
 enum {
     SAMPLES = 4,   /* along each side of a cell */
-    SLOWNESS = 16, /* a frame counts one part in so many */
+    SLOWNESS = 16, /* a frame counts as one part in this many */
     FIXED = 256,
     PERMILLE = 1000,
 };
 
-/* Luma times FIXED, the mean of SAMPLES² places spread over the cell. */
+/* Returns luma times FIXED, as the mean of SAMPLES² places spread over the cell. */
 static int cell_mean(const struct frame *frame, int column, int row)
 {
     int sum = 0;

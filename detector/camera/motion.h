@@ -1,8 +1,8 @@
-/* Whether anything moved: a cheap look at the luma, on a coarse grid. Pure.
+/* Detects motion by the luma on a coarse grid, at little cost. Pure.
  *
- * Each cell of the grid is the mean of a few samples; a cell has moved if it differs from what it
- * was for long by more than MOTION_THRESHOLD. "For long" is a running mean, so that dusk is no
- * motion and a parked car stops being one.
+ * Each cell of the grid is the mean of a few samples. A cell has moved if it differs by more than
+ * MOTION_THRESHOLD from a running mean of its past, so dusk is no motion, and a car that has parked
+ * stops being one.
  */
 #ifndef DETECTOR_CAMERA_MOTION_H
 #define DETECTOR_CAMERA_MOTION_H
@@ -19,12 +19,13 @@ enum {
 };
 
 struct motion {
-    bool is_known; /* false to begin: the first frame has nothing to differ from, and has moved */
+    bool is_known; /* false at first: the first frame counts as moved */
     int width, height;
     uint16_t background[MOTION_ROWS * MOTION_COLUMNS]; /* luma times 256 */
 };
 
-/* The share of the picture that moved, in permille; takes the frame into the background. */
+/* Returns the share of the picture that moved, in permille, and adds the frame to the background.
+ */
 int motion_measure(struct motion *motion, const struct frame *frame);
 
 #endif

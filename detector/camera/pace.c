@@ -1,8 +1,8 @@
 #include "detector/camera/pace.h"
 
 enum {
-    EARLY_DIVISOR = 8, /* a frame may be early by this part of the interval: networks jitter */
-    STEADY_MS = 10000, /* online for so long: the next failure is counted as the first */
+    EARLY_DIVISOR = 8, /* networks jitter: a frame may be early by this part of the interval */
+    STEADY_MS = 10000, /* after so long online the next failure counts as the first */
     START_MS_MIN = 1,
     START_MS_MAX = 100,
 };
@@ -18,7 +18,8 @@ bool pace_is_due(struct pace *pace, instant at, span interval)
     if (instant_before(instant_add(at, early), pace->due)) {
         return false;
     }
-    /* One interval after it was due, not after it came; but what was missed is not made up for. */
+    /* The next frame is due one interval after this one was due, not after it came; a missed frame
+     * is not made up for. */
     next = instant_add(pace->due, interval);
     pace->due = instant_before(at, next) ? next : instant_add(at, interval);
     return true;

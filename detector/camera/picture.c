@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    SAFE_WIDTH = 32,     /* rows of a multiple of it are written to their end and not past it */
-    BOUNCE_SLACK = 1024, /* what is written past the last row otherwise */
+    SAFE_WIDTH = 32,     /* rows of a multiple of it are written to their end and no further */
+    BOUNCE_SLACK = 1024, /* bytes that other rows are written past the last one */
 };
 
 struct picture_scaler {
@@ -19,7 +19,8 @@ struct picture_scaler {
     struct floats floats;
 };
 
-/* FFmpeg's planar RGB has its planes in the order G, B, R; `order` says where each of ours goes. */
+/* FFmpeg's planar RGB has its planes in the order G, B, R; `order` is the position of each of ours.
+ */
 static const struct {
     enum AVPixelFormat format;
     int sample_bytes;
@@ -105,7 +106,7 @@ static size_t row_of(const struct picture_target *target)
            (layouts[target->layout].is_planar ? 1 : 3);
 }
 
-/* Where the planes begin in the caller's memory. */
+/* Finds where the planes begin in the caller's memory. */
 static struct planes place(const struct picture_target *target)
 {
     struct planes planes = {.count = layouts[target->layout].is_planar ? 3 : 1};
@@ -121,7 +122,7 @@ static struct planes place(const struct picture_target *target)
     return planes;
 }
 
-/* Planes of our own, with room to write past every row; false: out of memory. */
+/* Allocates planes with room to write past every row; false: out of memory. */
 static bool place_bounce(struct picture_scaler *scaler, const struct picture_target *target,
                          struct planes *ret)
 {
@@ -161,7 +162,7 @@ static bool is_of_floats(const struct picture_target *target)
     return layouts[target->layout].sample_bytes == (int)sizeof(float);
 }
 
-/* libswscale's own way to floats takes several times as long. */
+/* libswscale's conversion to floats takes several times as long. */
 static int convert_to_floats(struct picture_scaler *scaler, const struct camera_frame *frame,
                              const int rect[4], const struct picture_target *target,
                              struct baton_error *reterr)
@@ -198,7 +199,7 @@ int picture_convert(struct picture_scaler *scaler, const struct camera_frame *fr
         return rc;
     }
     for (int plane = 0; plane < 3; plane++) {
-        int shift = plane > 0; /* an odd edge of the cut moves to the even one before, in chroma */
+        int shift = plane > 0; /* chroma of an odd edge begins at the even one before it */
         source_strides[plane] = from->stride[plane];
         sources[plane] = from->plane[plane] + (ptrdiff_t)from->stride[plane] * (rect[1] >> shift) +
                          (rect[0] >> shift);

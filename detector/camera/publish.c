@@ -12,7 +12,7 @@
 enum {
     PROGRESS_MS = 1000,
     LAST_WORD_MS = 1000,
-    LOOK_MS = 1000, /* a bell that is never rung must not hold it for good */
+    LOOK_MS = 1000, /* without any ring of the bell it looks this often */
 };
 
 void publisher_init(struct publisher *publisher, int socket, const struct ring_control *control)
@@ -98,7 +98,7 @@ void publisher_sleep(const struct publisher *publisher, instant until)
     }
 }
 
-/* The parent has given back every frame that it was sent. */
+/* Waits until the parent has given back every frame that it was sent. */
 static void wait_returned(const struct publisher *publisher)
 {
     uint32_t rings = ring_control_rings(publisher->control);
@@ -110,7 +110,7 @@ static void wait_returned(const struct publisher *publisher)
     }
 }
 
-/* Where a picture lies, or is to be put. */
+/* The place of a picture, now or later. */
 struct place {
     struct ring_writer *ring;
     uint64_t number; /* of the ring */
@@ -126,7 +126,7 @@ static bool is_full_range(const AVFrame *frame)
            (format != NULL && (format->flags & AV_PIX_FMT_FLAG_RGB) != 0);
 }
 
-/* Range and matrix stay as they are: only the layout of the samples changes. */
+/* Converts the layout of the samples; range and matrix stay as they are. */
 static bool convert(struct publisher *publisher, const AVFrame *frame, uint8_t *const planes[4],
                     const int strides[4])
 {
@@ -162,7 +162,8 @@ static bool fill(struct publisher *publisher, const AVFrame *frame, const struct
     return true;
 }
 
-/* In the ring if it was decoded there; else it is copied there. slot -1: not now. */
+/* Finds the picture in the ring if it was decoded there, else a slot to copy it to. Slot -1: there
+ * is none now. */
 static int find_place(struct publisher *publisher, const AVFrame *frame, struct place *ret,
                       struct baton_error *reterr)
 {
@@ -185,7 +186,7 @@ static int find_place(struct publisher *publisher, const AVFrame *frame, struct 
     return rc;
 }
 
-/* The parent has this ring; false: it cannot be told now. */
+/* Sends the parent this ring unless it has it; false: it cannot be sent now. */
 static bool tell_ring(struct publisher *publisher, const struct place *place)
 {
     const struct ring_layout *layout = &place->ring->layout;
@@ -200,7 +201,7 @@ static bool tell_ring(struct publisher *publisher, const struct place *place)
 
 static uint8_t flags_of(const AVFrame *frame)
 {
-    /* Where the stream does not say, the matrix follows from the size, as players take it. */
+    /* Where the stream does not name a matrix, it follows from the size, as in players. */
     bool is_709 =
         frame->colorspace == AVCOL_SPC_BT709 || (frame->colorspace == AVCOL_SPC_UNSPECIFIED &&
                                                  frame->height >= 720 && !is_full_range(frame));
@@ -218,7 +219,7 @@ static void tell_progress(struct publisher *publisher, instant now)
     }
 }
 
-/* To the parent; false: it has not been told. */
+/* Sends the frame to the parent; false: it was not sent. */
 static bool hand_over(struct publisher *publisher, const AVFrame *frame, const struct place *place,
                       int64_t pts_us, instant captured)
 {
@@ -235,7 +236,7 @@ static bool hand_over(struct publisher *publisher, const AVFrame *frame, const s
     }
     ring_writer_commit(place->ring, place->slot, message.sequence);
     if (!publisher_send(publisher, &message)) {
-        return false; /* the parent is far behind; it will be told of a later one */
+        return false; /* the parent is far behind, and is sent a later one */
     }
     publisher->sequence = message.sequence;
     return true;

@@ -1,5 +1,5 @@
-/* The child's output: pictures into the ring, messages to the parent. Never waits for the parent,
- * except for a file that must lose no frame. */
+/* The output of the child: pictures go into the ring, messages to the parent. It waits for the
+ * parent only for a file that must lose no frame. */
 #ifndef DETECTOR_CAMERA_PUBLISH_H
 #define DETECTOR_CAMERA_PUBLISH_H
 
@@ -19,7 +19,7 @@ struct publisher {
     struct rings rings;
     uint64_t ring_known; /* the ring that the parent was sent last; 0: none */
     bool is_lossless;
-    bool is_orphan; /* the parent has gone */
+    bool is_orphan; /* the parent has ended */
     uint64_t sequence;
     struct pace pace;
     instant told_at; /* the last FRAME or PROGRESS */
@@ -30,20 +30,20 @@ struct publisher {
 void publisher_init(struct publisher *publisher, int socket, const struct ring_control *control);
 void publisher_fini(struct publisher *publisher);
 
-/* Whether the parent wants no more. */
+/* True if the parent needs no more frames. */
 bool publisher_is_stopping(const struct publisher *publisher);
 
-/* Sends now or not at all; false: not at all. */
+/* Sends the message if that is possible at once; false: it was not sent. */
 bool publisher_send(struct publisher *publisher, const struct camera_message *message);
-/* The last message: tried for a while. */
+/* Sends the last message, waiting for a while if it must. */
 void publisher_fail(struct publisher *publisher, const struct baton_error *error);
 
-/* A decoded picture, of any format that FFmpeg knows. Shows it, or counts it as dropped. An error
- * is one that no further picture will mend. */
+/* Shows a decoded picture, of any format that FFmpeg knows, or counts it as dropped. Returns an
+ * error if no further picture can be shown. */
 int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pts_us,
                    instant captured, struct baton_error *reterr);
 
-/* Sleeps until `until`, or until the parent wants no more. */
+/* Sleeps until `until`, or until the parent needs no more frames. */
 void publisher_sleep(const struct publisher *publisher, instant until);
 
 #endif

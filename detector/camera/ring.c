@@ -17,8 +17,8 @@
 
 enum {
     HEADER_BYTES = 4096,
-    ROWS_ALIGNMENT = 32, /* what decoders round the height up to, */
-    ROWS_MORE = 2,       /* and what they may read below it */
+    ROWS_ALIGNMENT = 32, /* decoders round the height up to a multiple */
+    ROWS_MORE = 2,       /* rows that they may read below it */
     PIXELS_USUAL = 1920 * 1088,
     SLOT_PADDING = 256, /* vector code may read a little past a row's end */
     PAGE_ALIGNMENT = 4096,
@@ -81,8 +81,8 @@ static size_t place_of(const struct ring_layout *layout, int slot, int plane)
     return HEADER_BYTES + (size_t)slot * layout->slot_bytes + layout->offset[plane];
 }
 
-/* Between processes, so not one of the private kind; the child's page is read-only, which is enough
- * to sleep on. */
+/* The futex is shared between processes. The child's page is read-only, which is enough to sleep on
+ * it. */
 void ring_control_ring(struct ring_control *control)
 {
     (void)atomic_fetch_add(&control->rings, 1);
@@ -142,7 +142,7 @@ void ring_writer_close(struct ring_writer *writer)
     *writer = (struct ring_writer){.fd = -1, .newest = -1};
 }
 
-/* False: somebody has it, or it is the newest. */
+/* Empties the slot; false: it is held, or it is the newest. */
 static bool take_slot(struct ring_writer *writer, const struct ring_control *control, int slot)
 {
     if (slot == writer->newest || (writer->lent & 1U << slot) != 0 ||
@@ -150,8 +150,8 @@ static bool take_slot(struct ring_writer *writer, const struct ring_control *con
         return false;
     }
     atomic_store(&header_of(writer->memory)->sequence[slot], 0);
-    /* Claimed in between: the reader finds it empty and lets go, and the frame in it is older than
-     * the newest. */
+    /* The parent has claimed it meanwhile: it finds the slot empty and lets go, and the frame in it
+     * is older than the newest. */
     return atomic_load(&control->held[slot]) == 0;
 }
 
@@ -179,7 +179,7 @@ void ring_writer_trim(struct ring_writer *writer, const struct ring_control *con
 
 int ring_writer_lend(struct ring_writer *writer, const struct ring_control *control)
 {
-    int most = writer->layout.slots - RING_HELD_MAX - 2; /* the newest, and one to copy into */
+    int most = writer->layout.slots - RING_HELD_MAX - 2; /* the newest, and one for copies */
     int slot = -1;
 
     if (__builtin_popcount(writer->lent) < most) {
@@ -221,7 +221,8 @@ int ring_reader_open(struct ring_reader *ret, int fd, uint32_t width, uint32_t h
         return error_set(reterr, BATON_EPROTO, "ring of %ux%u: sides must be 1 to %d", width,
                          height, RING_SIDE_MAX);
     }
-    /* Of huge pages, which can run out while they are read, it would be of another file system. */
+    /* In huge pages, which can run out during a read, the memory would be of another file system.
+     */
     if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(fd, &filesystem) != 0 ||
         filesystem.f_type != TMPFS_MAGIC) {
         return error_set(reterr, BATON_EPROTO, "ring: not sealed shared memory");

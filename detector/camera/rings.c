@@ -21,8 +21,8 @@ static void shared_ring_free(struct shared_ring *ring)
     free(ring);
 }
 
-/* Those that are neither the newest nor lent from. What the parent still holds of one, it has
- * mapped by itself. */
+/* Frees the rings that are neither the newest nor lent from. The parent has its own mapping of
+ * frames that it holds. */
 static void sweep(struct rings *rings)
 {
     struct shared_ring **at = &rings->first;
@@ -120,8 +120,8 @@ static void give_back(void *opaque, uint8_t *data)
     sweep(ring->rings);
 }
 
-/* Whether pictures of this decoder may lie in a ring. Those of these two are written once and only
- * read from then on; and cameras hardly have others. */
+/* Pictures of a decoder may lie in a ring if it writes each once and then only reads it. These two
+ * codecs do, and cameras use few others. */
 static bool is_suited(const AVCodecContext *decoder, const AVFrame *frame)
 {
     return (decoder->codec_id == AV_CODEC_ID_H264 || decoder->codec_id == AV_CODEC_ID_HEVC) &&
@@ -130,7 +130,7 @@ static bool is_suited(const AVCodecContext *decoder, const AVFrame *frame)
            decoder->width > 0 && decoder->height > 0;
 }
 
-/* A decoder rounds sizes up, and its vector code wants its rows somewhere. */
+/* Decoders round sizes up, and their vector code needs aligned rows. */
 static bool has_room(const struct ring_layout *layout, AVCodecContext *decoder,
                      const AVFrame *frame)
 {
@@ -150,11 +150,11 @@ static bool has_room(const struct ring_layout *layout, AVCodecContext *decoder,
     return true;
 }
 
-/* Laid out as a slot is: some decoders cannot stand rows of another length. */
+/* The layout is that of a slot, because some decoders need rows of constant length. */
 static AVBufferRef *lend_spare(struct rings *rings, const struct ring_layout *layout)
 {
     if (rings->spare_bytes != layout->slot_bytes) {
-        av_buffer_pool_uninit(&rings->spare); /* what is lent of it stays until it is given back */
+        av_buffer_pool_uninit(&rings->spare); /* lent pictures stay until they are given back */
         rings->spare = av_buffer_pool_init(layout->slot_bytes + RING_ALIGNMENT, av_buffer_allocz);
         rings->spare_bytes = rings->spare != NULL ? layout->slot_bytes : 0;
     }

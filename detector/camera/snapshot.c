@@ -10,7 +10,7 @@
 enum {
     RARE_MS =
         1000, /* snapshots so far apart leave no memory in use between them but the newest's */
-    SETTLE_MS = 200, /* by then the parent has taken the newest, and let go of the one before */
+    SETTLE_MS = 200, /* by then the parent has the newest, and has let go of the one before */
 };
 
 struct poller {
@@ -48,7 +48,8 @@ static int set_up(struct poller *poller, const struct camera_config *config)
     CURLcode rc = curl_easy_setopt(curl, CURLOPT_URL, config->url);
 
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    /* A redirect could lead where the fences do not let it go; cameras do not need one. */
+    /* A redirect could lead to an address that the broker refuses; cameras do not need redirects.
+     */
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_PROXY, "");
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC | CURLAUTH_DIGEST);
@@ -121,7 +122,7 @@ static int bad_jpeg(const struct poller *poller, struct baton_error *reterr)
                      poller->body.bytes, tjGetErrorStr2(poller->jpeg));
 }
 
-/* A damaged end is a warning of the library and a picture all the same: not of ours. */
+/* The library gives a warning and a picture for a JPEG with a damaged end; it is an error here. */
 static int decompress(struct poller *poller, struct baton_error *reterr)
 {
     AVFrame *frame = poller->frame;
@@ -180,7 +181,7 @@ static int poll_once(struct poller *poller, struct baton_error *reterr)
         tell_opened(poller);
     }
     if (rc == 0) {
-        poller->publisher->pace = (struct pace){0}; /* it is paced by the asking */
+        poller->publisher->pace = (struct pace){0}; /* the requests have the pace already */
         rc = publisher_show(poller->publisher, poller->frame, INT64_MIN, captured, reterr);
     }
     return rc;
@@ -191,7 +192,7 @@ static span interval_of(const struct poller *poller)
     return SPAN_US(atomic_load(&poller->publisher->control->interval_us));
 }
 
-/* Until it is to be asked again, by an interval that may change meanwhile. */
+/* Waits until the next request, by an interval that may change meanwhile. */
 static void await_turn(const struct poller *poller, instant asked_at)
 {
     const struct ring_control *control = poller->publisher->control;
@@ -200,7 +201,7 @@ static void await_turn(const struct poller *poller, instant asked_at)
         uint32_t rings = ring_control_rings(control);
         span left = instant_since(instant_add(asked_at, interval_of(poller)), clock_now());
         if (left.ns <= 0) {
-            return; /* also where the camera is slow: it is not asked twice for that */
+            return; /* a slow camera is not sent two requests for that */
         }
         ring_control_sleep(control, rings, left);
     }

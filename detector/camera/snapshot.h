@@ -1,4 +1,4 @@
-/* A camera that gives single pictures: fetched again and again, as often as the parent wants. */
+/* A camera that gives single pictures, which are requested at the parent's interval. */
 #ifndef DETECTOR_CAMERA_SNAPSHOT_H
 #define DETECTOR_CAMERA_SNAPSHOT_H
 
@@ -6,7 +6,7 @@
 
 enum { SNAPSHOT_BYTES_MAX = 16 << 20 };
 
-/* 0: the parent wants no more. The URL stays out of every error. */
+/* Returns 0 if the parent needs no more. No error names the URL. */
 int snapshot_run(const struct camera_config *config, struct publisher *publisher,
                  struct baton_error *reterr);
 

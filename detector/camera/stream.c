@@ -14,7 +14,7 @@
 
 enum {
     PROBE_BYTES = 1 << 20,
-    PROBE_US = 500000,     /* of a clip's time */
+    PROBE_US = 500000,     /* of the clip's own time */
     KEY_PACKETS_MAX = 300, /* a stream with rolling refresh never sends a whole key picture */
     FAREWELL_MS = 500,
     FILE_BUFFER_BYTES = 1 << 16,
@@ -38,7 +38,7 @@ struct stream {
     AVFrame *frame, *downloaded;
     unsigned packets_before_key;
     bool has_key;
-    instant paced_from; /* a file: when its first frame was shown */
+    instant paced_from; /* when the first frame of a file was shown */
     int64_t paced_pts_us;
 };
 
@@ -50,7 +50,8 @@ static int interrupted(void *userdata)
            instant_before(stream->deadline, clock_now());
 }
 
-/* FFmpeg's codes mislead (a dead server is an end of file), so what we know goes first. */
+/* FFmpeg's codes mislead (a dead server is an end of file), so what is known from elsewhere comes
+ * first. */
 static int failed(const struct stream *stream, int error, const char *what,
                   struct baton_error *reterr)
 {
@@ -110,7 +111,7 @@ static int64_t file_seek(void *opaque, int64_t offset, int whence)
     return at >= 0 ? at : AVERROR(errno);
 }
 
-/* The file is read through a descriptor that was opened before the fences went up. */
+/* The file is read through a descriptor that was opened before the process was confined. */
 static int use_file(struct stream *stream)
 {
     uint8_t *buffer = av_malloc(FILE_BUFFER_BYTES);
@@ -141,7 +142,7 @@ static int set_options(const struct stream *stream, AVDictionary **options)
     rc = rc < 0 ? rc : av_dict_set_int(options, "probesize", PROBE_BYTES, 0);
     rc = rc < 0 ? rc : av_dict_set_int(options, "analyzeduration", PROBE_US, 0);
     if (config->kind == SOURCE_FILE) {
-        /* No protocol at all: a playlist cannot lead anywhere. */
+        /* A file gets no protocol at all, so a playlist cannot lead anywhere. */
         return rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "none", 0);
     }
     rc = rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "rtsp,tcp,udp,rtp", 0);
@@ -149,8 +150,8 @@ static int set_options(const struct stream *stream, AVDictionary **options)
                 : av_dict_set(options, "rtsp_transport",
                               config->uses_udp && !has_tunnel(config) ? "udp" : "tcp", 0);
     rc = rc < 0 ? rc : av_dict_set(options, "allowed_media_types", "video", 0);
-    /* A second net: our own deadline comes first, and knows what it waited for. Its name before
-     * FFmpeg 5 was another, and is silently unused since. */
+    /* FFmpeg's timeout is a second net: our own deadline comes first, and knows the step that it
+     * ended. Before FFmpeg 5 the option had another name, and is silently unused since. */
     return rc < 0 ? rc : av_dict_set_int(options, "timeout", timeout_us, 0);
 }
 
@@ -188,8 +189,8 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
     if (rc < 0) {
         return failed(stream, rc, "open", reterr);
     }
-    /* A camera's description names the codec, and the rest comes with the first key picture. To
-     * look at half a second of the stream beforehand would show everything so much later. */
+    /* A camera's description names the codec, and the rest comes with the first key picture.
+     * Probing half a second of the stream would show everything that much later. */
     rc = is_file ? avformat_find_stream_info(stream->input, NULL) : 0;
     return rc < 0 ? failed(stream, rc, "probe", reterr) : 0;
 }
@@ -206,7 +207,7 @@ static enum AVPixelFormat choose_format(AVCodecContext *decoder, const enum AVPi
     return avcodec_default_get_format(decoder, formats);
 }
 
-/* Where the parent will see it. */
+/* Lends the decoder memory that is shared with the parent. */
 static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
 {
     const struct stream *stream = decoder->opaque;
@@ -214,7 +215,7 @@ static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
     return rings_lend(&stream->publisher->rings, decoder, frame, flags);
 }
 
-/* Where it is asked for and present; else software, and the parent is told so. */
+/* Uses hardware where it is configured and present, else software; the parent is sent which one. */
 static void try_hardware(struct stream *stream, const AVCodec *codec)
 {
     enum AVHWDeviceType type = av_hwdevice_find_type_by_name(stream->config->hardware);
@@ -260,11 +261,11 @@ static int open_decoder(struct stream *stream, struct baton_error *reterr)
     }
     rc = avcodec_parameters_to_context(stream->decoder, video->codecpar);
     stream->decoder->pkt_timebase = video->time_base;
-    stream->decoder->thread_count = 1; /* one core a camera: no added latency, no thread to allow */
+    stream->decoder->thread_count = 1; /* adds no latency, and no thread needs to be allowed */
     stream->decoder->max_pixels = RING_PIXELS_MAX;
     stream->decoder->opaque = stream;
     stream->decoder->get_buffer2 = lend;
-    stream->decoder->thread_type = FF_THREAD_SLICE; /* lend is one thread's */
+    stream->decoder->thread_type = FF_THREAD_SLICE; /* lend() is for one thread */
 #if LIBAVCODEC_VERSION_MAJOR >= 60
     stream->decoder->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
 #endif
@@ -275,7 +276,7 @@ static int open_decoder(struct stream *stream, struct baton_error *reterr)
     return rc < 0 ? failed(stream, rc, "decoder", reterr) : 0;
 }
 
-/* Of the video; where only the container says how long it is, that may be longer. */
+/* The duration of the video. If only the container has one, it may be longer. */
 static uint32_t duration_ms(const struct stream *stream)
 {
     const AVStream *video = stream->input->streams[stream->index];
@@ -346,7 +347,7 @@ int stream_open(struct stream **ret, const struct camera_config *config, int fil
     return 0;
 }
 
-/* A file at its own speed: the first frame now, the others as much later as their times say. */
+/* Shows a file at its own speed: the first frame at once, the others by the times in the file. */
 static void keep_time(struct stream *stream, int64_t pts_us)
 {
     if (!stream->config->is_paced || pts_us == INT64_MIN) {
@@ -379,7 +380,7 @@ static int show(struct stream *stream, struct baton_error *reterr)
         av_frame_unref(stream->downloaded);
         if (av_hwframe_transfer_data(stream->downloaded, frame, 0) < 0 ||
             av_frame_copy_props(stream->downloaded, frame) < 0) {
-            return 0; /* a frame lost; if it stays so, the parent notices */
+            return 0; /* one frame is lost; if all are, the parent's watchdog ends the child */
         }
         frame = stream->downloaded;
     }
@@ -390,7 +391,7 @@ static int show(struct stream *stream, struct baton_error *reterr)
     return publisher_show(stream->publisher, frame, pts_us, arrival_of(stream->frame), reterr);
 }
 
-/* Damaged packets are part of life over a network: the decoder goes on with the next one. */
+/* Over a network some packets are damaged: the decoder goes on with the next one. */
 static int decode(struct stream *stream, const AVPacket *packet, struct baton_error *reterr)
 {
     int rc = avcodec_send_packet(stream->decoder, packet);
@@ -408,7 +409,7 @@ static int decode(struct stream *stream, const AVPacket *packet, struct baton_er
     return 0;
 }
 
-/* Before the first key picture there is nothing to show but grey. */
+/* Pictures before the first key picture would be grey. */
 static bool is_usable(struct stream *stream)
 {
     const AVPacket *packet = stream->packet;
@@ -433,9 +434,8 @@ static void stamp(struct stream *stream)
 #endif
 }
 
-/* The next packet of a clip or camera. When FFmpeg's reader is interrupted, it still hands out the
- * picture that it was putting together, as a success; to take that for a new one would begin the
- * wait anew. */
+/* Reads the next packet of a clip or camera. When FFmpeg's reader is interrupted, it still returns
+ * the incomplete picture as a success; counting it as new would begin the wait anew. */
 static int read_packet(struct stream *stream)
 {
     int rc = av_read_frame(stream->input, stream->packet);
@@ -456,7 +456,7 @@ int stream_run(struct stream *stream, struct baton_error *reterr)
         stream->deadline = instant_add(clock_now(), SPAN_MS(stream->config->stall_ms));
         rc = read_packet(stream);
         if (rc == AVERROR_EOF && stream->config->kind == SOURCE_FILE) {
-            rc = decode(stream, NULL, reterr); /* what it still held back */
+            rc = decode(stream, NULL, reterr); /* the frames that it still held back */
             return rc;
         }
         if (rc < 0) {

@@ -1,8 +1,8 @@
-/* A stream or file through FFmpeg: opened, demuxed, decoded, handed to the publisher.
+/* Opens, demuxes and decodes a stream or file with FFmpeg, and hands its frames to the publisher.
  *
  *   stream_open ─▶ stream_run (until the end, an error, or is_stopping) ─▶ stream_close
  *
- * Every call of FFmpeg that waits has a deadline, which its interrupt callback looks at.
+ * Every call of FFmpeg that waits has a deadline, which its interrupt callback checks.
  */
 #ifndef DETECTOR_CAMERA_STREAM_H
 #define DETECTOR_CAMERA_STREAM_H
@@ -11,10 +11,11 @@
 
 struct stream; /* opaque */
 
-/* `file`: of a file source, taken in every case; else -1. Errors never name the URL. */
+/* `file` is the descriptor of a file source, taken in every case; else -1. No error names the URL.
+ */
 int stream_open(struct stream **ret, const struct camera_config *config, int file,
                 struct publisher *publisher, struct baton_error *reterr);
-/* 0: the file has ended, or the parent wants no more. */
+/* Returns 0 if the file has ended, or the parent needs no more. */
 int stream_run(struct stream *stream, struct baton_error *reterr);
 void stream_close(struct stream *stream); /* ends the session with the camera; NULL allowed */
 

@@ -10,7 +10,7 @@ static const struct {
     uint16_t port;
 } schemes[] = {{"rtsp", 554}, {"rtsps", 322}, {"http", 80}, {"https", 443}};
 
-/* Of "scheme://" with its slashes; 0: there is none. */
+/* Returns the length of "scheme://", or 0 if there is none. */
 static size_t scheme_bytes(const char *text)
 {
     size_t bytes = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
@@ -39,7 +39,7 @@ static bool has_blank(const char *text)
     return false;
 }
 
-/* Between `begin` and `end`: "user:password@host:port". */
+/* From `begin` to `end` there is "user:password@host:port". */
 static const char *find_fault_of_host(const char *begin, const char *end)
 {
     const char *at = memchr(begin, '@', (size_t)(end - begin));
@@ -99,7 +99,7 @@ bool url_is_same(const char *one, const char *other)
 void url_lower_scheme(char *url)
 {
     for (size_t i = 0; i < scheme_bytes(url); i++) {
-        url[i] = (char)(url[i] | 0x20); /* of : and /, that is they themselves */
+        url[i] = (char)(url[i] | 0x20); /* : and / have that bit already */
     }
 }
 
@@ -162,7 +162,7 @@ int url_parse(struct url *ret, const char *text, struct baton_error *reterr)
     if (parts == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a URL");
     }
-    /* libcurl takes the first word of a path for the host where there is none. */
+    /* Without a host libcurl would take the first part of the path for one. */
     if (strstr(text, ":///") == NULL &&
         curl_url_set(parts, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
         curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&

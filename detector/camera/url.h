@@ -1,4 +1,4 @@
-/* A camera's URL: its printable part, and its port. */
+/* Parses a camera's URL into its printable part, host and port. */
 #ifndef DETECTOR_CAMERA_URL_H
 #define DETECTOR_CAMERA_URL_H
 
@@ -11,22 +11,23 @@
 enum { URL_MASKED_MAX = 320, URL_HOST_MAX = 256, URL_PORT_MAX = 8 };
 
 struct url {
-    /* "rtsp://camera.example:554/…": never user, password, path or query, for cameras take
+    /* "rtsp://camera.example:554/…", without user, password, path and query, since cameras take
      * passwords in each of them. */
     char masked[URL_MASKED_MAX];
     char scheme[8];
-    char host[URL_HOST_MAX]; /* of IPv6 without brackets */
+    char host[URL_HOST_MAX]; /* an address of IPv6 is without brackets */
     uint16_t port;           /* the scheme's own if none is given */
 };
 
-/* Of rtsp, rtsps, http, https. BATON_EINVAL; the message quotes no part of the URL. */
+/* Parses a URL of rtsp, rtsps, http or https. Returns BATON_EINVAL; the message quotes no part of
+ * the URL. */
 int url_parse(struct url *ret, const char *text, struct baton_error *reterr);
 
-/* Alike but for capitals in the scheme. */
+/* True if the URLs differ in capitals of the scheme at most. */
 bool url_is_same(const char *one, const char *other);
 void url_lower_scheme(char *url);
-/* "rtsps://host/path" as "rtsp://host:322/path", any other one as it is. `bytes` is above the
- * length of `text` by URL_PORT_MAX. */
+/* Writes "rtsps://host/path" as "rtsp://host:322/path", and any other URL as it is. `bytes` is
+ * above the length of `text` by URL_PORT_MAX. */
 void url_without_tls(char *ret, size_t bytes, const char *text);
 
 #endif

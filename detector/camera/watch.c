@@ -8,7 +8,7 @@ struct source {
     struct watched *watched;
     struct camera *camera; /* NULL: closed */
     bool is_online;
-    char refusal[BATON_ERROR_MESSAGE_MAX]; /* why it is not open; "": it is, or need not be */
+    char refusal[BATON_ERROR_MESSAGE_MAX]; /* why it is not open; "" if it is open or need not be */
 };
 
 struct watched {
@@ -18,8 +18,8 @@ struct watched {
     char *snapshot_url; /* secret; NULL: none */
     int snapshot_ms;
     struct source stream, snapshots;
-    bool is_online;  /* as it was told */
-    instant seen_at; /* when the last frame that its model was shown was captured */
+    bool is_online;  /* as it was reported */
+    instant seen_at; /* when the last frame that its model saw was captured */
 };
 
 struct watch {
@@ -84,7 +84,7 @@ void watch_free(struct watch *watch)
     free(watch);
 }
 
-/* ---- what cameras say ---- */
+/* ---- callbacks of cameras ---- */
 
 static void show(struct watched *watched, const struct camera_frame *frame)
 {
@@ -111,8 +111,8 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     }
 }
 
-/* The newest snapshot, as long as the next one would not be late; NULL: none. Where the machine has
- * slept it may be, and nobody has been told yet that it is offline. */
+/* Returns the newest snapshot unless the next one is late, or NULL. After a sleep of the machine it
+ * may be late before the camera is reported as offline. */
 static const struct camera_frame *newest_in_time(const struct watched *watched)
 {
     const struct camera *snapshots = watched->snapshots.camera;
@@ -126,7 +126,7 @@ static const struct camera_frame *newest_in_time(const struct watched *watched)
                : NULL;
 }
 
-/* The stream has gone. */
+/* The stream went offline. */
 static void stand_in(struct watched *watched)
 {
     const struct camera_frame *frame =
@@ -196,7 +196,7 @@ static void source_open(struct source *source, const char *url, int interval_ms)
     }
 }
 
-/* ---- what subscriptions want ---- */
+/* ---- changes of subscriptions ---- */
 
 static struct watched **find(struct watch *watch, const char *identifier)
 {
@@ -232,7 +232,7 @@ bool watch_stats(const struct watch *watch, const char *identifier, enum image_s
 
 static void use_stream(struct watched *watched, const struct subscription *subscription)
 {
-    /* The new one first: if it is another name for what is open, that stays open. */
+    /* The new one is opened first: if it is another name of an open camera, that one stays open. */
     struct camera *last = watched->stream.camera;
 
     watched->stream.camera = NULL;
@@ -299,7 +299,7 @@ static void update(struct watched *watched, const struct worker_event *event)
 {
     if ((event->changes & CHANGE_CAMERA) != 0) {
         use_stream(watched, event->subscription);
-        watched->is_online = false; /* the worker takes it for offline by itself */
+        watched->is_online = false; /* the worker sets it to offline by itself */
     }
     if ((event->changes & (CHANGE_CAMERA | CHANGE_SNAPSHOT)) != 0) {
         use_snapshots(watched, event->subscription);

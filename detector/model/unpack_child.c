@@ -70,7 +70,7 @@ int unpack_child_start(struct unpack_child *ret, int archive_fd, const struct ar
         (void)snprintf(program, sizeof(program), "%s", rules->program);
     } else if (!helper_find(program, "baton-unpack")) {
         return error_set(reterr, BATON_EUNAVAILABLE,
-                         "%s: not found; archives are opened by nobody else: install it", program);
+                         "%s: not found; no other program opens archives: install it", program);
     }
     archive = reopen(archive_fd);
     if (archive < 0) {

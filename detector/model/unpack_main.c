@@ -39,7 +39,9 @@ static int begin(void *userdata, const char *name, uint64_t bytes, struct baton_
     message->type = UNPACK_FILE;
     message->bytes = bytes;
     memcpy(message->data, name, count);
-    return say(message, count) == 0 ? 0 : error_set(reterr, BATON_ECLOSED, "nobody listens");
+    return say(message, count) == 0
+               ? 0
+               : error_set(reterr, BATON_ECLOSED, "the worker has closed the connection");
 }
 
 static int take(void *userdata, const void *bytes, size_t count, struct baton_error *reterr)
@@ -54,7 +56,7 @@ static int take(void *userdata, const void *bytes, size_t count, struct baton_er
 
         memcpy(message->data, at, part);
         if (say(message, part) != 0) {
-            return error_set(reterr, BATON_ECLOSED, "nobody listens");
+            return error_set(reterr, BATON_ECLOSED, "the worker has closed the connection");
         }
         at += part;
         count -= part;

@@ -432,8 +432,9 @@ static void announce(const struct program *program)
 
     if (!service->token && !host_is_loopback(service->host)) {
         log_warning(program->logger, "open-to-all",
-                    LOG_STR("advice", "whoever reaches this port drives the worker and sees its "
-                                      "cameras; --token-file or --host 127.0.0.1 closes it"));
+                    LOG_STR("advice",
+                            "every client that reaches this port drives the worker and sees "
+                            "its cameras; --token-file or --host 127.0.0.1 prevents it"));
     }
     (void)snprintf(text, sizeof(text), "%s://%s%s%s:%d/", service->tls_cert ? "wss" : "ws",
                    is_v6 ? "[" : "", service->host ? service->host : "localhost", is_v6 ? "]" : "",
