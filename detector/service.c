@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the worker speaks ---- */
+/* ---- callbacks of the worker ---- */
 
 static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
                     bool with_receipt)
@@ -68,7 +68,7 @@ static void on_event(void *userdata, const struct worker_event *event)
     }
 }
 
-/* ---- the server speaks ---- */
+/* ---- callbacks of the server ---- */
 
 static void on_connected(void *userdata, uint64_t peer)
 {
@@ -76,7 +76,7 @@ static void on_connected(void *userdata, uint64_t peer)
     worker_connected(service->worker, peer);
 }
 
-/* Once a minute: who is refused comes again. */
+/* Logs once a minute: a refused client tries again. */
 static void on_refused(void *userdata)
 {
     struct service *service = userdata;
@@ -100,7 +100,7 @@ static void on_disconnected(void *userdata, uint64_t peer)
 static void on_received(void *userdata, uint64_t peer, const char *bytes, size_t count)
 {
     struct service *service = userdata;
-    (void)worker_receive(service->worker, peer, bytes, count); /* told as an event already */
+    (void)worker_receive(service->worker, peer, bytes, count); /* an error is an event already */
 }
 
 static void on_spoiled(void *userdata, uint64_t peer, const char *reason)
@@ -154,7 +154,7 @@ static void on_heartbeat(uv_timer_t *timer)
     worker_tick(service->worker, &service->usage);
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 static int start_server(struct service *service, struct baton_error *reterr)
 {
@@ -263,7 +263,7 @@ void service_frame(struct service *service, const char *identifier, enum image_s
     struct baton_error error = {0};
 
     if (worker_find(service->worker, identifier) == NULL) {
-        return; /* removed while its frame was on the way */
+        return; /* the subscription was removed before its frame arrived */
     }
     if (image_put(service->images, identifier, source, frame, loan, &error) != 0) {
         log_warning(service->config.logger, "frame-refused", LOG_STR("identifier", identifier),
@@ -296,7 +296,8 @@ void service_online(struct service *service, const char *identifier, bool is_onl
 {
     if (!is_online) {
         for (enum image_source source = 0; source < IMAGE_SOURCES; source++) {
-            image_set_boxes(service->images, identifier, source, NULL, 0); /* nobody knows now */
+            image_set_boxes(service->images, identifier, source, NULL,
+                            0); /* its objects are unknown now */
         }
     }
     worker_set_online(service->worker, identifier, is_online);

@@ -26,17 +26,18 @@ struct service_config {
     int port;              /* 0: the kernel chooses */
     const char *token, *tls_cert, *tls_key;
     const char *const *hosts; /* see server.h */
-    int report_interval_ms;   /* 100 to 60000; the specification's is 2000 */
+    int report_interval_ms;   /* 100 to 60000; the specification has 2000 */
     size_t queue_max;         /* detections that wait for a backend */
     unsigned ping_after_s;    /* see server.h */
     const char *system_root;  /* the folder of /proc and /sys; "" except in tests */
-    /* A subscription was added, updated or removed, or a session or stage changed; may be NULL. */
+    /* Called when a subscription was added, updated or removed, or a session or stage changed. May
+     * be NULL. */
     void (*changed)(void *userdata, const struct worker_event *event);
-    /* Adds fields to a camera's object in /status; may be NULL. */
+    /* Adds fields to a camera's object in /status. May be NULL. */
     void (*describe)(void *userdata, const char *identifier, json_t *camera);
-    /* Adds families to /metrics, see exposition.h; may be NULL. */
+    /* Adds families to /metrics, see exposition.h. May be NULL. */
     void (*measure)(void *userdata, struct buffer *body);
-    /* The drain that service_drain() began is over: may call service_close(); may be NULL. */
+    /* The drain that service_drain() began is over; it may call service_close(). May be NULL. */
     void (*drained)(void *userdata);
     void *userdata;
 };
@@ -48,14 +49,13 @@ int service_open(struct service **ret, const struct service_config *config,
 int service_port(const struct service *service);
 const struct worker *service_worker(const struct service *service);
 
-/* The newest frame of a source. `is_shown`: from now on it is what the subscription shows. */
+/* Sets the newest frame of a source. With `is_shown` the subscription shows it from now on. */
 void service_frame(struct service *service, const char *identifier, enum image_source source,
                    bool is_shown, const struct frame *frame, const struct image_loan *loan);
-/* No frame of the source will come for a while; `is_gone`: those there are were another camera's.
- */
+/* The source has no frame for a while; with `is_gone` its frames were another camera's. */
 void service_away(struct service *service, const char *identifier, enum image_source source,
                   bool is_gone);
-/* The objects found last in a subscription's frames, for ?boxes=1; a count of 0: none. */
+/* Sets the objects found last in a subscription's frames, for ?boxes=1; a count of 0: none. */
 void service_boxes(struct service *service, const char *identifier, enum image_source source,
                    const struct image_box *boxes, size_t count);
 void service_online(struct service *service, const char *identifier, bool is_online);
@@ -63,11 +63,12 @@ void service_online(struct service *service, const char *identifier, bool is_onl
 int service_detected(struct service *service, struct detection *detection,
                      struct baton_error *reterr);
 
-/* Of the configuration, what may change while all runs. BATON_ENOMEM: nothing has. */
+/* Applies the part of the configuration that may change at work. Returns BATON_ENOMEM, and then
+ * nothing has changed. */
 int service_set_limits(struct service *service, int report_interval_ms, size_t queue_max);
 
-/* The orderly end: /readyz is 503 at once; waiting detections are delivered for up to `patience`;
- * the backends get a close frame, and have a second to answer it. */
+/* Begins the orderly end: /readyz is 503 at once; waiting detections are delivered for up to
+ * `patience`; the backends get a close frame, and have a second to answer it. */
 void service_drain(struct service *service, span patience);
 
 /* Close, then run the loop until it is done, then free. NULL is allowed. */

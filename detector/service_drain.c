@@ -1,4 +1,4 @@
-/* The end in order: not ready any more, all detections delivered, the backends told, done. */
+/* The drain: not ready any more, all detections delivered, the backends sent a close, done. */
 #include "detector/service_int.h"
 
 enum { LOOK_MS = 20, GOODBYE_MS = 1000, CLOSE_GOING_AWAY = 1001 };

@@ -1,4 +1,4 @@
-/* What the worker answers over HTTP. */
+/* The worker's HTTP replies. */
 #include "detector/service_int.h"
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ void service_http_error(struct http_reply *reply, unsigned status, const char *m
     json_decref(object);
 }
 
-/* Pictures of another run of this program must have other tags, and so must other shapes. */
+/* Pictures of another run of this program need other tags, and so do other shapes. */
 static void tag(const struct service *service, const struct still *still,
                 const struct image_shape *shape, const struct image_boxes *boxes,
                 struct http_reply *reply)
@@ -55,7 +55,7 @@ void service_http_encoded(struct service *service, uint64_t ticket, const struct
     struct http_reply *reply = server_reply(service->server, ticket);
 
     if (reply == NULL) {
-        return; /* who asked has gone */
+        return; /* the client has gone */
     }
     if (image != NULL) {
         answer_image(service, image, reply);
@@ -153,7 +153,7 @@ static const char *source_name(enum usage_source source)
                                        : "process";
 }
 
-/* {"cameras": …}: names and states only; URLs are secrets. */
+/* Writes {"cameras": …} with names and states only; URLs are secrets. */
 static json_t *cameras_json(const struct service *service)
 {
     json_t *list = json_array();

@@ -1,4 +1,4 @@
-/* Shared by the files behind service.h. */
+/* Shared by the files of service.h. */
 #ifndef DETECTOR_SERVICE_INT_H
 #define DETECTOR_SERVICE_INT_H
 
@@ -17,8 +17,8 @@ enum drain_phase { DRAIN_NOT, DRAIN_DELIVERS, DRAIN_GOODBYE };
 struct viewer {
     uint64_t ticket; /* 0: none */
     struct camera_question wanted;
-    uint64_t number; /* of the last still that was asked for */
-    bool is_reading; /* all that was sent is read: the next part may go */
+    uint64_t number; /* of the last still that was requested */
+    bool is_reading; /* it has read all that was sent: the next part may go */
     bool is_waiting; /* for the encoder */
 };
 
@@ -39,14 +39,14 @@ struct service {
     uint64_t images_served, parts_served;
     struct viewer viewers[SERVICE_STREAMS_MAX];
     instant started_at;
-    instant refusal_told_at; /* in the log; 0: never */
+    instant refusal_told_at; /* last entry in the log; 0: none */
 };
 
 /* Answers one GET or HEAD. */
 void service_http_answer(struct service *service, const struct http_question *question,
                          struct http_reply *reply);
 
-/* An encoding that an answer waits for is done. */
+/* An encoding that a reply waits for is finished. */
 void service_http_encoded(struct service *service, uint64_t ticket, const struct image *image,
                           const struct baton_error *error);
 void service_http_error(struct http_reply *reply, unsigned status, const char *message);

@@ -33,7 +33,7 @@ static int read_path(struct camera_question *ret, const char *path, struct baton
         return error_set(reterr, BATON_ENOENT,
                          "no such page: /camera/{display;camera}/image or /stream");
     }
-    /* What a server makes of /camera/../x/image, which is a malformed name. */
+    /* Recognizes a malformed name, such as /camera/../x/image after a server has resolved it. */
     if (strncmp(path, QUESTION_PREFIX, prefix) != 0 || bytes < prefix + strlen(suffix)) {
         return error_set(reterr, BATON_EINVAL,
                          "a camera's page is /camera/{display;camera}/image or /stream, and its "
@@ -74,7 +74,7 @@ static int read_flag(const struct part *part, bool *ret, struct baton_error *ret
     return 0;
 }
 
-/* Digits only, and few: no sign, no blank, nothing that overflows. */
+/* Reads a few digits, without a sign or a blank, so that nothing overflows. */
 static int read_width(const struct part *part, int *ret, struct baton_error *reterr)
 {
     int width = 0;
@@ -168,7 +168,7 @@ bool question_has_tag(const char *if_none_match, const char *tag)
         at += strncmp(at, "W/", 2) == 0 ? 2 : 0;
         end = *at == '"' ? strchr(at + 1, '"') : NULL;
         if (end == NULL) {
-            return false; /* no list of tags */
+            return false; /* this is no list of tags */
         }
         end++;
         if ((size_t)(end - at) == tag_bytes && memcmp(at, tag, tag_bytes) == 0) {

@@ -1,8 +1,9 @@
 /* A camera's newest frames, one JPEG after the other, for a browser's <img> (MJPEG).
  *
- * A viewer is sent a part only when all of the last one was read, and then the newest frame there
- * is. So a slow one sees fewer frames, holds one part, and costs nobody else anything; all who
- * look at the same picture share one JPEG. */
+ * A viewer is sent the next part only when it has read the last one, and then gets the newest
+ * frame. So a slow viewer sees fewer frames, holds one part, and slows no other client down; all
+ * viewers of the same picture share one JPEG.
+ */
 #include "detector/service_int.h"
 
 #include "base/error.h"
@@ -50,7 +51,7 @@ static void send_part(struct service *service, struct viewer *viewer, const stru
     server_answer(service->server, viewer->ticket);
 }
 
-/* The newest frame, if the viewer has not had it and can take it. */
+/* Sends the newest frame, if the viewer has not had it and can take it. */
 static void show(struct service *service, struct viewer *viewer)
 {
     const struct subscription *subscription =
@@ -73,7 +74,7 @@ static void show(struct service *service, struct viewer *viewer)
         boxes = image_boxes(service->images, viewer->wanted.identifier, viewer->wanted.source);
     }
     rc = encoder_ask(service->encoder, still, &shape, boxes, viewer->ticket, &image, &error);
-    viewer->number = still->number; /* one that is refused is missed: there will be another */
+    viewer->number = still->number; /* a refused frame is skipped: another one follows */
     viewer->is_waiting = rc == BATON_EBUSY;
     if (rc == 0) {
         send_part(service, viewer, &image);

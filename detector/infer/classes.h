@@ -1,4 +1,4 @@
-/* From the numbers that a classifier gives to its best classes. Pure. */
+/* Finds a classifier's best classes in its output. Pure. */
 #ifndef DETECTOR_INFER_CLASSES_H
 #define DETECTOR_INFER_CLASSES_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 enum class_scores {
-    CLASS_SCORES_ANY,           /* probabilities if they look like it, else logits */
+    CLASS_SCORES_ANY,           /* probabilities if the numbers look like it, else logits */
     CLASS_SCORES_LOGITS,        /* softmax makes them probabilities */
     CLASS_SCORES_PROBABILITIES, /* as they are */
 };
@@ -18,12 +18,12 @@ struct class_score {
     float score;
 };
 
-/* False: one of them is NaN, so what the model computed is lost, and a softmax over the rest would
- * make it look sure. */
+/* False if one of them is NaN: then the model's result is lost, and a softmax over the rest would
+ * look certain. */
 bool classes_are_numbers(const float *values, size_t count);
 
-/* The best `max` of `count` classes, best first; of equals the first. Returns how many. NaN is no
- * score. BATON_EINVAL: there is none at all. */
+/* Finds the best `max` of `count` classes, best first; of equal ones the first. Returns how many.
+ * NaN is no score. Returns BATON_EINVAL if there is no score at all. */
 int classes_decode(struct class_score *ret, int max, const float *values, size_t count,
                    enum class_scores kind, struct baton_error *reterr);
 

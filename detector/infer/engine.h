@@ -1,9 +1,9 @@
-/* What runs a model: a session of an engine, behind one small table of functions.
+/* An engine runs models, behind one small table of functions.
  *
  *   engine_load ─▶ session_open(model) ─▶ numbers into session->values ─▶ session_run ─▶ outputs
  *
  * Two engines run models in this process, each a shared library that is found at run time: ONNX
- * Runtime (preferred: it is faster and knows more operators) and OpenCV's dnn. A third one of the
+ * Runtime (preferred: it is faster and has more operators) and OpenCV's dnn. A third one with the
  * same table, remote.h, runs them in a confined child. A model has one input of float32 with four
  * sides, which is the picture, and up to SESSION_OUTPUTS_MAX outputs of float32.
  */
@@ -24,7 +24,7 @@ enum {
     MODEL_BYTES_MAX = 1 << 30,
 };
 
-/* What of the machine runs models, in ONNX Runtime's words. */
+/* The device that runs models, by ONNX Runtime's names. */
 enum engine_provider { PROVIDER_CPU, PROVIDER_CUDA, PROVIDER_TENSORRT };
 
 enum engine_kind { ENGINE_ANY, ENGINE_ONNXRUNTIME, ENGINE_OPENCV };
@@ -36,10 +36,10 @@ struct tensor {
 
 struct port {
     char name[SESSION_NAME_MAX + 1];
-    struct shape shape; /* sides below 1 are open; rank 0: the engine does not tell */
+    struct shape shape; /* sides below 1 are open; rank 0: unknown */
 };
 
-/* The public beginning of every engine's own session. */
+/* Every engine's own session begins with this struct. */
 struct session {
     struct engine *engine;
     struct port input;
@@ -59,7 +59,7 @@ struct engine_calls {
     void (*free)(struct engine *engine);
 };
 
-/* The public beginning of every engine. One thread at a time, together with its sessions. */
+/* Every engine begins with this struct. One thread at a time uses it with its sessions. */
 struct engine {
     const struct engine_calls *calls;
     enum engine_kind kind;
@@ -69,31 +69,31 @@ struct engine {
 
 struct engine_options {
     int threads;                   /* of a session; 0: one */
-    enum engine_provider provider; /* where it is not there, the CPU, and the name says so */
+    enum engine_provider provider; /* if it is missing the CPU is used, and the name says so */
     const char *library; /* path; NULL: beside this program, in its lib, the user's, the system's */
 };
 
-/* "any", "onnxruntime", "opencv". -1: none of them. */
+/* Takes "any", "onnxruntime" or "opencv"; -1: another text. */
 int engine_kind_parse(const char *name);
-/* "cpu", "cuda", "tensorrt". -1: none of them. */
+/* Takes "cpu", "cuda" or "tensorrt"; -1: another text. */
 int engine_provider_parse(const char *name);
 
-/* ENGINE_ANY: ONNX Runtime if it is found, else OpenCV. BATON_ENOENT: it is not there, and the
- * error says how to get it; BATON_ENOMEM. */
+/* ENGINE_ANY loads ONNX Runtime if it is found, else OpenCV. Returns BATON_ENOMEM, or BATON_ENOENT
+ * if the engine is not installed; the error says how to install it. */
 int engine_load(struct engine **ret, enum engine_kind kind, const struct engine_options *options,
                 struct baton_error *reterr);
 void engine_free(struct engine *engine); /* after its sessions; NULL allowed */
 
-/* `model`: the bytes of an .onnx file, of no use afterwards. `largest`: the input's shape with as
- * many pictures as shall ever be given at once; where the model takes fewer, `batch_max` says so.
- * BATON_EINVAL: the model has no such input, or the engine cannot run it, and the error names the
- * engine and the one that may. */
+/* `model` is the bytes of an .onnx file, which are not needed afterwards. `largest` is the input's
+ * shape with the largest batch; if the model takes fewer pictures, `batch_max` has their number.
+ * Returns BATON_EINVAL if the model has no such input or the engine cannot run it; the error names
+ * the engine, and another one that may. */
 int session_open(struct session **ret, struct engine *engine, const void *model, size_t bytes,
                  const struct shape *largest, struct baton_error *reterr);
 void session_close(struct session *session); /* NULL allowed */
 
-/* Runs on session->values; `pictures` 1 to batch_max. Returns how many outputs there are, at most
- * SESSION_OUTPUTS_MAX; what they point to is valid until the session runs again. */
+/* Runs the model on session->values; `pictures` is 1 to batch_max. Returns the number of outputs,
+ * at most SESSION_OUTPUTS_MAX; they are valid until the session runs again. */
 int session_run(struct session *session, int64_t pictures, struct tensor ret[SESSION_OUTPUTS_MAX],
                 struct baton_error *reterr);
 
@@ -104,7 +104,7 @@ int onnx_load(struct engine **ret, const struct engine_options *options,
 int opencv_load(struct engine **ret, const struct engine_options *options,
                 struct baton_error *reterr);
 
-/* Checks the declared input (rank 0: nothing to check) and makes room for the values. */
+/* Checks the declared input, unless its rank is 0, and allocates the values. */
 int session_make_room(struct session *session, const struct shape *largest,
                       struct baton_error *reterr);
 

@@ -1,4 +1,4 @@
-/* From what a model found to the fields of the flat `detection` object. Pure. */
+/* Converts the results of a model to fields of the flat `detection` object. Pure. */
 #ifndef DETECTOR_INFER_FIELDS_H
 #define DETECTOR_INFER_FIELDS_H
 
@@ -18,13 +18,13 @@ struct finding {
     uint64_t track;        /* 0: none */
 };
 
-/* Adds each of the stage's fields that the finding has a value for and that `attributes` does not
- * have yet. Numbers are rounded to what they can tell. BATON_ENOMEM. */
+/* Adds each of the stage's fields that the finding has a value for, unless `attributes` has it.
+ * Numbers are rounded to their precision. Returns BATON_ENOMEM. */
 int fields_fill(json_t *attributes, const struct pipeline_stage *stage,
                 const struct finding *finding);
 
-/* What of the attributes is a change if it is another: all of the stage's fields that name
- * something (class, text), as one text after what `text` has already. Cut at its end. */
+/* Appends to `text` the fields of the stage that name something (class, text). If this text is
+ * another one, the object has changed. Long texts are cut. */
 void fields_text(char *text, size_t text_bytes, const json_t *attributes,
                  const struct pipeline_stage *stage);
 

@@ -1,7 +1,7 @@
-/* How a part of a picture lies in a model's input, and the way back. Pure.
+/* The position of a part of a picture in a model's input, and the way back. Pure.
  *
- * Stretched, the part fills the input and loses its proportions. Letterboxed, it keeps them, lies
- * in the middle, and what it leaves free is padding.
+ * A stretched part fills the input and loses its proportions. A letterboxed part keeps them and
+ * lies in the middle, with padding beside it.
  */
 #ifndef DETECTOR_INFER_FIT_H
 #define DETECTOR_INFER_FIT_H
@@ -18,11 +18,11 @@ struct fit {
     int inner[4];      /* where the source lies in the input: x, y, width, height */
 };
 
-/* BATON_EINVAL: a side is not 1 to FIT_SIDE_MAX. */
+/* Returns BATON_EINVAL if a side is not 1 to FIT_SIDE_MAX. */
 int fit_init(struct fit *ret, const int source[4], int width, int height, bool is_letterboxed,
              struct baton_error *reterr);
 
-/* From the input's pixels to the frame's. */
+/* Converts a box from the input's pixels to the frame's. */
 float fit_source_x(const struct fit *fit, float x);
 float fit_source_y(const struct fit *fit, float y);
 

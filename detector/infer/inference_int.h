@@ -1,5 +1,5 @@
-/* Inside of this folder only: what the loop's side (inference.c) and the thread's side
- * (inference_thread.c) of an inference share. */
+/* State that the loop's side (inference.c) and the thread's side (inference_thread.c) of an
+ * inference share. Only this folder includes this header. */
 #ifndef DETECTOR_INFER_INFERENCE_INT_H
 #define DETECTOR_INFER_INFERENCE_INT_H
 
@@ -15,13 +15,13 @@ struct inference_feed {
     const struct camera_frame *pending; /* held; NULL: none */
     int rect[4];
     enum stage progression;
-    int running;     /* turns that are under way, or done and not told yet: at times two */
+    int running;     /* turns that are under way, or done and not reported yet: at times two */
     bool is_telling; /* within `seen` */
-    uint64_t served; /* when its last turn was, in turns */
+    uint64_t served; /* the number of its last turn */
     uint64_t frames, dropped;
 };
 
-/* What the thread tells the loop, oldest first. */
+/* A message of the thread to the loop; they are read oldest first. */
 struct outcome {
     struct outcome *next;
     enum { OUTCOME_OPENED, OUTCOME_FRAME, OUTCOME_LOST, OUTCOME_ENDED } type;
@@ -39,18 +39,18 @@ struct inference {
     struct pipeline pipeline;
     char *folder;
     uv_thread_t thread;
-    /* Not a uv_async_t: if its writer is interrupted within, the loop spins until it is back, which
-     * on a processor that both share is most of the time. */
+    /* Not a uv_async_t: if its writer is interrupted within the call, the loop spins until the
+     * writer goes on, which on a shared processor is most of the time. */
     int bell; /* an eventfd */
     uv_poll_t poll;
     uv_mutex_t lock;
     uv_cond_t wake;
-    instant told; /* the last failure */
+    instant told; /* when the last failure was reported */
     bool is_closed, has_ended;
     /* under the lock */
     struct inference_feed *feeds;
     struct outcome *first, **last;
-    struct outcome end; /* so that the end never lacks memory */
+    struct outcome end; /* reserved, so that the end needs no memory */
     struct outcome opened;
     struct inference_stats stats;
     uint64_t turn;
@@ -62,11 +62,11 @@ struct inference {
     int64_t backoff_ms;
 };
 
-/* The thread; `userdata` is the inference. Its last outcome is OUTCOME_ENDED. */
+/* The thread's function; `userdata` is the inference. Its last outcome is OUTCOME_ENDED. */
 void inference_work(void *userdata);
-/* The loop looks for outcomes. Any thread. */
+/* Makes the loop look for outcomes. Any thread may call it. */
 void inference_ring(const struct inference *inference);
-/* Of type OUTCOME_FRAME, with room for what is seen; NULL: out of memory. */
+/* Returns an outcome of type OUTCOME_FRAME with room for sightings, or NULL if memory is short. */
 struct outcome *outcome_new(void);
 void outcome_free(struct outcome *outcome); /* NULL allowed */
 

@@ -1,4 +1,4 @@
-/* From a cut of a frame to the numbers that a model is given. */
+/* Converts a cut of a frame to the numbers of a model's input. */
 #ifndef DETECTOR_INFER_INPUT_H
 #define DETECTOR_INFER_INPUT_H
 
@@ -11,8 +11,9 @@ struct input_maker; /* opaque: scratch memory; one thread at a time */
 struct input_maker *input_maker_new(void); /* NULL: out of memory */
 void input_maker_free(struct input_maker *maker);
 
-/* Writes 3 * height * width numbers as `input` wants them. `rect`: x, y, width, height within the
- * frame. `ret` is the way back. BATON_EINVAL: not within the frame; BATON_ENOMEM. */
+/* Writes 3 * height * width numbers in the layout of `input`. `rect` is x, y, width and height
+ * within the frame. `ret` is the way back. Returns BATON_ENOMEM, or BATON_EINVAL if `rect` is not
+ * within the frame. */
 int input_make(struct input_maker *maker, const struct pipeline_input *input,
                const struct camera_frame *frame, const int rect[4], float *values, struct fit *ret,
                struct baton_error *reterr);

@@ -1,7 +1,7 @@
-/* How long things take, as percentiles. Pure.
+/* Measures durations, as percentiles. Pure.
  *
- * A count for each eighth of a doubling, from 1 µs to about an hour, so that what is read is at
- * most 9 % too much. Old counts fade: when there are LATENCY_COUNTS_MAX, all are halved.
+ * There is a count for each eighth of a doubling, from 1 µs to about an hour, so a percentile is at
+ * most 9 % too high. Old counts fade: at LATENCY_COUNTS_MAX all are halved.
  */
 #ifndef DETECTOR_INFER_LATENCY_H
 #define DETECTOR_INFER_LATENCY_H
@@ -17,7 +17,7 @@ struct latency {
 
 void latency_add(struct latency *latency, span duration);
 
-/* What `percent` (0 to 100) of them did not exceed, in ms; 0 of none. */
+/* Returns the duration that `percent` (0 to 100) of them did not exceed, in ms; 0 without any. */
 double latency_ms(const struct latency *latency, double percent);
 
 #endif

@@ -1,10 +1,10 @@
-/* From the numbers of a reader to a text. Pure.
+/* Converts the output of a reader to a text. Pure.
  *
  *   [batch, steps, classes] or [batch, classes, steps]: in each step the best class is a letter
  *
- * With a class that stands for no letter, equal letters that follow each other are one (as CTC
- * has it: a blank between them makes them two); without it every step is a letter. The other way
- * to read is a detector whose boxes are letters: they are read from left to right.
+ * With a class that stands for no letter, equal letters in a row are one, and a blank between them
+ * makes them two (CTC); without that class every step is a letter. The other kind of reader is a
+ * detector whose boxes are letters: they are read from left to right.
  */
 #ifndef DETECTOR_INFER_LETTERS_H
 #define DETECTOR_INFER_LETTERS_H
@@ -21,16 +21,17 @@ struct letters {
 };
 
 struct reading {
-    char text[LETTERS_TEXT_MAX + 1]; /* "" if nothing is read; cut at its end, at a whole letter */
-    float confidence;                /* the mean of its letters' scores; 0 of none */
+    char text[LETTERS_TEXT_MAX +
+              1];     /* "" if nothing was read; a long text is cut at a whole letter */
+    float confidence; /* the mean score of its letters; 0 without any */
 };
 
-/* Of one picture: `shape` has 1 as its first side, or is without it. BATON_EINVAL: no side is as
- * long as there are classes. */
+/* Reads one picture: the first side of `shape` is 1, or missing. Returns BATON_EINVAL if no side
+ * has the number of classes. */
 int letters_read(struct reading *ret, const struct letters *letters, const float *values,
                  const struct shape *shape, struct baton_error *reterr);
 
-/* Whether such an output could be read. BATON_EINVAL, as above. */
+/* Returns BATON_EINVAL if an output of that shape could not be read. */
 int letters_check(const struct letters *letters, const struct shape *shape,
                   struct baton_error *reterr);
 

@@ -1,5 +1,5 @@
 /* The part of ONNX Runtime's C interface that is used here. Its functions are a table whose order
- * is fixed and only grows, so no header of it is needed: the number is the place in the table. */
+ * is fixed and only grows, so its header is not needed: the number is the position in the table. */
 #ifndef DETECTOR_INFER_ONNX_API_H
 #define DETECTOR_INFER_ONNX_API_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 enum {
-    ONNX_API_VERSION = 11, /* 1.11, of 2022: the first with all that is used */
+    ONNX_API_VERSION = 11, /* 1.11, of 2022: the first with all functions used here */
     ONNX_FLOAT32 = 1,
     ONNX_LOG_FATAL = 4,
     ONNX_OPTIMIZE_ALL = 99,
@@ -25,7 +25,7 @@ struct onnx_allocator;
 struct onnx_type;
 struct onnx_tensor_type;
 
-/* X(place, result, name, parameters). A status that is not NULL is an error. */
+/* X(position, result, name, parameters). A status other than NULL is an error. */
 #define ONNX_CALLS(X)                                                                              \
     X(2, const char *, error_message, (const struct onnx_status *))                                \
     X(3, struct onnx_status *, create_env, (int level, const char *id, struct onnx_env **ret))     \
@@ -85,7 +85,7 @@ struct onnx_calls {
 #undef ONNX_MEMBER
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-/* What OrtGetApiBase(), the one symbol of the library, returns. */
+/* The result of OrtGetApiBase(), the one symbol of the library. */
 struct onnx_base {
     void (*const *(*table)(uint32_t version))(void);
     const char *(*version)(void);

@@ -1,4 +1,4 @@
-/* Inside of the runner: opening (runner.c), frames (frame.c), what models say (answer.c). */
+/* The parts of the runner: opening models (runner.c), frames (frame.c), outputs (answer.c). */
 #ifndef DETECTOR_INFER_RUNNER_INT_H
 #define DETECTOR_INFER_RUNNER_INT_H
 
@@ -9,22 +9,22 @@
 
 enum { RUNNER_OBJECTS_MAX = TRACK_BOXES_MAX, RUNNER_TEXT_MAX = 1024 };
 
-_Static_assert(RUNNER_SIGHTINGS_MAX >= RUNNER_OBJECTS_MAX + PATIENCE_MAX, "all can be told");
+_Static_assert(RUNNER_SIGHTINGS_MAX >= RUNNER_OBJECTS_MAX + PATIENCE_MAX, "all can be reported");
 
-/* Of a model's confidence: what keeps an object that is known already. */
+/* A known object is kept with this share of the confidence that a new one needs. */
 #define RUNNER_LOW 0.5F
 
-/* An object of a stage from the frame, while its frame is run. */
+/* An object of a stage from the frame, while its frame runs. */
 struct object {
     size_t stage;
     struct box box;
     uint64_t track;
     bool is_due;
-    bool is_incomplete; /* a further stage was asked and gave no answer */
+    bool is_incomplete; /* a further stage was run and gave no answer */
     json_t *attributes;
 };
 
-/* Something that a stage found, which a later one may be given. */
+/* A result of a stage that a later one may get. */
 struct part {
     int object;
     struct box box;
@@ -35,10 +35,10 @@ struct parts {
     int count;
 };
 
-/* What a model says of one picture. Boxes are the best first. */
+/* A model's result for one picture. Boxes are sorted, best first. */
 struct answer {
     struct box boxes[BOXES_MAX];
-    int box_count; /* at least 1 if it says anything: the whole cut, for a model without boxes */
+    int box_count; /* at least 1 for a result: the whole cut, for a model without boxes */
     struct reading reading;
     const float *numbers;
     size_t number_count;
@@ -69,13 +69,13 @@ struct runner_view {
     struct patience patience;
 };
 
-/* What the outputs of `pictures` pictures say of the one at `picture`, which was `fit` into the
- * input. Boxes above `score_min`. */
+/* Reads the result for the picture at `picture` from the outputs of `pictures` pictures; it was
+ * `fit` into the input. Boxes are above `score_min`. */
 int answer_read(struct answer *ret, const struct pipeline_model *model,
                 const struct tensor *outputs, int output_count, int64_t pictures, int64_t picture,
                 const struct fit *fit, float score_min, struct baton_error *reterr);
 
-/* Whether the outputs of one picture have the form that such a model's have, whatever they say. */
+/* Checks that the outputs of one picture have the form of such a model's, with any content. */
 int answer_prove(const struct pipeline_model *model, const struct tensor *outputs, int output_count,
                  struct baton_error *reterr);
 

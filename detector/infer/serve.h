@@ -1,4 +1,5 @@
-/* The child's end: answers requests until nobody asks any more. The fences go up with the first. */
+/* Runs in the child: answers requests until the parent closes the connection. The first request
+ * confines the process. */
 #ifndef DETECTOR_INFER_SERVE_H
 #define DETECTOR_INFER_SERVE_H
 

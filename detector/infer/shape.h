@@ -14,20 +14,20 @@ enum {
 
 struct shape {
     int rank;
-    int64_t sides[SHAPE_RANK_MAX]; /* below 0, in a model's declaration: as the caller likes */
+    int64_t sides[SHAPE_RANK_MAX]; /* a side below 0, in a model's declaration, is open */
 };
 
-/* How many numbers such a tensor has. False: a side below 1, a rank that is none, or more than
+/* Returns the numbers of such a tensor. False: a side below 1, a wrong rank, or more than
  * SHAPE_COUNT_MAX. */
 bool shape_count(const struct shape *shape, size_t *ret);
 
-/* The same of what a model says, where a side may be 0: it has nothing to say. */
+/* The same for an output, where a side may be 0: it has no results. */
 bool shape_numbers(const struct shape *shape, size_t *ret);
 
-/* Whether `given` fits what was `declared`, where sides below 1 fit every size. */
+/* True if `given` fits `declared`, where sides below 1 fit every size. */
 bool shape_fits(const struct shape *declared, const struct shape *given);
 
-/* "[1, 84, 8400]", with "?" for a side below 1. Returns `text`. */
+/* Writes "[1, 84, 8400]", with "?" for a side below 1. Returns `text`. */
 const char *shape_text(const struct shape *shape, char text[SHAPE_TEXT_MAX]);
 
 #endif

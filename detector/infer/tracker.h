@@ -20,8 +20,8 @@
 
 enum {
     TRACKS_MAX = 256,
-    TRACK_BOXES_MAX = 256, /* of one frame; the further ones are no object */
-    TRACK_AGE_FRAMES = 3,  /* what is lost is not forgotten within so many frames' time */
+    TRACK_BOXES_MAX = 256, /* of one frame; further boxes are no object */
+    TRACK_AGE_FRAMES = 3,  /* a lost object is kept for at least the time of so many frames */
 };
 
 enum track_report {
@@ -35,16 +35,16 @@ struct tracker_rules {
     float score_low, score_high; /* low <= high */
     float overlap_min;           /* above 0 */
     float overlap_relabel;       /* with a box of another class; above 1: never */
-    span age_max;                /* lost for longer: forgotten, but see TRACK_AGE_FRAMES */
-    int hits_min;                /* at least 1 */
+    span age_max; /* forgotten after being lost for longer, but see TRACK_AGE_FRAMES */
+    int hits_min; /* at least 1 */
     enum track_report report;
     span report_interval;
 };
 
-/* 0.1, 0.5, 0.2, 0.6, 2 s, 3, once, 1 s. */
+/* The defaults: 0.1, 0.5, 0.2, 0.6, 2 s, 3, once, 1 s. */
 struct tracker_rules tracker_rules_default(void);
 
-/* BATON_EINVAL names the rule that is wrong. */
+/* Returns BATON_EINVAL with the rule that is wrong. */
 int tracker_rules_check(const struct tracker_rules *rules, struct baton_error *reterr);
 
 struct track {
@@ -58,17 +58,17 @@ struct track {
 
 struct tracker; /* opaque */
 
-/* `rules` are right, and copied. NULL: out of memory. */
+/* `rules` must be valid, and are copied. Returns NULL if memory is short. */
 struct tracker *tracker_new(const struct tracker_rules *rules);
 void tracker_free(struct tracker *tracker); /* NULL allowed */
 
-/* The boxes of the next frame, which was taken at `now`, the best first: ret[i] is the object that
- * boxes[i] shows. Time that goes back stands still. */
+/* Takes the boxes of the next frame, which was taken at `now`, the best first: ret[i] is the object
+ * of boxes[i]. A time before the last one counts as the last one. */
 void tracker_step(struct tracker *tracker, instant now, const struct box *boxes, int count,
                   struct track *ret);
 
-/* Whether the object shall be reported now; if so, it counts as reported. `text`: what was read on
- * it; NULL: nothing yet, which is no change. False for one that is not confirmed or is gone. */
+/* True if the object shall be reported now; then it counts as reported. `text` was read on it; NULL
+ * is no text yet, which is no change. False if it is not confirmed, or gone. */
 bool tracker_report(struct tracker *tracker, uint64_t id, instant now, const char *text);
 
 int tracker_count(const struct tracker *tracker); /* confirmed ones, lost ones too */

@@ -1,13 +1,13 @@
-/* What baton-detector and its baton-model say to each other. Inside this folder only.
+/* The messages of baton-detector and its baton-model. Only this folder includes this header.
  *
- *   parent ── START (memory of outputs) ─▶ child: fences up ── STARTED: its engine ─▶
+ *   parent ── START (memory of outputs) ─▶ child, confined now ── STARTED: its engine ─▶
  *          ── OPEN (model, memory of the input) ─▶ ── OPENED: input, outputs ─▶
  *          ── RUN ─▶ ── RAN: shapes; the numbers are in the memory of outputs, one after another ─▶
  *          ── CLOSE ─▶ ── CLOSED ─▶
  *
- * Each is one datagram of one struct: both ends are the same build. Every request has one answer.
- * What is said for each frame, RUN and RAN, is the short beginning of its struct.
- * The child trusts the parent; the parent believes no answer before answer_check().
+ * Each message is one datagram of one struct: both ends are the same build. Every request has one
+ * answer. The messages for each frame, RUN and RAN, are the short beginning of their structs. The
+ * child trusts the parent; the parent checks every answer with answer_check().
  */
 #ifndef DETECTOR_INFER_WIRE_H
 #define DETECTOR_INFER_WIRE_H
@@ -21,7 +21,7 @@ enum {
     WIRE_FD = 3,
     WIRE_SESSIONS_MAX = 64,
     WIRE_PATH_MAX = 1024,
-    WIRE_OUTPUT_BYTES = 64 << 20, /* of all outputs of one run; only what is written is used */
+    WIRE_OUTPUT_BYTES = 64 << 20, /* of all outputs of one run; untouched pages use no memory */
 };
 
 enum wire_type { WIRE_START = 1, WIRE_OPEN, WIRE_RUN, WIRE_CLOSE };
@@ -52,17 +52,17 @@ struct wire_answer {
     struct port outputs[SESSION_OUTPUTS_MAX];
 };
 
-/* As many of its bytes are sent as are meant: to a request of this type, of 0 to
+/* Only the used bytes are sent: the length of an answer to a request of this type, with 0 to
  * SESSION_OUTPUTS_MAX outputs. */
 size_t answer_bytes(const struct wire_answer *answer, enum wire_type to);
 
-/* Whether an answer of so many bytes to a request of this type is whole, and everything in it
- * within its bounds, and its texts end. Changes texts so that they do. */
+/* True if an answer of so many bytes to a request of this type is whole and within its bounds.
+ * Terminates its texts. */
 bool answer_check(struct wire_answer *answer, size_t bytes, enum wire_type to);
 
-/* Sends a request with up to two descriptors (-1: none). False: nobody is there. */
+/* Sends a request with up to two descriptors (-1: none). False: the other end is closed. */
 bool wire_send(int socket, const struct wire_request *request, int first, int second);
-/* The same on the other end. Descriptors that did not come are -1; false: the end. */
+/* Receives on the other end. Missing descriptors are -1; false: the connection has ended. */
 bool wire_receive(int socket, struct wire_request *ret, int ret_fds[2]);
 
 #endif

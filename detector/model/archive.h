@@ -23,7 +23,7 @@
 #include "detector/model/archive_rules.h"
 #include "detector/model/pipeline.h"
 
-/* 1 GiB, 2 GiB, ARCHIVE_ENTRIES_MAX, NULL. */
+/* The defaults: 1 GiB, 2 GiB, ARCHIVE_ENTRIES_MAX, NULL. */
 struct archive_rules archive_rules_default(void);
 
 /* Unpacks the archive that `archive_fd` (borrowed) reads, as folder `name` of the folder
@@ -36,7 +36,7 @@ struct archive_rules archive_rules_default(void);
 int archive_unpack(int archive_fd, int parent_fd, const char *name,
                    const struct archive_rules *rules, struct baton_error *reterr);
 
-/* How large the archive is. BATON_EINVAL: no file; BATON_ETOOBIG. */
+/* Finds the size of the archive. Returns BATON_EINVAL if it is no file, or BATON_ETOOBIG. */
 int archive_measure(int fd, const struct archive_rules *rules, uint64_t *ret,
                     struct baton_error *reterr);
 

@@ -1,4 +1,4 @@
-/* The parts of archive_scan(), which reads an archive; it writes nothing. */
+/* The parts of archive_scan(), which reads an archive and writes nothing. */
 #ifndef DETECTOR_MODEL_ARCHIVE_INT_H
 #define DETECTOR_MODEL_ARCHIVE_INT_H
 
@@ -26,30 +26,30 @@ struct archive {
     uint64_t unpacked_bytes; /* so far */
 };
 
-/* Looks at the archive's end before the library does, which would make room for as many entries as
- * that promises. */
+/* Checks the archive's end before the library does, which would allocate the number of entries in
+ * it. */
 int archive_check_end(int fd, uint64_t bytes, int entries_max, struct baton_error *reterr);
 
 /* Reads and checks the list of entries. */
 int archive_list(struct archive *archive, struct baton_error *reterr);
 
-/* A file, by its name; NULL: none. */
+/* Finds a file by its name; NULL: there is none. */
 const struct entry *archive_find(const struct archive *archive, const char *name);
 
-/* Takes the entry's bytes, in order. A code from `take` ends it. */
+/* Reads the entry's bytes in order. A code from `take` ends it. */
 typedef int (*archive_take)(void *userdata, const void *bytes, size_t count,
                             struct baton_error *reterr);
 int archive_read(struct archive *archive, const struct entry *entry, archive_take take,
                  void *userdata, struct baton_error *reterr);
 
-/* Who gets what is in an archive: pipeline.json first, then each file that it names. */
+/* The receiver of an archive's content: pipeline.json first, then each file that it names. */
 struct archive_sink {
     int (*begin)(void *userdata, const char *name, uint64_t bytes, struct baton_error *reterr);
     archive_take take;
     void *userdata;
 };
 
-/* Takes the file. The codes of archive_unpack(), and the sink's. */
+/* Reads the archive. Returns the codes of archive_unpack(), and the sink's. */
 int archive_scan(FILE *file, const struct archive_rules *rules, const struct archive_sink *sink,
                  struct baton_error *reterr);
 

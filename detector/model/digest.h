@@ -7,10 +7,10 @@
 
 enum { DIGEST_BYTES = 65 }; /* with its NUL */
 
-/* All of them return BATON_ENOMEM, or 0. */
+/* All of these return BATON_ENOMEM or 0. */
 int digest_of(const void *bytes, size_t count, char ret[DIGEST_BYTES]);
 
-/* In parts, as they come. */
+/* In parts, as they arrive. */
 struct digest {
     void *context; /* NULL: not begun */
 };
@@ -18,12 +18,12 @@ struct digest {
 int digest_begin(struct digest *digest);
 int digest_add(struct digest *digest, const void *bytes, size_t count);
 int digest_end(struct digest *digest, char ret[DIGEST_BYTES]);
-void digest_fini(struct digest *digest); /* at any time */
+void digest_fini(struct digest *digest); /* allowed at any time */
 
-/* Of a whole file, from its start. Also BATON_EIO. May block on the disk. */
+/* Of a whole file, from its start. Also returns BATON_EIO. May block on the disk. */
 int digest_file(int fd, char ret[DIGEST_BYTES]);
 
-/* Whether it is the text of one. */
+/* True if the text has the form of a digest. */
 bool is_digest(const char *text);
 
 #endif

@@ -24,48 +24,49 @@
 struct fetch_rules {
     uint64_t bytes_max;
     int connect_ms;
-    int silent_ms; /* no byte for so long: broken */
-    int total_ms;  /* with all that is tried again */
-    int tries_max; /* in a row that come no further than the best before */
-    int retry_ms;  /* before the second try; twice as long before each further one, to 32 times */
+    int silent_ms; /* without a byte for so long the connection is broken */
+    int total_ms;  /* with all further tries */
+    int tries_max; /* in a row without more bytes than the best before */
+    int retry_ms;  /* before the second try; doubled before each further one, up to 32 times as long
+                    */
     const char *const
         *hosts;          /* "models.example", ".example" with all below; NULL ends; NULL: any */
     const char *ca_file; /* NULL: the system's */
 };
 
-/* 1 GiB, 10 s, 30 s, 15 min, 5, 500 ms, any, the system's. */
+/* The defaults: 1 GiB, 10 s, 30 s, 15 min, 5, 500 ms, any, the system's. */
 struct fetch_rules fetch_rules_default(void);
 
 enum fetch_outcome {
-    FETCH_NEW,  /* the file has all of it */
-    FETCH_SAME, /* it is what it was when it had that ETag; the file is empty */
+    FETCH_NEW,  /* the file is complete */
+    FETCH_SAME, /* the server's file still has that ETag; the file here is empty */
 };
 
 struct fetch_result {
     enum fetch_outcome outcome;
     char etag[ETAG_BYTES]; /* "" if there is none */
     uint64_t bytes;
-    int asked; /* how often */
+    int asked; /* requests sent */
 };
 
 struct fetch; /* opaque */
 
-/* Told once, when it is over: `result` after success, `error` otherwise. Both: it is too large, and
- * the result is no more than the ETag by which that is known. The fetch is gone afterwards. */
+/* Called once at the end, with `result` after success and `error` otherwise. With both, the archive
+ * is too large, and the result has only its ETag. The fetch is freed after this call. */
 typedef void (*fetch_end)(void *userdata, const struct fetch_result *result,
                           const struct baton_error *error);
 
-/* `etag`: of what is known already, or "". `file_fd`: empty, borrowed for this call. `rules` are
- * borrowed until the end. BATON_EINVAL, BATON_EAUTH: an address that is not allowed. */
+/* `etag` is of the known archive, or "". `file_fd` is empty, and borrowed for this call. `rules`
+ * are borrowed until the end. Returns BATON_EINVAL or BATON_EAUTH if the address is not allowed. */
 int fetch_start(struct fetch **ret, struct transfers *transfers, uv_loop_t *loop,
                 const struct fetch_rules *rules, const char *url, const char *etag, int file_fd,
                 fetch_end on_end, void *userdata, struct baton_error *reterr);
 
-/* The same archive by a fresh address, signed later: every further try asks there, the next one now
- * if one is waited for. What came already is kept. One that is not allowed changes nothing. */
+/* Gives a fresh address of the same archive, signed later, to every further try; a try that waits
+ * starts at once. Bytes that arrived are kept. An address that is not allowed changes nothing. */
 void fetch_renew(struct fetch *fetch, const char *url);
 
-/* Gives it up; nothing is told. */
+/* Ends it without a call. */
 void fetch_stop(struct fetch *fetch);
 
 #endif

@@ -1,4 +1,4 @@
-/* Names of files in a model archive: the few that mean the same on every system. Pure. */
+/* Names of files in a model archive: only those that mean the same on every system. Pure. */
 #ifndef DETECTOR_MODEL_NAME_H
 #define DETECTOR_MODEL_NAME_H
 
@@ -16,9 +16,9 @@ enum {
  * with one; so no "..", nothing absolute, nothing hidden. BATON_EPROTO with the rule broken. */
 int name_check(const char *name, struct baton_error *reterr);
 
-/* Whether a name that breaks the rules leads nowhere all the same, on any system: a file of it may
- * lie in an archive, and stay there. Not absolute, no part "." or "..", no backslash, colon or
- * control character. */
+/* True if a name that breaks the rules leads nowhere on any system, so that a file of it may lie in
+ * an archive and stay there: not absolute, without "." and ".." as parts, without backslash, colon
+ * and control characters. */
 bool name_is_harmless(const char *name);
 
 #endif

@@ -63,7 +63,7 @@ enum { PIPELINE_FROM_FRAME = -1 };
     X(REPORT_ONCE, "once")                                                                         \
     X(REPORT_EVERY, "every")                                                                       \
     X(REPORT_CHANGE, "change")
-/* What of a result a field is filled with, and for which decoders (bits 1 << DECODER_…). */
+/* The results that a field can have, and their decoders (bits 1 << DECODER_…). */
 #define PIPELINE_VALUES(X)                                                                         \
     X(VALUE_CLASS, "class", PIPELINE_BOXES | 1U << DECODER_CLASSIFY)                               \
     X(VALUE_CONFIDENCE, "confidence", PIPELINE_ALL)                                                \
@@ -96,7 +96,7 @@ struct pipeline_input {
     enum pipeline_layout layout;
     enum pipeline_color color;
     bool is_letterboxed; /* proportions kept, grey beside it; else stretched */
-    float scale;         /* what the model is given: (pixel * scale - mean) / std */
+    float scale;         /* the model's input is (pixel * scale - mean) / std */
     float mean[3], std[3];
 };
 
@@ -105,7 +105,7 @@ struct pipeline_model {
     char *file; /* in the archive; see name.h */
     struct pipeline_input input;
     enum pipeline_decoder decoder;
-    char **classes; /* not of every tensor; names may repeat */
+    char **classes; /* none for some tensors; names may repeat */
     size_t class_count;
     int blank; /* tensor: the class that stands for no letter; -1: none */
     float confidence, nms;
@@ -128,13 +128,13 @@ struct pipeline_field {
     char *name; /* in the `detection` object: "carBrand" */
     enum pipeline_value value;
     enum pipeline_type type;
-    int index;                    /* VALUE_NUMBER: which element */
-    struct pipeline_mapping *map; /* sorted by `from`; of what is not in it, the field is left out;
-                                     NULL: no map */
+    int index; /* VALUE_NUMBER: which element */
+    struct pipeline_mapping
+        *map; /* sorted by `from`; for other values the field is left out; NULL: no map */
     size_t map_count;
 };
 
-/* `classes`, `min_*` and `regions` choose objects: those that a stage from the frame finds, those
+/* `classes`, `min_*` and `regions` choose objects: those that a stage finds in the frame, or those
  * that a later stage is given. */
 struct pipeline_stage {
     char *name;
@@ -168,29 +168,28 @@ struct pipeline {
     struct pipeline_track track;
 };
 
-/* BATON_EPROTO with the path of the offending field, BATON_ETOOBIG, BATON_ENOMEM; then `pipeline`
- * is untouched. After success the caller calls pipeline_fini(). */
+/* Returns BATON_EPROTO with the path of the wrong field, BATON_ETOOBIG or BATON_ENOMEM, and then
+ * leaves `pipeline` as it was. After success the caller calls pipeline_fini(). */
 int pipeline_parse(struct pipeline *pipeline, const char *bytes, size_t count,
                    struct baton_error *reterr);
-void pipeline_fini(struct pipeline *pipeline); /* NULL allowed; also of zeroes */
+void pipeline_fini(struct pipeline *pipeline); /* NULL and zeroes are allowed */
 
 static inline bool decoder_finds_boxes(enum pipeline_decoder decoder)
 {
     return (PIPELINE_BOXES >> decoder & 1U) != 0;
 }
 
-/* Whether the stage is run in this progression stage. */
+/* True if the stage runs in this progression stage. */
 static inline bool stage_is_on(const struct pipeline_stage *stage, unsigned progression)
 {
     return (stage->when >> progression & 1U) != 0;
 }
 
-/* Whether an object of that class, size and middle (0 to 1) is one of those that the stage is
- * about. */
+/* True if the stage chooses objects of that class, size and middle (0 to 1). */
 bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int width, int height,
                  struct pipeline_point middle);
 
-/* What stands in the field for that class or text; NULL: the field is left out. */
+/* Returns the field's value for that class or text; NULL: the field is left out. */
 const char *field_mapped(const struct pipeline_field *field, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* How the parts of pipeline.json are read: inside of pipeline_parse(). */
+/* The readers of the parts of pipeline.json, for pipeline_parse(). */
 #ifndef DETECTOR_MODEL_PIPELINE_INT_H
 #define DETECTOR_MODEL_PIPELINE_INT_H
 
@@ -9,15 +9,15 @@
 
 enum { NODE_PATH_MAX = 255 };
 
-/* An object of the file and where it is: "stages[2].fields." or "". */
+/* An object of the file and its path: "stages[2].fields." or "". */
 struct node {
     json_t *json; /* borrowed */
     char path[NODE_PATH_MAX + 1];
 };
 
-/* All readers of a field leave the value as it is where the field is absent or null. */
+/* All readers of a field leave the value as it is if the field is absent or null. */
 
-/* Refuses a field that is not among `keys`, which NULL ends. */
+/* Refuses a field that is not among `keys`; NULL ends them. */
 int node_check_keys(const struct node *node, const char *const *keys, struct baton_error *reterr);
 
 /* `json` is the value of `key`, or of list[index] (then `key` is "list[index]"); it must be an
@@ -32,7 +32,7 @@ int node_float(const struct node *node, const char *key, double low, double high
 int node_word(const struct node *node, const char *key, const char *const *words, int count,
               int *value, struct baton_error *reterr);
 
-/* `list` is NULL where the field is absent, else has `min` to `max` elements. */
+/* `list` is NULL if the field is absent, else it has `min` to `max` elements. */
 int node_list(const struct node *node, const char *key, size_t min, size_t max, json_t **list,
               struct baton_error *reterr);
 
@@ -41,18 +41,19 @@ int node_list(const struct node *node, const char *key, size_t min, size_t max, 
 int text_check(const json_t *json, const char *path, const char *key, size_t bytes_max,
                struct baton_error *reterr);
 
-/* Letters, digits, "_" and "-", at most PIPELINE_NAME_MAX: the names of models, stages, fields. */
+/* Reads the name of a model, stage or field: letters, digits, "_" and "-", at most
+ * PIPELINE_NAME_MAX. */
 int name_of_part_check(const char *name, const char *path, const char *key,
                        struct baton_error *reterr);
 
-/* The index of the word; else an error that offers the nearest one. `must` says what it has to be.
- */
+/* Returns the index of the word, or an error that offers the nearest one. `must` says what the word
+ * must be. */
 int word_find(const char *word, const char *const *words, int count, const char *path,
               const char *key, const char *must, struct baton_error *reterr);
 
 int text_copy(char **ret, const char *text, struct baton_error *reterr);
 
-/* Room for `count` zeroed elements, at least one; NULL with the error when out of memory. */
+/* Allocates `count` zeroed elements, at least one; NULL with the error if memory is short. */
 void *list_new(size_t count, size_t bytes, struct baton_error *reterr);
 
 int models_read(struct pipeline *pipeline, const struct node *root, struct baton_error *reterr);

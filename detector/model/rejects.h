@@ -1,5 +1,6 @@
-/* Models that came whole and could not be run: their digests, and why. Those of one process, as
- * another one may have an engine that can; the last REJECTS_MAX. Several threads may ask. */
+/* Models that arrived whole but could not run: their digests and the reasons. They are those of one
+ * process, since another one may have an engine that can run them; the last REJECTS_MAX are kept.
+ * Any thread. */
 #ifndef DETECTOR_MODEL_REJECTS_H
 #define DETECTOR_MODEL_REJECTS_H
 
@@ -25,7 +26,7 @@ int rejects_init(struct rejects *rejects); /* BATON_ENOMEM */
 void rejects_fini(struct rejects *rejects);
 
 void rejects_add(struct rejects *rejects, const char *digest, const struct baton_error *error);
-/* `ret`: why; NULL: it is not asked for. */
+/* `ret` gets the reason; NULL: it is not needed. */
 bool rejects_have(struct rejects *rejects, const char *digest, struct baton_error *ret);
 
 #endif

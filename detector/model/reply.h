@@ -1,4 +1,4 @@
-/* What the head of an HTTP answer says of the file: its ETag, and which part of it comes. Pure. */
+/* Reads the head of an HTTP reply for a file: its ETag, and which part of it follows. Pure. */
 #ifndef DETECTOR_MODEL_REPLY_H
 #define DETECTOR_MODEL_REPLY_H
 
@@ -9,16 +9,16 @@ enum { REPLY_ETAG_BYTES = 257 }; /* with its NUL */
 
 struct reply {
     char etag[REPLY_ETAG_BYTES];      /* "": none, or one that is not printable or too long */
-    int64_t range_start, range_total; /* of a part: where it begins, and all; -1: not said */
+    int64_t range_start, range_total; /* of a part: its start, and the whole length; -1: unknown */
 };
 
 void reply_init(struct reply *reply);
 
-/* The next line of the head, as it came: not terminated, or by CR LF. A status line begins another
- * answer, and what was said so far is forgotten. */
+/* Takes the next line of the head as it arrived, without an end or with CR LF. A status line begins
+ * another reply, and forgets the last one. */
 void reply_line(struct reply *reply, const char *line, size_t bytes);
 
-/* The ETag if it is one that can be sent back, else "". */
+/* Returns the ETag if it can be sent back, else "". */
 void reply_etag(char ret[REPLY_ETAG_BYTES], const char *value, size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
-/* libcurl's transfers on a libuv loop: no thread, nothing blocks but what libcurl does itself.
+/* Runs libcurl's transfers on a libuv loop, without a thread; only libcurl itself may block.
  *
- * libcurl says which sockets it waits for and when it wants to be woken; both become handles of the
- * loop. The loop's thread only.
+ * libcurl names the sockets that it waits for and the time of its next timer; both become handles
+ * of the loop. The loop's thread only.
  */
 #ifndef DETECTOR_MODEL_TRANSFERS_H
 #define DETECTOR_MODEL_TRANSFERS_H
@@ -15,21 +15,21 @@ struct transfers; /* opaque */
 
 int transfers_new(struct transfers **ret, uv_loop_t *loop, struct baton_error *reterr);
 
-/* Every transfer has been stopped or has ended. The memory ends with the loop's next turn. NULL
- * allowed. */
+/* Call it after every transfer has been stopped or has ended. The memory is freed with the loop's
+ * next turn. NULL is allowed. */
 void transfers_close(struct transfers *transfers);
 
 struct transfer {
     CURL *easy; /* the caller's, whose CURLOPT_PRIVATE is ours */
-    /* It has ended and may be started again, also here. */
+    /* The transfer has ended and can be started again, also from within this call. */
     void (*on_end)(struct transfer *transfer, CURLcode result);
 };
 
-/* `transfer` is the caller's and stays where it is until the transfer has ended or is stopped. */
+/* `transfer` is the caller's, and keeps its address until the transfer has ended or is stopped. */
 int transfer_start(struct transfers *transfers, struct transfer *transfer,
                    struct baton_error *reterr);
 
-/* on_end is not called any more. Of one that has ended: nothing. */
+/* on_end is not called any more. Without effect on a transfer that has ended. */
 void transfer_stop(struct transfers *transfers, struct transfer *transfer);
 
 #endif

@@ -1,4 +1,4 @@
-/* The process baton-unpack, as its parent sees it. */
+/* The process baton-unpack, from its parent's side. */
 #ifndef DETECTOR_MODEL_UNPACK_CHILD_H
 #define DETECTOR_MODEL_UNPACK_CHILD_H
 
@@ -12,14 +12,14 @@ struct unpack_child {
     pid_t pid;
 };
 
-/* Starts it on the archive (borrowed), with the rules; to be ended by the same thread.
- * BATON_EUNAVAILABLE: it cannot be started. */
+/* Starts it on the archive (borrowed), with the rules; the same thread must end it. Returns
+ * BATON_EUNAVAILABLE if it cannot be started. */
 int unpack_child_start(struct unpack_child *ret, int archive_fd, const struct archive_rules *rules,
                        struct baton_error *reterr);
 
-/* It closed its socket: says how it ended. */
+/* It has closed its socket: says how it ended. */
 int unpack_child_why(struct unpack_child *child, struct baton_error *reterr);
 
-void unpack_child_end(struct unpack_child *child); /* kills it, if it is still there */
+void unpack_child_end(struct unpack_child *child); /* kills it if it still runs */
 
 #endif

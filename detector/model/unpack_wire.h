@@ -1,11 +1,11 @@
-/* What archive_unpack() and its child, baton-unpack, say to each other.
+/* The messages of archive_unpack() and its child, baton-unpack.
  *
  *   parent ── request ─▶ child, confined, which has the archive and nothing else
  *          ◀─ FILE "pipeline.json", DATA …, FILE of each model, DATA …, DONE    or ERROR
  *
- * One message a packet. The child makes no file: it has no folder. It is given strangers' bytes, so
- * what it says is believed no more than they are: archive_accept() writes only the files that
- * pipeline.json, as the parent reads it, names, each once, and no more than the rules allow.
+ * One message a packet. The child makes no file: it has no folder. It reads bytes from outside, so
+ * the parent trusts its messages no more than these bytes: archive_accept() writes only the files
+ * that pipeline.json, as the parent reads it, names, each once, and no more than the rules allow.
  */
 #ifndef DETECTOR_MODEL_UNPACK_WIRE_H
 #define DETECTOR_MODEL_UNPACK_WIRE_H

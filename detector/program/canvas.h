@@ -1,8 +1,8 @@
-/* A picture of a frame with what was seen in it drawn in, and its way into a PNG.
+/* A picture of a frame with its results drawn in, and its conversion to PNG.
  *
- * Boxes have a colour for each class, and a label: class, score, number of the track. What was
- * reported in this very frame has a thicker box. Letters are capitals of 3 x 5 dots, which needs no
- * font on the machine; what is no ASCII letter, digit or common sign is a dot.
+ * Boxes have a colour for each class, and a label: class, score, number of the track. Results that
+ * this very frame reported have thicker boxes. Letters are capitals of 3 x 5 dots, so no font is
+ * needed; a character that is no ASCII letter, digit or common sign is a dot.
  */
 #ifndef DETECTOR_PROGRAM_CANVAS_H
 #define DETECTOR_PROGRAM_CANVAS_H
@@ -19,20 +19,20 @@ struct canvas {
     int width, height;
 };
 
-/* The frame of the result, `width` wide (0: as it is), annotated. BATON_ENOMEM. */
+/* Draws the frame of the result, `width` wide (0: its own width). Returns BATON_ENOMEM. */
 int canvas_show(struct canvas *ret, struct picture_scaler *scaler,
                 const struct inference_result *result, int width, struct baton_error *reterr);
 
-/* Black. BATON_ENOMEM. */
+/* Makes a black picture. Returns BATON_ENOMEM. */
 int canvas_new(struct canvas *ret, int width, int height, struct baton_error *reterr);
-void canvas_free(struct canvas *canvas); /* also of zeroes */
+void canvas_free(struct canvas *canvas); /* zeroes are allowed */
 
-/* What lies outside is left out. */
+/* Pixels outside are left out. */
 void canvas_paste(struct canvas *canvas, const struct canvas *tile, int left, int top);
 void canvas_text(struct canvas *canvas, int left, int top, int dot, const char *text,
                  const uint8_t ink[CANVAS_CHANNELS], const uint8_t paper[CANVAS_CHANNELS]);
 
-/* `path` is for the error only. BATON_EIO, BATON_ENOMEM. */
+/* `path` is for the error only. Returns BATON_EIO or BATON_ENOMEM. */
 int canvas_write(const struct canvas *canvas, FILE *file, const char *path,
                  struct baton_error *reterr);
 

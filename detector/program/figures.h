@@ -1,8 +1,8 @@
-/* What is counted of each model, by its number, for /metrics.
+/* The counters of each model, by its number, for /metrics.
  *
  * Counters outlive the subscriptions that they count: they never go back. Models beyond
- * FIGURES_MODELS_MAX are counted together, as model_id="other", so that a backend cannot make the
- * page grow without end.
+ * FIGURES_MODELS_MAX are counted together, as model_id="other", so a backend cannot make the page
+ * grow without end.
  */
 #ifndef DETECTOR_PROGRAM_FIGURES_H
 #define DETECTOR_PROGRAM_FIGURES_H
@@ -13,8 +13,9 @@
 enum { FIGURES_MODELS_MAX = 64, HISTOGRAM_BUCKETS = 11 };
 
 struct histogram {
-    uint64_t counts[HISTOGRAM_BUCKETS + 1]; /* each without the smaller ones; the last: no bound */
-    double seconds;                         /* all together */
+    uint64_t
+        counts[HISTOGRAM_BUCKETS + 1]; /* each without the smaller ones; the last has no bound */
+    double seconds;                    /* all together */
 };
 
 void histogram_add(struct histogram *histogram, span duration);
@@ -23,11 +24,11 @@ struct figure {
     int64_t model_id;
     char *name;                 /* the newest; NULL: none */
     char engine[128];           /* of its last opening; "" none */
-    uint64_t frames, dropped;   /* run; overtaken by a newer one */
+    uint64_t frames, dropped;   /* run; replaced by a newer one */
     uint64_t opened, refused;   /* for a subscription */
     uint64_t failures;          /* its child was lost, or a frame could not be run */
-    struct histogram run, late; /* a frame's turn; from its arrival to its results */
-    uint64_t dropped_now;       /* of feeds that live; set before figures_write() */
+    struct histogram run, late; /* duration of a frame's turn; from its arrival to its results */
+    uint64_t dropped_now;       /* of current feeds; set before figures_write() */
     unsigned subscriptions;     /* at work; set before figures_write() */
 };
 
@@ -36,9 +37,10 @@ struct figures {
     unsigned count;
 };
 
-/* Never NULL; stays where it is. */
+/* Never returns NULL; the address stays valid. */
 struct figure *figures_find(struct figures *figures, int64_t model_id);
-void figure_rename(struct figure *figure, const char *name); /* leaves it if memory is short */
+void figure_rename(struct figure *figure,
+                   const char *name); /* leaves the name if memory is short */
 
 void figures_write(const struct figures *figures, struct buffer *body);
 void figures_fini(struct figures *figures);

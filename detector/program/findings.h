@@ -1,7 +1,7 @@
-/* What a try writes down, a line of JSON each.
+/* The output of a try, one line of JSON for each finding.
  *
- *   detections   what a backend would be told: to standard output, or FOLDER/detections.jsonl
- *   objects      every object of every frame, reported or not: FOLDER/objects.jsonl
+ *   detections   messages for a backend: on standard output, or in FOLDER/detections.jsonl
+ *   objects      every object of every frame, reported or not: in FOLDER/objects.jsonl
  */
 #ifndef DETECTOR_PROGRAM_FINDINGS_H
 #define DETECTOR_PROGRAM_FINDINGS_H
@@ -10,11 +10,11 @@
 
 struct findings; /* opaque */
 
-/* `folder` is made if it is not there; what an earlier try wrote in it is written over. NULL:
- * standard output, and no objects. The error names the file. */
+/* `folder` is made if it is missing; files of an earlier try are overwritten. NULL: standard
+ * output, and no objects. The error names the file. */
 int findings_open(struct findings **ret, const char *folder, struct baton_error *reterr);
 
-/* BATON_ENOMEM; BATON_EIO and its like name the file. */
+/* Returns BATON_ENOMEM, or BATON_EIO and similar codes, which name the file. */
 int findings_add(struct findings *findings, const struct inference_result *result,
                  struct baton_error *reterr);
 
@@ -24,7 +24,7 @@ struct findings_counts {
 
 struct findings_counts findings_counts(const struct findings *findings);
 
-/* Whether all of it has been written. */
+/* Returns 0 if all of it has been written. */
 int findings_flush(struct findings *findings, struct baton_error *reterr);
 void findings_free(struct findings *findings); /* NULL allowed */
 

@@ -1,16 +1,16 @@
-/* The pipelines that a worker's subscriptions want: opened, shared, exchanged and closed as they
- * change.
+/* The pipelines of a worker's subscriptions, opened, shared, exchanged and closed as these change.
  *
  *   service's `changed` ─▶ models_event ─▶ source.want ─▶ archive's folder, pipeline
  *   watch's frame ─▶ models_frame ─▶ feed of the subscription ─▶ inference of that folder
  *   service_detected ◀─ hooks.detected ◀───────────────────────┘
  *
  * Subscriptions whose archives are the same folder share one inference, so one child and one copy
- * of the models. What is new runs beside what is old until its models are open; then the frames go
- * there, and what the old one has under way is still reported. What is bad is told, and the old
- * one goes on; what could not be had is asked for again, after pauses that grow, and at once when
- * another URL is named. What runs is looked after where it came from, in the same way: what is new
- * there is exchanged for it, and if that is bad, it goes on until there is something else.
+ * of the models. A new inference runs beside the old one until its models are open; then it gets
+ * the frames, and results that the old one has under way are still reported. A bad archive is
+ * reported, and the old inference goes on. An archive that could not be fetched is requested again,
+ * after pauses that grow, and at once when another URL is named. For models at work the source is
+ * asked for newer archives, too: a newer one is exchanged for the old one, and if it is bad, the
+ * old one goes on until there is another.
  */
 #ifndef DETECTOR_PROGRAM_MODELS_H
 #define DETECTOR_PROGRAM_MODELS_H
@@ -22,36 +22,35 @@
 
 struct models; /* opaque; on the loop's thread */
 
-/* Where archives come from. */
+/* The source of archives. */
 struct models_source {
-    /* Answers once through models_arrived(), never from within; or fails at once. */
+    /* Answers once through models_arrived(), never from within, unless it fails at once. */
     int (*want)(void *userdata, void **ret_ticket, const char *url, int64_t model_id, void *asker,
                 struct baton_error *reterr);
-    /* Whether there is something newer than what the answered ticket `held` has; that one is kept
-     * until this is answered, or dropped. Answers once, never from within, through models_arrived()
-     * if there is, else through one of the two below. BATON_ENOTSUP: it cannot be told of this one.
+    /* Checks for a newer archive than that of the answered ticket `held`, which is kept until the
+     * answer, or dropped. Answers once, never from within, through models_arrived() if there is
+     * one, else through one of the two below. Returns BATON_ENOTSUP if it cannot check this one.
      * NULL: archives stay as they are. */
     int (*look)(void *userdata, void **ret_ticket, const char *url, void *held, void *asker,
                 struct baton_error *reterr);
-    /* What the answered ticket has runs; or it cannot, and is not brought again, to others neither,
-     * as long as there is one that ran before it. `held`: of the look() that brought it, or NULL.
-     * NULL, both: nobody is told. */
+    /* The archive of the answered ticket runs; or it cannot run, and is not given again, not to
+     * other subscriptions either, as long as there is one that ran before it. `held` is the ticket
+     * of the look() that gave it, or NULL. Both may be NULL: they are not called. */
     void (*accept)(void *ticket);
     void (*reject)(void *held, void *ticket, const struct baton_error *error);
-    /* The folder is not needed any more, and no answer either. May be called from within the
-     * answer. */
+    /* The folder and an answer are not needed any more. May be called from within the answer. */
     void (*drop)(void *userdata, void *ticket);
     void *userdata;
 };
 
-/* The answer to want(). `folder` is there until the ticket is dropped; what `pipeline` owns is
- * taken. `error` NULL: all is well; with a folder: it is the one from before, for that reason, and
- * will be asked for again. */
+/* The answer to want(). `folder` exists until the ticket is dropped; the content of `pipeline` is
+ * taken. Without `error` the archive is the wanted one; with a folder and an error it is the one
+ * from before, for that reason, and the wanted one will be requested again. */
 void models_arrived(void *asker, const char *folder, struct pipeline *pipeline,
                     const struct baton_error *error);
 
-/* The other answers to look(): nothing has changed since the last one; something has and is no
- * archive (`is_bad`), or it could not be asked, for that reason. */
+/* The other answers to look(): nothing has changed since the last one; a changed archive is none
+ * (`is_bad`), or the source did not answer, for that reason. */
 void models_unchanged(void *asker);
 void models_look_failed(void *asker, bool is_bad, const struct baton_error *error);
 
@@ -62,13 +61,13 @@ struct models_config {
     struct remote_options engine; /* texts are borrowed */
     int batch;                    /* see inference_config */
     bool uses_stream_time;        /* see inference_config */
-    int retry_min_ms;             /* until what was refused is asked for again; 0: 5 s */
-    int recheck_ms; /* between two looks at what runs, or up to half as long; 0: by fresh URLs only
-                     */
+    int retry_min_ms;             /* until a refused archive is requested again; 0: 5 s */
+    int recheck_ms; /* between two checks of the models at work, or up to half as long; 0: only with
+                       fresh URLs */
     /* Takes the detection. */
     void (*detected)(void *userdata, struct detection *detection);
-    /* May be NULL, all of them. A model is at work, or was refused; what is seen in each frame; an
-     * inference failed, and goes on. They must not call back in. */
+    /* All of these may be NULL: a model is at work, or was refused; objects seen in each frame; an
+     * inference failed, and goes on. They must not call models.h. */
     void (*changed)(void *userdata, const char *identifier, const struct baton_error *error);
     void (*seen)(void *userdata, const char *identifier, const struct inference_result *result);
     void (*failed)(void *userdata, const struct baton_error *error);
@@ -76,21 +75,21 @@ struct models_config {
 };
 
 struct models *models_new(const struct models_config *config); /* NULL: out of memory */
-/* No detection comes any more. Then run the loop, then free. */
+/* Ends the detections. Then run the loop, then free. */
 void models_close(struct models *models);
 void models_free(struct models *models); /* NULL allowed */
 
-/* From now on: see models_config. */
+/* Sets the values from now on: see models_config. */
 void models_set_recheck(struct models *models, int recheck_ms);
 
 void models_event(struct models *models, const struct worker_event *event);
 void models_frame(struct models *models, const char *identifier, const struct camera_frame *frame,
                   enum stage progression);
 
-/* What /status says of the subscription's model, added to `ret`. */
+/* Adds the fields of the subscription's model to `ret`, for /status. */
 void models_describe(const struct models *models, const char *identifier, json_t *ret);
 
-/* Adds what /metrics says of models. */
+/* Adds the families of models to /metrics. */
 void models_measure(struct models *models, struct buffer *body);
 
 #endif

@@ -1,6 +1,5 @@
-/* Inside of models: subscriptions and what they want (models.c), what is asked for once more
- * (models_again.c), inferences that they share (models_share.c), what is said of them
- * (models_report.c). */
+/* The parts of models.h: subscriptions and their models (models.c), repeated requests
+ * (models_again.c), shared inferences (models_share.c), reports (models_report.c). */
 #ifndef DETECTOR_PROGRAM_MODELS_INT_H
 #define DETECTOR_PROGRAM_MODELS_INT_H
 
@@ -18,22 +17,22 @@ struct shared {
     char *folder;
     struct inference *inference;
     unsigned users;
-    bool is_open; /* its models are */
+    bool is_open; /* its models are open */
 };
 
-/* A model of a subscription, on its way or at work. */
+/* A subscription's model, requested or at work. */
 struct work {
     int64_t model_id;
     char *model_name;
     void *ticket;          /* NULL: none */
-    struct shared *shared; /* NULL: has not arrived */
+    struct shared *shared; /* NULL: it has not arrived */
     struct inference_feed *feed;
     struct bound *bound;
-    struct baton_error doubt; /* code not 0: why it is the archive from before */
-    bool is_look;             /* whether there is something newer than what runs */
+    struct baton_error doubt; /* code other than 0: the reason for the archive from before */
+    bool is_look;             /* a check for a newer archive than the one at work */
 };
 
-/* Frames a second, over the last few. */
+/* Frames a second, over the last few seconds. */
 struct rate {
     instant begin;
     unsigned count;
@@ -45,46 +44,46 @@ struct bound {
     char *identifier;
     struct crop crop;
     struct wanted wanted;
-    bool is_met;                             /* what is wanted runs, and is the newest to be had */
+    bool is_met;                             /* the wanted archive runs, and is the newest */
     unsigned refusals;                       /* in a row */
-    instant retry_at;                        /* INSTANT_NEVER: nothing is to be asked again */
-    instant look_at;                         /* INSTANT_NEVER: what runs is not looked after */
+    instant retry_at;                        /* INSTANT_NEVER: there is nothing to request again */
+    instant look_at;                         /* INSTANT_NEVER: the archive at work is not checked */
     unsigned look_fails;                     /* in a row */
     struct work *coming, *running, *leaving; /* NULL: none */
     char last_error[BATON_ERROR_MESSAGE_MAX];
     struct latency latency;    /* from a frame's arrival to its results */
-    struct rate rate, dropped; /* frames that were run; that a newer one overtook */
+    struct rate rate, dropped; /* frames that ran; frames that a newer one replaced */
     UT_hash_handle hh;
 };
 
 struct models {
     struct models_config config;
     struct bound *bounds;   /* by identifier */
-    struct shared *shareds; /* those that are closing, too */
+    struct shared *shareds; /* with those that are closing */
     struct figures figures;
     uv_timer_t *again; /* NULL: not needed yet; freed when it is closed */
 };
 
-struct work *work_new(struct bound *bound); /* for what is wanted; NULL: out of memory */
+struct work *work_new(struct bound *bound); /* for the wanted model; NULL: out of memory */
 void work_free(struct work *work);          /* NULL allowed */
 
-/* Asks for what is wanted; it takes the place of what is on its way. */
+/* Requests the wanted archive, in place of one that was requested before. */
 void models_ask(struct bound *bound);
-/* What is on its way is none; what runs goes on. */
+/* Drops the requested archive; the one at work goes on. */
 void models_refuse(struct bound *bound, const struct baton_error *error);
 
-/* It was refused, or is from before. */
+/* The archive was refused, or is the one from before. */
 void models_plan_retry(struct bound *bound);
-/* What is wanted runs, or a look at it is over. */
+/* The wanted archive runs, or a check is over. */
 void models_plan_look(struct bound *bound);
-/* Looks now, if what is wanted runs. */
+/* Checks now, if the wanted archive runs. */
 void models_look(struct bound *bound);
 
-/* With one more user. Its models may be open already. */
+/* Adds a user. Its models may be open already. */
 int shared_begin(struct shared **ret, struct models *models, const char *folder,
                  struct pipeline *pipeline, struct baton_error *reterr);
 void shared_end(struct shared *shared); /* NULL allowed */
-/* Told by the inference of a shared, which is `userdata`. */
+/* Hooks of the inference of a shared, which is `userdata`. */
 void models_opened(void *userdata, const char *engine, const struct baton_error *error);
 
 struct figure *work_figure(const struct work *work);

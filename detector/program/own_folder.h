@@ -1,8 +1,9 @@
-/* A folder of this process's own among the temporary ones, that does not outlive it for long.
+/* A temporary folder of this process, which is removed soon after its end at the latest.
  *
  *   TMPDIR/baton-model-XXXXXX/lock    locked as long as the process lives
  *
- * What a killed process left is not locked any more, and removed by the next that makes one.
+ * The folder of a killed process is not locked any more, and the next process that makes one
+ * removes it.
  */
 #ifndef DETECTOR_PROGRAM_OWN_FOLDER_H
 #define DETECTOR_PROGRAM_OWN_FOLDER_H
@@ -16,9 +17,10 @@ struct own_folder {
     int fd, lock_fd;
 };
 
-/* In $TMPDIR, else /tmp. May block on the disk. After a failure there is nothing to be removed. */
+/* Makes the folder in $TMPDIR, else /tmp. May block on the disk. After a failure there is nothing
+ * to remove. */
 int own_folder_new(struct own_folder *ret, struct baton_error *reterr);
-/* With all that is in it. */
+/* Removes the folder with its content. */
 void own_folder_remove(struct own_folder *folder);
 
 #endif
