@@ -1,21 +1,44 @@
-# Every library comes from the distribution, through pkg-config; packaging/debian/control lists them.
-find_package(PkgConfig REQUIRED)
+# Every library comes from the distribution; packaging/debian/control lists them.
 find_package(Threads REQUIRED)
-pkg_check_modules(UV REQUIRED IMPORTED_TARGET libuv)
-pkg_check_modules(OPENSSL REQUIRED IMPORTED_TARGET openssl)
-pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
-pkg_check_modules(FYAML REQUIRED IMPORTED_TARGET libfyaml)
-find_library(HTTP_PARSER_LIBRARY http_parser REQUIRED) # it brings no file for pkg-config
+
+# baton_library(NAME HEADER LIBRARY...): Library::NAME, which must be installed. What every build needs
+# is found without pkg-config: a machine that only builds the program does without it.
+function(baton_library name header)
+    find_path(${name}_HEADERS ${header} REQUIRED)
+    set(files)
+    foreach(library ${ARGN})
+        find_library(${name}_${library} ${library} REQUIRED)
+        list(APPEND files ${${name}_${library}})
+    endforeach()
+    add_library(Library::${name} INTERFACE IMPORTED GLOBAL)
+    set_target_properties(Library::${name} PROPERTIES INTERFACE_LINK_LIBRARIES "${files}"
+                                                      INTERFACE_INCLUDE_DIRECTORIES
+                                                      ${${name}_HEADERS})
+endfunction()
+
+baton_library(UV uv.h uv)
+baton_library(OPENSSL openssl/ssl.h ssl crypto)
+baton_library(JANSSON jansson.h jansson)
+baton_library(FYAML libfyaml.h fyaml)
+baton_library(HTTP_PARSER http_parser.h http_parser)
 if(baton IN_LIST BATON_WINGS)
-    pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
-    pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
+    baton_library(SQLITE sqlite3.h sqlite3)
+    baton_library(HIREDIS hiredis/hiredis.h hiredis)
 endif()
-if(BATON_TESTS STREQUAL "AUTO")
+
+# The rest is found by pkg-config: what the tests, the benchmarks and the detector need beyond that.
+if(detector IN_LIST BATON_WINGS OR BATON_TESTS STREQUAL "ON")
+    find_package(PkgConfig REQUIRED)
+else()
+    find_package(PkgConfig QUIET)
+endif()
+if(PKG_CONFIG_FOUND)
     pkg_check_modules(CMOCKA QUIET IMPORTED_TARGET cmocka)
-    if(NOT CMOCKA_FOUND)
-        message(STATUS "the tests are left out: cmocka is missing (libcmocka-dev)")
-        set(BATON_TESTS OFF)
+endif()
+if(BATON_TESTS AND NOT CMOCKA_FOUND)
+    if(NOT BATON_TESTS STREQUAL "AUTO")
+        message(FATAL_ERROR "the tests need cmocka (libcmocka-dev)")
     endif()
-elseif(BATON_TESTS)
-    pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+    message(STATUS "the tests are left out: cmocka is missing (libcmocka-dev)")
+    set(BATON_TESTS OFF)
 endif()

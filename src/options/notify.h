@@ -1,5 +1,5 @@
 /* Notifications of a service to systemd (sd_notify): ready, its status, alive, stopping. They do
- * nothing without a service manager, or without libsystemd at build time. */
+ * nothing without a service manager. */
 #ifndef OPTIONS_NOTIFY_H
 #define OPTIONS_NOTIFY_H
 
