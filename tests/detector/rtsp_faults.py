@@ -13,6 +13,7 @@ It says "ready PORT" and ends with its standard input. The faults:
   huge       an answer that claims 4 GiB, and sends on and on
   endless    an answer whose headers never end
   redirect   to where clouds keep their secrets
+  onward     to its own path hush, by rtsp
   audio      a description without video
   midstall   plays, and falls silent in the middle of a packet
   noise      plays, and every packet's payload is random
@@ -166,6 +167,12 @@ class Liar(socketserver.StreamRequestHandler):
 
     def fault_redirect(self):
         self.send(b"RTSP/1.0 302 Moved\r\nCSeq: 1\r\nLocation: rtsp://169.254.169.254/x\r\n\r\n")
+        return self.wait_for_end()
+
+    def fault_onward(self):
+        port = self.server.server_address[1]
+        self.send(f"RTSP/1.0 302 Moved\r\nCSeq: 1\r\nLocation: rtsp://127.0.0.1:{port}/hush\r\n\r\n"
+                  .encode())
         return self.wait_for_end()
 
     def packet(self, number, payload):

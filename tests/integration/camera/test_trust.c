@@ -112,6 +112,17 @@ static void a_certificate_of_another_host_is_none(void **state)
     place_fini(&place);
 }
 
+/* The server speaks TLS alone. */
+static void a_redirect_from_rtsps_to_rtsp_stays_within_tls(void **state)
+{
+    struct place place;
+
+    (void)state;
+    place_init(&place, "rtsp_faults.py", clip("rects.h264"), "IP:127.0.0.1");
+    assert_frames(&place, "rtsps", "onward", (struct camera_options){.ca_file = place.ca});
+    place_fini(&place);
+}
+
 static void snapshots_by_https_know_the_same_certificates(void **state)
 {
     struct place place;
@@ -188,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rtsps_gives_no_word_to_a_stranger),
         cmocka_unit_test(a_certificate_of_another_host_is_none),
+        cmocka_unit_test(a_redirect_from_rtsps_to_rtsp_stays_within_tls),
         cmocka_unit_test(snapshots_by_https_know_the_same_certificates),
         cmocka_unit_test(which_step_failed_is_said),
         cmocka_unit_test(packets_go_to_no_other_host_than_the_cameras),
