@@ -103,8 +103,11 @@ static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
 static int heal(struct bench *bench, unsigned leader, struct baton_error *reterr)
 {
     struct cluster *cluster = &bench->cluster;
-    if (strcmp(bench->fault, "kill") == 0 || strcmp(bench->fault, "crash") == 0) {
+    bool is_dead = strcmp(bench->fault, "kill") == 0 || strcmp(bench->fault, "crash") == 0 ||
+                   (strcmp(bench->fault, "stop") == 0 && cluster->plan.hang);
+    if (is_dead) {
         cluster_kill(cluster, leader); /* reaps */
+        cluster_forget_hangs(cluster, leader);
         int code = cluster_start(cluster, leader, reterr);
         await_answers(cluster, leader);
         settle(bench, true);
@@ -224,6 +227,7 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
                                 .preset = options_text(options, "preset"),
                                 .guardian = options_text(options, "guardian"),
                                 .resident_mb = options_text(options, "resident-mb"),
+                                .hang = options_text(options, "hang"),
                                 .mode = strchr(provider, '-') ? "tuned" : "default"};
     int code = raft_settings_preset(&settings, plan.preset, reterr);
     if (!code && is_raft) {

@@ -136,6 +136,9 @@ static void fill_arguments(const struct cluster *cluster, unsigned node, struct 
     } else {
         add_raft_flags(cluster, node, ret);
     }
+    if (cluster->plan.hang) {
+        add_pair(ret, "--hang", cluster->plan.hang);
+    }
     add_pair(ret, "--act-file", cluster->act_path);
     (void)snprintf(text, sizeof(text), "%u", node);
     add_pair(ret, "--act-slot", text);
@@ -233,6 +236,14 @@ int cluster_open(struct cluster *cluster, const struct cluster_plan *plan,
         cluster_close(cluster, CLUSTER_NOTHING);
     }
     return code;
+}
+
+void cluster_forget_hangs(const struct cluster *cluster, unsigned node)
+{
+    char path[sizeof(cluster->nodes[node].data) + 16];
+
+    (void)snprintf(path, sizeof(path), "%s/hang-kills", cluster->nodes[node].data);
+    (void)unlink(path);
 }
 
 void cluster_signal(struct cluster *cluster, unsigned node, int number)

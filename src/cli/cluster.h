@@ -29,7 +29,8 @@ struct cluster_plan {
     const char *preset;
     const char *guardian; /* "on" or "off" */
     const char *resident_mb;
-    bool is_kept; /* the nodes outlive this process */
+    const char *hang; /* NULL: not set */
+    bool is_kept;     /* the nodes outlive this process */
     /* A program of another system instead of `baton node`, which stamps through the same file:
      * PROGRAM SLOT NODES ACT-FILE DATA MODE ADDRESS... ; signals go to its process group, and
      * SIGUSR1 asks it to hand leadership over. NULL: none. */
@@ -62,6 +63,8 @@ void cluster_close(struct cluster *cluster, enum cluster_rest rest);
 
 int cluster_start(struct cluster *cluster, unsigned node, struct baton_error *reterr);
 void cluster_kill(struct cluster *cluster, unsigned node); /* and waits for its end */
+/* Lets the node's next hang last no longer than its first. */
+void cluster_forget_hangs(const struct cluster *cluster, unsigned node);
 void cluster_signal(struct cluster *cluster, unsigned node, int number);
 
 /* Sends one request to the node's control socket. `ret_answer` may be NULL. */

@@ -81,6 +81,10 @@ const struct option_group group_peers = {
                  "this node, and sets its kind, weight and priority"},
         CHOICE("guardian", "on|off", NULL, "guardian",
                "keep a guardian process, which proves this node's death at once"),
+        DURATION(
+            "hang", NULL, "hang",
+            "have the guardian kill this process if its loop stands still for so long while it "
+            "leads, so that a hang costs this time and not the lease; not if not given"),
         CHOICE("proofs", "all|guardian|none", NULL, "proofs",
                "which proofs of a leader's death to accept before its lease has run out"),
         DURATION("checkpoint", NULL, "checkpoint", "how often the log is compacted"),
@@ -237,6 +241,7 @@ const struct option_group group_bench = {
         CHOICE("preset", "default|lan|wan|fast", "default", NULL, "times of the raft provider"),
         CHOICE("guardian", "on|off", "on", NULL, "whether each node has a guardian"),
         DURATION("lease", "30s", NULL, "lifetime of the lock on Redis"),
+        DURATION("hang", NULL, NULL, "setting hang of each node, for --fault stop"),
         NUMBER("resident-mb", 0, 65536, "0", NULL, "memory that each process holds, in MiB"),
         FLAG("json", "print JSON for programs"),
         END,

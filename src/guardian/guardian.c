@@ -23,6 +23,8 @@ enum {
     RESTART_MIN_MS = 100,
     RESTART_DOUBLINGS = 7, /* up to 12.8 s */
     STEADY_S = 10,         /* a helper that lived this long resets the back-off */
+    HANG_MIN_MS = 10,
+    PULSES = 4, /* beats within the time after which silence is a hang */
 };
 
 #define TLS_IMAGE "-tls" /* suffix of the program's name */
@@ -51,10 +53,12 @@ struct lookup {
 struct guardian {
     struct guardian_options options;
     char program[PATH_MAX];
+    char tally[GUARDIAN_PATH_MAX]; /* absolute, since the guardian has another folder; "": none */
     int pidfd;
     struct page page;
     struct helper *helper; /* NULL: none runs */
     uv_timer_t restart;
+    uv_timer_t pulse; /* the loop's beat; idle without options.hang */
     unsigned restarts;
     struct guardian_message peers[GUARDIAN_PEERS_MAX]; /* address_bytes 0: not resolved */
     size_t peer_count;
@@ -180,6 +184,8 @@ static void send_all(struct guardian *guardian)
     struct guardian_message message = {.version = GUARDIAN_VERSION, .type = GUARDIAN_CONFIGURE};
     message.configure.certificate = guardian->options.certificate;
     message.configure.kills_outliving = guardian->options.kills_outliving;
+    message.configure.hang = guardian->options.hang;
+    memcpy(message.configure.tally, guardian->tally, sizeof(message.configure.tally));
     send_victims(guardian); /* first: no certificate while they live */
     send_peers(guardian);
     send_message(guardian, &message);
@@ -307,6 +313,77 @@ static void lose_helper(struct guardian *guardian, const char *reason)
     warn(guardian, &error);
 }
 
+/* ---- Hangs ----------------------------------------------------------------------------------- */
+
+int guardian_check_hang(span hang, span lease, bool has_guardian, struct baton_error *reterr)
+{
+    double hang_ms = (double)hang.ns / 1e6;
+
+    if (hang.ns == 0) {
+        return BATON_OK;
+    }
+    if (!has_guardian) {
+        return error_set(reterr, BATON_EINVAL,
+                         "hang: only a guardian notices a hang, and there is none: leave out "
+                         "guardian=off or proofs=none");
+    }
+    if (hang.ns < SPAN_MS(HANG_MIN_MS).ns) {
+        return error_set(reterr, BATON_EINVAL,
+                         "hang: %g ms is less than %d ms, within which a loop must be able to run",
+                         hang_ms, HANG_MIN_MS);
+    }
+    if (hang.ns > lease.ns) {
+        return error_set(reterr, BATON_EINVAL,
+                         "hang <= lease fails: %g ms > %g ms; a hang beyond the lease costs the "
+                         "lease",
+                         hang_ms, (double)lease.ns / 1e6);
+    }
+    return BATON_OK;
+}
+
+/* A path that is too long means no tally: the bound does not grow then. */
+static void place_tally(struct guardian *guardian)
+{
+    const char *wanted = guardian->options.tally;
+    char folder[GUARDIAN_PATH_MAX] = "";
+    bool is_absolute = wanted != NULL && wanted[0] == '/';
+
+    if (wanted != NULL && (is_absolute || getcwd(folder, sizeof(folder)) != NULL)) {
+        int length = snprintf(guardian->tally, sizeof(guardian->tally), "%s%s%s", folder,
+                              is_absolute ? "" : "/", wanted);
+        if (length >= (int)sizeof(guardian->tally)) {
+            guardian->tally[0] = '\0';
+        }
+    }
+}
+
+static void on_pulse(uv_timer_t *timer)
+{
+    struct guardian *guardian = timer->data;
+    int64_t beat_ns = clock_now().ns;
+    int64_t alive_ns =
+        guardian->options.alive_ns != NULL ? atomic_load(guardian->options.alive_ns) : 0;
+
+    if (alive_ns > 0 && alive_ns < beat_ns) {
+        beat_ns = alive_ns;
+    }
+    atomic_store(&guardian->page.shared->beat_ns, beat_ns);
+}
+
+static void begin_pulse(struct guardian *guardian)
+{
+    int64_t pulse_ms = guardian->options.hang.ns / PULSES / 1000000;
+
+    (void)uv_timer_init(guardian->options.loop, &guardian->pulse); /* cannot fail */
+    guardian->pulse.data = guardian;
+    uv_unref((uv_handle_t *)&guardian->pulse);
+    guardian->open++;
+    if (guardian->options.hang.ns > 0) {
+        pulse_ms = pulse_ms > 0 ? pulse_ms : 1;
+        (void)uv_timer_start(&guardian->pulse, on_pulse, 0, (uint64_t)pulse_ms);
+    }
+}
+
 /* ---- Start and stop -------------------------------------------------------------------------- */
 
 static int share(struct guardian *guardian, struct baton_error *reterr)
@@ -365,6 +442,7 @@ int guardian_start(struct guardian **ret, const struct guardian_options *options
     }
     guardian->options = *options;
     guardian->pidfd = guardian->page.fd = guardian->fatal_slot = -1;
+    place_tally(guardian);
     code = choose_program(guardian, reterr);
     code = code != 0 ? code : share(guardian, reterr);
     if (code != 0) {
@@ -375,6 +453,7 @@ int guardian_start(struct guardian **ret, const struct guardian_options *options
     guardian->restart.data = guardian;
     uv_unref((uv_handle_t *)&guardian->restart);
     guardian->open++;
+    begin_pulse(guardian);
     code = launch(guardian, reterr);
     if (code != 0) {
         guardian_stop(guardian, NULL, NULL);
@@ -404,6 +483,7 @@ void guardian_stop(struct guardian *guardian, void (*closed)(void *userdata), vo
     send_type(guardian, GUARDIAN_FAREWELL);
     drop_helper(guardian);
     uv_close((uv_handle_t *)&guardian->restart, timer_closed);
+    uv_close((uv_handle_t *)&guardian->pulse, timer_closed);
 }
 
 /* ---- What it must know ----------------------------------------------------------------------- */
@@ -490,8 +570,9 @@ void guardian_publish(struct guardian *guardian, instant end)
     int64_t old_ns = atomic_exchange(&guardian->page.shared->end_ns, end_ns);
     /* The guardian sleeps until the old end: it must be woken only if there was none, or if the new
      * end is earlier. */
-    if ((guardian->options.kills_outliving || guardian->victims.process > 0) && end_ns > 0 &&
-        (old_ns == 0 || end_ns < old_ns)) {
+    if ((guardian->options.kills_outliving || guardian->options.hang.ns > 0 ||
+         guardian->victims.process > 0) &&
+        end_ns > 0 && (old_ns == 0 || end_ns < old_ns)) {
         send_type(guardian, GUARDIAN_LEASE);
     }
 }

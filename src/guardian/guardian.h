@@ -36,12 +36,21 @@ struct guardian_options {
     /* Kills this process at the instant given to guardian_publish if no later one was given since,
      * so that a hung leader cannot resume and act. */
     bool kills_outliving;
+    span
+        hang; /* kills this process if its loop leaves no beat for so long while it leads; 0: not */
+    /* The program's own beat, in CLOCK_BOOTTIME: if it is older than the loop's, it counts instead.
+     * 0: the program leaves none. Outlives the guardian; NULL: none. */
+    const _Atomic int64_t *alive_ns;
+    const char *tally;      /* file that counts such kills (guardian/tally.h); NULL: none */
     uint32_t release_slots; /* how many leases the guardian may release on servers; 0: none */
     const char *program;    /* path of baton-guardian; NULL: guardian_find() */
     bool speaks_tls;        /* use baton-guardian-tls, which lies beside the other */
     guardian_warning_cb on_warning; /* or NULL */
     void *userdata;
 };
+
+/* Checks the setting `hang` of a process whose lease lasts so long: BATON_EINVAL. */
+int guardian_check_hang(span hang, span lease, bool has_guardian, struct baton_error *reterr);
 
 /* A peer's raft address: "HOST:PORT", numeric or a name, IPv6 in brackets. A name is resolved in
  * the background, once for each call of guardian_set_peers. */
@@ -65,7 +74,8 @@ void guardian_set_heir(struct guardian *guardian, uint64_t node);
 /* The processes to kill before a certificate is sent; NULL: none. Copied. */
 void guardian_set_victims(struct guardian *guardian, const struct victims *victims);
 
-/* This process leads until `end`; at or before 0: it does not lead. Only kills_outliving uses it.
+/* This process leads until `end`; at or before 0: it does not lead. Only kills_outliving and hang
+ * use it.
  * If a program acts under the lease, `end` is the instant at which that program must be dead. */
 void guardian_publish(struct guardian *guardian, instant end);
 

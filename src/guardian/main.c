@@ -1,7 +1,7 @@
 /* baton-guardian: waits for its parent's death and certifies it.
  *
  *        WATCHING ──farewell──────────────────────────────────▶ exit, nothing sent
- *           │ ├────lease outlived (if asked)──▶ kill the parent ─┐
+ *           │ ├────lease outlived, or a hang (if asked)──▶ kill ─┐
  *           │ └────crash announced──▶ kill victims, certify ─────┼─▶ wait for the death, exit
  *           ├──────all threads exiting─▶ kill victims, certify ──┤        exit
  *           └──────pidfd readable──────▶ kill victims, certify ◀─┘        exit
@@ -11,9 +11,11 @@
  * (guardian/dying.h); the thread that wakes does the rest.
  */
 #include "guardian/dying.h"
+#include "guardian/hang.h"
 #include "guardian/protocol.h"
 #include "guardian/releaser.h"
 #include "guardian/sender.h"
+#include "guardian/tally.h"
 #include "guardian/victims.h"
 
 #include "base/clock.h"
@@ -56,9 +58,12 @@ struct guardian {
     bool is_crash; /* announced */
     bool is_socket_open;
     bool has_killed; /* the parent, for outliving its lease */
+    struct hang hang;
+    char tally[GUARDIAN_PATH_MAX];
     bool kills_outliving;
     bool has_certified;
     int alarm_fd;
+    int64_t wake_ns;      /* when the alarm is needed next */
     int64_t margin_ns;    /* between the supervisor's waking and the lease's end */
     pid_t parent;         /* its number in /proc */
     pthread_mutex_t turn; /* held by the thread that is awake */
@@ -88,6 +93,8 @@ static void take_message(struct guardian *guardian, const struct guardian_messag
     case GUARDIAN_CONFIGURE:
         guardian->certificate = message->configure.certificate;
         guardian->kills_outliving = message->configure.kills_outliving;
+        hang_init(&guardian->hang, message->configure.hang);
+        memcpy(guardian->tally, message->configure.tally, sizeof(guardian->tally) - 1);
         guardian->is_configured = true;
         break;
     case GUARDIAN_PEERS_CLEAR:
@@ -169,8 +176,14 @@ static void certify(struct guardian *guardian)
         guardian->victims.cgroup); /* the supervisor does so unless it was killed */
 }
 
-static void set_alarm(const struct guardian *guardian, int64_t at_ns)
+static void wake_at(struct guardian *guardian, int64_t at_ns)
 {
+    guardian->wake_ns = at_ns < guardian->wake_ns ? at_ns : guardian->wake_ns;
+}
+
+static void set_alarm(const struct guardian *guardian)
+{
+    int64_t at_ns = guardian->wake_ns;
     struct itimerspec alarm = {
         .it_value = {.tv_sec = at_ns / 1000000000, .tv_nsec = at_ns % 1000000000}};
 
@@ -179,13 +192,13 @@ static void set_alarm(const struct guardian *guardian, int64_t at_ns)
 
 /* While a lease ends that was not renewed, the supervisor has to be awake. It may be stopped at any
  * moment of that time, so it is woken again and again. */
-static void keep_supervisor_awake(const struct guardian *guardian, int64_t end_ns)
+static void keep_supervisor_awake(struct guardian *guardian, int64_t end_ns)
 {
     int64_t now_ns = clock_now().ns;
     int64_t again_ns = now_ns + WAKE_AGAIN_NS;
 
     victims_wake_supervisor(&guardian->victims);
-    set_alarm(guardian, now_ns < end_ns && end_ns < again_ns ? end_ns : again_ns);
+    wake_at(guardian, now_ns < end_ns && end_ns < again_ns ? end_ns : again_ns);
 }
 
 /* At the end of the lease a parent that outlives it is killed where that is wanted; shortly before,
@@ -205,9 +218,9 @@ static void guard_lease(struct guardian *guardian)
         guardian->margin_ns = fifth_ns;
     }
     if (left_ns > guardian->margin_ns) {
-        set_alarm(guardian, end_ns - guardian->margin_ns);
+        wake_at(guardian, end_ns - guardian->margin_ns);
     } else if (left_ns > 0 && guardian->victims.process <= 0) {
-        set_alarm(guardian, end_ns);
+        wake_at(guardian, end_ns);
     } else if (left_ns > -guardian->margin_ns) {
         keep_supervisor_awake(guardian, end_ns);
     }
@@ -223,6 +236,32 @@ static void certify_once(struct guardian *guardian)
     if (!guardian->has_certified) {
         guardian->has_certified = true;
         certify(guardian);
+        if (guardian->hang.has_killed) { /* last: the disk may be what the parent hung at */
+            tally_count(guardian->tally);
+        }
+    }
+}
+
+/* Reads the beat before the clock, so that a stop of this process between the two makes the look a
+ * late one. */
+static void guard_against_hang(struct guardian *guardian, bool is_dead)
+{
+    struct hang_look look = {.is_dead = is_dead};
+    enum hang_verdict verdict;
+
+    look.lease.ns = guardian->has_certified ? 0 : atomic_load(&guardian->shared->end_ns);
+    look.beat.ns = atomic_load(&guardian->shared->beat_ns);
+    look.now = clock_now();
+    verdict = hang_take(&guardian->hang, &look);
+    if (verdict == HANG_CERTIFY) {
+        certify_once(guardian);
+    } else if (verdict == HANG_KILL) {
+        connect_early(guardian);
+        (void)pidfd_send_signal(GUARDIAN_FD_PARENT, SIGKILL, NULL,
+                                0); /* fails only if it is dead */
+    }
+    if (guardian->hang.next.ns != INSTANT_NEVER.ns) {
+        wake_at(guardian, guardian->hang.next.ns);
     }
 }
 
@@ -255,14 +294,19 @@ static void watch(struct guardian *guardian)
         if (guardian->is_farewell) {
             return;
         }
-        if (is_dead || guardian->is_crash) {
-            certify_once(guardian);
-        }
+        guardian->wake_ns = INT64_MAX;
+        guard_against_hang(guardian, is_dead);
         if (is_dead) {
             return;
         }
+        if (guardian->is_crash) {
+            certify_once(guardian);
+        }
         if (!guardian->has_certified) {
             guard_lease(guardian);
+        }
+        if (guardian->wake_ns != INT64_MAX) {
+            set_alarm(guardian);
         }
     }
 }

@@ -10,6 +10,7 @@
 #ifndef GUARDIAN_PROTOCOL_H
 #define GUARDIAN_PROTOCOL_H
 
+#include "base/clock.h"
 #include "guardian/certificate.h"
 #include "guardian/commands.h"
 #include "guardian/victims.h"
@@ -20,7 +21,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-enum { GUARDIAN_VERSION = 3, GUARDIAN_PEERS_MAX = 64 };
+enum { GUARDIAN_VERSION = 4, GUARDIAN_PEERS_MAX = 64, GUARDIAN_PATH_MAX = 512 };
 
 /* The descriptors that the guardian inherits. */
 enum { GUARDIAN_FD_SOCKET = 3, GUARDIAN_FD_PARENT = 4, GUARDIAN_FD_SHARED = 5 };
@@ -44,6 +45,8 @@ struct guardian_message {
         struct {
             struct certificate certificate; /* except the heir, which is shared */
             bool kills_outliving;           /* kill a parent that outlives the shared end */
+            span hang;                     /* kill a parent without a beat for so long; 0: do not */
+            char tally[GUARDIAN_PATH_MAX]; /* counts such kills (guardian/tally.h); "": nowhere */
         } configure;
         struct {
             uint64_t node;
@@ -63,6 +66,7 @@ ssize_t protocol_receive(int fd, struct guardian_message *ret);
  * (commands.h) follow, if there are slots: the memfd's length says how many. */
 struct guardian_shared {
     _Alignas(64) _Atomic int64_t end_ns; /* CLOCK_BOOTTIME; 0: does not lead */
+    _Atomic int64_t beat_ns;             /* CLOCK_BOOTTIME of the loop's latest beat; 0: none */
     _Atomic uint64_t heir;               /* 0: none */
     pthread_mutex_t life; /* robust; held by the parent's loop thread (guardian/dying.h) */
 };

@@ -13,7 +13,7 @@ static bool is_in_namespace(void)
     return stat("/proc/self/ns/pid", &about) == 0 && about.st_ino != FIRST_NAMESPACE;
 }
 
-struct deaths deaths_here(bool has_guardian)
+struct deaths deaths_here(bool has_guardian, double hang_ms)
 {
     bool is_first = getpid() == 1;
     bool is_proved = has_guardian && !is_first;
@@ -24,9 +24,15 @@ struct deaths deaths_here(bool has_guardian)
                                             : "";
     struct deaths ret;
 
+    bool is_hang_proved = is_proved && hang_ms > 0;
+
     (void)snprintf(ret.at_once, sizeof(ret.at_once), "%s",
                    is_proved ? "the end of this process" : "none");
-    (void)snprintf(ret.by_lease, sizeof(ret.by_lease), "%sa hang; the end of the host or network",
-                   place);
+    if (is_hang_proved) {
+        (void)snprintf(ret.at_once, sizeof(ret.at_once),
+                       "the end of this process; a hang, after %g ms", hang_ms);
+    }
+    (void)snprintf(ret.by_lease, sizeof(ret.by_lease), "%s%sthe end of the host or network", place,
+                   is_hang_proved ? "" : "a hang; ");
     return ret;
 }

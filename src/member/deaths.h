@@ -12,6 +12,7 @@ struct deaths {
     char by_lease[DEATHS_TEXT_MAX];
 };
 
-struct deaths deaths_here(bool has_guardian);
+/* `hang_ms`: the setting `hang`; 0: none. */
+struct deaths deaths_here(bool has_guardian, double hang_ms);
 
 #endif

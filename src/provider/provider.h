@@ -57,6 +57,9 @@ enum provider_feature {
 /* Base of every provider's own struct. */
 struct provider {
     const struct provider_ops *ops;
+    /* When the program said last that it is alive, in CLOCK_BOOTTIME; 0: it never did. Any thread
+     * writes; with the setting `hang` the guardian kills a leader that falls silent. */
+    _Atomic int64_t alive_ns;
 };
 struct provider_election {
     const struct provider_ops *ops;

@@ -163,4 +163,5 @@ class Forced(ClusterTest):
         until(lambda: not is_alive(elector), "the elector is dead")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -14,7 +14,7 @@ import threading
 import time
 
 import harness
-from harness import ProgramTest, is_alive, main, until
+from harness import ProgramTest, guardian_of, is_alive, main, until
 
 # Long enough that a test sees whether somebody waited for its end.
 LEASE = ("--heartbeat-interval", "100ms", "--heartbeat-timeout", "4s", "--lease", "4s")
@@ -71,21 +71,6 @@ print(libc.mmap(page, 4096, PROT_NONE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, 
 while True:
     time.sleep(1000)
 """
-
-
-def guardian_of(wrapper):
-    """The process that has a pidfd of the wrapper, and the name."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open("/proc/%s/comm" % pid, encoding="utf-8") as file:
-                name = file.read().strip()
-            if name == "baton-guardian":
-                with open("/proc/%s/fdinfo/4" % pid, encoding="ascii") as file:
-                    if "\nPid:\t%d\n" % wrapper in file.read():
-                        return int(pid)
-        except OSError:
-            continue
-    return None
 
 
 def cgroup2():
@@ -277,6 +262,15 @@ class Survivors(ProgramTest):
         cluster.signal(old, signal.SIGCONT)
         until(lambda: "the lease was about to end" in cluster.log(old), "it has heard of it")
         self.assertIsNone(cluster.processes[old].poll(), "it follows, and goes on")
+
+    def test_a_wrapper_that_hangs_is_killed_with_its_program_before_another_acts(self):
+        """Nobody waits for the lease's end."""
+        cluster, old = self.begin(flags=["--lease", "10m", "--heartbeat-timeout", "10m",
+                                         "--hang", "300ms"])
+        epoch = self.epoch()
+        cluster.signal(old, signal.SIGSTOP)
+        self.check_handed_on(cluster, epoch)
+        self.assertEqual(cluster.processes[old].wait(timeout=60), -signal.SIGKILL)
 
     def test_a_stopped_wrapper_and_supervisor_do_not_let_it_outlive_the_lease_either(self):
         cluster, old = self.begin()

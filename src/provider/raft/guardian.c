@@ -1,8 +1,11 @@
 /* This node's use of its guardian, which certifies the node's death to the peers and names the
  * heir. */
 #include "guardian/guardian.h"
+#include "guardian/hang.h"
+#include "guardian/tally.h"
 #include "provider/raft/node.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void on_warning(void *userdata, const struct baton_error *error)
@@ -19,16 +22,32 @@ static void poison(void *cell)
     lease_cell_poison(cell);
 }
 
+/* Takes the setting `hang`, or more if hangs were found here lately: some were perhaps none. */
+static void allow_for_kills(struct node *node, const char *tally)
+{
+    node->hang_kills = node->options.hang.ns > 0 ? tally_read(tally) : 0;
+    node->hang = hang_bound(node->options.hang, node->hang_kills, node->options.settings.lease);
+    if (node->hang_kills > 0) {
+        log_warning(node->logger, "hang-kills", LOG_U64("count", node->hang_kills),
+                    LOG_F64("bound_ms", (double)node->hang.ns / 1e6),
+                    LOG_STR("text", "this node was killed for hangs in the last hour, so the next "
+                                    "one may last longer"));
+    }
+}
+
 /* A failure is only a warning: without a guardian everything works, but after a crash peers on
  * other hosts wait for the lease's end. */
 void guard_begin(struct node *node)
 {
+    char tally[OPTIONS_PATH_MAX + 16];
     struct guardian_options options = {
         .loop = node->loop,
         .certificate = {.cluster = node->cluster,
                         .node = node->id,
                         .incarnation = node->incarnation},
         .kills_outliving = node->options.kills_outliving,
+        .alive_ns = &node->base.alive_ns,
+        .tally = tally,
         .on_warning = on_warning,
         .userdata = node,
     };
@@ -37,6 +56,9 @@ void guard_begin(struct node *node)
     if (!node->options.wants_guardian) {
         return;
     }
+    (void)snprintf(tally, sizeof(tally), "%s/hang-kills", node->options.data);
+    allow_for_kills(node, tally);
+    options.hang = node->hang;
     memcpy(options.certificate.secret, node->secret, sizeof(options.certificate.secret));
     if (guardian_start(&node->guardian, &options, &error) != BATON_OK) {
         node->guardian = NULL;

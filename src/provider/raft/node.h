@@ -232,6 +232,8 @@ struct node {
     struct guardian *guardian; /* or NULL */
     struct victims victims;    /* killed before this node is certified dead */
     bool has_victims;
+    span hang;           /* after which silence the guardian kills this node; 0: never */
+    unsigned hang_kills; /* of earlier processes of this directory, lately */
 
     struct node_state *state; /* NULL before the first campaign and after the end */
     bool state_is_lost;       /* an order failed for lack of memory: until a restart */

@@ -2,6 +2,7 @@
 
 #include "base/host.h"
 #include "base/value.h"
+#include "guardian/guardian.h"
 #include "provider/setting_rows.h"
 
 #include <ctype.h>
@@ -346,6 +347,7 @@ const struct provider_setting raft_provider_settings[] = {
     FLAG("pidfd", options.believes_pidfd),
     FLAG("guardian", options.wants_guardian),
     FLAG("kill-outliving", options.kills_outliving),
+    SPAN("hang", options.hang),
     END,
 };
 
@@ -573,6 +575,10 @@ static int take_all(struct given *given, const struct provider_config *config,
     }
     if (r == BATON_OK) {
         r = check_settings(&given->options.settings, reterr);
+    }
+    if (r == BATON_OK) {
+        r = guardian_check_hang(given->options.hang, given->options.settings.lease,
+                                given->options.wants_guardian, reterr);
     }
     return r == BATON_OK ? take_group(given, reterr) : r;
 }

@@ -29,6 +29,7 @@ struct raft_options {
     bool is_guardian_only; /* only its guardian's certificate proves its death */
     bool wants_guardian;
     bool kills_outliving; /* the guardian kills a process that outlives its lease */
+    span hang;            /* and a leader whose loop is silent for so long; 0: not */
 };
 
 /* The table of all keys, for provider_settings_take(). */

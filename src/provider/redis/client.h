@@ -185,6 +185,7 @@ struct client {
     bool wants_guardian;
     bool has_victims;     /* a program acts for this process */
     bool kills_outliving; /* the guardian kills a process that outlives its lease */
+    span hang;            /* and a leader whose loop is silent for so long; 0: not */
     char refusal[BATON_ERROR_MESSAGE_MAX]; /* the latest that was logged */
     const struct baton_error *cause; /* why the request behind the current step failed, or NULL */
     uv_timer_t upkeep;               /* of watches: the end of a lifetime sends no notice */

@@ -21,6 +21,8 @@ void redis_guardian_begin(struct client *client)
 {
     struct guardian_options options = {.loop = client->loop,
                                        .kills_outliving = client->kills_outliving,
+                                       .hang = client->hang,
+                                       .alive_ns = &client->base.alive_ns,
                                        .speaks_tls = client->address.is_tls,
                                        .release_slots = COMMANDS_SLOTS_MAX,
                                        .on_warning = on_warning,
@@ -197,7 +199,7 @@ void redis_guardian_publish(struct registration *registration, const struct leas
         return;
     }
     guardian_set_epoch(client->guardian, registration->slot, update->held ? update->epoch : 0);
-    if (client->kills_outliving || client->has_victims) {
+    if (client->kills_outliving || client->hang.ns > 0 || client->has_victims) {
         guardian_publish(client->guardian, first_end(client));
     }
 }

@@ -1,6 +1,7 @@
 /* Opening and closing, and the dispatch of the server's notices. */
 #include "provider/redis/redis_provider.h"
 
+#include "guardian/guardian.h"
 #include "provider/redis/client.h"
 
 #include "provider/setting_rows.h"
@@ -183,6 +184,7 @@ static const struct provider_setting redis_settings[] = {
     OWN("state-prefix", take_prefix),
     FLAG("guardian", wants_guardian),
     FLAG("kill-outliving", kills_outliving),
+    SPAN("hang", hang),
     OWN("db", take_address),
     OWN("quorum", take_address),
     OWN("ca", take_address),
@@ -262,6 +264,9 @@ static int check_settings(struct client *client, struct baton_error *reterr)
     r = waits_check(client, reterr);
     if (r == BATON_OK) {
         r = check_max_lease(client, reterr);
+    }
+    if (r == BATON_OK) {
+        r = guardian_check_hang(client->hang, settings->lease, client->wants_guardian, reterr);
     }
     return r == BATON_OK ? lease_settings_check(settings, reterr) : r;
 }

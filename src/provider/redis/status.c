@@ -27,14 +27,14 @@ json_t *redis_provider_status(struct provider *provider)
     bool is_up = redis_is_up(client->commands);
     long long other_ms = other_max_lease_ms(client);
     json_t *json = json_pack(
-        "{s:b,s:s,s:s,s:s,s:b,s:s,s:f,s:I,s:I,s:b}", "connected", (int)client_is_up(client),
+        "{s:b,s:s,s:s,s:s,s:b,s:s,s:f,s:I,s:I,s:b,s:f}", "connected", (int)client_is_up(client),
         "server", is_up ? redis_peer_address(client->commands) : "", "server_version",
         is_up ? server->version : "", "history", is_up ? server->history : "", "cluster",
         (int)(is_up && server->is_cluster), "layout", layout_name(client->layout), "lease_ms",
         (double)client->settings.lease.ns / 1e6, "elections",
         (json_int_t)HASH_COUNT(client->registrations), "guardian_pid",
         (json_int_t)(client->guardian ? guardian_pid(client->guardian) : 0), "guardian",
-        client->guardian != NULL);
+        client->guardian != NULL, "hang_ms", (double)client->hang.ns / 1e6);
 
     if (json && client->lifetimes[0]) {
         (void)json_object_set_new(json, "entries_end_by", json_string(client->lifetimes));

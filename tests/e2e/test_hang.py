@@ -1,0 +1,118 @@
+"""The setting hang: a leader that stands still is killed by its guardian, and nobody else is.
+
+The leases outlast each test, so only a proof ends one: what the others were shown is the judge.
+"""
+import os
+import random
+import signal
+import subprocess
+import time
+
+from harness import ClusterTest, baton, guardian_of, main, until
+
+LEASE = ("--heartbeat-interval", "100ms", "--heartbeat-timeout", "10m", "--lease", "10m",
+         "--log-level", "info")
+SEED = int(os.environ.get("HANG_SEED", "0")) or random.SystemRandom().randrange(1, 10 ** 6)
+
+
+class Hang(ClusterTest):
+    def begin(self, count=3, hang="300ms", **more):
+        cluster = self.cluster(count, *LEASE, "--hang", hang, **more)
+        cluster.start_all()
+        leader = cluster.wait_leader()
+        for name in cluster.names:
+            until(lambda name=name: (cluster.status(name) or {"leader": {"id": ""}})["leader"]["id"]
+                  == leader, "%s follows" % name)
+        return cluster, leader
+
+    def guardian(self, cluster, name):
+        guardian = guardian_of(cluster.processes[name].pid)
+        if not guardian:
+            self.skipTest("a guardian shows itself to root alone")
+        return guardian
+
+    def continue_later(self, pid):
+        def go_on():
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+        self.addCleanup(go_on)
+
+    def check_leads_on(self, cluster, leader, epoch):
+        self.assertIsNone(cluster.processes[leader].poll(), cluster.log(leader))
+        status = cluster.status(leader)
+        self.assertTrue(status["is_leader"])
+        self.assertEqual(status["epoch"], epoch)
+
+    def test_a_stopped_leader_is_killed_and_followed_under_any_lease(self):
+        cluster, old = self.begin()
+        cluster.signal(old, signal.SIGSTOP)
+        new = cluster.wait_leader([name for name in cluster.names if name != old])
+        self.assertRegex(cluster.log(new), "leader-proved-gone .*guardian")
+        self.assertEqual(cluster.processes[old].wait(timeout=60), -signal.SIGKILL)
+
+    def test_a_killed_leader_says_so_at_its_next_start_and_may_hang_longer(self):
+        cluster, old = self.begin()
+        cluster.signal(old, signal.SIGSTOP)
+        cluster.processes[old].wait()
+        until(lambda: os.path.exists(cluster.data(old) + "/hang-kills"), "the guardian counts")
+        cluster.start(old)
+        status = until(lambda: cluster.status(old), "it is back")
+        self.assertEqual((status["raft"]["hang_kills"], status["raft"]["hang_ms"]), (1, 600))
+        self.assertRegex(cluster.log(old), "hang-kills count=1 bound_ms=600")
+
+    def test_a_follower_that_stands_still_is_left_alone(self):
+        """By the time the leader was killed for its own hang, the follower's was longer."""
+        cluster, old = self.begin(5)
+        other = next(name for name in cluster.names if name != old)
+        cluster.signal(other, signal.SIGSTOP)
+        cluster.signal(old, signal.SIGSTOP)
+        cluster.wait_leader([name for name in cluster.names if name not in (old, other)])
+        self.assertIsNone(cluster.processes[other].poll())
+        cluster.signal(other, signal.SIGCONT)
+        until(lambda: cluster.status(other), "it answers again")
+
+    def test_a_guardian_that_was_stopped_kills_nobody(self):
+        cluster, leader = self.begin(1, hang="200ms")
+        epoch, guardian = cluster.status(leader)["epoch"], self.guardian(cluster, leader)
+        self.continue_later(guardian)
+        for _ in range(5):
+            os.kill(guardian, signal.SIGSTOP)
+            time.sleep(0.4)  # longer than the bound: that is what is tested
+            os.kill(guardian, signal.SIGCONT)
+            self.check_leads_on(cluster, leader, epoch)
+
+    def test_a_leader_that_was_stopped_together_with_its_guardian_is_not_killed(self):
+        """As by the suspension of a machine, or one that is too busy for both."""
+        cluster, leader = self.begin(1, hang="400ms")
+        epoch, guardian = cluster.status(leader)["epoch"], self.guardian(cluster, leader)
+        process, chance = cluster.processes[leader].pid, random.Random(SEED)
+        self.continue_later(guardian)
+        for _ in range(12):
+            os.kill(guardian, signal.SIGSTOP)
+            os.kill(process, signal.SIGSTOP)
+            time.sleep(chance.uniform(0, 1.2))
+            for pid in chance.sample((guardian, process), 2):
+                os.kill(pid, signal.SIGCONT)
+            time.sleep(chance.uniform(0, 0.6))
+            self.check_leads_on(cluster, leader, epoch)
+
+    def test_it_says_which_deaths_are_proved_at_once(self):
+        cluster, leader = self.begin(1)
+        deaths = cluster.status(leader)["deaths"]
+        self.assertIn("a hang, after 300 ms", deaths["at_once"])
+        self.assertNotIn("a hang", deaths["by_lease"])
+
+    def test_a_bound_that_cannot_be_kept_is_refused(self):
+        for words, reason in ((("--hang", "5ms"), "less than 10 ms"),
+                              (("--hang", "20m"), "hang <= lease fails"),
+                              (("--hang", "1s", "--guardian", "off"), "only a guardian")):
+            cluster = self.cluster(1, *LEASE)
+            done = baton("node", *cluster.arguments("a"), *words)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn(reason, done.stderr)
+
+
+if __name__ == "__main__":
+    main()
