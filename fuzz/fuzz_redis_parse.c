@@ -1,6 +1,7 @@
 /* What Redis says to an election, its registry and the state, and what others may have put there:
  * the first byte says which it is, the rest is the notice, the JSON, or the answer as it comes in
  * the protocol. */
+#include "base/text.h"
 #include "net/redis/reader.h"
 #include "net/redis/redis.h"
 #include "provider/redis/parse.h"
@@ -23,7 +24,7 @@ static void expect_text(const char *text, size_t text_max)
     char again[BATON_NAME_MAX];
 
     expect(strnlen(text, text_max) < text_max);
-    expect(redis_clean_text(again, sizeof(again), text, strlen(text)));
+    expect(text_clean(again, sizeof(again), text, strlen(text)));
     expect(strcmp(again, text) == 0);
 }
 
@@ -76,7 +77,7 @@ static void json(const char *text, size_t bytes)
 static void clean(const char *text, size_t bytes)
 {
     char ret[BATON_NAME_MAX];
-    bool is_clean = redis_clean_text(ret, sizeof(ret), text, bytes);
+    bool is_clean = text_clean(ret, sizeof(ret), text, bytes);
 
     expect_text(ret, sizeof(ret));
     expect(!is_clean || (strlen(ret) == bytes && memcmp(ret, text, bytes) == 0));

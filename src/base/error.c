@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,14 +22,13 @@ const char *baton_strerror(int code)
     }
 }
 
-static void make_printable(char *text)
+/* A character that the limit cut in two would make a message that JSON cannot hold. */
+static void make_printable(struct baton_error *error)
 {
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < 0x20 || c == 0x7f) {
-            *text = '?';
-        }
-    }
+    char raw[BATON_ERROR_MESSAGE_MAX];
+
+    memcpy(raw, error->message, sizeof(raw));
+    (void)text_clean(error->message, sizeof(error->message), raw, strlen(raw));
 }
 
 int error_set(struct baton_error *reterr, int code, const char *format, ...)
@@ -38,7 +39,7 @@ int error_set(struct baton_error *reterr, int code, const char *format, ...)
         va_start(arguments, format);
         (void)vsnprintf(reterr->message, sizeof(reterr->message), format, arguments);
         va_end(arguments);
-        make_printable(reterr->message);
+        make_printable(reterr);
     }
     return code;
 }
@@ -58,7 +59,7 @@ int error_wrap(struct baton_error *reterr, const char *format, ...)
     va_end(arguments);
     used = strlen(reterr->message);
     (void)snprintf(reterr->message + used, sizeof(reterr->message) - used, ": %s", inner);
-    make_printable(reterr->message);
+    make_printable(reterr);
     return reterr->code;
 }
 

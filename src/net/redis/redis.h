@@ -224,9 +224,6 @@ bool redis_parse_message(const redisReply *reply, const char **ret_channel, cons
                          size_t *ret_bytes);
 /* Whether the text is a possible host: graphic ASCII characters, within the length limit. */
 bool redis_is_host(const char *text, size_t bytes);
-/* Copies foreign bytes as text that is safe to display: control characters and invalid UTF-8 become
- * '?'; a text that is too long is cut between characters. Returns whether the text is unchanged. */
-bool redis_clean_text(char *ret, size_t ret_bytes, const char *bytes, size_t count);
 /* Parses the text of INFO; missing fields are empty. */
 void redis_identity_parse(struct redis_identity *ret, const char *info, size_t bytes);
 

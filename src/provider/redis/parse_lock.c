@@ -1,5 +1,6 @@
 #include "provider/redis/parse.h"
 
+#include "base/text.h"
 #include "net/redis/redis.h"
 #include "provider/redis/scripts.h"
 
@@ -33,7 +34,7 @@ static void take_holder(struct lock_answer *ret, const redisReply *reply)
 
     if (holder && holder->type == REDIS_REPLY_STRING && holder->len > 0) {
         ret->is_odd =
-            !redis_clean_text(ret->holder, sizeof(ret->holder), holder->str, (size_t)holder->len);
+            !text_clean(ret->holder, sizeof(ret->holder), holder->str, (size_t)holder->len);
     } else {
         ret->is_odd = true;
         memcpy(ret->holder, "?", 2);
@@ -69,8 +70,8 @@ bool parse_lock(struct lock_answer *ret, const redisReply *reply)
         take_holder(ret, reply);
     } else if (numbers[0] == ANSWER_GRANTED && reply->elements > 3 &&
                reply->element[3]->type == REDIS_REPLY_STRING) {
-        (void)redis_clean_text(ret->spoiled, sizeof(ret->spoiled), reply->element[3]->str,
-                               (size_t)reply->element[3]->len);
+        (void)text_clean(ret->spoiled, sizeof(ret->spoiled), reply->element[3]->str,
+                         (size_t)reply->element[3]->len);
     }
     return true;
 }

@@ -1,5 +1,6 @@
 #include "provider/redis/parse.h"
 
+#include "base/text.h"
 #include "net/redis/redis.h"
 
 #include <jansson.h>
@@ -93,8 +94,8 @@ static void take_object(struct parsed_member *ret, const json_t *object, int64_t
     const json_t *max_lease = json_object_get(object, "maxLease");
 
     if (json_string_length(name) > 0) {
-        (void)redis_clean_text(ret->name, sizeof(ret->name), json_string_value(name),
-                               json_string_length(name));
+        (void)text_clean(ret->name, sizeof(ret->name), json_string_value(name),
+                         json_string_length(name));
     }
     if (json_is_object(capabilities)) {
         ret->metadata = json_dumps(capabilities, JSON_COMPACT);
@@ -116,7 +117,7 @@ void parse_member(struct parsed_member *ret, const redisReply *id, const redisRe
 
     memset(ret, 0, sizeof(*ret));
     if (id->type != REDIS_REPLY_STRING || id->len == 0 ||
-        !redis_clean_text(ret->id, sizeof(ret->id), id->str, (size_t)id->len)) {
+        !text_clean(ret->id, sizeof(ret->id), id->str, (size_t)id->len)) {
         ret->fault = MEMBER_NAMELESS;
         return;
     }

@@ -339,6 +339,23 @@ static void what_cannot_be_done_is_refused_with_the_reason(void **state)
     assert_true(leads(&a));
 }
 
+/* The text of an error has a limit, and may not be cut inside a character. */
+static void a_long_request_is_refused_with_a_text_that_is_utf_8(void **state)
+{
+    char request[2048] = "{\"do\":\"";
+    (void)state;
+
+    for (int i = 0; i < 2; i++) {
+        size_t used = strlen("{\"do\":\"");
+        used += (size_t)snprintf(request + used, 2, "%s", i ? "x" : "");
+        for (int k = 0; k < 400; k++) {
+            used += (size_t)snprintf(request + used, sizeof(request) - used, "\xe2\x82\xac");
+        }
+        (void)snprintf(request + used, sizeof(request) - used, "\"}");
+        expect_error(client_new(&a, request), BATON_EINVAL, "\xe2\x82\xac");
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_two, close_two)
 
 int main(void)
@@ -353,6 +370,7 @@ int main(void)
         CASE(only_the_leader_passes_and_only_to_a_member),
         CASE(a_cordoned_leader_is_succeeded_and_leads_again_once_it_is_uncordoned),
         CASE(what_cannot_be_done_is_refused_with_the_reason),
+        CASE(a_long_request_is_refused_with_a_text_that_is_utf_8),
     };
     (void)signal(SIGPIPE, SIG_IGN); /* as programs do: clients hang up */
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* Addresses, INFO and faults, byte by byte. */
+#include "base/text.h"
 #include "cmocka_all.h"
 #include "net/redis/cluster.h"
 #include "net/redis/reader.h"
@@ -528,7 +529,7 @@ static void what_others_wrote_is_cleaned_before_it_is_shown(void **state)
     (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        bool is_clean = redis_clean_text(text, sizeof(text), rows[i].bytes, rows[i].count);
+        bool is_clean = text_clean(text, sizeof(text), rows[i].bytes, rows[i].count);
         assert_string_equal(text, rows[i].text);
         assert_int_equal(is_clean, rows[i].count == strlen(text) &&
                                        memcmp(rows[i].bytes, text, rows[i].count) == 0);

@@ -1,0 +1,57 @@
+#include "base/text.h"
+
+#include <string.h>
+
+/* The length of the character that begins here; 0: it may not be displayed. */
+static size_t character(const unsigned char *at, size_t left)
+{
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t bytes = at[0] < 0x80 ? 1 : at[0] < 0xc0 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    unsigned code;
+
+    if (bytes <= 1) {
+        return at[0] >= 0x20 && at[0] != 0x7f ? bytes : 0;
+    }
+    if (at[0] > 0xf4 || bytes > left) {
+        return 0;
+    }
+    code = at[0] & (0xffu >> (bytes + 1));
+    for (size_t i = 1; i < bytes; i++) {
+        if ((at[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+        code = (code << 6) | (at[i] & 0x3fu);
+    }
+    /* Rejects overlong encodings, surrogates and control characters. */
+    return code >= least[bytes] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) &&
+                   code >= 0xa0
+               ? bytes
+               : 0;
+}
+
+bool text_clean(char *ret, size_t ret_bytes, const char *bytes, size_t count)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    bool is_clean = true;
+    size_t used = 0;
+    size_t done = 0;
+
+    while (done < count) {
+        size_t length = character(at + done, count - done);
+        size_t wanted = length > 0 ? length : 1;
+        if (used + wanted >= ret_bytes) {
+            is_clean = false;
+            break;
+        }
+        if (length > 0) {
+            memcpy(ret + used, at + done, length);
+        } else {
+            ret[used] = '?';
+            is_clean = false;
+        }
+        used += wanted;
+        done += wanted;
+    }
+    ret[used] = '\0';
+    return is_clean;
+}
