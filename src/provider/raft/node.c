@@ -47,6 +47,20 @@ void node_publish_void(struct node *node)
     publish(node, &none);
 }
 
+/* A leadership may begin and end in one step: then the update has both events but no lease, and the
+ * cell still gets the epoch, which a listener of BATON_EVENT_ACQUIRED may ask for. */
+void node_publish(struct node *node, const struct raft_update *update)
+{
+    struct lease_cell *cell = node->election ? node->election->cell : NULL;
+
+    for (size_t i = 0; cell && i < update->event_count; i++) {
+        if (update->events[i].type == RAFT_EV_ACQUIRED) {
+            lease_cell_publish(cell, update->events[i].term, (instant){0});
+        }
+    }
+    publish(node, &update->lease);
+}
+
 static void send_messages(struct node *node, const struct raft_update *update, bool waiting)
 {
     for (size_t i = 0; i < update->message_count; i++) {
@@ -121,7 +135,7 @@ static void perform(struct node *node, const struct raft_update *update)
     bool is_lost = false;
     int r = BATON_OK;
 
-    publish(node, &update->lease);
+    node_publish(node, update);
     guard_set_heir(node, update->heir);
     send_messages(node, update, false);
     if (update->write) {

@@ -277,6 +277,8 @@ void node_rearm(struct node *node, instant deadline);
 /* Counts one handle less; the last one of a closing node frees the node. */
 void node_release(struct node *node);
 void node_handle_closed(uv_handle_t *handle); /* for handles whose data is the node */
+/* Publishes the update's lease for is_leader, and the guardian's page. */
+void node_publish(struct node *node, const struct raft_update *update);
 void node_publish_void(struct node *node);
 /* After this the node stores nothing, and neither votes nor leads. */
 void node_fail_storage(struct node *node, int code, const struct baton_error *error);
