@@ -284,9 +284,10 @@ typedef void (*baton_listener_fn)(struct baton_election *election, const struct 
 enum { BATON_EVENTS_WAITING_MAX = 4096 };
 
 /* Calls `fn` for each event whose bit is in `mask`, until baton_off(); baton_once() calls it for
- * the first one only. The handle (`ret`, NULL allowed) is valid until baton_off(), or until the
- * election is left or closed. BATON_ENOMEM, BATON_EINVAL (empty mask), BATON_EIO (no thread or
- * descriptor), BATON_ECLOSED. */
+ * the first one only. The handle (`ret`, NULL allowed) is written before the first event, and
+ * valid until baton_off(), or until the election is left or closed; after an error it is NULL or
+ * unchanged. BATON_ENOMEM, BATON_EINVAL (empty mask), BATON_EIO (no thread or descriptor),
+ * BATON_ECLOSED. */
 BATON_API int baton_on(struct baton_listener **ret, struct baton_election *election, uint32_t mask,
                        enum baton_delivery delivery, baton_listener_fn fn, void *userdata,
                        struct baton_error *reterr);
@@ -323,8 +324,9 @@ typedef void (*baton_message_fn)(struct baton *baton, const char *channel, const
                                  size_t bytes, void *userdata);
 
 /* Calls `fn` for each message of the channel, until baton_unsubscribe(). The handle (`ret`, NULL
- * allowed) is valid until then, or until baton_close(); it is written before the first call.
- * BATON_ENOTSUP, BATON_EINVAL, BATON_ETOOBIG, BATON_ENOMEM, BATON_ECLOSED. */
+ * allowed) is valid until then, or until baton_close(); it is written before the first call,
+ * and NULL after an error. BATON_ENOTSUP, BATON_EINVAL, BATON_ETOOBIG, BATON_ENOMEM, BATON_ECLOSED.
+ */
 BATON_API int baton_subscribe(struct baton_subscription **ret, struct baton *baton,
                               const char *channel, baton_message_fn fn, void *userdata,
                               struct baton_error *reterr);

@@ -123,6 +123,29 @@ static void sweep_locked(struct baton_election *election)
     }
 }
 
+static struct baton_listener *last_locked(const struct baton_election *election)
+{
+    struct baton_listener *last = election->listeners;
+
+    while (last && last->next) {
+        last = last->next;
+    }
+    return last;
+}
+
+/* A listener that another one adds meanwhile is called too, unless the event is a state, which it
+ * got when it was added. */
+static void walk_locked(struct baton_election *election, const struct baton_event *event)
+{
+    bool is_state = event->type == BATON_EVENT_ACQUIRED || event->type == BATON_EVENT_LEADER;
+    const struct baton_listener *last = last_locked(election);
+    struct baton_listener *at = election->listeners;
+
+    for (; at; at = at == last && is_state ? NULL : at->next) {
+        tell_locked(at, event);
+    }
+}
+
 void listeners_tell(struct baton_election *election, const struct baton_event *event)
 {
     struct baton_event stamped = *event;
@@ -135,9 +158,7 @@ void listeners_tell(struct baton_election *election, const struct baton_event *e
     if (event->type == BATON_EVENT_DRAIN) {
         election->drains_waiting++; /* not over before all have got it */
     }
-    for (struct baton_listener *at = election->listeners; at; at = at->next) {
-        tell_locked(at, &stamped);
-    }
+    walk_locked(election, &stamped);
     election->walks--;
     sweep_locked(election);
     drain_over_locked(election, event);
@@ -179,14 +200,12 @@ static void run_on(struct call *base)
 {
     struct baton_listener *listener = ((struct on_call *)base)->listener;
     struct baton_election *election = listener->election;
-    struct baton_listener **last = &election->listeners;
+    struct baton_listener *last;
 
     lock(base->baton);
     election->walks++;
-    while (*last) {
-        last = &(*last)->next;
-    }
-    *last = listener;
+    last = last_locked(election);
+    *(last ? &last->next : &election->listeners) = listener;
     tell_state_locked(listener);
     election->walks--;
     listeners_bury_locked(base->baton);
@@ -271,6 +290,9 @@ static int put_on(struct baton_listener **ret, struct baton_election *election,
     }
     if (code != BATON_OK && listener) {
         discard(listener, has_thread);
+        if (ret) {
+            *ret = NULL;
+        }
     }
     if (call) {
         call_unref(&call->base);

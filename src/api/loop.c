@@ -231,18 +231,23 @@ static void run_stop(struct call *call)
     call_finish(call, BATON_OK, NULL);
 }
 
-/* One thread joins; the others wait until it has. */
+/* One thread joins; the others wait until it has, since any of them may close afterwards. */
 static void join(struct baton *baton)
 {
     lock(baton);
     while (baton->phase != BATON_STOPPED) {
         (void)pthread_cond_wait(&baton->changed, &baton->lock);
     }
-    if (!baton->is_joined) {
-        baton->is_joined = true;
+    if (!baton->is_joining) {
+        baton->is_joining = true;
         unlock(baton);
         (void)pthread_join(baton->thread, NULL);
         lock(baton);
+        baton->is_joined = true;
+        (void)pthread_cond_broadcast(&baton->changed);
+    }
+    while (!baton->is_joined) {
+        (void)pthread_cond_wait(&baton->changed, &baton->lock);
     }
     unlock(baton);
 }

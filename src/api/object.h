@@ -92,7 +92,8 @@ struct baton {
     pthread_cond_t changed; /* anything under the lock did */
     /* Under the lock: */
     enum baton_phase phase;
-    bool is_joined;
+    bool is_joining;
+    bool is_joined; /* the loop's thread has ended */
     struct call *calls_first, **calls_last;
     struct baton_election *elections;
     struct leader *leaders;        /* by id */

@@ -103,6 +103,9 @@ static int put_on(struct baton_subscription **ret, const struct baton_subscripti
             *ret = call->subscription; /* the first call may come before this function returns */
         }
         code = perform(&call->base, INT64_MAX, BATON_EDEADLK, reterr);
+        if (ret && code != BATON_OK) {
+            *ret = NULL;
+        }
     }
     if (call) {
         call_unref(&call->base);

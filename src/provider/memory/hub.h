@@ -32,6 +32,7 @@ struct registration {
     enum baton_loss loss;
     /* Its loop only: */
     struct registration *next_own; /* of the same memory */
+    enum baton_role reported_role;
     uint64_t reported_acquired;
     uint64_t reported_lost;
     uint64_t reported_leader; /* epoch; 0: none */

@@ -13,7 +13,11 @@ void memory_deliver(struct registration *registration, const struct baton_event 
 static void report_role(struct registration *registration, enum baton_role role)
 {
     struct baton_event event = {.type = BATON_EVENT_ROLE, .role = role};
-    memory_deliver(registration, &event);
+
+    if (registration->reported_role != role) {
+        registration->reported_role = role;
+        memory_deliver(registration, &event);
+    }
 }
 
 struct standing memory_look(struct registration *registration)
@@ -44,10 +48,14 @@ static void report_own(struct registration *registration, const struct standing 
         event = (struct baton_event){
             .type = BATON_EVENT_LOST, .epoch = registration->reported_lost, .loss = now->loss};
         memory_deliver(registration, &event);
+        report_role(registration, BATON_ROLE_FOLLOWER);
     }
     if (now->granted_epoch != registration->reported_acquired) {
-        registration->reported_acquired = now->granted_epoch;
         report_role(registration, BATON_ROLE_LEADER);
+    }
+    /* A listener of the role may have stopped this member, which then reported both its events. */
+    if (now->granted_epoch != registration->reported_acquired) {
+        registration->reported_acquired = now->granted_epoch;
         event = (struct baton_event){.type = BATON_EVENT_ACQUIRED,
                                      .role = BATON_ROLE_LEADER,
                                      .epoch = now->granted_epoch,
