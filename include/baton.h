@@ -195,6 +195,12 @@ BATON_API int baton_leader(struct baton_election *election, struct baton_member 
 BATON_API const char *baton_election_name(const struct baton_election *election);
 BATON_API struct baton *baton_of(const struct baton_election *election);
 
+/* Says that the program is alive. With the provider's setting `hang` the guardian kills a leader
+ * whose event loop stands still for so long; once this was called, also one whose program does not
+ * call it again in that time. Call it from where a hang would show, at least twice as often as
+ * `hang` says. Without the setting it has no effect. Any thread; async-signal-safe. */
+BATON_API void baton_alive(struct baton *baton);
+
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 /* Waits until the election has a leader. BATON_ETIMEDOUT, BATON_ECLOSED. */

@@ -47,6 +47,7 @@ complete -c baton -n '__fish_seen_subcommand_from node' -l log-level -x -a "erro
 complete -c baton -n '__fish_seen_subcommand_from node' -l log-json -d "write the log as lines of JSON"
 complete -c baton -n __fish_use_subcommand -f -a run -d "run CMD only while this node leads"
 complete -c baton -n '__fish_seen_subcommand_from run' -l on-loss -x -a "restart exit kill" -d "when leadership is lost: stop CMD and campaign again; stop CMD and exit; or kill CMD at once, and have the guardian kill baton, too, if it hangs beyond its lease"
+complete -c baton -n '__fish_seen_subcommand_from run' -l watchdog -d "with --hang: give CMD a \$NOTIFY_SOCKET and \$WATCHDOG_USEC; once CMD has sent WATCHDOG=1, as by sd_notify(3), it counts as hung if it does not send it again in that time"
 complete -c baton -n '__fish_seen_subcommand_from run' -l outlive-lease -d "if baton itself hangs, let CMD go on when the lease ends: CMD then acts beside the next leader's CMD"
 complete -c baton -n '__fish_seen_subcommand_from run' -l stop-timeout -r -d "how long CMD may take from SIGTERM to its end; less if the lease ends first"
 complete -c baton -n '__fish_seen_subcommand_from run' -l wait-timeout -r -d "give up if leadership is not won in this time; 0 waits forever"

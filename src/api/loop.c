@@ -68,6 +68,7 @@ static int open_provider(struct baton *baton, const char *url, const struct bato
         .url = url,
         .node = options->node,
         .option_count = options->setting_count,
+        .alive_ns = &baton->alive_ns,
     };
     struct provider_option *settings = calloc(options->setting_count + 1, sizeof(*settings));
     struct open_call *call = call_new(baton, sizeof(*call), run_open);
@@ -89,6 +90,11 @@ static int open_provider(struct baton *baton, const char *url, const struct bato
     }
     free(settings);
     return code;
+}
+
+void baton_alive(struct baton *baton)
+{
+    atomic_store(&baton->alive_ns, clock_now().ns);
 }
 
 struct provider *baton_provider(const struct baton *baton)

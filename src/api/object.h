@@ -86,6 +86,7 @@ struct baton {
     struct member *member; /* loop only */
     struct logger *logger;
     bool announces_crashes;
+    _Atomic int64_t alive_ns;                 /* any thread: the latest baton_alive(); 0: none */
     int event_fd;                             /* readable while the dispatch mailbox is not empty */
     struct baton_subscription *subscriptions; /* loop only */
     pthread_mutex_t lock;

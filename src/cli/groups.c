@@ -170,6 +170,10 @@ const struct option_group group_run = {
             "on-loss", "restart|exit|kill", "restart", NULL,
             "when leadership is lost: stop CMD and campaign again; stop CMD and exit; or kill CMD "
             "at once, and have the guardian kill baton, too, if it hangs beyond its lease"),
+        FLAG("watchdog",
+             "with --hang: give CMD a $NOTIFY_SOCKET and $WATCHDOG_USEC; once CMD has sent "
+             "WATCHDOG=1, "
+             "as by sd_notify(3), it counts as hung if it does not send it again in that time"),
         FLAG("outlive-lease", "if baton itself hangs, let CMD go on when the lease ends: CMD then "
                               "acts beside the next leader's CMD"),
         STOP_TIMEOUT,

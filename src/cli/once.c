@@ -572,8 +572,8 @@ int once_main(const struct invocation *invocation)
         logger_free(once.logger);
         return cmd_exit_code(code);
     }
-    code = supervise_begin(&once.supervise, invocation->options, invocation->argv + 1, once.logger,
-                           &error);
+    code = supervise_begin(&once.supervise, invocation->options, invocation->argv + 1, NULL,
+                           once.logger, &error);
     (void)uv_loop_init(&once.loop);
     code = code ? code : run_all(&once, &error);
     supervise_fini(&once.supervise);

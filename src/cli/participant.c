@@ -396,6 +396,7 @@ static int open_parts(struct participant *part, struct settings *settings,
     settings->config.loop = part->config.loop;
     settings->config.logger = part->config.logger;
     settings->config.node = part->node;
+    settings->config.alive_ns = part->config.alive_ns;
     code = member_open(&part->member, &settings->config, reterr);
     code = code ? code : make_election(part, reterr);
     if (!code && part->config.has_endpoints) {

@@ -19,10 +19,11 @@ struct participant_config {
     uv_loop_t *loop;
     const struct options *options;
     struct logger *logger;
-    const char *proofs;         /* the default of --proofs, or NULL */
-    bool kills_outliving;       /* the guardian ends this process if it outlives its lease */
-    struct lease_watch *lease;  /* shows the lease to CMD's supervisor, or NULL */
-    bool has_endpoints;         /* control socket and HTTP status server */
+    const char *proofs;              /* the default of --proofs, or NULL */
+    bool kills_outliving;            /* the guardian ends this process if it outlives its lease */
+    struct lease_watch *lease;       /* shows the lease to CMD's supervisor, or NULL */
+    const _Atomic int64_t *alive_ns; /* as struct provider_config has it */
+    bool has_endpoints;              /* control socket and HTTP status server */
     provider_event_cb on_event; /* gets every event first; for BATON_EVENT_DRAIN see handover.h */
     void *userdata;
 };

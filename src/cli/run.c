@@ -16,6 +16,7 @@
 #include "cli/participant.h"
 #include "cli/settings.h"
 #include "cli/supervise.h"
+#include "cli/watchdog.h"
 #include "member/handover.h"
 
 #include <fcntl.h>
@@ -41,6 +42,7 @@ struct run {
     uv_signal_t signals[FORWARDED];
     uv_timer_t patience;  /* of --wait-timeout */
     uv_poll_t supervisor; /* readable: it is dead */
+    uv_poll_t notices;    /* of CMD to its watchdog */
     uv_timer_t relief;    /* active while CMD has stopped in jeopardy and this node still leads */
     instant doubted_end;  /* of the lease that was in jeopardy last; CMD starts no earlier */
     const struct invocation *invocation;
@@ -48,6 +50,8 @@ struct run {
     struct participant *participant;
     struct cmd *cmd; /* NULL: CMD does not run */
     struct supervise supervise;
+    struct watchdog watchdog;
+    bool has_watchdog;
     enum run_state state;
     bool is_ending;    /* a signal asked baton to end */
     bool has_terminal; /* SIGHUP may mean that the terminal was closed */
@@ -64,6 +68,9 @@ static void on_member_closed(void *userdata)
     uv_close((uv_handle_t *)&run->patience, NULL);
     uv_close((uv_handle_t *)&run->relief, NULL);
     uv_close((uv_handle_t *)&run->supervisor, NULL);
+    if (run->has_watchdog) {
+        uv_close((uv_handle_t *)&run->notices, NULL);
+    }
 }
 
 /* Ends baton itself with `result`, and hands leadership over. */
@@ -132,6 +139,9 @@ static void on_command_end(void *userdata, const struct cmd_end *end)
     enum run_state was = run->state == RUNNING && end->is_overdue ? STOPPING : run->state;
     int exit_code = end->exit_code;
     run->cmd = NULL;
+    if (run->has_watchdog) {
+        watchdog_forget(&run->watchdog);
+    }
     member_set_victims(participant_member(run->participant),
                        &run->supervise.victims); /* the process group no longer exists */
     log_notice(run->logger, "command-ended", LOG_I64("exit_code", exit_code),
@@ -321,6 +331,14 @@ static void on_supervisor_dead(uv_poll_t *handle, int status, int events)
     }
 }
 
+static void on_notices(uv_poll_t *handle, int status, int events)
+{
+    struct run *run = handle->data;
+    (void)status;
+    (void)events;
+    watchdog_hear(&run->watchdog, run->cmd != NULL);
+}
+
 static void on_patience(uv_timer_t *timer)
 {
     struct run *run = timer->data;
@@ -355,6 +373,11 @@ static void prepare(struct run *run)
     (void)uv_poll_init(&run->loop, &run->supervisor, run->supervise.victims.process);
     run->supervisor.data = run;
     (void)uv_poll_start(&run->supervisor, UV_READABLE, on_supervisor_dead);
+    if (run->has_watchdog) {
+        (void)uv_poll_init(&run->loop, &run->notices, run->watchdog.fd);
+        run->notices.data = run;
+        (void)uv_poll_start(&run->notices, UV_READABLE, on_notices);
+    }
     if (wait_ms > 0) {
         (void)uv_timer_start(&run->patience, on_patience, (uint64_t)wait_ms, 0);
     }
@@ -369,6 +392,7 @@ static int run_all(struct run *run, struct baton_error *reterr)
                                         .proofs = "guardian",
                                         .kills_outliving = says(run, "kill"),
                                         .lease = run->supervise.lease,
+                                        .alive_ns = &run->watchdog.alive_ns,
                                         .has_endpoints = true,
                                         .on_event = on_event,
                                         .userdata = run};
@@ -391,6 +415,7 @@ int run_main(const struct invocation *invocation)
 {
     struct run run = {.invocation = invocation,
                       .logger = settings_logger(invocation->options),
+                      .supervise = {.orders = -1},
                       .has_terminal = has_terminal()};
     struct baton_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
@@ -401,11 +426,17 @@ int run_main(const struct invocation *invocation)
         logger_free(run.logger);
         return cmd_exit_code(code);
     }
-    code =
-        supervise_begin(&run.supervise, invocation->options, invocation->argv, run.logger, &error);
+    run.has_watchdog = options_flag(invocation->options, "watchdog");
+    if (run.has_watchdog) {
+        code = watchdog_open(&run.watchdog, options_duration(invocation->options, "hang"), &error);
+    }
+    code = code ? code
+                : supervise_begin(&run.supervise, invocation->options, invocation->argv,
+                                  run.has_watchdog ? &run.watchdog : NULL, run.logger, &error);
     (void)uv_loop_init(&run.loop);
     code = code ? code : run_all(&run, &error);
     supervise_fini(&run.supervise);
+    watchdog_close(&run.watchdog);
     (void)uv_loop_close(&run.loop);
     logger_free(run.logger);
     return code ? command_fail(invocation, &error) : run.result;

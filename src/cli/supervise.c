@@ -180,6 +180,7 @@ static int start_supervisor(struct supervise *supervise, const struct supervise_
     int orders[2] = {-1, -1}, guardian[2] = {-1, -1};
     struct supervisor theirs = {.argv = config->argv,
                                 .marker = supervise->victims.marker,
+                                .watchdog = config->watchdog,
                                 .cgroup = supervise->victims.cgroup,
                                 .wrapper = pidfd_open(getpid(), 0),
                                 .record = record,
@@ -235,10 +236,12 @@ int supervise_init(struct supervise *supervise, const struct supervise_config *c
 }
 
 int supervise_begin(struct supervise *supervise, const struct options *options, char *const *argv,
-                    struct logger *logger, struct baton_error *reterr)
+                    const struct watchdog *watchdog, struct logger *logger,
+                    struct baton_error *reterr)
 {
     char *data = NULL;
     struct supervise_config config = {.argv = argv,
+                                      .watchdog = watchdog,
                                       .outlives = options_find(options, "outlive-lease") &&
                                                   options_flag(options, "outlive-lease"),
                                       .logger = logger};

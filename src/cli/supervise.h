@@ -28,7 +28,8 @@ struct supervise {
 struct supervise_config {
     char *const *argv; /* CMD's arguments, ended by NULL; the program is found through PATH */
     const char *data;  /* directory of the record (cli/record.h); NULL: none */
-    bool outlives;     /* CMD may live on after the lease's end if this process hangs */
+    const struct watchdog *watchdog; /* whose variables CMD gets; NULL: none; outlives CMD */
+    bool outlives; /* CMD may live on after the lease's end if this process hangs */
     struct logger *logger;
 };
 
@@ -39,7 +40,8 @@ int supervise_init(struct supervise *supervise, const struct supervise_config *c
                    struct baton_error *reterr);
 /* Does the same with the options of the command line. */
 int supervise_begin(struct supervise *supervise, const struct options *options, char *const *argv,
-                    struct logger *logger, struct baton_error *reterr);
+                    const struct watchdog *watchdog, struct logger *logger,
+                    struct baton_error *reterr);
 /* Ends CMD and the supervisor. May be called twice. */
 void supervise_fini(struct supervise *supervise);
 

@@ -20,6 +20,7 @@
 
 enum {
     OWN_VARIABLES = 4,
+    VARIABLES_MAX = OWN_VARIABLES + WATCHDOG_VARIABLES,
     AGAIN_MS = 1, /* interval between two checks for descendants, if no child ends before */
 };
 
@@ -49,10 +50,16 @@ static bool is_own(const char *entry)
            strncmp(entry, "BATON_NODE=", 11) == 0 || strncmp(entry, "BATON_RUN=", 10) == 0;
 }
 
+/* Those of another watchdog would mislead CMD. */
+static bool is_replaced(const struct supervisor *config, const char *entry)
+{
+    return is_own(entry) || (config->watchdog && watchdog_is_variable(entry));
+}
+
 /* Returns environ with our variables in front; the array is malloc'ed, and `space` holds the
  * variables. */
 static char **make_environment(const struct supervisor *config, const struct order *order,
-                               char space[static OWN_VARIABLES][BATON_NAME_MAX + 32])
+                               char space[static VARIABLES_MAX][VARIABLE_BYTES])
 {
     size_t count = 0, used = OWN_VARIABLES;
     char **ret;
@@ -60,19 +67,23 @@ static char **make_environment(const struct supervisor *config, const struct ord
     while (environ[count]) {
         count++;
     }
-    ret = calloc(count + OWN_VARIABLES + 1, sizeof(*ret));
+    ret = calloc(count + VARIABLES_MAX + 1, sizeof(*ret));
     if (ret == NULL) {
         return NULL;
     }
-    (void)snprintf(space[0], sizeof(space[0]), "BATON_EPOCH=%" PRIu64, order->epoch);
-    (void)snprintf(space[1], sizeof(space[1]), "BATON_ELECTION=%s", order->election);
-    (void)snprintf(space[2], sizeof(space[2]), "BATON_NODE=%s", order->node);
-    (void)snprintf(space[3], sizeof(space[3]), "%s", config->marker);
-    for (size_t i = 0; i < OWN_VARIABLES; i++) {
+    (void)snprintf(space[0], VARIABLE_BYTES, "BATON_EPOCH=%" PRIu64, order->epoch);
+    (void)snprintf(space[1], VARIABLE_BYTES, "BATON_ELECTION=%s", order->election);
+    (void)snprintf(space[2], VARIABLE_BYTES, "BATON_NODE=%s", order->node);
+    (void)snprintf(space[3], VARIABLE_BYTES, "%s", config->marker);
+    if (config->watchdog) {
+        watchdog_variables(config->watchdog, space + OWN_VARIABLES);
+        used = VARIABLES_MAX;
+    }
+    for (size_t i = 0; i < used; i++) {
         ret[i] = space[i];
     }
     for (size_t i = 0; i < count; i++) {
-        if (!is_own(environ[i])) {
+        if (!is_replaced(config, environ[i])) {
             ret[used++] = environ[i];
         }
     }
@@ -149,7 +160,7 @@ _Noreturn static void become_command(const struct supervisor *config, char *cons
 /* Returns 0 or an errno. */
 static int fork_command(struct keeper *keeper, const struct order *order)
 {
-    char space[OWN_VARIABLES][BATON_NAME_MAX + 32];
+    char space[VARIABLES_MAX][VARIABLE_BYTES];
     char **environment = make_environment(keeper->config, order, space);
     pid_t parent = getpid();
     int report[2];

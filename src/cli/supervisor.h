@@ -15,6 +15,7 @@
 #ifndef CLI_SUPERVISOR_H
 #define CLI_SUPERVISOR_H
 
+#include "cli/watchdog.h"
 #include "guardian/victims.h"
 #include "provider/lease_cell.h"
 
@@ -54,14 +55,15 @@ struct news {
 struct supervisor {
     char *const *argv; /* CMD's arguments, ended by NULL */
     const char *marker;
-    const char *cgroup; /* "": none */
-    int procs_fd;       /* the cgroup's cgroup.procs; -1: none */
-    int orders;         /* socket to baton run */
-    int guardian;       /* socket to the present guardian */
-    int wrapper;        /* pidfd of baton run */
-    int record;         /* file of the data directory; -1: none */
-    sigset_t ignored;   /* signals that baton run ignored from its start, and so CMD does */
-    bool guards_lease;  /* ends CMD before the lease ends */
+    const struct watchdog *watchdog; /* NULL: none */
+    const char *cgroup;              /* "": none */
+    int procs_fd;                    /* the cgroup's cgroup.procs; -1: none */
+    int orders;                      /* socket to baton run */
+    int guardian;                    /* socket to the present guardian */
+    int wrapper;                     /* pidfd of baton run */
+    int record;                      /* file of the data directory; -1: none */
+    sigset_t ignored;  /* signals that baton run ignored from its start, and so CMD does */
+    bool guards_lease; /* ends CMD before the lease ends */
     struct lease_watch *lease;
 };
 

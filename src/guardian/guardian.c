@@ -24,7 +24,7 @@ enum {
     RESTART_DOUBLINGS = 7, /* up to 12.8 s */
     STEADY_S = 10,         /* a helper that lived this long resets the back-off */
     HANG_MIN_MS = 10,
-    PULSES = 4, /* beats within the time after which silence is a hang */
+    PULSES = 8, /* beats within the time after which silence is a hang */
 };
 
 #define TLS_IMAGE "-tls" /* suffix of the program's name */

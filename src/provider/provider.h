@@ -24,7 +24,8 @@ struct provider_option {
     const char *value;
 };
 
-/* Borrowed during the call to open, except for `loop` and `logger`, which outlive the provider. */
+/* Borrowed during the call to open, except for `loop`, `logger` and `alive_ns`, which outlive the
+ * provider. */
 struct provider_config {
     uv_loop_t *loop;
     struct logger *logger;                 /* or NULL */
@@ -32,6 +33,9 @@ struct provider_config {
     const char *node;                      /* this node's name; NULL: the provider's default */
     const struct provider_option *options; /* override the URL's query */
     size_t option_count;
+    /* When the program said last that it is alive, in CLOCK_BOOTTIME; 0: it does not. Any thread
+     * writes it. With the setting `hang` a leader that falls silent is killed. NULL: never. */
+    const _Atomic int64_t *alive_ns;
 };
 
 /* Called on the loop's thread. It may leave the election, but not close the provider. */
@@ -57,9 +61,6 @@ enum provider_feature {
 /* Base of every provider's own struct. */
 struct provider {
     const struct provider_ops *ops;
-    /* When the program said last that it is alive, in CLOCK_BOOTTIME; 0: it never did. Any thread
-     * writes; with the setting `hang` the guardian kills a leader that falls silent. */
-    _Atomic int64_t alive_ns;
 };
 struct provider_election {
     const struct provider_ops *ops;

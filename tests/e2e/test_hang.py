@@ -5,14 +5,29 @@ The leases outlast each test, so only a proof ends one: what the others were sho
 import os
 import random
 import signal
-import subprocess
+import sys
 import time
 
 from harness import ClusterTest, baton, guardian_of, main, until
 
 LEASE = ("--heartbeat-interval", "100ms", "--heartbeat-timeout", "10m", "--lease", "10m",
-         "--log-level", "info")
+         "--proofs", "guardian", "--log-level", "info")
 SEED = int(os.environ.get("HANG_SEED", "0")) or random.SystemRandom().randrange(1, 10 ** 6)
+
+
+# argv: how long it says that it is alive; then it stands still.
+ALIVE = r"""
+import os, socket, sys, time
+address = os.environ["NOTIFY_SOCKET"]
+notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+notices.connect("\0" + address[1:] if address[0] == "@" else address)
+interval, end = int(os.environ["WATCHDOG_USEC"]) / 4e6, time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    notices.send(b"STATUS=well\nWATCHDOG=1")
+    time.sleep(interval)
+print("stands still", flush=True)
+time.sleep(1000)
+"""
 
 
 class Hang(ClusterTest):
@@ -97,6 +112,34 @@ class Hang(ClusterTest):
                 os.kill(pid, signal.SIGCONT)
             time.sleep(chance.uniform(0, 0.6))
             self.check_leads_on(cluster, leader, epoch)
+
+    def begin_watched(self, seconds):
+        cluster = self.cluster(3, *LEASE, "--hang", "500ms", "--watchdog", command="run")
+        cluster.start_all("--", sys.executable, "-c", ALIVE, str(seconds))
+        leader = cluster.wait_leader()
+        for name in cluster.names:
+            until(lambda name=name: (cluster.status(name) or {"leader": {"id": ""}})["leader"]["id"]
+                  == leader, "%s follows" % name)
+        return cluster, leader
+
+    def test_a_program_that_no_longer_says_that_it_is_alive_is_killed_and_followed(self):
+        cluster, old = self.begin_watched(1)
+        new = cluster.wait_leader([name for name in cluster.names if name != old])
+        self.assertRegex(cluster.log(new), "leader-proved-gone .*guardian")
+        self.assertIn("stands still", cluster.log(old))
+        self.assertEqual(cluster.processes[old].wait(timeout=60), -signal.SIGKILL)
+
+    def test_a_program_that_never_said_that_it_is_alive_is_not_watched(self):
+        cluster, leader = self.begin_watched(0)
+        epoch = cluster.status(leader)["epoch"]
+        until(lambda: "stands still" in cluster.log(leader), "it runs")
+        time.sleep(1.5)  # three times the bound: that is what is tested
+        self.check_leads_on(cluster, leader, epoch)
+
+    def test_a_watchdog_needs_a_bound(self):
+        done = baton("run", *self.cluster(1, *LEASE).arguments("a"), "--watchdog", "--", "true")
+        self.assertEqual(done.returncode, 64, done.stderr)
+        self.assertIn("--watchdog: give --hang, too", done.stderr)
 
     def test_it_says_which_deaths_are_proved_at_once(self):
         cluster, leader = self.begin(1)

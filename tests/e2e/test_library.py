@@ -34,6 +34,33 @@ int main(void)
 }
 """
 
+# argv: URL, and for how long it says that it is alive.
+ALIVE = r"""
+#include <baton.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+int main(int argc, char **argv)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    struct baton *baton;
+    struct baton_election *election;
+    struct baton_error error;
+    if (argc != 3 || baton_open(&baton, argv[1], NULL, &error) ||
+        baton_campaign(&election, baton, "e", NULL, &error) ||
+        baton_wait_leadership(election, BATON_TIMEOUT_DEFAULT, &error)) {
+        return fprintf(stderr, "%s\n", error.message), 1;
+    }
+    for (int i = 0; i < 100; i++) {
+        if (i < atoi(argv[2])) {
+            baton_alive(baton);
+        }
+        nanosleep(&pause, NULL);
+    }
+    baton_close(baton);
+}
+"""
+
 CMAKE = """
 cmake_minimum_required(VERSION 3.25)
 project(stranger C)
@@ -95,6 +122,20 @@ class Library(unittest.TestCase):
             *self.flags("--cflags", "--libs"))
         self.assertIn("libbaton.so.0", run("readelf", "-d", program))
         self.check_runs(program)
+
+    def test_a_program_that_no_longer_says_that_it_is_alive_is_killed(self):
+        program = os.path.join(self.dir, "alive")
+        with open(program + ".c", "w", encoding="utf-8") as file:
+            file.write(ALIVE)
+        run(CC, "-Wall", "-Wextra", "-Werror", "-std=gnu17", "-o", program, program + ".c",
+            *self.flags("--cflags", "--libs"))
+        os.symlink(glob.glob(self.prefix + "/**/baton-guardian", recursive=True)[0],
+                   os.path.join(self.dir, "baton-guardian"))
+        for beats, code in ((0, 0), (100, 0), (1, -signal.SIGKILL)):
+            url = "raft://127.0.0.1:0?node=a&hang=500ms&data=%s/data%d" % (self.dir, beats)
+            done = subprocess.run([program, url, str(beats)], env={**os.environ, **self.env},
+                                  stderr=subprocess.PIPE, timeout=60, check=False)
+            self.assertEqual(done.returncode, code, (beats, done.stderr))
 
     def test_the_examples_build_against_what_is_installed(self):
         for name in ("leader", "cameras"):

@@ -46,7 +46,7 @@ void guard_begin(struct node *node)
                         .node = node->id,
                         .incarnation = node->incarnation},
         .kills_outliving = node->options.kills_outliving,
-        .alive_ns = &node->base.alive_ns,
+        .alive_ns = node->alive_ns,
         .tally = tally,
         .on_warning = on_warning,
         .userdata = node,

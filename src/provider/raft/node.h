@@ -196,6 +196,7 @@ struct node {
     struct provider base;
     uv_loop_t *loop;
     struct logger *logger;
+    const _Atomic int64_t *alive_ns; /* as struct provider_config has it */
     struct raft_options options;
     struct tls *tls;
     struct storage *storage;

@@ -162,6 +162,7 @@ struct client {
     struct provider base;
     uv_loop_t *loop;
     struct logger *logger;
+    const _Atomic int64_t *alive_ns; /* as struct provider_config has it */
     struct redis_address address;
     struct lease_settings settings;
     const struct layout *layout;

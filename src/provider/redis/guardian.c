@@ -22,7 +22,7 @@ void redis_guardian_begin(struct client *client)
     struct guardian_options options = {.loop = client->loop,
                                        .kills_outliving = client->kills_outliving,
                                        .hang = client->hang,
-                                       .alive_ns = &client->base.alive_ns,
+                                       .alive_ns = client->alive_ns,
                                        .speaks_tls = client->address.is_tls,
                                        .release_slots = COMMANDS_SLOTS_MAX,
                                        .on_warning = on_warning,

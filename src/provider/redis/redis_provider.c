@@ -339,6 +339,7 @@ static int redis_provider_open(struct provider **ret, const struct provider_conf
     client->base.ops = &redis_provider_ops;
     client->loop = config->loop;
     client->logger = config->logger;
+    client->alive_ns = config->alive_ns;
     client->chance = client_random();
     scripts_fill(client->scripts);
     r = take_config(client, config, reterr);
