@@ -1,9 +1,9 @@
 #include "guardian/guardian.h"
 
 #include "guardian/fatal.h"
+#include "guardian/lookup.h"
 #include "guardian/page.h"
 #include "guardian/protocol.h"
-#include "guardian/resolve.h"
 #include "guardian/spawn.h"
 
 #include "base/clock.h"
@@ -40,16 +40,6 @@ struct helper {
     instant since;
 };
 
-/* A name lookup under way. */
-struct lookup {
-    uv_getaddrinfo_t request;
-    struct guardian *guardian;
-    unsigned generation; /* of the peer list */
-    size_t place;
-    int port;
-    char host[RESOLVE_HOST_MAX];
-};
-
 struct guardian {
     struct guardian_options options;
     char program[PATH_MAX];
@@ -62,7 +52,7 @@ struct guardian {
     unsigned restarts;
     struct guardian_message peers[GUARDIAN_PEERS_MAX]; /* address_bytes 0: not resolved */
     size_t peer_count;
-    unsigned generation;
+    struct lookup *lookups; /* of the peers that have a name */
     struct victims victims;
     int fatal_slot; /* -1: not armed */
     struct guardian_message crash;
@@ -463,6 +453,15 @@ int guardian_start(struct guardian **ret, const struct guardian_options *options
     return 0;
 }
 
+static void end_lookups(struct guardian *guardian)
+{
+    while (guardian->lookups != NULL) {
+        struct lookup *lookup = guardian->lookups;
+        guardian->lookups = lookup->next;
+        lookup_end(lookup);
+    }
+}
+
 static void timer_closed(uv_handle_t *handle)
 {
     release(handle->data);
@@ -482,58 +481,66 @@ void guardian_stop(struct guardian *guardian, void (*closed)(void *userdata), vo
     }
     send_type(guardian, GUARDIAN_FAREWELL);
     drop_helper(guardian);
+    end_lookups(guardian);
     uv_close((uv_handle_t *)&guardian->restart, timer_closed);
     uv_close((uv_handle_t *)&guardian->pulse, timer_closed);
 }
 
 /* ---- What it must know ----------------------------------------------------------------------- */
 
-static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+static void on_found(struct lookup *lookup, const struct sockaddr_storage *address, socklen_t bytes)
 {
-    struct lookup *lookup = request->data;
-    struct guardian *guardian = lookup->guardian;
+    struct guardian *guardian = lookup->userdata;
+    struct guardian_message *peer = &guardian->peers[lookup->place];
 
-    if (status == 0 && !guardian->is_stopping && lookup->generation == guardian->generation) {
-        struct guardian_message *peer = &guardian->peers[lookup->place];
-        memcpy(&peer->peer.address, found->ai_addr, found->ai_addrlen);
-        peer->peer.address_bytes = found->ai_addrlen;
-        resolve_set_port(&peer->peer.address, lookup->port);
-        send_peers(guardian);
-    } else if (status != 0 && status != UV_ECANCELED) {
-        struct baton_error error;
-        (void)error_set(&error, BATON_ENOENT,
-                        "guardian: the host \"%s\" of a peer: %s; that peer gets no certificate of "
-                        "this process's death",
-                        lookup->host, uv_strerror(status));
-        warn(guardian, &error);
-    }
-    uv_freeaddrinfo(found);
+    peer->peer.address = *address;
+    peer->peer.address_bytes = bytes;
+    send_peers(guardian);
+}
+
+static void on_not_found(struct lookup *lookup, int status)
+{
+    struct baton_error error;
+
+    (void)error_set(
+        &error, BATON_ENOENT,
+        "guardian: the host \"%s\" of a peer: %s; it is looked up again, and until it is "
+        "found that peer gets no certificate of this process's death",
+        lookup->host, uv_strerror(status));
+    warn(lookup->userdata, &error);
+}
+
+static void on_lookup_ended(struct lookup *lookup)
+{
+    struct guardian *guardian = lookup->userdata;
+
     free(lookup);
     release(guardian);
 }
 
 static void look_up(struct guardian *guardian, size_t place, const char *host, int port)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct lookup *lookup = calloc(1, sizeof(*lookup));
     if (lookup == NULL) {
         return; /* the peer gets no certificate and waits for the lease's end */
     }
-    *lookup = (struct lookup){
-        .guardian = guardian, .generation = guardian->generation, .place = place, .port = port};
+    *lookup = (struct lookup){.loop = guardian->options.loop,
+                              .place = place,
+                              .port = port,
+                              .found = on_found,
+                              .failed = on_not_found,
+                              .ended = on_lookup_ended,
+                              .userdata = guardian,
+                              .next = guardian->lookups};
     (void)snprintf(lookup->host, sizeof(lookup->host), "%s", host);
-    lookup->request.data = lookup;
-    if (uv_getaddrinfo(guardian->options.loop, &lookup->request, on_resolved, host, NULL, &hints) ==
-        0) {
-        guardian->open++;
-    } else {
-        free(lookup);
-    }
+    guardian->lookups = lookup;
+    guardian->open++;
+    lookup_begin(lookup);
 }
 
 void guardian_set_peers(struct guardian *guardian, const struct guardian_peer *peers, size_t count)
 {
-    guardian->generation++;
+    end_lookups(guardian);
     guardian->peer_count = count < GUARDIAN_PEERS_MAX ? count : GUARDIAN_PEERS_MAX;
     for (size_t i = 0; i < guardian->peer_count; i++) {
         struct guardian_message *peer = &guardian->peers[i];

@@ -52,8 +52,8 @@ struct guardian_options {
 /* Checks the setting `hang` of a process whose lease lasts so long: BATON_EINVAL. */
 int guardian_check_hang(span hang, span lease, bool has_guardian, struct baton_error *reterr);
 
-/* A peer's raft address: "HOST:PORT", numeric or a name, IPv6 in brackets. A name is resolved in
- * the background, once for each call of guardian_set_peers. */
+/* A peer's raft address: "HOST:PORT", numeric or a name, IPv6 in brackets. A name is looked up in
+ * the background, until it is found. */
 struct guardian_peer {
     uint64_t node;
     const char *address; /* borrowed during the call */

@@ -37,6 +37,7 @@ struct scene {
     bool forks;          /* a child inherits everything and stays */
     bool waits_in_crash; /* its own handler, after ours, waits for a letter */
     bool is_big;
+    bool has_names; /* the peers' addresses are "localhost:PORT" */
     span lease;
     pid_t leader;
 };
@@ -51,6 +52,33 @@ static struct guardian *guardian;
 static struct report report;
 static pid_t reported;
 static bool is_void;
+
+/* ---- The name service ------------------------------------------------------------------------ */
+
+int __real_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddrinfo_cb done,
+                          const char *host, const char *service, const struct addrinfo *hints);
+int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddrinfo_cb done,
+                          const char *host, const char *service, const struct addrinfo *hints);
+
+static uv_getaddrinfo_cb on_lookup;
+static int lookups, found;
+
+static void pass_on(uv_getaddrinfo_t *request, int status, struct addrinfo *result)
+{
+    on_lookup(request, status, result);
+    found += status == 0;
+}
+
+/* Comes up after the first lookup of each peer. */
+int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddrinfo_cb done,
+                          const char *host, const char *service, const struct addrinfo *hints)
+{
+    const struct addrinfo numeric = {.ai_flags = AI_NUMERICHOST, .ai_socktype = hints->ai_socktype};
+
+    on_lookup = done;
+    return __real_uv_getaddrinfo(loop, request, pass_on, lookups++ < PEERS ? host : "127.0.0.1",
+                                 service, &numeric);
+}
 
 /* ---- The leader's process -------------------------------------------------------------------- */
 
@@ -70,10 +98,13 @@ static void wait_for_letter(int number)
     _exit(is_void ? 42 : 43);
 }
 
-/* Tells of each new guardian. */
+/* Tells of each new guardian that knows the peers. */
 static void on_tick(uv_timer_t *timer)
 {
     (void)timer;
+    if (in_leader->has_names && found < PEERS) {
+        return;
+    }
     report.guardian = guardian_pid(guardian);
     if (report.guardian != reported && report.guardian != 0) {
         reported = report.guardian;
@@ -176,9 +207,9 @@ static int lead(void *userdata)
         return 99;
     }
     for (int i = 0; i < PEERS; i++) {
-        /* Numbers: a name may not have been resolved when the leader is killed, which is at once.
-         */
-        (void)snprintf(addresses[i], sizeof(addresses[i]), "127.0.0.1:%d", scene->ports[i]);
+        /* Mostly numbers: a name may not have been found when the leader is killed at once. */
+        (void)snprintf(addresses[i], sizeof(addresses[i]), "%s:%d",
+                       scene->has_names ? "localhost" : "127.0.0.1", scene->ports[i]);
         peers[i] = (struct guardian_peer){.node = (uint64_t)(101 + i), .address = addresses[i]};
     }
     guardian_set_peers(guardian, peers, PEERS);
@@ -276,6 +307,16 @@ static void a_killed_leader_is_certified_to_every_peer(void **state)
     process_end(scene.leader);
     expect_certificates(&scene);
     process_wait_gone(first.guardian);
+    finish(&scene);
+}
+
+static void a_peer_whose_name_is_not_found_at_first_gets_the_certificate(void **state)
+{
+    struct scene scene = {.has_names = true};
+    (void)state;
+    (void)start(&scene);
+    process_end(scene.leader);
+    expect_certificates(&scene);
     finish(&scene);
 }
 
@@ -563,6 +604,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_leader_is_certified_to_every_peer),
+        cmocka_unit_test(a_peer_whose_name_is_not_found_at_first_gets_the_certificate),
         cmocka_unit_test(a_clean_end_certifies_nothing),
         cmocka_unit_test(a_child_that_keeps_the_sockets_open_changes_nothing),
         cmocka_unit_test(signals_of_the_terminal_do_not_reach_the_guardian),
