@@ -1,5 +1,5 @@
 """The systemd units leave a service little: what `systemd-analyze security` says of each, 0 to 10;
-and those of a node start it again until it can run.
+and each starts its program again until it can run.
 
 usage: units.py ROOT
 """
@@ -11,9 +11,10 @@ import sys
 import tempfile
 
 SKIPPED = 77
-# A node is started again until it can run, but not where a person must act: docs/operations.md.
-UNTIL_IT_RUNS = {"StartLimitIntervalSec": "0", "Restart": "on-failure",
-                 "RestartPreventExitStatus": "64 78"}
+# Each is started again until it can run, but not where a person must act: docs/operations.md.
+UNTIL_IT_RUNS = {"StartLimitIntervalSec": "0", "Restart": "on-failure"}
+ACTED_ON = {"baton@.service": "64 78", "baton-run@.service": "64 78",
+            "baton-detector.service": "64"}
 MOST = {"baton@.service": 2.0, "baton-run@.service": 2.5, "baton-detector.service": 5.0}
 
 
@@ -42,10 +43,9 @@ def main():
         got = exposure(text, name)
         if got > most:
             bad.append("%s: exposure %.1f; %.1f is the most" % (name, got, most))
-        if "@" in name:
-            bad += ["%s: %s=%s is missing" % (name, key, value)
-                    for key, value in UNTIL_IT_RUNS.items()
-                    if "\n%s=%s\n" % (key, value) not in text]
+        wanted = dict(UNTIL_IT_RUNS, RestartPreventExitStatus=ACTED_ON[name])
+        bad += ["%s: %s=%s is missing" % (name, key, value) for key, value in wanted.items()
+                if "\n%s=%s\n" % (key, value) not in text]
     print("\n".join(bad))
     sys.exit(1 if bad else 0)
 
