@@ -55,3 +55,24 @@ bool text_clean(char *ret, size_t ret_bytes, const char *bytes, size_t count)
     ret[used] = '\0';
     return is_clean;
 }
+
+size_t text_distance(const char *a, const char *b)
+{
+    size_t row[TEXT_DISTANCE_MAX + 1];
+    size_t width = strnlen(b, TEXT_DISTANCE_MAX);
+
+    for (size_t j = 0; j <= width; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t corner = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= width; j++) {
+            size_t swapped = corner + (a[i - 1] != b[j - 1]);
+            size_t shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            corner = row[j];
+            row[j] = swapped < shorter ? swapped : shorter;
+        }
+    }
+    return row[width];
+}

@@ -1,4 +1,4 @@
-/* Foreign bytes as text that is safe to display, in a log line or in JSON. */
+/* Texts of others: made safe to display, and compared with the names that were possibly meant. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
@@ -8,5 +8,10 @@
 /* Copies `count` bytes: control characters and invalid UTF-8 become '?'; a text that is too long is
  * cut between characters. Returns whether the text is unchanged. */
 bool text_clean(char *ret, size_t ret_bytes, const char *bytes, size_t count);
+
+enum { TEXT_DISTANCE_MAX = 64 };
+
+/* The edit distance (Levenshtein) from `a` to the first TEXT_DISTANCE_MAX bytes of `b`. */
+size_t text_distance(const char *a, const char *b);
 
 #endif

@@ -34,6 +34,8 @@ const struct command *command_find(const char *name); /* NULL: no such command *
 
 /* Returns whether any command has the option. */
 bool command_option_is_known(const char *name);
+/* Warns of BATON_… variables that are nearly the name of an option of any command. */
+void command_warn_of_misspelt(const struct command *called);
 
 /* Writes "baton NAME: message" to standard error. */
 void command_tell(const struct invocation *invocation, const struct baton_error *error);

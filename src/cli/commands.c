@@ -1,9 +1,11 @@
 #include "cli/command.h"
 
 #include "cli/groups.h"
+#include "options/misspelt.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define GROUPS(...) ((const struct option_group *const[]){__VA_ARGS__, &group_general, NULL})
 
@@ -217,6 +219,22 @@ bool command_option_is_known(const char *name)
         }
     }
     return false;
+}
+
+void command_warn_of_misspelt(const struct command *called)
+{
+    char program[32];
+
+    (void)snprintf(program, sizeof(program), "baton %s", called->name);
+    for (char **entry = environ; *entry; entry++) {
+        struct misspelt misspelt;
+        if (misspelt_begin(&misspelt, *entry)) {
+            for (const struct command *command = commands; command->name; command++) {
+                misspelt_compare(&misspelt, command->groups);
+            }
+            misspelt_warn(&misspelt, program);
+        }
+    }
 }
 
 void command_tell(const struct invocation *invocation, const struct baton_error *error)

@@ -47,6 +47,7 @@ static int gather(const struct command *command, struct options *options, int ar
     if (code || (code = options_take_environment(options, reterr))) {
         return code;
     }
+    command_warn_of_misspelt(command);
     const char *config = options_text(options, "config");
     return config ? config_take_file(options, config, command_option_is_known, reterr) : 0;
 }

@@ -1,6 +1,7 @@
 #include "provider/setting.h"
 
 #include "base/invariant.h"
+#include "base/text.h"
 #include "base/url.h"
 #include "base/value.h"
 
@@ -198,28 +199,6 @@ const struct provider_setting *provider_setting_find(const struct provider_setti
     return NULL;
 }
 
-/* The edit distance (Levenshtein). */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[SETTING_KEY_MAX];
-    size_t width = strlen(b);
-
-    for (size_t j = 0; j <= width; j++) {
-        row[j] = j;
-    }
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= width; j++) {
-            size_t swapped = corner + (a[i - 1] != b[j - 1]);
-            size_t shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            corner = row[j];
-            row[j] = swapped < shorter ? swapped : shorter;
-        }
-    }
-    return row[width];
-}
-
 /* NULL: no key is similar. */
 static const char *nearest(const struct provider_setting *table, const char *key)
 {
@@ -228,7 +207,7 @@ static const char *nearest(const struct provider_setting *table, const char *key
     const char *found = NULL;
 
     for (; table->key; table++) {
-        size_t changes = distance(key, table->key);
+        size_t changes = text_distance(key, table->key);
         INVARIANT(strlen(table->key) < SETTING_KEY_MAX);
         if (length >= 3 && strncmp(table->key, key, length) == 0) {
             return table->key;

@@ -92,6 +92,19 @@ class Errors(unittest.TestCase):
         self.expect(64, "--data", "status")
         self.expect(64, "BATON_LEASE", "explain", env={"BATON_LEASE": "5"})
 
+    def test_a_variable_that_is_nearly_an_option_is_named_with_the_option(self):
+        mine = {"BATON_ELECTON_TIMEOUT": "1s", "BATON_KEYFILE": "/x"}
+        done = baton("explain", env=mine)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("BATON_ELECTON_TIMEOUT: names no option and is ignored; is "
+                      "BATON_ELECTION_TIMEOUT meant?", done.stderr)
+        self.assertIn("is BATON_KEY_FILE meant?", done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 2, done.stderr)
+        # Of another command, set for CMD, or of another program.
+        other = {"BATON_HTTP_TOKEN_FILE": "/x", "BATON_EPOCH": "7", "BATON_RUN": "r", "BATONS": "2",
+                 "BATON_X": "1"}
+        self.assertEqual(baton("explain", env=other).stderr, "")
+
     def test_a_wrong_letter_among_others_is_named(self):
         self.expect(64, "baton node: -x: no such flag", "node", "-xyz")
         self.expect(64, "baton node: -y: no such flag", "node", "-hy")
