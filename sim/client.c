@@ -48,6 +48,7 @@ static void propose(struct world *world, struct node *node)
             .data = data[i],
             .bytes =
                 sizeof(number) + random_below(&world->random, ENTRY_BYTES_MAX - sizeof(number)),
+            .asker = number % 3 == 0 ? RAFT_EVERYBODY : RAFT_NOBODY,
         };
     }
     if (world->proposals <= PROPOSALS_MAX || world->is_calm) {

@@ -58,6 +58,8 @@ const struct option_group group_peers = {
          .provider_key = "data",
          .help = "directory of this node's state and control socket; $STATE_DIRECTORY if not "
                  "given"},
+        TEXT("group", "NAME", NULL, "group",
+             "name of the group, which then has any number of elections; without it, one"),
         CHOICE("kind", "voter|witness|learner", NULL, "kind",
                "vote and lead, vote only, or follow only"),
         NUMBER("weight", 0, 1000000, NULL, "weight", "weight of this node's vote"),

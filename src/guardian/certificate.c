@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { VERSION = 3 };
+enum { VERSION = 4 };
 
 static void put_little(uint8_t *to, uint64_t value, size_t bytes)
 {

@@ -48,7 +48,8 @@ typedef uint64_t raft_id; /* a node; never changes; 0 is no node */
 typedef uint64_t raft_term;
 typedef uint64_t raft_index; /* of a log entry; the first is 1 */
 
-#define RAFT_NOBODY ((raft_id)0)
+#define RAFT_NOBODY    ((raft_id)0)
+#define RAFT_EVERYBODY ((raft_id)UINT64_MAX) /* only where it is said */
 
 enum {
     RAFT_NAME_MAX = 64,      /* bytes of a member's name, with the NUL */
@@ -343,7 +344,7 @@ enum raft_input_type {
 struct raft_proposal {
     const void *data; /* copied */
     size_t bytes;
-    raft_id asker; /* the member that waits for the commit, or RAFT_NOBODY */
+    raft_id asker; /* the member that waits for the commit; RAFT_NOBODY, RAFT_EVERYBODY */
 };
 
 struct raft_input {

@@ -147,13 +147,22 @@ static void take_connection(struct raft *raft, raft_id id, bool is_up)
     }
 }
 
+/* They hear of its commit at once. */
+static void await_commit(struct raft *raft, raft_id asker)
+{
+    for (size_t i = 0; i < raft->peer_count; i++) {
+        if (raft->peers[i].id == asker || asker == RAFT_EVERYBODY) {
+            raft->peers[i].awaited = log_last_index(&raft->log);
+        }
+    }
+}
+
 static int append_proposal(struct raft *raft, const struct raft_proposal *proposal)
 {
     const struct raft_entry entry = {.term = raft->hard.term,
                                      .kind = RAFT_ENTRY_DATA,
                                      .data = proposal->data,
                                      .bytes = proposal->bytes};
-    struct peer *waiting = peer_find(raft, proposal->asker);
     int r;
 
     if (proposal->bytes > raft->settings.message_bytes_max) {
@@ -163,8 +172,8 @@ static int append_proposal(struct raft *raft, const struct raft_proposal *propos
         return BATON_EBUSY;
     }
     r = replicate_append(raft, &entry);
-    if (r == BATON_OK && waiting) {
-        waiting->awaited = log_last_index(&raft->log);
+    if (r == BATON_OK && proposal->asker != RAFT_NOBODY) {
+        await_commit(raft, proposal->asker);
     }
     return r;
 }

@@ -1,3 +1,5 @@
+/* Out of memory, an element has no table, in place of the process's end. */
+#define HASH_NONFATAL_OOM 1
 #include "sessions/client.h"
 
 #include "base/invariant.h"
@@ -277,6 +279,15 @@ void session_client_withdraw(struct session_client *client, const char *election
     }
 }
 
+void session_client_disown(struct session_client *client, const char *election)
+{
+    struct claim *claim = find(client, election);
+
+    if (claim) {
+        claim->userdata = NULL;
+    }
+}
+
 int session_client_resign(struct session_client *client, const char *election, uint64_t epoch,
                           uint64_t to)
 {
@@ -289,6 +300,13 @@ int session_client_resign(struct session_client *client, const char *election, u
     give_up(client, claim, SESSION_MUTANT(RESIGNS_BEFORE_VOID));
     review(client, claim);
     return BATON_OK;
+}
+
+void session_client_widen_drift(struct session_client *client, uint32_t drift_ppm)
+{
+    if (drift_ppm > client->options.lease.clock_drift_ppm) {
+        client->options.lease.clock_drift_ppm = drift_ppm;
+    }
 }
 
 int session_client_describe(struct session_client *client, const char *metadata)

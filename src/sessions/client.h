@@ -94,10 +94,14 @@ int session_client_enter(struct session_client *client, const char *election, in
                          bool is_eligible, void *userdata);
 /* Stops taking part; SESSION_EV_ENDED follows. */
 void session_client_withdraw(struct session_client *client, const char *election);
+/* No event of the election comes any more. */
+void session_client_disown(struct session_client *client, const char *election);
 /* Gives an election up in favour of the session `to`, or 0: of the one that a PASS named, or the
  * next in line. BATON_ENOTLEADER: does not act there in that epoch. */
 int session_client_resign(struct session_client *client, const char *election, uint64_t epoch,
                           uint64_t to);
+/* A leader of the log may have a clock as wrong as this: later leases are shortened for it. */
+void session_client_widen_drift(struct session_client *client, uint32_t drift_ppm);
 /* Replaces the session's metadata. BATON_ENOMEM. */
 int session_client_describe(struct session_client *client, const char *metadata);
 /* Ends the session, and takes part in nothing any more. */

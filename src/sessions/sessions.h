@@ -24,8 +24,6 @@
 
 #include "sessions/order.h"
 
-/* Out of memory, an element has no table, in place of the process's end. */
-#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 enum {

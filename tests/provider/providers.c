@@ -48,19 +48,29 @@ static void *raft_begin(void)
     return group;
 }
 
-static void raft_url(void *state, int number, char *ret, size_t ret_bytes)
+static void put_raft_url(const struct raft_group *group, const char *mode, int number, char *ret,
+                         size_t ret_bytes)
 {
-    const struct raft_group *group = state;
     char data[192];
 
     snprintf(data, sizeof(data), "%s/n%d", group->folder, number);
     (void)mkdir(data, 0700);
-    snprintf(
-        ret, ret_bytes,
-        "raft://"
-        "127.0.0.1:%d?cluster=suite&preset=fast&heartbeat-timeout=1s&lease=1s&guardian=no&data=%s"
-        "&peers=n0@127.0.0.1:%d,n1@127.0.0.1:%d,n2@127.0.0.1:%d",
-        group->ports[number], data, group->ports[0], group->ports[1], group->ports[2]);
+    snprintf(ret, ret_bytes,
+             "raft://"
+             "127.0.0.1:%d?%s=suite&preset=fast&heartbeat-timeout=1s&lease=1s&guardian=no&data=%s"
+             "&peers=n0@127.0.0.1:%d,n1@127.0.0.1:%d,n2@127.0.0.1:%d",
+             group->ports[number], mode, data, group->ports[0], group->ports[1], group->ports[2]);
+}
+
+static void raft_url(void *group, int number, char *ret, size_t ret_bytes)
+{
+    put_raft_url(group, "cluster", number, ret, ret_bytes);
+}
+
+/* The group has named elections. */
+static void named_url(void *group, int number, char *ret, size_t ret_bytes)
+{
+    put_raft_url(group, "group", number, ret, ret_bytes);
 }
 
 static void raft_end(void *state)
@@ -123,6 +133,7 @@ static void redis_end(void *group)
 const struct tested_provider tested_providers[] = {
     {"memory", memory_begin, memory_url, memory_end, true, false, true, true, true},
     {"raft", raft_begin, raft_url, raft_end, true, true, false, false, false},
+    {"raft-group", raft_begin, named_url, raft_end, true, true, false, true, true},
     {"redis", redis_begin, redis_url, redis_end, true, true, true, true, true},
     {NULL},
 };

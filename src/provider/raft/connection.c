@@ -10,6 +10,7 @@
  * which proves itself. It may be plain text even where peers use TLS: the first byte shows which.
  */
 #include "provider/raft/node.h"
+#include "provider/raft/session_host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -320,6 +321,16 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
         break;
     case FRAME_REFUSED:
         state_receive_refusal(node, frame);
+        break;
+    case FRAME_RENEWAL:
+        if (node->host) {
+            session_host_take_renewal(node->host, connection->id, frame);
+        }
+        break;
+    case FRAME_RENEWED:
+        if (node->host) {
+            session_host_take_renewed(node->host, frame);
+        }
         break;
     case FRAME_MESSAGE:
         take_message(connection, &frame->message);

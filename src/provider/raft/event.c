@@ -1,5 +1,7 @@
 /* Turns the core's events into the events of the public API. */
+#include "provider/raft/named.h"
 #include "provider/raft/node.h"
+#include "provider/raft/session_host.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +69,7 @@ void event_member_of(const struct node *node, raft_id id, struct baton_member *r
     }
 }
 
-void event_push(struct node *node, const struct baton_event *event)
+void event_push_to(struct node *node, void *named_election, const struct baton_event *event)
 {
     struct queued_event *queued = calloc(1, sizeof(*queued));
 
@@ -75,6 +77,7 @@ void event_push(struct node *node, const struct baton_event *event)
         return; /* the lease cell is right all the same */
     }
     queued->event = *event;
+    queued->to = named_election;
     queued->event.at_ns = clock_now().ns;
     if (node->events_last) {
         node->events_last->next = queued;
@@ -82,6 +85,25 @@ void event_push(struct node *node, const struct baton_event *event)
         node->events_first = queued;
     }
     node->events_last = queued;
+}
+
+void event_push(struct node *node, const struct baton_event *event)
+{
+    event_push_to(node, NULL, event);
+}
+
+static void deliver(struct node *node, const struct baton_event *event)
+{
+    struct node_election *election = node->election;
+    bool is_last = event->type == BATON_EVENT_STOPPED;
+
+    if (is_last) {
+        node->election = NULL;
+    }
+    election->on_event(election->userdata, event);
+    if (is_last) {
+        free(election);
+    }
 }
 
 void event_deliver(struct node *node)
@@ -92,16 +114,12 @@ void event_deliver(struct node *node)
         if (!node->events_first) {
             node->events_last = NULL;
         }
-        if (node->election) {
-            struct node_election *election = node->election;
-            bool is_last = queued->event.type == BATON_EVENT_STOPPED;
-            if (is_last) {
-                node->election = NULL;
-            }
-            election->on_event(election->userdata, &queued->event);
-            if (is_last) {
-                free(election);
-            }
+        if (queued->to) {
+            named_deliver(queued->to, &queued->event);
+        } else if (node->named) {
+            named_take(node, &queued->event);
+        } else if (node->election) {
+            deliver(node, &queued->event);
         }
         free(queued);
     }
@@ -158,7 +176,7 @@ static void tell_refused_snapshot(struct node *node, raft_id id, uint64_t format
         (void)error_set(&error, BATON_ENOTSUP,
                         "member \"%s\": knows formats of the group's state up to %llu, and this "
                         "leader writes %d: run the newer version there; it is asked again",
-                        member.id, (unsigned long long)format, KEYS_FORMAT);
+                        member.id, (unsigned long long)format, NODE_STATE_FORMAT);
     } else {
         (void)error_set(&error, BATON_ENOMEM,
                         "member \"%s\": cannot take in the group's state: its log says why; it is "
@@ -199,6 +217,9 @@ static void take_acquired(struct node *node, struct baton_event *event)
     event->lease_left_ns = left.ns;
     event_member_of(node, node->id, &event->member);
     node->counters.elections++;
+    if (node->host) {
+        session_host_lead(node->host);
+    }
 }
 
 /* A node that joins gets messages from its leader before it knows the group, and so the leader's
@@ -209,6 +230,17 @@ static bool leader_has_no_name_yet(struct node *node, const struct raft_event *f
         from->node != RAFT_NOBODY &&
         !raft_configuration_find(raft_get_configuration(node->raft), from->node);
     return node->has_unnamed_leader;
+}
+
+/* False: no event. */
+static bool take_leader(struct node *node, const struct raft_event *from, struct baton_event *event)
+{
+    if (node->host && from->node != RAFT_NOBODY) {
+        session_host_hurry(node->host);
+    }
+    event->type = BATON_EVENT_LEADER;
+    event_member_of(node, from->node, &event->member);
+    return !leader_has_no_name_yet(node, from);
 }
 
 static void tell_leader_that_has_a_name(struct node *node)
@@ -246,11 +278,9 @@ void event_take(struct node *node, const struct raft_event *from)
         event.role = role_of(from->role);
         break;
     case RAFT_EV_LEADER:
-        if (leader_has_no_name_yet(node, from)) {
+        if (!take_leader(node, from, &event)) {
             return;
         }
-        event.type = BATON_EVENT_LEADER;
-        event_member_of(node, from->node, &event.member);
         break;
     case RAFT_EV_ACQUIRED:
         event.type = BATON_EVENT_ACQUIRED;

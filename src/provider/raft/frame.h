@@ -3,7 +3,7 @@
  * Every frame, little-endian:
  *
  *   offset 0   u32 length       of the whole frame, 14 to FRAME_BYTES_MAX
- *          4   u8  version = 3
+ *          4   u8  version = 4
  *          5   u8  type         enum frame_type; FRAME_MESSAGE + a raft_message_type
  *          6   u32 cluster      first bytes of SHA-256 of the cluster's name
  *         10   payload
@@ -20,7 +20,7 @@
 #include "raft/raft.h"
 
 enum {
-    FRAME_VERSION = 3,
+    FRAME_VERSION = 4,
     FRAME_OVERHEAD = 14,
     FRAME_BYTES_MAX = 2 * 1024 * 1024,
     FRAME_ENTRIES_MAX = 65536,
@@ -35,11 +35,13 @@ enum frame_type {
     FRAME_PINNED = 4,
     FRAME_REQUEST = 5, /* an operator's request to the leader: JSON */
     FRAME_REPLY = 6,
-    FRAME_ORDER = 7,    /* for the leader's log, see keys.h */
+    FRAME_ORDER = 7,    /* for the leader's log, see keys.h and sessions/order.h */
     FRAME_REFUSED = 8,  /* the leader did not accept the order */
     FRAME_CORDONED = 9, /* since the greeting; for the list of members */
     FRAME_UNCORDONED = 10,
     FRAME_TURNED_AWAY = 11, /* refuses the greeting: enum refusal, and the reason */
+    FRAME_RENEWAL = 12,     /* of a session, to the leader of the log */
+    FRAME_RENEWED = 13,     /* its reply; see session_host.c */
     FRAME_MESSAGE = 16,
 };
 
@@ -75,7 +77,7 @@ struct frame {
     enum frame_type type;
     struct greeting greeting;
     struct raft_message message; /* the caller sets from, to and incarnation */
-    const void *text;            /* REQUEST, REPLY, ORDER, REFUSED, TURNED_AWAY */
+    const void *text;            /* REQUEST, REPLY, ORDER, REFUSED, TURNED_AWAY, RENEWAL, RENEWED */
     size_t text_bytes;
     uint64_t request_id; /* TURNED_AWAY: enum refusal */
     const void *whole;   /* CERTIFICATE */

@@ -66,7 +66,7 @@ void guard_begin(struct node *node)
         event_error(node, error.code, &error);
         return;
     }
-    if (node->election->cell &&
+    if (node->election && node->election->cell &&
         guardian_arm(node->guardian, poison, node->election->cell, &error) != BATON_OK) {
         log_warning(node->logger, "not-armed", LOG_STR("reason", error.message));
     }

@@ -10,6 +10,7 @@
  *               accepted: the earlier process is dead (proof.c), and the greeting is remembered
  */
 #include "provider/raft/node.h"
+#include "provider/raft/session_host.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -332,6 +333,9 @@ static bool fits_settings(struct connection *connection, const struct greeting *
     struct raft_input input = {.type = RAFT_IN_DRIFT, .drift_ppm = greeting->clock_drift_ppm};
 
     if (node_step(node, &input) == BATON_OK) {
+        if (node->host) {
+            session_host_widen_drift(node->host, greeting->clock_drift_ppm);
+        }
         return true;
     }
     (void)snprintf(ret_why, IDENTITY_WHY_MAX,

@@ -82,10 +82,11 @@ void node_fail_storage(struct node *node, int code, const struct baton_error *er
 /* Only a snapshot that this node can install is ever stored. */
 static void answer_offer(struct node *node, raft_index index, int code)
 {
-    struct raft_input input = {.type = RAFT_IN_SNAPSHOT,
-                               .snapshot = {.index = index,
-                                            .is_taken = code == BATON_OK,
-                                            .format = code == BATON_ENOTSUP ? KEYS_FORMAT : 0}};
+    struct raft_input input = {
+        .type = RAFT_IN_SNAPSHOT,
+        .snapshot = {.index = index,
+                     .is_taken = code == BATON_OK,
+                     .format = code == BATON_ENOTSUP ? NODE_STATE_FORMAT : 0}};
 
     if (code != BATON_OK) {
         log_warning(node->logger, "snapshot-refused", LOG_STR("error", baton_strerror(code)));

@@ -33,6 +33,7 @@ enum {
     NODE_REQUESTS_MAX = 256, /* requests of operators under way */
     NODE_RECONNECT_MIN_MS = 20,
     NODE_RECONNECT_MAX_MS = 1000,
+    NODE_STATE_FORMAT = 2,                 /* of a snapshot's state: keys and sessions */
     NODE_COMPACT_ENTRIES = 1024,           /* a longer log is compacted at a checkpoint */
     NODE_COMPACT_BYTES = 16 * 1024 * 1024, /* and one of more bytes, and than the state, at once */
 };
@@ -65,7 +66,9 @@ struct node_counters {
 };
 
 struct node;
-struct node_state; /* state.c */
+struct node_state;   /* state.c */
+struct session_host; /* session_host.h */
+struct named;        /* named.h */
 struct guardian;
 
 /* Knowledge about another process of the group, from its latest greeting and messages. */
@@ -73,6 +76,7 @@ struct acquaintance {
     raft_id id;
     char name[RAFT_NAME_MAX];
     uint64_t incarnation;
+    uint64_t proved;                 /* its incarnations up to this one are dead */
     struct storage_peer seen;        /* the latest that it is known to have stored */
     bool has_greeted;                /* since our start; otherwise known from our data directory */
     bool is_unsaved;                 /* `seen` is newer than on disk */
@@ -189,6 +193,7 @@ struct node_election {
 
 struct queued_event {
     struct baton_event event;
+    void *to; /* a named election; NULL: the node's, or all */
     struct queued_event *next;
 };
 
@@ -236,8 +241,10 @@ struct node {
     span hang;           /* after which silence the guardian kills this node; 0: never */
     unsigned hang_kills; /* of earlier processes of this directory, lately */
 
-    struct node_state *state; /* NULL before the first campaign and after the end */
-    bool state_is_lost;       /* an order failed for lack of memory: until a restart */
+    struct session_host *host; /* as `state` */
+    struct named *named;       /* NULL: the group is one election */
+    struct node_state *state;  /* NULL before the first campaign and after the end */
+    bool state_is_lost;        /* an order failed for lack of memory: until a restart */
 
     struct node_election *election;
     struct node_request *requests;
@@ -268,6 +275,8 @@ struct node {
 /* For a process that announced its crash and was certified dead, but survived: the node steps down,
  * and neither campaigns nor answers reads by its lease any more. It still votes. */
 void node_retire(struct node *node);
+/* Makes this process a member: it listens, dials, promises and votes. */
+int node_begin(struct node *node, struct baton_error *reterr);
 /* Soon, outside of any step. */
 void node_compact_if_long(struct node *node);
 
@@ -386,6 +395,7 @@ int credentials_reload(struct provider *provider, const char *url, provider_done
 /* event.c */
 void event_take(struct node *node, const struct raft_event *event);
 void event_push(struct node *node, const struct baton_event *event);
+void event_push_to(struct node *node, void *named_election, const struct baton_event *event);
 void event_deliver(struct node *node);
 void event_error(struct node *node, int code, const struct baton_error *error);
 void event_member_of(const struct node *node, raft_id id, struct baton_member *ret);
@@ -406,6 +416,11 @@ void state_deliver(struct node *node);
 void state_snapshot(const struct node *node, struct buffer *buffer);
 void state_receive_order(struct node *node, raft_id from, const struct frame *frame);
 void state_receive_refusal(struct node *node, const struct frame *frame);
+/* Sends an order of sessions to the leader of the log; a refusal goes to session_host_refused().
+ * BATON_EUNAVAILABLE: there is none; BATON_ENOMEM, BATON_EBUSY. */
+int state_send_order(struct node *node, uint64_t request, const void *data, size_t bytes);
+/* Proposes what waits, before this node stops to lead. */
+void state_flush_orders(struct node *node);
 /* Functions of the provider. */
 int state_get(struct provider *provider, const char *key, provider_values_cb done, void *userdata,
               struct baton_error *reterr);

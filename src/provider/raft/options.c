@@ -321,6 +321,7 @@ static int take_kind(void *target, const char *key, const char *value, struct ba
 const struct provider_setting raft_provider_settings[] = {
     TEXT("node", options.node),
     TEXT("cluster", options.cluster),
+    TEXT("group", options.group),
     TEXT("data", options.data),
     LIST("peers", "peer", peers),
     OWN("kind", take_kind),
@@ -524,6 +525,15 @@ static int check_identity(struct raft_options *options, const char *node,
 
     if (r == BATON_OK && node) {
         memcpy(options->node, node, strlen(node) + 1); /* check_name has bounded it */
+    }
+    if (r == BATON_OK && options->group[0] && options->cluster[0] &&
+        strcmp(options->group, options->cluster) != 0) {
+        r = error_set(reterr, BATON_EINVAL,
+                      "group \"%s\": the cluster is called \"%s\"; leave `cluster` out",
+                      options->group, options->cluster);
+    }
+    if (r == BATON_OK && options->group[0]) {
+        memcpy(options->cluster, options->group, sizeof(options->cluster));
     }
     if (r == BATON_OK && options->cluster[0]) {
         r = check_name("cluster", options->cluster, reterr);

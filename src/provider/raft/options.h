@@ -12,6 +12,7 @@ enum { OPTIONS_PATH_MAX = 1024 };
 struct raft_options {
     char node[RAFT_NAME_MAX];
     char cluster[RAFT_NAME_MAX]; /* "" until the first campaign names it */
+    char group[RAFT_NAME_MAX];   /* the cluster's name: it has named elections; "": it is one */
     char host[RAFT_ADDRESS_MAX]; /* the listener's address */
     int port;                    /* 0: the kernel chooses */
     char data[OPTIONS_PATH_MAX];

@@ -1,8 +1,19 @@
 #include "provider/raft/orders.h"
 
 #include "provider/raft/node.h"
+#include "sessions/order.h"
 
 #include <string.h>
+
+/* What changes sessions may be a grant to any node, which waits for it. */
+static raft_id asker_of(const struct node *node, const struct gathered_order *order,
+                        const uint8_t *data)
+{
+    if (order->bytes > 0 && data[0] == SESSION_ORDER_TAG) {
+        return RAFT_EVERYBODY;
+    }
+    return order->asker == node->id ? RAFT_NOBODY : order->asker;
+}
 
 /* If one is refused, so are those behind it: what was asked first is carried out first. More orders
  * may come meanwhile, from the callbacks of the step. */
@@ -21,10 +32,8 @@ static void propose(struct orders *orders)
 
     for (size_t i = 0; i < count; i++) {
         items[i] = orders->items[i];
-        proposals[i] = (struct raft_proposal){.data = at,
-                                              .bytes = items[i].bytes,
-                                              .asker = items[i].asker == node->id ? RAFT_NOBODY
-                                                                                  : items[i].asker};
+        proposals[i] = (struct raft_proposal){
+            .data = at, .bytes = items[i].bytes, .asker = asker_of(node, &items[i], at)};
         at += items[i].bytes;
     }
     orders->count = 0;
@@ -36,10 +45,17 @@ static void propose(struct orders *orders)
     }
 }
 
+void orders_flush(struct orders *orders)
+{
+    (void)uv_idle_stop(&orders->idle);
+    if (orders->count > 0) {
+        propose(orders);
+    }
+}
+
 static void on_idle(uv_idle_t *idle)
 {
-    (void)uv_idle_stop(idle);
-    propose(idle->data);
+    orders_flush(idle->data);
 }
 
 void orders_init(struct orders *orders, struct node *node, order_refused_cb on_refused)

@@ -40,5 +40,7 @@ void orders_close(struct orders *orders, uv_close_cb closed);
  * as may wait does. */
 int orders_add(struct orders *orders, raft_id asker, uint64_t request, const void *data,
                size_t bytes);
+/* Proposes what waits now. Not within a step. */
+void orders_flush(struct orders *orders);
 
 #endif

@@ -13,6 +13,7 @@
  */
 #include "guardian/certificate.h"
 #include "provider/raft/node.h"
+#include "provider/raft/session_host.h"
 
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -80,9 +81,18 @@ void proof_make_greeting(struct node *node)
                                 (node->eligible ? 0 : GREETING_CORDONED));
 }
 
+struct acquaintance *acquaintance_of(const struct node *node, raft_id id)
+{
+    struct acquaintance *found;
+    HASH_FIND(hh, node->acquaintances, &id, sizeof(id), found);
+    return found;
+}
+
+/* First it is noted: the step may make this node the leader, which ends the dead one's sessions. */
 static void tell(struct node *node, enum raft_proof_kind kind, raft_id id, uint64_t incarnation,
                  raft_id heir)
 {
+    struct acquaintance *known = acquaintance_of(node, id);
     struct raft_input input = {
         .type = RAFT_IN_PROOF,
         .proof = {.kind = kind,
@@ -91,14 +101,14 @@ static void tell(struct node *node, enum raft_proof_kind kind, raft_id id, uint6
                             .through_term = RAFT_TERM_FOREVER},
                   .heir = heir},
     };
-    (void)node_step(node, &input);
-}
 
-struct acquaintance *acquaintance_of(const struct node *node, raft_id id)
-{
-    struct acquaintance *found;
-    HASH_FIND(hh, node->acquaintances, &id, sizeof(id), found);
-    return found;
+    if (known && incarnation > known->proved) {
+        known->proved = incarnation;
+    }
+    (void)node_step(node, &input);
+    if (known && node->host) {
+        session_host_proved(node->host, id, incarnation);
+    }
 }
 
 bool proof_is_guardian_only(const struct acquaintance *known)

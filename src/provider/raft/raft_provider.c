@@ -2,7 +2,9 @@
 #include "provider/raft/raft_provider.h"
 
 #include "provider/heirs.h"
+#include "provider/raft/named.h"
 #include "provider/raft/node.h"
+#include "sessions/sessions.h"
 
 #include <openssl/rand.h>
 #include <stdio.h>
@@ -38,6 +40,7 @@ static void node_free(struct node *node)
         (void)close(node->timer_fd);
     }
     OPENSSL_cleanse(node->secret, sizeof(node->secret));
+    named_free(node->named);
     free(node->election);
     free(node);
 }
@@ -99,6 +102,10 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
         return;
     }
     node->is_closing = true;
+    if (node->named) { /* the end of its session first: the log still has its leader */
+        named_stop(node);
+        state_flush_orders(node);
+    }
     hand_over(node);
     stop_election(node);
     event_deliver(node);
@@ -157,7 +164,7 @@ static void on_checkpoint(uv_timer_t *timer)
         struct raft_input compact = {.type = RAFT_IN_COMPACT,
                                      .compact = {.index = status.applied_index}};
         struct buffer state;
-        buffer_init(&state, 2 * (size_t)KEYS_ALL_MAX);
+        buffer_init(&state, 2 * ((size_t)KEYS_ALL_MAX + SESSIONS_BYTES_MAX));
         state_snapshot(node, &state);
         compact.compact.data = state.data;
         compact.compact.bytes = state.bytes;
@@ -283,8 +290,7 @@ static int begin_core(struct node *node, struct baton_error *reterr)
     return r;
 }
 
-/* Makes this process a member: it listens, dials, promises and votes. */
-static int begin(struct node *node, struct baton_error *reterr)
+int node_begin(struct node *node, struct baton_error *reterr)
 {
     struct raft_input tick = {.type = RAFT_IN_TICK};
     int r;
@@ -305,9 +311,12 @@ static int begin(struct node *node, struct baton_error *reterr)
         }
         link_follow_membership(node);
         (void)node_step(node, &tick);
+        r = node->options.group[0] ? named_begin(node, reterr) : BATON_OK;
     }
     return r;
 }
+
+static const struct provider_ops named_ops;
 
 static int raft_open(struct provider **ret, const struct provider_config *config,
                      struct baton_error *reterr)
@@ -341,6 +350,10 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     (void)uv_timer_init(node->loop, &node->request_timer);
     node->request_timer.data = node;
     node->open_handles += 4;
+    if (node->options.group[0]) {
+        node->base.ops = &named_ops;
+        node->eligible = true;
+    }
     *ret = &node->base;
     return BATON_OK;
 }
@@ -425,7 +438,7 @@ static int raft_campaign(struct provider_election **ret, struct provider *provid
         return set_eligible(node, campaign->eligible);
     }
     node->depth++; /* the caller gets its handle before the first event */
-    r = begin(node, reterr);
+    r = node_begin(node, reterr);
     node->depth--;
     if (r != BATON_OK) {
         node->is_broken = true;
@@ -636,6 +649,35 @@ const struct provider_ops raft_provider_ops = {
     .members = raft_members,
     .member_add = raft_member_add,
     .member_remove = raft_member_remove,
+    .get = state_get,
+    .list = state_list,
+    .put = state_put,
+    .watch = state_watch,
+    .unwatch = state_unwatch,
+    .set_victims = guard_set_victims,
+    .reload = credentials_reload,
+};
+
+/* With `group`: named elections. The log's leader is nobody's work, so nothing drains before it
+ * moves. */
+static const struct provider_ops named_ops = {
+    .scheme = "raft",
+    .summary = "peers elect among themselves, with no outside service",
+    .features = PROVIDER_MEMBERS | PROVIDER_OPERATE | PROVIDER_STATE | PROVIDER_MANY_ELECTIONS,
+    .settings = raft_provider_settings,
+    .open = raft_open,
+    .close = raft_close,
+    .campaign = named_campaign,
+    .check_heir = named_check_heir,
+    .resign = named_resign,
+    .set_eligible = named_set_eligible,
+    .set_metadata = named_set_metadata,
+    .leave = named_leave,
+    .leader = named_leader,
+    .status = raft_provider_status,
+    .members = named_members,
+    .member_add = named_member_add,
+    .member_remove = named_member_remove,
     .get = state_get,
     .list = state_list,
     .put = state_put,

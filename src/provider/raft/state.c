@@ -12,6 +12,7 @@
 #include "provider/raft/node.h"
 #include "provider/raft/orders.h"
 #include "provider/raft/questions.h"
+#include "provider/raft/session_host.h"
 #include "provider/raft/watches.h"
 
 #include <stdlib.h>
@@ -23,6 +24,7 @@ struct node_state {
     struct node *node;
     struct keys *keys;
     struct keys *offered; /* the state of the snapshot offered last; NULL: none */
+    struct sessions *offered_sessions;
     struct questions questions;
     struct orders orders; /* used while this node leads */
     struct watches watches;
@@ -35,15 +37,43 @@ struct node_state {
 static void on_timer(uv_timer_t *timer);
 static void order_refused(struct node *node, raft_id asker, uint64_t request);
 
+/* u8 format | u32 bytes of the keys | keys | sessions; nothing: neither of them has any. */
+static int restore(const void *data, size_t bytes, struct keys *keys, struct sessions **ret)
+{
+    struct reader reader = reader_of(data, bytes);
+    uint8_t format = bytes > 0 ? reader_u8(&reader) : NODE_STATE_FORMAT;
+    uint32_t keys_bytes = bytes > 0 ? reader_u32(&reader) : 0;
+    const uint8_t *keys_data = reader_take(&reader, keys_bytes);
+    int code;
+
+    if (format > NODE_STATE_FORMAT) {
+        return BATON_ENOTSUP;
+    }
+    if (reader.failed || format != NODE_STATE_FORMAT) {
+        return BATON_ECORRUPT;
+    }
+    code = keys_restore(keys, keys_data, keys_bytes, clock_now());
+    if (code == BATON_OK && bytes == 0) {
+        *ret = sessions_new(NULL, NULL);
+        return *ret ? BATON_OK : BATON_ENOMEM;
+    }
+    return code == BATON_OK ? sessions_restore(ret, reader.data, reader.bytes) : code;
+}
+
 int state_begin(struct node *node, const struct raft_snapshot *snapshot, struct baton_error *reterr)
 {
     struct node_state *state = calloc(1, sizeof(*state));
+    struct sessions *sessions = NULL;
     int code = BATON_ENOMEM;
 
     if (state && (state->keys = keys_new())) {
-        code = keys_restore(state->keys, snapshot->data, snapshot->bytes, clock_now());
+        code = restore(snapshot->data, snapshot->bytes, state->keys, &sessions);
+    }
+    if (code == BATON_OK && !(node->host = session_host_new(node))) {
+        code = BATON_ENOMEM;
     }
     if (code != BATON_OK) {
+        sessions_free(sessions);
         if (state) {
             keys_free(state->keys);
             free(state);
@@ -55,6 +85,7 @@ int state_begin(struct node *node, const struct raft_snapshot *snapshot, struct 
                                     : "damaged; " STORAGE_WAY_OUT);
     }
     state->node = node;
+    session_host_install(node->host, sessions);
     watches_init(&state->watches);
     (void)uv_timer_init(node->loop, &state->timer);
     state->timer.data = state;
@@ -71,6 +102,7 @@ static void on_timer_closed(uv_handle_t *handle)
     watches_sweep(&state->watches);
     keys_free(state->keys);
     keys_free(state->offered);
+    sessions_free(state->offered_sessions);
     free(state);
     node_release(node);
 }
@@ -93,6 +125,8 @@ void state_end(struct node *node)
     questions_end(&state->questions);
     watches_end(&state->watches); /* may run inside a watch's callback */
     node->state = NULL;
+    session_host_end(node->host);
+    node->host = NULL;
     node->open_handles++;
     orders_close(&state->orders, on_orders_closed);
 }
@@ -191,7 +225,8 @@ static void rearm(struct node_state *state)
 /* False: out of memory. The keys then differ from the group's, and no order is carried out any
  * more.
  */
-static bool carry_out(struct node_state *state, const struct raft_entry *entry, raft_index index)
+static bool carry_out_key(struct node_state *state, const struct raft_entry *entry,
+                          raft_index index)
 {
     struct node *node = state->node;
     struct keys_order order;
@@ -221,18 +256,34 @@ static bool carry_out(struct node_state *state, const struct raft_entry *entry, 
     return code != BATON_ENOMEM;
 }
 
+static bool carry_out(struct node_state *state, const struct raft_entry *entry, raft_index index)
+{
+    const uint8_t *data = entry->data;
+
+    session_host_reach(state->node->host, entry->term);
+    if (entry->kind != RAFT_ENTRY_DATA) {
+        return true;
+    }
+    return entry->bytes > 0 && data[0] == SESSION_ORDER_TAG
+               ? session_host_apply(state->node->host, data, entry->bytes, index)
+               : carry_out_key(state, entry, index);
+}
+
 int state_offer(struct node *node, const struct raft_snapshot *snapshot)
 {
     struct node_state *state = node->state;
     struct keys *offered = state ? keys_new() : NULL;
-    int code = offered ? keys_restore(offered, snapshot->data, snapshot->bytes, clock_now())
-                       : BATON_ENOMEM;
+    struct sessions *sessions = NULL;
+    int code =
+        offered ? restore(snapshot->data, snapshot->bytes, offered, &sessions) : BATON_ENOMEM;
 
     if (!state) {
         return BATON_OK;
     }
     keys_free(state->offered);
+    sessions_free(state->offered_sessions);
     state->offered = offered;
+    state->offered_sessions = sessions;
     if (code != BATON_OK) {
         keys_free(offered);
         state->offered = NULL;
@@ -263,6 +314,8 @@ static void install(struct node_state *state, const struct raft_snapshot *snapsh
         }
     }
     keys_free(before);
+    session_host_install(state->node->host, state->offered_sessions);
+    state->offered_sessions = NULL;
 }
 
 bool state_apply(struct node *node, const struct raft_update *update)
@@ -276,8 +329,7 @@ bool state_apply(struct node *node, const struct raft_update *update)
         install(state, update->install);
     }
     for (size_t i = 0; i < update->apply_count; i++) {
-        if (update->apply[i].kind == RAFT_ENTRY_DATA &&
-            !carry_out(state, &update->apply[i], update->apply_first + i)) {
+        if (!carry_out(state, &update->apply[i], update->apply_first + i)) {
             node->state_is_lost = true;
             return false;
         }
@@ -306,9 +358,22 @@ void state_applied(struct node *node, raft_index applied)
 
 void state_snapshot(const struct node *node, struct buffer *buffer)
 {
-    if (node->state) {
-        keys_snapshot(node->state->keys, buffer);
+    size_t begin = buffer->bytes;
+    uint32_t bytes;
+
+    if (!node->state) {
+        return;
     }
+    buffer_put_u8(buffer, NODE_STATE_FORMAT);
+    buffer_put_u32(buffer, 0);
+    keys_snapshot(node->state->keys, buffer);
+    if (!buffer->failed) {
+        bytes = (uint32_t)(buffer->bytes - begin - 5);
+        for (int i = 0; i < 4; i++) {
+            buffer->data[begin + 1 + (size_t)i] = (uint8_t)(bytes >> 8 * i);
+        }
+    }
+    session_host_snapshot(node->host, buffer);
 }
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
@@ -339,12 +404,45 @@ static void ask(struct node_state *state, struct question *question)
     }
 }
 
+int state_send_order(struct node *node, uint64_t request, const void *data, size_t bytes)
+{
+    struct raft_status status;
+
+    if (!node->state) {
+        return BATON_EUNAVAILABLE;
+    }
+    raft_get_status(node->raft, &status);
+    if (status.role == RAFT_LEADER) {
+        return orders_add(&node->state->orders, node->id, request, data, bytes);
+    }
+    if (status.leader == RAFT_NOBODY || !connection_is_up(node, status.leader)) {
+        return BATON_EUNAVAILABLE;
+    }
+    connection_send_bytes(node, status.leader, FRAME_ORDER, request, data, bytes);
+    return BATON_OK;
+}
+
+void state_flush_orders(struct node *node)
+{
+    if (node->state) {
+        orders_flush(&node->state->orders);
+    }
+}
+
+static bool is_order(const void *data, size_t bytes)
+{
+    struct session_order of_session;
+    struct keys_order of_key;
+
+    return keys_decode(&of_key, data, bytes) == BATON_OK ||
+           session_order_decode(&of_session, data, bytes) == BATON_OK;
+}
+
 void state_receive_order(struct node *node, raft_id from, const struct frame *frame)
 {
-    struct keys_order order;
 
     if (!node->state || !raft_configuration_find(raft_get_configuration(node->raft), from) ||
-        keys_decode(&order, frame->text, frame->text_bytes) != BATON_OK ||
+        !is_order(frame->text, frame->text_bytes) ||
         orders_add(&node->state->orders, from, frame->request_id, frame->text, frame->text_bytes) !=
             BATON_OK) {
         connection_send_bytes(node, from, FRAME_REFUSED, frame->request_id, "", 0);
@@ -359,6 +457,8 @@ static void take_refusal(struct node *node, uint64_t request)
 
     if (question) {
         question->is_sent = false;
+    } else if (node->host) {
+        session_host_refused(node->host, request);
     }
 }
 
