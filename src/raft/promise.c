@@ -90,6 +90,7 @@ span promise_give(struct raft *raft, const struct raft_message *heartbeat)
 {
     span granted = heartbeat->heartbeat.lease;
     struct promise *promise = &raft->promise;
+    const struct peer *leader = peer_find(raft, heartbeat->from);
 
     if (granted.ns <= 0) {
         return SPAN_NS(0);
@@ -105,6 +106,8 @@ span promise_give(struct raft *raft, const struct raft_message *heartbeat)
     if (promise->to != heartbeat->from || promise->incarnation != heartbeat->incarnation) {
         promise->until = INSTANT_PAST;
     }
+    promise->is_outlived = heartbeat->is_outlived || (leader && leader->is_outlived) ||
+                           (promise->is_outlived && promise->to == heartbeat->from);
     promise->to = heartbeat->from;
     promise->incarnation = heartbeat->incarnation;
     promise->term = heartbeat->term;
@@ -127,24 +130,37 @@ bool promise_is_disproved(const struct raft *raft, const struct raft_message *me
 }
 
 /* A proof about a later incarnation proves nothing about one whose program may outlive it. */
-static bool is_about(const struct raft *raft, const struct raft_proof *proof, uint64_t incarnation)
+static bool is_about(const struct raft_proof *proof, uint64_t incarnation, bool is_outlived)
 {
-    const struct peer *peer = peer_find(raft, proof->node);
-
     if (RAFT_MUTANT(CERTIFICATE_ANY_INCARNATION) || incarnation == proof->incarnation) {
         return true;
     }
-    return incarnation < proof->incarnation &&
-           (!peer || !peer->is_outlived || RAFT_MUTANT(PROOF_OF_LATER_LIFE));
+    return incarnation < proof->incarnation && (!is_outlived || RAFT_MUTANT(PROOF_OF_LATER_LIFE));
 }
 
-static bool fits(const struct raft *raft, const struct raft_proof *proof, raft_id node,
-                 uint64_t incarnation, raft_term term)
+static bool fits(const struct raft_proof *proof, raft_term term)
 {
-    if (proof->node == RAFT_NOBODY || proof->node != node || !is_about(raft, proof, incarnation)) {
-        return false;
-    }
     return term <= proof->through_term || RAFT_MUTANT(RESIGNATION_ANY_TERM);
+}
+
+/* The peer of a leader that was removed is forgotten, but not the promise to it. */
+static bool fits_promise(const struct raft *raft, const struct raft_proof *proof)
+{
+    const struct promise *promise = &raft->promise;
+    const struct peer *peer = peer_find(raft, promise->to);
+    bool is_outlived = promise->is_outlived || (peer && peer->is_outlived);
+
+    return promise_is_active(raft) && proof->node == promise->to &&
+           is_about(proof, promise->incarnation, is_outlived) && fits(proof, promise->term);
+}
+
+static bool fits_leader(const struct raft *raft, const struct raft_proof *proof)
+{
+    const struct peer *peer = peer_find(raft, raft->leader);
+
+    return raft->leader != raft->id && proof->node == raft->leader &&
+           is_about(proof, raft->leader_incarnation, !peer || peer->is_outlived) &&
+           fits(proof, raft->hard.term);
 }
 
 static void remember(struct raft *raft, const struct raft_proof *proof)
@@ -177,15 +193,11 @@ bool promise_apply_proof(struct raft *raft, enum raft_proof_kind kind,
     }
     if (kind != RAFT_PROOF_EOF_ONLY || RAFT_MUTANT(EOF_IS_PROOF)) {
         remember(raft, proof);
-        if (promise_is_active(raft) &&
-            fits(raft, proof, raft->promise.to, raft->promise.incarnation, raft->promise.term)) {
+        if (fits_promise(raft, proof)) {
             raft->promise = (struct promise){0};
             ended = true;
         }
-        if (raft->leader != raft->id &&
-            fits(raft, proof, raft->leader, raft->leader_incarnation, raft->hard.term)) {
-            ended = true;
-        }
+        ended |= fits_leader(raft, proof);
     }
     if (ended) {
         raft->proof = *proof;

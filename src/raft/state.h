@@ -86,6 +86,7 @@ struct peer {
 struct promise {
     raft_id to; /* RAFT_NOBODY: none */
     uint64_t incarnation;
+    bool is_outlived; /* by its program; known here too, as it may be a member no more */
     raft_term term;
     instant until;
 };

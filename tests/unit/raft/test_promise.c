@@ -3,6 +3,8 @@
  * Node 1 of a group of three is tested with messages made by hand. */
 #include "cluster.h"
 
+#include <stdlib.h>
+
 static struct cluster *alone_of_three(void)
 {
     struct cluster *cluster = cluster_new(3);
@@ -393,6 +395,44 @@ a_proof_of_a_later_incarnation_proves_nothing_where_a_program_may_outlive_it(voi
     cluster_free(cluster);
 }
 
+/* An entry of node 2, the leader of term 5, after which it is a member no more. */
+static void remove_the_leader(struct cluster *cluster)
+{
+    struct raft_member members[] = {cluster->first.members[0], cluster->first.members[2]};
+    const struct raft_configuration without = {.members = members, .count = 2};
+    struct raft_entry entry = {.term = 5, .kind = RAFT_ENTRY_CONFIGURATION};
+    const struct raft_message append = {.type = RAFT_MSG_APPEND,
+                                        .from = 2,
+                                        .to = 1,
+                                        .incarnation = 4,
+                                        .is_outlived = true,
+                                        .term = 5,
+                                        .append = {.entries = &entry, .entry_count = 1}};
+    void *data;
+
+    assert_int_equal(raft_configuration_encode(&without, &data, &entry.bytes), 0);
+    entry.data = data;
+    node_message(cluster, &append);
+    free(data);
+    assert_int_equal(raft_get_configuration(node_of(cluster, 1)->raft)->count, 2);
+}
+
+static void
+a_later_proof_proves_nothing_of_a_leader_that_was_removed_before_its_program_ended(void **state)
+{
+    struct cluster *cluster = alone_of_three();
+    (void)state;
+
+    promise_to_outlived(cluster);
+    remove_the_leader(cluster);
+    node_proof(cluster, 1, RAFT_PROOF_GUARDIAN, death(2, 5), RAFT_NOBODY);
+    assert_null(node_last(cluster, 1, RAFT_EV_PROOF_ACCEPTED));
+    assert_false(votes_for(cluster, 3, 6));
+    node_proof(cluster, 1, RAFT_PROOF_GUARDIAN, death(2, 4), RAFT_NOBODY);
+    assert_true(votes_for(cluster, 3, 6));
+    cluster_free(cluster);
+}
+
 static void a_leader_whose_program_may_outlive_it_is_silent_after_a_restart(void **state)
 {
     struct cluster *cluster = cluster_new(3);
@@ -448,6 +488,8 @@ int main(void)
             a_higher_incarnation_proves_nothing_where_a_program_may_have_outlived_the_earlier_one),
         cmocka_unit_test(
             a_proof_of_a_later_incarnation_proves_nothing_where_a_program_may_outlive_it),
+        cmocka_unit_test(
+            a_later_proof_proves_nothing_of_a_leader_that_was_removed_before_its_program_ended),
         cmocka_unit_test(a_leader_whose_program_may_outlive_it_is_silent_after_a_restart),
         cmocka_unit_test(a_follower_sticks_to_a_leader_that_it_heard_lately),
     };
