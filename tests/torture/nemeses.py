@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import threading
 import time
 
@@ -321,7 +322,11 @@ class Nemeses:
             "inject=fdatasync,fsync:delay_enter=%d" % stall_us)
         self.hold(plan)
         tracer.send_signal(signal.SIGINT)  # lets go of the process, and ends
-        tracer.wait()
+        try:
+            tracer.wait(LONGEST_S)
+        except subprocess.TimeoutExpired:  # the process was killed in the midst of a stall
+            tracer.kill()
+            tracer.wait()
 
     # ---- operators
 
