@@ -4,9 +4,11 @@ Process 1 splits itself: the elector is its child. What proves a death is judged
 nodes were shown, with a lease that outlasts the test: only a proof ends it.
 """
 import os
+import pty
 import shutil
 import signal
 import subprocess
+import sys
 import unittest
 
 import harness
@@ -16,6 +18,17 @@ NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 LEASE = ("--heartbeat-interval", "100ms", "--heartbeat-timeout", "90s", "--lease", "90s",
          "--log-level", "info")
 FOREVER = ("--", "sh", "-c", "sleep 100000 & wait")
+
+# argv: a file that gets a byte for each SIGINT.
+COUNTER = """
+import os, signal, sys, time
+record = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND |
+                 os.O_NONBLOCK)
+signal.signal(signal.SIGINT, lambda number, frame: None)
+signal.set_wakeup_fd(record, warn_on_full_buffer=False)
+while True:
+    time.sleep(1000)
+"""
 
 
 def may_unshare():
@@ -154,6 +167,28 @@ class Forced(ClusterTest):
 
     def test_the_exit_code_is_that_of_the_program(self):
         self.assertEqual(self.start_one("sh", "-c", "exit 42")[1].wait(timeout=60), 42)
+
+    def test_an_interrupt_of_the_terminal_reaches_the_program_once(self):
+        """The terminal sends it to process 1 and to the elector. Two that come together may become
+        one, so it is sent often."""
+        one = self.cluster(1)
+        record = os.path.join(one.dir, "record")
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(harness.BATON, [
+                harness.BATON, "run", *one.arguments("a"), "--init", "on", "--stop-timeout", "10m",
+                "--", sys.executable, "-c", COUNTER, record], clean_environment())
+        self.addCleanup(os.close, terminal)
+        self.addCleanup(os.waitpid, pid, 0)
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+
+        def count():
+            return os.path.getsize(record) if os.path.exists(record) else -1
+        until(lambda: count() == 0, "the program runs")
+        for interrupts in range(1, 31):
+            os.write(terminal, b"\x03")
+            until(lambda at_least=interrupts: count() >= at_least, "it was interrupted")
+        self.assertEqual(count(), 30)
 
     def test_if_it_is_killed_the_elector_ends_too(self):
         one, process = self.start_one("sh", "-c", "sleep 100000")

@@ -396,5 +396,14 @@ class OnRedis(ProgramTest):
         self.assertEqual(short.processes[first].wait(60), -signal.SIGKILL)
         short.wait_leader([name for name in short.names if name != first])
 
+    def test_a_hang_costs_its_bound_and_not_the_lease(self):
+        two = self.cluster(2, "hang=300ms")
+        two.start_all()
+        first = two.wait_leader()
+        until(lambda: is_alive(two.status(first)["redis"]["guardian_pid"]), "it has a guardian")
+        two.signal(first, signal.SIGSTOP)
+        self.assertEqual(two.processes[first].wait(60), -signal.SIGKILL)
+        two.wait_leader([name for name in two.names if name != first])
+
 
 main()
