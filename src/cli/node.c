@@ -118,6 +118,7 @@ static int run(struct node *node, const struct invocation *invocation, struct lo
     code = code ? code : participant_open(&node->participant, &config, reterr);
     if (!code) {
         listen_to_signals(node);
+        participant_release_reload(node->participant);
         (void)uv_run(&node->loop, UV_RUN_DEFAULT);
         participant_free(node->participant);
     }
@@ -131,6 +132,7 @@ int node_main(const struct invocation *invocation)
     struct logger *logger = node.logger = settings_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
+    participant_hold_reload();
     (void)uv_loop_init(&node.loop);
     int code = run(&node, invocation, logger, &error);
     int result = code ? command_fail(invocation, &error) : node.result;

@@ -10,6 +10,7 @@
 #include "member/join.h"
 #include "options/notify.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,28 @@ void participant_reload(struct participant *part)
     if (!part->is_closing) {
         part->is_reload_wanted = true;
         reload(part);
+    }
+}
+
+static volatile sig_atomic_t was_hung_up;
+
+static void note_hangup(int number)
+{
+    (void)number;
+    was_hung_up = 1;
+}
+
+void participant_hold_reload(void)
+{
+    struct sigaction action = {.sa_handler = note_hangup, .sa_flags = SA_RESTART};
+
+    (void)sigaction(SIGHUP, &action, NULL);
+}
+
+void participant_release_reload(struct participant *part)
+{
+    if (was_hung_up) {
+        participant_reload(part);
     }
 }
 

@@ -401,6 +401,7 @@ static int run_all(struct run *run, struct baton_error *reterr)
         return code;
     }
     prepare(run);
+    participant_release_reload(run->participant);
     member_set_victims(participant_member(run->participant), &run->supervise.victims);
     if (participant_is_leader(run->participant,
                               &epoch)) { /* a quorum by itself: it leads at once */
@@ -420,6 +421,9 @@ int run_main(const struct invocation *invocation)
     struct baton_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
+    if (!run.has_terminal && !supervise_ignores(SIGHUP)) {
+        participant_hold_reload();
+    }
     int code = cmd_check(invocation->argv[0], &error);
     if (code) {
         command_tell(invocation, &error);

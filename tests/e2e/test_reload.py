@@ -8,7 +8,7 @@ import termios
 import urllib.error
 import urllib.request
 
-from harness import BATON, ProgramTest, clean_environment, main, until
+from harness import BATON, ProgramTest, clean_environment, main, slow_disk, until
 
 RELOADED, REFUSED = " notice  reloaded ", " error   reload-refused "
 
@@ -165,6 +165,20 @@ class Reload(ProgramTest):
         self.write("baton.yaml", "election: race\nno-such-option: x\n")
         self.reload("a", REFUSED)
         self.assertIn("no-such-option", self.three.log("a"))
+
+    def test_a_hangup_signal_while_a_node_starts_is_a_reload(self):
+        under = slow_disk(300)
+        if not under:
+            self.skipTest("strace cannot slow a disk here")
+        for command, more in (("node", ()), ("run", ("--", "sleep", "1000"))):
+            one = self.cluster(1, command=command)
+            one.start("a", *more, under=under)
+            database = os.path.join(one.data("a"), "raft.db")
+            until(lambda database=database: os.path.exists(database), "it starts")
+            one.signal("a", signal.SIGHUP)
+            one.wait_leader()
+            until(lambda one=one: RELOADED in one.log("a"),
+                  lambda one=one: "it reads its files again: " + one.log("a"))
 
     def test_a_hangup_signal_of_no_terminal_leaves_the_program_alone(self):
         self.three = self.cluster(1)
