@@ -12,8 +12,8 @@ import tempfile
 # found by pkg-config: that they are looked for is in CMake's cache.
 SOUGHT = {"baton": {"SQLITE_HEADERS", "HIREDIS_HEADERS"}, "detector": set()}
 LIBRARIES = {"baton": set(),
-             "detector": {"libwebsockets", "libturbojpeg", "libswscale", "libavformat",
-                          "libavcodec", "libavutil", "libseccomp", "libzip", "libpng"}}
+             "detector": {"libturbojpeg", "libswscale", "libavformat", "libavcodec",
+                          "libavutil", "libcurl", "libseccomp", "libzip", "libpng"}}
 PROGRAMS = {"baton": {"baton", "baton-guardian", "libbaton"},
             "detector": {"baton-detector", "baton-camera"}}
 # Stands before pkg-config and has never heard of these libraries.
