@@ -189,8 +189,6 @@ static int64_t seconds_now(void)
     return now.tv_sec;
 }
 
-/* If a group lives only while `once` runs, its next start gives all keys a new lifetime. So the
- * result contains the time at which it was stored, by a clock that a reboot does not change. */
 static bool is_failure(const struct provider_value *value)
 {
     json_t *json = json_loadb(value->data, value->bytes, 0, NULL);
@@ -199,6 +197,8 @@ static bool is_failure(const struct provider_value *value)
     return has_failed;
 }
 
+/* If a group lives only while `once` runs, its next start gives all keys a new lifetime. So the
+ * result contains the time at which it was stored, by a clock that a reboot does not change. */
 static bool is_spent(const struct once *once, const struct provider_value *value)
 {
     json_t *json = json_loadb(value->data, value->bytes, 0, NULL);
