@@ -166,6 +166,11 @@ int value_address(const char *text, bool allows_port_0, char *ret_host, size_t h
         host++;
         bytes -= 2;
     }
+    const char *scheme = strstr(text, "://");
+    if (scheme) {
+        return error_set(reterr, BATON_EINVAL, "'%s': must be HOST:PORT, without %.*s", text,
+                         (int)(scheme - text) + 3, text);
+    }
     if (!has_brackets && memchr(host, ':', bytes)) {
         return error_set(reterr, BATON_EINVAL, "'%s': write an IPv6 address as [ADDR]:PORT", text);
     }

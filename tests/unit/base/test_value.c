@@ -88,6 +88,24 @@ static void an_address_has_a_host_and_a_port(void **state)
     }
 }
 
+static void what_is_wrong_with_an_address_is_named(void **state)
+{
+    static const char *const cases[][2] = {
+        {"http://a:80", "without http://"},
+        {"http://[::1]:80", "without http://"},
+        {"::1:80", "write an IPv6 address as [ADDR]:PORT"},
+    };
+    struct baton_error error;
+    char host[64];
+    int port;
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(value_address(cases[i][0], false, host, sizeof(host), &port, &error),
+                         BATON_EINVAL);
+        assert_non_null(strstr(error.message, cases[i][1]));
+    }
+}
+
 static void a_length_of_time_is_printed_with_three_digits(void **state)
 {
     char text[VALUE_TEXT_MAX];
@@ -106,6 +124,7 @@ int main(void)
         cmocka_unit_test(a_number_is_whole_and_within_its_bounds),
         cmocka_unit_test(a_choice_is_one_of_the_words_and_no_part_of_one),
         cmocka_unit_test(an_address_has_a_host_and_a_port),
+        cmocka_unit_test(what_is_wrong_with_an_address_is_named),
         cmocka_unit_test(a_length_of_time_is_printed_with_three_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
