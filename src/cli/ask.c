@@ -1,6 +1,7 @@
 #include "cli/ask.h"
 
 #include "base/buffer.h"
+#include "cli/exit_code.h"
 #include "cli/settings.h"
 #include "member/status_server.h"
 #include "net/control.h"
@@ -9,8 +10,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { REASON_MAX = 160, HEAD_MAX = 16384 };
+enum {
+    REASON_MAX = 160,
+    HEAD_MAX = 16384,
+    STUCK_MS = 200, /* a connection that times out is closed before */
+};
 
 int ask_socket_path(const struct options *options, char *ret, size_t bytes,
                     struct baton_error *reterr)
@@ -72,6 +78,27 @@ static int refuse_status(const char *url, const struct reply *reply, struct bato
                      "%s: refused with status %u: %.*s", url, status, printable(text), text);
 }
 
+/* A name lookup cannot be interrupted, and libuv waits for it even in exit(). */
+static void on_stuck(uv_timer_t *timer)
+{
+    (void)fprintf(stderr, "baton: %s: timeout: the name service does not answer\n",
+                  (const char *)timer->data);
+    _exit(EXIT_TIMED_OUT);
+}
+
+static void run(uv_loop_t *loop, const char *url, uint64_t within_ms)
+{
+    uv_timer_t stuck;
+
+    (void)uv_timer_init(loop, &stuck);
+    (void)uv_timer_start(&stuck, on_stuck, within_ms + STUCK_MS, 0);
+    uv_unref((uv_handle_t *)&stuck);
+    stuck.data = (void *)url;
+    (void)uv_run(loop, UV_RUN_DEFAULT);
+    uv_close((uv_handle_t *)&stuck, NULL);
+    (void)uv_run(loop, UV_RUN_DEFAULT);
+}
+
 static int fetch(struct reply *ret, const struct options *options, const char *url,
                  struct baton_error *reterr)
 {
@@ -101,7 +128,7 @@ static int fetch(struct reply *ret, const struct options *options, const char *u
     }
     before = signal(SIGPIPE, SIG_IGN); /* a closed connection becomes an error */
     code = web_client_open(&client, &wanted, reterr);
-    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    run(&loop, url, wanted.within_ms);
     (void)uv_loop_close(&loop);
     (void)signal(SIGPIPE, before);
     if (!code && ret->error.code) {
