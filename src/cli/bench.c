@@ -1,4 +1,5 @@
 /* `baton bench failover`: real processes and real faults; the new leader stamps the time. */
+#include "cli/bench_network.h"
 #include "cli/bench_renew.h"
 #include "cli/bench_server.h"
 #include "cli/cluster.h"
@@ -213,8 +214,48 @@ static void name_server(struct bench *bench, const struct options *options, bool
     }
 }
 
+/* "1" or "0.5%" */
+static int read_loss(const char *text, uint32_t *ret_ppm, struct baton_error *reterr)
+{
+    char *end = NULL;
+    double percent = strtod(text, &end);
+
+    if (end == text || (*end && strcmp(end, "%") != 0) || !(percent >= 0 && percent <= 50)) {
+        return error_set(reterr, BATON_EINVAL, "--loss %s: a share from 0 to 50%%", text);
+    }
+    *ret_ppm = (uint32_t)(percent * 10000);
+    return 0;
+}
+
+static int open_network(const struct options *options, bool is_raft, unsigned nodes,
+                        struct bench_network **ret, struct baton_error *reterr)
+{
+    struct delay_settings settings = {.rtt = options_duration(options, "rtt"),
+                                      .jitter = options_duration(options, "jitter"),
+                                      .seed = (uint64_t)clock_now().ns};
+    int code = read_loss(options_text(options, "loss"), &settings.loss_ppm, reterr);
+
+    *ret = NULL;
+    if (code) {
+        return code;
+    }
+    if (settings.rtt.ns == 0) {
+        return settings.jitter.ns == 0 && settings.loss_ppm == 0
+                   ? 0
+                   : error_set(reterr, BATON_EINVAL, "--jitter and --loss: only with --rtt");
+    }
+    if (!is_raft) {
+        return error_set(reterr, BATON_ENOTSUP, "--rtt: only for --provider raft");
+    }
+    if (settings.jitter.ns > settings.rtt.ns || settings.rtt.ns > SPAN_S(10).ns) {
+        return error_set(reterr, BATON_EINVAL,
+                         "--rtt, --jitter: the round trip is at most 10 s, and the jitter no more");
+    }
+    return bench_network_open(ret, nodes, &settings, reterr);
+}
+
 static int run(const struct options *options, struct bench_round *rounds, size_t count,
-               struct baton_error *reterr)
+               struct bench_network_figures *ret_network, struct baton_error *reterr)
 {
     const char *provider = options_text(options, "provider");
     bool is_redis = strcmp(provider, "redis") == 0;
@@ -244,7 +285,12 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
         name_server(&bench, options, is_redis);
         plan.server = bench.server_url;
     }
+    code = code ? code : open_network(options, is_raft, plan.nodes, &plan.network, reterr);
     code = code ? code : run_rounds(&bench, &plan, rounds, count, reterr);
+    if (!code && plan.network) {
+        bench_network_figures(plan.network, ret_network);
+    }
+    bench_network_close(plan.network);
     bench_server_kill(&bench.server);
     return code;
 }
@@ -304,7 +350,23 @@ static void print_figures(const struct options *options, const json_t *json, con
     print_table(stdout, cells);
 }
 
-static void report(const struct options *options, const struct bench_round *rounds, size_t count)
+static void report_network(const struct bench_network_figures *network, json_t *json)
+{
+    if (json) {
+        (void)json_object_set_new(
+            json, "network",
+            json_pack("{s:I,s:I,s:f,s:f}", "packets", (json_int_t)network->packets, "lost",
+                      (json_int_t)network->lost, "rtt_p50_ms", network->rtt_p50_ms, "late_p99_ms",
+                      network->late_p99_ms));
+    } else {
+        printf("network: %.3f ms round trip (p50), %llu of %llu packets lost, p99 %.3f ms late\n",
+               network->rtt_p50_ms, (unsigned long long)network->lost,
+               (unsigned long long)network->packets, network->late_p99_ms);
+    }
+}
+
+static void report(const struct options *options, const struct bench_round *rounds, size_t count,
+                   const struct bench_network_figures *network)
 {
     json_t *json = figures(rounds, count, false);
     json_t *gap = figures(rounds, count, true);
@@ -316,9 +378,15 @@ static void report(const struct options *options, const struct bench_round *roun
         (void)json_object_set_new(json, "guardian", json_string(options_text(options, "guardian")));
         (void)json_object_set_new(json, "nodes", json_integer(options_number(options, "nodes")));
         (void)json_object_set(json, "gap", gap);
+        if (network->packets > 0) {
+            report_network(network, json);
+        }
         print_json(stdout, json);
     } else {
         print_figures(options, json, gap);
+        if (network->packets > 0) {
+            report_network(network, NULL);
+        }
     }
     json_decref(json);
     json_decref(gap);
@@ -333,6 +401,7 @@ int bench_main(const struct invocation *invocation)
         return bench_renew(invocation);
     }
     struct bench_round *rounds = calloc(count, sizeof(*rounds));
+    struct bench_network_figures network = {0};
     int code;
     if (strcmp(invocation->argv[0], "failover") != 0) {
         code =
@@ -342,10 +411,10 @@ int bench_main(const struct invocation *invocation)
         code = error_set(&error, BATON_ENOMEM, "out of memory");
     } else {
         listen_to_signals();
-        code = run(options, rounds, count, &error);
+        code = run(options, rounds, count, &network, &error);
     }
     if (!code && !interrupted) {
-        report(options, rounds, count);
+        report(options, rounds, count, &network);
     }
     free(rounds);
     return interrupted ? EXIT_SIGNAL + interrupted

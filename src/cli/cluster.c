@@ -11,12 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MAX = 40, END_WAIT_MS = 3000 };
+enum { ARGUMENTS_MAX = 40, END_WAIT_MS = 3000, HOST_PORT = 7400, KEY_BYTES = 32 };
 
 /* *ret_fd holds the port until the caller closes it. */
 static int hold_port(int *ret_fd, char *ret, size_t ret_bytes, struct baton_error *reterr)
@@ -61,6 +62,43 @@ static int find_ports(struct cluster *cluster, struct baton_error *reterr)
         }
     }
     return code;
+}
+
+static void take_hosts(struct cluster *cluster)
+{
+    char host[20];
+
+    for (unsigned i = 0; i < cluster->plan.nodes; i++) {
+        bench_network_address(i, host, sizeof(host));
+        (void)snprintf(cluster->nodes[i].address, sizeof(cluster->nodes[i].address), "%s:%d", host,
+                       HOST_PORT);
+    }
+}
+
+static void key_path(const struct cluster *cluster, char *ret, size_t bytes)
+{
+    (void)snprintf(ret, bytes, "%s/key", cluster->dir);
+}
+
+static int make_key(const struct cluster *cluster, struct baton_error *reterr)
+{
+    unsigned char key[KEY_BYTES];
+    char path[96];
+    FILE *file;
+
+    key_path(cluster, path, sizeof(path));
+    file = getrandom(key, sizeof(key), 0) == sizeof(key) ? fopen(path, "wxe") : NULL;
+    if (!file || fchmod(fileno(file), 0600) != 0) {
+        int code = error_set(reterr, BATON_EIO, "%s: %s", path, strerror(errno));
+        if (file) {
+            (void)fclose(file);
+        }
+        return code;
+    }
+    for (size_t i = 0; i < sizeof(key); i++) {
+        (void)fprintf(file, "%02x", key[i]);
+    }
+    return fclose(file) == 0 ? 0 : error_set(reterr, BATON_EIO, "%s: %s", path, strerror(errno));
 }
 
 struct arguments {
@@ -117,6 +155,11 @@ static void add_raft_flags(const struct cluster *cluster, unsigned node, struct 
     add_pair(ret, "--preset", cluster->plan.preset);
     add_pair(ret, "--guardian", cluster->plan.guardian);
     add_pair(ret, "--elections-per-hour-max", "0");
+    if (cluster->plan.network) { /* a pidfd proves a death without any network */
+        key_path(cluster, text, sizeof(text));
+        add_pair(ret, "--key-file", text);
+        add_pair(ret, "--proofs", "guardian");
+    }
 }
 
 static void fill_arguments(const struct cluster *cluster, unsigned node, struct arguments *ret)
@@ -167,14 +210,18 @@ static char **make_environment(void)
 }
 
 /* Runs after fork: only async-signal-safe functions. */
-static void become_node(const struct cluster *cluster, const struct arguments *arguments,
-                        char *const *environment, int log, pid_t parent)
+static void become_node(const struct cluster *cluster, unsigned node,
+                        const struct arguments *arguments, char *const *environment, int log,
+                        pid_t parent)
 {
     if (!cluster->plan.is_kept) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) {
             _exit(1);
         }
+    }
+    if (cluster->plan.network && !bench_network_enter(cluster->plan.network, node)) {
+        _exit(126);
     }
     (void)setpgid(0, 0); /* Ctrl-C reaches only the demonstration, which ends the nodes in order */
     (void)dup2(log, STDERR_FILENO);
@@ -195,7 +242,7 @@ int cluster_start(struct cluster *cluster, unsigned node, struct baton_error *re
     char **environment = make_environment();
     pid_t pid = log >= 0 && environment ? fork() : -1;
     if (pid == 0) {
-        become_node(cluster, &arguments, environment, log, parent);
+        become_node(cluster, node, &arguments, environment, log, parent);
     }
     int errnum = errno;
     free(environment);
@@ -228,7 +275,12 @@ int cluster_open(struct cluster *cluster, const struct cluster_plan *plan,
         node->state = CLUSTER_DEAD;
     }
     int code = act_open(&cluster->act, cluster->act_path, reterr);
-    code = code ? code : find_ports(cluster, reterr);
+    if (!code && plan->network) {
+        take_hosts(cluster);
+        code = make_key(cluster, reterr);
+    } else if (!code) {
+        code = find_ports(cluster, reterr);
+    }
     for (unsigned i = 0; !code && i < plan->nodes; i++) {
         code = cluster_start(cluster, i, reterr);
     }
@@ -312,8 +364,14 @@ int cluster_ask(const struct cluster *cluster, unsigned node, json_t *request_ta
 
 int cluster_cut_off(struct cluster *cluster, unsigned node, bool on, struct baton_error *reterr)
 {
-    json_t *request = json_pack("{s:s,s:b}", "do", "isolate", "on", (int)on);
-    int code = cluster_ask(cluster, node, request, SPAN_S(5), NULL, reterr);
+    int code = 0;
+
+    if (cluster->plan.network) {
+        bench_network_cut_off(cluster->plan.network, node, on);
+    } else {
+        json_t *request = json_pack("{s:s,s:b}", "do", "isolate", "on", (int)on);
+        code = cluster_ask(cluster, node, request, SPAN_S(5), NULL, reterr);
+    }
     if (!code) {
         cluster->nodes[node].state = on ? CLUSTER_CUT_OFF : CLUSTER_RUNNING;
     }

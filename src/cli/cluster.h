@@ -8,6 +8,7 @@
 #define CLI_CLUSTER_H
 
 #include "cli/act.h"
+#include "cli/bench_network.h"
 
 #include <jansson.h>
 #include <sys/types.h>
@@ -39,6 +40,9 @@ struct cluster_plan {
     /* The server that holds the election, if the nodes do not: its URL for `baton node`; for
      * another program its address, in place of the nodes' addresses. */
     const char *server;
+    /* Each node is at a host of its own, and they trust each other by a common key. The network
+     * outlives the cluster. NULL: they are on loopback. */
+    struct bench_network *network;
 };
 
 struct cluster {

@@ -170,7 +170,9 @@ const struct command commands[] = {
      .summary = "measure how fast leadership moves, and what many elections cost",
      .text = "failover starts real processes, injects a fault into the leader, and measures the "
              "time from the fault to the moment when another process leads and acts, and the gap "
-             "without a leader.\n\n"
+             "without a leader. With --rtt each node is a host of its own on a network that delays "
+             "and loses packets, and its measured round trip and the packets' lateness are "
+             "printed, too.\n\n"
              "renew leads many elections on one Redis server from one process, and measures how "
              "many leases it renews in a second, how long a renewal takes, and what an election "
              "costs in processor time and memory. In the same run it measures what "
@@ -179,6 +181,7 @@ const struct command commands[] = {
              "memory for each election with one listener, including the connection's buffers and "
              "the guardian's slot.",
      .example = "baton bench failover --fault kill --rounds 50 --json\n"
+                "baton bench failover --rtt 0.5ms --jitter 0.2ms --loss 1%\n"
                 "baton bench renew --elections 10000",
      .groups = GROUPS(&group_bench, &group_bench_renew),
      .interspersed = 1,

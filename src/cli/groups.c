@@ -247,6 +247,11 @@ const struct option_group group_bench = {
         CHOICE("preset", "default|lan|wan|fast", "default", NULL, "times of the raft provider"),
         CHOICE("guardian", "on|off", "on", NULL, "whether each node has a guardian"),
         DURATION("lease", "30s", NULL, "lifetime of the lock on Redis"),
+        DURATION("rtt", "0", NULL,
+                 "round trip between the nodes, each of which then has a network namespace of its "
+                 "own and trusts the others by a key; needs root or user namespaces; 0: loopback"),
+        DURATION("jitter", "0", NULL, "each way takes up to half as much more or less; with --rtt"),
+        TEXT("loss", "PERCENT", "0", NULL, "share of the packets that are lost; with --rtt"),
         DURATION("hang", NULL, NULL, "setting hang of each node, for --fault stop"),
         NUMBER("resident-mb", 0, 65536, "0", NULL, "memory that each process holds, in MiB"),
         FLAG("json", "print JSON for programs"),

@@ -55,6 +55,29 @@ class Shows(unittest.TestCase):
         with open(os.path.join(folder, "a.log"), encoding="utf-8") as log:
             self.assertIn("baton node: ", log.read())
 
+    def test_the_benchmark_plays_a_network_that_delays_and_loses(self):
+        for fault in ("kill", "resign", "partition"):
+            done = baton("bench", "failover", "--fault", fault, "--rounds", "2", "--preset", "lan",
+                         "--rtt", "2ms", "--jitter", "1ms", "--loss", "1%", "--json")
+            if done.returncode == 77:
+                self.skipTest(done.stderr)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = json.loads(done.stdout)
+            self.assertEqual(found["rounds"], 2)
+            self.assertGreater(found["min_ms"], 2)  # less than a round trip would be a way round it
+            self.assertGreater(found["network"]["packets"], 100)
+            self.assertGreaterEqual(found["network"]["rtt_p50_ms"], 1)
+
+    def test_the_settings_of_a_network_are_checked(self):
+        for words, said in ((("--loss", "1%"), "only with --rtt"),
+                            (("--rtt", "1ms", "--loss", "half"), "--loss half"),
+                            (("--rtt", "1ms", "--loss", "60"), "--loss 60"),
+                            (("--rtt", "1ms", "--jitter", "2ms"), "the jitter no more"),
+                            (("--rtt", "1ms", "--provider", "redis"), "only for --provider raft")):
+            done = baton("bench", "failover", *words)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(said, done.stderr)
+
     def test_the_benchmark_counts_each_round(self):
         for fault in ("kill", "crash", "stop", "resign", "partition"):
             done = baton("bench", "failover", "--fault", fault, "--rounds", "2", "--preset", "fast",
