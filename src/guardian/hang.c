@@ -36,6 +36,9 @@ enum hang_verdict hang_take(struct hang *hang, const struct hang_look *look)
         hang->next = INSTANT_NEVER;
         return HANG_WAIT;
     }
+    if (look->is_starved && !HANG_MUTANT(KILLS_STARVED)) {
+        hang->since = look->now;
+    }
     if (is_late(hang, look) && !(HANG_MUTANT(COUNTS_ASLEEP) && hang->since.ns > 0)) {
         hang->since = look->now;
     }

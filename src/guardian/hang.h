@@ -8,8 +8,8 @@
  * The leader's loop leaves beats in the shared page. Silence means something only while the
  * observer itself ran: if it was stopped, starved or suspended, the leader may have been, too, and
  * is well. So the observer looks every eighth of the bound, and after a look that came late by more
- * than an eighth it counts anew. The kill makes the verdict true; it proves nothing before the
- * kernel reports the death.
+ * than an eighth it counts anew. It does so as well if it finds the leader starved. The kill makes
+ * the verdict true; it proves nothing before the kernel reports the death.
  */
 #ifndef GUARDIAN_HANG_H
 #define GUARDIAN_HANG_H
@@ -30,6 +30,9 @@ struct hang_look {
     instant beat;  /* the latest one; 0: none yet */
     instant lease; /* the end of the leader's lease; 0: it does not lead */
     bool is_dead;  /* the kernel says so */
+    /* It wants to run, and has got no processor since the look before: on an overloaded machine the
+     * observer may still get one. */
+    bool is_starved;
 };
 
 enum hang_verdict { HANG_WAIT, HANG_KILL, HANG_CERTIFY };

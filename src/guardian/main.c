@@ -15,6 +15,7 @@
 #include "guardian/protocol.h"
 #include "guardian/releaser.h"
 #include "guardian/sender.h"
+#include "guardian/starved.h"
 #include "guardian/tally.h"
 #include "guardian/victims.h"
 
@@ -59,6 +60,7 @@ struct guardian {
     bool is_socket_open;
     bool has_killed; /* the parent, for outliving its lease */
     struct hang hang;
+    struct starved starved;
     char tally[GUARDIAN_PATH_MAX];
     bool kills_outliving;
     bool has_certified;
@@ -242,6 +244,16 @@ static void certify_once(struct guardian *guardian)
     }
 }
 
+/* Asks only in the second half of a silence, so that a healthy leader costs nothing. */
+static bool looks_starved(struct guardian *guardian, instant beat)
+{
+    bool is_silent = guardian->hang.bound.ns > 0 && guardian->parent > 0 &&
+                     instant_since(clock_now(), beat).ns > guardian->hang.bound.ns / 2;
+
+    return is_silent && starved_look(&guardian->starved, guardian->parent,
+                                     (pid_t)atomic_load(&guardian->shared->loop_thread));
+}
+
 /* Reads the beat before the clock, so that a stop of this process between the two makes the look a
  * late one. */
 static void guard_against_hang(struct guardian *guardian, bool is_dead)
@@ -251,6 +263,7 @@ static void guard_against_hang(struct guardian *guardian, bool is_dead)
 
     look.lease.ns = guardian->has_certified ? 0 : atomic_load(&guardian->shared->end_ns);
     look.beat.ns = atomic_load(&guardian->shared->beat_ns);
+    look.is_starved = looks_starved(guardian, look.beat);
     look.now = clock_now();
     verdict = hang_take(&guardian->hang, &look);
     if (verdict == HANG_CERTIFY) {

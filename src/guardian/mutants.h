@@ -7,6 +7,7 @@
 enum hang_mutant {
     HANG_MUTANT_NONE,
     HANG_MUTANT_CERTIFIES_UNPROVEN, /* certifies once it has killed */
+    HANG_MUTANT_KILLS_STARVED,      /* also one that wants to run and gets no processor */
     HANG_MUTANT_COUNTS_ASLEEP,      /* counts on after it was stopped itself */
 };
 

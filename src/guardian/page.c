@@ -47,6 +47,7 @@ int page_make(struct page *page, uint32_t slots, struct baton_error *reterr)
                          "guardian: the shared page cannot be kept from children, or has no lock");
     }
     page->shared = memory;
+    atomic_store(&page->shared->loop_thread, (int32_t)gettid());
     page->commands = slots > 0 ? (struct commands *)(page->shared + 1) : NULL;
     page->slots = slots;
     return 0;

@@ -67,6 +67,7 @@ ssize_t protocol_receive(int fd, struct guardian_message *ret);
 struct guardian_shared {
     _Alignas(64) _Atomic int64_t end_ns; /* CLOCK_BOOTTIME; 0: does not lead */
     _Atomic int64_t beat_ns;             /* CLOCK_BOOTTIME of the loop's latest beat; 0: none */
+    _Atomic int32_t loop_thread;         /* its number */
     _Atomic uint64_t heir;               /* 0: none */
     pthread_mutex_t life; /* robust; held by the parent's loop thread (guardian/dying.h) */
 };

@@ -16,6 +16,7 @@ struct world {
     int now;            /* in ms */
     int beat;           /* of the leader's loop, the latest */
     int leader_frozen;  /* until then */
+    bool is_starved;    /* that is why it is frozen */
     int watcher_frozen; /* the same */
     int dies;           /* at this moment the kill takes effect; 0: it was not killed */
     int killed;         /* when; 0: never */
@@ -43,7 +44,9 @@ static void watch(struct world *world)
     const struct hang_look look = {.now = at_ms(world->now),
                                    .beat = at_ms(world->beat),
                                    .lease = INSTANT_NEVER,
-                                   .is_dead = is_dead(world)};
+                                   .is_dead = is_dead(world),
+                                   .is_starved =
+                                       world->is_starved && world->now < world->leader_frozen};
     enum hang_verdict verdict = hang_take(&world->hang, &look);
 
     if (verdict == HANG_KILL) {
@@ -169,6 +172,23 @@ static void who_was_stopped_together_with_its_watcher_is_not_killed(void **state
     hang_mutant = HANG_MUTANT_NONE;
 }
 
+static void who_gets_no_processor_is_not_killed(void **state)
+{
+    struct world world;
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        hang_mutant = round == 0 ? HANG_MUTANT_NONE : HANG_MUTANT_KILLS_STARVED;
+        begin(&world, 1);
+        world.is_starved = true;
+        world.leader_frozen = 1500;
+        while (world.now < 1000 + RUN_MS) {
+            pass_one_ms(&world);
+        }
+        assert_int_equal(world.killed > 0, round);
+    }
+    hang_mutant = HANG_MUTANT_NONE;
+}
+
 static void who_does_not_lead_is_not_killed(void **state)
 {
     struct hang hang;
@@ -218,6 +238,7 @@ int main(void)
         cmocka_unit_test(a_leader_that_stops_is_killed_after_the_bound),
         cmocka_unit_test(its_death_is_certified_only_when_the_kernel_reports_it),
         cmocka_unit_test(who_was_stopped_together_with_its_watcher_is_not_killed),
+        cmocka_unit_test(who_gets_no_processor_is_not_killed),
         cmocka_unit_test(who_does_not_lead_is_not_killed),
         cmocka_unit_test(who_begins_to_lead_has_the_whole_bound),
         cmocka_unit_test(without_a_bound_nobody_is_killed),
