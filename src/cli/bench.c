@@ -1,9 +1,11 @@
 /* `baton bench failover`: real processes and real faults; the new leader stamps the time. */
+#include "cli/bench_elections.h"
 #include "cli/bench_network.h"
 #include "cli/bench_renew.h"
 #include "cli/bench_server.h"
 #include "cli/cluster.h"
 #include "cli/command.h"
+#include "cli/figures.h"
 #include "cli/print.h"
 #include "raft/raft.h"
 
@@ -297,22 +299,6 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
 
 /* ---- Figures --------------------------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b)
-{
-    double first = *(const double *)a;
-    double second = *(const double *)b;
-    return (first > second) - (first < second);
-}
-
-/* The nearest rank: the smallest value that at least `percent` of all values do not exceed. */
-static double percentile(const double *sorted, size_t count, double percent)
-{
-    double rank = percent / 100 * (double)count;
-    size_t index = (size_t)rank;
-    index = (double)index < rank ? index + 1 : index;
-    return sorted[index > 0 ? index - 1 : 0];
-}
-
 static json_t *figures(const struct bench_round *rounds, size_t count, bool is_gap)
 {
     double *ms = calloc(count, sizeof(*ms));
@@ -321,10 +307,7 @@ static json_t *figures(const struct bench_round *rounds, size_t count, bool is_g
         ms[i] = (double)(is_gap ? rounds[i].gap : rounds[i].failover).ns / 1e6;
     }
     if (ms) {
-        qsort(ms, count, sizeof(*ms), by_size);
-        json = json_pack("{s:f,s:f,s:f,s:f,s:f}", "min_ms", ms[0], "p50_ms",
-                         percentile(ms, count, 50), "p95_ms", percentile(ms, count, 95), "p99_ms",
-                         percentile(ms, count, 99), "max_ms", ms[count - 1]);
+        json = figures_of(ms, count);
     }
     free(ms);
     return json;
@@ -400,13 +383,16 @@ int bench_main(const struct invocation *invocation)
     if (strcmp(invocation->argv[0], "renew") == 0) {
         return bench_renew(invocation);
     }
+    if (strcmp(invocation->argv[0], "elections") == 0) {
+        return bench_elections(invocation);
+    }
     struct bench_round *rounds = calloc(count, sizeof(*rounds));
     struct bench_network_figures network = {0};
     int code;
     if (strcmp(invocation->argv[0], "failover") != 0) {
-        code =
-            error_set(&error, BATON_EINVAL, "'%s': no such benchmark; there are failover and renew",
-                      invocation->argv[0]);
+        code = error_set(&error, BATON_EINVAL,
+                         "'%s': no such benchmark; there are failover, renew and elections",
+                         invocation->argv[0]);
     } else if (!rounds) {
         code = error_set(&error, BATON_ENOMEM, "out of memory");
     } else {

@@ -166,23 +166,28 @@ const struct command commands[] = {
      .groups = GROUPS(&group_demo),
      .main = demo_main},
     {.name = "bench",
-     .arguments = "failover|renew",
+     .arguments = "failover|renew|elections",
      .summary = "measure how fast leadership moves, and what many elections cost",
-     .text = "failover starts real processes, injects a fault into the leader, and measures the "
-             "time from the fault to the moment when another process leads and acts, and the gap "
-             "without a leader. With --rtt each node is a host of its own on a network that delays "
-             "and loses packets, and its measured round trip and the packets' lateness are "
-             "printed, too.\n\n"
-             "renew leads many elections on one Redis server from one process, and measures how "
-             "many leases it renews in a second, how long a renewal takes, and what an election "
-             "costs in processor time and memory. In the same run it measures what "
-             "redis-benchmark achieves with the same script on the same server with as many "
-             "requests under way. It uses <baton.h>, as a program does: the memory is the resident "
-             "memory for each election with one listener, including the connection's buffers and "
-             "the guardian's slot.",
+     .text =
+         "failover starts real processes, injects a fault into the leader, and measures the "
+         "time from the fault to the moment when another process leads and acts, and the gap "
+         "without a leader. With --rtt each node is a host of its own on a network that delays "
+         "and loses packets, and its measured round trip and the packets' lateness are "
+         "printed, too.\n\n"
+         "renew leads many elections on one Redis server from one process, and measures how "
+         "many leases it renews in a second, how long a renewal takes, and what an election "
+         "costs in processor time and memory. In the same run it measures what "
+         "redis-benchmark achieves with the same script on the same server with as many "
+         "requests under way. It uses <baton.h>, as a program does: the memory is the resident "
+         "memory for each election with one listener, including the connection's buffers and "
+         "the guardian's slot.\n\n"
+         "elections lets three processes of one raft: group take part in many elections, kills the "
+         "one that leads some of them, and measures the time until others lead all of these; "
+         "and what an election costs in memory, and all of them in processor time.",
      .example = "baton bench failover --fault kill --rounds 50 --json\n"
                 "baton bench failover --rtt 0.5ms --jitter 0.2ms --loss 1%\n"
-                "baton bench renew --elections 10000",
+                "baton bench renew --elections 10000\n"
+                "baton bench elections --elections 10000 --held 3000 --rounds 20",
      .groups = GROUPS(&group_bench, &group_bench_renew),
      .interspersed = 1,
      .arguments_min = 1,

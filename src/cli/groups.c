@@ -259,9 +259,12 @@ const struct option_group group_bench = {
     }};
 
 const struct option_group group_bench_renew = {
-    "Renewals",
+    "Many elections",
     (const struct option_spec[]){
-        NUMBER("elections", 1, 16000, "10000", NULL, "how many elections one process leads"),
+        NUMBER("elections", 1, 16000, "10000", NULL,
+               "how many elections there are; for renew, how many one process leads"),
+        NUMBER("held", 1, 16000, "3000", NULL,
+               "for elections: how many of them the process leads that is killed"),
         TEXT("url", "URL", NULL, NULL,
              "the server to measure on, redis:// or unix://; one of its own if not given"),
         DURATION("seconds", "5s", NULL, "for how long renewals are counted"),

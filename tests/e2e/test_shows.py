@@ -107,6 +107,18 @@ class Shows(unittest.TestCase):
             self.assertEqual(result["rounds"], 4)
             self.assertGreater(result["min_ms"], 0)
 
+    def test_the_benchmark_of_elections_counts_each_round(self):
+        done = baton("bench", "elections", "--elections", "40", "--held", "15", "--rounds", "2",
+                     "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual([result[key] for key in ("elections", "held", "rounds")], [40, 15, 2])
+        self.assertLess(0, result["min_ms"])
+        self.assertLessEqual(result["p50_ms"], result["max_ms"])
+        done = baton("bench", "elections", "--elections", "5", "--held", "9")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("--held 9: more than --elections 5", done.stderr)
+
     def test_the_benchmark_of_renewals_stands_beside_redis_benchmark(self):
         done = baton("bench", "renew", "--elections", "50", "--seconds", "300ms", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)

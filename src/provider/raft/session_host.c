@@ -295,7 +295,7 @@ static void on_change(void *userdata, const struct session_change *change)
         return;
     }
     if (change->session == session_client_lease(host->client).session) {
-        take(host, &input);
+        step(host, &input); /* the caller drives */
     }
     if (change->type == SESSION_HELD || change->type == SESSION_FREED) {
         host->user.on_holder(host->user.userdata, change->election);
@@ -330,7 +330,10 @@ bool session_host_apply(struct session_host *host, const void *data, size_t byte
         rearm(host);
     }
     if (is_own(host, &order)) {
-        take(host, &reply);
+        step(host, &reply);
+    }
+    if (host->is_changed) {
+        session_host_drive(host);
     }
     return true;
 }
@@ -344,6 +347,9 @@ void session_host_install(struct session_host *host, struct sessions *restored)
 {
     keeper_stop(&host->keeper);
     sessions_install(host->sessions, restored);
+    if (host->is_changed) {
+        session_host_drive(host);
+    }
 }
 
 /* ---- Keeping --------------------------------------------------------------------------------- */
@@ -424,8 +430,9 @@ void session_host_take_renewal(struct session_host *host, raft_id from, const st
     uint64_t session = reader_u64(&reader);
     struct buffer bytes;
 
-    if (reader.failed || reader.bytes > 0) {
-        return;
+    if (reader.failed || reader.bytes > 0 ||
+        !raft_configuration_find(raft_get_configuration(host->node->raft), from)) {
+        return; /* the session of a former member ends by its lifetime */
     }
     buffer_init(&bytes, RENEWED_BYTES);
     buffer_put_u64(&bytes, session);
