@@ -211,9 +211,13 @@ static int refuse_pass(const struct member_control *control, struct baton_error 
         return error_set(reterr, BATON_EBUSY, "leadership is being given away already");
     }
     election_leader(control->config.election, &leader, &epoch);
-    return error_set(reterr, BATON_ENOTLEADER, "%s does not lead, %s does; ask there",
-                     status_node(control->config.status),
-                     leader.id[0] ? leader.name : "nobody known to it");
+    return leader.id[0]
+               ? error_set(reterr, BATON_ENOTLEADER, "%s does not lead, %s does; ask there",
+                           status_node(control->config.status), leader.name)
+               : error_set(reterr, BATON_ENOTLEADER,
+                           "%s does not lead, and knows no leader; `baton members` shows which "
+                           "members answer",
+                           status_node(control->config.status));
 }
 
 static int do_pass(struct member_control *control, uint64_t client, const json_t *request,

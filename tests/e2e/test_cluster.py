@@ -264,7 +264,15 @@ class Operating(ClusterTest):
     def test_a_follower_cannot_pass_what_it_has_not(self):
         done = baton("pass", "--data", self.three.data(self.others[0]))
         self.assertEqual(done.returncode, 1)
-        self.assertIn("does not lead", done.stderr)
+        self.assertIn("does not lead, %s does; ask there" % self.leader, done.stderr)
+
+    def test_a_pass_without_any_leader_says_where_to_look(self):
+        two = self.cluster(2)
+        two.start("a")
+        until(lambda: two.status("a"), "it answers")
+        done = baton("pass", "--data", two.data("a"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("a does not lead, and knows no leader; `baton members` shows", done.stderr)
 
     def test_a_cordoned_leader_hands_over(self):
         done = baton("cordon", "--data", self.three.data(self.leader))
