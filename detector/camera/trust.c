@@ -2,6 +2,20 @@
 
 #include "base/error.h"
 
+#include <unistd.h>
+
+/* Where a machine has no certificates, no camera is trusted: libcurl would fail before the camera
+ * shows its own. */
+static CURLcode leave_out_missing(CURL *curl)
+{
+    char *file = NULL;
+    CURLcode rc = curl_easy_getinfo(curl, CURLINFO_CAINFO, &file);
+
+    return rc != CURLE_OK || file == NULL || access(file, F_OK) == 0
+               ? rc
+               : curl_easy_setopt(curl, CURLOPT_CAINFO, NULL);
+}
+
 CURLcode trust_set_up(CURL *curl, const struct camera_config *config)
 {
     CURLcode rc = CURLE_OK;
@@ -12,9 +26,9 @@ CURLcode trust_set_up(CURL *curl, const struct camera_config *config)
     }
     if (config->ca_file[0] != '\0') {
         rc = curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* it alone */
-        rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CAINFO, config->ca_file);
+        return rc ? rc : curl_easy_setopt(curl, CURLOPT_CAINFO, config->ca_file);
     }
-    return rc;
+    return leave_out_missing(curl);
 }
 
 int trust_failed(CURLcode code, const char *details, struct baton_error *reterr)

@@ -80,8 +80,8 @@ static void report(struct inference *inference, const struct baton_error *error)
 {
     instant now = clock_now();
 
-    if (!instant_before(now, instant_add(inference->told, SPAN_MS(TELL_MS)))) {
-        inference->told = now;
+    if (!instant_before(now, instant_add(inference->reported, SPAN_MS(TELL_MS)))) {
+        inference->reported = now;
         inference->config.hooks.failed(inference->config.hooks.userdata, error);
     }
 }
@@ -305,7 +305,7 @@ static struct inference *make(const struct inference_config *config)
         inference->config.engine.cancel_fd = cancel;
         inference->last = &inference->first;
         inference->end.type = OUTCOME_ENDED;
-        inference->told = INSTANT_PAST;
+        inference->reported = INSTANT_PAST;
         inference->bell = bell;
         inference->poll.data = inference;
         if (inference->folder && cancel >= 0 && bell >= 0 && uv_mutex_init(&inference->lock) == 0) {

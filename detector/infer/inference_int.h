@@ -45,7 +45,7 @@ struct inference {
     uv_poll_t poll;
     uv_mutex_t lock;
     uv_cond_t wake;
-    instant told; /* when the last failure was reported */
+    instant reported; /* when the last failure was */
     bool is_closed, has_ended;
     /* under the lock */
     struct inference_feed *feeds;

@@ -10,6 +10,7 @@
 #include "detector/infer/serve.h"
 #include "detector/infer/wire.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -22,6 +23,9 @@ static const char usage[] =
 int main(int argc, char **argv)
 {
     helper_begin(argc, argv, usage, 1);
+    /* Weights belong into the heap, which has huge pages (helper_environment): a mapping of their
+     * own begins anywhere, and has fewer of them, by up to half of the model's speed. */
+    (void)mallopt(M_MMAP_MAX, 0);
     serve_models(WIRE_FD);
     _exit(EXIT_SUCCESS); /* runs no exit handlers of libraries: the fences may forbid their calls */
 }

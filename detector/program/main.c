@@ -2,9 +2,11 @@
 #include "base/version.h"
 #include "detector/program/program.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
-enum { EXIT_USAGE = 64, EXIT_FAILED = 1 };
+enum { EXIT_USAGE = 64, EXIT_FAILED = 1, EXIT_STORAGE = 74 };
 
 static int fail(const struct baton_error *error)
 {
@@ -15,6 +17,17 @@ static int fail(const struct baton_error *error)
     (void)fputs("baton-detector: 'baton-detector --help' lists the flags and their values\n",
                 stderr);
     return EXIT_USAGE;
+}
+
+static int end(int result)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return result;
+    }
+    (void)fprintf(stderr, "baton-detector: standard output: %s\n",
+                  errno ? strerror(errno) : "could not be written");
+    return result ? result : EXIT_STORAGE;
 }
 
 int main(int argc, char **argv)
@@ -31,5 +44,5 @@ int main(int argc, char **argv)
         code = program_run(argc, argv, options, &error);
     }
     options_free(options);
-    return code ? fail(&error) : 0;
+    return end(code ? fail(&error) : 0);
 }

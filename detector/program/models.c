@@ -95,14 +95,14 @@ static void refuse_unrunnable(struct bound *bound, const struct baton_error *err
     static const char advice[] =
         "check it with python3 -c \"import onnx; onnx.checker.check_model('FILE')\", then the "
         "archive with baton-detector --try CLIP --model ARCHIVE and each --engine";
-    struct baton_error told = *error;
+    struct baton_error reported = *error;
 
     if (is_verdict(error)) {
         reject(bound, error);
-        (void)error_set(&told, error->code, "%.*s; %s",
+        (void)error_set(&reported, error->code, "%.*s; %s",
                         BATON_ERROR_MESSAGE_MAX - (int)sizeof(advice) - 80, error->message, advice);
     }
-    models_refuse(bound, &told);
+    models_refuse(bound, &reported);
 }
 
 static void on_seen(void *userdata, const struct inference_result *result)

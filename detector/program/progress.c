@@ -69,10 +69,10 @@ void progress_step(struct progress *progress, const struct progress_state *state
     if (share < 0) {
         tenths = (int)(state->frames / PROGRESS_FRAMES);
     }
-    if (tenths <= progress->told || (share >= 0 && tenths == TENTHS)) {
+    if (tenths <= progress->printed || (share >= 0 && tenths == TENTHS)) {
         return; /* the end prints a line of its own */
     }
-    progress->told = tenths;
+    progress->printed = tenths;
     if (share < 0) {
         (void)fprintf(progress->file, "%llu frames, %llu detections\n",
                       (unsigned long long)state->frames, (unsigned long long)state->detections);

@@ -18,7 +18,7 @@ struct progress {
     FILE *file;
     bool is_terminal;
     bool is_drawn;
-    int told; /* tenths of the clip that were printed, or PROGRESS_FRAMES of a clip of unknown
+    int printed; /* tenths of the clip that were printed, or PROGRESS_FRAMES of a clip of unknown
                  length */
 };
 

@@ -175,6 +175,17 @@ const tests = {
         assert.strictEqual(preset('report-interval'), '2s'); // who is silent for 10 s counts as dead
     },
 
+    async 'what cannot be printed is an error'() {
+        const full = fs.openSync('/dev/full', 'w');
+        for (const word of ['--help', '--version']) {
+            const { status, stderr } = spawnSync(program, [word],
+                { encoding: 'utf8', stdio: ['ignore', full, 'pipe'] });
+            assert.strictEqual(status, 74, stderr);
+            assert.match(stderr, /standard output: No space left/);
+        }
+        fs.closeSync(full);
+    },
+
     async 'a wrong option is named, and the way out'() {
         const cases = [[['--camera-fps', '1000'], /camera-fps/], [['--tls-cert', 'x'], /tls-key/],
             [['--token-file', '/nonexistent'], /nonexistent/], [['clip.mp4'], /clip\.mp4/],
