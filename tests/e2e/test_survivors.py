@@ -397,8 +397,10 @@ class Survivors(ProgramTest):
         return True
 
     def test_a_stranger_without_a_readable_environment_does_not_delay_the_next_leader(self):
-        stranger = subprocess.Popen([*self.unprivileged(), PYTHON, "-c", STRANGER],
-                                    stdout=subprocess.PIPE, env=dict(os.environ, PAD="x" * 8192))
+        # The page where its environment begins holds arguments besides, and none of its stack.
+        pad = "x" * 8192
+        stranger = subprocess.Popen([*self.unprivileged(), PYTHON, "-c", STRANGER, pad],
+                                    stdout=subprocess.PIPE, env=dict(os.environ, PAD=pad))
         self.addCleanup(stranger.stdout.close)
         self.addCleanup(stranger.wait)
         self.addCleanup(stranger.kill)

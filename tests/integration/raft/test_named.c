@@ -121,14 +121,15 @@ static void look(uv_timer_t *timer)
 {
     struct node *node = timer->data;
     const struct provider_ops *ops = node->elections[0]->ops;
+    bool may_lead = node->notes->may_lead; /* once: it may change during the loop */
 
     for (int i = 0; i < ELECTIONS; i++) {
         note(node, i);
-        if (node->may_lead != node->notes->may_lead) {
-            (void)ops->set_eligible(node->elections[i], !node->may_lead, NULL);
+        if (node->may_lead != may_lead) {
+            (void)ops->set_eligible(node->elections[i], may_lead, NULL);
         }
     }
-    node->may_lead = node->notes->may_lead;
+    node->may_lead = may_lead;
     if (node->is_cut_off != node->notes->is_cut_off) {
         node->is_cut_off = node->notes->is_cut_off;
         raft_provider_isolate(node->provider, node->is_cut_off);
