@@ -6,11 +6,13 @@
 #include "sim/client.h"
 #include "sim/clock.h"
 #include "sim/directory.h"
+#include "sim/fences.h"
 #include "sim/network.h"
 #include "sim/node.h"
 #include "sim/proofs.h"
 #include "sim/queue.h"
 #include "sim/trace.h"
+#include "sim/watch.h"
 
 static int64_t some(struct world *world, int64_t most)
 {
@@ -68,6 +70,7 @@ static void pause_node(struct world *world, struct node *node)
     node->paused_until = world->now + some(world, most);
     trace_say(world, node->id, "is stopped for %.3f ms",
               (double)(node->paused_until - world->now) / 1e6);
+    watch_stop(world, node);
     queue_push(world, (struct event){.kind = EVENT_TICK,
                                      .at = node->paused_until,
                                      .node = node->id,
@@ -294,6 +297,39 @@ void faults_next(struct world *world)
                               .at = world->now + 1 + some(world, 2 * world->profile.fault_every)});
 }
 
+static void crash_aside(struct world *world, struct node *node)
+{
+    int64_t down = random_between(&world->aside, 0, world->profile.down_time);
+
+    node_crash(world, node);
+    queue_push(world,
+               (struct event){.kind = EVENT_RESTART, .at = world->now + down, .node = node->id});
+}
+
+void faults_killed(struct world *world, const struct event *event)
+{
+    struct node *node = &world->nodes[event->node];
+
+    if (node->is_up && event->number == node->incarnation) {
+        crash_aside(world, node);
+    }
+}
+
+void faults_switched_off(struct world *world, const struct event *event)
+{
+    for (raft_id id = 1; id <= world->node_count; id++) {
+        struct node *node = &world->nodes[id];
+        if (fences_host(world, id) != event->number) {
+            continue;
+        }
+        node->program.runs = false;
+        if (node->is_up) {
+            trace_say(world, id, "its host is switched off");
+            crash_aside(world, node);
+        }
+    }
+}
+
 static void heal_network(struct world *world)
 {
     for (raft_id i = 1; i <= world->node_count; i++) {
@@ -328,6 +364,9 @@ void faults_stop(struct world *world)
     for (raft_id id = 1; id <= world->node_count; id++) {
         struct node *node = &world->nodes[id];
         struct raft_status status;
+        if (node->is_up && node->watch.has_killed) {
+            node_crash(world, node);
+        }
         node->eligible = true;
         node->paused_until = world->now;
         node->is_paused = false;

@@ -12,6 +12,7 @@
 #include "sim/checks.h"
 #include "sim/clock.h"
 #include "sim/disk.h"
+#include "sim/fences.h"
 #include "sim/network.h"
 #include "sim/profile.h"
 #include "sim/program.h"
@@ -20,6 +21,7 @@
 #include "sim/series.h"
 #include "sim/trace.h"
 #include "sim/verdict.h"
+#include "sim/watch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +60,8 @@ static void begin_life(struct world *world, struct node *node)
     node->memory.count = node->disk.count;
     node->base_members = node->snapshot.configuration;
     profile_settings(world, &node->settings);
+    watch_begin(world, node);
+    fences_begin(world, node);
 }
 
 static struct raft_entry *stored_entries(struct world *world, const struct node *node)
@@ -126,6 +130,7 @@ void node_crash(struct world *world, struct node *node)
     node->is_up = false;
     node->is_paused = false;
     node->lease = (struct raft_lease){0};
+    fences_crashed(world, node);
     program_outlive(world, node);
     proofs_of_death(world, node);
 }
@@ -212,6 +217,7 @@ void node_step(struct world *world, struct node *node, const struct raft_input *
     offer = update->offer ? update->offer->index : 0;
     node->lease = update->lease;
     program_follow(world, node);
+    watch_follow(world, node);
     raft_get_status(node->raft, &node->status);
     send_all(world, node, update, false);
     node->heir = update->heir;
@@ -273,7 +279,17 @@ static void take(struct world *world, struct node *node, const struct event *eve
     case EVENT_PROOF:
         take_proof(world, node, event->proof);
         return;
+    case EVENT_FENCE_LOOK:
+        fences_look(world, node);
+        return;
+    case EVENT_FENCE_NOTE:
+        fences_take(world, node, event->note);
+        return;
+    case EVENT_FENCE_ENDED:
+        fences_ended(world, node);
+        return;
     case EVENT_MESSAGE:
+        fences_heard(world, node, event->message);
         input.type = RAFT_IN_MESSAGE;
         input.message = event->message;
         break;

@@ -6,12 +6,15 @@
  * members die for good, and the quorum that is left must go on working. */
 #include "sim/play.h"
 
+#include "guardian/mutants.h"
+#include "provider/raft/fence_mutants.h"
 #include "sim/acting.h"
 #include "sim/arena.h"
 #include "sim/checks.h"
 #include "sim/client.h"
 #include "sim/clock.h"
 #include "sim/faults.h"
+#include "sim/fences.h"
 #include "sim/journal.h"
 #include "sim/members.h"
 #include "sim/network.h"
@@ -21,6 +24,7 @@
 #include "sim/queue.h"
 #include "sim/trace.h"
 #include "sim/verdict.h"
+#include "sim/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +62,7 @@ void world_free(struct world *world)
     for (size_t i = 0; i <= SIM_NODES_MAX; i++) {
         free(world->nodes[i].disk.records);
         free(world->nodes[i].memory.records);
+        fences_end(&world->nodes[i]);
     }
     free(world);
 }
@@ -69,6 +74,7 @@ static void reset_node(struct node *node)
     size_t disk_capacity = node->disk.capacity;
     size_t memory_capacity = node->memory.capacity;
 
+    fences_end(node);
     *node = (struct node){.disk = {.records = disk, .capacity = disk_capacity},
                           .memory = {.records = memory, .capacity = memory_capacity}};
 }
@@ -77,6 +83,7 @@ static void begin(struct world *world, const struct options *options)
 {
     world->options = *options;
     world->random = (struct random){options->seed * 0x2545f4914f6cdd1du + 1};
+    world->aside = (struct random){options->seed * 0x9fb21c651e98df25u + 7};
     world->result = (struct result){0};
     world->now = 0;
     world->is_calm = world->is_done = world->is_rough = world->is_silent = false;
@@ -142,6 +149,15 @@ static void happen(struct world *world, const struct event *event)
         if (!world->is_calm) {
             network_heal(world, event->partition);
         }
+        break;
+    case EVENT_LOOK:
+        watch_look(world, event);
+        break;
+    case EVENT_KILLED:
+        faults_killed(world, event);
+        break;
+    case EVENT_FENCE_OFF:
+        faults_switched_off(world, event);
         break;
     case EVENT_GUARDIAN:
         program_guardian(world, event);
@@ -416,6 +432,14 @@ static void game_set_mutant(int number)
 
     raft_mutant = is_in_core ? (enum raft_mutant)number : RAFT_MUTANT_NONE;
     sim_mutant = is_in_core ? SIM_MUTANT_NONE : (enum sim_mutant)number;
+    hang_mutant = SIM_MUTANT(HANG_CERTIFIED_UNPROVEN) ? HANG_MUTANT_CERTIFIES_UNPROVEN
+                  : SIM_MUTANT(HANG_COUNTED_ASLEEP)   ? HANG_MUTANT_COUNTS_ASLEEP
+                                                      : HANG_MUTANT_NONE;
+    fence_mutant = SIM_MUTANT(FENCE_ANY_EXIT)        ? FENCE_MUTANT_BELIEVES_ANY
+                   : SIM_MUTANT(FENCE_UNGRANTED)     ? FENCE_MUTANT_WITHOUT_QUORUM
+                   : SIM_MUTANT(FENCE_GRANTED_TWICE) ? FENCE_MUTANT_GRANTS_TWICE
+                   : SIM_MUTANT(FENCE_FORGOTTEN)     ? FENCE_MUTANT_FORGETS_GRANTS
+                                                     : FENCE_MUTANT_NONE;
 }
 
 static const struct game_mutant mutants[] = {

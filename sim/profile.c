@@ -378,6 +378,32 @@ static void draw_clocks(struct world *world)
     }
 }
 
+/* In a few worlds guardians kill for hangs, and then leaders are stopped more often; in a few
+ * silent hosts are fenced. */
+static void draw_aside(struct world *world)
+{
+    struct profile *p = &world->profile;
+
+    if (random_below(&world->aside, 12) == 0) {
+        p->hang = part(p->settings.lease, random_between(&world->aside, 50000, 400000));
+        p->fault_weight[SIM_FAULT_PAUSE_LEADER] += 8;
+        p->fault_weight_sum += 8;
+    }
+    if (random_below(&world->aside, 8) == 0) {
+        p->fence_after = part(p->settings.lease, random_between(&world->aside, 30000, 250000));
+        if (p->fence_after.ns < 8 * (p->delay + p->jitter)) {
+            p->fence_after.ns = 8 * (p->delay + p->jitter);
+        }
+        p->fence_timeout = part(p->settings.lease, random_between(&world->aside, 50000, 1000000));
+        p->host_nodes = random_chance(&world->aside, 200000) ? 2 : 1;
+        p->certificate_ppm = 0;
+        p->fault_weight[SIM_FAULT_ISOLATE_LEADER] += 6;
+        p->fault_weight[SIM_FAULT_CRASH_LEADER] += 4;
+        p->fault_weight[SIM_FAULT_CRASH] += 8;
+        p->fault_weight_sum += 18;
+    }
+}
+
 void profile_draw(struct world *world)
 {
     struct profile *p = &world->profile;
@@ -389,11 +415,13 @@ void profile_draw(struct world *world)
     draw_network(world, theme);
     draw_faults(world, theme);
     draw_clocks(world);
+    draw_aside(world);
     p->nodes = (size_t)random_between(&world->random, 2, 7);
     if (p->nodes == 2 || random_chance(&world->random, 400000)) {
         p->nodes = (size_t)random_between(&world->random, 2, 3);
     }
     p->nodes = theme->nodes ? theme->nodes : p->nodes;
+    p->nodes = p->fence_after.ns > 0 && p->nodes < 3 ? 3 : p->nodes;
     p->nodes = world->options.nodes ? world->options.nodes : p->nodes;
     p->spares = p->fault_weight[SIM_FAULT_RECONFIGURE] > 0 && p->nodes < SIM_NODES_MAX
                     ? random_below(&world->random, SIM_NODES_MAX - p->nodes) % 3

@@ -7,6 +7,8 @@
  *                                                          or put back from a copy
  *   node.c      one process: the driver's contract of raft.h, step by step
  *   program.c   the program beside a process, which may outlive it
+ *   watch.c     the guardian that kills a process for a hang
+ *   fences.c    fences of silent hosts
  *   proofs.c    certificates, greetings, ends of connections: true, late, repeated, worthless
  *   disk.c      writes, crashes, fsync errors              network.c  messages in flight
  *   checks.c    the rules that must hold after every event;
@@ -22,6 +24,8 @@
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
+#include "guardian/hang.h"
+#include "provider/raft/fence.h"
 #include "raft/mutants.h"
 #include "raft/raft.h"
 #include "sim/arena.h"
@@ -94,6 +98,9 @@ struct profile {
     uint32_t luck_ppm;        /* chance of a write under way to be stored when the process dies */
     uint32_t certificate_ppm; /* chance of a certificate for each death */
     uint32_t certificate_late_ppm, certificate_again_ppm;
+    span hang;                       /* after which a guardian kills; 0: never */
+    span fence_after, fence_timeout; /* 0: no host is fenced */
+    size_t host_nodes;               /* that share a host */
     uint32_t fault_weight[SIM_FAULT_COUNT];
     uint32_t fault_weight_sum;
 };
@@ -111,14 +118,29 @@ enum event_kind {
     EVENT_HEAL, /* .partition */
     EVENT_FAULT,
     EVENT_CLIENT,
-    EVENT_DRAINED,  /* the program of the leader has stopped */
-    EVENT_GUARDIAN, /* .number: the life; its guardian has ended the program that outlived it */
+    EVENT_DRAINED, /* the program of the leader has stopped */
+    EVENT_LOOK,    /* .number: the life that its guardian looks at */
+    EVENT_KILLED,  /* .number: the life that its guardian has killed is dead */
+    EVENT_FENCE_LOOK,
+    EVENT_FENCE_NOTE,  /* .note */
+    EVENT_FENCE_ENDED, /* the command of this node */
+    EVENT_FENCE_OFF,   /* .number: a host */
+    EVENT_GUARDIAN,    /* .number: the life; its guardian has ended the program that outlived it */
 };
 
 struct proof_input {
     enum raft_proof_kind kind;
     struct raft_proof proof;
     raft_id heir;
+};
+
+/* A message about fences. */
+struct fence_note {
+    enum { NOTE_PROBE, NOTE_ALIVE, NOTE_ASK, NOTE_ANSWER, NOTE_RELEASE } kind;
+    raft_id from;
+    uint64_t incarnation, round, host;
+    enum fence_refusal refusal;
+    span hold;
 };
 
 struct event {
@@ -133,6 +155,7 @@ struct event {
         const struct raft_message *message;
         const struct proof_input *proof;
         const struct partition *partition;
+        const struct fence_note *note;
     };
 };
 
@@ -205,8 +228,42 @@ struct program {
     struct raft_lease lease; /* as that process last published it */
 };
 
+/* The guardian of a process: watch.c. */
+struct watch {
+    struct hang hang;
+    instant beat;       /* of a process that is stopped: the latest */
+    int64_t stopped_at; /* true time */
+    int64_t asleep_until;
+    int64_t awake_since;
+    bool is_looking; /* a look is under way */
+    bool has_killed; /* the process is not dead yet */
+};
+
+/* A voter's latest grant, which the checks remember even if the voter forgets it. */
+struct granted {
+    raft_id to;
+    uint64_t incarnation, round;
+    instant until; /* by the voter's clock */
+};
+
+/* A node's part in fences: fences.c. */
+struct fencer {
+    struct fence fence;
+    span granted_max; /* as its data directory has it */
+    struct granted granted;
+    uint64_t known[SIM_NODES_MAX + 1]; /* incarnations that it has heard */
+    uint64_t at_fence[SIM_NODES_MAX + 1];
+    int64_t heard_at[SIM_NODES_MAX + 1]; /* true time */
+    bool runs;                           /* its command, until */
+    int64_t ends_at;                     /* in true time */
+    int exit_code;
+    bool was_in_time;
+};
+
 struct node {
     raft_id id;
+    struct fencer fencer;
+    struct watch watch;
     bool is_outlived; /* its program may outlive it */
     struct program program;
     bool is_refused;              /* the others refuse its data directory: it never starts again */
@@ -306,6 +363,7 @@ struct world {
     struct options options;
     struct profile profile;
     struct random random;
+    struct random aside; /* for hangs and fences, so that other worlds stay as they are */
     struct arena arena;
     struct queue queue;
     struct story story;
@@ -336,7 +394,13 @@ struct world {
     X(CERTIFIED_WHILE_IT_LIVES, "the guardian certifies before the program has ended")             \
     X(BIRTH_NOT_COMPARED, "an emptied data directory is accepted as the one that it replaces")     \
     X(OLDER_COPY_TAKEN, "a data directory that was put back from a copy is accepted")              \
-    X(COMMITMENT_REPLACED, "a greeting of the same incarnation brings another commitment")
+    X(COMMITMENT_REPLACED, "a greeting of the same incarnation brings another commitment")         \
+    X(HANG_CERTIFIED_UNPROVEN, "the guardian certifies a kill that the kernel has not reported")   \
+    X(HANG_COUNTED_ASLEEP, "the guardian counts silence while it overslept itself")                \
+    X(FENCE_ANY_EXIT, "any exit of a fence command is a proof")                                    \
+    X(FENCE_UNGRANTED, "a host is fenced without the grants of a quorum")                          \
+    X(FENCE_GRANTED_TWICE, "a voter grants a fence while another has its grant")                   \
+    X(FENCE_FORGOTTEN, "a voter grants a fence right after a restart")
 
 enum sim_mutant {
     SIM_MUTANT_NONE = RAFT_MUTANT_COUNT,

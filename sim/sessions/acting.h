@@ -5,8 +5,8 @@
 #include "sim/sessions/assembly.h"
 
 instant process_local(const struct assembly *assembly, const struct assembly_process *process);
-bool process_has_session(const struct assembly *assembly, const struct assembly_process *process);
-bool process_acts(const struct assembly *assembly, const struct assembly_process *process,
-                  int election);
+/* The epoch, and its session; 0: it does not act there. */
+uint64_t process_acts(const struct assembly *assembly, const struct assembly_process *process,
+                      int election, uint64_t *ret_session);
 
 #endif

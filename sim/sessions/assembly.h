@@ -136,13 +136,26 @@ struct assembly_agent {
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
+/* What a process knows of an election, whatever becomes of its agent. */
+struct assembly_memory {
+    uint64_t known;    /* the latest epoch in which it has acted */
+    uint64_t given_up; /* the latest epoch that it has given up */
+    uint64_t epoch;    /* in which it acts by an earlier agent's lease; 0: it does not */
+    instant end;       /* of that lease */
+    uint64_t regrets;  /* given up before the present client knew that it acts there */
+    bool is_claimed;   /* of the present client */
+};
+
 struct assembly_process {
     int number;
     int host; /* number of its agent */
     bool is_up;
-    uint64_t life;
+    uint64_t life;                 /* of its client */
     bool is_own;                   /* its agent's own process: they die together */
-    struct session_client *client; /* of this life; NULL while it is down */
+    bool is_attached;              /* its agent has its client: it acts on when the agent dies */
+    struct session_client *client; /* NULL while it is down, or its agent is that has it */
+    uint64_t session;              /* of the client before; 0: none */
+    struct assembly_memory of[ASSEMBLY_ELECTIONS];
     bool is_wanted[ASSEMBLY_ELECTIONS];
     uint64_t tick;        /* number of the valid tick */
     int64_t paused_until; /* it is stopped until then, and hears its agent only `wake` later */
@@ -157,6 +170,7 @@ enum assembly_event_kind {
     ASSEMBLY_TICK,     /* of a process's client; .number */
     ASSEMBLY_NAG,      /* a process, or an agent for the dead ones, looks and asks again */
     ASSEMBLY_START,    /* a process that was down starts */
+    ASSEMBLY_FIND,     /* a process finds that its agent has started */
     ASSEMBLY_HEAR,     /* .input: a process hears its agent, in order */
     ASSEMBLY_RENEWED,  /* .input: the reply to a renewal reaches a process */
     ASSEMBLY_PROOF,    /* .number: an agent hears that these incarnations of .host are dead */

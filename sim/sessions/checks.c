@@ -6,12 +6,10 @@
 #include <string.h>
 
 static void check_one(struct assembly *assembly, const struct assembly_process *process,
-                      int election)
+                      int election, uint64_t session, uint64_t epoch)
 {
     const struct session_election *there =
         sessions_election(assembly->truth, assembly_name(election));
-    uint64_t epoch = session_client_epoch(process->client, assembly_name(election));
-    uint64_t session = session_client_lease(process->client).session;
     uint64_t holder = there && there->holder ? there->holder->session->id : 0;
 
     if (holder == 0 || holder != session || there->epoch != epoch) {
@@ -21,6 +19,10 @@ static void check_one(struct assembly *assembly, const struct assembly_process *
                           process->number, assembly_name(election), (unsigned long long)session,
                           (unsigned long long)epoch, (unsigned long long)holder,
                           (unsigned long long)(there ? there->epoch : 0));
+    }
+    if (epoch <= process->of[election].given_up) {
+        assembly_violated(assembly, "taken-again", "p%d acts in %s in epoch %llu, given up before",
+                          process->number, assembly_name(election), (unsigned long long)epoch);
     }
     if (epoch < assembly->highest[election]) {
         assembly_violated(assembly, "epoch-back", "p%d acts in %s in epoch %llu after %llu",
@@ -32,10 +34,18 @@ static void check_one(struct assembly *assembly, const struct assembly_process *
 
 void assembly_check_acting(struct assembly *assembly)
 {
+    int acting[ASSEMBLY_ELECTIONS] = {0};
+    uint64_t epoch, session;
+
     for (size_t i = 0; i < assembly->profile.processes; i++) {
         for (int election = 0; election < ASSEMBLY_ELECTIONS; election++) {
-            if (process_acts(assembly, &assembly->processes[i], election)) {
-                check_one(assembly, &assembly->processes[i], election);
+            epoch = process_acts(assembly, &assembly->processes[i], election, &session);
+            if (epoch != 0) {
+                check_one(assembly, &assembly->processes[i], election, session, epoch);
+            }
+            if (epoch != 0 && acting[election]++ > 0) {
+                assembly_violated(assembly, "two-act", "p%zu acts in %s by another one's session",
+                                  i, assembly_name(election));
             }
         }
     }

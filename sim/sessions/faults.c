@@ -23,12 +23,13 @@ static int any_election(struct assembly *assembly)
 static struct assembly_process *any_holder(struct assembly *assembly, int *ret_election)
 {
     struct assembly_process *found = any_process(assembly);
+    uint64_t session;
     size_t seen = 0;
 
     *ret_election = any_election(assembly);
     for (size_t i = 0; i < assembly->profile.processes; i++) {
         for (int election = 0; election < ASSEMBLY_ELECTIONS; election++) {
-            if (process_acts(assembly, &assembly->processes[i], election) &&
+            if (process_acts(assembly, &assembly->processes[i], election, &session) &&
                 random_below(&assembly->random, ++seen) == 0) {
                 found = &assembly->processes[i];
                 *ret_election = election;
@@ -87,6 +88,12 @@ static void crash_agent(struct assembly *assembly, struct assembly_agent *agent)
         }
     }
     agent_crash(assembly, agent);
+    for (size_t i = 0; i < assembly->profile.processes; i++) {
+        struct assembly_process *process = &assembly->processes[i];
+        if (process->client && process->host == agent->number) {
+            process_lose_agent(assembly, process);
+        }
+    }
 }
 
 static void strike_process(struct assembly *assembly, enum assembly_fault fault)

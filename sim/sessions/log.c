@@ -68,8 +68,12 @@ static void apply_next(struct assembly *assembly, struct assembly_agent *agent)
         return;
     }
     code = sessions_carry_out(agent->sessions, &entry->order, agent->applied);
-    if (code == BATON_OK && entry->order.type == SESSION_OPEN) {
-        keeper_opened(&agent->keeper, agent->applied, local(assembly, agent));
+    if (code == BATON_OK &&
+        (entry->order.type == SESSION_OPEN ||
+         (entry->order.type == SESSION_RESUME && !SESSION_MUTANT(RESUMED_NOT_KEPT)))) {
+        keeper_opened(&agent->keeper,
+                      entry->order.type == SESSION_OPEN ? agent->applied : entry->order.session,
+                      local(assembly, agent));
         rearm(assembly, agent);
     }
     report_reply(assembly, agent, &entry->order, code);
@@ -93,10 +97,12 @@ static void append(struct assembly *assembly, const struct assembly_entry *entry
     assembly->log[assembly->length++] = *entry;
     assembly->result.counts[ASSEMBLY_COUNT_ENTRIES]++;
     if (!entry->is_first) {
-        if (entry->order.type == SESSION_END && entry->order.end == SESSION_END_EXPIRED) {
+        bool is_over =
+            sessions_carry_out(assembly->truth, &entry->order, assembly->length) == BATON_OK;
+        if (is_over && entry->order.type == SESSION_END &&
+            entry->order.end == SESSION_END_EXPIRED) {
             assembly->has_expired[entry->order.session] = true;
         }
-        (void)sessions_carry_out(assembly->truth, &entry->order, assembly->length);
         assembly_check_truth(assembly);
     }
     for (size_t i = 0; i < assembly->profile.agents; i++) {
@@ -304,9 +310,9 @@ static void renew(struct assembly *assembly, struct assembly_agent *agent,
 
 static void keep(struct assembly *assembly, struct assembly_agent *agent)
 {
-    struct session_order order = {.type = SESSION_END};
+    struct session_order order;
 
-    while ((order.session = keeper_overdue(&agent->keeper, local(assembly, agent), &order.end))) {
+    while (keeper_overdue(&agent->keeper, local(assembly, agent), &order)) {
         assembly_say(assembly, -1, agent->number, "lets session %llu end",
                      (unsigned long long)order.session);
         propose(assembly, agent, &order);
@@ -346,17 +352,6 @@ static void prove(struct assembly *assembly, const struct assembly_agent *dead,
     }
 }
 
-/* The processes of its host lose their connection. */
-static void end_connections(struct assembly *assembly, const struct assembly_agent *agent)
-{
-    for (size_t i = 0; i < assembly->profile.processes; i++) {
-        struct assembly_process *process = &assembly->processes[i];
-        if (process->is_up && process->host == agent->number) {
-            (void)report_speak(assembly, process, SESSION_IN_DOWN);
-        }
-    }
-}
-
 static void agent_start(struct assembly *assembly, struct assembly_agent *agent)
 {
     uint64_t stored = (uint64_t)random_between(&assembly->random, 0, (int64_t)agent->applied);
@@ -375,7 +370,7 @@ static void agent_start(struct assembly *assembly, struct assembly_agent *agent)
     assembly_push_agent(assembly, agent, ASSEMBLY_NAG, assembly->now + assembly->profile.nag_every);
     for (size_t i = 0; i < assembly->profile.processes; i++) {
         if (assembly->processes[i].is_up && assembly->processes[i].host == agent->number) {
-            report_greeting(assembly, &assembly->processes[i]);
+            assembly_push_process(assembly, &assembly->processes[i], ASSEMBLY_FIND, assembly->now);
         }
     }
     prove(assembly, agent, agent->life); /* it has counted its starts */
@@ -387,7 +382,6 @@ void agent_crash(struct assembly *assembly, struct assembly_agent *agent)
     step_down(agent);
     agent->is_up = false;
     prove(assembly, agent, assembly_incarnation(agent));
-    end_connections(assembly, agent);
     agent->life++;
     memset(agent->proved, 0, sizeof(agent->proved));
     sessions_free(agent->sessions);

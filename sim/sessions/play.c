@@ -99,8 +99,10 @@ static bool is_wanted(const struct assembly *assembly, int election)
 
 static bool is_led(const struct assembly *assembly, int election)
 {
+    uint64_t session;
+
     for (size_t i = 0; i < assembly->profile.processes; i++) {
-        if (process_acts(assembly, &assembly->processes[i], election)) {
+        if (process_acts(assembly, &assembly->processes[i], election, &session) != 0) {
             return true;
         }
     }

@@ -9,6 +9,9 @@
 #include "sim/sessions/wire.h"
 
 #include <stdio.h>
+#include <string.h>
+
+enum { WRONG_SESSION_PPM = 100000 };
 
 static const struct drift_clock *clock_of(const struct assembly *assembly,
                                           const struct assembly_process *process)
@@ -23,7 +26,7 @@ void process_rearm(struct assembly *assembly, struct assembly_process *process)
     int64_t at;
 
     process->tick++;
-    if (process->is_up) {
+    if (process->client) {
         at = drift_true(clock_of(assembly, process), session_client_deadline(process->client));
         if (at != INT64_MAX) {
             assembly_push_process(assembly, process, ASSEMBLY_TICK, at)->number = process->tick;
@@ -36,6 +39,27 @@ static int election_of(const struct assembly_process *process, const void *userd
     return (int)((const bool *)userdata - process->is_wanted);
 }
 
+/* The client acts by a lease of its own now; unless the process has thought better of it. */
+static void take_acquired(struct assembly_process *process, int election, uint64_t epoch)
+{
+    struct assembly_memory *memory = &process->of[election];
+
+    memory->known = epoch;
+    memory->epoch = 0;
+    if (epoch <= memory->regrets) {
+        (void)session_client_resign(process->client, assembly_name(election), epoch, 0);
+    }
+}
+
+static void take_lost(struct assembly_process *process, const struct session_event *event)
+{
+    struct assembly_memory *memory = &process->of[election_of(process, event->userdata)];
+
+    if (event->loss == LEASE_LOSS_RESIGNED && event->epoch > memory->given_up) {
+        memory->given_up = event->epoch;
+    }
+}
+
 static void note(struct assembly *assembly, struct assembly_process *process,
                  const struct session_event *event)
 {
@@ -43,12 +67,16 @@ static void note(struct assembly *assembly, struct assembly_process *process,
         event->userdata ? assembly_name(election_of(process, event->userdata)) : "its session";
 
     if (event->type == SESSION_EV_ACQUIRED) {
+        take_acquired(process, election_of(process, event->userdata), event->epoch);
         assembly->result.counts[ASSEMBLY_COUNT_GRANTS]++;
         assembly_say(assembly, process->number, -1, "LEADS %s, epoch %llu", name,
                      (unsigned long long)event->epoch);
     } else if (event->type == SESSION_EV_ASKED) {
         (void)session_client_resign(process->client, name, event->epoch, 0);
     } else {
+        if (event->type == SESSION_EV_LOST) {
+            take_lost(process, event);
+        }
         assembly_say(assembly, process->number, -1, "event %d of %s, epoch %llu", (int)event->type,
                      name, (unsigned long long)event->epoch);
     }
@@ -95,11 +123,44 @@ static void enter(struct assembly_process *process, int election)
     INVARIANT(code == BATON_OK);
 }
 
+/* Enters an election, and first tells a new client what it does not know of it. */
+static void claim(struct assembly *assembly, struct assembly_process *process, int election)
+{
+    struct assembly_memory *memory = &process->of[election];
+    bool acts = memory->epoch != 0 && memory->epoch == memory->known &&
+                instant_before(process_local(assembly, process), memory->end);
+    int code = BATON_OK;
+
+    if (!memory->is_claimed) {
+        memory->is_claimed = true;
+        code = memory->known == 0 ? BATON_OK
+                                  : session_client_recall(process->client, assembly_name(election),
+                                                          memory->known, acts);
+    }
+    INVARIANT(code == BATON_OK);
+    enter(process, election);
+}
+
+/* It stops acting by what an earlier agent granted. */
+static void regret(struct assembly_process *process, int election)
+{
+    struct assembly_memory *memory = &process->of[election];
+
+    if (memory->epoch != 0 && memory->is_claimed) {
+        memory->regrets = memory->epoch;
+    }
+    if (memory->epoch > memory->given_up) {
+        memory->given_up = memory->epoch;
+    }
+    memory->epoch = 0;
+}
+
 void process_resign(struct assembly *assembly, struct assembly_process *process, int election)
 {
     const char *name = assembly_name(election);
 
-    if (process->is_up) {
+    regret(process, election);
+    if (process->client) {
         (void)session_client_resign(process->client, name,
                                     session_client_epoch(process->client, name), 0);
         drive(assembly, process);
@@ -113,8 +174,14 @@ void process_set_wanted(struct assembly *assembly, struct assembly_process *proc
         return;
     }
     process->is_wanted[election] = is_wanted;
+    if (!is_wanted) {
+        regret(process, election);
+    }
+    if (!process->client) {
+        return;
+    }
     if (is_wanted) {
-        enter(process, election);
+        claim(assembly, process, election);
     } else {
         session_client_withdraw(process->client, assembly_name(election));
     }
@@ -123,10 +190,25 @@ void process_set_wanted(struct assembly *assembly, struct assembly_process *proc
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
+/* Of whatever process. */
+static uint64_t any_session(struct assembly *assembly)
+{
+    const struct session *at = NULL;
+    uint64_t found = 0, seen = 0;
+
+    while ((at = sessions_next(assembly->truth, at))) {
+        if (random_below(&assembly->random, ++seen) == 0) {
+            found = at->id;
+        }
+    }
+    return found;
+}
+
 static struct session_client *new_client(struct assembly *assembly,
                                          const struct assembly_process *process)
 {
-    struct session_client_options options = {.lease = assembly->profile.settings};
+    struct session_client_options options = {.lease = assembly->profile.settings,
+                                             .resume = process->session};
     struct session_client *client;
 
     options.lease.lease = assembly_draw_lease(assembly);
@@ -135,6 +217,10 @@ static struct session_client *new_client(struct assembly *assembly,
     options.incarnation =
         process->is_own ? assembly_incarnation(&assembly->agents[process->host]) : 0;
     (void)snprintf(options.name, sizeof(options.name), "%d", process->number);
+    options.secret[0] = (uint8_t)process->number;
+    if (options.resume != 0 && random_chance(&assembly->random, WRONG_SESSION_PPM)) {
+        options.resume = any_session(assembly);
+    }
     client = session_client_new(&options);
     INVARIANT(client != NULL);
     return client;
@@ -153,24 +239,75 @@ static bool draw_is_own(struct assembly *assembly, const struct assembly_process
     return is_own;
 }
 
-void process_start(struct assembly *assembly, struct assembly_process *process)
+/* What it wants, it claims at once or later. */
+static void begin_client(struct assembly *assembly, struct assembly_process *process)
 {
-    process->is_own = draw_is_own(assembly, process);
-    process->is_up = true;
     process->life++;
-    process->paused_until = process->wake = 0;
     process->client = new_client(assembly, process);
-    assembly_say(assembly, process->number, -1, "starts%s",
-                 process->is_own ? ", as its agent's own" : "");
     for (int i = 0; i < ASSEMBLY_ELECTIONS; i++) {
-        process->is_wanted[i] = random_chance(&assembly->random, 800000);
-        if (process->is_wanted[i]) {
-            enter(process, i);
+        process->of[i].is_claimed = false;
+        process->of[i].regrets = 0;
+        if (process->is_wanted[i] && random_chance(&assembly->random, 500000)) {
+            claim(assembly, process, i);
         }
     }
     report_greeting(assembly, process);
     assembly_push_process(assembly, process, ASSEMBLY_NAG,
                           assembly->now + assembly->profile.nag_every);
+}
+
+void process_start(struct assembly *assembly, struct assembly_process *process)
+{
+    process->is_own = draw_is_own(assembly, process);
+    process->is_attached = !process->is_own && random_chance(&assembly->random, 500000);
+    process->is_up = true;
+    process->paused_until = process->wake = 0;
+    process->session = 0;
+    memset(process->of, 0, sizeof(process->of));
+    assembly_say(assembly, process->number, -1, "starts%s",
+                 process->is_own ? ", as its agent's own" : "");
+    for (int i = 0; i < ASSEMBLY_ELECTIONS; i++) {
+        process->is_wanted[i] = random_chance(&assembly->random, 800000);
+    }
+    if (!process->is_attached || assembly->agents[process->host].is_up) {
+        begin_client(assembly, process);
+    }
+}
+
+void process_lose_agent(struct assembly *assembly, struct assembly_process *process)
+{
+    const struct session_client_lease lease = session_client_lease(process->client);
+
+    if (!process->is_attached) {
+        (void)report_speak(assembly, process, SESSION_IN_DOWN);
+        return;
+    }
+    for (int i = 0; i < ASSEMBLY_ELECTIONS; i++) {
+        uint64_t epoch = session_client_epoch(process->client, assembly_name(i));
+        if (epoch != 0) {
+            process->of[i].epoch = epoch;
+            process->of[i].end = lease.end;
+        } else if (lease.session != 0 && lease.session != process->session) {
+            process->of[i].epoch = 0;
+        }
+    }
+    process->session = lease.session != 0 ? lease.session : process->session;
+    session_client_free(process->client);
+    process->client = NULL;
+    process->life++; /* what was said to this client reaches no other */
+    process->tick++;
+}
+
+/* An attached one resumes its session there. */
+static void find_agent(struct assembly *assembly, struct assembly_process *process)
+{
+    if (process->client) {
+        report_greeting(assembly, process);
+    } else {
+        assembly_say(assembly, process->number, -1, "resumes session %llu",
+                     (unsigned long long)process->session);
+        begin_client(assembly, process);
+    }
 }
 
 void process_drop(struct assembly_process *process)
@@ -180,9 +317,17 @@ void process_drop(struct assembly_process *process)
     process->client = NULL;
 }
 
+static uint64_t session_of(const struct assembly_process *process)
+{
+    uint64_t session = process->client ? session_client_lease(process->client).session : 0;
+
+    return session != 0 ? session : process->session;
+}
+
 static void end(struct assembly *assembly, struct assembly_process *process)
 {
     process_drop(process);
+
     assembly_push_process(assembly, process, ASSEMBLY_START,
                           assembly->now +
                               random_between(&assembly->random, 0, assembly->profile.down_time));
@@ -195,16 +340,18 @@ void process_crash(struct assembly *assembly, struct assembly_process *process)
 
     assembly_say(assembly, process->number, -1, "is killed");
     assembly->result.counts[ASSEMBLY_COUNT_CRASHES]++;
-    process->dead_session = is_certified ? session_client_lease(process->client).session : 0;
+    process->dead_session = is_certified ? session_of(process) : 0;
     end(assembly, process);
 }
 
 void process_leave(struct assembly *assembly, struct assembly_process *process)
 {
     assembly_say(assembly, process->number, -1, "leaves");
-    session_client_leave(process->client, process_local(assembly, process),
-                         random_next(&assembly->random));
-    drive(assembly, process);
+    if (process->client) {
+        session_client_leave(process->client, process_local(assembly, process),
+                             random_next(&assembly->random));
+        drive(assembly, process);
+    }
     end(assembly, process);
 }
 
@@ -217,24 +364,26 @@ void process_pause(struct assembly *assembly, struct assembly_process *process, 
     process->paused_until = until;
     process->wake = random_between(&assembly->random, 0, assembly->profile.delay);
     if (ASSEMBLY_MUTANT(CERTIFIED_WHILE_STOPPED)) {
-        process->dead_session = session_client_lease(process->client).session;
+        process->dead_session = session_of(process);
     }
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
-/* In calm it takes back what operators forbade: then every election that is wanted has a leader. */
+/* Claims what it has not claimed yet. In calm it takes back what operators forbade: then every
+ * election that is wanted has a leader. */
 static void nag(struct assembly *assembly, struct assembly_process *process)
 {
     const struct sessions *sessions = assembly->truth;
     const struct session *session =
         sessions_find(sessions, session_client_lease(process->client).session);
 
-    for (int i = 0; i < ASSEMBLY_ELECTIONS && assembly->is_calm; i++) {
+    for (int i = 0; i < ASSEMBLY_ELECTIONS; i++) {
         const struct session_contender *me =
             sessions_contender(sessions_election(sessions, assembly_name(i)), session);
-        if (process->is_wanted[i] && me && !me->is_eligible) {
-            enter(process, i);
+        bool is_cordoned = assembly->is_calm && me && !me->is_eligible;
+        if (process->is_wanted[i] && (is_cordoned || !process->of[i].is_claimed)) {
+            claim(assembly, process, i);
         }
     }
     drive(assembly, process);
@@ -293,7 +442,10 @@ void process_happen(struct assembly *assembly, struct assembly_process *process,
         if (!process->is_up) {
             process_start(assembly, process);
         }
-    } else if (process->is_up && !is_delayed(assembly, process, event)) {
+    } else if (event->kind == ASSEMBLY_FIND && process->is_up &&
+               assembly->agents[process->host].is_up) {
+        find_agent(assembly, process);
+    } else if (process->client && !is_delayed(assembly, process, event)) {
         take(assembly, process, event);
     }
 }

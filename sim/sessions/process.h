@@ -11,6 +11,8 @@ void process_pause(struct assembly *assembly, struct assembly_process *process, 
 void process_resign(struct assembly *assembly, struct assembly_process *process, int election);
 void process_set_wanted(struct assembly *assembly, struct assembly_process *process, int election,
                         bool is_wanted);
+/* Its agent has died: an attached process acts on by what it knows. */
+void process_lose_agent(struct assembly *assembly, struct assembly_process *process);
 /* The host's clock has changed. */
 void process_rearm(struct assembly *assembly, struct assembly_process *process);
 /* Frees what a run holds. */

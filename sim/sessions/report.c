@@ -27,17 +27,11 @@ static void standing(struct assembly *assembly, struct assembly_process *process
     input->change.election = assembly_name(assembly_election_of(election->name));
 }
 
-/* Greets a process, and reports where its session stands. */
-void report_greeting(struct assembly *assembly, struct assembly_process *process)
+static void report_standing(struct assembly *assembly, struct assembly_process *process,
+                            uint64_t id)
 {
-    const struct assembly_agent *agent = &assembly->agents[process->host];
-    uint64_t id = session_client_lease(process->client).session;
-    const struct session *session = agent->is_up ? sessions_find(agent->sessions, id) : NULL;
+    const struct session *session = sessions_find(assembly->agents[process->host].sessions, id);
 
-    if (!agent->is_up) {
-        return;
-    }
-    (void)report_speak(assembly, process, SESSION_IN_UP);
     for (const struct session_contender *at = session ? session->first : NULL; at;
          at = at->younger) {
         standing(assembly, process, SESSION_ENTERED, id, at->election);
@@ -49,6 +43,15 @@ void report_greeting(struct assembly *assembly, struct assembly_process *process
         }
     }
     (void)report_speak(assembly, process, SESSION_IN_REPORTED);
+}
+
+/* Greets a process, and reports where its session stands. */
+void report_greeting(struct assembly *assembly, struct assembly_process *process)
+{
+    if (process->client && assembly->agents[process->host].is_up) {
+        (void)report_speak(assembly, process, SESSION_IN_UP);
+        report_standing(assembly, process, session_client_lease(process->client).session);
+    }
 }
 
 /* The process of this host that the change is about; NULL: none. */
@@ -95,12 +98,17 @@ void report_reply(struct assembly *assembly, const struct assembly_agent *agent,
     struct assembly_process *process = &assembly->processes[order->request >> 40 & 15];
     struct session_input *input;
 
-    if (agent->is_silent || order->request == 0 || order->node != (uint64_t)agent->number + 1 ||
-        process->life != order->request >> 44) {
+    if (agent->is_silent || !process->client || order->request == 0 ||
+        order->node != (uint64_t)agent->number + 1 || process->life != order->request >> 44) {
         return;
     }
     input = report_speak(assembly, process, SESSION_IN_REPLY);
     input->request = order->request & ((1ull << 40) - 1);
     input->code = code;
     input->session = order->type == SESSION_OPEN ? agent->applied : order->session;
+    input->index = agent->applied;
+    if (order->type == SESSION_RESUME && code == BATON_OK) {
+        input->lifetime = sessions_find(agent->sessions, order->session)->lifetime;
+        report_standing(agent->assembly, process, order->session);
+    }
 }

@@ -189,7 +189,7 @@ static void wait_out(const struct content *content, struct logger *logger)
                         "CMD of an earlier baton run may be alive: all that is found of it is "
                         "killed, and this node waits until its lease is over"),
                 LOG_I64("lease_ms", content->lease_ns / 1000000));
-    victims_hunt(&content->victims, KILL_MS);
+    (void)victims_hunt(&content->victims, KILL_MS);
     victims_remove_cgroup(content->victims.cgroup);
     if (content->lease_ns > 0) {
         while (clock_nanosleep(CLOCK_BOOTTIME, 0, &pause, &pause) == EINTR) {

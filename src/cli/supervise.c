@@ -308,7 +308,7 @@ static _Noreturn void end_without_supervisor(const struct supervise *supervise)
     log_error(supervise->logger, "supervisor-is-dead",
               LOG_STR("text", "CMD may be alive: all that is found of it is killed, and the lease "
                               "runs out"));
-    victims_hunt(&supervise->victims, HUNT_MS);
+    (void)victims_hunt(&supervise->victims, HUNT_MS);
     end_orphans();
     victims_remove_cgroup(supervise->victims.cgroup);
     _exit(EXIT_REFUSED);

@@ -286,7 +286,7 @@ static int kill_children(const struct keeper *keeper)
     if (count < 0) { /* the kernel has no such list: by group and marker */
         struct victims strays = {.group = keeper->command};
         (void)snprintf(strays.marker, sizeof(strays.marker), "%s", keeper->config->marker);
-        victims_hunt(&strays, 0);
+        (void)victims_hunt(&strays, 0);
     }
     return count < 0 ? 0 : count;
 }
@@ -475,7 +475,7 @@ static void end_marked(const struct keeper *keeper)
 
     if (!keeper->is_last) {
         (void)snprintf(strays.marker, sizeof(strays.marker), "%s", keeper->config->marker);
-        victims_hunt(&strays, LIMIT_MS);
+        (void)victims_hunt(&strays, LIMIT_MS);
     }
 }
 

@@ -10,6 +10,7 @@
  * map. It links libc only. One thread sleeps in poll(2), the other waits for the parent's lock
  * (guardian/dying.h); the thread that wakes does the rest.
  */
+#include "guardian/chore.h"
 #include "guardian/dying.h"
 #include "guardian/hang.h"
 #include "guardian/protocol.h"
@@ -48,6 +49,7 @@ enum {
 
 static const char usage[] =
     "usage: baton-guardian --inherited\n"
+    "       baton-guardian --chore LIMIT_MS COMMAND NAME=VALUE\n"
     "\n"
     "Started by libbaton, with descriptors that it inherits; of no use by hand.\n"
     "It waits for its parent to die and hands the peers a death certificate.\n"
@@ -433,6 +435,9 @@ int main(int argc, char **argv)
 {
     static struct guardian guardian = {.turn = PTHREAD_MUTEX_INITIALIZER};
 
+    if (argc == 5 && strcmp(argv[1], "--chore") == 0) {
+        return putenv(argv[4]) == 0 ? chore_main(argv[2], argv[3]) : EXIT_FAILURE;
+    }
     if (argc != 2 || strcmp(argv[1], "--inherited") != 0) {
         bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
         (void)fputs(usage, is_help ? stdout : stderr);

@@ -287,18 +287,21 @@ bool victims_are_none(const struct victims *victims)
            victims->marker[0] == '\0';
 }
 
-void victims_hunt(const struct victims *victims, int limit_ms)
+bool victims_hunt(const struct victims *victims, int limit_ms)
 {
     instant limit = instant_add(clock_now(), SPAN_MS(limit_ms));
 
     while (!victims_are_none(victims)) {
         victims_kill_cgroup(victims->cgroup);
-        if ((kill_processes(victims) == 0 && victims_cgroup_is_empty(victims->cgroup)) ||
-            !instant_before(clock_now(), limit)) {
-            return;
+        if (kill_processes(victims) == 0 && victims_cgroup_is_empty(victims->cgroup)) {
+            return true;
+        }
+        if (!instant_before(clock_now(), limit)) {
+            return false;
         }
         pause_shortly();
     }
+    return true;
 }
 
 /* False: the supervisor died, or has not finished in time. If it ended without reading our
@@ -342,6 +345,6 @@ bool victims_end(const struct victims *victims, int limit_ms)
         strays.group = 0; /* the group's number may be reused by now */
         strays.cgroup[0] = '\0';
     }
-    victims_hunt(&strays, limit_ms);
+    (void)victims_hunt(&strays, limit_ms);
     return is_certain;
 }

@@ -42,9 +42,9 @@ bool victims_end(const struct victims *victims, int limit_ms);
 /* Continues a stopped supervisor, which then reads the lease's end by itself. */
 void victims_wake_supervisor(const struct victims *victims);
 
-/* Kills every process that is found by cgroup, group and marker, until none is found or `limit_ms`
- * have passed. This proves nothing. */
-void victims_hunt(const struct victims *victims, int limit_ms);
+/* Kills every process that is found by cgroup, group and marker, until none is found (true) or
+ * `limit_ms` have passed. True proves nothing: a process may hide. */
+bool victims_hunt(const struct victims *victims, int limit_ms);
 
 /* Kills the processes of the cgroup and of the cgroups below it. */
 void victims_kill_cgroup(const char *folder);

@@ -187,6 +187,21 @@ static void metric(struct buffer *ret, const char *name, const char *type, const
     buffer_printf(ret, isinf(value) ? "+Inf\n" : "%.17g\n", value);
 }
 
+/* Only of a provider that can fence, where that is on. */
+static void fence_metrics(const struct status *status, struct buffer *ret)
+{
+    json_t *more = member_provider_status(status->member);
+    const json_t *counters = json_object_get(more, "counters");
+
+    if (json_is_object(json_object_get(more, "fence"))) {
+        metric(ret, "fences_total", "counter", "Fence commands that this node has begun.",
+               json_number_value(json_object_get(counters, "fences")));
+        metric(ret, "fences_failed_total", "counter", "Fence commands that proved nothing.",
+               json_number_value(json_object_get(counters, "fences_failed")));
+    }
+    json_decref(more);
+}
+
 void status_metrics(const struct status *status, struct buffer *ret)
 {
     struct baton_member leader;
@@ -213,6 +228,7 @@ void status_metrics(const struct status *status, struct buffer *ret)
     metric(ret, "events_total", "counter", "Events of the election.", (double)status->events);
     metric(ret, "uptime_seconds", "gauge", "Time since this process took part.",
            (double)instant_since(clock_now(), status->started).ns / 1e9);
+    fence_metrics(status, ret);
 }
 
 /* ---- Its life -------------------------------------------------------------------------------- */

@@ -48,6 +48,37 @@ struct provider_campaign {
     struct lease_cell *cell; /* the provider publishes here before it delivers the event */
     provider_event_cb on_event;
     void *userdata;
+    /* For a session that is resumed: the latest epoch of this election that the process knows, and
+     * whether it acts in that one now. A grant of a later epoch is new; that of `known_epoch` goes
+     * on if it `acts`, and else counts as given up. 0: it has never led. Providers without attach
+     * take no notice. */
+    uint64_t known_epoch;
+    bool acts;
+    int32_t priority; /* in the line, added to the node's own; providers without lines ignore it */
+};
+
+/* A process that takes part through another one, the agent of its host. Borrowed during the call,
+ * except for `userdata`. */
+struct provider_process {
+    const char *name;      /* its member name */
+    const char *metadata;  /* JSON object, or NULL */
+    const uint8_t *secret; /* PROVIDER_SECRET_BYTES that only the process knows; NULL: none */
+    uint64_t session;      /* resumes this session, if it lives and the secret is right; 0: new */
+    /* The process has this session now; 0: it was lost, and a new one is opened. Comes on the loop,
+     * before any event of an election in that session, and not within provider_attach(). A resumed
+     * session is reported as a new one is; one that cannot be resumed is replaced by a new one, and
+     * only that one's id is reported. NULL: unwanted. */
+    void (*on_session)(void *userdata, uint64_t session);
+    void *userdata;
+};
+
+/* What the group knows of one election. */
+struct provider_election_state {
+    const char *name;
+    const char *leader; /* name of the process that leads; "": none */
+    uint64_t epoch;     /* of that leader; 0: none */
+    size_t waiting;     /* others that may lead */
+    span left;          /* of the leader's lease; negative: not known here */
 };
 
 enum provider_feature {
@@ -70,6 +101,9 @@ struct provider_election {
 typedef void (*provider_done_cb)(void *userdata, int code, const struct baton_error *error);
 typedef void (*provider_members_cb)(void *userdata, int code, const struct baton_member *members,
                                     size_t count);
+typedef void (*provider_elections_cb)(void *userdata, int code,
+                                      const struct provider_election_state *elections,
+                                      size_t count);
 typedef void (*provider_message_cb)(void *userdata, const char *channel, const void *data,
                                     size_t bytes);
 
@@ -86,8 +120,9 @@ typedef void (*provider_values_cb)(void *userdata, int code, const struct provid
 #define PROVIDER_ANY_REVISION UINT64_MAX
 
 enum {
-    PROVIDER_KEY_MAX = 512,          /* bytes of a key's or channel's name */
-    PROVIDER_VALUE_MAX = 1024 * 1024 /* bytes of a value or message; more is BATON_ETOOBIG */
+    PROVIDER_KEY_MAX = 512,           /* bytes of a key's or channel's name */
+    PROVIDER_VALUE_MAX = 1024 * 1024, /* bytes of a value or message; more is BATON_ETOOBIG */
+    PROVIDER_SECRET_BYTES = 32,       /* of a process's secret */
 };
 
 struct victims;          /* guardian/victims.h */
@@ -190,6 +225,34 @@ struct provider_ops {
      * is under way. NULL function: there is nothing to read. */
     int (*reload)(struct provider *provider, const char *url, provider_done_cb done, void *userdata,
                   struct baton_error *reterr);
+
+    /* Makes a handle by which another process takes part: with a session, elections and leases of
+     * its own. It has the functions about elections; state, channels and the rest are asked of the
+     * provider. close() ends its session, and all that it held is handed on at once. The provider
+     * outlives its handles. A BATON_EVENT_DRAIN of its elections waits for drained() without an
+     * end: only the process itself gives an election up. NULL function: provider_attach() opens the
+     * URL anew under the process's name. */
+    int (*attach)(struct provider **ret, struct provider *provider,
+                  const struct provider_process *process, struct baton_error *reterr);
+    /* As close(), but the session goes on for its lifetime, and may be resumed: no election reports
+     * a loss. The cells are void when it returns. NULL function: provider_detach() closes. */
+    void (*detach)(struct provider *handle, void (*closed)(void *userdata), void *userdata);
+
+    /* Of any election, whether this process takes part in it or not; NULL functions: not known.
+     * All elections that have a contender, by name. */
+    int (*elections)(struct provider *provider, provider_elections_cb done, void *userdata,
+                     struct baton_error *reterr);
+    /* Asks the leader to hand over to the process named `to`, or (NULL) to the next in line. `done`
+     * comes when another leads. BATON_ENOENT: no such election, or it has no leader; BATON_EINVAL:
+     * `to` does not wait for it; BATON_ETIMEDOUT at the deadline: it may still happen. */
+    int (*ask_pass)(struct provider *provider, const char *election, const char *to,
+                    instant deadline, provider_done_cb done, void *userdata,
+                    struct baton_error *reterr);
+    /* Sets whether the process of this name may lead the election; one that leads hands over.
+     * `done` comes when the group knows it. BATON_ENOENT: it takes no part in the election. */
+    int (*ask_eligible)(struct provider *provider, const char *election, const char *process,
+                        bool eligible, instant deadline, provider_done_cb done, void *userdata,
+                        struct baton_error *reterr);
 };
 
 /* All providers; ends with NULL. */
@@ -198,6 +261,15 @@ const struct provider_ops *const *provider_table(void);
 /* Opens the provider that the URL's scheme names; BATON_EINVAL lists the known ones. */
 int provider_open(struct provider **ret, const struct provider_config *config,
                   struct baton_error *reterr);
+
+/* A handle for another process: that of `provider`, or, if it has none, the provider of `config`
+ * (with which `provider` was opened) opened anew under the process's name. The latter knows no
+ * sessions: on_session is never called, and each campaign has the metadata. */
+int provider_attach(struct provider **ret, struct provider *provider,
+                    const struct provider_config *config, const struct provider_process *process,
+                    struct baton_error *reterr);
+/* Ends a handle, but not its session, where the provider has sessions; else closes it. */
+void provider_detach(struct provider *handle, void (*closed)(void *userdata), void *userdata);
 
 /* Whether the provider of this URL has a setting of this key. True if no provider has the URL's
  * scheme, which is then refused by provider_open(). */

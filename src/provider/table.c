@@ -26,8 +26,8 @@ static bool has_scheme(const char *schemes, const char *scheme, size_t length)
         if (strncmp(schemes, scheme, length) == 0 && (schemes[length] == ' ' || !schemes[length])) {
             return true;
         }
-        schemes = strchr(schemes, ' ');
-        schemes += schemes != NULL;
+        const char *blank = strchr(schemes, ' ');
+        schemes = blank ? blank + 1 : NULL;
     }
     return false;
 }
@@ -88,4 +88,24 @@ int provider_open(struct provider **ret, const struct provider_config *config,
     list_schemes(known, sizeof(known));
     return error_set(reterr, BATON_EINVAL, "URL \"%.*s…\": no such provider; there are %s",
                      (int)(length < 32 ? length : 32), config->url, known);
+}
+
+int provider_attach(struct provider **ret, struct provider *provider,
+                    const struct provider_config *config, const struct provider_process *process,
+                    struct baton_error *reterr)
+{
+    struct provider_config own;
+
+    if (provider->ops->attach) {
+        return provider->ops->attach(ret, provider, process, reterr);
+    }
+    own = *config;
+    own.node = process->name;
+    own.alive_ns = NULL; /* that is this process's, and not the other's */
+    return provider_open(ret, &own, reterr);
+}
+
+void provider_detach(struct provider *handle, void (*closed)(void *userdata), void *userdata)
+{
+    (handle->ops->detach ? handle->ops->detach : handle->ops->close)(handle, closed, userdata);
 }

@@ -3,71 +3,14 @@
 #include "sessions/client.h"
 
 #include "base/invariant.h"
+#include "sessions/client_int.h"
 #include "sessions/mutants.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
-/* Numbers of orders about elections; those up to it are the lease core's. */
-#define OWN_REQUESTS UINT32_MAX
-
-enum { COMMANDS_MAX = 8, EVENTS_MAX = 8, PAUSES_EACH_TIMEOUT = 50 };
-
-enum { TELL_LOST = 1, TELL_ACQUIRED = 2, TELL_ASKED = 4, TELL_REFUSED = 8, TELL_ENDED = 16 };
-
-/* What the process wants of an election, and what it knows of it. The name "" stands for the
- * session itself: DESCRIBE. */
-struct claim {
-    void *userdata;
-    bool is_wanted;
-    bool is_eligible; /* wanted */
-    int32_t priority;
-    bool is_confirmed; /* priority and eligibility are those of the log, or an order says so */
-    bool may_be_in;    /* the line, as far as known */
-    bool is_reported;  /* by the present agent */
-    uint64_t granted;  /* the epoch in which the session holds it, as far as known; 0: none */
-    uint64_t epoch;    /* in which the process acts; 0: it does not */
-    uint64_t given_up; /* the latest that was */
-    uint64_t to;       /* the heir of the present resignation, or 0 */
-
-    uint64_t request; /* of the order under way; 0: none */
-    enum session_order_type asked;
-    uint64_t asked_epoch;
-    instant sent;
-
-    unsigned tells; /* events to come */
-    uint64_t lost, asked_to_pass;
-    enum lease_loss loss;
-    int code;
-
-    bool is_ready;               /* in `ready`; with a request it is in `waiting` */
-    struct claim *prev, *next;   /* of these lists */
-    struct claim *prior, *later; /* of those with events to come */
-    UT_hash_handle hh;
-    char name[];
-};
-
-struct session_client {
-    struct session_client_options options;
-    char *metadata;
-    struct lease lease;
-    struct lease_update update;
-    struct lease_command commands[COMMANDS_MAX];
-    size_t command_count;
-    struct session_event events[EVENTS_MAX]; /* of the session */
-    size_t event_count;
-    struct claim *claims;  /* by name */
-    struct claim *ready;   /* need an order */
-    struct claim *waiting; /* for the reply to one, in the order in which they were sent */
-    struct claim *telling; /* have events to come */
-    size_t under_way;
-    uint64_t requests;
-    uint64_t given_up; /* the latest epoch that a claim which is gone gave up */
-    bool is_up;
-    bool has_left;
-    instant paused_until; /* after a failure */
-};
+enum { PAUSES_EACH_TIMEOUT = 50 };
 
 struct session_client *session_client_new(const struct session_client_options *options)
 {
@@ -80,7 +23,7 @@ struct session_client *session_client_new(const struct session_client_options *o
     client->options.metadata = NULL;
     client->requests = OWN_REQUESTS;
     client->update = (struct lease_update){.end = INSTANT_PAST, .deadline = INSTANT_NEVER};
-    client->paused_until = INSTANT_PAST;
+    client->paused_until = client->kept_until = INSTANT_PAST;
     lease_init(&client->lease, true, 0);
     if (options->metadata && !(client->metadata = strdup(options->metadata))) {
         session_client_free(client);
@@ -90,7 +33,7 @@ struct session_client *session_client_new(const struct session_client_options *o
 }
 
 /* The analyzer does not see that the table and the lists link the neighbours anew. */
-static void free_claim(struct session_client *client, struct claim *claim)
+void session_claim_free(struct session_client *client, struct claim *claim)
 {
     if (claim->request != 0) {
         client->under_way--;
@@ -117,13 +60,13 @@ void session_client_free(struct session_client *client)
     }
     for (struct claim *at = client->claims, *next; at; at = next) {
         next = at->hh.next;
-        free_claim(client, at);
+        session_claim_free(client, at);
     }
     free(client->metadata);
     free(client);
 }
 
-static struct claim *find(const struct session_client *client, const char *election)
+struct claim *session_claim_find(const struct session_client *client, const char *election)
 {
     struct claim *claim;
 
@@ -164,13 +107,13 @@ static void tell_of_session(struct session_client *client, const struct session_
 
 /* ---- Which order a claim needs --------------------------------------------------------------- */
 
-static enum session_order_type need_of(const struct claim *claim)
+enum session_order_type session_claim_need(const struct claim *claim)
 {
     if (claim->name[0] == '\0') {
         return claim->is_confirmed ? (enum session_order_type)0 : SESSION_DESCRIBE;
     }
     if (!claim->is_wanted) {
-        return claim->may_be_in ? SESSION_WITHDRAW : (enum session_order_type)0;
+        return claim->may_be_in && !claim->is_kept ? SESSION_WITHDRAW : (enum session_order_type)0;
     }
     if (!claim->is_confirmed) {
         return SESSION_ENTER;
@@ -182,7 +125,7 @@ static enum session_order_type need_of(const struct claim *claim)
 /* To be called whenever a claim may need another order. What is under way comes first. */
 static void review(struct session_client *client, struct claim *claim)
 {
-    bool needs_order = need_of(claim) != 0;
+    bool needs_order = session_claim_need(claim) != 0;
 
     if (claim->request != 0) {
         return;
@@ -193,7 +136,7 @@ static void review(struct session_client *client, struct claim *claim)
         DL_DELETE(client->ready, claim);
     }
     claim->is_ready = needs_order;
-    if (!needs_order && !claim->is_wanted && claim->name[0] != '\0') {
+    if (!needs_order && !claim->is_wanted && !claim->is_kept && claim->name[0] != '\0') {
         tell(client, claim, TELL_ENDED);
     }
 }
@@ -229,7 +172,7 @@ static void give_up(struct session_client *client, struct claim *claim, bool is_
 
 static struct claim *claim_of(struct session_client *client, const char *election)
 {
-    struct claim *claim = find(client, election);
+    struct claim *claim = session_claim_find(client, election);
     size_t bytes = strlen(election) + 1;
 
     if (claim || !(claim = calloc(1, sizeof(*claim) + bytes))) {
@@ -243,6 +186,49 @@ static struct claim *claim_of(struct session_client *client, const char *electio
         return NULL;
     }
     return claim;
+}
+
+/* Acts in the epoch that the session holds, unless that one was given up. */
+static void take_up(struct session_client *client, struct claim *claim)
+{
+    if (claim->granted > claim->given_up || SESSION_MUTANT(GIVEN_UP_TAKEN_AGAIN)) {
+        lose(client, claim, LEASE_LOSS_SUPERSEDED);
+        claim->epoch = claim->granted;
+        tell(client, claim, TELL_ACQUIRED);
+    }
+}
+
+static void hear_asked(struct session_client *client, struct claim *claim, uint64_t epoch)
+{
+    if (claim->epoch == epoch && epoch > claim->given_up) {
+        tell(client, claim, TELL_ASKED);
+    }
+}
+
+/* What a resumed session holds has waited for this. */
+static void claim_kept(struct session_client *client, struct claim *claim)
+{
+    claim->is_kept = false;
+    if (claim->granted != 0 && claim->is_eligible && !SESSION_MUTANT(REPORT_NOT_TAKEN)) {
+        take_up(client, claim);
+        hear_asked(client, claim, claim->asked_to_pass);
+    }
+}
+
+int session_client_recall(struct session_client *client, const char *election, uint64_t epoch,
+                          bool acts)
+{
+    struct claim *claim = claim_of(client, election);
+
+    if (!claim) {
+        return BATON_ENOMEM;
+    }
+    if (acts && !claim->is_wanted) { /* whatever was given up later, of other elections */
+        claim->given_up = epoch - 1;
+    } else if (epoch > claim->given_up && !SESSION_MUTANT(RECALLS_NOTHING)) {
+        claim->given_up = epoch;
+    }
+    return BATON_OK;
 }
 
 int session_client_enter(struct session_client *client, const char *election, int32_t priority,
@@ -264,13 +250,23 @@ int session_client_enter(struct session_client *client, const char *election, in
     if (!is_eligible) {
         give_up(client, claim, false);
     }
+    if (claim->is_kept) {
+        claim_kept(client, claim);
+    }
     review(client, claim);
     return BATON_OK;
 }
 
+void *session_client_userdata(const struct session_client *client, const char *election)
+{
+    const struct claim *claim = session_claim_find(client, election);
+
+    return claim && claim->is_wanted ? claim->userdata : NULL;
+}
+
 void session_client_withdraw(struct session_client *client, const char *election)
 {
-    struct claim *claim = find(client, election);
+    struct claim *claim = session_claim_find(client, election);
 
     if (claim && claim->is_wanted) {
         claim->is_wanted = false;
@@ -281,7 +277,7 @@ void session_client_withdraw(struct session_client *client, const char *election
 
 void session_client_disown(struct session_client *client, const char *election)
 {
-    struct claim *claim = find(client, election);
+    struct claim *claim = session_claim_find(client, election);
 
     if (claim) {
         claim->userdata = NULL;
@@ -291,7 +287,7 @@ void session_client_disown(struct session_client *client, const char *election)
 int session_client_resign(struct session_client *client, const char *election, uint64_t epoch,
                           uint64_t to)
 {
-    struct claim *claim = find(client, election);
+    struct claim *claim = session_claim_find(client, election);
 
     if (!claim || claim->epoch == 0 || claim->epoch != epoch || epoch <= claim->given_up) {
         return BATON_ENOTLEADER;
@@ -336,7 +332,7 @@ static void begin_session(struct session_client *client)
             settle(client, at);
         }
         at->granted = 0;
-        at->may_be_in = false;
+        at->may_be_in = at->is_kept = false;
         if (at->name[0] != '\0' && !SESSION_MUTANT(NOT_ENTERED_AGAIN)) {
             at->is_confirmed = false; /* OPEN had the metadata, but no elections */
         }
@@ -346,8 +342,10 @@ static void begin_session(struct session_client *client)
 
 static void end_session(struct session_client *client, const struct lease_event *event)
 {
+    client->kept_until = INSTANT_PAST;
     for (struct claim *at = client->claims; at && !SESSION_MUTANT(HOLDS_WITHOUT_SESSION);
          at = at->hh.next) {
+        at->is_kept = SESSION_MUTANT(KEPT_BEYOND_SESSION) && at->is_kept;
         lose(client, at, event->loss);
     }
 }
@@ -368,6 +366,7 @@ static void note(struct session_client *client, const struct lease_event *event)
         }
         break;
     case LEASE_EV_ACQUIRED:
+        client->options.resume = 0;
         begin_session(client);
         tell_of_session(client,
                         &(struct session_event){.type = SESSION_EV_OPENED, .epoch = event->epoch});
@@ -411,7 +410,7 @@ void session_client_leave(struct session_client *client, instant now, uint64_t r
         }
         at->is_wanted = false;
         at->is_confirmed = true;
-        at->may_be_in = false;
+        at->may_be_in = at->is_kept = false;
         review(client, at);
     }
 }
@@ -489,12 +488,10 @@ static void hear_held(struct session_client *client, struct claim *claim, uint64
         return;
     }
     claim->granted = epoch;
-    if (!claim->is_wanted || !claim->is_eligible) {
+    if (!claim->is_kept && (!claim->is_wanted || !claim->is_eligible)) {
         claim->given_up = epoch;
-    } else if (epoch > claim->given_up || SESSION_MUTANT(GIVEN_UP_TAKEN_AGAIN)) {
-        lose(client, claim, LEASE_LOSS_SUPERSEDED);
-        claim->epoch = epoch;
-        tell(client, claim, TELL_ACQUIRED);
+    } else if (!claim->is_kept) {
+        take_up(client, claim);
     }
     review(client, claim);
 }
@@ -517,10 +514,8 @@ static void hear_of(struct session_client *client, struct claim *claim,
         hear_held(client, claim, change->epoch);
         break;
     case SESSION_ASKED:
-        if (claim->epoch == change->epoch && claim->epoch > claim->given_up) {
-            claim->asked_to_pass = change->epoch;
-            tell(client, claim, TELL_ASKED);
-        }
+        claim->asked_to_pass = change->epoch;
+        hear_asked(client, claim, change->epoch);
         break;
     default:
         break;
@@ -545,10 +540,14 @@ static void take_change(struct session_client *client, const struct session_chan
         doubt_session(client, now, random);
         return;
     }
-    claim = change->election ? find(client, change->election) : NULL;
+    claim = change->election ? session_claim_find(client, change->election) : NULL;
     if (!claim && (change->type == SESSION_ENTERED || change->type == SESSION_HELD) &&
         !SESSION_MUTANT(LATE_ENTRY_KEPT)) {
         claim = claim_of(client, change->election); /* an ENTER came late: withdraws */
+        if (claim) {
+            claim->is_kept =
+                instant_before(now, client->kept_until) && !SESSION_MUTANT(UNCLAIMED_GIVEN_UP);
+        }
     }
     if (claim) {
         hear_of(client, claim, change);
@@ -564,6 +563,86 @@ static void take_report(struct session_client *client)
             review(client, at);
         }
     }
+}
+
+/* ---- Resuming a session ---------------------------------------------------------------------- */
+
+/* Its process claims no more of what the session holds: every earlier lease has ended. */
+static void keep_no_more(struct session_client *client)
+{
+    client->kept_until = INSTANT_PAST;
+    for (struct claim *at = client->claims, *next; at; at = next) {
+        next = at->hh.next;
+        if (at->is_kept) {
+            at->is_kept = false;
+            at->given_up = at->granted > at->given_up ? at->granted : at->given_up;
+            review(client, at);
+        }
+    }
+}
+
+/* The lifetime is as the session was opened: an earlier agent had other settings, maybe. */
+static void take_lifetime(struct session_client *client, span lifetime)
+{
+    struct lease_settings *lease = &client->options.lease;
+
+    if (lifetime.ns > 0 && lifetime.ns < lease->lease.ns) {
+        lease->renew_interval =
+            SPAN_NS(lifetime.ns / 1000 * (lease->renew_interval.ns / (lease->lease.ns / 1000 + 1)));
+    }
+    if (lifetime.ns > 0 && !SESSION_MUTANT(RESUMES_WITH_ITS_OWN_LIFETIME)) {
+        lease->lease = lifetime;
+    }
+}
+
+/* Each reply of this session has the index of a resumption, and the latest one counts. */
+static void note_resumed(struct session_client *client, const struct session_input *input)
+{
+    client->resumed = input->session;
+    client->attached = input->index > client->attached ? input->index : client->attached;
+}
+
+static void refuse_resumption(struct session_client *client)
+{
+    const struct lease_command again = {.type = LEASE_TAKE, .request = client->resuming};
+
+    client->options.resume = 0;
+    client->resuming = 0;
+    command(client, &again);
+}
+
+/* The lease core waits for the reply. */
+static bool is_asked(const struct session_client *client)
+{
+    return (client->lease.is_waiting && client->lease.asked_request == client->resuming) ||
+           SESSION_MUTANT(LATE_RESUMPTION_ENDS);
+}
+
+/* The lease core hears of a resumption, once, as of a session that was opened. Where it is refused,
+ * a session is opened by the same request. False: the lease core is not concerned. */
+static bool take_resumption(struct session_client *client, const struct session_input *input,
+                            instant now)
+{
+    bool is_awaited = client->options.resume != 0 && input->request == client->resuming;
+
+    if (input->type != SESSION_IN_REPLY || input->request == 0 ||
+        input->request > client->resuming) {
+        return true;
+    }
+    if (input->code == BATON_OK) {
+        note_resumed(client, input);
+    }
+    if (is_awaited && input->code == BATON_OK && !is_asked(client) && !client->has_left) {
+        return false; /* it is asked again */
+    }
+    if (is_awaited && input->code == BATON_OK) {
+        take_lifetime(client, input->lifetime);
+        client->kept_until = instant_add(now, client->options.lease.lease);
+    } else if (is_awaited && (input->code == BATON_ENOENT || input->code == BATON_EAUTH)) {
+        refuse_resumption(client);
+        return false;
+    }
+    return is_awaited;
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
@@ -612,6 +691,9 @@ void session_client_step(struct session_client *client, const struct session_inp
 {
     struct lease_input lease_input = for_lease(input);
 
+    if (!take_resumption(client, input, now)) {
+        lease_input = (struct lease_input){.type = LEASE_IN_TICK};
+    }
     step_lease(client, &lease_input, now, random);
     switch (input->type) {
     case SESSION_IN_UP:
@@ -638,199 +720,7 @@ void session_client_step(struct session_client *client, const struct session_inp
            !SESSION_MUTANT(WAITS_FOR_A_LOST_REPLY)) {
         repeat(client, client->waiting);
     }
-}
-
-/* ---- What comes of it ------------------------------------------------------------------------ */
-
-struct session_client_lease session_client_lease(const struct session_client *client)
-{
-    return (struct session_client_lease){client->update.held, client->update.end,
-                                         client->update.held ? client->update.epoch : 0};
-}
-
-uint64_t session_client_epoch(const struct session_client *client, const char *election)
-{
-    const struct claim *claim = find(client, election);
-
-    return claim ? claim->epoch : 0;
-}
-
-static unsigned first_of(unsigned tells)
-{
-    return tells & -tells;
-}
-
-static void describe_event(const struct claim *claim, unsigned what, struct session_event *ret)
-{
-    static const enum session_event_type types[] = {
-        [TELL_LOST] = SESSION_EV_LOST,   [TELL_ACQUIRED] = SESSION_EV_ACQUIRED,
-        [TELL_ASKED] = SESSION_EV_ASKED, [TELL_REFUSED] = SESSION_EV_REFUSED,
-        [TELL_ENDED] = SESSION_EV_ENDED,
-    };
-
-    *ret = (struct session_event){.type = types[what],
-                                  .userdata = claim->userdata,
-                                  .epoch = what == TELL_LOST    ? claim->lost
-                                           : what == TELL_ASKED ? claim->asked_to_pass
-                                                                : claim->epoch,
-                                  .loss = claim->loss,
-                                  .code = claim->code};
-}
-
-bool session_client_next_event(struct session_client *client, struct session_event *ret)
-{
-    struct claim *claim;
-    unsigned what;
-
-    if (client->event_count > 0) {
-        *ret = client->events[0];
-        memmove(client->events, client->events + 1,
-                --client->event_count * sizeof(client->events[0]));
-        return true;
+    if (client->kept_until.ns != INSTANT_PAST.ns && !instant_before(now, client->kept_until)) {
+        keep_no_more(client);
     }
-    while ((claim = client->telling)) {
-        what = first_of(claim->tells);
-        claim->tells &= ~what;
-        describe_event(claim, what, ret);
-        if (claim->tells == 0) {
-            DL_DELETE2(client->telling, claim, prior, later);
-        }
-        if (what == TELL_ENDED && claim->is_wanted) {
-            continue; /* it was entered again meanwhile */
-        }
-        if (what == TELL_ENDED) {
-            free_claim(client, claim);
-        }
-        if (ret->userdata) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool take_command(struct session_client *client, bool is_renewal, struct lease_command *ret)
-{
-    for (size_t i = 0; i < client->command_count; i++) {
-        if ((client->commands[i].type == LEASE_RENEW) == is_renewal) {
-            *ret = client->commands[i];
-            client->command_count--;
-            memmove(&client->commands[i], &client->commands[i + 1],
-                    (client->command_count - i) * sizeof(*ret));
-            return true;
-        }
-    }
-    return false;
-}
-
-bool session_client_next_renewal(struct session_client *client, uint64_t *ret_session,
-                                 uint64_t *ret_request)
-{
-    struct lease_command renewal;
-
-    if (!take_command(client, true, &renewal)) {
-        return false;
-    }
-    *ret_session = renewal.epoch;
-    *ret_request = renewal.request;
-    return true;
-}
-
-static void describe_process(const struct session_client *client, struct session_order *order)
-{
-    order->metadata = client->metadata;
-    order->metadata_bytes = client->metadata ? strlen(client->metadata) : 0;
-}
-
-/* OPEN or END; false: there is none. */
-static bool next_of_session(struct session_client *client, struct session_order *ret)
-{
-    struct lease_command taken;
-
-    *ret = (struct session_order){0};
-    do {
-        if (!take_command(client, false, &taken)) {
-            return false;
-        }
-    } while (taken.type == LEASE_RELEASE && taken.epoch == LEASE_EPOCH_UNKNOWN);
-    if (taken.type == LEASE_RELEASE) {
-        ret->type = SESSION_END;
-        ret->session = taken.epoch;
-        ret->end = SESSION_END_LEFT;
-        return true;
-    }
-    ret->type = SESSION_OPEN;
-    ret->request = taken.request;
-    ret->lifetime = client->options.lease.lease;
-    ret->incarnation = client->options.incarnation;
-    memcpy(ret->secret, client->options.secret, sizeof(ret->secret));
-    memcpy(ret->name, client->options.name, sizeof(ret->name));
-    describe_process(client, ret);
-    return true;
-}
-
-static void prepare(const struct session_client *client, struct claim *claim,
-                    struct session_order *ret)
-{
-    *ret = (struct session_order){
-        .type = need_of(claim), .request = claim->request, .session = client->update.epoch};
-    memcpy(ret->name, claim->name, strlen(claim->name) + 1);
-    switch (ret->type) {
-    case SESSION_ENTER:
-        ret->priority = claim->priority;
-        ret->is_eligible = claim->is_eligible;
-        claim->is_confirmed = true; /* until the user or the reply says otherwise */
-        claim->may_be_in = true;
-        break;
-    case SESSION_DESCRIBE:
-        describe_process(client, ret);
-        claim->is_confirmed = true;
-        break;
-    case SESSION_RESIGN:
-        ret->epoch = claim->granted;
-        ret->to = claim->to;
-        break;
-    default:
-        ret->epoch = claim->granted;
-        break;
-    }
-    claim->asked = ret->type;
-    claim->asked_epoch = ret->epoch;
-}
-
-static bool may_order(const struct session_client *client)
-{
-    return client->ready && client->is_up && client->update.held && !client->has_left &&
-           client->under_way < SESSION_ORDERS_UNDER_WAY_MAX;
-}
-
-bool session_client_next_order(struct session_client *client, instant now,
-                               struct session_order *ret)
-{
-    struct claim *claim = client->ready;
-
-    if (next_of_session(client, ret)) {
-        return true;
-    }
-    if (!may_order(client) || instant_before(now, client->paused_until)) {
-        return false;
-    }
-    DL_DELETE(client->ready, claim);
-    claim->is_ready = false;
-    claim->request = ++client->requests;
-    claim->sent = now;
-    DL_APPEND(client->waiting, claim);
-    client->under_way++;
-    prepare(client, claim, ret);
-    return true;
-}
-
-instant session_client_deadline(const struct session_client *client)
-{
-    instant at = client->update.deadline;
-
-    if (client->waiting) {
-        at = instant_min(at,
-                         instant_add(client->waiting->sent, client->options.lease.answer_timeout));
-    }
-    return may_order(client) ? instant_min(at, client->paused_until) : at;
 }

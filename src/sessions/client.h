@@ -21,7 +21,9 @@
  *   - a session that is lost voids all that it held; a new one enters all elections again;
  *   - one order about an election is under way at a time. One without a reply is repeated: orders
  *     name the epoch that they give up, so a repeated one takes no later grant away;
- *   - a new connection to an agent changes nothing while the lease of the session is valid.
+ *   - a new connection to an agent changes nothing while the lease of the session is valid;
+ *   - a resumed session gives up nothing that its process has not claimed anew, until every lease
+ *     that an earlier agent granted has ended: the process may act by that one yet.
  */
 #ifndef SESSIONS_CLIENT_H
 #define SESSIONS_CLIENT_H
@@ -40,6 +42,7 @@ struct session_client_options {
     uint8_t secret[SESSION_SECRET_BYTES];
     uint64_t incarnation; /* of the node, if the process is the node's own; else 0 */
     const char *metadata; /* JSON object, or NULL */
+    uint64_t resume;      /* the session to begin with, if that is possible; 0: a new one */
 };
 
 enum session_input_type {
@@ -47,7 +50,9 @@ enum session_input_type {
     SESSION_IN_UP,       /* an agent is connected: it reports where the session stands, … */
     SESSION_IN_REPORTED, /* … as changes ENTERED, HELD and ASKED, and then this */
     SESSION_IN_DOWN,     /* it is not: no reply comes to what is under way */
-    SESSION_IN_REPLY,    /* .request, .code, .session: its agent has applied the order, or failed */
+    SESSION_IN_REPLY,    /* .request, .code, .session, .index: its agent has applied the order, or
+                            failed. To a RESUME: .lifetime too, and after it where the session
+                            stands, as with UP */
     SESSION_IN_RENEWED,  /* .request, .code, .session; BATON_ENOENT: the session has ended */
     SESSION_IN_CHANGE,   /* .change: its agent has applied an entry that changed this */
 };
@@ -57,6 +62,8 @@ struct session_input {
     uint64_t request;
     int code;
     uint64_t session;
+    uint64_t index; /* of the order's entry */
+    span lifetime;  /* of the session that a RESUME took up */
     struct session_change change;
 };
 
@@ -88,10 +95,16 @@ void session_client_free(struct session_client *client); /* NULL allowed */
 void session_client_step(struct session_client *client, const struct session_input *input,
                          instant now, uint64_t random);
 
+/* Before the process enters this election by a client that resumes its session: the latest epoch
+ * that it knows of there, not 0, and whether it acts in that one now. BATON_ENOMEM. */
+int session_client_recall(struct session_client *client, const char *election, uint64_t epoch,
+                          bool acts);
 /* Takes part in the election, or changes how: a holder that may not lead any more gives it up.
  * `userdata` comes with the events; not NULL. BATON_ENOMEM, BATON_EINVAL (the name). */
 int session_client_enter(struct session_client *client, const char *election, int32_t priority,
                          bool is_eligible, void *userdata);
+/* NULL: the process does not take part. */
+void *session_client_userdata(const struct session_client *client, const char *election);
 /* Stops taking part; SESSION_EV_ENDED follows. */
 void session_client_withdraw(struct session_client *client, const char *election);
 /* No event of the election comes any more. */

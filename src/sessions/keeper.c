@@ -53,6 +53,13 @@ bool keeper_renew(struct keeper *keeper, uint64_t session, instant now)
     return true;
 }
 
+static void note_death(struct keeper *keeper, struct session *session, instant now)
+{
+    session->is_dead = true;
+    session->expires = now;
+    keeper->look = now;
+}
+
 void keeper_prove(struct keeper *keeper, uint64_t node, uint64_t incarnation, instant now)
 {
     for (struct session *at = keeper->is_keeping ? sessions_next(keeper->sessions, NULL) : NULL; at;
@@ -60,19 +67,27 @@ void keeper_prove(struct keeper *keeper, uint64_t node, uint64_t incarnation, in
         if (at->node == node && !at->is_dead &&
             (at->incarnation != 0 || SESSION_MUTANT(PROOF_OF_ANY_PROCESS)) &&
             (at->incarnation <= incarnation || SESSION_MUTANT(PROOF_OF_ANY_LIFE))) {
-            at->is_dead = true;
-            at->expires = now;
-            keeper->look = now;
+            note_death(keeper, at, now);
         }
     }
 }
 
-uint64_t keeper_overdue(struct keeper *keeper, instant now, enum session_end *ret_end)
+void keeper_prove_host(struct keeper *keeper, uint64_t node, uint64_t index, instant now)
+{
+    for (struct session *at = keeper->is_keeping ? sessions_next(keeper->sessions, NULL) : NULL; at;
+         at = sessions_next(keeper->sessions, at)) {
+        if (at->node == node && at->attached <= index && !at->is_dead) {
+            note_death(keeper, at, now);
+        }
+    }
+}
+
+bool keeper_overdue(struct keeper *keeper, instant now, struct session_order *ret)
 {
     instant first = INSTANT_NEVER;
 
     if (!keeper->is_keeping || instant_before(now, keeper->look)) {
-        return 0;
+        return false;
     }
     for (struct session *at = sessions_next(keeper->sessions, NULL); at;
          at = sessions_next(keeper->sessions, at)) {
@@ -80,13 +95,17 @@ uint64_t keeper_overdue(struct keeper *keeper, instant now, enum session_end *re
             at->is_ending = true;
             at->expires =
                 SESSION_MUTANT(END_NOT_REPEATED) ? INSTANT_NEVER : instant_add(now, END_AGAIN);
-            *ret_end = at->is_dead ? SESSION_END_CERTIFIED : SESSION_END_EXPIRED;
-            return at->id;
+            *ret = (struct session_order){.type = SESSION_END,
+                                          .session = at->id,
+                                          .epoch = at->attached,
+                                          .end = at->is_dead ? SESSION_END_CERTIFIED
+                                                             : SESSION_END_EXPIRED};
+            return true;
         }
         first = instant_min(first, at->expires);
     }
     keeper->look = first;
-    return 0;
+    return false;
 }
 
 instant keeper_deadline(const struct keeper *keeper)

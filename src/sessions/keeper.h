@@ -27,16 +27,21 @@ struct keeper {
 void keeper_begin(struct keeper *keeper, struct sessions *sessions, instant now);
 void keeper_stop(struct keeper *keeper);
 
-/* A session was opened: call it for each SESSION_OPENED, keeping or not. */
+/* A session was opened or resumed: its lifetime begins anew. Call it for each such entry, keeping
+ * or not. */
 void keeper_opened(struct keeper *keeper, uint64_t session, instant now);
 /* False: nothing is kept here, there is no such session, or its end has been ordered. */
 bool keeper_renew(struct keeper *keeper, uint64_t session, instant now);
 /* The node's incarnations up to this one are proved dead. Call it for each proof, and for all that
  * are known after keeper_begin(). */
 void keeper_prove(struct keeper *keeper, uint64_t node, uint64_t incarnation, instant now);
-/* A session whose lifetime is over, or whose process is proved dead, and which can be renewed no
- * more; 0: none. Call it until it returns 0, at keeper_deadline() at the latest. */
-uint64_t keeper_overdue(struct keeper *keeper, instant now, enum session_end *ret_end);
+/* All processes on the node's host are dead that opened or resumed their sessions there by an entry
+ * up to `index`. Called as keeper_prove() is. */
+void keeper_prove_host(struct keeper *keeper, uint64_t node, uint64_t index, instant now);
+/* The END of a session whose lifetime is over, or whose process is proved dead, and which can be
+ * renewed no more unless it is resumed; false: none. Call it until it returns false, at
+ * keeper_deadline() at the latest. */
+bool keeper_overdue(struct keeper *keeper, instant now, struct session_order *ret);
 instant keeper_deadline(const struct keeper *keeper); /* INSTANT_NEVER: none */
 
 #endif

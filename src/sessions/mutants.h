@@ -33,7 +33,16 @@
     X(WAITS_FOR_A_LOST_REPLY, "an order without a reply is not repeated")                          \
     X(LOST_ENTRY_FORGOTTEN, "an ENTER without a reply counts as carried out")                      \
     X(LATE_WITHDRAWAL_NOT_HEARD, "a process that a late WITHDRAW took out of a line stays out")    \
-    X(LATE_ENTRY_KEPT, "a process that a late ENTER put into a line stays there")
+    X(LATE_ENTRY_KEPT, "a process that a late ENTER put into a line stays there")                  \
+    X(RESUMES_WITHOUT_SECRET, "a session is resumed by a process that does not know its secret")   \
+    X(END_OF_ANY_ATTACHMENT, "an END that was ordered before a resumption ends the session")       \
+    X(RESUMED_NOT_KEPT, "the lifetime of a resumed session goes on from its last renewal")         \
+    X(LATE_RESUMPTION_ENDS, "a session is ended when the reply to its resumption comes too late")  \
+    X(RESUMES_WITH_ITS_OWN_LIFETIME, "a resumed session's lease has the lifetime of a new one")    \
+    X(RECALLS_NOTHING, "a resumed session takes an epoch again that its process has given up")     \
+    X(KEPT_BEYOND_SESSION, "what a resumed session held is claimed when it has been lost")         \
+    X(UNCLAIMED_GIVEN_UP, "what a resumed session holds is given up before its process claims it") \
+    X(REPORT_NOT_TAKEN, "a resumed session does not take up what it held before it is claimed")
 
 enum session_mutant {
     SESSION_MUTANT_NONE,

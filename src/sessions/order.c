@@ -32,6 +32,10 @@ void session_order_encode(struct buffer *buffer, const struct session_order *ord
         break;
     case SESSION_END:
         buffer_put_u8(buffer, (uint8_t)order->end);
+        buffer_put_u64(buffer, order->epoch);
+        break;
+    case SESSION_RESUME:
+        buffer_put(buffer, order->secret, SESSION_SECRET_BYTES);
         break;
     case SESSION_ENTER:
         buffer_put_u32(buffer, (uint32_t)order->priority);
@@ -55,21 +59,29 @@ void session_order_encode(struct buffer *buffer, const struct session_order *ord
     }
 }
 
+static void take_secret(struct session_order *order, struct reader *reader)
+{
+    const uint8_t *secret = reader_take(reader, SESSION_SECRET_BYTES);
+
+    if (secret) {
+        memcpy(order->secret, secret, SESSION_SECRET_BYTES);
+    }
+}
+
 static void decode_own_fields(struct session_order *order, struct reader *reader)
 {
-    const uint8_t *secret;
-
     switch (order->type) {
     case SESSION_OPEN:
         order->lifetime = SPAN_NS(reader_u64(reader));
         order->incarnation = reader_u64(reader);
-        secret = reader_take(reader, SESSION_SECRET_BYTES);
-        if (secret) {
-            memcpy(order->secret, secret, SESSION_SECRET_BYTES);
-        }
+        take_secret(order, reader);
         break;
     case SESSION_END:
         order->end = (enum session_end)reader_u8(reader);
+        order->epoch = reader_u64(reader);
+        break;
+    case SESSION_RESUME:
+        take_secret(order, reader);
         break;
     case SESSION_ENTER:
         order->priority = (int32_t)reader_u32(reader);
@@ -92,7 +104,7 @@ static void decode_own_fields(struct session_order *order, struct reader *reader
 
 static bool is_named(enum session_order_type type)
 {
-    return type != SESSION_END && type != SESSION_DESCRIBE;
+    return type != SESSION_END && type != SESSION_DESCRIBE && type != SESSION_RESUME;
 }
 
 static bool is_sound(const struct session_order *order)
@@ -134,7 +146,7 @@ int session_order_decode(struct session_order *ret, const void *data, size_t byt
     name_bytes = reader_u8(&reader);
     name = reader_take(&reader, name_bytes);
     if (reader.failed || tag != SESSION_ORDER_TAG || version != SESSION_ORDER_VERSION ||
-        type < SESSION_OPEN || type > SESSION_DESCRIBE || flags > FLAGS ||
+        type < SESSION_OPEN || type > SESSION_RESUME || flags > FLAGS ||
         name_bytes >= SESSION_NAME_MAX || (name_bytes > 0 && memchr(name, '\0', name_bytes))) {
         return BATON_ECORRUPT;
     }

@@ -8,7 +8,7 @@
 
 enum {
     SESSION_ORDER_TAG = 'S', /* the first byte of an entry that holds one */
-    SESSION_ORDER_VERSION = 1,
+    SESSION_ORDER_VERSION = 2,
     SESSION_SECRET_BYTES = 32,
     SESSION_NAME_MAX = 64, /* bytes of a name with its NUL */
     SESSION_METADATA_MAX = 4096,
@@ -17,13 +17,14 @@ enum {
 
 enum session_order_type {
     SESSION_OPEN = 1, /* name, lifetime, secret, incarnation, metadata; its index is the session */
-    SESSION_END,      /* session, end */
+    SESSION_END,      /* session, end; epoch: its attachment, unless its process is proved dead */
     SESSION_ENTER,    /* session, name, priority, eligible: joins the line, or changes there */
     SESSION_WITHDRAW, /* session, name, epoch: leaves the line; epoch 0 unless it holds */
     SESSION_RESIGN,   /* session, name, epoch, to: gives it up, and goes to the end of the line */
     SESSION_PASS,     /* name, to: asks the holder to resign in favour of the session `to` */
     SESSION_ELIGIBLE, /* session, name, eligible; a holder is asked to resign */
     SESSION_DESCRIBE, /* session, metadata */
+    SESSION_RESUME,   /* session, secret: the asking node has the session's process now */
 };
 
 /* Why a session ends. */

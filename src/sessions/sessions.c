@@ -256,7 +256,7 @@ int session_open(struct sessions *sessions, const struct session_order *order, u
         free(session);
         return BATON_ENOMEM;
     }
-    session->id = id;
+    session->id = session->attached = id;
     session->node = order->node;
     session->incarnation = order->incarnation;
     session->lifetime = order->lifetime;
@@ -272,6 +272,44 @@ int session_open(struct sessions *sessions, const struct session_order *order, u
     sessions->bytes += weight_of_session(session);
     sessions_report(sessions, &change);
     return BATON_OK;
+}
+
+/* In a time that does not depend on where they differ. */
+static bool is_secret_of(const struct session *session, const uint8_t *secret)
+{
+    unsigned differs = 0;
+
+    for (size_t i = 0; i < sizeof(session->secret); i++) {
+        differs |= (unsigned)(session->secret[i] ^ secret[i]);
+    }
+    return differs == 0;
+}
+
+/* By the process that knows the secret: its agent may be another one now, or has forgotten it. */
+static int resume(struct session *session, const struct session_order *order, uint64_t index)
+{
+    if ((session->incarnation != 0 || !is_secret_of(session, order->secret)) &&
+        !SESSION_MUTANT(RESUMES_WITHOUT_SECRET)) {
+        return BATON_EAUTH;
+    }
+    session->node = order->node;
+    session->attached = index;
+    return BATON_OK;
+}
+
+/* Its process takes part through this node. An order of the one before a resumption is void: the
+ * process may act by a later grant, or by the same one still. */
+static bool is_of_this_node(const struct session *session, const struct session_order *order)
+{
+    return order->node == session->node || order->type == SESSION_END ||
+           order->type == SESSION_RESUME || order->type == SESSION_ELIGIBLE;
+}
+
+/* An end that was ordered before the session was resumed is void. That of a proof never is. */
+static bool is_of_this_attachment(const struct session *session, const struct session_order *order)
+{
+    return order->end == SESSION_END_CERTIFIED || order->epoch == session->attached ||
+           SESSION_MUTANT(END_OF_ANY_ATTACHMENT);
 }
 
 static int describe(struct sessions *sessions, struct session *session,
@@ -480,13 +518,18 @@ int sessions_carry_out(struct sessions *sessions, const struct session_order *or
     if (order->type == SESSION_PASS) {
         return pass(sessions, order, index);
     }
-    if (!session) {
+    if (!session || !is_of_this_node(session, order)) {
         return BATON_ENOENT;
     }
     switch (order->type) {
     case SESSION_END:
+        if (!is_of_this_attachment(session, order)) {
+            return BATON_ECONFLICT;
+        }
         session_end(sessions, session, index, order->end);
         return BATON_OK;
+    case SESSION_RESUME:
+        return resume(session, order, index);
     case SESSION_ENTER:
         return enter(sessions, session, order, index);
     case SESSION_DESCRIBE:

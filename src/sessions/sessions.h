@@ -14,7 +14,11 @@
  *     Others may only ask for that (PASS, ELIGIBLE): the holder's node may not have seen the order
  *     yet, and its process must stop acting first;
  *   - such an order names the epoch that it gives up, so that one that comes late, or twice, takes
- * no later grant away;
+ *     no later grant away;
+ *   - a process may resume its session, by its secret, at its node or at another one. From then on
+ *     only that node orders for it;
+ *   - the end of a session names its attachment, the entry that opened or resumed it last: one that
+ *     an agent or the leader of the log ordered before a resumption ends nothing;
  *   - one entry ends a session, frees all that it held, and grants each of them to the next in its
  *     line: the eligible contender of the highest priority, and of those the one that has waited
  *     longest.
@@ -27,7 +31,7 @@
 #include <uthash.h>
 
 enum {
-    SESSIONS_FORMAT = 1,                   /* of a snapshot */
+    SESSIONS_FORMAT = 2,                   /* of a snapshot */
     SESSIONS_BYTES_MAX = 64 * 1024 * 1024, /* of all sessions and contenders */
 };
 
@@ -36,7 +40,8 @@ struct session_contender;
 /* Read only for callers, as are the two below; borrowed until the next order. */
 struct session {
     uint64_t id;          /* index of the entry that opened it */
-    uint64_t node;        /* that opened it */
+    uint64_t attached;    /* index of the entry that opened or resumed it last */
+    uint64_t node;        /* that did so */
     uint64_t incarnation; /* of the node, if the process is the node's own; else 0 */
     span lifetime;
     uint8_t secret[SESSION_SECRET_BYTES]; /* a hash of it: who knows the secret is the process */
@@ -98,9 +103,10 @@ void sessions_free(struct sessions *sessions); /* NULL allowed; reports no chang
 
 /* Carries out an order; `index` is its entry's and above those before. After an error nothing has
  * changed:
- *   BATON_ENOENT    the session has ended, or is not in that election's line
- *   BATON_ECONFLICT RESIGN, WITHDRAW: it holds the election in another epoch; RESIGN: or not at all
- *   BATON_EINVAL    PASS: `to` may not lead, or leads already
+ *   BATON_ENOENT    the session has ended, is another node's now, or is not in that election's line
+ *   BATON_ECONFLICT RESIGN, WITHDRAW: it holds the election in another epoch; RESIGN: or not at
+ * all; END: the session was resumed since BATON_EAUTH     RESUME: another secret, or the session is
+ * that of a node's own process BATON_EINVAL    PASS: `to` may not lead, or leads already
  *   BATON_EFULL     SESSIONS_BYTES_MAX
  *   BATON_ENOMEM    this node's state now differs from the group's, and the node must stop
  */

@@ -19,6 +19,7 @@ static void put_session(struct buffer *buffer, const struct session *session)
     size_t bytes = session->metadata ? strlen(session->metadata) : 0;
 
     buffer_put_u64(buffer, session->id);
+    buffer_put_u64(buffer, session->attached);
     buffer_put_u64(buffer, session->node);
     buffer_put_u64(buffer, session->incarnation);
     buffer_put_u64(buffer, (uint64_t)session->lifetime.ns);
@@ -74,8 +75,10 @@ static int restore_session(struct sessions *sessions, struct reader *reader)
 {
     struct session_order order = {.type = SESSION_OPEN};
     uint64_t id = reader_u64(reader);
+    uint64_t attached = reader_u64(reader);
     const uint8_t *secret;
     uint8_t has_metadata;
+    int code;
 
     order.node = reader_u64(reader);
     order.incarnation = reader_u64(reader);
@@ -85,7 +88,7 @@ static int restore_session(struct sessions *sessions, struct reader *reader)
     has_metadata = reader_u8(reader);
     order.metadata_bytes = reader_u16(reader);
     order.metadata = reader_take(reader, order.metadata_bytes);
-    if (reader->failed || id == 0 || order.lifetime.ns <= 0 ||
+    if (reader->failed || id == 0 || attached < id || order.lifetime.ns <= 0 ||
         order.lifetime.ns > SPAN_S(SESSION_LIFETIME_MAX_S).ns || has_metadata > 1 ||
         (!has_metadata && order.metadata_bytes) || !session_order_has_text(&order) ||
         sessions_find(sessions, id)) {
@@ -93,7 +96,11 @@ static int restore_session(struct sessions *sessions, struct reader *reader)
     }
     memcpy(order.secret, secret, sizeof(order.secret));
     order.metadata = has_metadata ? order.metadata_bytes ? order.metadata : "" : NULL;
-    return session_open(sessions, &order, id);
+    code = session_open(sessions, &order, id);
+    if (code == BATON_OK) {
+        sessions_find(sessions, id)->attached = attached;
+    }
+    return code;
 }
 
 static int restore_contender(struct sessions *sessions, struct session_election *election,

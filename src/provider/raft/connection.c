@@ -9,6 +9,7 @@
  * A pending connection, which has not greeted, may send one other frame: a death certificate,
  * which proves itself. It may be plain text even where peers use TLS: the first byte shows which.
  */
+#include "provider/raft/fencing.h"
 #include "provider/raft/node.h"
 #include "provider/raft/session_host.h"
 
@@ -296,6 +297,7 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
 {
     struct node *node = connection->node;
 
+    fencing_heard(node, connection->id);
     switch (frame->type) {
     case FRAME_PIN:
         connection_send_bare(connection, FRAME_PINNED);
@@ -331,6 +333,9 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
         if (node->host) {
             session_host_take_renewed(node->host, frame);
         }
+        break;
+    case FRAME_FENCE:
+        fencing_take(node, connection->id, connection->incarnation, frame);
         break;
     case FRAME_MESSAGE:
         take_message(connection, &frame->message);

@@ -1,4 +1,5 @@
 /* Turns the core's events into the events of the public API. */
+#include "provider/raft/fencing.h"
 #include "provider/raft/named.h"
 #include "provider/raft/node.h"
 #include "provider/raft/session_host.h"
@@ -69,16 +70,120 @@ void event_member_of(const struct node *node, raft_id id, struct baton_member *r
     }
 }
 
-void event_push_to(struct node *node, void *named_election, const struct baton_event *event)
+/* ---- The queue ------------------------------------------------------------------------------- */
+
+/* One entry of the log can bring thousands of events, and nearly all are about one member and no
+ * error: a member is kept once for those that follow one another. */
+struct kept_member {
+    size_t users;
+    struct baton_member member;
+};
+
+enum { HEAD_BYTES = offsetof(struct baton_event, member) };
+
+struct queued_event {
+    struct queued_event *next;
+    event_receiver_fn *receive; /* NULL: the node's election, or all */
+    void *to;
+    struct kept_member *member; /* NULL: none */
+    struct baton_error *error;  /* NULL: none */
+    const char *text;
+    unsigned char head[HEAD_BYTES];
+};
+
+static bool is_same(const struct baton_member *one, const struct baton_member *other)
+{
+    return strcmp(one->id, other->id) == 0 && strcmp(one->name, other->name) == 0 &&
+           strcmp(one->address, other->address) == 0 && one->kind == other->kind &&
+           one->role == other->role && one->weight == other->weight &&
+           one->priority == other->priority && one->is_alive == other->is_alive &&
+           one->is_self == other->is_self && one->is_cordoned == other->is_cordoned &&
+           one->metadata == other->metadata;
+}
+
+static struct kept_member *keep_member(const struct node *node, const struct baton_member *member)
+{
+    struct kept_member *last = node->events_last ? node->events_last->member : NULL;
+    struct kept_member *kept;
+
+    if (last && is_same(&last->member, member)) {
+        last->users++;
+        return last;
+    }
+    kept = calloc(1, sizeof(*kept));
+    if (kept) {
+        kept->users = 1;
+        kept->member = *member;
+    }
+    return kept;
+}
+
+static bool has_member(const struct baton_event *event)
+{
+    return event->member.id[0] != '\0' || event->member.is_self;
+}
+
+static bool has_error(const struct baton_event *event)
+{
+    return event->error.code != BATON_OK || event->error.message[0] != '\0';
+}
+
+static void queued_free(struct queued_event *queued)
+{
+    if (queued->member && --queued->member->users == 0) {
+        free(queued->member);
+    }
+    free(queued->error);
+    free(queued);
+}
+
+/* NULL: out of memory. */
+static struct queued_event *queued_of(const struct node *node, const struct baton_event *event)
 {
     struct queued_event *queued = calloc(1, sizeof(*queued));
 
     if (!queued) {
+        return NULL;
+    }
+    memcpy(queued->head, event, HEAD_BYTES);
+    queued->text = event->text;
+    queued->member = has_member(event) ? keep_member(node, &event->member) : NULL;
+    queued->error = has_error(event) ? malloc(sizeof(*queued->error)) : NULL;
+    if ((has_member(event) && !queued->member) || (has_error(event) && !queued->error)) {
+        queued_free(queued);
+        return NULL;
+    }
+    if (queued->error) {
+        *queued->error = event->error;
+    }
+    return queued;
+}
+
+static void unpack(const struct queued_event *queued, struct baton_event *ret)
+{
+    *ret = (struct baton_event){.text = queued->text};
+    memcpy(ret, queued->head, HEAD_BYTES);
+    if (queued->member) {
+        ret->member = queued->member->member;
+    }
+    if (queued->error) {
+        ret->error = *queued->error;
+    }
+}
+
+void event_push_to(struct node *node, event_receiver_fn *receive, void *to,
+                   const struct baton_event *event)
+{
+    struct baton_event timed = *event;
+    struct queued_event *queued;
+
+    timed.at_ns = clock_now().ns;
+    queued = queued_of(node, &timed);
+    if (!queued) {
         return; /* the lease cell is right all the same */
     }
-    queued->event = *event;
-    queued->to = named_election;
-    queued->event.at_ns = clock_now().ns;
+    queued->receive = receive;
+    queued->to = to;
     if (node->events_last) {
         node->events_last->next = queued;
     } else {
@@ -89,7 +194,7 @@ void event_push_to(struct node *node, void *named_election, const struct baton_e
 
 void event_push(struct node *node, const struct baton_event *event)
 {
-    event_push_to(node, NULL, event);
+    event_push_to(node, NULL, NULL, event);
 }
 
 static void deliver(struct node *node, const struct baton_event *event)
@@ -110,18 +215,20 @@ void event_deliver(struct node *node)
 {
     while (node->depth == 0 && node->events_first) {
         struct queued_event *queued = node->events_first;
+        struct baton_event event;
         node->events_first = queued->next;
         if (!node->events_first) {
             node->events_last = NULL;
         }
-        if (queued->to) {
-            named_deliver(queued->to, &queued->event);
+        unpack(queued, &event);
+        if (queued->receive) {
+            queued->receive(queued->to, &event);
         } else if (node->named) {
-            named_take(node, &queued->event);
+            named_take(node, &event);
         } else if (node->election) {
-            deliver(node, &queued->event);
+            deliver(node, &event);
         }
-        free(queued);
+        queued_free(queued);
     }
 }
 
@@ -263,9 +370,19 @@ static void tell_leader_that_has_a_name(struct node *node)
 static void take_membership(struct node *node)
 {
     group_log_members(node);
+    fencing_follow_membership(node);
     link_follow_membership(node);
     guard_follow_membership(node);
     tell_leader_that_has_a_name(node);
+}
+
+static const char *proof_text(const struct node *node, const struct raft_event *from)
+{
+    const struct acquaintance *known = acquaintance_of(node, from->node);
+    bool is_fence = from->proof_kind == RAFT_PROOF_GUARDIAN && known && known->fenced != 0 &&
+                    from->incarnation <= known->fenced;
+
+    return is_fence ? "fence" : raft_proof_name(from->proof_kind);
 }
 
 void event_take(struct node *node, const struct raft_event *from)
@@ -312,7 +429,7 @@ void event_take(struct node *node, const struct raft_event *from)
     case RAFT_EV_PROOF_ACCEPTED:
         node->counters.proofs_accepted++;
         event.type = BATON_EVENT_PROOF;
-        event.text = raft_proof_name(from->proof_kind);
+        event.text = proof_text(node, from);
         event_member_of(node, from->node, &event.member);
         break;
     case RAFT_EV_PROOF_IGNORED:

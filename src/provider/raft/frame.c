@@ -190,6 +190,7 @@ static int take_payload(struct frame *ret, struct frame_scratch *scratch, unsign
     case FRAME_TURNED_AWAY:
     case FRAME_RENEWAL:
     case FRAME_RENEWED:
+    case FRAME_FENCE:
         ret->request_id = reader_u64(reader);
         ret->text_bytes = reader->bytes;
         reader->failed |= ret->text_bytes > FRAME_TEXT_MAX &&

@@ -3,7 +3,7 @@
  * Every frame, little-endian:
  *
  *   offset 0   u32 length       of the whole frame, 14 to FRAME_BYTES_MAX
- *          4   u8  version = 4
+ *          4   u8  version = 5
  *          5   u8  type         enum frame_type; FRAME_MESSAGE + a raft_message_type
  *          6   u32 cluster      first bytes of SHA-256 of the cluster's name
  *         10   payload
@@ -20,7 +20,7 @@
 #include "raft/raft.h"
 
 enum {
-    FRAME_VERSION = 4,
+    FRAME_VERSION = 5,
     FRAME_OVERHEAD = 14,
     FRAME_BYTES_MAX = 2 * 1024 * 1024,
     FRAME_ENTRIES_MAX = 65536,
@@ -42,6 +42,7 @@ enum frame_type {
     FRAME_TURNED_AWAY = 11, /* refuses the greeting: enum refusal, and the reason */
     FRAME_RENEWAL = 12,     /* of a session, to the leader of the log */
     FRAME_RENEWED = 13,     /* its reply; see session_host.c */
+    FRAME_FENCE = 15,       /* signs of life, and the agreement on a fence; see fencing.c */
     FRAME_MESSAGE = 16,
 };
 
@@ -77,7 +78,8 @@ struct frame {
     enum frame_type type;
     struct greeting greeting;
     struct raft_message message; /* the caller sets from, to and incarnation */
-    const void *text;            /* REQUEST, REPLY, ORDER, REFUSED, TURNED_AWAY, RENEWAL, RENEWED */
+    const void *text;            /* REQUEST, REPLY, ORDER, REFUSED, TURNED_AWAY, RENEWAL, RENEWED,
+                                FENCE */
     size_t text_bytes;
     uint64_t request_id; /* TURNED_AWAY: enum refusal */
     const void *whole;   /* CERTIFICATE */

@@ -11,6 +11,7 @@
  * None of this proves anything about the peer: only a refusal counts, after the earlier connection
  * has ended (proof.c). A peer that is cut off refuses nothing.
  */
+#include "provider/raft/fencing.h"
 #include "provider/raft/node.h"
 
 #include <stdio.h>
@@ -170,6 +171,7 @@ void link_ended(struct connection *connection, bool was_refused)
         return;
     }
     if (was_refused) {
+        fencing_heard(node, link->id); /* by its host, which is not dead then */
         proof_on_refused(link);
     }
     link->was_greeted = false;

@@ -9,6 +9,7 @@
  *                  ▼
  *               accepted: the earlier process is dead (proof.c), and the greeting is remembered
  */
+#include "provider/raft/fencing.h"
 #include "provider/raft/node.h"
 #include "provider/raft/session_host.h"
 
@@ -336,6 +337,7 @@ static bool fits_settings(struct connection *connection, const struct greeting *
         if (node->host) {
             session_host_widen_drift(node->host, greeting->clock_drift_ppm);
         }
+        fencing_widen_drift(node, greeting->clock_drift_ppm);
         return true;
     }
     (void)snprintf(ret_why, IDENTITY_WHY_MAX,

@@ -1,11 +1,9 @@
-/* Out of memory, an element has no table, in place of the process's end. */
-#define HASH_NONFATAL_OOM 1
 #include "provider/raft/named.h"
 
-#include "provider/heirs.h"
-#include "provider/raft/node.h"
-#include "provider/raft/session_host.h"
+#include "provider/raft/named_int.h"
 
+#include <openssl/rand.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,68 +13,41 @@
  * before it ends, even if the last renewal was only just not granted any more. */
 enum { TIMEOUTS_A_LIFETIME = 2, RENEWALS_A_LIFETIME = 6, REPLIES_A_LIFETIME = 8 };
 
-struct named_election {
-    struct provider_election base;
-    struct node *node;
-    struct lease_cell *cell;
-    provider_event_cb on_event;
-    void *userdata;
-    bool is_eligible;
-    bool is_held;
-    uint64_t epoch;                     /* held last */
-    struct named_election *prev, *next; /* of those held */
-    UT_hash_handle hh;
-    char name[BATON_NAME_MAX];
-};
+_Static_assert(SHA256_DIGEST_LENGTH == SESSION_SECRET_BYTES, "the log has a digest of the secret");
 
-struct named {
-    struct node *node;
-    struct session_host *host;
-    struct named_election *all; /* by name */
-    struct named_election *held;
-    instant end; /* of the session's lease as published last */
-};
+static const struct provider_ops *ops_of(const struct named *named)
+{
+    return named->is_own ? named->node->base.ops : named->base.ops;
+}
+
+static struct named *named_of(struct provider *provider)
+{
+    struct node *node = named_node(provider);
+
+    return provider == &node->base ? node->named : (struct named *)provider;
+}
 
 static struct named_election *election_of(struct provider_election *election)
 {
     return (struct named_election *)election;
 }
 
+static struct session_client *client_of(const struct named *named)
+{
+    return session_tenant_client(named->tenant);
+}
+
+/* NULL: the process does not take part. */
 static struct named_election *find(const struct named *named, const char *name)
 {
-    struct named_election *election;
-
-    HASH_FIND_STR(named->all, name, election);
-    return election;
-}
-
-/* ---- The group's view of an election --------------------------------------------------------- */
-
-static const struct session_election *there(const struct named *named, const char *name)
-{
-    return sessions_election(session_host_sessions(named->host), name);
-}
-
-static void describe_holder(const struct named *named, const char *name, struct baton_member *ret,
-                            uint64_t *ret_epoch)
-{
-    const struct session_election *election = there(named, name);
-    const struct session_contender *holder = election ? election->holder : NULL;
-
-    event_member_of(named->node, holder ? holder->session->node : RAFT_NOBODY, ret);
-    *ret_epoch = holder ? election->epoch : 0;
-    if (holder) {
-        ret->role = BATON_ROLE_LEADER;
-    } else {
-        *ret = (struct baton_member){.id = ""};
-    }
+    return session_client_userdata(client_of(named), name);
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
-void named_deliver(void *userdata, const struct baton_event *event)
+static void deliver(void *to, const struct baton_event *event)
 {
-    struct named_election *election = userdata;
+    struct named_election *election = to;
     bool is_last = event->type == BATON_EVENT_STOPPED;
 
     election->on_event(election->userdata, event);
@@ -87,7 +58,7 @@ void named_deliver(void *userdata, const struct baton_event *event)
 
 static void push(struct named_election *election, const struct baton_event *event)
 {
-    event_push_to(election->node, election, event);
+    event_push_to(election->named->node, deliver, election, event);
 }
 
 static void push_role(struct named_election *election, enum baton_role role)
@@ -103,33 +74,40 @@ static void acquire(struct named *named, struct named_election *election, uint64
                                 .role = BATON_ROLE_LEADER,
                                 .epoch = epoch,
                                 .lease_left_ns = instant_since(named->end, clock_now()).ns};
+    uint64_t now;
 
     election->is_held = true;
     election->epoch = epoch;
-    DL_APPEND(named->held, election);
+    election->drain_by = INSTANT_NEVER;
+    DL_APPEND2(named->held, election, prior, later);
     lease_cell_publish(election->cell, epoch, named->end);
-    event_member_of(named->node, named->node->id, &event.member);
+    line_leader(named, election->name, &event.member, &now);
     push_role(election, BATON_ROLE_LEADER);
     push(election, &event);
 }
 
-static enum baton_loss loss_of(const struct node *node, enum lease_loss loss)
+static enum baton_loss loss_of(const struct named *named, enum lease_loss loss)
 {
-    return node->is_closing                ? BATON_LOSS_SHUTDOWN
+    return named->is_closing               ? BATON_LOSS_SHUTDOWN
            : loss == LEASE_LOSS_EXPIRED    ? BATON_LOSS_EXPIRED
            : loss == LEASE_LOSS_SUPERSEDED ? BATON_LOSS_SUPERSEDED
                                            : BATON_LOSS_RESIGNED;
 }
 
+static void void_cell(struct named_election *election)
+{
+    lease_cell_void(election->cell);
+    election->is_held = false;
+    DL_DELETE2(election->named->held, election, prior, later);
+}
+
 static void lose(struct named *named, struct named_election *election, enum lease_loss loss)
 {
     const struct baton_event event = {
-        .type = BATON_EVENT_LOST, .epoch = election->epoch, .loss = loss_of(named->node, loss)};
+        .type = BATON_EVENT_LOST, .epoch = election->epoch, .loss = loss_of(named, loss)};
 
     if (election->is_held) {
-        lease_cell_void(election->cell);
-        election->is_held = false;
-        DL_DELETE(named->held, election);
+        void_cell(election);
         push(election, &event);
         push_role(election, BATON_ROLE_FOLLOWER);
     }
@@ -139,7 +117,7 @@ static void report_jeopardy(struct named *named, span left)
 {
     const struct baton_event event = {.type = BATON_EVENT_JEOPARDY, .lease_left_ns = left.ns};
 
-    for (struct named_election *at = named->held; at; at = at->next) {
+    for (struct named_election *at = named->held; at; at = at->later) {
         push(at, &event);
     }
 }
@@ -156,6 +134,52 @@ static void report_refusal(struct named_election *election, int code)
         push(election, &event);
     }
 }
+
+/* ---- Giving up what others ask for ----------------------------------------------------------- */
+
+static void give_up(struct named_election *election)
+{
+    election->drain_by = INSTANT_NEVER;
+    (void)session_client_resign(client_of(election->named), election->name, election->epoch, 0);
+}
+
+static void drain(struct named *named, struct named_election *election)
+{
+    const struct baton_event event = {.type = BATON_EVENT_DRAIN,
+                                      .epoch = election->epoch,
+                                      .lease_left_ns = instant_since(named->end, clock_now()).ns};
+
+    if (election->is_held && election->drain_by.ns == INSTANT_NEVER.ns) {
+        election->drain_by = named->end;
+        push(election, &event);
+    }
+}
+
+/* Only for the node's own process, which acts by the cells: an attached one gives up by itself. */
+static void end_late_drains(struct named *named)
+{
+    instant now = clock_now();
+
+    for (struct named_election *at = named->held; at && named->is_own; at = at->later) {
+        if (!instant_before(now, at->drain_by)) {
+            give_up(at);
+        }
+    }
+}
+
+void named_drained(struct provider_election *base)
+{
+    struct named_election *election = election_of(base);
+    struct node *node = election->named->node;
+
+    if (election->is_held && election->drain_by.ns != INSTANT_NEVER.ns) {
+        give_up(election);
+        session_tenant_drive(election->named->tenant);
+        event_deliver(node);
+    }
+}
+
+/* ---- What the session's client says ---------------------------------------------------------- */
 
 static void on_event(void *userdata, const struct session_event *event)
 {
@@ -176,8 +200,7 @@ static void on_event(void *userdata, const struct session_event *event)
         acquire(named, election, event->epoch);
         break;
     case SESSION_EV_ASKED:
-        (void)session_client_resign(session_host_client(named->host), election->name, event->epoch,
-                                    0);
+        drain(named, election);
         break;
     case SESSION_EV_REFUSED:
         report_refusal(election, event->code);
@@ -187,6 +210,25 @@ static void on_event(void *userdata, const struct session_event *event)
     }
 }
 
+static void deliver_session(void *to, const struct baton_event *event)
+{
+    const struct named *named = to;
+
+    if (!named->is_closing) {
+        named->on_session(named->userdata, event->epoch);
+    }
+}
+
+static void note_session(struct named *named, uint64_t session)
+{
+    const struct baton_event event = {.epoch = session};
+
+    if (session != named->session && named->on_session) {
+        event_push_to(named->node, deliver_session, named, &event);
+    }
+    named->session = session;
+}
+
 /* Void first: what a lost session held is voided by the events that follow. */
 static void on_lease(void *userdata, const struct session_client_lease *lease)
 {
@@ -194,28 +236,67 @@ static void on_lease(void *userdata, const struct session_client_lease *lease)
     struct raft_lease guarded = {.held = lease->is_held, .end = lease->end};
 
     if (lease->is_held && lease->end.ns != named->end.ns) {
-        for (struct named_election *at = named->held; at; at = at->next) {
+        for (struct named_election *at = named->held; at; at = at->later) {
             lease_cell_publish(at->cell, at->epoch, lease->end);
         }
     }
-    if (lease->end.ns != named->end.ns) {
+    if (named->is_own && lease->end.ns != named->end.ns) {
         guard_publish(named->node, &guarded);
     }
     named->end = lease->end;
+    note_session(named, lease->session);
+    end_late_drains(named);
 }
 
-static void on_holder(void *userdata, const char *name)
+/* ---- What the group says --------------------------------------------------------------------- */
+
+/* NULL: no process of this node has the session, or it takes no part. */
+static struct named_election *election_of_session(const struct node *node, uint64_t session,
+                                                  const char *name)
 {
-    struct named *named = userdata;
-    struct named_election *election = find(named, name);
+    const struct named *named = session_host_user(node->host, session);
+
+    return named ? find(named, name) : NULL;
+}
+
+void named_note_holder(struct node *node, const char *name)
+{
+    const struct session_election *line = line_of(node, name);
     struct baton_event event = {.type = BATON_EVENT_LEADER};
 
-    if (election) {
-        describe_holder(named, name, &event.member, &event.epoch);
+    for (const struct session_contender *at = line ? line->first : NULL; at; at = at->next) {
+        struct named_election *election = election_of_session(node, at->session->id, name);
+        if (!election) {
+            continue;
+        }
+        event.type = BATON_EVENT_LEADER;
+        line_leader(election->named, name, &event.member, &event.epoch);
         push(election, &event);
         if (event.epoch != 0) {
             event.type = BATON_EVENT_ELECTION_COMPLETED;
             push(election, &event);
+        }
+    }
+}
+
+void named_note_entered(struct node *node, uint64_t session, const char *name)
+{
+    struct named_election *election = election_of_session(node, session, name);
+    struct baton_event event = {.type = BATON_EVENT_LEADER};
+
+    if (election) {
+        line_leader(election->named, name, &event.member, &event.epoch);
+    }
+    if (event.epoch != 0) {
+        push(election, &event);
+    }
+}
+
+static void push_to_all(struct node *node, const struct baton_event *event)
+{
+    for (struct named *named = node->all_named; named; named = named->next) {
+        for (struct named_election *at = named->all; at; at = at->next) {
+            push(at, event);
         }
     }
 }
@@ -231,9 +312,7 @@ void named_take(struct node *node, const struct baton_event *event)
     case BATON_EVENT_INSTABILITY:
     case BATON_EVENT_ERROR:
     case BATON_EVENT_PROOF:
-        for (struct named_election *at = node->named->all; at; at = at->hh.next) {
-            push(at, event);
-        }
+        push_to_all(node, event);
         break;
     case BATON_EVENT_DRAIN:
         (void)node_step(node, &drained);
@@ -259,77 +338,155 @@ static void settings_of(const struct node *node, struct lease_settings *ret)
     ret->clock_drift_ppm = settings->clock_drift_ppm;
 }
 
-int named_begin(struct node *node, struct baton_error *reterr)
+/* The log has only a digest: who reads it cannot resume the session. Without a secret, nobody can.
+ */
+static void digest_secret(const uint8_t *secret, uint8_t ret[SESSION_SECRET_BYTES])
 {
-    struct session_client_options options = {.incarnation = node->incarnation};
-    struct named *named = calloc(1, sizeof(*named));
-    const struct session_user user = {on_lease, on_event, on_holder, named};
-
-    settings_of(node, &options.lease);
-    (void)snprintf(options.name, sizeof(options.name), "%s", node->options.node);
-    if (named) {
-        named->node = node;
-        named->host = node->host;
-        named->end = INSTANT_PAST;
-        node->named = named;
+    if (secret) {
+        (void)SHA256(secret, PROVIDER_SECRET_BYTES, ret);
+    } else {
+        (void)RAND_bytes(ret, SESSION_SECRET_BYTES);
     }
-    if (!named || session_host_attach(node->host, &options, &user) != BATON_OK) {
+}
+
+static void on_closed(void *userdata)
+{
+    struct named *named = userdata;
+    void (*closed)(void *) = named->closed;
+    void *closed_userdata = named->closed_userdata;
+
+    if (!named->is_own) {
+        event_deliver(named->node);
+        named_free(named);
+    }
+    if (closed) {
+        closed(closed_userdata);
+    }
+}
+
+int named_attach(struct named *named, struct node *node, const struct provider_process *process,
+                 struct baton_error *reterr)
+{
+    struct session_client_options options = {.incarnation = named->is_own ? node->incarnation : 0,
+                                             .metadata = process->metadata,
+                                             .resume = process->session};
+    const struct session_user user = {on_lease, on_event, on_closed, named};
+
+    named->node = node;
+    named->end = INSTANT_PAST;
+    named->on_session = process->on_session;
+    named->userdata = process->userdata;
+    settings_of(node, &options.lease);
+    (void)snprintf(options.name, sizeof(options.name), "%s", process->name);
+    if (!named->is_own) {
+        digest_secret(process->secret, options.secret);
+    }
+    if ((process->metadata && !(named->metadata = strdup(process->metadata))) ||
+        session_host_attach(&named->tenant, node->host, &options, &user) != BATON_OK) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a session");
     }
+    DL_APPEND(node->all_named, named);
+    if (process->session != 0) { /* its metadata may be others by now */
+        (void)session_client_describe(client_of(named), process->metadata);
+    }
+    session_tenant_drive(named->tenant);
     return BATON_OK;
+}
+
+int named_begin(struct node *node, struct baton_error *reterr)
+{
+    const struct provider_process process = {.name = node->options.node};
+    struct named *named = calloc(1, sizeof(*named));
+
+    if (!named) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a session");
+    }
+    named->is_own = true;
+    node->named = named;
+    return named_attach(named, node, &process, reterr);
+}
+
+int named_ensure_begun(struct node *node, struct baton_error *reterr)
+{
+    int r = BATON_OK;
+
+    if (node->is_closing || node->is_broken) {
+        return error_set(reterr, BATON_ECLOSED,
+                         "the provider is closing, or its start failed: open it anew");
+    }
+    if (!node->raft && (r = node_begin(node, reterr)) != BATON_OK) {
+        node->is_broken = true;
+    }
+    return r;
 }
 
 void named_free(struct named *named)
 {
-    free(named);
+    if (named) {
+        free(named->metadata);
+        free(named);
+    }
 }
 
-static void stop(struct named *named, struct named_election *election)
+static void stop(struct named_election *election)
 {
     const struct baton_event stopped = {.type = BATON_EVENT_STOPPED};
 
-    HASH_DEL(named->all, election);
+    election->is_stopped = true;
+    DL_DELETE(election->named->all, election);
     push(election, &stopped);
+}
+
+void named_stop_all(struct named *named)
+{
+    while (named->held) {
+        void_cell(named->held);
+    }
+    while (named->all) {
+        stop(named->all);
+    }
+    DL_DELETE(named->node->all_named, named);
 }
 
 void named_stop(struct node *node)
 {
     struct named *named = node->named;
 
-    if (named) {
-        session_host_leave(named->host);
-        for (struct named_election *at = named->all, *next; at; at = next) {
-            next = at->hh.next;
-            stop(named, at);
-        }
+    if (named && named->tenant && !named->is_closing) {
+        named->is_closing = true;
+        session_tenant_leave(named->tenant);
+        named_stop_all(named);
+        session_tenant_detach(named->tenant);
     }
 }
 
 /* ---- The provider's functions ---------------------------------------------------------------- */
 
+/* A node that is a witness or a learner leads nothing itself. */
 static int enter(struct named_election *election)
 {
-    struct named *named = election->node->named;
+    struct named *named = election->named;
+    const struct node *node = named->node;
     const struct raft_member *self =
-        raft_configuration_find(raft_get_configuration(election->node->raft), election->node->id);
-    bool may_lead = election->is_eligible && !(self && self->kind != RAFT_VOTER);
+        raft_configuration_find(raft_get_configuration(node->raft), node->id);
+    bool is_barred = named->is_own && self && self->kind != RAFT_VOTER;
 
-    return session_client_enter(session_host_client(named->host), election->name,
-                                self ? self->priority : 0, may_lead, election);
+    return session_client_enter(client_of(named), election->name,
+                                (self ? self->priority : 0) + election->priority,
+                                election->is_eligible && !is_barred, election);
 }
 
-static int check_campaign(const struct node *node, const struct provider_campaign *campaign,
+static int check_campaign(const struct named *named, const struct provider_campaign *campaign,
                           struct baton_error *reterr)
 {
-    if (node->is_closing || node->is_broken) {
-        return error_set(reterr, BATON_ECLOSED,
-                         "campaign: the provider is closing, or its start failed: open it anew");
+    if (named->is_closing) {
+        return error_set(reterr, BATON_ECLOSED, "campaign: the process's handle was closed");
     }
     if (strlen(campaign->election) == 0 || strlen(campaign->election) >= BATON_NAME_MAX) {
         return error_set(reterr, BATON_EINVAL, "election \"%.40s\": must have 1 to %d bytes",
                          campaign->election, BATON_NAME_MAX - 1);
     }
-    if (node->named && find(node->named, campaign->election)) {
+    if (find(named, campaign->election)) {
         return error_set(reterr, BATON_EEXIST,
                          "election \"%s\": this process takes part in it already",
                          campaign->election);
@@ -337,99 +494,110 @@ static int check_campaign(const struct node *node, const struct provider_campaig
     return BATON_OK;
 }
 
-static struct named_election *new_election(struct node *node,
+static struct named_election *new_election(struct named *named,
                                            const struct provider_campaign *campaign)
 {
-    struct named_election *election = calloc(1, sizeof(*election));
+    size_t bytes = strlen(campaign->election) + 1;
+    struct named_election *election = calloc(1, sizeof(*election) + bytes);
 
-    if (election) {
-        election->base = (struct provider_election){.ops = node->base.ops, .provider = &node->base};
-        election->node = node;
-        election->cell = campaign->cell;
-        election->on_event = campaign->on_event;
-        election->userdata = campaign->userdata;
-        election->is_eligible = campaign->eligible;
-        (void)snprintf(election->name, sizeof(election->name), "%s", campaign->election);
+    if (!election) {
+        return NULL;
     }
+    memcpy(election->name, campaign->election, bytes);
+    election->base.ops = ops_of(named);
+    election->base.provider = named->is_own ? &named->node->base : &named->base;
+    election->named = named;
+    election->cell = campaign->cell;
+    election->on_event = campaign->on_event;
+    election->userdata = campaign->userdata;
+    election->is_eligible = campaign->eligible;
+    election->priority = campaign->priority;
+    election->drain_by = INSTANT_NEVER;
+    DL_APPEND(named->all, election);
     return election;
+}
+
+static bool is_same_text(const char *one, const char *other)
+{
+    return one && other ? strcmp(one, other) == 0 : one == other;
+}
+
+/* The metadata are the process's: those of a campaign count for all its elections. */
+static int set_metadata(struct named *named, const char *metadata)
+{
+    char *copy;
+
+    if (is_same_text(named->metadata, metadata)) {
+        return BATON_OK;
+    }
+    copy = metadata ? strdup(metadata) : NULL;
+    if ((metadata && !copy) || session_client_describe(client_of(named), metadata) != BATON_OK) {
+        free(copy);
+        return BATON_ENOMEM;
+    }
+    free(named->metadata);
+    named->metadata = copy;
+    return BATON_OK;
+}
+
+static int begin(struct named_election *election, const struct provider_campaign *campaign)
+{
+    struct named *named = election->named;
+    int r = campaign->metadata ? set_metadata(named, campaign->metadata) : BATON_OK;
+
+    if (r == BATON_OK && campaign->known_epoch != 0) {
+        r = session_client_recall(client_of(named), campaign->election, campaign->known_epoch,
+                                  campaign->acts);
+    }
+    return r == BATON_OK ? enter(election) : r;
 }
 
 int named_campaign(struct provider_election **ret, struct provider *provider,
                    const struct provider_campaign *campaign, struct baton_error *reterr)
 {
-    struct node *node = (struct node *)provider;
-    int r = check_campaign(node, campaign, reterr);
-    struct named_election *election = r == BATON_OK ? new_election(node, campaign) : NULL;
+    struct node *node = named_node(provider);
+    struct named_election *election;
+    struct named *named;
+    int r = named_ensure_begun(node, reterr);
 
-    if (r == BATON_OK && !election) {
-        r = error_set(reterr, BATON_ENOMEM, "out of memory for an election");
-    }
-    if (r == BATON_OK && !node->raft && (r = node_begin(node, reterr)) != BATON_OK) {
-        node->is_broken = true;
-    }
-    if (r == BATON_OK && campaign->metadata &&
-        session_client_describe(session_host_client(node->host), campaign->metadata) != BATON_OK) {
-        r = error_set(reterr, BATON_ENOMEM, "out of memory for an election");
-    }
-    if (r == BATON_OK) {
-        HASH_ADD_STR(node->named->all, name, election);
-    }
-    if (r == BATON_OK && (!election->hh.tbl || enter(election) != BATON_OK)) {
-        if (election->hh.tbl) {
-            HASH_DEL(node->named->all, election);
-        }
-        r = error_set(reterr, BATON_ENOMEM, "out of memory for an election");
-    }
+    named = r == BATON_OK ? named_of(provider) : NULL;
+    r = named ? check_campaign(named, campaign, reterr) : r;
     if (r != BATON_OK) {
-        free(election);
         return r;
+    }
+    election = new_election(named, campaign);
+    if (!election || begin(election, campaign) != BATON_OK) {
+        if (election) {
+            DL_DELETE(named->all, election);
+        }
+        free(election);
+        return error_set(reterr, BATON_ENOMEM, "out of memory for an election");
     }
     lease_cell_bind(election->cell); /* after the guardian's lock, which is released before it */
     *ret = &election->base;
-    session_host_drive(node->host);
+    session_tenant_drive(named->tenant);
     node_rearm(node, clock_now()); /* the first events are delivered by the loop */
     return BATON_OK;
-}
-
-static bool may_take(const struct node *node, const struct session_contender *contender)
-{
-    return contender->is_eligible && contender->session->node != node->id;
-}
-
-static const char *name_of(const struct node *node, const struct session_contender *contender)
-{
-    const struct raft_member *member =
-        raft_configuration_find(raft_get_configuration(node->raft), contender->session->node);
-
-    return member ? member->name : contender->session->name;
 }
 
 /* The contender that `to` names, or with NULL any, which can take over; NULL: none, see reterr. */
 static const struct session_contender *find_heir(const struct named_election *election,
                                                  const char *to, struct baton_error *reterr)
 {
-    const struct node *node = election->node;
-    const struct session_election *line = there(node->named, election->name);
+    const struct node *node = election->named->node;
+    const char *name = election->name;
     struct heirs heirs = {.bytes = 0};
+    const struct session_contender *heir = line_heir(node, line_of(node, name), to, &heirs);
 
-    for (const struct session_contender *at = line ? line->first : NULL; at; at = at->next) {
-        if (may_take(node, at) &&
-            (to ? strcmp(name_of(node, at), to) == 0 : connection_is_up(node, at->session->node))) {
-            return at;
-        }
-        if (may_take(node, at)) {
-            heirs_add(&heirs, name_of(node, at));
-        }
-    }
-    if (to) {
+    if (!heir && to) {
         (void)heirs_refuse(&heirs, to, reterr);
-    } else {
+    } else if (!heir) {
         (void)error_set(reterr, BATON_EBUSY,
                         "nobody can take over now: no other process that answers may lead \"%s\"; "
-                        "this node goes on leading",
-                        election->name);
+                        "this one goes on leading",
+                        name);
     }
-    return NULL;
+    return heir;
 }
 
 int named_check_heir(struct provider_election *base, const char *to, struct baton_error *reterr)
@@ -442,65 +610,64 @@ int named_resign(struct provider_election *base, const char *to, instant deadlin
 {
     struct named_election *election = election_of(base);
     const struct session_contender *heir = NULL;
-    struct node *node = election->node;
+    struct named *named = election->named;
     (void)deadline; /* the order is repeated until it is carried out */
 
     if (!election->is_held) {
-        return error_set(reterr, BATON_ENOTLEADER, "node \"%s\" does not lead \"%s\"",
-                         node->options.node, election->name);
+        return error_set(reterr, BATON_ENOTLEADER, "this process does not lead \"%s\"",
+                         election->name);
     }
     if (to && !(heir = find_heir(election, to, reterr))) {
         return BATON_EINVAL;
     }
-    (void)session_client_resign(session_host_client(node->host), election->name, election->epoch,
+    (void)session_client_resign(client_of(named), election->name, election->epoch,
                                 heir ? heir->session->id : 0);
-    session_host_drive(node->host);
-    event_deliver(node);
+    session_tenant_drive(named->tenant);
+    event_deliver(named->node);
     return BATON_OK;
 }
 
 int named_set_eligible(struct provider_election *base, bool eligible, struct baton_error *reterr)
 {
     struct named_election *election = election_of(base);
-    struct node *node = election->node;
+    struct named *named = election->named;
 
     election->is_eligible = eligible;
-    if (enter(election) != BATON_OK) {
+    if (!election->is_stopped && enter(election) != BATON_OK) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for an order");
     }
-    session_host_drive(node->host);
-    event_deliver(node);
+    session_tenant_drive(named->tenant);
+    event_deliver(named->node);
     return BATON_OK;
 }
 
 int named_set_metadata(struct provider_election *base, const char *metadata,
                        struct baton_error *reterr)
 {
-    struct node *node = election_of(base)->node;
+    struct named *named = election_of(base)->named;
 
     if (metadata && strlen(metadata) > SESSION_METADATA_MAX) {
         return error_set(reterr, BATON_ETOOBIG, "metadata: %zu bytes; at most %d", strlen(metadata),
                          SESSION_METADATA_MAX);
     }
-    if (session_client_describe(session_host_client(node->host), metadata) != BATON_OK) {
+    if (set_metadata(named, metadata) != BATON_OK) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for the metadata");
     }
-    session_host_drive(node->host);
+    session_tenant_drive(named->tenant);
     return BATON_OK;
 }
 
 void named_leave(struct provider_election *base)
 {
     struct named_election *election = election_of(base);
-    struct node *node = election->node;
-    struct session_client *client = session_host_client(node->host);
+    struct named *named = election->named;
 
-    if (find(node->named, election->name) == election) {
-        session_client_withdraw(client, election->name);
-        session_host_drive(node->host);
-        session_client_disown(client, election->name);
-        stop(node->named, election);
-        event_deliver(node);
+    if (!election->is_stopped) {
+        session_client_withdraw(client_of(named), election->name);
+        session_tenant_drive(named->tenant);
+        session_client_disown(client_of(named), election->name);
+        stop(election);
+        event_deliver(named->node);
     }
 }
 
@@ -508,43 +675,7 @@ void named_leader(struct provider_election *base, struct baton_member *ret, uint
 {
     const struct named_election *election = election_of(base);
 
-    describe_holder(election->node->named, election->name, ret, ret_epoch);
-}
-
-/* The contender of this node; NULL: none. */
-static const struct session_contender *contender_of(const struct session_election *line, raft_id id)
-{
-    const struct session_contender *at = line ? line->first : NULL;
-
-    while (at && at->session->node != id) {
-        at = at->next;
-    }
-    return at;
-}
-
-int named_members(struct provider_election *base, provider_members_cb done, void *userdata,
-                  struct baton_error *reterr)
-{
-    const struct named_election *election = election_of(base);
-    const struct node *node = election->node;
-    const struct raft_configuration *now = raft_get_configuration(node->raft);
-    const struct session_election *line = there(node->named, election->name);
-    struct baton_member *members = calloc(now->count + 1, sizeof(*members));
-
-    if (!members) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for the members");
-    }
-    for (size_t i = 0; i < now->count; i++) {
-        const struct session_contender *contender = contender_of(line, now->members[i].id);
-        event_member_of(node, now->members[i].id, &members[i]);
-        members[i].role =
-            contender && line->holder == contender ? BATON_ROLE_LEADER : BATON_ROLE_FOLLOWER;
-        members[i].is_cordoned = !contender || !contender->is_eligible;
-        members[i].metadata = contender ? contender->session->metadata : NULL;
-    }
-    done(userdata, BATON_OK, members, now->count);
-    free(members);
-    return BATON_OK;
+    line_leader(election->named, election->name, ret, ret_epoch);
 }
 
 int named_member_add(struct provider_election *base, const struct baton_member *member,
@@ -553,7 +684,7 @@ int named_member_add(struct provider_election *base, const struct baton_member *
 {
     const struct node_asker asker = {done, userdata};
 
-    return request_add(election_of(base)->node, member, replaces, deadline, &asker, reterr);
+    return request_add(election_of(base)->named->node, member, replaces, deadline, &asker, reterr);
 }
 
 int named_member_remove(struct provider_election *base, const char *id, instant deadline,
@@ -561,5 +692,5 @@ int named_member_remove(struct provider_election *base, const char *id, instant 
 {
     const struct node_asker asker = {done, userdata};
 
-    return request_remove(election_of(base)->node, id, deadline, &asker, reterr);
+    return request_remove(election_of(base)->named->node, id, deadline, &asker, reterr);
 }

@@ -1,5 +1,9 @@
-/* Named elections of a group (`group=NAME`), any number, by this process's session on the group's
- * log. The node campaigns for the log's leadership for itself; who leads the log leads no election.
+/* Named elections of a group (`group=NAME`), any number, by sessions on the group's log: this
+ * process's own, and one for each process that takes part through it (attach.c). The node campaigns
+ * for the log's leadership for itself; who leads the log leads no election.
+ *
+ *   named.c   the elections of a process        line.c   the group's view of an election
+ *   attach.c  processes that take part here     asks.c   requests about other processes' elections
  *
  * One thread; inside of this folder only.
  */
@@ -16,17 +20,18 @@ int named_begin(struct node *node, struct baton_error *reterr);
 void named_free(struct named *named); /* NULL allowed */
 /* An event of the core, which no election has: those about members go to all elections. */
 void named_take(struct node *node, const struct baton_event *event);
-/* Calls the election's callback; after its last event it is freed. */
-void named_deliver(void *election, const struct baton_event *event);
-/* Stops all elections. */
+/* Ends this process's session, and stops all its elections. */
 void named_stop(struct node *node);
+/* Of the node, or of a handle. */
+struct node *named_node(struct provider *provider);
 
-/* Functions of the provider. */
+/* Functions of the provider, and of a handle. */
 int named_campaign(struct provider_election **ret, struct provider *provider,
                    const struct provider_campaign *campaign, struct baton_error *reterr);
 int named_check_heir(struct provider_election *base, const char *to, struct baton_error *reterr);
 int named_resign(struct provider_election *base, const char *to, instant deadline,
                  struct baton_error *reterr);
+void named_drained(struct provider_election *base);
 int named_set_eligible(struct provider_election *base, bool eligible, struct baton_error *reterr);
 int named_set_metadata(struct provider_election *base, const char *metadata,
                        struct baton_error *reterr);
@@ -39,5 +44,11 @@ int named_member_add(struct provider_election *base, const struct baton_member *
                      struct baton_error *reterr);
 int named_member_remove(struct provider_election *base, const char *id, instant deadline,
                         provider_done_cb done, void *userdata, struct baton_error *reterr);
+int named_elections(struct provider *provider, provider_elections_cb done, void *userdata,
+                    struct baton_error *reterr);
+/* Those of attach.c. */
+int attach_open(struct provider **ret, struct provider *provider,
+                const struct provider_process *process, struct baton_error *reterr);
+void attach_detach(struct provider *handle, void (*closed)(void *userdata), void *userdata);
 
 #endif

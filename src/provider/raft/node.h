@@ -36,6 +36,8 @@ enum {
     NODE_STATE_FORMAT = 2,                 /* of a snapshot's state: keys and sessions */
     NODE_COMPACT_ENTRIES = 1024,           /* a longer log is compacted at a checkpoint */
     NODE_COMPACT_BYTES = 16 * 1024 * 1024, /* and one of more bytes, and than the state, at once */
+    NODE_COMPACT_ORDER_BYTES = 2 * 1024 * 1024, /* or of so many in orders of sessions */
+    NODE_ENTRY_OVERHEAD = 64,                   /* of an entry in memory */
 };
 
 /* X(field, name): a counter in the status and the metrics. */
@@ -57,7 +59,9 @@ enum {
     X(writes, "writes")                                                                            \
     X(elections, "elections")                                                                      \
     X(proofs_accepted, "proofs_accepted")                                                          \
-    X(proofs_ignored, "proofs_ignored")
+    X(proofs_ignored, "proofs_ignored")                                                            \
+    X(fences, "fences")                                                                            \
+    X(fences_failed, "fences_failed")
 
 struct node_counters {
 #define NODE_COUNTER_FIELD(field, name) uint64_t field;
@@ -69,6 +73,8 @@ struct node;
 struct node_state;   /* state.c */
 struct session_host; /* session_host.h */
 struct named;        /* named.h */
+struct ask;          /* asks.h */
+struct fencing;      /* fencing.h */
 struct guardian;
 
 /* Knowledge about another process of the group, from its latest greeting and messages. */
@@ -76,10 +82,15 @@ struct acquaintance {
     raft_id id;
     char name[RAFT_NAME_MAX];
     uint64_t incarnation;
-    uint64_t proved;                 /* its incarnations up to this one are dead */
-    struct storage_peer seen;        /* the latest that it is known to have stored */
-    bool has_greeted;                /* since our start; otherwise known from our data directory */
-    bool is_unsaved;                 /* `seen` is newer than on disk */
+    uint64_t proved;   /* its incarnations up to this one are dead */
+    uint64_t at_fence; /* its incarnation when its host's fence began */
+    uint64_t uncertified_at_fence;
+    raft_index index_at_fence;
+    uint64_t fenced;          /* its incarnations up to this one ended by a fence of the host */
+    raft_index fenced_index;  /* and the processes that had attached there by this entry */
+    struct storage_peer seen; /* the latest that it is known to have stored */
+    bool has_greeted;         /* since our start; otherwise known from our data directory */
+    bool is_unsaved;          /* `seen` is newer than on disk */
     char settings[IDENTITY_WHY_MAX]; /* describes settings that differ from ours; "" */
     uint8_t commitment[32];
     uint8_t flags; /* GREETING_GUARDIAN_ONLY is kept from earlier incarnations */
@@ -191,11 +202,8 @@ struct node_election {
     bool is_leaving;
 };
 
-struct queued_event {
-    struct baton_event event;
-    void *to; /* a named election; NULL: the node's, or all */
-    struct queued_event *next;
-};
+/* Of a named election, or of what it belongs to. */
+typedef void event_receiver_fn(void *to, const struct baton_event *event);
 
 struct node {
     struct provider base;
@@ -235,6 +243,7 @@ struct node {
     struct frame_scratch scratch;
     struct buffer output;
 
+    struct fencing *fencing;   /* NULL: `fence-after` is not set */
     struct guardian *guardian; /* or NULL */
     struct victims victims;    /* killed before this node is certified dead */
     bool has_victims;
@@ -242,16 +251,18 @@ struct node {
     unsigned hang_kills; /* of earlier processes of this directory, lately */
 
     struct session_host *host; /* as `state` */
-    struct named *named;       /* NULL: the group is one election */
-    struct node_state *state;  /* NULL before the first campaign and after the end */
-    bool state_is_lost;        /* an order failed for lack of memory: until a restart */
+    struct named *named;       /* this process's; NULL: the group is one election */
+    struct named *all_named;   /* it, and those that take part through it */
+    struct ask *asks;
+    struct node_state *state; /* NULL before the first campaign and after the end */
+    bool state_is_lost;       /* an order failed for lack of memory: until a restart */
 
     struct node_election *election;
     struct node_request *requests;
     uv_timer_t request_timer; /* active while there are requests */
     uint64_t request_round;
     uint64_t next_request; /* begins at random: the log keeps the requests of earlier processes */
-    struct queued_event *events_first, *events_last;
+    struct queued_event *events_first, *events_last; /* event.c */
     int depth; /* of nested steps: events are delivered at 0 */
     bool eligible;
     bool is_isolated;
@@ -265,6 +276,7 @@ struct node {
     instant slow_disk_reported;
     raft_index applied;
     size_t applied_bytes; /* since the log was compacted */
+    size_t order_bytes;   /* of these, in memory: the orders of sessions */
     size_t state_bytes;   /* when it was */
     struct node_counters counters;
     void (*closed)(void *userdata);
@@ -373,6 +385,8 @@ void proof_make_greeting(struct node *node);
 bool proof_on_greeting(struct connection *connection, const struct greeting *greeting);
 void proof_on_pinned(struct connection *connection);
 void proof_on_certificate(struct node *node, const void *frame);
+/* The host of that member was off after the instant at which `at_fence` was set. */
+void proof_on_fenced(struct node *node, struct acquaintance *known);
 /* A dial was refused after the link's connection had ended. */
 void proof_on_refused(struct link *link);
 void proof_drop_pidfd(struct link *link);
@@ -395,12 +409,22 @@ int credentials_reload(struct provider *provider, const char *url, provider_done
 /* event.c */
 void event_take(struct node *node, const struct raft_event *event);
 void event_push(struct node *node, const struct baton_event *event);
-void event_push_to(struct node *node, void *named_election, const struct baton_event *event);
+void event_push_to(struct node *node, event_receiver_fn *receive, void *to,
+                   const struct baton_event *event);
 void event_deliver(struct node *node);
 void event_error(struct node *node, int code, const struct baton_error *error);
 void event_member_of(const struct node *node, raft_id id, struct baton_member *ret);
 /* Describes why leadership cannot pass to a member now, as the leader knows: "does not answer". */
 void event_unready(const struct node *node, raft_id id, char *ret, size_t bytes);
+
+/* named.c, asks.c */
+/* Another session holds the election now, or none does. */
+void named_note_holder(struct node *node, const char *election);
+/* The session's process takes part in it now. */
+void named_note_entered(struct node *node, uint64_t session, const char *election);
+void asks_note_holder(struct node *node, const char *election);
+/* An order of this node that is no tenant's was carried out, or failed. */
+void asks_take_reply(struct node *node, uint64_t request, int code);
 
 /* state.c: first the functions of the node's life, then those for each update of the core */
 int state_begin(struct node *node, const struct raft_snapshot *snapshot,

@@ -22,6 +22,9 @@
 
 enum {
     PEERS_TEXT_MAX = 64 * 1024,
+    HOSTS_TEXT_MAX = 16 * 1024,
+    FENCE_AFTER_MS_MIN = 100,
+    FENCE_TIMEOUT_S_MAX = 600,
     ELECTIONS_LIMIT_MAX = 255, /* the core remembers 256 elections: it never counts more */
 };
 
@@ -273,6 +276,7 @@ struct given {
     struct raft_member self; /* kind, weight and priority, if the peers have none */
     bool has_kind;           /* `kind` was set */
     char peers[PEERS_TEXT_MAX];
+    char hosts[HOSTS_TEXT_MAX];
 };
 
 static int take_preset(void *target, const char *key, const char *value, struct baton_error *reterr)
@@ -349,6 +353,10 @@ const struct provider_setting raft_provider_settings[] = {
     FLAG("guardian", options.wants_guardian),
     FLAG("kill-outliving", options.kills_outliving),
     SPAN("hang", options.hang),
+    TEXT("fence", options.fence),
+    SPAN("fence-after", options.fence_after),
+    SPAN("fence-timeout", options.fence_timeout),
+    LIST("fence-hosts", "fence-host", hosts),
     END,
 };
 
@@ -357,6 +365,7 @@ static int set_defaults(struct given *given, struct baton_error *reterr)
     struct raft_options *options = &given->options;
 
     options->checkpoint = SPAN_S(60);
+    options->fence_timeout = SPAN_S(60);
     options->believes_pidfd = options->wants_guardian = true;
     given->self.weight = NO_WEIGHT;
     given->self.priority = NO_PRIORITY;
@@ -364,6 +373,89 @@ static int set_defaults(struct given *given, struct baton_error *reterr)
         (void)snprintf(options->node, sizeof(options->node), "node");
     }
     return take_preset(given, "preset", "default", reterr);
+}
+
+/* ---- Fencing --------------------------------------------------------------------------------- */
+
+static int take_host(struct raft_options *options, const char *text, struct baton_error *reterr)
+{
+    struct raft_host *host = &options->hosts[options->host_count];
+    const char *equals = strchr(text, '=');
+    char name[RAFT_NAME_MAX + 1];
+    size_t length = equals ? (size_t)(equals - text) : 0;
+
+    if (length == 0 || length > RAFT_NAME_MAX || !equals[1]) {
+        return error_set(reterr, BATON_EINVAL,
+                         "fence-hosts \"%.80s\": must be MEMBER=HOST, the name of a member and of "
+                         "the host as the fence command knows it",
+                         text);
+    }
+    if (options->host_count == OPTIONS_HOSTS_MAX) {
+        return error_set(reterr, BATON_ETOOBIG, "fence-hosts: %d at most", OPTIONS_HOSTS_MAX);
+    }
+    memcpy(name, text, length);
+    name[length] = '\0';
+    if (check_name("fence-hosts: member", name, reterr) != BATON_OK ||
+        check_name("fence-hosts: host", equals + 1, reterr) != BATON_OK) {
+        return BATON_EINVAL;
+    }
+    memcpy(host->member, name, length + 1);
+    memcpy(host->host, equals + 1, strlen(equals + 1) + 1); /* check_name has bounded both */
+    options->host_count++;
+    return BATON_OK;
+}
+
+static int take_hosts(struct given *given, struct baton_error *reterr)
+{
+    char *rest = given->hosts;
+    const char *word;
+    int r = BATON_OK;
+
+    while (r == BATON_OK && (word = strsep(&rest, ", \t"))) {
+        r = *word ? take_host(&given->options, word, reterr) : BATON_OK;
+    }
+    return r;
+}
+
+static int check_fence(const struct raft_options *options, struct baton_error *reterr)
+{
+    if (options->fence_after.ns != 0 && options->fence_after.ns < SPAN_MS(FENCE_AFTER_MS_MIN).ns) {
+        return error_set(reterr, BATON_EINVAL, "fence-after: %g ms is less than %d ms",
+                         (double)options->fence_after.ns / 1e6, FENCE_AFTER_MS_MIN);
+    }
+    if (options->fence_timeout.ns < SPAN_S(1).ns ||
+        options->fence_timeout.ns > SPAN_S(FENCE_TIMEOUT_S_MAX).ns) {
+        return error_set(reterr, BATON_EINVAL, "fence-timeout: %g s is not 1 s to %d s",
+                         (double)options->fence_timeout.ns / 1e9, FENCE_TIMEOUT_S_MAX);
+    }
+    if (options->fence[0] && options->fence_after.ns == 0) {
+        return error_set(reterr, BATON_EINVAL,
+                         "fence: set fence-after as well, the silence after which a host is "
+                         "fenced");
+    }
+    if (options->fence[0] && (options->fence[0] != '/' || access(options->fence, X_OK) != 0)) {
+        return error_set(reterr, BATON_EINVAL,
+                         "fence \"%s\": must be the whole path of a program that this user may run",
+                         options->fence);
+    }
+    return BATON_OK;
+}
+
+void raft_options_host(const struct raft_options *options, const struct raft_member *member,
+                       char ret[RAFT_ADDRESS_MAX])
+{
+    int port;
+
+    for (size_t i = 0; i < options->host_count; i++) {
+        if (strcmp(options->hosts[i].member, member->name) == 0) {
+            memcpy(ret, options->hosts[i].host, RAFT_ADDRESS_MAX);
+            return;
+        }
+    }
+    if (raft_options_parse_address(member->address, ret, RAFT_ADDRESS_MAX, &port, NULL) !=
+        BATON_OK) {
+        memcpy(ret, member->name, sizeof(member->name));
+    }
 }
 
 /* ---- All together ---------------------------------------------------------------------------- */
@@ -589,6 +681,12 @@ static int take_all(struct given *given, const struct provider_config *config,
     if (r == BATON_OK) {
         r = guardian_check_hang(given->options.hang, given->options.settings.lease,
                                 given->options.wants_guardian, reterr);
+    }
+    if (r == BATON_OK) {
+        r = take_hosts(given, reterr);
+    }
+    if (r == BATON_OK) {
+        r = check_fence(&given->options, reterr);
     }
     return r == BATON_OK ? take_group(given, reterr) : r;
 }

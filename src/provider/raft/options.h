@@ -7,7 +7,13 @@
 
 #include <sys/socket.h>
 
-enum { OPTIONS_PATH_MAX = 1024 };
+enum { OPTIONS_PATH_MAX = 1024, OPTIONS_HOSTS_MAX = 128 };
+
+/* The host that a member runs on, as the fence command knows it. */
+struct raft_host {
+    char member[RAFT_NAME_MAX];
+    char host[RAFT_ADDRESS_MAX];
+};
 
 struct raft_options {
     char node[RAFT_NAME_MAX];
@@ -29,8 +35,13 @@ struct raft_options {
     bool believes_pidfd;   /* accepts a pidfd on the same host as proof (b) */
     bool is_guardian_only; /* only its guardian's certificate proves its death */
     bool wants_guardian;
-    bool kills_outliving; /* the guardian kills a process that outlives its lease */
-    span hang;            /* and a leader whose loop is silent for so long; 0: not */
+    bool kills_outliving;         /* the guardian kills a process that outlives its lease */
+    span hang;                    /* and a leader whose loop is silent for so long; 0: not */
+    char fence[OPTIONS_PATH_MAX]; /* the command that switches a silent host off; "" */
+    span fence_after;             /* so long is a host silent then; 0: it is never fenced */
+    span fence_timeout;
+    struct raft_host hosts[OPTIONS_HOSTS_MAX]; /* of members whose address does not name it */
+    size_t host_count;
 };
 
 /* The table of all keys, for provider_settings_take(). */
@@ -52,6 +63,9 @@ int raft_options_check_peer(const struct raft_options *options, const struct raf
 bool raft_options_listen_address(const struct raft_options *options, struct sockaddr_storage *ret);
 /* Parses one peer: NAME@HOST:PORT[*WEIGHT][^PRIORITY][/voter|/witness|/learner]. */
 int raft_options_parse_peer(struct raft_member *ret, const char *text, struct baton_error *reterr);
+/* The host of a member: the one that is configured, else that of its address. */
+void raft_options_host(const struct raft_options *options, const struct raft_member *member,
+                       char ret[RAFT_ADDRESS_MAX]);
 /* Splits "host:port" or "[v6]:port". */
 int raft_options_parse_address(const char *text, char *ret_host, size_t host_bytes, int *ret_port,
                                struct baton_error *reterr);

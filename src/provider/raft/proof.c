@@ -1,4 +1,4 @@
-/* The proofs that a leader is gone (a to e).
+/* The proofs that a leader is gone (a to f).
  *
  *   (b) a pidfd of a process on this host, after which that process has answered: so the pid cannot
  *       have been another process's. Readable: the process has ended.
@@ -8,6 +8,9 @@
  *   (e) on loopback, declared free of forwarders: a connection that had greeted ends, and the next
  *       dial is refused. A process under a lease never closes its listener; but a tunnel, a sidecar
  *       or a port forward that ends refuses as well, and no greeting distinguishes the two.
+ *
+ *   (f) the exit code 0 of the fence command: the whole host was off (docs/fencing.md). To the core
+ *       it is a certificate.
  *
  * (a), the resignation, is a message of the core. The end of a connection alone proves nothing.
  */
@@ -282,6 +285,26 @@ void proof_on_certificate(struct node *node, const void *frame)
         return;
     }
     tell(node, RAFT_PROOF_GUARDIAN, certificate.node, certificate.incarnation, certificate.heir);
+}
+
+/* ---- (f) ---------------------------------------------------------------------------------------
+ */
+
+/* A proof of the later incarnation does not cover the program of an earlier one; this does. */
+void proof_on_fenced(struct node *node, struct acquaintance *known)
+{
+    if (known->at_fence == 0) {
+        return;
+    }
+    known->fenced = known->at_fence;
+    known->fenced_index = known->index_at_fence;
+    if (known->uncertified_at_fence != 0) {
+        tell(node, RAFT_PROOF_GUARDIAN, known->id, known->uncertified_at_fence, node->id);
+    }
+    tell(node, RAFT_PROOF_GUARDIAN, known->id, known->at_fence, node->id);
+    if (node->host) {
+        session_host_fenced(node->host, known->id, known->fenced_index);
+    }
 }
 
 /* ---- (e) ---------------------------------------------------------------------------------------

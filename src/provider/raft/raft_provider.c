@@ -2,6 +2,8 @@
 #include "provider/raft/raft_provider.h"
 
 #include "provider/heirs.h"
+#include "provider/raft/asks.h"
+#include "provider/raft/fencing.h"
 #include "provider/raft/named.h"
 #include "provider/raft/node.h"
 #include "sessions/sessions.h"
@@ -110,11 +112,13 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     stop_election(node);
     event_deliver(node);
     request_fail_all(node, BATON_ECANCELED);
+    asks_end(node);
     state_end(node);
     node->is_closed = true;
     node->closed = closed;
     node->closed_userdata = userdata;
     guard_end(node);
+    fencing_end(node);
     if (node->raft) {
         meeting_remember(node);
         link_end_all(node);
@@ -144,10 +148,14 @@ static void on_timer(uv_poll_t *poll, int status, int events)
     }
 }
 
-/* The log has more bytes than it may, and than the state that replaces it. */
+/* The log has more bytes than it may, and than the state that replaces it. Orders of sessions are
+ * small, come in thousands, and stay in memory until then. */
 static bool is_long(const struct node *node)
 {
-    return node->applied_bytes > NODE_COMPACT_BYTES && node->applied_bytes > node->state_bytes;
+    bool has_much =
+        node->applied_bytes > NODE_COMPACT_BYTES || node->order_bytes > NODE_COMPACT_ORDER_BYTES;
+
+    return has_much && node->applied_bytes > node->state_bytes;
 }
 
 /* Bounds what the next start has to read: moves SQLite's log into the file, and compacts a long log
@@ -171,7 +179,7 @@ static void on_checkpoint(uv_timer_t *timer)
         if (!state.failed) {
             (void)node_step(node, &compact);
         }
-        node->applied_bytes = 0;
+        node->applied_bytes = node->order_bytes = 0;
         node->state_bytes = state.bytes;
         buffer_fini(&state);
     }
@@ -306,6 +314,7 @@ int node_begin(struct node *node, struct baton_error *reterr)
     if (r == BATON_OK) {
         proof_make_greeting(node);
         guard_begin(node);
+        fencing_begin(node);
         if (raft_get_configuration(node->raft)->count == 0) {
             group_log_members(node); /* else the core reports the members of the log */
         }
@@ -670,6 +679,7 @@ static const struct provider_ops named_ops = {
     .campaign = named_campaign,
     .check_heir = named_check_heir,
     .resign = named_resign,
+    .drained = named_drained,
     .set_eligible = named_set_eligible,
     .set_metadata = named_set_metadata,
     .leave = named_leave,
@@ -685,4 +695,8 @@ static const struct provider_ops named_ops = {
     .unwatch = state_unwatch,
     .set_victims = guard_set_victims,
     .reload = credentials_reload,
+    .attach = attach_open,
+    .elections = named_elections,
+    .ask_pass = ask_pass,
+    .ask_eligible = ask_eligible,
 };

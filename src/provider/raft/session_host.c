@@ -1,31 +1,15 @@
+/* Out of memory, an element has no table, in place of the process's end. */
+#define HASH_NONFATAL_OOM 1
 #include "provider/raft/session_host.h"
 
-#include "provider/raft/node.h"
-#include "sessions/keeper.h"
+#include "base/invariant.h"
+#include "provider/raft/session_host_int.h"
 
 #include <openssl/rand.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORDER_BYTES_MAX = SESSION_METADATA_MAX + 512, RENEWAL_BYTES = 8, RENEWED_BYTES = 9 };
-
-/* In FRAME_RENEWED. */
-enum outcome { OUTCOME_RENEWED, OUTCOME_ENDED, OUTCOME_NOT_NOW };
-
-struct session_host {
-    struct node *node;
-    struct sessions *sessions;
-    struct keeper keeper;
-    raft_term kept_term; /* in which this node keeps, or kept last */
-    struct session_client *client;
-    struct session_user user;
-    uint64_t random;
-    uint32_t drift_ppm; /* the widest bound of a member's clock */
-    bool is_driving;
-    bool is_changed; /* while it is driven */
-    bool is_closing;
-    uv_timer_t timer;
-};
+enum { ORDER_BYTES_MAX = SESSION_METADATA_MAX + 512, RENEWED_BYTES = 9 };
 
 static void on_change(void *userdata, const struct session_change *change);
 
@@ -40,8 +24,10 @@ struct session_host *session_host_new(struct node *node)
         return NULL;
     }
     host->node = node;
+    host->end_again = INSTANT_NEVER;
     host->random = (uint64_t)clock_now().ns | 1;
     (void)RAND_bytes((unsigned char *)&host->random, sizeof(host->random));
+    host->last_number = host->random; /* the log has orders of earlier processes */
     (void)uv_timer_init(node->loop, &host->timer);
     host->timer.data = host;
     node->open_handles++;
@@ -53,7 +39,7 @@ static void on_closed(uv_handle_t *timer)
     struct session_host *host = timer->data;
     struct node *node = host->node;
 
-    session_client_free(host->client);
+    session_host_forget_endings(host);
     sessions_free(host->sessions);
     free(host);
     node_release(node);
@@ -62,6 +48,7 @@ static void on_closed(uv_handle_t *timer)
 void session_host_end(struct session_host *host)
 {
     if (host) {
+        INVARIANT(!host->tenants); /* the provider outlives its handles */
         host->is_closing = true;
         uv_close((uv_handle_t *)&host->timer, on_closed);
     }
@@ -87,25 +74,31 @@ static bool is_keeping(struct session_host *host)
     return host->keeper.is_keeping;
 }
 
-static void rearm(struct session_host *host)
+void session_host_set_timer(const struct session_host *host, uv_timer_t *timer,
+                            uv_timer_cb callback, instant at)
 {
-    instant at = host->client ? session_client_deadline(host->client) : INSTANT_NEVER;
-    span left;
+    span left = instant_since(at, clock_now());
 
-    at = instant_min(at, keeper_deadline(&host->keeper));
-    left = instant_since(at, clock_now());
-    if (host->is_closing || at.ns == INSTANT_NEVER.ns) {
-        (void)uv_timer_stop(&host->timer);
+    if (at.ns == INSTANT_NEVER.ns) {
+        (void)uv_timer_stop(timer);
     } else {
         uv_update_time(host->node->loop);
-        (void)uv_timer_start(&host->timer, on_timer,
-                             left.ns > 0 ? (uint64_t)(left.ns / 1000000) + 1 : 0, 0);
+        (void)uv_timer_start(timer, callback, left.ns > 0 ? (uint64_t)(left.ns / 1000000) + 1 : 0,
+                             0);
+    }
+}
+
+void session_host_rearm(struct session_host *host)
+{
+    if (!host->is_closing) {
+        session_host_set_timer(host, &host->timer, on_timer,
+                               instant_min(keeper_deadline(&host->keeper), host->end_again));
     }
 }
 
 /* ---- Orders ---------------------------------------------------------------------------------- */
 
-static int order(struct session_host *host, struct session_order *order)
+int session_host_order(struct session_host *host, struct session_order *order)
 {
     struct buffer bytes;
     int code;
@@ -119,196 +112,92 @@ static int order(struct session_host *host, struct session_order *order)
     return code;
 }
 
-/* ---- This process's session ------------------------------------------------------------------ */
-
-static void step(struct session_host *host, const struct session_input *input)
-{
-    host->random ^= host->random << 13;
-    host->random ^= host->random >> 7;
-    host->random ^= host->random << 17;
-    session_client_step(host->client, input, clock_now(), host->random);
-    host->is_changed = true;
-}
-
-/* Whether this node leads the log beyond doubt: then it may renew. */
-static bool leads(const struct node *node)
-{
-    return node->published.held && instant_before(clock_now(), node->published.end);
-}
-
-static enum outcome renew(struct session_host *host, uint64_t session)
-{
-    if (!leads(host->node) || !is_keeping(host)) {
-        return OUTCOME_NOT_NOW;
-    }
-    return keeper_renew(&host->keeper, session, clock_now()) ? OUTCOME_RENEWED : OUTCOME_ENDED;
-}
-
-static void take_outcome(struct session_host *host, uint64_t session, uint64_t request,
-                         enum outcome outcome)
-{
-    const struct session_input input = {.type = SESSION_IN_RENEWED,
-                                        .request = request,
-                                        .session = session,
-                                        .code = outcome == OUTCOME_RENEWED ? BATON_OK
-                                                : outcome == OUTCOME_ENDED ? BATON_ENOENT
-                                                                           : BATON_EUNAVAILABLE};
-
-    step(host, &input);
-}
-
-static void send_renewal(struct session_host *host, uint64_t session, uint64_t request)
-{
-    struct node *node = host->node;
-    struct raft_status status;
-    struct buffer bytes;
-
-    raft_get_status(node->raft, &status);
-    if (status.role == RAFT_LEADER || status.leader == RAFT_NOBODY ||
-        !connection_is_up(node, status.leader)) {
-        take_outcome(host, session, request,
-                     status.role == RAFT_LEADER ? renew(host, session) : OUTCOME_NOT_NOW);
-        return;
-    }
-    buffer_init(&bytes, RENEWAL_BYTES);
-    buffer_put_u64(&bytes, session);
-    if (!bytes.failed) {
-        connection_send_bytes(node, status.leader, FRAME_RENEWAL, request, bytes.data, bytes.bytes);
-    }
-    buffer_fini(&bytes);
-}
-
-static void send_order(struct session_host *host, struct session_order *ordered)
-{
-    struct session_input input = {.type = SESSION_IN_REPLY, .request = ordered->request};
-
-    input.code = order(host, ordered);
-    if (input.code != BATON_OK && ordered->request != 0) {
-        step(host, &input);
-    }
-}
-
-static void drive_once(struct session_host *host)
-{
-    struct session_client_lease lease = session_client_lease(host->client);
-    struct session_event event;
-    struct session_order ordered;
-    uint64_t session, request;
-
-    host->user.on_lease(host->user.userdata, &lease);
-    while (session_client_next_event(host->client, &event)) {
-        host->user.on_event(host->user.userdata, &event);
-    }
-    while (session_client_next_renewal(host->client, &session, &request)) {
-        send_renewal(host, session, request);
-    }
-    while (session_client_next_order(host->client, clock_now(), &ordered)) {
-        send_order(host, &ordered);
-    }
-}
-
-void session_host_drive(struct session_host *host)
-{
-    host->is_changed = true;
-    if (host->is_driving) {
-        return; /* within a step: the outer call goes on */
-    }
-    host->is_driving = true;
-    while (host->client && host->is_changed) {
-        host->is_changed = false;
-        drive_once(host);
-    }
-    host->is_driving = false;
-    rearm(host);
-}
-
-static void take(struct session_host *host, const struct session_input *input)
-{
-    if (host->client) {
-        step(host, input);
-        session_host_drive(host);
-    }
-}
-
-int session_host_attach(struct session_host *host, const struct session_client_options *options,
-                        const struct session_user *user)
-{
-    const struct session_input up = {.type = SESSION_IN_UP};
-
-    host->client = session_client_new(options);
-    if (!host->client) {
-        return BATON_ENOMEM;
-    }
-    host->user = *user;
-    session_client_widen_drift(host->client, host->drift_ppm);
-    take(host, &up);
-    return BATON_OK;
-}
-
-void session_host_widen_drift(struct session_host *host, uint32_t drift_ppm)
-{
-    host->drift_ppm = drift_ppm > host->drift_ppm ? drift_ppm : host->drift_ppm;
-    if (host->client) {
-        session_client_widen_drift(host->client, drift_ppm);
-    }
-}
-
-struct session_client *session_host_client(struct session_host *host)
-{
-    return host->client;
-}
-
-void session_host_leave(struct session_host *host)
-{
-    if (host->client) {
-        session_client_leave(host->client, clock_now(), host->random);
-        session_host_drive(host);
-    }
-}
-
-void session_host_hurry(struct session_host *host)
-{
-    const struct session_input up = {.type = SESSION_IN_UP};
-
-    take(host, &up);
-}
-
-void session_host_refused(struct session_host *host, uint64_t request)
-{
-    const struct session_input input = {
-        .type = SESSION_IN_REPLY, .request = request, .code = BATON_EUNAVAILABLE};
-
-    if (request != 0) {
-        take(host, &input);
-        event_deliver(host->node);
-    }
-}
-
 /* ---- The replicated state -------------------------------------------------------------------- */
 
 static void on_change(void *userdata, const struct session_change *change)
 {
     struct session_host *host = userdata;
     const struct session_input input = {.type = SESSION_IN_CHANGE, .change = *change};
+    struct session_tenant *tenant = session_tenant_of(host, change->session);
 
-    if (!host->client) {
-        return;
+    if (tenant) {
+        session_tenant_step(tenant, &input); /* the caller drives */
     }
-    if (change->session == session_client_lease(host->client).session) {
-        step(host, &input); /* the caller drives */
+    if (tenant && change->type == SESSION_ENTERED) {
+        named_note_entered(host->node, change->session, change->election);
     }
     if (change->type == SESSION_HELD || change->type == SESSION_FREED) {
-        host->user.on_holder(host->user.userdata, change->election);
+        named_note_holder(host->node, change->election);
+        asks_note_holder(host->node, change->election);
     }
 }
 
-/* The log keeps the orders of this node's earlier processes: they are no replies to this one. */
-static bool is_own(const struct session_host *host, const struct session_order *order)
+/* The tenant whose order this is; NULL: none. The log keeps the orders of this node's earlier
+ * processes, too: they are none of the present tenants'. */
+static struct session_tenant *tenant_of_order(const struct session_host *host,
+                                              const struct session_order *order)
 {
-    return host->client && order->node == host->node->id && order->request != 0 &&
-           (order->type == SESSION_OPEN
-                ? order->incarnation == host->node->incarnation
-                : order->session == session_client_lease(host->client).session);
+    struct session_tenant *tenant = order->node == host->node->id && order->request != 0
+                                        ? session_tenant_of_request(host, order->request)
+                                        : NULL;
+    bool is_own =
+        tenant && (order->type == SESSION_OPEN
+                       ? order->incarnation == tenant->incarnation &&
+                             memcmp(order->secret, tenant->secret, sizeof(tenant->secret)) == 0
+                   : order->type == SESSION_RESUME
+                       ? order->session == tenant->resumes || order->session == tenant->session
+                       : order->session == tenant->session);
+
+    return is_own ? tenant : NULL;
+}
+
+static void report(struct session_tenant *tenant, enum session_change_type type,
+                   const struct session_contender *contender)
+{
+    const struct session_input input = {.type = SESSION_IN_CHANGE,
+                                        .change = {.type = type,
+                                                   .session = contender->session->id,
+                                                   .election = contender->election->name,
+                                                   .epoch = contender->election->epoch}};
+
+    session_tenant_step(tenant, &input);
+}
+
+/* Where a session stands that was resumed. */
+static void report_standing(struct session_tenant *tenant)
+{
+    const struct session_input reported = {.type = SESSION_IN_REPORTED};
+    const struct session *session = sessions_find(tenant->host->sessions, tenant->session);
+
+    for (const struct session_contender *at = session ? session->first : NULL; at;
+         at = at->younger) {
+        bool holds = at->election->holder == at;
+        report(tenant, SESSION_ENTERED, at);
+        if (holds) {
+            report(tenant, SESSION_HELD, at);
+        }
+        if (holds && (at->election->wanted != 0 || !at->is_eligible)) {
+            report(tenant, SESSION_ASKED, at);
+        }
+    }
+    session_tenant_step(tenant, &reported);
+}
+
+static void take_reply(struct session_host *host, const struct session_order *order,
+                       struct session_input *reply)
+{
+    struct session_tenant *tenant = tenant_of_order(host, order);
+    bool was_held = tenant && tenant->session != 0;
+
+    if (tenant) {
+        reply->request &= SESSION_HOST_REQUESTS;
+        session_tenant_step(tenant, reply);
+        if (order->type == SESSION_RESUME && !was_held && tenant->session != 0) {
+            report_standing(tenant);
+        }
+    } else if (order->node == host->node->id && order->request != 0) {
+        asks_take_reply(host->node, order->request, reply->code);
+    }
 }
 
 bool session_host_apply(struct session_host *host, const void *data, size_t bytes, raft_index index)
@@ -320,21 +209,19 @@ bool session_host_apply(struct session_host *host, const void *data, size_t byte
         return true; /* of a later version; all nodes of this version skip it */
     }
     reply.request = order.request;
+    reply.index = index;
     reply.session = order.type == SESSION_OPEN ? index : order.session;
     reply.code = sessions_carry_out(host->sessions, &order, index);
     if (reply.code == BATON_ENOMEM) {
         return false;
     }
-    if (reply.code == BATON_OK && order.type == SESSION_OPEN) {
-        keeper_opened(&host->keeper, index, clock_now());
-        rearm(host);
+    if (reply.code == BATON_OK && (order.type == SESSION_OPEN || order.type == SESSION_RESUME)) {
+        reply.lifetime = sessions_find(host->sessions, reply.session)->lifetime;
+        keeper_opened(&host->keeper, reply.session, clock_now());
+        session_host_rearm(host);
     }
-    if (is_own(host, &order)) {
-        step(host, &reply);
-    }
-    if (host->is_changed) {
-        session_host_drive(host);
-    }
+    take_reply(host, &order, &reply);
+    session_host_drive(host);
     return true;
 }
 
@@ -347,22 +234,19 @@ void session_host_install(struct session_host *host, struct sessions *restored)
 {
     keeper_stop(&host->keeper);
     sessions_install(host->sessions, restored);
-    if (host->is_changed) {
-        session_host_drive(host);
-    }
+    session_host_drive(host);
 }
 
 /* ---- Keeping --------------------------------------------------------------------------------- */
 
 static void end_overdue(struct session_host *host)
 {
-    struct session_order ended = {.type = SESSION_END};
+    struct session_order ended;
 
-    while (is_keeping(host) &&
-           (ended.session = keeper_overdue(&host->keeper, clock_now(), &ended.end))) {
+    while (is_keeping(host) && keeper_overdue(&host->keeper, clock_now(), &ended)) {
         log_info(host->node->logger, "session-ends", LOG_U64("session", ended.session),
                  LOG_STR("why", ended.end == SESSION_END_CERTIFIED ? "proved-dead" : "expired"));
-        (void)order(host, &ended); /* the keeper repeats it */
+        (void)session_host_order(host, &ended); /* the keeper repeats it */
     }
 }
 
@@ -380,9 +264,18 @@ void session_host_reach(struct session_host *host, raft_term term)
     keeper_begin(&host->keeper, host->sessions, clock_now());
     for (; known; known = known->hh.next) {
         keeper_prove(&host->keeper, known->id, known->proved, clock_now());
+        keeper_prove_host(&host->keeper, known->id, known->fenced_index, clock_now());
     }
     end_overdue(host);
-    rearm(host);
+    session_host_rearm(host);
+}
+
+static bool is_proved(const struct session_host *host, const struct session *session)
+{
+    const struct acquaintance *known = acquaintance_of(host->node, session->node);
+
+    return known && ((session->incarnation != 0 && session->incarnation <= known->proved) ||
+                     session->attached <= known->fenced_index);
 }
 
 /* A proof holds in every term: these orders open the new one, and the keeper repeats them. */
@@ -391,14 +284,25 @@ void session_host_lead(struct session_host *host)
     const struct session *at = NULL;
 
     while ((at = sessions_next(host->sessions, at))) {
-        const struct acquaintance *known = acquaintance_of(host->node, at->node);
         struct session_order ended = {
             .type = SESSION_END, .session = at->id, .end = SESSION_END_CERTIFIED};
-        if (known && at->incarnation != 0 && at->incarnation <= known->proved) {
-            (void)order(host, &ended);
+        if (is_proved(host, at)) {
+            (void)session_host_order(host, &ended);
         }
     }
     session_host_hurry(host);
+}
+
+bool session_host_has(const struct session_host *host, raft_id id)
+{
+    const struct session *at = NULL;
+
+    while ((at = sessions_next(host->sessions, at))) {
+        if (at->node == id && !is_proved(host, at)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void session_host_proved(struct session_host *host, raft_id id, uint64_t incarnation)
@@ -406,7 +310,16 @@ void session_host_proved(struct session_host *host, raft_id id, uint64_t incarna
     if (is_keeping(host)) {
         keeper_prove(&host->keeper, id, incarnation, clock_now());
         end_overdue(host);
-        rearm(host);
+        session_host_rearm(host);
+    }
+}
+
+void session_host_fenced(struct session_host *host, raft_id id, raft_index index)
+{
+    if (is_keeping(host)) {
+        keeper_prove_host(&host->keeper, id, index, clock_now());
+        end_overdue(host);
+        session_host_rearm(host);
     }
 }
 
@@ -414,15 +327,46 @@ static void on_timer(uv_timer_t *timer)
 {
     struct session_host *host = timer->data;
     struct node *node = host->node;
-    const struct session_input tick = {.type = SESSION_IN_TICK};
 
     end_overdue(host);
-    take(host, &tick);
-    rearm(host);
+    if (!instant_before(clock_now(), host->end_again)) {
+        session_host_order_endings(host);
+    }
+    session_host_rearm(host);
     event_deliver(node);
 }
 
-/* ---- Renewals over the network --------------------------------------------------------------- */
+span session_host_left(struct session_host *host, const struct session *session)
+{
+    const struct session_tenant *tenant = session_tenant_of(host, session->id);
+
+    if (is_keeping(host)) {
+        return instant_since(session->expires, clock_now());
+    }
+    return tenant ? instant_since(session_client_lease(tenant->client).end, clock_now())
+                  : SPAN_NS(-1);
+}
+
+/* ---- Renewals -------------------------------------------------------------------------------- */
+
+/* Whether this node leads the log beyond doubt: then it may renew. */
+static bool leads(const struct node *node)
+{
+    return node->published.held && instant_before(clock_now(), node->published.end);
+}
+
+enum session_outcome session_host_renew(struct session_host *host, raft_id from, uint64_t id)
+{
+    const struct session *session = sessions_find(host->sessions, id);
+
+    if (!leads(host->node) || !is_keeping(host)) {
+        return SESSION_NOT_NOW;
+    }
+    if (session && session->node != from) {
+        return SESSION_GONE; /* its process takes part through another node now */
+    }
+    return keeper_renew(&host->keeper, id, clock_now()) ? SESSION_RENEWED : SESSION_GONE;
+}
 
 void session_host_take_renewal(struct session_host *host, raft_id from, const struct frame *frame)
 {
@@ -436,13 +380,13 @@ void session_host_take_renewal(struct session_host *host, raft_id from, const st
     }
     buffer_init(&bytes, RENEWED_BYTES);
     buffer_put_u64(&bytes, session);
-    buffer_put_u8(&bytes, (uint8_t)renew(host, session));
+    buffer_put_u8(&bytes, (uint8_t)session_host_renew(host, from, session));
     if (!bytes.failed) {
         connection_send_bytes(host->node, from, FRAME_RENEWED, frame->request_id, bytes.data,
                               bytes.bytes);
     }
     buffer_fini(&bytes);
-    rearm(host);
+    session_host_rearm(host);
 }
 
 void session_host_take_renewed(struct session_host *host, const struct frame *frame)
@@ -450,11 +394,12 @@ void session_host_take_renewed(struct session_host *host, const struct frame *fr
     struct reader reader = reader_of(frame->text, frame->text_bytes);
     uint64_t session = reader_u64(&reader);
     uint8_t outcome = reader_u8(&reader);
+    struct session_tenant *tenant = session_tenant_of(host, session);
 
-    if (reader.failed || reader.bytes > 0 || outcome > OUTCOME_NOT_NOW || !host->client) {
+    if (reader.failed || reader.bytes > 0 || outcome > SESSION_NOT_NOW || !tenant) {
         return;
     }
-    take_outcome(host, session, frame->request_id, (enum outcome)outcome);
+    session_tenant_take_outcome(tenant, session, frame->request_id, (enum session_outcome)outcome);
     session_host_drive(host);
     event_deliver(host->node);
 }

@@ -1,8 +1,9 @@
 /* Sessions on the group's log: every node carries out their orders beside those of the keys; the
- * leader of the log keeps their lifetimes; this process may have a session itself.
+ * leader of the log keeps their lifetimes; this process has a session itself, and one for each
+ * process that takes part through it: these are the tenants.
  *
- *   orders of the log ─▶ sessions ─▶ changes ─▶ client ─▶ events of the elections (named.c)
- *   client ─▶ orders, renewals ─▶ the leader of the log: here, or by FRAME_ORDER, FRAME_RENEWAL
+ *   orders of the log ─▶ sessions ─▶ changes ─▶ tenants ─▶ events of the elections (named.c)
+ *   tenants ─▶ orders, renewals ─▶ the leader of the log: here, or by FRAME_ORDER, FRAME_RENEWAL
  *   proofs of death ─▶ keeper ─▶ END of the dead process's sessions
  *
  * One thread; inside of this folder only.
@@ -15,13 +16,16 @@
 
 struct node;
 struct session_host;
+struct session_tenant;
 
-/* Who has the session of this process. Called within steps: must not call the core. */
+/* The numbers of orders below this one are of no tenant. */
+#define SESSION_HOST_REQUESTS ((1ull << 40) - 1)
+
+/* Who has a session. Called within steps: must not call the core. */
 struct session_user {
     void (*on_lease)(void *userdata, const struct session_client_lease *lease);
     void (*on_event)(void *userdata, const struct session_event *event);
-    /* The holder of this election is another one, or none, or has another epoch. */
-    void (*on_holder)(void *userdata, const char *election);
+    void (*on_closed)(void *userdata); /* after session_tenant_detach(), by the loop */
     void *userdata;
 };
 
@@ -53,20 +57,37 @@ void session_host_hurry(struct session_host *host);
 void session_host_widen_drift(struct session_host *host, uint32_t drift_ppm);
 /* The node's incarnations up to this one are proved dead. */
 void session_host_proved(struct session_host *host, raft_id id, uint64_t incarnation);
+/* All processes on the node's host that attached by an entry up to `index` are dead. */
+void session_host_fenced(struct session_host *host, raft_id id, raft_index index);
+/* A session of that node stands, and is not proved dead. */
+bool session_host_has(const struct session_host *host, raft_id id);
 void session_host_take_renewal(struct session_host *host, raft_id from, const struct frame *frame);
 void session_host_take_renewed(struct session_host *host, const struct frame *frame);
 /* The leader did not accept this order. */
 void session_host_refused(struct session_host *host, uint64_t request);
 
-/* ---- This process's session ------------------------------------------------------------------ */
+/* Of the tenant that has this session; NULL: none has. */
+void *session_host_user(const struct session_host *host, uint64_t session);
+/* How long the session lasts yet; negative: not known here. */
+span session_host_left(struct session_host *host, const struct session *session);
 
-/* Opens it. BATON_ENOMEM. */
-int session_host_attach(struct session_host *host, const struct session_client_options *options,
+/* Gives the order to the leader of the log; .node is set here. BATON_EUNAVAILABLE, BATON_ENOMEM,
+ * BATON_EBUSY: it was not. */
+int session_host_order(struct session_host *host, struct session_order *order);
+
+/* ---- Tenants --------------------------------------------------------------------------------- */
+
+/* Opens a session, or resumes one that no tenant has. BATON_ENOMEM. */
+int session_host_attach(struct session_tenant **ret, struct session_host *host,
+                        const struct session_client_options *options,
                         const struct session_user *user);
-/* NULL: has none. Call session_host_drive() after each call of one of its functions. */
-struct session_client *session_host_client(struct session_host *host);
-void session_host_drive(struct session_host *host);
+/* Call session_tenant_drive() after each call of one of its functions. */
+struct session_client *session_tenant_client(struct session_tenant *tenant);
+void session_tenant_drive(struct session_tenant *tenant);
+void session_host_drive(struct session_host *host); /* all of them */
 /* Ends the session; its lease is void when this returns. */
-void session_host_leave(struct session_host *host);
+void session_tenant_leave(struct session_tenant *tenant);
+/* Frees the tenant. The session goes on for its lifetime, unless the tenant has left it. */
+void session_tenant_detach(struct session_tenant *tenant);
 
 #endif

@@ -1,4 +1,5 @@
 /* Describes a node for operators and dashboards. */
+#include "provider/raft/fencing.h"
 #include "provider/raft/node.h"
 #include "provider/raft/raft_provider.h"
 
@@ -69,7 +70,8 @@ json_t *raft_provider_status(struct provider *provider)
 #undef COUNTER_TO_JSON
     (void)snprintf(group, sizeof(group), "%016llx", (unsigned long long)node->greeting.group);
     json = json_pack(
-        "{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:f,s:f,s:b,s:f,s:I,s:b,s:b,s:b,s:I,s:o,s:o}",
+        "{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:f,s:f,s:b,s:f,s:I,s:b,s:b,s:b,s:I,s:o,s:o,"
+        "s:o}",
         "cluster", node->options.cluster, "group", group, "role", raft_role_name(status.role),
         "term", (json_int_t)status.term, "incarnation", (json_int_t)node->incarnation,
         "first_index", (json_int_t)status.first_index, "last_index", (json_int_t)status.last_index,
@@ -80,7 +82,7 @@ json_t *raft_provider_status(struct provider *provider)
         "hang_ms", (double)node->hang.ns / 1e6, "hang_kills", (json_int_t)node->hang_kills, "joint",
         (int)members->is_joint, "storage_failed", (int)status.storage_failed, "isolated",
         (int)node->is_isolated, "elections_last_hour", (json_int_t)status.elections_last_hour,
-        "peers", peers, "counters", counters);
+        "fence", fencing_status(node), "peers", peers, "counters", counters);
     return json;
 }
 

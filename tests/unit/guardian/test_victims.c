@@ -43,7 +43,7 @@ static void a_process_group_dies_whole(void **state)
     assert_int_equal(pipe(ready), 0);
     child = process_fork(lead_a_group, &ready[1]);
     process_read(ready[0], pids, sizeof(pids));
-    victims_hunt(&(struct victims){.group = child}, PROCESS_PATIENCE_MS);
+    (void)victims_hunt(&(struct victims){.group = child}, PROCESS_PATIENCE_MS);
     assert_false(process_lives(pids[0]) || process_lives(pids[1]));
     assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
     close(ready[0]);
@@ -75,7 +75,7 @@ static void who_left_group_and_parent_is_found_by_the_marker(void **state)
     process_read(ready[0], number, 8);
     orphan = (pid_t)atoi(number);
     assert_true(process_lives(orphan));
-    victims_hunt(&marked, PROCESS_PATIENCE_MS);
+    (void)victims_hunt(&marked, PROCESS_PATIENCE_MS);
     process_wait_gone(orphan);
     close(ready[0]);
     close(ready[1]);
@@ -105,7 +105,7 @@ static void a_process_in_the_middle_of_execve_is_searched_again(void **state)
     for (int i = 0; i < 300; i++) {
         pid_t child = process_fork(replace_itself, &ready[1]);
         process_read(ready[0], &line, 1);
-        victims_hunt(&marked, PROCESS_PATIENCE_MS);
+        (void)victims_hunt(&marked, PROCESS_PATIENCE_MS);
         process_wait_gone(child);
         assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
     }
@@ -134,7 +134,7 @@ static void a_marker_matches_whole_variables_only(void **state)
     assert_int_equal(pipe(ready), 0);
     child = process_fork(sleep_with_a_longer_value, &ready[1]);
     process_read(ready[0], &line, 1);
-    victims_hunt(&marked, 0);
+    (void)victims_hunt(&marked, 0);
     assert_true(process_lives(child));
     process_end(child);
     close(ready[0]);

@@ -50,6 +50,25 @@ static void a_node_that_lists_no_peers_stands_alone(void **state)
     raft_options_fini(&options);
 }
 
+static void a_member_is_on_the_host_of_its_address_or_the_one_that_is_given(void **state)
+{
+    struct raft_options options;
+    char host[RAFT_ADDRESS_MAX];
+    (void)state;
+    assert_int_equal(parse("raft://127.0.0.1:1?node=a&data=d&insecure=on&peers=b@[fd00::2]:7,"
+                           "c@db3:7&fence-hosts=a=rack-1,c=rack-2",
+                           &options),
+                     0);
+    for (size_t i = 0; i < options.members.count; i++) {
+        const struct raft_member *member = &options.members.members[i];
+        raft_options_host(&options, member, host);
+        assert_string_equal(host, strcmp(member->name, "a") == 0   ? "rack-1"
+                                  : strcmp(member->name, "b") == 0 ? "fd00::2"
+                                                                   : "rack-2");
+    }
+    raft_options_fini(&options);
+}
+
 static void every_wrong_value_is_named(void **state)
 {
     static const struct {
@@ -77,6 +96,14 @@ static void every_wrong_value_is_named(void **state)
         {"raft://0.0.0.0:7?node=a&data=d&key-file=/k&peers=b@h:1", BATON_EINVAL, "a=HOST:7"},
         {"raft://[::]:7?node=a&data=d&key-file=/k", BATON_EINVAL, "a=HOST:7"},
         {"raft://127.0.0.1:1?node=a&data=d&elections-per-hour-max=256", BATON_EINVAL, "0 to 255"},
+        {"raft://127.0.0.1:1?node=a&data=d&fence=/bin/true", BATON_EINVAL, "fence-after"},
+        {"raft://127.0.0.1:1?node=a&data=d&fence-after=50ms", BATON_EINVAL, "50 ms"},
+        {"raft://127.0.0.1:1?node=a&data=d&fence-after=2s&fence=true", BATON_EINVAL, "whole path"},
+        {"raft://127.0.0.1:1?node=a&data=d&fence-after=2s&fence=/nowhere", BATON_EINVAL,
+         "/nowhere"},
+        {"raft://127.0.0.1:1?node=a&data=d&fence-timeout=20m", BATON_EINVAL, "1200 s"},
+        {"raft://127.0.0.1:1?node=a&data=d&fence-hosts=a", BATON_EINVAL, "MEMBER=HOST"},
+        {"raft://127.0.0.1:1?node=a&data=d&fence-hosts=a=b%0Ac", BATON_EINVAL, "fence-hosts"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -233,6 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_url_is_understood),
         cmocka_unit_test(a_node_that_lists_no_peers_stands_alone),
+        cmocka_unit_test(a_member_is_on_the_host_of_its_address_or_the_one_that_is_given),
         cmocka_unit_test(every_wrong_value_is_named),
         cmocka_unit_test(beyond_loopback_something_must_protect),
         cmocka_unit_test(a_setting_that_is_none_is_refused_with_what_is_meant),

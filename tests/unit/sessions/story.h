@@ -44,7 +44,9 @@ static inline const char *tell(struct story *story, struct session_order order, 
     tell(story, (struct session_order){.type = SESSION_OPEN, .lifetime = SPAN_S(30)}, "p")
 #define END(story, s)                                                                              \
     tell(story,                                                                                    \
-         (struct session_order){.type = SESSION_END, .session = (s), .end = SESSION_END_LEFT}, "")
+         (struct session_order){                                                                   \
+             .type = SESSION_END, .session = (s), .epoch = (s), .end = SESSION_END_LEFT},          \
+         "")
 #define ENTER_AS(story, s, election, rank, yes)                                                    \
     tell(story,                                                                                    \
          (struct session_order){                                                                   \

@@ -33,11 +33,13 @@ static void add(struct talk *talk, const char *verb, const char *name, uint64_t 
 
 static void add_order(struct talk *talk, const struct session_order *order)
 {
-    static const char *const verbs[] = {"",       "OPEN", "END",      "ENTER",   "WITHDRAW",
-                                        "RESIGN", "PASS", "ELIGIBLE", "DESCRIBE"};
+    static const char *const verbs[] = {"",       "OPEN", "END",      "ENTER",    "WITHDRAW",
+                                        "RESIGN", "PASS", "ELIGIBLE", "DESCRIBE", "RESUME"};
 
-    add(talk, verbs[order->type], order->type == SESSION_OPEN ? "" : order->name, order->epoch);
-    *(order->type == SESSION_OPEN ? &talk->lease_request : &talk->request) = order->request;
+    bool is_of_session = order->type == SESSION_OPEN || order->type == SESSION_RESUME;
+
+    add(talk, verbs[order->type], is_of_session ? "" : order->name, order->epoch);
+    *(is_of_session ? &talk->lease_request : &talk->request) = order->request;
 }
 
 static const char *all_of(struct talk *talk)
@@ -237,7 +239,7 @@ static void a_process_that_cannot_renew_stops_and_ends_its_session(void **state)
     begin_holding(&t);
     assert_string_equal(step(&t, (struct session_input){.type = SESSION_IN_DOWN}), "");
     assert_string_equal(after(&t, 25000), "jeopardy 0");
-    assert_string_equal(after(&t, 5000), "lost red 9, END 0");
+    assert_string_equal(after(&t, 5000), "lost red 9, END 7");
     assert_string_equal(up(&t), "OPEN 0");
     end(&t);
 }
@@ -317,8 +319,140 @@ static void a_process_that_leaves_stops_acting_and_ends_its_session(void **state
     begin_holding(&t);
     session_client_leave(t.client, now_of(&t), 1);
     assert_int_equal(session_client_epoch(t.client, red), 0);
-    assert_string_equal(all_of(&t), "lost red 9, ended red 0, END 0");
+    assert_string_equal(all_of(&t), "lost red 9, ended red 0, END 7");
     assert_int_equal(session_client_enter(t.client, red, 0, true, red), BATON_EINVAL);
+    end(&t);
+}
+
+/* Of session 7, by an agent that has just started. */
+static void begin_resuming(struct talk *talk)
+{
+    struct session_client_options options = {.name = "p", .resume = SESSION};
+
+    lease_settings_default(&options.lease);
+    *talk = (struct talk){.client = session_client_new(&options)};
+    assert_non_null(talk->client);
+    assert_string_equal(up(talk), "RESUME 0");
+}
+
+/* It holds "red" in epoch 9. */
+static const char *resumed(struct talk *talk)
+{
+    char line[sizeof(talk->line)];
+
+    (void)snprintf(line, sizeof(line), "%s",
+                   step(talk, (struct session_input){.type = SESSION_IN_REPLY,
+                                                     .request = talk->lease_request,
+                                                     .session = SESSION,
+                                                     .index = 20,
+                                                     .lifetime = SPAN_S(30)}));
+    assert_memory_equal(line, "opened 7", 8);
+    (void)hear(talk, SESSION_ENTERED, red, 9);
+    (void)hear(talk, SESSION_HELD, red, 9);
+    return step(talk, (struct session_input){.type = SESSION_IN_REPORTED});
+}
+
+static void a_resumed_session_leads_on_where_its_process_acts(void **state)
+{
+    struct talk t;
+    (void)state;
+
+    begin_resuming(&t);
+    assert_string_equal(resumed(&t), "");
+    assert_int_equal(session_client_epoch(t.client, red), 0);
+    assert_int_equal(session_client_recall(t.client, red, 9, true), BATON_OK);
+    enter(&t, red);
+    assert_string_equal(all_of(&t), "acquired red 9, ENTER red 0");
+    end(&t);
+}
+
+static void a_resumed_session_gives_up_what_its_process_has_given_up(void **state)
+{
+    struct talk t;
+    (void)state;
+
+    begin_resuming(&t);
+    assert_int_equal(session_client_recall(t.client, red, 9, false), BATON_OK);
+    enter(&t, red);
+    (void)resumed(&t);
+    assert_int_equal(session_client_epoch(t.client, red), 0);
+    assert_string_equal(answered(&t, BATON_OK), "RESIGN red 9");
+    end(&t);
+}
+
+static void what_a_process_does_not_claim_is_kept_until_all_earlier_leases_have_ended(void **state)
+{
+    struct talk t;
+    (void)state;
+
+    begin_resuming(&t);
+    (void)resumed(&t);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(after(&t, 10000), "renews 7");
+        assert_string_equal(renewed(&t, BATON_OK), "");
+    }
+    assert_string_equal(after(&t, 9999), "");
+    assert_string_equal(after(&t, 1), "renews 7, WITHDRAW red 9");
+    end(&t);
+}
+
+static void what_a_lost_session_kept_is_not_taken_up_any_more(void **state)
+{
+    struct talk t;
+    (void)state;
+
+    begin_resuming(&t);
+    (void)resumed(&t);
+    assert_string_equal(after(&t, 10000), "renews 7");
+    assert_string_equal(renewed(&t, BATON_ENOENT), "OPEN 0");
+    assert_int_equal(session_client_recall(t.client, red, 9, true), BATON_OK);
+    enter(&t, red);
+    assert_string_equal(all_of(&t), "");
+    assert_string_equal(opened(&t, 31), "opened 31, ENTER red 0");
+    assert_int_equal(session_client_epoch(t.client, red), 0);
+    end(&t);
+}
+
+static void a_session_that_cannot_be_resumed_is_followed_by_a_new_one(void **state)
+{
+    struct talk t;
+    (void)state;
+
+    begin_resuming(&t);
+    enter(&t, red);
+    assert_string_equal(step(&t, (struct session_input){.type = SESSION_IN_REPLY,
+                                                        .request = t.lease_request,
+                                                        .code = BATON_EAUTH}),
+                        "OPEN 0");
+    assert_string_equal(opened(&t, 31), "opened 31, ENTER red 0");
+    end(&t);
+}
+
+static void a_resumed_session_has_the_lifetime_with_which_it_was_opened(void **state)
+{
+    struct talk t;
+    (void)state;
+
+    begin_resuming(&t);
+    (void)step(&t, (struct session_input){.type = SESSION_IN_REPLY,
+                                          .request = t.lease_request,
+                                          .session = SESSION,
+                                          .index = 20,
+                                          .lifetime = SPAN_S(6)});
+    assert_true(session_client_lease(t.client).end.ns <= now_of(&t).ns + SPAN_S(6).ns);
+    assert_string_equal(after(&t, 2000), "renews 7");
+    end(&t);
+}
+
+static void the_end_of_a_resumed_session_names_its_attachment(void **state)
+{
+    struct talk t;
+    (void)state;
+
+    begin_resuming(&t);
+    (void)resumed(&t);
+    session_client_leave(t.client, now_of(&t), 1);
+    assert_string_equal(all_of(&t), "END 20");
     end(&t);
 }
 
@@ -403,6 +537,13 @@ int main(void)
         cmocka_unit_test(late_orders_that_move_it_in_and_out_of_lines_are_undone),
         cmocka_unit_test(a_refused_order_is_reported_and_repeated_after_a_pause),
         cmocka_unit_test(a_process_that_leaves_stops_acting_and_ends_its_session),
+        cmocka_unit_test(a_resumed_session_leads_on_where_its_process_acts),
+        cmocka_unit_test(a_resumed_session_gives_up_what_its_process_has_given_up),
+        cmocka_unit_test(what_a_process_does_not_claim_is_kept_until_all_earlier_leases_have_ended),
+        cmocka_unit_test(what_a_lost_session_kept_is_not_taken_up_any_more),
+        cmocka_unit_test(a_session_that_cannot_be_resumed_is_followed_by_a_new_one),
+        cmocka_unit_test(a_resumed_session_has_the_lifetime_with_which_it_was_opened),
+        cmocka_unit_test(the_end_of_a_resumed_session_names_its_attachment),
         cmocka_unit_test(metadata_go_with_the_session_and_change),
         cmocka_unit_test(thousands_are_entered_a_few_at_a_time_and_renewed_by_one_message),
     };

@@ -21,7 +21,13 @@ static enum session_end why;
 
 static uint64_t overdue(struct keeper *keeper, instant now)
 {
-    return keeper_overdue(keeper, now, &why);
+    struct session_order order;
+
+    if (!keeper_overdue(keeper, now, &order)) {
+        return 0;
+    }
+    why = order.end;
+    return order.session;
 }
 
 static void a_session_that_is_not_renewed_is_overdue_after_its_lifetime(void **state)
@@ -123,6 +129,32 @@ static void a_proof_of_death_ends_the_sessions_of_that_incarnation_at_once(void 
     story_end(&s);
 }
 
+/* Sessions 3 and 4 are of node 5's own process and of another one there, 5 is of another node, and
+ * 6 was opened after the fence had begun. */
+static void a_fence_ends_the_sessions_of_all_processes_that_were_on_the_host(void **state)
+{
+    struct session_order order = {.type = SESSION_OPEN, .lifetime = SPAN_S(30), .node = 5};
+    struct keeper keeper;
+    struct story s;
+    (void)state;
+
+    begin(&s, &keeper);
+    for (uint64_t i = 0; i < 4; i++) {
+        order.incarnation = i == 0;
+        order.node = i == 2 ? 6 : 5;
+        (void)tell(&s, order, "p");
+        keeper_opened(&keeper, s.index, at(1));
+    }
+    keeper_prove_host(&keeper, 5, 5, at(10));
+    assert_int_equal(overdue(&keeper, at(10)) + overdue(&keeper, at(10)), 3 + 4);
+    assert_int_equal(why, SESSION_END_CERTIFIED);
+    assert_int_equal(overdue(&keeper, at(10)), 0);
+    assert_false(keeper_renew(&keeper, 4, at(10)));
+    assert_true(keeper_renew(&keeper, 5, at(20)));
+    assert_true(keeper_renew(&keeper, 6, at(20)));
+    story_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +163,7 @@ int main(void)
         cmocka_unit_test(a_new_leader_gives_every_session_its_whole_lifetime),
         cmocka_unit_test(a_session_opened_meanwhile_is_kept),
         cmocka_unit_test(a_proof_of_death_ends_the_sessions_of_that_incarnation_at_once),
+        cmocka_unit_test(a_fence_ends_the_sessions_of_all_processes_that_were_on_the_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static struct session_order order_of(enum session_order_type type)
     if (type != SESSION_OPEN && type != SESSION_PASS) {
         order.session = 4;
     }
-    if (type != SESSION_END && type != SESSION_DESCRIBE) {
+    if (type != SESSION_END && type != SESSION_DESCRIBE && type != SESSION_RESUME) {
         (void)snprintf(order.name, sizeof(order.name), "a/name");
     }
     if (type == SESSION_OPEN || type == SESSION_DESCRIBE) {
@@ -26,8 +26,12 @@ static struct session_order order_of(enum session_order_type type)
         order.incarnation = 6;
         memset(order.secret, 0xa5, sizeof(order.secret));
     }
+    if (type == SESSION_RESUME) {
+        memset(order.secret, 0x5a, sizeof(order.secret));
+    }
     if (type == SESSION_END) {
         order.end = SESSION_END_CERTIFIED;
+        order.epoch = 4;
     }
     if (type == SESSION_ENTER) {
         order.priority = -3;
@@ -49,7 +53,7 @@ static void an_order_comes_back_as_it_was(void **state)
 {
     (void)state;
 
-    for (int type = SESSION_OPEN; type <= SESSION_DESCRIBE; type++) {
+    for (int type = SESSION_OPEN; type <= SESSION_RESUME; type++) {
         const struct session_order order = order_of(type);
         struct session_order back;
         struct buffer bytes;
@@ -83,7 +87,7 @@ static void an_order_cut_short_is_refused(void **state)
 {
     (void)state;
 
-    for (int type = SESSION_OPEN; type <= SESSION_DESCRIBE; type++) {
+    for (int type = SESSION_OPEN; type <= SESSION_RESUME; type++) {
         struct session_order order = order_of(type);
         struct session_order back;
         struct buffer bytes;

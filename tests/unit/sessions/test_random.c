@@ -95,7 +95,8 @@ static void assert_sound(const struct sessions *sessions, const struct mirror *m
 
 static struct session_order random_order(uint64_t index)
 {
-    struct session_order order = {.type = (enum session_order_type)(1 + draw(8)),
+    struct session_order order = {.type = (enum session_order_type)(1 + draw(9)),
+                                  .node = 1 + draw(2),
                                   .session = 1 + draw(index),
                                   .to = 1 + draw(index),
                                   .epoch = 1 + draw(index),
@@ -105,6 +106,7 @@ static struct session_order random_order(uint64_t index)
                                   .end = SESSION_END_LEFT,
                                   .metadata = draw(2) ? "{}" : NULL,
                                   .metadata_bytes = 2,
+                                  .secret = {(uint8_t)(draw(4) == 0)},
                                   .name = {(char)('a' + draw(ELECTIONS)), '\0'}};
 
     if (order.type == SESSION_END && draw(4) != 0) {
@@ -138,16 +140,43 @@ static void aim(struct session_order *order, const struct sessions *sessions)
     }
 }
 
+/* What the order's session was before it; {0}: there was none. */
+struct standing {
+    uint64_t node, attached;
+    uint8_t secret;
+};
+
+static struct standing standing_of(const struct sessions *sessions, uint64_t id)
+{
+    const struct session *session = sessions_find(sessions, id);
+
+    return session ? (struct standing){session->node, session->attached, session->secret[0]}
+                   : (struct standing){0};
+}
+
+/* Only who knows the secret; and then it is at that node. */
+static void assert_resumed_rightly(const struct session_order *order, const struct standing *before,
+                                   const struct standing *after, int code)
+{
+    bool is_resumed =
+        before->attached != 0 && after->attached != 0 && before->attached != after->attached;
+
+    assert_int_equal(is_resumed, order->type == SESSION_RESUME && code == BATON_OK);
+    assert_true(!is_resumed || (order->secret[0] == before->secret && order->node == after->node));
+    assert_true(is_resumed || after->attached == 0 || before->node == after->node);
+}
+
 static void assert_took_nothing_of_others(const struct session_order *order,
+                                          const struct standing *session,
                                           const struct mirror *before, const struct mirror *after)
 {
     for (int i = 0; i < ELECTIONS; i++) {
         if (before->holder[i] != 0 &&
             (before->holder[i] != after->holder[i] || before->epoch[i] != after->epoch[i])) {
             assert_int_equal(order->session, before->holder[i]);
-            assert_true(order->type == SESSION_END ||
+            assert_true((order->type == SESSION_END && order->epoch == session->attached) ||
                         ((order->type == SESSION_WITHDRAW || order->type == SESSION_RESIGN) &&
-                         order->epoch == before->epoch[i]));
+                         order->epoch == before->epoch[i] && order->node == session->node));
         }
     }
 }
@@ -186,21 +215,36 @@ static void play(uint64_t seed)
         struct mirror before = mirror;
         struct buffer bytes;
         struct session_order back;
+        struct standing standing, standing_after;
+        int code;
 
         aim(&order, sessions);
         if (order.type == SESSION_OPEN || order.type == SESSION_PASS) {
             order.session = 0;
         }
-        if (order.type == SESSION_END || order.type == SESSION_DESCRIBE) {
+        if (order.type == SESSION_END && draw(4) != 0) {
+            const struct session *ended = sessions_find(sessions, order.session);
+            order.epoch = ended ? ended->attached : 1;
+        }
+        if (sessions_find(sessions, order.session) && draw(4) != 0) {
+            order.node = sessions_find(sessions, order.session)->node;
+        }
+        if (order.type == SESSION_END || order.type == SESSION_DESCRIBE ||
+            order.type == SESSION_RESUME) {
             order.name[0] = '\0';
         }
         buffer_init(&bytes, 1024);
         session_order_encode(&bytes, &order);
         assert_int_equal(session_order_decode(&back, bytes.data, bytes.bytes), BATON_OK);
-        (void)sessions_carry_out(sessions, &back, index);
+        standing = standing_of(sessions, order.session);
+        code = sessions_carry_out(sessions, &back, index);
         buffer_fini(&bytes);
+        standing_after = standing_of(sessions, order.session);
+        if (order.session != 0) {
+            assert_resumed_rightly(&order, &standing, &standing_after, code);
+        }
         assert_sound(sessions, &mirror);
-        assert_took_nothing_of_others(&order, &before, &mirror);
+        assert_took_nothing_of_others(&order, &standing, &before, &mirror);
         if (draw(20) == 0) {
             install_copy(sessions, behind);
             assert_sound(behind, &mirror_behind);

@@ -299,6 +299,136 @@ static void a_damaged_snapshot_is_refused_whole(void **state)
     story_end(&s);
 }
 
+static const char *resume_by(struct story *story, uint64_t node, uint64_t session, uint8_t secret)
+{
+    return tell(story,
+                (struct session_order){
+                    .type = SESSION_RESUME, .node = node, .session = session, .secret = {secret}},
+                "");
+}
+
+/* Session 1, of node 5, with the secret 7; it holds "a" in epoch 2, and session 3 waits. */
+static void begin_with_a_secret(struct story *s)
+{
+    story_begin(s);
+    (void)tell(s,
+               (struct session_order){
+                   .type = SESSION_OPEN, .node = 5, .secret = {7}, .lifetime = SPAN_S(30)},
+               "p");
+    (void)tell(
+        s,
+        (struct session_order){.type = SESSION_ENTER, .node = 5, .session = 1, .is_eligible = true},
+        "a");
+    (void)OPEN(s);
+    (void)ENTER(s, 3, "a");
+}
+
+static void a_session_is_resumed_by_its_secret_only(void **state)
+{
+    struct story s;
+    (void)state;
+
+    begin_with_a_secret(&s);
+    assert_string_equal(resume_by(&s, 6, 1, 8), "");
+    assert_int_equal(s.code, BATON_EAUTH);
+    assert_int_equal(sessions_find(s.sessions, 1)->node, 5);
+    assert_string_equal(resume_by(&s, 6, 1, 7), "");
+    assert_int_equal(s.code, BATON_OK);
+    assert_int_equal(sessions_find(s.sessions, 1)->node, 6);
+    assert_int_equal(sessions_find(s.sessions, 1)->attached, s.index);
+    (void)resume_by(&s, 6, 9, 7);
+    assert_int_equal(s.code, BATON_ENOENT);
+    story_end(&s);
+}
+
+static void a_node_s_own_session_is_never_resumed(void **state)
+{
+    struct story s;
+    (void)state;
+
+    story_begin(&s);
+    (void)tell(&s,
+               (struct session_order){
+                   .type = SESSION_OPEN, .node = 5, .incarnation = 2, .lifetime = SPAN_S(30)},
+               "p");
+    (void)resume_by(&s, 5, 1, 0);
+    assert_int_equal(s.code, BATON_EAUTH);
+    story_end(&s);
+}
+
+static void an_end_that_was_ordered_before_a_resumption_is_void(void **state)
+{
+    struct story s;
+    (void)state;
+
+    begin_with_a_secret(&s);
+    (void)resume_by(&s, 5, 1, 7);
+    assert_string_equal(END(&s, 1), "");
+    assert_int_equal(s.code, BATON_ECONFLICT);
+    assert_string_equal(
+        tell(&s,
+             (struct session_order){
+                 .type = SESSION_END, .session = 1, .epoch = 5, .end = SESSION_END_EXPIRED},
+             ""),
+        "1 left a, 3 holds a in 7, 1 ended");
+    story_end(&s);
+}
+
+static void a_proof_of_death_ends_a_session_however_often_it_was_resumed(void **state)
+{
+    struct story s;
+    (void)state;
+
+    begin_with_a_secret(&s);
+    (void)resume_by(&s, 5, 1, 7);
+    (void)tell(
+        &s, (struct session_order){.type = SESSION_END, .session = 1, .end = SESSION_END_CERTIFIED},
+        "");
+    assert_null(sessions_find(s.sessions, 1));
+    story_end(&s);
+}
+
+static const char *withdraw_by(struct story *story, uint64_t node)
+{
+    return tell(
+        story,
+        (struct session_order){.type = SESSION_WITHDRAW, .node = node, .session = 1, .epoch = 2},
+        "a");
+}
+
+static void a_session_obeys_only_the_node_that_has_resumed_it(void **state)
+{
+    struct story s;
+    (void)state;
+
+    begin_with_a_secret(&s);
+    (void)resume_by(&s, 6, 1, 7);
+    assert_string_equal(withdraw_by(&s, 5), "");
+    assert_int_equal(s.code, BATON_ENOENT);
+    assert_string_equal(withdraw_by(&s, 6), "1 left a, 3 holds a in 7");
+    story_end(&s);
+}
+
+static void a_snapshot_knows_where_a_session_was_resumed(void **state)
+{
+    struct sessions *ret = NULL;
+    struct buffer bytes;
+    struct story s;
+    (void)state;
+
+    begin_with_a_secret(&s);
+    (void)resume_by(&s, 6, 1, 7);
+    buffer_init(&bytes, 4096);
+    sessions_snapshot(s.sessions, &bytes);
+    assert_int_equal(sessions_restore(&ret, bytes.data, bytes.bytes), BATON_OK);
+    assert_int_equal(sessions_find(ret, 1)->attached, 5);
+    assert_int_equal(sessions_find(ret, 1)->node, 6);
+    assert_int_equal(sessions_find(ret, 1)->secret[0], 7);
+    sessions_free(ret);
+    buffer_fini(&bytes);
+    story_end(&s);
+}
+
 static void what_is_full_takes_no_more_and_gives_room_back(void **state)
 {
     static char metadata[SESSION_METADATA_MAX];
@@ -347,6 +477,12 @@ int main(void)
         cmocka_unit_test(a_snapshot_that_is_installed_reports_what_differs),
         cmocka_unit_test(a_grant_that_a_snapshot_skipped_over_is_reported_in_its_new_epoch),
         cmocka_unit_test(a_damaged_snapshot_is_refused_whole),
+        cmocka_unit_test(a_session_is_resumed_by_its_secret_only),
+        cmocka_unit_test(a_node_s_own_session_is_never_resumed),
+        cmocka_unit_test(an_end_that_was_ordered_before_a_resumption_is_void),
+        cmocka_unit_test(a_proof_of_death_ends_a_session_however_often_it_was_resumed),
+        cmocka_unit_test(a_session_obeys_only_the_node_that_has_resumed_it),
+        cmocka_unit_test(a_snapshot_knows_where_a_session_was_resumed),
         cmocka_unit_test(what_is_full_takes_no_more_and_gives_room_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
