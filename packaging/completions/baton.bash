@@ -10,10 +10,12 @@ _baton_members() {
 _baton() {
     local word=${COMP_WORDS[COMP_CWORD]} words
     case ${COMP_CWORD}:${COMP_WORDS[1]} in
-        1:*) words=" node run once status members watch pass cordon uncordon join leave explain demo bench help --help --version" ;;
-        *:node) words=" --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
-        *:run) words=" --on-loss --watchdog --outlive-lease --stop-timeout --wait-timeout --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
-        *:once) words=" --wait-timeout --stop-timeout --keep --keep-failed --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --help --config --log-level --log-json" ;;
+        1:*) words=" node agent elections run once status members watch pass cordon uncordon join leave explain demo bench help --help --version" ;;
+        *:node) words=" --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
+        *:agent) words=" --socket --socket-mode --socket-group --client-lease --node --provider --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --help --config --log-level --log-json" ;;
+        *:elections) words=" --socket --timeout --json --help --config --log-level --log-json" ;;
+        *:run) words=" --on-loss --watchdog --outlive-lease --stop-timeout --wait-timeout --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
+        *:once) words=" --wait-timeout --stop-timeout --keep --keep-failed --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --help --config --log-level --log-json" ;;
         *:status) words=" --data --http --http-token-file --timeout --json --help --config --log-level --log-json" ;;
         *:members) words=" --data --http --http-token-file --timeout --json --help --config --log-level --log-json" ;;
         *:watch) words=" --data --timeout --json --help --config --log-level --log-json" ;;
@@ -34,6 +36,12 @@ _baton() {
         node:--proofs) words="all guardian none" ;;
         node:--preset) words="default lan wan fast" ;;
         node:--log-level) words="error warning notice info debug" ;;
+        agent:--kind) words="voter witness learner" ;;
+        agent:--guardian) words="on off" ;;
+        agent:--proofs) words="all guardian none" ;;
+        agent:--preset) words="default lan wan fast" ;;
+        agent:--log-level) words="error warning notice info debug" ;;
+        elections:--log-level) words="error warning notice info debug" ;;
         run:--on-loss) words="restart exit kill" ;;
         run:--init) words="auto on off" ;;
         run:--kind) words="voter witness learner" ;;

@@ -42,6 +42,8 @@ void command_tell(const struct invocation *invocation, const struct baton_error 
 /* Does the same, with a hint for usage errors, and returns the exit code. */
 int command_fail(const struct invocation *invocation, const struct baton_error *error);
 
+int agent_main(const struct invocation *invocation);
+int elections_main(const struct invocation *invocation);
 int explain_main(const struct invocation *invocation);
 int node_main(const struct invocation *invocation);
 int run_main(const struct invocation *invocation);

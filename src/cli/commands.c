@@ -23,6 +23,32 @@ const struct command commands[] = {
                 "-p c=127.0.0.1:7403",
      .groups = GROUPS(&group_election, &group_peers, &group_timing, &group_serve, &group_measure),
      .main = node_main},
+    {.name = "agent",
+     .arguments = "",
+     .summary = "serve the elections of a group to the processes of this host",
+     .text =
+         "Takes part in a group with any number of elections, and serves them to local "
+         "processes at a Unix socket, to programs in any language: docs/agent.md. With --listen "
+         "and --peer the agents are a group of their own (--group, \"default\" if not given); "
+         "with --provider redis://... they are clients of Redis.\n\n"
+         "A process that dies is followed at once: the agent holds its pidfd. One that falls "
+         "silent is followed after --client-lease.\n\n"
+         "SIGTERM and SIGINT end the agent. In a group, what its clients lead goes on, and the "
+         "next agent takes them over if it starts soon enough. On SIGHUP it reads certificates, "
+         "keys and passwords again. Under systemd it reports when it is ready and that it is "
+         "alive (Type=notify).",
+     .example = "baton agent -n a -d /var/lib/baton --key-file /etc/baton/key --listen "
+                "10.0.0.1:7400 -p b=10.0.0.2:7400 -p c=10.0.0.3:7400",
+     .groups = GROUPS(&group_agent, &group_cluster, &group_peers, &group_timing),
+     .main = agent_main},
+    {.name = "elections",
+     .arguments = "",
+     .summary = "list the elections of the group of this host's agent",
+     .text = "Prints for each election its leader, the epoch, what is left of the lease where that "
+             "is known, and how many others wait.",
+     .example = "baton elections\nbaton elections --json",
+     .groups = GROUPS(&group_ask_agent, &group_output),
+     .main = elections_main},
     {.name = "run",
      .arguments = "[--] CMD [ARG ...]",
      .summary = "run CMD only while this node leads",

@@ -28,3 +28,20 @@ enum exit_code exit_code_of_error(int code)
         return EXIT_REFUSED;
     }
 }
+
+int exit_code_local_error(int code)
+{
+    switch (code) {
+    case BATON_ENOENT:  /* a file that an option names is missing */
+    case BATON_EEXIST:  /* the data directory belongs to another node */
+    case BATON_ETOOBIG: /* the path of the data directory is too long */
+        return BATON_EINVAL;
+    case BATON_ECORRUPT: /* the data directory is damaged, … */
+    case BATON_ENOTSUP:  /* … or has another format: a retry would not help */
+        return BATON_EUNSAFE;
+    case BATON_EBUSY: /* another process has the port or the directory */
+        return BATON_EIO;
+    default:
+        return code;
+    }
+}

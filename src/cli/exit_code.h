@@ -39,4 +39,8 @@ enum exit_code {
 /* Returns the exit code for a BATON_E… code. */
 enum exit_code exit_code_of_error(int code);
 
+/* Errors before the start come from this machine or from a flag: no group has refused anything yet.
+ * Returns the code that says so. */
+int exit_code_local_error(int code);
+
 #endif

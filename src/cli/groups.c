@@ -14,29 +14,39 @@ const struct option_group group_general = {
         END,
     }};
 
+#define NODE                                                                                       \
+    {                                                                                              \
+        .name = "node", .letter = 'n', .type = OPTION_TEXT, .value = "NAME",                       \
+        .help = "name of this node in the group; the host's name if not given"                     \
+    }
+#define PROVIDER(text)                                                                             \
+    {                                                                                              \
+        .name = "provider", .type = OPTION_TEXT, .value = "URL", .is_secret = true, .help = (text) \
+    }
+
 const struct option_group group_election = {
     "Election",
     (const struct option_spec[]){
-        {.name = "node",
-         .letter = 'n',
-         .type = OPTION_TEXT,
-         .value = "NAME",
-         .help = "name of this node in the group; the host's name if not given"},
+        NODE,
         {.name = "election",
          .letter = 'e',
          .type = OPTION_TEXT,
          .value = "NAME",
          .initial = "default",
          .help = "the election to take part in"},
-        {.name = "provider",
-         .type = OPTION_TEXT,
-         .value = "URL",
-         .is_secret = true,
-         .help = "the provider that holds the election; the embedded raft:// at --listen if not "
-                 "given"},
+        PROVIDER(
+            "the provider that holds the election; the embedded raft:// at --listen if not given"),
         CHOICE("init", "auto|on|off", "auto", NULL,
                "let another process be process 1 of a container, so that a proof of this one's "
                "death outlives it; auto: if this process is process 1"),
+        END,
+    }};
+
+const struct option_group group_cluster = {
+    "Group",
+    (const struct option_spec[]){
+        NODE,
+        PROVIDER("the provider of the elections; the embedded raft:// at --listen if not given"),
         END,
     }};
 
@@ -87,6 +97,15 @@ const struct option_group group_peers = {
             "hang", NULL, "hang",
             "have the guardian kill this process if its loop stands still for so long while it "
             "leads, so that a hang costs this time and not the lease; not if not given"),
+        DURATION("fence-after", NULL, "fence-after",
+                 "count a host as silent after this time; see docs/fencing.md; never if not given"),
+        TEXT("fence", "CMD", NULL, "fence",
+             "program that switches a silent host off (the calling convention of fence-agents), "
+             "run with the agreement of a quorum"),
+        DURATION("fence-timeout", NULL, "fence-timeout",
+                 "kill that program after this time; 60s if not given"),
+        TEXT("fence-hosts", "MEMBER=HOST,...", NULL, "fence-hosts",
+             "hosts of members whose address does not name it as CMD knows it"),
         CHOICE("proofs", "all|guardian|none", NULL, "proofs",
                "which proofs of a leader's death to accept before its lease has run out"),
         DURATION("checkpoint", NULL, "checkpoint", "how often the log is compacted"),
@@ -129,6 +148,30 @@ const struct option_group group_serve = {
          .type = OPTION_LIST,
          .value = "NAME",
          .help = "host name that a request's Host may have, besides the address itself"},
+        END,
+    }};
+
+const struct option_group group_agent = {
+    "Agent",
+    (const struct option_spec[]){
+        TEXT("socket", "PATH", NULL, NULL,
+             "the agent's Unix socket; if not given, $BATON_AGENT, or else /run/baton/agent.sock, "
+             "or for a user $XDG_RUNTIME_DIR/baton/agent.sock"),
+        TEXT("socket-mode", "MODE", "0660", NULL, "permissions of the socket, in octal"),
+        TEXT("socket-group", "GROUP", NULL, NULL,
+             "group of the socket; the process's if not given"),
+        DURATION("client-lease", "3s", NULL,
+                 "how long a client may lead after its latest message to the agent"),
+        END,
+    }};
+
+const struct option_group group_ask_agent = {
+    "Agent",
+    (const struct option_spec[]){
+        TEXT("socket", "PATH", NULL, NULL,
+             "the agent's Unix socket; if not given, $BATON_AGENT, or else /run/baton/agent.sock, "
+             "or for a user $XDG_RUNTIME_DIR/baton/agent.sock"),
+        DURATION("timeout", "10s", NULL, "how long to wait for the answer"),
         END,
     }};
 

@@ -4,15 +4,18 @@
 
 #include "options/option.h"
 
-extern const struct option_group group_general;  /* help, config, log */
-extern const struct option_group group_election; /* provider, node, election */
-extern const struct option_group group_peers;    /* the embedded Raft provider */
-extern const struct option_group group_timing;   /* preset and what overrides it */
-extern const struct option_group group_serve;    /* status on HTTP */
-extern const struct option_group group_client;   /* which node to ask */
-extern const struct option_group group_answer;   /* and how long to wait */
-extern const struct option_group group_ask_http; /* for queries that a status server answers too */
-extern const struct option_group group_output;   /* json */
+extern const struct option_group group_general;   /* help, config, log */
+extern const struct option_group group_election;  /* provider, node, election */
+extern const struct option_group group_cluster;   /* node, provider */
+extern const struct option_group group_peers;     /* the embedded Raft provider */
+extern const struct option_group group_timing;    /* preset and what overrides it */
+extern const struct option_group group_serve;     /* status on HTTP */
+extern const struct option_group group_agent;     /* the agent's socket */
+extern const struct option_group group_ask_agent; /* where to ask it */
+extern const struct option_group group_client;    /* which node to ask */
+extern const struct option_group group_answer;    /* and how long to wait */
+extern const struct option_group group_ask_http;  /* for queries that a status server answers too */
+extern const struct option_group group_output;    /* json */
 extern const struct option_group group_run;
 extern const struct option_group group_once;
 extern const struct option_group group_pass;

@@ -2,6 +2,7 @@
 
 #include "base/value.h"
 #include "cli/absent.h"
+#include "cli/exit_code.h"
 #include "cli/footprint.h"
 #include "cli/settings.h"
 #include "guardian/fatal.h"
@@ -429,25 +430,6 @@ static int open_parts(struct participant *part, struct settings *settings,
     return code ? code : election_join(part->election, part->member, false, NULL, reterr);
 }
 
-/* Errors before the start come from this machine or from a flag: no cluster has refused anything
- * yet. */
-static int local_code(int code)
-{
-    switch (code) {
-    case BATON_ENOENT:  /* a file that an option names is missing */
-    case BATON_EEXIST:  /* the data directory belongs to another node */
-    case BATON_ETOOBIG: /* the path of the data directory is too long */
-        return BATON_EINVAL;
-    case BATON_ECORRUPT: /* the data directory is damaged, … */
-    case BATON_ENOTSUP:  /* … or has another format: a retry would not help */
-        return BATON_EUNSAFE;
-    case BATON_EBUSY: /* another process has the port or the directory */
-        return BATON_EIO;
-    default:
-        return code;
-    }
-}
-
 static void on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
@@ -514,7 +496,7 @@ int participant_open(struct participant **ret, const struct participant_config *
         participant_close(part, discard, NULL);
         (void)uv_run(config->loop, UV_RUN_DEFAULT);
         participant_free(part);
-        return reterr->code = local_code(code);
+        return reterr->code = exit_code_local_error(code);
     }
     if (fatal_install(reterr)) { /* a crash is announced before the process ends */
         log_warning(config->logger, "no-fatal-handlers");

@@ -578,7 +578,7 @@ int stream_connect_unix(struct stream **ret, const struct stream_options *option
 int stream_accept(struct stream **ret, const struct stream_options *options, uv_stream_t *server,
                   struct baton_error *reterr)
 {
-    struct stream *stream = stream_new(options, false);
+    struct stream *stream = stream_new(options, server->type == UV_NAMED_PIPE);
 
     if (!stream) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a connection");

@@ -1,10 +1,11 @@
 """One engine of a member: a provider's functions are called by src/member alone, so there is one
-way to join an election, to drain and to hand over."""
+way to join an election, to drain and to hand over. An agent calls them for other processes, which
+drain by themselves."""
 import re
 
 from house import files, run, text_of, without_comments
 
-ALLOWED = ("src/provider/", "src/member/")
+ALLOWED = ("src/provider/", "src/member/", "src/agent/")
 CALL = re.compile(r"\bops\s*(?:->|\.)\s*\w+\s*\(|->\s*ops\b")
 
 

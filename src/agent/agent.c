@@ -1,0 +1,141 @@
+/* Opening, the sweep for silent processes, closing. */
+#include "agent/agent_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SWEEPS = 10, SWEEP_MAX_MS = 1000 }; /* in one lease of a client; between two of them */
+
+static void on_connection(struct local_listener *listener, void *userdata)
+{
+    (void)listener;
+    client_accept(userdata);
+}
+
+static span sweep_interval(const struct agent *agent)
+{
+    int64_t share_ns = agent->config.client_lease.ns / SWEEPS, most_ns = SPAN_MS(SWEEP_MAX_MS).ns;
+
+    return SPAN_NS(share_ns < most_ns ? share_ns : most_ns);
+}
+
+/* After a stop of this process (SIGSTOP, a busy machine) the clients' messages may wait unread:
+ * they are read before anybody is called silent. */
+static void on_sweep(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+    instant now = clock_now();
+    bool is_late = instant_since(now, agent->swept).ns > 3 * sweep_interval(agent).ns;
+
+    agent->swept = now;
+    if (!is_late) {
+        tenant_sweep(agent);
+    }
+    agent_finish(agent);
+}
+
+/* Other processes' handles, where each is a provider of its own, have no guardian: it would hand on
+ * what they lead when this process dies, and they act on. */
+static int make_attach_config(struct agent *agent, struct baton_error *reterr)
+{
+    const struct provider_config *base = agent->config.provider_config;
+    size_t count = base->option_count;
+    struct provider_option *options = calloc(count + 1, sizeof(*options));
+
+    if (!options) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    if (count > 0) {
+        memcpy(options, base->options, count * sizeof(*options));
+    }
+    if (provider_has_setting(base->url, "guardian")) {
+        options[count++] = (struct provider_option){"guardian", "no"};
+    }
+    agent->attach_options = options;
+    agent->attach_config = *base;
+    agent->attach_config.options = options;
+    agent->attach_config.option_count = count;
+    return BATON_OK;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct agent *agent = handle->data;
+
+    if (agent->closed) {
+        agent->closed(agent->userdata);
+    }
+}
+
+void agent_finish(struct agent *agent)
+{
+    if (agent->is_closing && !agent->tenants && !agent->clients &&
+        !uv_is_closing((uv_handle_t *)&agent->sweep)) {
+        uv_close((uv_handle_t *)&agent->sweep, on_closed);
+    }
+}
+
+void agent_free(struct agent *agent)
+{
+    if (agent) {
+        free(agent->attach_options);
+        free(agent);
+    }
+}
+
+static void on_failed(uv_handle_t *handle)
+{
+    agent_free(handle->data);
+}
+
+int agent_open(struct agent **ret, const struct agent_config *config, struct baton_error *reterr)
+{
+    struct agent *agent;
+    uint64_t every_ms;
+    int code;
+
+    if ((config->provider->ops->features & PROVIDER_MANY_ELECTIONS) == 0) {
+        return error_set(reterr, BATON_ENOTSUP,
+                         "this group is one election by itself; an agent needs a group of many: "
+                         "--group NAME");
+    }
+    agent = calloc(1, sizeof(*agent));
+    if (!agent) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    agent->config = *config;
+    (void)uv_timer_init(config->loop, &agent->sweep);
+    agent->sweep.data = agent;
+    agent->swept = clock_now();
+    code = make_attach_config(agent, reterr);
+    code = code ? code
+                : local_listen(&agent->listener, config->loop, &config->place, on_connection, agent,
+                               reterr);
+    if (code) {
+        uv_close((uv_handle_t *)&agent->sweep, on_failed);
+        return code;
+    }
+    every_ms = (uint64_t)(sweep_interval(agent).ns / 1000000);
+    (void)uv_timer_start(&agent->sweep, on_sweep, every_ms, every_ms > 0 ? every_ms : 1);
+    *ret = agent;
+    return BATON_OK;
+}
+
+void agent_close(struct agent *agent, void (*closed)(void *userdata), void *userdata)
+{
+    struct tenant *tenant, *next;
+    struct client *client, *other;
+
+    agent->is_closing = true;
+    agent->closed = closed;
+    agent->userdata = userdata;
+    local_unlisten(agent->listener);
+    for (tenant = agent->tenants; tenant; tenant = next) {
+        next = tenant->next;
+        tenant_detach(tenant);
+    }
+    for (client = agent->clients; client; client = other) {
+        other = client->hh.next;
+        local_close(client->local);
+    }
+}

@@ -1,0 +1,277 @@
+/* `baton agent`: serves the elections of a group to the processes of this host. */
+#include "agent/agent.h"
+#include "cli/agent_call.h"
+#include "cli/command.h"
+#include "cli/settings.h"
+#include "guardian/fatal.h"
+#include "member/member.h"
+#include "options/notify.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SIGNALS = 3 };
+
+struct host {
+    uv_loop_t loop;
+    uv_signal_t signals[SIGNALS];
+    uv_timer_t watchdog;
+    const struct options *options;
+    struct logger *logger;
+    struct settings settings;
+    struct member *member;
+    struct agent *agent;
+    char name[BATON_NAME_MAX];
+    char path[AGENT_PATH_MAX];
+    bool is_closing;
+};
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static void on_member_closed(void *userdata)
+{
+    struct host *host = userdata;
+
+    for (size_t i = 0; i < SIGNALS; i++) {
+        uv_close((uv_handle_t *)&host->signals[i], NULL);
+    }
+    uv_close((uv_handle_t *)&host->watchdog, NULL);
+}
+
+static void on_agent_closed(void *userdata)
+{
+    struct host *host = userdata;
+
+    member_close(host->member, on_member_closed, host);
+}
+
+static void close_host(struct host *host)
+{
+    if (!host->is_closing) {
+        host->is_closing = true;
+        notify_stopping();
+        log_notice(host->logger, "stops");
+        agent_close(host->agent, on_agent_closed, host);
+    }
+}
+
+/* ---- Signals --------------------------------------------------------------------------------- */
+
+static void on_reloaded(void *userdata, int code, const struct baton_error *error)
+{
+    struct host *host = userdata;
+
+    if (code == BATON_OK) {
+        log_notice(host->logger, "reloaded");
+    } else if (code != BATON_ECANCELED) {
+        log_error(host->logger, "reload-refused", LOG_STR("reason", error->message));
+    }
+}
+
+static void reload(struct host *host)
+{
+    char url[OPTION_TEXT_MAX + 1] = "", changed[256];
+    struct baton_error error;
+    int code = settings_read_again(url, changed, sizeof(changed), host->options, &error);
+
+    if (!code && changed[0]) {
+        log_warning(host->logger, "restart-needed", LOG_STR("options", changed));
+    }
+    code = code ? code : member_reload(host->member, url, on_reloaded, host, &error);
+    explicit_bzero(url, sizeof(url));
+    if (code) {
+        on_reloaded(host, code, &error);
+    }
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct host *host = handle->data;
+
+    if (number != SIGHUP) {
+        close_host(host);
+    } else if (!host->is_closing) {
+        reload(host);
+    }
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_alive();
+}
+
+static void start_handles(struct host *host)
+{
+    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+    uint64_t interval_ms = (uint64_t)(notify_interval().ns / 1000000);
+
+    for (size_t i = 0; i < SIGNALS; i++) {
+        (void)uv_signal_init(&host->loop, &host->signals[i]);
+        host->signals[i].data = host;
+        (void)uv_signal_start(&host->signals[i], on_signal, numbers[i]);
+    }
+    (void)uv_timer_init(&host->loop, &host->watchdog);
+    if (interval_ms) {
+        (void)uv_timer_start(&host->watchdog, on_watchdog, interval_ms, interval_ms);
+    }
+}
+
+/* ---- The beginning --------------------------------------------------------------------------- */
+
+static int name_host(struct host *host, struct baton_error *reterr)
+{
+    const char *name = options_text(host->options, "node");
+    char machine[256] = "";
+
+    (void)gethostname(machine, sizeof(machine) - 1);
+    name = name ? name : machine;
+    if (strlen(name) >= sizeof(host->name) || !*name) {
+        return error_set(reterr, BATON_EINVAL, "--node '%s': must have 1 to %d bytes", name,
+                         BATON_NAME_MAX - 1);
+    }
+    (void)snprintf(host->name, sizeof(host->name), "%s", name);
+    return BATON_OK;
+}
+
+static int read_place(struct host *host, struct local_place *ret, struct baton_error *reterr)
+{
+    const char *mode = options_text(host->options, "socket-mode");
+    const char *group = options_text(host->options, "socket-group");
+    /* cppcheck-suppress getgrnamCalled; there is one thread yet */
+    const struct group *found = group ? getgrnam(group) : NULL;
+    char *end = NULL;
+    unsigned long bits = strtoul(mode, &end, 8);
+
+    agent_path(host->path, host->options);
+    if (*end != '\0' || end == mode || bits > 0777) {
+        return error_set(reterr, BATON_EINVAL,
+                         "--socket-mode %s: must be permissions in octal, as 0660", mode);
+    }
+    if (group && !found) {
+        return error_set(reterr, BATON_EINVAL, "--socket-group %s: there is no such group", group);
+    }
+    *ret = (struct local_place){host->path, (mode_t)bits, found ? found->gr_gid : (gid_t)-1};
+    return BATON_OK;
+}
+
+/* The folder of the default path may not be there yet; of a given one it must be. */
+static int make_folder(const struct host *host, struct baton_error *reterr)
+{
+    char copy[AGENT_PATH_MAX];
+    const char *folder;
+
+    (void)snprintf(copy, sizeof(copy), "%s", host->path);
+    folder = dirname(copy);
+    if (mkdir(folder, 0755) != 0 && errno != EEXIST) {
+        return error_set(reterr, errno == EACCES ? BATON_EAUTH : BATON_EINVAL,
+                         "--socket %s: its folder cannot be made: %s", host->path, strerror(errno));
+    }
+    return BATON_OK;
+}
+
+/* A group of agents has many elections; it needs a name. */
+static void name_group(struct settings *settings, const struct options *options)
+{
+    const char *url = settings->config.url;
+
+    if (!options_is_set(options, "group") && !strstr(url, "group=")) {
+        settings_add(settings, "group", "default");
+    }
+}
+
+static int open_host(struct host *host, struct baton_error *reterr)
+{
+    struct agent_config config = {.loop = &host->loop,
+                                  .logger = host->logger,
+                                  .provider_config = &host->settings.config,
+                                  .name = host->name,
+                                  .client_lease = options_duration(host->options, "client-lease")};
+    int code = name_host(host, reterr);
+
+    code = code ? code : read_place(host, &config.place, reterr);
+    code = code ? code : make_folder(host, reterr);
+    code = code ? code : settings_read(&host->settings, host->options, reterr);
+    if (code) {
+        return code;
+    }
+    name_group(&host->settings, host->options);
+    host->settings.config.loop = &host->loop;
+    host->settings.config.logger = host->logger;
+    host->settings.config.node = host->name;
+    code = member_open(&host->member, &host->settings.config, reterr);
+    if (code) {
+        return code;
+    }
+    config.provider = member_provider(host->member);
+    return agent_open(&host->agent, &config, reterr);
+}
+
+static void run(struct host *host)
+{
+    struct baton_error error;
+
+    start_handles(host);
+    if (fatal_install(&error)) {
+        log_warning(host->logger, "no-fatal-handlers");
+    }
+    log_notice(host->logger, "serves", LOG_STR("socket", host->path),
+               LOG_STR("provider", member_scheme(host->member)));
+    notify_ready();
+    (void)uv_run(&host->loop, UV_RUN_DEFAULT);
+}
+
+/* Each client is two descriptors. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static void discard(void *userdata)
+{
+    (void)userdata;
+}
+
+int agent_main(const struct invocation *invocation)
+{
+    struct host host = {.options = invocation->options};
+    struct baton_error error = {0};
+    int code;
+
+    host.logger = settings_logger(invocation->options);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    raise_descriptors();
+    (void)uv_loop_init(&host.loop);
+    code = open_host(&host, &error);
+    if (!code) {
+        run(&host);
+    } else {
+        if (host.member) {
+            member_close(host.member, discard, NULL);
+        }
+        (void)uv_run(&host.loop, UV_RUN_DEFAULT);
+    }
+    agent_free(host.agent);
+    member_free(host.member);
+    settings_fini(&host.settings);
+    (void)uv_loop_close(&host.loop);
+    logger_free(host.logger);
+    error.code = exit_code_local_error(error.code);
+    return code ? command_fail(invocation, &error) : EXIT_OK;
+}

@@ -1,0 +1,360 @@
+#include "net/local.h"
+
+#include "base/buffer.h"
+#include "net/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
+
+enum { BACKLOG = 128 };
+
+struct local {
+    struct stream *stream;
+    struct local_callbacks callbacks;
+    void *userdata;
+    struct buffer line;
+    size_t searched; /* bytes of it that hold no newline */
+    bool is_closing;
+    int fault; /* why it was closed here; 0: it was not for a fault of the peer's */
+};
+
+struct local_listener {
+    uv_pipe_t pipe;
+    void (*on_connection)(struct local_listener *listener, void *userdata);
+    void *userdata;
+    dev_t device; /* of the socket's file, so that only that one is removed */
+    ino_t inode;
+    char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+};
+
+/* ---- Names of errors ------------------------------------------------------------------------- */
+
+#define CODE_ROW(symbol, number, text) {(number), #symbol},
+static const struct {
+    int code;
+    const char *name; /* with BATON_ */
+} codes[] = {BATON_ERRORS(CODE_ROW)};
+
+enum { CODES = sizeof(codes) / sizeof(codes[0]), PREFIX_BYTES = sizeof("BATON_") - 1 };
+
+const char *local_code_name(int code)
+{
+    for (size_t i = 0; i < CODES; i++) {
+        if (codes[i].code == code) {
+            return codes[i].name + PREFIX_BYTES;
+        }
+    }
+    return "EIO";
+}
+
+int local_code(const char *name)
+{
+    for (size_t i = 0; i < CODES; i++) {
+        if (strcmp(codes[i].name + PREFIX_BYTES, name) == 0) {
+            return codes[i].code;
+        }
+    }
+    return BATON_EPROTO;
+}
+
+/* ---- A connection ---------------------------------------------------------------------------- */
+
+void local_close(struct local *local)
+{
+    if (!local->is_closing) {
+        local->is_closing = true;
+        stream_close(local->stream);
+    }
+}
+
+int local_send(struct local *local, const json_t *message)
+{
+    struct buffer line;
+    size_t bytes = json_dumpb(message, NULL, 0, JSON_COMPACT);
+    uint8_t *room;
+    int code;
+
+    if (local->is_closing) {
+        return BATON_ECLOSED;
+    }
+    buffer_init(&line, LOCAL_LINE_MAX + 1);
+    room = bytes > 0 ? buffer_reserve(&line, bytes + 1) : NULL;
+    if (room) {
+        (void)json_dumpb(message, (char *)room, bytes, JSON_COMPACT);
+        room[bytes] = '\n';
+    }
+    code = room ? stream_write(local->stream, room, bytes + 1)
+                : (bytes > LOCAL_LINE_MAX ? BATON_ETOOBIG : BATON_ENOMEM);
+    buffer_fini(&line);
+    if (code != BATON_OK) {
+        local_close(local);
+    }
+    return code;
+}
+
+/* The peer is told what is wrong, and hears no more. */
+static void refuse(struct local *local, int code, const char *text)
+{
+    json_t *reply =
+        json_pack("{s:b, s:s, s:s}", "ok", 0, "code", local_code_name(code), "error", text);
+
+    if (reply) {
+        (void)local_send(local, reply);
+        json_decref(reply);
+    }
+    local->fault = code;
+    local_close(local);
+}
+
+static void take_line(struct local *local, const char *text, size_t bytes)
+{
+    json_t *message = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+
+    if (json_is_object(message)) {
+        local->callbacks.on_message(local, message, local->userdata);
+    } else {
+        refuse(local, BATON_EPROTO, "a message must be one JSON object on one line");
+    }
+    json_decref(message);
+}
+
+static void on_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
+{
+    struct local *local = userdata;
+    size_t begin = 0;
+    (void)stream;
+
+    buffer_put(&local->line, data, bytes);
+    while (!local->is_closing && !local->line.failed) {
+        const char *text = (const char *)local->line.data + begin;
+        size_t from = begin + local->searched;
+        const char *end = memchr(local->line.data + from, '\n', local->line.bytes - from);
+        if (!end) {
+            local->searched = local->line.bytes - begin;
+            break;
+        }
+        local->searched = 0;
+        begin = (size_t)(end + 1 - (const char *)local->line.data);
+        take_line(local, text, (size_t)(end - text));
+    }
+    if (!local->is_closing && (local->line.failed || local->line.bytes - begin > LOCAL_LINE_MAX)) {
+        refuse(local, BATON_ETOOBIG, "a message has at most 2 MiB");
+    }
+    buffer_consume(&local->line, begin);
+}
+
+static void on_open(struct stream *stream, void *userdata)
+{
+    struct local *local = userdata;
+    (void)stream;
+
+    if (local->callbacks.on_open) {
+        local->callbacks.on_open(local, local->userdata);
+    }
+}
+
+static void on_close(struct stream *stream, int code, const char *reason, void *userdata)
+{
+    struct local *local = userdata;
+    (void)stream;
+
+    local->is_closing = true;
+    local->callbacks.on_close(local, local->fault ? local->fault : code, reason, local->userdata);
+    buffer_fini(&local->line);
+    free(local);
+}
+
+static struct local *local_new(struct stream_options *ret_options, uv_loop_t *loop,
+                               const struct local_callbacks *callbacks, void *userdata)
+{
+    struct local *local = calloc(1, sizeof(*local));
+
+    if (local) {
+        local->callbacks = *callbacks;
+        local->userdata = userdata;
+        buffer_init(&local->line, LOCAL_LINE_MAX + (1 << 17));
+        *ret_options =
+            (struct stream_options){.loop = loop,
+                                    .callbacks = {on_open, on_data, NULL, NULL, on_close},
+                                    .userdata = local,
+                                    .queue_bytes_max = LOCAL_QUEUE_MAX};
+    }
+    return local;
+}
+
+int local_connect(struct local **ret, uv_loop_t *loop, const char *path,
+                  const struct local_callbacks *callbacks, void *userdata,
+                  struct baton_error *reterr)
+{
+    struct stream_options options;
+    struct local *local = local_new(&options, loop, callbacks, userdata);
+    int code = local ? stream_connect_unix(&local->stream, &options, path, reterr)
+                     : error_set(reterr, BATON_ENOMEM, "out of memory for a connection");
+
+    if (code != BATON_OK) {
+        free(local);
+        return code;
+    }
+    *ret = local;
+    return BATON_OK;
+}
+
+int local_accept(struct local **ret, struct local_listener *listener,
+                 const struct local_callbacks *callbacks, void *userdata,
+                 struct baton_error *reterr)
+{
+    struct stream_options options;
+    struct local *local = local_new(&options, listener->pipe.loop, callbacks, userdata);
+    int code;
+
+    if (!local) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a connection");
+    }
+    *ret = local;
+    code = stream_accept(&local->stream, &options, (uv_stream_t *)&listener->pipe, reterr);
+    if (code != BATON_OK) {
+        free(local);
+    }
+    return code;
+}
+
+int local_peer(const struct local *local, struct local_peer *ret, struct baton_error *reterr)
+{
+    struct ucred credentials;
+    socklen_t bytes = sizeof(credentials), fd_bytes = sizeof(ret->pidfd);
+    int fd = stream_fd(local->stream);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) != 0) {
+        return error_set(reterr, BATON_EIO, "credentials of a client: %s", strerror(errno));
+    }
+    *ret = (struct local_peer){credentials.pid, credentials.uid, credentials.gid, -1, true};
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &ret->pidfd, &fd_bytes) != 0) {
+        ret->is_exact = false;
+        ret->pidfd = credentials.pid > 0 ? pidfd_open(credentials.pid, 0) : -1;
+    }
+    return BATON_OK;
+}
+
+/* ---- Listening ------------------------------------------------------------------------------- */
+
+static bool is_listened_on(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int connected = fd < 0 ? -1 : connect(fd, (const struct sockaddr *)address, sizeof(*address));
+    bool is_live = connected == 0 || (fd >= 0 && errno == EAGAIN);
+
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return is_live;
+}
+
+static int fail(int fd, const char *path, int errnum, struct baton_error *reterr)
+{
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return error_set(reterr, error_from_errno(errnum), "socket %s: %s", path, strerror(errnum));
+}
+
+/* fchmod() of a socket before bind() gives the file its mode from the first moment on. */
+static int bind_socket(struct local_listener *listener, const struct local_place *place,
+                       struct baton_error *reterr)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat about;
+    int fd;
+
+    if (strlen(place->path) >= sizeof(address.sun_path)) {
+        return error_set(reterr, BATON_ETOOBIG,
+                         "socket %s: a Unix socket's path has at most %zu bytes", place->path,
+                         sizeof(address.sun_path) - 1);
+    }
+    memcpy(address.sun_path, place->path, strlen(place->path) + 1);
+    memcpy(listener->path, address.sun_path, sizeof(listener->path));
+    if (is_listened_on(&address)) {
+        return error_set(reterr, BATON_EBUSY, "socket %s: a process listens there already",
+                         place->path);
+    }
+    if (lstat(place->path, &about) == 0 && !S_ISSOCK(about.st_mode)) {
+        return error_set(reterr, BATON_EEXIST, "socket %s: there is a file that is no socket",
+                         place->path);
+    }
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    (void)unlink(place->path);
+    if (fd < 0 || fchmod(fd, place->group != (gid_t)-1 ? 0600 : place->mode) != 0 ||
+        bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+        (place->group != (gid_t)-1 && lchown(place->path, (uid_t)-1, place->group) != 0) ||
+        chmod(place->path, place->mode) != 0 || lstat(place->path, &about) != 0) {
+        return fail(fd, place->path, errno, reterr);
+    }
+    listener->device = about.st_dev;
+    listener->inode = about.st_ino;
+    return fd;
+}
+
+static void on_listened(uv_stream_t *pipe, int status)
+{
+    struct local_listener *listener = pipe->data;
+
+    if (status == 0) {
+        listener->on_connection(listener, listener->userdata);
+    }
+}
+
+static void on_unlistened(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+int local_listen(struct local_listener **ret, uv_loop_t *loop, const struct local_place *place,
+                 void (*on_connection)(struct local_listener *listener, void *userdata),
+                 void *userdata, struct baton_error *reterr)
+{
+    struct local_listener *listener = calloc(1, sizeof(*listener));
+    int fd, failed;
+
+    if (!listener || uv_pipe_init(loop, &listener->pipe, 0) != 0) {
+        free(listener);
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    listener->pipe.data = listener;
+    listener->on_connection = on_connection;
+    listener->userdata = userdata;
+    fd = bind_socket(listener, place, reterr);
+    failed = fd < 0 ? 0 : uv_pipe_open(&listener->pipe, fd);
+    if (fd >= 0 && failed == 0) {
+        failed = uv_listen((uv_stream_t *)&listener->pipe, BACKLOG, on_listened);
+    }
+    if (fd < 0 || failed != 0) {
+        uv_close((uv_handle_t *)&listener->pipe, on_unlistened);
+        return fd < 0 ? fd
+                      : error_set(reterr, BATON_EIO, "socket %s: %s", place->path,
+                                  uv_strerror(failed));
+    }
+    *ret = listener;
+    return BATON_OK;
+}
+
+void local_unlisten(struct local_listener *listener)
+{
+    struct stat about;
+
+    if (listener && !uv_is_closing((uv_handle_t *)&listener->pipe)) {
+        if (lstat(listener->path, &about) == 0 && about.st_dev == listener->device &&
+            about.st_ino == listener->inode) {
+            (void)unlink(listener->path);
+        }
+        uv_close((uv_handle_t *)&listener->pipe, on_unlistened);
+    }
+}

@@ -1,0 +1,83 @@
+/* Messages between processes of one machine: lines of JSON over a Unix stream socket.
+ *
+ *   listener ─▶ on_connection ─▶ local_accept ─┐
+ *                                local_connect ─┴▶ on_open ─▶ on_message … ─▶ on_close
+ *
+ * Each message is one JSON object on one line of at most LOCAL_LINE_MAX bytes. A peer that sends
+ * anything else is answered {"ok":false,"code":…,"error":…} and the connection is closed; one that
+ * does not read is closed once LOCAL_QUEUE_MAX bytes wait for it. All of it belongs to the loop's
+ * thread. on_close comes exactly once and last; its connection is freed when it has returned.
+ */
+#ifndef NET_LOCAL_H
+#define NET_LOCAL_H
+
+#include "base/error.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
+#include <uv.h>
+
+enum {
+    LOCAL_LINE_MAX = 2 * 1024 * 1024,
+    LOCAL_QUEUE_MAX = 4 * 1024 * 1024,
+};
+
+struct local;          /* a connection; opaque */
+struct local_listener; /* opaque */
+
+struct local_callbacks {
+    /* NULL: not needed. */
+    void (*on_open)(struct local *local, void *userdata);
+    /* `message` is an object, borrowed during the call, which may close the connection. */
+    void (*on_message)(struct local *local, json_t *message, void *userdata);
+    /* code: 0 the peer ended it, BATON_ECANCELED it was closed here, BATON_EPROTO and BATON_ETOOBIG
+     * what was sent is wrong, and as struct stream_callbacks has it. */
+    void (*on_close)(struct local *local, int code, const char *reason, void *userdata);
+};
+
+/* Who connected, by the kernel's word. The caller closes `pidfd`, -1: none could be had. */
+struct local_peer {
+    pid_t pid; /* 0: it is not visible from this PID namespace */
+    uid_t uid;
+    gid_t gid;
+    int pidfd;
+    bool is_exact; /* the kernel gave the pidfd with the connection: no number was reused */
+};
+
+struct local_place {
+    const char *path;
+    mode_t mode; /* of the socket, from its first moment on */
+    gid_t group; /* (gid_t)-1: that of the process */
+};
+
+/* Replaces a stale socket at the path. BATON_EBUSY: a process listens there; BATON_ETOOBIG: the
+ * path is longer than the kernel allows; BATON_EAUTH, BATON_EIO, BATON_ENOMEM. */
+int local_listen(struct local_listener **ret, uv_loop_t *loop, const struct local_place *place,
+                 void (*on_connection)(struct local_listener *listener, void *userdata),
+                 void *userdata, struct baton_error *reterr);
+/* Removes the socket, unless another listener has replaced it. The memory goes with the loop's
+ * close callbacks. NULL allowed. */
+void local_unlisten(struct local_listener *listener);
+
+/* Within on_connection, once. on_open may come before it returns. */
+int local_accept(struct local **ret, struct local_listener *listener,
+                 const struct local_callbacks *callbacks, void *userdata,
+                 struct baton_error *reterr);
+int local_connect(struct local **ret, uv_loop_t *loop, const char *path,
+                  const struct local_callbacks *callbacks, void *userdata,
+                  struct baton_error *reterr);
+
+/* BATON_ETOOBIG: it does not read, or the message is too long; BATON_ECLOSED; BATON_ENOMEM. Then
+ * the connection is closing. */
+int local_send(struct local *local, const json_t *message);
+/* What was sent still goes out, as far as the socket takes it. */
+void local_close(struct local *local);
+int local_peer(const struct local *local, struct local_peer *ret, struct baton_error *reterr);
+
+/* The name of an error code without BATON_, as messages have it: "EINVAL"; and the code of such a
+ * name, BATON_EPROTO for any other. */
+const char *local_code_name(int code);
+int local_code(const char *name);
+
+#endif

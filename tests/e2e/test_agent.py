@@ -1,0 +1,571 @@
+"""`baton agent`, and processes that take part through it: real ones, and hostile ones."""
+import base64
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from harness import (BATON, DEADLINE_S, baton, clean_environment, free_ports, is_alive,
+                     main, until)
+
+LONG = "10m"  # nobody waits for that
+MIB = 1 << 20
+
+# Leads the election, and does nothing more: how it ends is the test's business.
+LEADER = r"""
+import json, os, socket, subprocess, sys, time
+path, election, marker = sys.argv[1:4]
+agent = socket.socket(socket.AF_UNIX)
+agent.connect(path)
+lines = agent.makefile("rw")
+def say(number, **message):
+    print(json.dumps({"id": number, **message}), file=lines, flush=True)
+say(1, do="hello", version=1, name="leader")
+if marker:
+    say(2, do="acting", marker=marker)
+say(3, do="campaign", election=election)
+for line in lines:
+    if json.loads(line).get("event") == "leadership-acquired":
+        name, _, value = marker.partition("=")
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"],
+                                 env={**os.environ, **({name: value} if marker else {})},
+                                 start_new_session=True)
+        print(child.pid, flush=True)
+        while True:
+            time.sleep(1000)
+"""
+
+
+class Client:
+    """A connection to an agent, line by line."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(DEADLINE_S)
+        self.socket.connect(path)
+        self.lines = self.socket.makefile("rb")
+        self.events = []
+        self.last_id = 0
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def read(self):
+        """The next message; None: the agent has closed the connection."""
+        try:
+            line = self.lines.readline()
+        except ConnectionResetError:
+            return None
+        return json.loads(line) if line.endswith(b"\n") else None
+
+    def ask(self, do, **message):
+        """The reply; events that come before it are kept."""
+        self.last_id += 1
+        self.send(json.dumps({"id": self.last_id, "do": do, **message}).encode() + b"\n")
+        while True:
+            reply = self.read()
+            if reply is None or reply.get("id") == self.last_id or "event" not in reply:
+                return reply
+            self.events.append(reply)
+
+    def event(self, name):
+        """The next event of this name, past or to come; those before it are forgotten."""
+        while True:
+            event = self.events.pop(0) if self.events else self.read()
+            if event is None or event.get("event") == name:
+                return event
+
+    def hello(self, **more):
+        return self.ask("hello", version=1, **more)
+
+    def lead(self, election="e"):
+        assert self.ask("campaign", election=election)["ok"]
+        return self.event("leadership-acquired")["epoch"]
+
+    def is_closed(self):
+        while (message := self.read()) is not None:
+            self.events.append(message)
+        return True
+
+    def close(self):
+        self.lines.close()
+        self.socket.close()
+
+
+class Agent:
+    def __init__(self, *flags, folder=None, under=()):
+        self.folder = folder or tempfile.mkdtemp(prefix="baton-agent-", dir="/tmp")
+        self.path = os.path.join(self.folder, "agent.sock")
+        self.flags = flags
+        self.under = under
+        self.start()
+
+    def start(self):
+        with open(os.path.join(self.folder, "log"), "ab") as log:
+            self.process = subprocess.Popen(
+                [*self.under, BATON, "agent", "--node", "host", "--socket", self.path, *self.flags],
+                stdin=subprocess.DEVNULL, stderr=log, env=clean_environment())
+        until(self.listens, self.log)
+
+    def listens(self):
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(self.path) == 0
+
+    def log(self):
+        with open(os.path.join(self.folder, "log"), encoding="utf-8") as file:
+            return file.read()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class AgentTest(unittest.TestCase):
+    def agent(self, *flags, provider=("--provider", "memory:agent")):
+        agent = Agent(*provider, *flags)
+        self.addCleanup(agent.close)
+        return agent
+
+    def client(self, agent, **hello):
+        client = Client(agent.path)
+        self.addCleanup(client.close)
+        reply = client.hello(**hello)
+        self.assertTrue(reply["ok"], reply)
+        return client
+
+    def leader(self, agent, election="e", marker=""):
+        """A process that leads; and the child that acts for it."""
+        leader = subprocess.Popen([sys.executable, "-c", LEADER, agent.path, election, marker],
+                                  stdout=subprocess.PIPE)
+        self.addCleanup(leader.stdout.close)
+        self.addCleanup(leader.wait)
+        self.addCleanup(leader.kill)
+        child = int(leader.stdout.readline())
+        self.addCleanup(self.kill_child, child)
+        return leader, child
+
+    def kill_child(self, pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+class Deaths(AgentTest):
+    def test_a_process_that_is_killed_is_followed_without_waiting_for_its_lease(self):
+        agent = self.agent("--client-lease", LONG)
+        leader, _ = self.leader(agent)
+        heir = self.client(agent)
+        self.assertTrue(heir.ask("campaign", election="e")["ok"])
+        leader.kill()
+        self.assertIsNotNone(heir.event("leadership-acquired"))
+
+    def test_what_acts_for_a_process_is_dead_before_another_leads(self):
+        agent = self.agent("--client-lease", LONG)
+        leader, child = self.leader(agent, marker="BATON_TEST_ACTS=" + secrets.token_hex(8))
+        heir = self.client(agent)
+        self.assertTrue(heir.ask("campaign", election="e")["ok"])
+        leader.kill()
+        self.assertIsNotNone(heir.event("leadership-acquired"))
+        self.assertFalse(is_alive(child))
+
+    def test_a_container_whose_process_1_is_killed_is_followed_at_once(self):
+        """A PID namespace: the kernel kills all of it, and whatever could have told of that."""
+        space = ["unshare", "--pid", "--fork", "--mount-proc"]
+        if subprocess.run([*space, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("no PID namespace can be made here")
+        agent = self.agent("--client-lease", LONG)
+        outside = subprocess.Popen([*space, "sh", "-c", '"$@" & wait', "sh", sys.executable, "-c",
+                                    LEADER, agent.path, "e", ""], stdout=subprocess.PIPE)
+        self.addCleanup(outside.stdout.close)
+        self.addCleanup(outside.wait)
+        self.addCleanup(outside.kill)
+        self.assertTrue(outside.stdout.readline())
+        with open("/proc/%d/task/%d/children" % (outside.pid, outside.pid),
+                  encoding="ascii") as file:
+            first = int(file.read().split()[0])
+        heir = self.client(agent)
+        self.assertTrue(heir.ask("campaign", election="e")["ok"])
+        os.kill(first, signal.SIGKILL)
+        self.assertIsNotNone(heir.event("leadership-acquired"))
+
+    def test_a_process_that_falls_silent_is_followed_after_its_lease(self):
+        agent = self.agent("--client-lease", "500ms")
+        silent, heir = self.client(agent), self.client(agent)
+        epoch = silent.lead()
+        self.assertTrue(heir.ask("campaign", election="e")["ok"])
+        while not any(event["event"] == "leadership-acquired" for event in heir.events):
+            self.assertTrue(heir.ask("renew")["ok"])
+            time.sleep(0.02)  # the pace of renewals
+        self.assertGreater(heir.event("leadership-acquired")["epoch"], epoch)
+        self.assertTrue(silent.is_closed())
+
+    def test_a_stopped_process_was_promised_no_more_than_its_lease(self):
+        agent = self.agent("--client-lease", "900ms")
+        client = self.client(agent)
+        self.assertEqual(client.ask("renew")["left_ms"], 0)
+        client.lead()
+        left = client.ask("renew")["left_ms"]
+        self.assertTrue(0 < left <= 900, left)
+
+    def test_goodbye_hands_on(self):
+        agent = self.agent("--client-lease", LONG)
+        first, second = self.client(agent), self.client(agent)
+        first.lead()
+        self.assertTrue(second.ask("campaign", election="e")["ok"])
+        self.assertTrue(first.ask("bye")["ok"])
+        self.assertIsNotNone(second.event("leadership-acquired"))
+
+
+class Sessions(AgentTest):
+    def test_a_lost_connection_is_no_death(self):
+        agent = self.agent("--client-lease", LONG)
+        secret = secrets.token_hex(32)
+        first = self.client(agent, secret=secret)
+        session = first.event("session")["session"]
+        epoch = first.lead()
+        other = self.client(agent)
+        self.assertTrue(other.ask("campaign", election="e")["ok"])
+        first.close()
+        again = self.client(agent, secret=secret, session=session)
+        self.assertEqual(again.event("session")["session"], session)
+        self.assertTrue(again.ask("campaign", election="e", known_epoch=epoch, acts=True)["ok"])
+        self.assertEqual(again.event("leadership-acquired")["epoch"], epoch)
+        self.assertGreater(again.ask("renew")["left_ms"], 0)
+        self.assertTrue(other.ask("renew")["ok"])
+        self.assertEqual([e for e in other.events if e["event"] == "leadership-acquired"], [])
+
+    def test_a_leadership_that_was_given_up_without_a_connection_is_handed_on(self):
+        agent = self.agent("--client-lease", LONG)
+        secret = secrets.token_hex(32)
+        first, other = self.client(agent, secret=secret), self.client(agent)
+        session = first.event("session")["session"]
+        epoch = first.lead()
+        self.assertTrue(other.ask("campaign", election="e")["ok"])
+        first.close()
+        again = self.client(agent, secret=secret, session=session)
+        self.assertTrue(again.ask("campaign", election="e", known_epoch=epoch, acts=False)["ok"])
+        self.assertGreater(other.event("leadership-acquired")["epoch"], epoch)
+
+    def test_without_the_secret_a_session_is_not_taken_over(self):
+        agent = self.agent("--client-lease", LONG)
+        first = self.client(agent, secret=secrets.token_hex(32))
+        session = first.event("session")["session"]
+        first.lead()
+        for hello in ({}, {"secret": secrets.token_hex(32)}, {"secret": "0" * 64}):
+            thief = self.client(agent, session=session, **hello)
+            self.assertNotEqual(thief.event("session")["session"], session)
+        self.assertGreater(first.ask("renew")["left_ms"], 0)
+
+    def test_another_process_with_the_secret_is_another_process(self):
+        agent = self.agent("--client-lease", LONG)
+        secret = secrets.token_hex(32)
+        first = self.client(agent, secret=secret)
+        session = first.event("session")["session"]
+        hello = {"id": 1, "do": "hello", "version": 1, "secret": secret, "session": session}
+        code = ("import json, socket, sys; s = socket.socket(socket.AF_UNIX); "
+                "s.connect(sys.argv[1]); f = s.makefile('rw'); "
+                "print(sys.argv[2], file=f, flush=True); f.readline(); "
+                "print(json.loads(f.readline())['session'])")
+        out = subprocess.run([sys.executable, "-c", code, agent.path, json.dumps(hello)],
+                             stdout=subprocess.PIPE, timeout=DEADLINE_S, check=True).stdout
+        self.assertNotEqual(out.decode().strip(), session)
+        self.assertTrue(first.ask("renew")["ok"])
+
+    def test_an_agent_that_ends_says_so_and_waits_until_nobody_can_act(self):
+        agent = self.agent("--client-lease", "1s")
+        client = self.client(agent)
+        epoch = client.lead()
+        end_ns = client.ask("renew")["end_ns"]
+        agent.process.terminate()
+        lost = client.event("leadership-lost")
+        self.assertEqual((lost["epoch"], lost["reason"]), (epoch, "shutdown"))
+        self.assertEqual(agent.process.wait(DEADLINE_S), 0)
+        self.assertGreaterEqual(time.clock_gettime_ns(time.CLOCK_BOOTTIME), end_ns)
+
+
+class Group(AgentTest):
+    """Agents that are a group of their own."""
+
+    def setUp(self):
+        self.port = free_ports(1)[0]
+
+    def member(self, *flags):
+        folder = tempfile.mkdtemp(prefix="baton-agent-", dir="/tmp")
+        agent = Agent("--data", os.path.join(folder, "data"), "--listen",
+                      "127.0.0.1:%d" % self.port, *flags, folder=folder)
+        self.addCleanup(agent.close)
+        return agent
+
+    def elections(self, agent):
+        done = baton("elections", "--json", "--socket", agent.path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {one["election"]: one for one in json.loads(done.stdout)}
+
+    def test_elections_are_listed(self):
+        agent = self.member("--client-lease", LONG)
+        self.assertEqual(self.elections(agent), {})
+        first = self.client(agent, name="one")
+        second = self.client(agent, name="two")
+        epoch = first.lead("report")
+        self.assertTrue(second.ask("campaign", election="report")["ok"])
+        report = until(lambda: (found := self.elections(agent)["report"])["waiting"] == 1 and found,
+                       "the other one waits")
+        self.assertEqual((report["leader"], report["epoch"]), ("one", epoch))
+        text = baton("elections", "--socket", agent.path).stdout
+        self.assertRegex(text, r"(?m)^report +one +%d " % epoch)
+
+    def test_leadership_outlives_its_agent(self):
+        for end in (signal.SIGKILL, signal.SIGTERM):
+            agent = self.member("--client-lease", LONG, "--lease", "30s",
+                                "--heartbeat-timeout", "30s")
+            secret = secrets.token_hex(32)
+            first, other = self.client(agent, secret=secret), self.client(agent)
+            session = first.event("session")["session"]
+            epoch = first.lead()
+            agent.process.send_signal(end)
+            agent.process.wait(DEADLINE_S)
+            agent.start()
+            again = self.client(agent, secret=secret, session=session)
+            self.assertEqual(again.event("session")["session"], session)
+            self.assertTrue(again.ask("campaign", election="e", known_epoch=epoch, acts=True)["ok"])
+            self.assertEqual(again.event("leadership-acquired")["epoch"], epoch)
+            self.assertTrue(other.is_closed())
+            agent.kill()
+
+    def test_a_pass_asks_the_leader_to_drain_and_waits_for_it(self):
+        agent = self.member("--client-lease", LONG)
+        first, second = self.client(agent, name="one"), self.client(agent, name="two")
+        epoch = first.lead()
+        self.assertTrue(second.ask("campaign", election="e")["ok"])
+        until(lambda: self.elections(agent)["e"]["waiting"] == 1, "the other one waits")
+        operator = Client(agent.path)
+        self.addCleanup(operator.close)
+        operator.send(b'{"id": 1, "do": "pass", "election": "e", "to": "two"}\n')
+        self.assertIsNotNone(first.event("drain"))
+        self.assertTrue(second.ask("renew")["ok"])
+        self.assertEqual([e for e in second.events if e["event"] == "leadership-acquired"], [])
+        self.assertTrue(first.ask("drained", election="e", epoch=epoch)["ok"])
+        self.assertGreater(second.event("leadership-acquired")["epoch"], epoch)
+        self.assertTrue(operator.read()["ok"])
+
+    def test_a_cordoned_process_does_not_lead(self):
+        agent = self.member("--client-lease", LONG)
+        first, second = self.client(agent, name="one"), self.client(agent, name="two")
+        first.lead()
+        self.assertTrue(second.ask("campaign", election="e")["ok"])
+        until(lambda: self.elections(agent)["e"]["waiting"] == 1, "the other one waits")
+        self.assertTrue(first.ask("cordon", election="e", process="two", eligible=False)["ok"])
+        until(lambda: self.elections(agent)["e"]["waiting"] == 0, "nobody waits")
+        self.assertTrue(first.ask("resign", election="e")["ok"])
+        self.assertEqual(first.event("leadership-lost")["reason"], "resigned")
+        self.assertIsNotNone(first.event("leadership-acquired"))
+
+    def test_a_group_that_is_one_election_is_refused_with_the_way_out(self):
+        agent = baton("agent", "--provider", "raft://127.0.0.1:%d?group=" % self.port, "--data",
+                      tempfile.gettempdir() + "/none", "--socket", "/tmp/baton-none.sock")
+        self.assertEqual(agent.returncode, 64)
+
+
+class OverRedis(AgentTest):
+    """The agent is a client of a server: each of its clients has a lock of its own there."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="baton-redis-")
+        self.addCleanup(folder.cleanup)
+        port = free_ports(1)[0]
+        self.cli = ["redis-cli", "-p", str(port)]
+        server = subprocess.Popen(["redis-server", "--port", str(port), "--bind", "127.0.0.1",
+                                   "--save", "", "--dir", folder.name],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        until(lambda: self.ask("PING") == "PONG", "an answer of redis-server")
+        replid = next(line[14:] for line in self.ask("INFO", "replication").splitlines()
+                      if line.startswith("master_replid:"))
+        # A server that has just begun could have forgotten a lease: it is older than any here.
+        self.ask("HSET", "e:epoch", "server", replid, "since", "0")
+        self.provider = ("--provider", "redis://127.0.0.1:%d?lease=5s&heartbeat-interval=100ms"
+                         % port)
+
+    def ask(self, *words):
+        return subprocess.run([*self.cli, *words], stdout=subprocess.PIPE, timeout=DEADLINE_S,
+                              universal_newlines=True, check=False).stdout.strip()
+
+    def test_a_killed_agent_hands_nothing_on_before_its_clients_have_stopped(self):
+        first_agent = self.agent("--client-lease", "3s", provider=self.provider)
+        heir_agent = self.agent("--client-lease", LONG, provider=self.provider)
+        first, heir = self.client(first_agent, name="one"), self.client(heir_agent, name="two")
+        first.lead()
+        self.assertTrue(heir.ask("campaign", election="e")["ok"])
+        self.assertIsNotNone(heir.event("leader-changed"))
+        end_ns = first.ask("renew")["end_ns"]
+        first_agent.kill()
+        self.assertIsNotNone(heir.event("leadership-acquired"))
+        self.assertGreaterEqual(time.clock_gettime_ns(time.CLOCK_BOOTTIME), end_ns)
+
+    def test_a_killed_process_is_followed_without_waiting_for_its_lease(self):
+        agent = self.agent("--client-lease", LONG, provider=(
+            "--provider", self.provider[1].replace("lease=5s", "lease=10m&max-lease=10m")))
+        leader, _ = self.leader(agent)
+        heir = self.client(agent)
+        self.assertTrue(heir.ask("campaign", election="e")["ok"])
+        leader.kill()
+        self.assertIsNotNone(heir.event("leadership-acquired"))
+
+
+class Data(AgentTest):
+    def test_state_and_channels(self):
+        agent = self.agent()
+        writer, reader = self.client(agent), self.client(agent)
+        raw = base64.b64encode(b"\xff\x00\xfe").decode()
+        self.assertEqual(reader.ask("get", key="a")["code"], "ENOENT")
+        self.assertTrue(reader.ask("watch", prefix="a")["ok"])
+        self.assertTrue(writer.ask("put", key="a", text="ä", revision=0)["ok"])
+        self.assertEqual(writer.ask("put", key="a", text="b", revision=0)["code"], "ECONFLICT")
+        self.assertTrue(writer.ask("put", key="ab", base64=raw)["ok"])
+        values = {v["key"]: v for v in reader.ask("list", prefix="")["values"]}
+        self.assertEqual(values["a"]["text"], "ä")
+        self.assertEqual(values["ab"]["base64"], raw)
+        seen = set()
+        while seen != {"a", "ab"}:
+            seen |= {v["key"] for v in reader.event("change")["values"]}
+        self.assertTrue(writer.ask("put", key="a", nothing=True)["ok"])
+        self.assertEqual(reader.ask("get", key="a")["code"], "ENOENT")
+        self.assertTrue(reader.ask("subscribe", channel="news")["ok"])
+        self.assertTrue(writer.ask("publish", channel="news", base64=raw)["ok"])
+        self.assertEqual(reader.event("message")["base64"], raw)
+        self.assertTrue(reader.ask("unsubscribe", channel="news")["ok"])
+        self.assertEqual(reader.ask("unsubscribe", channel="news")["code"], "ENOENT")
+
+    def test_who_does_not_read_is_closed_and_the_others_go_on(self):
+        agent = self.agent("--client-lease", LONG)
+        deaf, writer = self.client(agent), self.client(agent)
+        self.assertTrue(deaf.ask("subscribe", channel="flood")["ok"])
+        for _ in range(16):
+            self.assertTrue(writer.ask("publish", channel="flood", text="x" * MIB)["ok"])
+        self.assertTrue(deaf.is_closed())
+        self.assertTrue(writer.ask("renew")["ok"])
+
+
+class Hostile(AgentTest):
+    LINES = (b"hello\n", b"[1]\n", b"null\n", b'"text"\n', b"{}\n", b"\n", b"\0\n", b"\xff\xfe\n",
+             b'{"id": 0, "do": "hello"}\n', b'{"id": -1, "do": "hello"}\n',
+             b'{"id": "1", "do": "hello"}\n', b'{"id": 1}\n', b'{"id": 1, "do": 7}\n',
+             b'{"id": 1, "id": 2, "do": "hello"}\n', b'{"id": 1, "do": "renew"}\n',
+             b'{"id": 1, "do": "hello"}\n', b'{"id": 1, "do": "hello", "version": 2}\n',
+             b'{"id": 1, "do": "hello", "version": 1, "name": ""}\n',
+             b'{"id": 1, "do": "hello", "version": 1, "name": 7}\n',
+             b'{"id": 1, "do": "hello", "version": 1, "name": "a\\u0000b"}\n',
+             b'{"id": 1, "do": "hello", "version": 1, "name": "' + b"n" * 64 + b'"}\n',
+             b'{"id": 1, "do": "hello", "version": 1, "secret": "zz"}\n',
+             b'{"id": 1, "do": "hello", "version": 1, "secret": "' + b"G" * 64 + b'"}\n',
+             b'{"id": 1, "do": "hello", "version": 1, "metadata": 1}\n',
+             b"{" * 5000 + b"\n", b"x" * (2 * MIB + 1), b'{"id": 1, "do": "' + b"y" * (3 * MIB))
+
+    def test_what_is_wrong_is_refused_and_the_others_go_on(self):
+        agent = self.agent("--client-lease", LONG)
+        leader = self.client(agent)
+        leader.lead()
+        for line in self.LINES:
+            stranger = Client(agent.path)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                stranger.send(line)
+            reply = stranger.read()
+            self.assertFalse(reply["ok"], line[:80])
+            self.assertIn(reply["code"], ("EPROTO", "EINVAL", "ETOOBIG"), line[:80])
+            self.assertTrue(stranger.is_closed())
+            stranger.close()
+        self.assertGreater(leader.ask("renew")["left_ms"], 0)
+
+    def test_a_wrong_request_of_a_process_costs_it_nothing_else(self):
+        agent = self.agent("--client-lease", LONG)
+        client = self.client(agent)
+        client.lead()
+        for do, message in (("dance", {}), ("hello", {"version": 1}), ("campaign", {}),
+                            ("campaign", {"election": ""}), ("campaign", {"election": 5}),
+                            ("campaign", {"election": "n" * 64}),
+                            ("campaign", {"election": "a\0b"}),
+                            ("resign", {"election": "no"}), ("resign", {"election": "e",
+                                                                       "epoch": 1 << 60}),
+                            ("eligible", {"election": "e", "eligible": "no"}),
+                            ("drained", {"election": "no"}), ("leave", {"election": "no"}),
+                            ("metadata", {"metadata": [1]}), ("get", {}), ("get", {"key": 1}),
+                            ("put", {"key": "k"}), ("put", {"key": "k", "base64": "a"}),
+                            ("put", {"key": "k", "base64": "!!!!"}),
+                            ("put", {"key": "k", "text": "x" * (MIB + 1)}),
+                            ("watch", {}), ("unwatch", {"watch": 99}), ("unwatch", {}),
+                            ("subscribe", {"channel": "c" * 600}), ("publish", {"channel": "c"}),
+                            ("acting", {"marker": "no"}), ("acting", {"marker": "A=" + "m" * 70}),
+                            ("members", {"election": "no"})):
+            reply = client.ask(do, **message)
+            self.assertFalse(reply["ok"], (do, str(message)[:60]))
+            self.assertTrue(reply["error"], do)
+        self.assertGreater(client.ask("renew")["left_ms"], 0)
+
+    def test_a_client_has_so_many_watches_and_no_more(self):
+        agent = self.agent("--client-lease", LONG)
+        client = self.client(agent)
+        for i in range(256):
+            self.assertTrue(client.ask("watch", prefix="p%d" % i)["ok"])
+        self.assertEqual(client.ask("watch", prefix="more")["code"], "ETOOBIG")
+        self.assertTrue(client.ask("unwatch", watch=client.last_id - 1)["ok"])
+        self.assertTrue(client.ask("subscribe", channel="c")["ok"])
+
+    def test_greetings_without_end_are_refused_and_another_user_goes_on(self):
+        """Each greeting makes a process, which lives for its lease when the connection is lost."""
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("needs root, for another user")
+        agent = self.agent("--client-lease", LONG, "--socket-mode", "0666")
+        os.chmod(agent.folder, 0o755)
+        code = ("import json, socket, sys\n"
+                "for i in range(3000):\n"
+                "    s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n"
+                "    s.sendall(b'{\"id\": 1, \"do\": \"hello\", \"version\": 1}\\n')\n"
+                "    reply = json.loads(s.makefile().readline())\n"
+                "    if not reply['ok']:\n"
+                "        print(i, reply['code']); break\n")
+        done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+                               sys.executable, "-c", code, agent.path], stdout=subprocess.PIPE,
+                              timeout=DEADLINE_S, check=True, universal_newlines=True)
+        self.assertEqual(done.stdout, "2048 EBUSY\n")
+        self.assertGreater(self.client(agent).lead(), 0)
+
+    def test_an_agent_of_another_user_does_not_take_what_it_could_not_kill(self):
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("needs root, for another user")
+        folder = tempfile.mkdtemp(prefix="baton-agent-", dir="/tmp")
+        os.chmod(folder, 0o777)
+        agent = Agent("--provider", "memory:agent", folder=folder,
+                      under=["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        self.addCleanup(agent.close)
+        client = self.client(agent)
+        self.assertEqual(client.ask("acting", marker="A=b")["code"], "EAUTH")
+        self.assertTrue(client.ask("acting", marker="")["ok"])
+
+    def test_the_socket_has_its_mode_and_a_second_agent_is_refused(self):
+        agent = self.agent("--socket-mode", "0600")
+        self.assertEqual(os.stat(agent.path).st_mode & 0o777, 0o600)
+        second = baton("agent", "--provider", "memory:x", "--socket", agent.path)
+        self.assertEqual(second.returncode, 74, second.stderr)
+        self.assertIn("listens there already", second.stderr)
+        self.assertTrue(self.client(agent).ask("renew")["ok"])
+
+    def test_without_an_agent_the_error_says_how_to_start_one(self):
+        done = baton("elections", "--socket", "/tmp/baton-no-such-agent.sock")
+        self.assertEqual(done.returncode, 69)
+        self.assertIn("baton agent", done.stderr)
+
+
+if __name__ == "__main__":
+    main()
