@@ -1,0 +1,80 @@
+"""An agent for the tests of the clients, in a process of its own."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).parent
+DEADLINE_S = 60
+LONG_MS = 60000  # of a lease that no pause of a busy machine outlasts
+SHORT_MS = 1000  # of one whose end a test waits for
+
+
+def until(condition, what):
+    end = time.monotonic() + DEADLINE_S
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"not in {DEADLINE_S} s: {what() if callable(what) else what}")
+
+
+class Agent:
+    """The stand-in of the tests: it has the protocol, and nothing behind it."""
+
+    def __init__(self, lifetime_ms=LONG_MS):
+        self.lifetime_ms = lifetime_ms
+        self.folder = tempfile.mkdtemp(prefix="baton-clients-", dir="/tmp")
+        self.path = os.path.join(self.folder, "agent.sock")
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen([sys.executable, HERE / "agent.py", self.path,
+                                         os.path.join(self.folder, "state"), str(self.lifetime_ms)])
+        until(self.answers, "the agent listens")
+
+    def answers(self):
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(self.path) == 0
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def close(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.kill()
+        shutil.rmtree(self.folder)
+
+
+class RealAgent(Agent):
+    """`baton agent`, a group by itself."""
+
+    def start(self):
+        if not hasattr(self, "port"):
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                self.port = free.getsockname()[1]
+        with open(os.path.join(self.folder, "log"), "ab") as log:
+            self.process = subprocess.Popen(
+                [os.environ["BATON_PROGRAM"], "agent", "--node", "host", "--socket", self.path,
+                 "--data", os.path.join(self.folder, "data"), "--listen",
+                 f"127.0.0.1:{self.port}", "--client-lease", f"{self.lifetime_ms}ms"],
+                stdin=subprocess.DEVNULL, stderr=log)
+        until(self.answers, "the agent listens")
+
+    def waiting(self, election):
+        """How many wait for it."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(self.path)
+            client.sendall(json.dumps({"id": 1, "do": "elections"}).encode() + b"\n")
+            with client.makefile() as replies:
+                reply = json.loads(replies.readline())
+        return sum(one["waiting"] for one in reply["elections"] if one["election"] == election)
