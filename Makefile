@@ -10,7 +10,7 @@ JOBS         ?= $(shell nproc)
 PREFIX       ?= /usr/local
 SEEDS        ?= 1..1000000
 SECONDS_EACH ?= 60
-STAGES       ?= tsan asan dev fuzz lint
+STAGES       ?= tsan asan plain fuzz lint
 SECONDS      ?= 60
 WING         ?=
 WITH          = $(if $(filter baton,$(WING)),,detector)
@@ -45,7 +45,7 @@ check: ## builds for development and runs every test once
 	@scripts/deps $(WITH) check
 	@scripts/check dev
 
-check-all: ## every test under each sanitizer too, fuzzing and lint; STAGES="dev lint" runs only those
+check-all: ## every test once more, under each sanitizer, fuzzing and lint; STAGES="dev lint" runs only those
 	@scripts/deps $(WITH) check lint
 	@scripts/check $(STAGES)
 
@@ -95,7 +95,8 @@ docs: ## checks the manual pages and the links of the documents
 	@scripts/deps $(WITH) check
 	@scripts/docs
 
-deb: deps ## builds the Debian packages of what is committed into build-deb (needs debhelper)
+deb: ## builds the Debian packages of what is committed into build-deb, and checks them with lintian
+	@scripts/deps detector check lint deb
 	@scripts/deb
 
 install: build ## installs into DESTDIR/PREFIX
