@@ -41,6 +41,12 @@ struct game_mutant {
     const char *text;
 };
 
+/* A seed that catches a mutant which few seeds catch. */
+struct game_clue {
+    const char *mutant; /* NULL: the end of the list */
+    uint64_t seed;
+};
+
 struct game {
     const char *flag; /* that chooses it on the command line, with a space ahead, or "" */
     size_t nodes_max;
@@ -56,6 +62,7 @@ struct game {
     } count_names[SIM_COUNTS_MAX];
     const struct game_mutant *mutants;
     size_t mutant_count;
+    const struct game_clue *clues; /* or NULL */
     void (*set_mutant)(int number);
 };
 

@@ -13,7 +13,7 @@
 static const char help[] =
     "usage: baton-sim [--lease|--sessions] --seed S [--nodes N] [--events M] [--trace]\n"
     "       baton-sim [--lease|--sessions] --seeds FROM..TO [--jobs N] [--json]\n"
-    "       baton-sim [--lease|--sessions] --mutants [--max-seeds N] [--json]\n"
+    "       baton-sim [--lease|--sessions] --mutants [--max-seeds N] [--quick] [--json]\n"
     "\n"
     "Plays the Raft core of Baton in a world of its own: virtual time, drifting clocks, lost and\n"
     "late messages, crashing processes, failing disks. The same seed plays the same run.\n"
@@ -30,6 +30,7 @@ static const char help[] =
     "  --break-drift     let clocks drift beyond the declared bound: must find two leaders\n"
     "  --mutants         play every planted bug until it is caught\n"
     "  --max-seeds N     how many seeds a planted bug may survive (20000)\n"
+    "  --quick           play first a seed that is known to catch a planted bug that few catch\n"
     "  --mutant NAME     play with one planted bug in force\n"
     "  --json            results as JSON, one object a line\n"
     "  --help            this\n"
@@ -51,6 +52,7 @@ enum {
     OPT_MUTANTS,
     OPT_MUTANT,
     OPT_MAX_SEEDS,
+    OPT_QUICK,
     OPT_BREAK_DRIFT,
     OPT_HELP
 };
@@ -68,6 +70,7 @@ static const struct option long_options[] = {
     {"mutants", no_argument, NULL, OPT_MUTANTS},
     {"mutant", required_argument, NULL, OPT_MUTANT},
     {"max-seeds", required_argument, NULL, OPT_MAX_SEEDS},
+    {"quick", no_argument, NULL, OPT_QUICK},
     {"break-drift", no_argument, NULL, OPT_BREAK_DRIFT},
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0},
@@ -173,6 +176,9 @@ static void take(struct order *order, int option, char **words)
         break;
     case OPT_MAX_SEEDS:
         run->mutant_seeds = number("max-seeds", optarg, 1, UINT32_MAX);
+        break;
+    case OPT_QUICK:
+        run->uses_clues = true;
         break;
     case OPT_TRACE:
         run->options.prints_trace = true;

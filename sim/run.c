@@ -259,13 +259,36 @@ int run_range(const struct run *run)
 
 /* ---- Planted bugs ---------------------------------------------------------------------------- */
 
-static uint64_t seeds_until_caught(const struct run *run, void *world, struct result *ret)
+/* 0: none is known. */
+static uint64_t clue(const struct game *game, const char *mutant)
 {
+    const struct game_clue *at = game->clues;
+
+    while (at && at->mutant && strcmp(at->mutant, mutant) != 0) {
+        at++;
+    }
+    return at && at->mutant ? at->seed : 0;
+}
+
+static bool is_caught_by(const struct run *run, void *world, uint64_t seed, struct result *ret)
+{
+    struct options options = run->options;
+
+    options.seed = seed;
+    run->game->play(world, &options, ret);
+    return ret->outcome == OUTCOME_VIOLATED;
+}
+
+static uint64_t seeds_until_caught(const struct run *run, void *world, const char *mutant,
+                                   struct result *ret)
+{
+    uint64_t known = run->uses_clues ? clue(run->game, mutant) : 0;
+
+    if (known && is_caught_by(run, world, known, ret)) {
+        return 1;
+    }
     for (uint64_t tried = 1; tried <= run->mutant_seeds; tried++) {
-        struct options options = run->options;
-        options.seed = tried;
-        run->game->play(world, &options, ret);
-        if (ret->outcome == OUTCOME_VIOLATED) {
+        if (is_caught_by(run, world, tried, ret)) {
             return tried;
         }
     }
@@ -301,7 +324,7 @@ int run_mutants(const struct run *run)
         struct result result = {0};
         uint64_t tried;
         run->game->set_mutant(run->game->mutants[i].number);
-        tried = seeds_until_caught(run, world, &result);
+        tried = seeds_until_caught(run, world, run->game->mutants[i].name, &result);
         caught += tried > 0;
         say_mutant(run, &run->game->mutants[i], tried, &result);
     }

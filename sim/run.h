@@ -11,6 +11,7 @@ struct run {
     bool is_json;
     const char *mutant;    /* the planted bug in force, or NULL */
     uint64_t mutant_seeds; /* how many a planted bug may survive */
+    bool uses_clues;       /* for planted bugs */
     struct options options;
 };
 

@@ -234,6 +234,12 @@ static const struct game_mutant mutants[] = {
 #undef MODEL_ROW
 };
 
+static const struct game_clue clues[] = {
+    {"CORDON_NOT_RESTORED", 244},  {"GIVEN_UP_FORGOTTEN", 6692},
+    {"KEPT_BEYOND_SESSION", 4647}, {"LATE_WITHDRAWAL_NOT_HEARD", 8486},
+    {"LATE_RESUMPTION_ENDS", 582}, {NULL, 0},
+};
+
 const struct game sessions_game = {
     .flag = " --sessions",
     .nodes_max = AGENTS_MAX,
@@ -248,5 +254,6 @@ const struct game sessions_game = {
                     [ASSEMBLY_COUNT_TERMS] = {"terms", "leaders of the log"}},
     .mutants = mutants,
     .mutant_count = sizeof(mutants) / sizeof(mutants[0]),
+    .clues = clues,
     .set_mutant = game_set_mutant,
 };

@@ -12,7 +12,7 @@ import sys
 import threading
 import unittest
 
-from harness import RealAgent, until
+from harness import SHORT_MS, RealAgent, until
 
 SOURCE = pathlib.Path(__file__).parents[2]
 EXAMPLES = SOURCE / "examples/clients"
@@ -50,14 +50,18 @@ class Worker:
 
 class Processes(unittest.TestCase):
     def setUp(self):
-        self.agent = RealAgent()
-        self.addCleanup(self.agent.close)
+        self.agent = self.start_agent()
         self.lines = []
         source, self.output = os.pipe()
         reader = threading.Thread(target=self.read, args=(source,))
         reader.start()
         self.addCleanup(reader.join)
         self.addCleanup(os.close, self.output)
+
+    def start_agent(self, **options):
+        agent = RealAgent(**options)
+        self.addCleanup(agent.close)
+        return agent
 
     def read(self, source):
         with open(source, encoding="utf-8") as file:
@@ -109,6 +113,7 @@ class Processes(unittest.TestCase):
             other.close()
 
     def test_a_leader_that_was_stopped_works_no_more_when_it_goes_on(self):
+        self.agent = self.start_agent(lifetime_ms=SHORT_MS)
         for language in COMMANDS:
             leader, other, epoch = self.two(language)
             leader.process.send_signal(signal.SIGSTOP)

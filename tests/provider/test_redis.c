@@ -701,7 +701,7 @@ static void a_listener_may_set_metadata_while_its_member_is_announced(void **sta
                        NULL, failure));
     ASSERT_OK(baton_on(NULL, next->election, BATON_EVENT_LEADER, BATON_ON_LOOP, read_metadata,
                        &load, failure));
-    ASSERT_OK(baton_pass(group->members[leader].election, next->node, -1, failure));
+    GROUP_AWAIT(baton_pass(group->members[leader].election, next->node, -1, NULL) == BATON_OK);
     GROUP_AWAIT(load != 0);
     assert_int_equal(load, 1);
 }
