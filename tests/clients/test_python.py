@@ -57,8 +57,8 @@ class Threads(WithAgent):
             for _ in range(3):
                 self.agent.kill()
                 self.agent.start()
-                left = leadership.remaining_ns
-                until(lambda: leadership.remaining_ns > left, "a renewal at the next agent")
+                end = leadership._end_ns
+                until(lambda: leadership._end_ns > end, "a renewal at the next agent")
             self.assertTrue(leadership.is_leader)
 
     def test_leadership_ends_with_its_lease(self):
@@ -161,8 +161,8 @@ class Threads(WithAgent):
                     child_ends(int(leads))
                 self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
             client.put("a", "c")  # the loop of the parent still wakes
-            left = leadership.remaining_ns
-            until(lambda: leadership.remaining_ns > left, "a renewal after the fork")
+            end = leadership._end_ns
+            until(lambda: leadership._end_ns > end, "a renewal after the fork")
 
     def test_an_agent_that_is_not_there_at_first_is_an_error(self):
         self.agent.kill()
@@ -222,8 +222,8 @@ class Asyncio(WithAgent):
             async with baton.aio.lead("report", path=self.agent.path) as leadership:
                 self.agent.kill()
                 self.agent.start()
-                left = leadership.remaining_ns
-                while leadership.remaining_ns <= left:
+                end = leadership._end_ns
+                while leadership._end_ns <= end:
                     await asyncio.sleep(0.01)
                 self.assertTrue(leadership.is_leader)
         asyncio.run(play())
