@@ -186,7 +186,6 @@ static void a_password_and_the_goodbye_go_through_tls(void **state)
     const struct camera_options options = {.ca_file = ca, .uses_udp = true};
     struct gallery gallery;
     struct server server;
-    struct viewer viewer = {.check = CHECK_SHAPE};
     struct farewell farewell = {.goodbye = {&server, "teardown cam", 1}};
 
     (void)state;
@@ -201,6 +200,7 @@ static void a_password_and_the_goodbye_go_through_tls(void **state)
                    server.port);
     /* A process that says no goodbye in its time is ended: on a busy machine it gets more turns. */
     for (int turns = 0; !has_heard(&farewell.goodbye); turns++) {
+        struct viewer viewer = {.check = CHECK_SHAPE};
         assert_true(turns < FAREWELL_TURNS_MAX);
         viewer_open(&viewer, &gallery, url_text, &options);
         viewer_run_frames(&viewer, 20);
