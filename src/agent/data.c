@@ -1,75 +1,22 @@
 /* State and channels, on the agent's own provider: what they call back outlives a process. */
 #include "agent/agent_int.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
 /* ---- Bytes in JSON --------------------------------------------------------------------------- */
 
-/* As "text" where it is valid UTF-8, else as "base64". */
-static void put_bytes(json_t *json, const void *data, size_t bytes)
-{
-    json_t *text = json_stringn(data, bytes);
-    char *coded;
-
-    if (text) {
-        (void)json_object_set_new(json, "text", text);
-        return;
-    }
-    coded = malloc(4 * (bytes / 3 + 1) + 1);
-    if (coded) {
-        int length = EVP_EncodeBlock((unsigned char *)coded, data, (int)bytes);
-        (void)json_object_set_new(json, "base64", json_stringn(coded, (size_t)length));
-        free(coded);
-    }
-}
-
-struct bytes {
-    const void *data; /* NULL: none */
-    size_t count;
-    unsigned char *own; /* to be freed */
-};
-
-static bool decode(struct bytes *ret, const char *text, size_t length)
-{
-    int got;
-
-    ret->own = malloc(length / 4 * 3 + 1);
-    got = ret->own && length % 4 == 0
-              ? EVP_DecodeBlock(ret->own, (const unsigned char *)text, (int)length)
-              : -1;
-    if (got < 0) {
-        return false;
-    }
-    for (size_t i = length; i > 0 && text[i - 1] == '=' && length - i < 2; i--) {
-        got--; /* OpenSSL counts the padding */
-    }
-    ret->data = ret->own;
-    ret->count = (size_t)got;
-    return true;
-}
-
 /* False, and the client was refused: the message has no bytes, or wrong ones. */
-static bool take_bytes(struct bytes *ret, struct client *client, const json_t *message)
+static bool take_bytes(struct local_bytes *ret, struct client *client, const json_t *message)
 {
-    const json_t *text = json_object_get(message, "text");
-    const json_t *coded = json_object_get(message, "base64");
+    bool has_bytes = local_take_bytes(ret, message);
 
-    *ret = (struct bytes){.data = NULL};
-    if (json_is_string(text)) {
-        ret->data = json_string_value(text);
-        ret->count = json_string_length(text);
-        return true;
+    if (!has_bytes) {
+        client_fail(client, request_id(message), BATON_EINVAL,
+                    "has no \"text\" and no \"base64\", or they are wrong");
     }
-    if (json_is_string(coded) && decode(ret, json_string_value(coded), json_string_length(coded))) {
-        return true;
-    }
-    free(ret->own);
-    client_fail(client, request_id(message), BATON_EINVAL,
-                "has no \"text\" and no \"base64\", or they are wrong");
-    return false;
+    return has_bytes;
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
@@ -82,7 +29,7 @@ static json_t *values_json(const struct provider_value *values, size_t count)
         json_t *value = json_pack("{s:s, s:I}", "key", values[i].key, "revision",
                                   (json_int_t)values[i].revision);
         if (value && values[i].data) {
-            put_bytes(value, values[i].data, values[i].bytes);
+            local_put_bytes(value, values[i].data, values[i].bytes);
         } else if (value) {
             (void)json_object_set_new(value, "nothing", json_true());
         }
@@ -91,14 +38,23 @@ static json_t *values_json(const struct provider_value *values, size_t count)
     return list;
 }
 
+enum { FRAME_BYTES = 128 }; /* of a message, beside its values */
+
 static void reply_values(struct client *client, int64_t id, int code,
                          const struct provider_value *values, size_t count)
 {
+    json_t *list = code == BATON_OK ? values_json(values, count) : NULL;
+
     if (code != BATON_OK) {
         client_fail(client, id, code, baton_strerror(code));
+    } else if (json_dumpb(list, NULL, 0, JSON_COMPACT) + FRAME_BYTES > LOCAL_LINE_MAX) {
+        client_fail(
+            client, id, BATON_ETOOBIG,
+            "the values are more than one message can have: list a longer prefix, or watch");
     } else {
-        client_reply(client, id, json_pack("{s:o}", "values", values_json(values, count)));
+        client_reply(client, id, json_pack("{s:O}", "values", list));
     }
+    json_decref(list);
 }
 
 static void on_listed(void *userdata, int code, const struct provider_value *values, size_t count)
@@ -185,7 +141,7 @@ void data_put(struct client *client, const json_t *message)
     double lifetime_ms = json_number_value(json_object_get(message, "lifetime_ms"));
     struct baton_error error = {0};
     struct pending *pending;
-    struct bytes bytes = {0};
+    struct local_bytes bytes = {0};
     const char *key;
 
     if (!has_state(client, message) || !(key = request_text(client, message, "key")) ||
@@ -209,15 +165,44 @@ void data_put(struct client *client, const json_t *message)
 
 /* ---- Feeds ----------------------------------------------------------------------------------- */
 
+/* The most that a value can take in a message. */
+static size_t cost(const struct provider_value *value)
+{
+    size_t bytes = value->data ? value->bytes : 0;
+
+    return FRAME_BYTES + 6 * strlen(value->key) +
+           (bytes <= LOCAL_TEXT_MAX ? 6 * bytes : bytes / 3 * 4 + 4);
+}
+
+/* How many of the values one message has room for; at least one. */
+static size_t count_that_fit(const struct provider_value *values, size_t count)
+{
+    size_t total = FRAME_BYTES, i = 0;
+
+    while (i < count && (i == 0 || total + cost(&values[i]) <= LOCAL_LINE_MAX)) {
+        total += cost(&values[i++]);
+    }
+    return i;
+}
+
 static void on_change(void *userdata, int code, const struct provider_value *values, size_t count)
 {
     const struct feed *feed = userdata;
 
-    if (code == BATON_OK) {
-        client_send(feed->client,
-                    json_pack("{s:s, s:I, s:o}", "event", "change", "watch", (json_int_t)feed->id,
-                              "values", values_json(values, count)));
+    if (code != BATON_OK) {
+        return;
     }
+    do { /* an empty list is told, too */
+        size_t now = count_that_fit(values, count);
+        json_t *message = json_pack("{s:s, s:I, s:o}", "event", "change", "watch",
+                                    (json_int_t)feed->id, "values", values_json(values, now));
+        values += now;
+        count -= now;
+        if (message && count > 0) {
+            (void)json_object_set_new(message, "more", json_true());
+        }
+        client_send(feed->client, message);
+    } while (count > 0);
 }
 
 static void on_message(void *userdata, const char *channel, const void *data, size_t bytes)
@@ -226,7 +211,7 @@ static void on_message(void *userdata, const char *channel, const void *data, si
     json_t *message = json_pack("{s:s, s:s}", "event", "message", "channel", channel);
 
     if (message) {
-        put_bytes(message, data, bytes);
+        local_put_bytes(message, data, bytes);
     }
     client_send(feed->client, message);
 }
@@ -359,7 +344,7 @@ void data_publish(struct client *client, const json_t *message)
     struct provider *base = client->agent->config.provider;
     struct baton_error error = {0};
     struct pending *pending;
-    struct bytes bytes;
+    struct local_bytes bytes;
     const char *channel;
 
     if (!has_channels(client, message) || !(channel = request_text(client, message, "channel")) ||

@@ -288,7 +288,7 @@ void part_eligible(struct client *client, const json_t *message)
         client_fail(client, request_id(message), BATON_EINVAL, "\"eligible\": must be a boolean");
         return;
     }
-    if (json_is_false(eligible) && part->held != 0) { /* it would hand over, and the client acts */
+    if (json_is_false(eligible) && part->epoch != 0) { /* it would hand over, and the client acts */
         client_fail(client, request_id(message), BATON_EBUSY,
                     "this process leads the election: resign first");
         return;

@@ -1,6 +1,5 @@
 /* `baton agent`: serves the elections of a group to the processes of this host. */
 #include "agent/agent.h"
-#include "cli/agent_call.h"
 #include "cli/command.h"
 #include "cli/settings.h"
 #include "guardian/fatal.h"
@@ -31,7 +30,7 @@ struct host {
     struct member *member;
     struct agent *agent;
     char name[BATON_NAME_MAX];
-    char path[AGENT_PATH_MAX];
+    char path[LOCAL_PATH_MAX];
     bool is_closing;
 };
 
@@ -152,7 +151,7 @@ static int read_place(struct host *host, struct local_place *ret, struct baton_e
     char *end = NULL;
     unsigned long bits = strtoul(mode, &end, 8);
 
-    agent_path(host->path, host->options);
+    local_agent_path(host->path, options_text(host->options, "socket"), true);
     if (*end != '\0' || end == mode || bits > 0777) {
         return error_set(reterr, BATON_EINVAL,
                          "--socket-mode %s: must be permissions in octal, as 0660", mode);
@@ -167,7 +166,7 @@ static int read_place(struct host *host, struct local_place *ret, struct baton_e
 /* The folder of the default path may not be there yet; of a given one it must be. */
 static int make_folder(const struct host *host, struct baton_error *reterr)
 {
-    char copy[AGENT_PATH_MAX];
+    char copy[LOCAL_PATH_MAX];
     const char *folder;
 
     (void)snprintf(copy, sizeof(copy), "%s", host->path);

@@ -11,18 +11,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-void agent_path(char ret[static AGENT_PATH_MAX], const struct options *options)
-{
-    const char *given = options_text(options, "socket");
-    const char *variable = getenv("BATON_AGENT");
-    const char *runtime = geteuid() != 0 ? getenv("XDG_RUNTIME_DIR") : NULL;
-    char own[AGENT_PATH_MAX];
-
-    (void)snprintf(own, sizeof(own), "%s/baton/agent.sock", runtime ? runtime : "/run");
-    given = given ? given : variable && *variable ? variable : NULL;
-    (void)snprintf(ret, AGENT_PATH_MAX, "%s", given ? given : own);
-}
-
 static int dial(const char *path, struct baton_error *reterr)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -6,11 +6,6 @@
 
 #include <jansson.h>
 
-enum { AGENT_PATH_MAX = 4096 };
-
-/* The path of --socket, of $BATON_AGENT, or the default one of this user. */
-void agent_path(char ret[static AGENT_PATH_MAX], const struct options *options);
-
 /* Sends `request` (without its id; the reference is taken) and returns the reply.
  * BATON_EUNAVAILABLE: no agent listens there; BATON_EAUTH: this user may not connect;
  * BATON_ETIMEDOUT; BATON_EPROTO; and what the agent refuses with. */

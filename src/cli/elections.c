@@ -2,6 +2,7 @@
 #include "cli/agent_call.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "net/local.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,11 +55,11 @@ int elections_main(const struct invocation *invocation)
 {
     const struct options *options = invocation->options;
     struct baton_error error = {0};
-    char path[AGENT_PATH_MAX];
+    char path[LOCAL_PATH_MAX];
     json_t *reply;
     int code;
 
-    agent_path(path, options);
+    local_agent_path(path, options_text(options, "socket"), false);
     code = agent_call(&reply, path, json_pack("{s:s}", "do", "elections"),
                       options_duration(options, "timeout"), &error);
     if (code != BATON_OK) {

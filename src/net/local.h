@@ -75,6 +75,28 @@ int local_send(struct local *local, const json_t *message);
 void local_close(struct local *local);
 int local_peer(const struct local *local, struct local_peer *ret, struct baton_error *reterr);
 
+enum { LOCAL_TEXT_MAX = 256 * 1024 };
+
+/* Bytes in a message: a member "text" where they are valid UTF-8 and at most LOCAL_TEXT_MAX, of
+ * which each may take six in JSON; else "base64". */
+void local_put_bytes(json_t *message, const void *data, size_t bytes);
+
+struct local_bytes {
+    const void *data; /* NULL: none */
+    size_t count;
+    unsigned char *own; /* NULL, or what the caller frees */
+};
+
+/* Borrows from `message`, or fills in `own`. False: there are none, or they are wrong. */
+bool local_take_bytes(struct local_bytes *ret, const json_t *message);
+
+enum { LOCAL_PATH_MAX = 4096 }; /* bytes of a path, with the NUL; a socket's has at most 107 */
+
+/* Where the agent of this host listens, unless `given` (not NULL) names it: $BATON_AGENT; for a
+ * user, $XDG_RUNTIME_DIR/baton/agent.sock, if it is there or `serves`; else
+ * /run/baton/agent.sock. */
+void local_agent_path(char ret[static LOCAL_PATH_MAX], const char *given, bool serves);
+
 /* The name of an error code without BATON_, as messages have it: "EINVAL"; and the code of such a
  * name, BATON_EPROTO for any other. */
 const char *local_code_name(int code);

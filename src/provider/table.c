@@ -1,4 +1,5 @@
 /* The table of providers: a new one is one folder and one line here. */
+#include "provider/agent/agent_provider.h"
 #include "provider/memory/memory_provider.h"
 #include "provider/provider.h"
 #include "provider/raft/raft_provider.h"
@@ -12,6 +13,7 @@ static const struct provider_ops *const table[] = {
     &raft_provider_ops,
     &redis_provider_ops,
     &memory_provider_ops,
+    &agent_provider_ops,
     NULL,
 };
 

@@ -130,10 +130,80 @@ static void redis_end(void *group)
     (void)group;
 }
 
+/* ---- agent: ---------------------------------------------------------------------------------- */
+
+struct agent_host {
+    char folder[128];
+    char socket[192];
+    char provider[320]; /* the agent's own; "": a group of its own, of one member */
+    int port;
+    pid_t pid;
+};
+
+static int agent_main(void *userdata)
+{
+    const struct agent_host *host = userdata;
+    char data[192], listen[64];
+    const char *arguments[] = {BATON_PROGRAM, "agent", "--node", "host", "--socket", host->socket,
+                               NULL,          NULL,    NULL,     NULL,   NULL,       NULL};
+
+    (void)snprintf(data, sizeof(data), "%s/data", host->folder);
+    (void)snprintf(listen, sizeof(listen), "127.0.0.1:%d", host->port);
+    arguments[6] = host->provider[0] ? "--provider" : "--data";
+    arguments[7] = host->provider[0] ? host->provider : data;
+    arguments[8] = host->provider[0] ? NULL : "--listen";
+    arguments[9] = listen;
+    (void)freopen("/dev/null", "w", stderr);
+    (void)execv(BATON_PROGRAM, (char *const *)(uintptr_t)arguments);
+    return 127;
+}
+
+static struct agent_host *agent_begin(const char *provider)
+{
+    struct agent_host *host = calloc(1, sizeof(*host));
+
+    assert_non_null(host);
+    process_make_folder(host->folder, sizeof(host->folder));
+    (void)snprintf(host->socket, sizeof(host->socket), "%s/agent.sock", host->folder);
+    (void)snprintf(host->provider, sizeof(host->provider), "%s", provider);
+    host->port = process_free_port();
+    host->pid = process_fork(agent_main, host);
+    return host;
+}
+
+static void *agent_memory_begin(void)
+{
+    return agent_begin("memory:suite");
+}
+
+static void *agent_group_begin(void)
+{
+    return agent_begin("");
+}
+
+static void agent_url(void *group, int number, char *ret, size_t ret_bytes)
+{
+    const struct agent_host *host = group;
+    (void)number;
+
+    (void)snprintf(ret, ret_bytes, "agent:%s", host->socket);
+}
+
+static void agent_end(void *group)
+{
+    struct agent_host *host = group;
+
+    process_end(host->pid);
+    process_remove_folder(host->folder);
+    free(host);
+}
+
 const struct tested_provider tested_providers[] = {
     {"memory", memory_begin, memory_url, memory_end, true, false, true, true, true},
     {"raft", raft_begin, raft_url, raft_end, true, true, false, false, false},
     {"raft-group", raft_begin, named_url, raft_end, true, true, false, true, true},
     {"redis", redis_begin, redis_url, redis_end, true, true, true, true, true},
+    {"agent-memory", agent_memory_begin, agent_url, agent_end, true, true, true, true, true},
+    {"agent-group", agent_group_begin, agent_url, agent_end, true, true, false, true, true},
     {NULL},
 };

@@ -1,26 +1,13 @@
 /* Keys with revisions and lifetimes, channels, and their subscribers. */
 #include "provider/memory/hub.h"
 
+#include "provider/limits.h"
 #include "provider/listing.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int check(const char *name, size_t bytes, struct baton_error *reterr)
-{
-    if (strlen(name) > PROVIDER_KEY_MAX) {
-        return error_set(reterr, BATON_ETOOBIG, "\"%.40s…\": a name has at most %d bytes", name,
-                         PROVIDER_KEY_MAX);
-    }
-    if (bytes > PROVIDER_VALUE_MAX) {
-        return error_set(reterr, BATON_ETOOBIG, "\"%.60s\": %zu bytes; at most %d are taken", name,
-                         bytes, PROVIDER_VALUE_MAX);
-    }
-    return BATON_OK;
-}
-
-/* ---- Telling subscribers
- * ------------------------------------------------------------------------- */
+/* ---- Telling subscribers --------------------------------------------------------------------- */
 
 static void post(const struct subscriber *subscriber, const char *name, const void *data,
                  size_t bytes, uint64_t revision)
@@ -153,7 +140,7 @@ int memory_publish(struct provider *provider, const char *channel, const void *d
                    provider_done_cb done, void *userdata, struct baton_error *reterr)
 {
     struct hub *hub = ((struct memory *)provider)->hub;
-    int code = check(channel, bytes, reterr);
+    int code = limits_check(channel, bytes, reterr);
 
     if (code != BATON_OK) {
         return code;
@@ -175,7 +162,7 @@ int memory_subscribe(struct provider *provider, const char *channel, provider_me
 {
     struct memory *memory = (struct memory *)provider;
     struct subscriber *subscriber;
-    int code = check(channel, 0, reterr);
+    int code = limits_check(channel, 0, reterr);
 
     if (code != BATON_OK) {
         return code;
@@ -329,7 +316,7 @@ int memory_put(struct provider *provider, const char *key, const void *data, siz
 {
     struct hub *hub = ((struct memory *)provider)->hub;
     struct baton_error error = {0};
-    int code = check(key, bytes, reterr);
+    int code = limits_check(key, bytes, reterr);
 
     if (code != BATON_OK) {
         return code;

@@ -1,6 +1,8 @@
 /* Messages: at most once, as Redis's publish and subscribe are. */
 #include "provider/redis/client.h"
 
+#include "provider/limits.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,30 +26,12 @@ static void on_published(void *userdata, uint64_t tag, const redisReply *reply, 
     free(publication);
 }
 
-static int check(const char *channel, size_t bytes, struct baton_error *reterr)
-{
-    size_t name_bytes = strlen(channel);
-
-    if (name_bytes > PROVIDER_KEY_MAX) {
-        return error_set(reterr, BATON_ETOOBIG,
-                         "channel \"%.40s…\": its name has %zu bytes; at most %d are taken",
-                         channel, name_bytes, PROVIDER_KEY_MAX);
-    }
-    if (bytes > PROVIDER_VALUE_MAX) {
-        return error_set(reterr, BATON_ETOOBIG,
-                         "channel \"%.40s\": a message of %zu bytes; at most %d are taken, not a "
-                         "part of them",
-                         channel, bytes, PROVIDER_VALUE_MAX);
-    }
-    return BATON_OK;
-}
-
 int channel_publish(struct provider *provider, const char *channel, const void *data, size_t bytes,
                     provider_done_cb done, void *userdata, struct baton_error *reterr)
 {
     struct client *client = (struct client *)provider;
     struct publication *publication;
-    int code = check(channel, bytes, reterr);
+    int code = limits_check(channel, bytes, reterr);
 
     if (code != BATON_OK) {
         return code;
@@ -82,7 +66,7 @@ int channel_subscribe(struct provider *provider, const char *channel,
     struct client *client = (struct client *)provider;
     struct subscriber *subscriber;
     bool is_first = !is_read(client, channel);
-    int code = check(channel, 0, reterr);
+    int code = limits_check(channel, 0, reterr);
 
     if (code != BATON_OK) {
         return code;
