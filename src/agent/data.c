@@ -196,9 +196,9 @@ static void on_change(void *userdata, int code, const struct provider_value *val
         size_t now = count_that_fit(values, count);
         json_t *message = json_pack("{s:s, s:I, s:o}", "event", "change", "watch",
                                     (json_int_t)feed->id, "values", values_json(values, now));
-        values += now;
         count -= now;
-        if (message && count > 0) {
+        if (count > 0) {
+            values += now; /* never of NULL, which an empty list may be */
             (void)json_object_set_new(message, "more", json_true());
         }
         client_send(feed->client, message);

@@ -10,11 +10,7 @@
 #include <string.h>
 
 static const struct provider_ops *const table[] = {
-    &raft_provider_ops,
-    &redis_provider_ops,
-    &memory_provider_ops,
-    &agent_provider_ops,
-    NULL,
+    &raft_provider_ops, &redis_provider_ops, &memory_provider_ops, &agent_provider_ops, NULL,
 };
 
 const struct provider_ops *const *provider_table(void)

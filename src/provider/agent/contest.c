@@ -6,6 +6,7 @@
  * What was given up is owed to the agent, which learns of it before it may grant it to another, and
  * is told again until it confirms.
  */
+#include "provider/agent/agent_provider.h"
 #include "provider/agent/remote.h"
 #include "provider/lease_cell.h"
 

@@ -9,6 +9,24 @@
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
+static int add_value(struct listing *listing, const char *key, const json_t *json)
+{
+    struct local_bytes bytes = {.data = NULL};
+    bool has_bytes = local_take_bytes(&bytes, json);
+    int code = BATON_OK;
+
+    if (has_bytes || json_object_get(json, "nothing")) {
+        uint64_t revision = (uint64_t)json_integer_value(json_object_get(json, "revision"));
+        code =
+            listing_add(listing, &(struct provider_value){key, bytes.data, bytes.count, revision});
+        if (code == BATON_OK && !has_bytes) {
+            listing->values[listing->count - 1].data = NULL; /* deleted, and not empty */
+        }
+    }
+    free(bytes.own);
+    return code;
+}
+
 /* Calls back with the values of a message; those that are no values are left out. */
 static void hand_on(provider_values_cb done, void *userdata, const json_t *list)
 {
@@ -18,17 +36,7 @@ static void hand_on(provider_values_cb done, void *userdata, const json_t *list)
     for (size_t i = 0; i < json_array_size(list) && code == BATON_OK; i++) {
         const json_t *json = json_array_get(list, i);
         const char *key = json_string_value(json_object_get(json, "key"));
-        struct local_bytes bytes = {.data = NULL};
-        if (key && (local_take_bytes(&bytes, json) || json_object_get(json, "nothing"))) {
-            code = listing_add(
-                &listing, &(struct provider_value){
-                              key, bytes.data, bytes.count,
-                              (uint64_t)json_integer_value(json_object_get(json, "revision"))});
-        }
-        if (code == BATON_OK && listing.count > 0 && !bytes.data) {
-            listing.values[listing.count - 1].data = NULL;
-        }
-        free(bytes.own);
+        code = key ? add_value(&listing, key, json) : BATON_OK;
     }
     done(userdata, code, listing.values, code == BATON_OK ? listing.count : 0);
     listing_fini(&listing);
@@ -338,7 +346,7 @@ static void free_feed(struct feed *feed)
     struct seen *seen;
 
     while ((seen = feed->seen)) {
-        forget(feed, seen);
+        forget(feed, seen); /* NOLINT(clang-analyzer-unix.Malloc) */
     }
     LL_DELETE(feed->remote->feeds, feed);
     free(feed->name);
@@ -361,7 +369,7 @@ void feeds_sweep(struct remote *remote)
 void feeds_free(struct remote *remote)
 {
     while (remote->feeds) {
-        free_feed(remote->feeds);
+        free_feed(remote->feeds); /* NOLINT(clang-analyzer-unix.Malloc) */
     }
 }
 

@@ -12,7 +12,7 @@
 
 #include "guardian/victims.h"
 #include "net/local.h"
-#include "provider/agent/agent_provider.h"
+#include "provider/provider.h"
 
 #include <jansson.h>
 #include <uthash.h>
@@ -111,7 +111,7 @@ struct remote {
     int64_t last_id;
     size_t sent;
     span lifetime, interval, backoff;
-    instant renew_at, connect_at, end_at;
+    instant renew_at, connect_at, report_at;
     struct call *calls; /* by id, in the order of their making */
     struct contest *contests;
     struct feed *feeds;

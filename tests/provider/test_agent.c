@@ -1,0 +1,234 @@
+/* libbaton through an agent that is replaced, hangs, dies, or is no agent. */
+#include "lib/process.h"
+#include "provider/agent_host.h"
+#include "provider/group.h"
+#include "provider/listener.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define LONG  "30s" /* no pause of a busy machine outlasts it */
+#define SHORT "1s"  /* its end is waited for */
+
+static int set_up(void **state)
+{
+    struct agent_host *host = calloc(1, sizeof(*host));
+
+    assert_non_null(host);
+    *host = (struct agent_host){.program = BATON_PROGRAM, .lease = LONG};
+    *state = host;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct agent_host *host = *state;
+
+    (void)kill(host->pid, SIGCONT);
+    agent_host_end(host);
+    free(host);
+    return 0;
+}
+
+struct member_of_one {
+    struct baton *baton;
+    struct baton_election *election;
+};
+
+static void join(struct member_of_one *ret, const struct agent_host *host, const char *node)
+{
+    const struct baton_options options = {.size = sizeof(options), .node = node};
+
+    ASSERT_OK(baton_open(&ret->baton, host->url, &options, failure));
+    ASSERT_OK(baton_campaign(&ret->election, ret->baton, "race", NULL, failure));
+}
+
+static void leadership_outlives_the_agent(void **state)
+{
+    struct agent_host *host = *state;
+    struct member_of_one one;
+    uint64_t epoch, now;
+
+    agent_host_begin(host);
+    join(&one, host, "one");
+    ASSERT_OK(baton_wait_leadership(one.election, -1, failure));
+    assert_true(baton_leadership(one.election, &epoch));
+    for (int i = 0; i < 3; i++) {
+        agent_host_kill(host);
+        assert_true(baton_is_leader(one.election));
+        agent_host_start(host);
+        /* An answer comes by the new connection only. */
+        GROUP_AWAIT(baton_put(one.baton, "key", "v", 1, BATON_ANY_REVISION, 0, NULL) == BATON_OK);
+    }
+    assert_true(baton_leadership(one.election, &now));
+    assert_int_equal(now, epoch);
+    baton_close(one.baton);
+}
+
+static void without_an_agent_the_lease_ends_and_with_the_next_it_begins_anew(void **state)
+{
+    struct agent_host *host = *state;
+    struct member_of_one one;
+    uint64_t epoch, now = 0;
+
+    host->lease = SHORT;
+    agent_host_begin(host);
+    join(&one, host, "one");
+    ASSERT_OK(baton_wait_leadership(one.election, -1, failure));
+    epoch = baton_epoch(one.election);
+    agent_host_kill(host);
+    GROUP_AWAIT(!baton_is_leader(one.election));
+    GROUP_AWAIT(baton_role(one.election) == BATON_ROLE_FOLLOWER);
+    agent_host_start(host);
+    GROUP_AWAIT(baton_leadership(one.election, &now) && now > epoch);
+    baton_close(one.baton);
+}
+
+static void an_agent_that_hangs_costs_the_leadership_and_no_more(void **state)
+{
+    struct agent_host *host = *state;
+    struct member_of_one one;
+    uint64_t epoch, now = 0;
+
+    host->lease = SHORT;
+    agent_host_begin(host);
+    join(&one, host, "one");
+    ASSERT_OK(baton_wait_leadership(one.election, -1, failure));
+    epoch = baton_epoch(one.election);
+    assert_int_equal(kill(host->pid, SIGSTOP), 0);
+    GROUP_AWAIT(!baton_is_leader(one.election));
+    assert_int_equal(kill(host->pid, SIGCONT), 0);
+    GROUP_AWAIT(baton_leadership(one.election, &now) && now > epoch);
+    baton_close(one.baton);
+}
+
+/* A process that leads until it is killed. */
+static int lead(void *userdata)
+{
+    struct member_of_one one;
+
+    join(&one, userdata, "first");
+    ASSERT_OK(baton_wait_leadership(one.election, -1, failure));
+    pause();
+    return 0;
+}
+
+static void a_process_that_is_killed_is_followed_before_its_lease_ends(void **state)
+{
+    struct agent_host *host = *state;
+    struct baton_member leader = {.id = ""};
+    struct member_of_one other;
+    pid_t first;
+
+    host->lease = "10m"; /* ten times the patience of this test */
+    agent_host_begin(host);
+    first = process_fork(lead, host);
+    join(&other, host, "other");
+    GROUP_AWAIT(baton_is_leader(other.election) ||
+                (baton_leader(other.election, &leader, NULL, NULL) == BATON_OK &&
+                 strcmp(leader.name, "first") == 0));
+    if (baton_is_leader(other.election)) { /* it was the first to come */
+        GROUP_AWAIT(baton_pass(other.election, "first", -1, NULL) == BATON_OK);
+    }
+    process_end(first);
+    GROUP_AWAIT(baton_is_leader(other.election));
+    baton_close(other.baton);
+}
+
+/* ---- No agent -------------------------------------------------------------------------------- */
+
+struct impostor {
+    const char *answer; /* after {"id":N, of the request, if it has_id */
+    bool has_id;
+    int listener;
+};
+
+static int answer(void *userdata)
+{
+    const struct impostor *impostor = userdata;
+    char hello[4096] = "";
+
+    for (;;) {
+        int client = accept(impostor->listener, NULL, NULL);
+        const char *id;
+        if (client < 0 || read(client, hello, sizeof(hello) - 1) < 0) {
+            return 1;
+        }
+        id = strstr(hello, "\"id\":");
+        if (impostor->has_id) {
+            (void)dprintf(client, "{\"id\":%d,", id ? atoi(id + strlen("\"id\":")) : 0);
+        }
+        (void)dprintf(client, "%s", impostor->answer);
+        (void)close(client);
+    }
+}
+
+static void what_is_no_agent_is_reported_and_tried_again(void **state)
+{
+    static const struct {
+        const char *answer, *wanted;
+    } rows[] = {
+        {"HTTP/1.1 400 no\r\n\r\n", "agent at"},
+        {"\"ok\":false,\"code\":\"EAUTH\",\"error\":\"uid 7 may not\"}\n", "uid 7 may not"},
+        {"\"ok\":true}\n", "lifetime_ms"},
+        {"\"ok\":true,\"lifetime_ms\":-1,\"renew_ms\":1e300}\n", "lifetime_ms"},
+        {"{\"ok\":false,\"code\":\"EBUSY\",\"error\":\"as many clients\"}\n", "as many clients"},
+        {"", "ended by the peer"},
+    };
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct agent_host *host = *state;
+    struct listener listener;
+    char url[160];
+
+    process_make_folder(host->folder, sizeof(host->folder));
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", host->folder);
+    (void)snprintf(url, sizeof(url), "agent:%s", address.sun_path);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct impostor impostor = {rows[i].answer, rows[i].answer[0] == '"',
+                                    socket(AF_UNIX, SOCK_STREAM, 0)};
+        (void)unlink(address.sun_path);
+        assert_int_equal(
+            bind(impostor.listener, (const struct sockaddr *)&address, sizeof(address)), 0);
+        assert_int_equal(listen(impostor.listener, 16), 0);
+        host->pid = process_fork(answer, &impostor);
+        (void)close(impostor.listener);
+        listener_open(&listener, url, rows[i].wanted);
+        listener_await(&listener);
+        listener_close(&listener);
+        process_end(host->pid);
+    }
+    host->pid = process_fork(answer, &(struct impostor){"", false, -1});
+}
+
+static void urls_that_name_no_socket_are_refused(void **state)
+{
+    struct baton_error error;
+    struct baton *baton = NULL;
+    (void)state;
+
+    assert_int_equal(baton_open(&baton, "agent:relative", NULL, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "agent:relative"));
+    assert_int_equal(baton_open(&baton, "agent:/run/s?lease=5s", NULL, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "lease"));
+    assert_null(baton);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(leadership_outlives_the_agent),
+        CASE(without_an_agent_the_lease_ends_and_with_the_next_it_begins_anew),
+        CASE(an_agent_that_hangs_costs_the_leadership_and_no_more),
+        CASE(a_process_that_is_killed_is_followed_before_its_lease_ends),
+        CASE(what_is_no_agent_is_reported_and_tried_again),
+        cmocka_unit_test(urls_that_name_no_socket_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("provider_agent", tests, NULL, NULL);
+}
