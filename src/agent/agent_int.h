@@ -36,12 +36,15 @@ struct tenant {
     instant promised; /* until when it may act, at the most */
     char *metadata;   /* JSON, or NULL */
     char *marker;     /* "NAME=value" in the environment of those that act for it, or NULL */
+    char *token;      /* of the supervisor of those that act for it, or NULL: none has to say so */
     struct local_peer peer;
     uv_poll_t death;
     uv_work_t hunt;
     bool is_watched;    /* `death` is open */
     bool has_survivors; /* of those; written by the thread that kills */
-    bool is_hunted_for; /* it has died; those that act for it are being killed */
+    bool is_dead;       /* it has died */
+    bool is_hunted_for; /* and those that act for it are being killed */
+    bool is_gone;       /* their supervisor says that none is left */
     int holds;          /* of this memory: the handle, the poll, the hunt */
     struct tenant *prev, *next;
     char name[BATON_NAME_MAX];
@@ -131,6 +134,7 @@ void tenant_hello(struct client *client, const json_t *message);
 void tenant_renew(struct client *client, const json_t *message);
 void tenant_bye(struct client *client, const json_t *message);
 void tenant_acting(struct client *client, const json_t *message);
+void tenant_gone(struct client *client, const json_t *message);
 /* Ends its session: it acts no more. */
 void tenant_end(struct tenant *tenant, const char *why);
 /* Ends what the agent has of it; where there are sessions, its session goes on. */

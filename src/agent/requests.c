@@ -32,6 +32,7 @@ static const struct verb {
     {"subscribe", data_subscribe, true},
     {"unsubscribe", data_unsubscribe, true},
     {"acting", tenant_acting, false},
+    {"gone", tenant_gone, true},
     {"status", report_status, true},
     {"bye", tenant_bye, false},
     {"hello", leave_alone, false},

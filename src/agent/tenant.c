@@ -61,6 +61,7 @@ static void let_go(struct tenant *tenant)
     OPENSSL_cleanse(tenant->secret, sizeof(tenant->secret));
     free(tenant->metadata);
     free(tenant->marker);
+    free(tenant->token);
     free(tenant);
     agent_finish(agent);
 }
@@ -171,6 +172,16 @@ static void hunt(uv_work_t *work)
     tenant->has_survivors = !victims_hunt(&victims, HUNT_MS);
 }
 
+/* Of the dead process none acts any more, as far as can be known: else its lease decides. */
+static void end_if_over(struct tenant *tenant)
+{
+    if (tenant->is_dead && !tenant->is_hunted_for && !tenant->has_survivors &&
+        (!tenant->token || tenant->is_gone)) {
+        tenant_end(tenant, tenant->marker || tenant->token ? "it has died, and what acted for it"
+                                                           : "it has died");
+    }
+}
+
 static void on_hunted(uv_work_t *work, int status)
 {
     struct tenant *tenant = work->data;
@@ -180,9 +191,8 @@ static void on_hunted(uv_work_t *work, int status)
     if (tenant->has_survivors) { /* they may act until the end that was promised */
         log_warning(tenant->agent->config.logger, "survivors", LOG_STR("process", tenant->name),
                     LOG_STR("text", "what acts for it could not be killed: its lease decides"));
-    } else {
-        tenant_end(tenant, "it has died, and what acted for it");
     }
+    end_if_over(tenant);
     let_go(tenant);
 }
 
@@ -194,13 +204,14 @@ static void on_death(uv_poll_t *poll, int status, int events)
     (void)events;
 
     (void)uv_poll_stop(poll);
-    if (!tenant->marker) {
-        tenant_end(tenant, "it has died");
-        return;
+    tenant->is_dead = true;
+    if (tenant->marker) {
+        tenant->hunt.data = tenant;
+        tenant->is_hunted_for = uv_queue_work(poll->loop, &tenant->hunt, hunt, on_hunted) == 0;
+        tenant->holds += tenant->is_hunted_for;
+        tenant->has_survivors = !tenant->is_hunted_for;
     }
-    tenant->hunt.data = tenant;
-    tenant->is_hunted_for = uv_queue_work(poll->loop, &tenant->hunt, hunt, on_hunted) == 0;
-    tenant->holds += tenant->is_hunted_for;
+    end_if_over(tenant);
 }
 
 static void watch(struct tenant *tenant)
@@ -215,17 +226,33 @@ static void watch(struct tenant *tenant)
     }
 }
 
+/* NULL: both are right. */
+static const char *check_acting(const char *marker, const char *token)
+{
+    if (marker[0] && (!strchr(marker, '=') || strlen(marker) >= VICTIMS_MARKER_MAX)) {
+        return "\"marker\": must be NAME=value of at most 63 bytes, or empty";
+    }
+    if (token[0] && strlen(token) != VICTIMS_TOKEN_MAX - 1) {
+        return "\"token\": must have 64 digits, or be empty";
+    }
+    return NULL;
+}
+
 void tenant_acting(struct client *client, const json_t *message)
 {
     const char *marker = request_text(client, message, "marker");
-    char *copy;
+    const char *token = json_string_value(json_object_get(message, "token"));
+    struct tenant *tenant = client->tenant;
+    const char *fault;
+    char *copies[2];
 
     if (!marker) {
         return;
     }
-    if (marker[0] && (!strchr(marker, '=') || strlen(marker) >= VICTIMS_MARKER_MAX)) {
-        client_fail(client, request_id(message), BATON_EINVAL,
-                    "\"marker\": must be NAME=value of at most 63 bytes, or empty");
+    token = token ? token : "";
+    fault = check_acting(marker, token);
+    if (fault) {
+        client_fail(client, request_id(message), BATON_EINVAL, fault);
         return;
     }
     if (marker[0] && geteuid() != 0 && geteuid() != client->peer.uid) {
@@ -234,14 +261,39 @@ void tenant_acting(struct client *client, const json_t *message)
                     "as root, or as your user");
         return;
     }
-    copy = marker[0] ? strdup(marker) : NULL;
-    if (marker[0] && !copy) {
+    copies[0] = marker[0] ? strdup(marker) : NULL;
+    copies[1] = token[0] ? strdup(token) : NULL;
+    if ((marker[0] && !copies[0]) || (token[0] && !copies[1])) {
+        free(copies[0]);
+        free(copies[1]);
         client_fail(client, request_id(message), BATON_ENOMEM, "out of memory");
         return;
     }
-    free(client->tenant->marker);
-    client->tenant->marker = copy;
+    free(tenant->marker);
+    free(tenant->token);
+    tenant->marker = copies[0];
+    tenant->token = copies[1];
+    tenant->is_gone = false;
     client_reply(client, request_id(message), NULL);
+}
+
+/* The word of a supervisor, which no other process can give: nobody else knows the token. */
+void tenant_gone(struct client *client, const json_t *message)
+{
+    const char *token = request_text(client, message, "token");
+    struct tenant *tenant = token ? client->agent->tenants : NULL;
+
+    while (tenant && (!tenant->token || strlen(token) != VICTIMS_TOKEN_MAX - 1 ||
+                      CRYPTO_memcmp(tenant->token, token, VICTIMS_TOKEN_MAX - 1) != 0)) {
+        tenant = tenant->next;
+    }
+    if (!tenant && token) {
+        client_fail(client, request_id(message), BATON_ENOENT, "no process has named this token");
+    } else if (tenant) {
+        tenant->is_gone = true;
+        client_reply(client, request_id(message), NULL);
+        end_if_over(tenant);
+    }
 }
 
 /* ---- Hello ----------------------------------------------------------------------------------- */

@@ -34,8 +34,9 @@ const struct option_group group_election = {
          .value = "NAME",
          .initial = "default",
          .help = "the election to take part in"},
-        PROVIDER(
-            "the provider that holds the election; the embedded raft:// at --listen if not given"),
+        PROVIDER("the provider that holds the election; if not given, the agent of this host, if "
+                 "its socket is there and no option is of a group of this process's own; else the "
+                 "embedded raft:// at --listen"),
         CHOICE("init", "auto|on|off", "auto", NULL,
                "let another process be process 1 of a container, so that a proof of this one's "
                "death outlives it; auto: if this process is process 1"),

@@ -324,12 +324,18 @@ static void on_event(struct observer *observer, const struct baton_event *event)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static int name_node(struct participant *part, struct baton_error *reterr)
+/* Through an agent, several processes of a host take part in one election. */
+static int name_node(struct participant *part, bool has_agent, struct baton_error *reterr)
 {
     const char *name = options_text(part->config.options, "node");
     char host[256] = "";
     if (!name) {
-        (void)gethostname(host, sizeof(host) - 1);
+        size_t used;
+        (void)gethostname(host, has_agent ? BATON_NAME_MAX - 16 : sizeof(host) - 1);
+        used = strlen(host);
+        if (has_agent) {
+            (void)snprintf(host + used, sizeof(host) - used, ".%d", (int)getpid());
+        }
         name = host;
     }
     if (strlen(name) >= sizeof(part->node) || !*name) {
@@ -405,8 +411,8 @@ static int open_http(struct participant *part, struct baton_error *reterr)
 static int open_parts(struct participant *part, struct settings *settings,
                       struct baton_error *reterr)
 {
-    int code = name_node(part, reterr);
-    code = code ? code : settings_read(settings, part->config.options, reterr);
+    int code = settings_read(settings, part->config.options, reterr);
+    code = code ? code : name_node(part, strncmp(settings->config.url, "agent:", 6) == 0, reterr);
     if (code) {
         return code;
     }

@@ -36,12 +36,43 @@ static char *data_in_url(const char *url)
     return NULL;
 }
 
+/* Whether the agent of this host takes part for this process: nothing is said of a group of its
+ * own, and the agent is there. */
+static bool is_agents(const struct options *options)
+{
+    static const char *const own[] = {"listen", "peer", "data", "group", "key-file", "tls-cert"};
+    const char *election = options_find(options, "election") ? "election" : NULL;
+    char path[LOCAL_PATH_MAX];
+
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        if (options_find(options, own[i]) && options_is_set(options, own[i])) {
+            return false;
+        }
+    }
+    local_agent_path(path, NULL, false);
+    return election && !settings_data(options) && access(path, F_OK) == 0;
+}
+
 /* Returns the URL of --provider, or one that is built in `space`. */
 static const char *url_of(const struct options *options, char space[static SETTINGS_URL_MAX])
 {
     const char *url = options_text(options, "provider");
+
+    if (!url && is_agents(options)) {
+        return "agent:";
+    }
     (void)snprintf(space, SETTINGS_URL_MAX, "raft://%s", options_text(options, "listen"));
     return url ? url : space;
+}
+
+int settings_agent(char ret[static LOCAL_PATH_MAX], const struct options *options,
+                   struct baton_error *reterr)
+{
+    char space[SETTINGS_URL_MAX];
+    const char *url = url_of(options, space);
+
+    ret[0] = '\0';
+    return strncmp(url, "agent:", 6) == 0 ? local_agent_url(ret, url, reterr) : BATON_OK;
 }
 
 /* Before anything is written there, since a later error would name the file and not the flag. */
@@ -130,7 +161,8 @@ int settings_read(struct settings *ret, const struct options *options, struct ba
     code = settings_make_data(&ret->data, options, reterr);
     if (!code && ret->config.url == ret->space && !ret->data) {
         code = error_set(reterr, BATON_EINVAL,
-                         "--data is missing: name a directory for the state of this node");
+                         "--data is missing: name a directory for the state of this node, or start "
+                         "`baton agent`, which takes part for this process");
     }
     if (!code && options_text(options, "provider") && options_is_set(options, "listen")) {
         code = error_set(reterr, BATON_EINVAL,

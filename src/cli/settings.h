@@ -11,6 +11,7 @@
 #define CLI_SETTINGS_H
 
 #include "base/log.h"
+#include "net/local.h"
 #include "options/option.h"
 #include "provider/provider.h"
 
@@ -43,6 +44,10 @@ void settings_add(struct settings *settings, const char *key, const char *value)
  * given first. NULL: none; the caller frees it. BATON_EINVAL: there can be none of this
  * name; BATON_EAUTH: this user may not write there; BATON_EIO, BATON_ENOMEM. */
 int settings_make_data(char **ret, const struct options *options, struct baton_error *reterr);
+/* The socket of the agent that takes part for this process; "": none does. BATON_EINVAL: the URL's
+ * path is wrong. */
+int settings_agent(char ret[static LOCAL_PATH_MAX], const struct options *options,
+                   struct baton_error *reterr);
 /* Returns the data directory of --data or $STATE_DIRECTORY; NULL: neither. */
 const char *settings_data(const struct options *options);
 

@@ -100,18 +100,30 @@ static int make_cgroup(char ret_folder[VICTIMS_PATH_MAX], const char *marker)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static int make_marker(char ret[VICTIMS_MARKER_MAX], struct baton_error *reterr)
+/* Appends `count` random bytes in hexadecimal. */
+static int append_random(char *ret, size_t room, size_t count, struct baton_error *reterr)
 {
-    unsigned char random[16];
-    size_t used = (size_t)snprintf(ret, VICTIMS_MARKER_MAX, "BATON_RUN=");
+    unsigned char random[32];
+    size_t used = strlen(ret);
 
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+    if (getrandom(random, count, 0) != (ssize_t)count) {
         return error_set(reterr, BATON_EIO, "no random bytes: %s", strerror(errno));
     }
-    for (size_t i = 0; i < sizeof(random); i++) {
-        used += (size_t)snprintf(ret + used, VICTIMS_MARKER_MAX - used, "%02x", random[i]);
+    for (size_t i = 0; i < count; i++) {
+        used += (size_t)snprintf(ret + used, room - used, "%02x", random[i]);
     }
     return 0;
+}
+
+/* CMD knows the marker, but not the token. */
+static int make_names(struct victims *victims, bool has_agent, struct baton_error *reterr)
+{
+    int code;
+
+    (void)snprintf(victims->marker, sizeof(victims->marker), "BATON_RUN=");
+    code = append_random(victims->marker, sizeof(victims->marker), 16, reterr);
+    return code || !has_agent ? code
+                              : append_random(victims->token, sizeof(victims->token), 32, reterr);
 }
 
 /* Makes a socket pair. Descriptor 0 is never used: 0 means none. */
@@ -182,6 +194,8 @@ static int start_supervisor(struct supervise *supervise, const struct supervise_
                                 .marker = supervise->victims.marker,
                                 .watchdog = config->watchdog,
                                 .cgroup = supervise->victims.cgroup,
+                                .agent = config->agent,
+                                .token = supervise->victims.token,
                                 .wrapper = pidfd_open(getpid(), 0),
                                 .record = record,
                                 .guards_lease = !config->outlives};
@@ -218,7 +232,7 @@ int supervise_init(struct supervise *supervise, const struct supervise_config *c
     int record = -1;
 
     *supervise = (struct supervise){.orders = -1, .logger = config->logger};
-    int code = make_marker(supervise->victims.marker, reterr);
+    int code = make_names(&supervise->victims, config->agent != NULL, reterr);
     if (!code && config->data) {
         code = record_take(&record, config->data, config->logger, reterr);
     }
@@ -245,9 +259,12 @@ int supervise_begin(struct supervise *supervise, const struct options *options, 
                                       .outlives = options_find(options, "outlive-lease") &&
                                                   options_flag(options, "outlive-lease"),
                                       .logger = logger};
+    char agent[LOCAL_PATH_MAX];
     int code = settings_make_data(&data, options, reterr);
 
+    code = code ? code : settings_agent(agent, options, reterr);
     config.data = data;
+    config.agent = !code && agent[0] ? agent : NULL;
     code = code ? code : supervise_init(supervise, &config, reterr);
     free(data);
     return code;

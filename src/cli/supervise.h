@@ -28,6 +28,7 @@ struct supervise {
 struct supervise_config {
     char *const *argv; /* CMD's arguments, ended by NULL; the program is found through PATH */
     const char *data;  /* directory of the record (cli/record.h); NULL: none */
+    const char *agent; /* socket of the agent that holds the election; NULL: none does */
     const struct watchdog *watchdog; /* whose variables CMD gets; NULL: none; outlives CMD */
     bool outlives; /* CMD may live on after the lease's end if this process hangs */
     struct logger *logger;

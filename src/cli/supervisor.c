@@ -14,7 +14,9 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -467,15 +469,34 @@ static void prepare(struct keeper *keeper)
 }
 
 /* Ends processes that a service started with the command's environment: they are no children of
- * this process. If the guardian asked, the guardian itself looks for them. */
+ * this process. If the guardian asked, the guardian itself looks for them; an agent does not. */
 static void end_marked(const struct keeper *keeper)
 {
     enum { LIMIT_MS = 100 };
     struct victims strays = {0};
 
-    if (!keeper->is_last) {
+    if (!keeper->is_last || keeper->config->agent) {
         (void)snprintf(strays.marker, sizeof(strays.marker), "%s", keeper->config->marker);
         (void)victims_hunt(&strays, LIMIT_MS);
+    }
+}
+
+/* The agent waits for it before the death of `baton run` counts. */
+static void report_to_agent(const struct supervisor *config)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const struct timeval limit = {.tv_sec = 1};
+    char line[2 * VICTIMS_TOKEN_MAX];
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int bytes = snprintf(line, sizeof(line), "{\"id\":1,\"do\":\"gone\",\"token\":\"%s\"}\n",
+                         config->token);
+
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", config->agent);
+    if (fd >= 0) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+        (void)!(connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
+                send(fd, line, (size_t)bytes, MSG_NOSIGNAL) == bytes);
+        (void)close(fd);
     }
 }
 
@@ -493,6 +514,9 @@ _Noreturn void supervisor_run(const struct supervisor *supervisor)
         }
     }
     (void)!send(supervisor->guardian, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (supervisor->agent) {
+        report_to_agent(supervisor);
+    }
     victims_remove_cgroup(supervisor->cgroup);
     record_clear(supervisor->record);
     _exit(EXIT_SUCCESS);

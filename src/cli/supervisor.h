@@ -9,8 +9,8 @@
  * cgroup, user or environment it has. So if it has no child left, CMD and all its descendants are
  * dead (except one that joined another PID namespace). The supervisor ends them when it is asked
  * to, when CMD ends, when `baton run` dies, and shortly before the lease ends. When `baton run` is
- * dead and no descendant is left, the supervisor reports that to the guardian, empties the record
- * in the data directory (cli/record.h), and exits.
+ * dead and no descendant is left, the supervisor reports that to the guardian, or to the agent of
+ * the host, empties the record in the data directory (cli/record.h), and exits.
  */
 #ifndef CLI_SUPERVISOR_H
 #define CLI_SUPERVISOR_H
@@ -57,6 +57,8 @@ struct supervisor {
     const char *marker;
     const struct watchdog *watchdog; /* NULL: none */
     const char *cgroup;              /* "": none */
+    const char *agent;               /* socket of an agent that waits for its word; NULL: none */
+    const char *token;               /* by which the agent knows it */
     int procs_fd;                    /* the cgroup's cgroup.procs; -1: none */
     int orders;                      /* socket to baton run */
     int guardian;                    /* socket to the present guardian */

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { VICTIMS_PATH_MAX = 512, VICTIMS_MARKER_MAX = 64 };
+enum { VICTIMS_PATH_MAX = 512, VICTIMS_MARKER_MAX = 64, VICTIMS_TOKEN_MAX = 65 };
 
 /* The messages between guardian and supervisor, one byte each. */
 enum { VICTIMS_END = 'E', VICTIMS_NONE_LEFT = 'N' };
@@ -31,6 +31,9 @@ struct victims {
     pid_t group;                   /* 0: none */
     char cgroup[VICTIMS_PATH_MAX]; /* its directory; "": none */
     char marker[VICTIMS_MARKER_MAX]; /* "": none */
+    /* By which an agent knows the supervisor, which says to it that none is left; hexadecimal; "":
+     * no agent. The guardian takes no notice. */
+    char token[VICTIMS_TOKEN_MAX];
 };
 
 /* Whether no process is named. */

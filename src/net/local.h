@@ -97,6 +97,10 @@ enum { LOCAL_PATH_MAX = 4096 }; /* bytes of a path, with the NUL; a socket's has
  * /run/baton/agent.sock. */
 void local_agent_path(char ret[static LOCAL_PATH_MAX], const char *given, bool serves);
 
+/* Of the agent that a URL names: agent:, agent:/path, agent:///path. BATON_EINVAL: its path is
+ * relative, or too long. */
+int local_agent_url(char ret[static LOCAL_PATH_MAX], const char *url, struct baton_error *reterr);
+
 /* The name of an error code without BATON_, as messages have it: "EINVAL"; and the code of such a
  * name, BATON_EPROTO for any other. */
 const char *local_code_name(int code);

@@ -75,3 +75,20 @@ void local_agent_path(char ret[static LOCAL_PATH_MAX], const char *given, bool s
         (void)snprintf(ret, LOCAL_PATH_MAX, "/run/baton/agent.sock");
     }
 }
+
+int local_agent_url(char ret[static LOCAL_PATH_MAX], const char *url, struct baton_error *reterr)
+{
+    const char *path = strchr(url, ':') + 1;
+    char given[LOCAL_PATH_MAX];
+    size_t length;
+
+    path += strncmp(path, "///", 3) == 0 ? 2 : 0;
+    length = strcspn(path, "?");
+    if (length >= sizeof(given) || (length > 0 && path[0] != '/')) {
+        return error_set(reterr, BATON_EINVAL,
+                         "URL \"%.60s\": must be agent: or agent:/path/of/the/socket", url);
+    }
+    (void)snprintf(given, sizeof(given), "%.*s", (int)length, path);
+    local_agent_path(ret, length > 0 ? given : NULL, false);
+    return BATON_OK;
+}

@@ -3,6 +3,7 @@ import base64
 import contextlib
 import json
 import os
+import pathlib
 import secrets
 import shutil
 import signal
@@ -422,6 +423,80 @@ class OverRedis(AgentTest):
         self.assertTrue(heir.ask("campaign", election="e")["ok"])
         leader.kill()
         self.assertIsNotNone(heir.event("leadership-acquired"))
+
+
+class Programs(AgentTest):
+    """baton run and once, which find the agent by themselves."""
+
+    def baton(self, agent, *words):
+        process = subprocess.Popen([BATON, *words], env={**clean_environment(),
+                                                         "BATON_AGENT": agent.path},
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def run_hidden(self, agent):
+        """baton run, with a program below it that has left its group, session and environment."""
+        note = os.path.join(agent.folder, "pids")
+        process = self.baton(agent, "run", "--election", "e", "--", "sh", "-c",
+                             "setsid env -i sleep 1000 & echo $! >>%s; exec sleep 1000" % note)
+        hidden = until(lambda: os.path.exists(note) and pathlib.Path(note).read_text("utf-8").split(),
+                       "CMD runs")
+        self.addCleanup(self.kill_child, int(hidden[0]))
+        return process, int(hidden[0])
+
+    def test_run_is_followed_when_nothing_is_left_of_it(self):
+        agent = self.agent("--client-lease", LONG)
+        process, hidden = self.run_hidden(agent)
+        heir = self.client(agent)
+        self.assertTrue(heir.ask("campaign", election="e")["ok"])
+        process.kill()
+        self.assertIsNotNone(heir.event("leadership-acquired"))
+        self.assertFalse(is_alive(hidden))
+
+    def test_without_the_supervisors_word_the_lease_decides(self):
+        agent = self.agent("--client-lease", "2s")
+        process, _ = self.run_hidden(agent)
+        heir = self.client(agent)
+        self.assertTrue(heir.ask("campaign", election="e")["ok"])
+        children = pathlib.Path("/proc/%d/task/%d/children" % (process.pid, process.pid))
+        supervisor = next(int(pid) for pid in children.read_text("ascii").split()
+                          if "supervise" in pathlib.Path("/proc/%s/comm" % pid).read_text("ascii"))
+        end_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 500000000
+        process.send_signal(signal.SIGSTOP)
+        os.kill(supervisor, signal.SIGKILL)
+        process.kill()
+        until(lambda: heir.ask("renew")["ok"] and
+              any(event["event"] == "leadership-acquired" for event in heir.events), agent.log)
+        self.assertGreater(time.clock_gettime_ns(time.CLOCK_BOOTTIME), end_ns)
+
+    def test_a_foreign_token_ends_nothing(self):
+        agent = self.agent("--client-lease", LONG)
+        stranger = self.client(agent)
+        for token in ("", "0" * 64, "x", "0" * 65):
+            self.assertEqual(stranger.ask("gone", token=token)["code"], "ENOENT")
+        self.assertEqual(stranger.ask("acting", marker="", token="0")["code"], "EINVAL")
+
+    def test_two_on_one_host_have_names_of_their_own_and_the_first_resigns_to_the_second(self):
+        agent = self.agent()
+        first, _ = self.run_hidden(agent)
+        other = self.client(agent)
+        other.ask("campaign", election="e", eligible=False)
+        self.baton(agent, "run", "--election", "e", "--", "sleep", "1000")
+        until(lambda: len(other.ask("members", election="e")["members"]) == 3, "both are members")
+        first.terminate()
+        first.wait()
+        until(lambda: other.ask("leader", election="e")["leader"] is not None, "the second leads")
+
+    def test_once_runs_once(self):
+        agent = self.agent()
+        note = os.path.join(agent.folder, "runs")
+        ones = [self.baton(agent, "once", "--election", "job", "--", "migrate", "sh", "-c",
+                           "echo x >>%s" % note) for _ in range(3)]
+        self.assertEqual([one.wait(DEADLINE_S) for one in ones], [0, 0, 0])
+        with open(note, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "x\n")
 
 
 class Data(AgentTest):

@@ -14,26 +14,6 @@
 
 static const struct provider_setting agent_settings[] = {{.key = NULL}};
 
-/* "agent:", "agent:/path" and "agent:///path". */
-static int take_path(struct remote *remote, const char *url, struct baton_error *reterr)
-{
-    const char *path = strchr(url, ':') + 1;
-    size_t length = strcspn(path, "?");
-    char given[LOCAL_PATH_MAX];
-
-    if (strncmp(path, "///", 3) == 0) {
-        path += 2;
-        length -= 2;
-    }
-    if (length >= sizeof(given) || (length > 0 && path[0] != '/')) {
-        return error_set(reterr, BATON_EINVAL,
-                         "URL \"%.60s\": must be agent: or agent:/path/of/the/socket", url);
-    }
-    (void)snprintf(given, sizeof(given), "%.*s", (int)length, path);
-    local_agent_path(remote->path, length > 0 ? given : NULL, false);
-    return BATON_OK;
-}
-
 static int take_node(struct remote *remote, const char *node, struct baton_error *reterr)
 {
     if (node && (!node[0] || strlen(node) >= sizeof(remote->node))) {
@@ -73,6 +53,7 @@ void remote_release(struct remote *remote)
     json_decref(remote->about);
     free(remote->metadata);
     OPENSSL_cleanse(remote->secret, sizeof(remote->secret));
+    OPENSSL_cleanse(remote->token, sizeof(remote->token));
     free(remote);
     if (closed) {
         closed(userdata);
@@ -90,7 +71,7 @@ static int agent_provider_open(struct provider **ret, const struct provider_conf
     }
     code = provider_settings_take(remote, agent_settings, config, reterr);
     if (code == BATON_OK) {
-        code = take_path(remote, config->url, reterr);
+        code = local_agent_url(remote->path, config->url, reterr);
     }
     if (code == BATON_OK) {
         code = take_node(remote, config->node, reterr);
@@ -181,14 +162,14 @@ static json_t *agent_provider_status(struct provider *provider)
                      json_object_get(remote->about, "agent"));
 }
 
+/* Their supervisor kills them, and says to the agent when none is left. */
 static void agent_provider_set_victims(struct provider *provider, const struct victims *victims)
 {
     struct remote *remote = (struct remote *)provider;
 
-    (void)snprintf(remote->marker, sizeof(remote->marker), "%s", victims ? victims->marker : "");
+    (void)snprintf(remote->token, sizeof(remote->token), "%s", victims ? victims->token : "");
     if (remote->is_ready) {
-        (void)remote_call(remote, json_pack("{s:s, s:s}", "do", "acting", "marker", remote->marker),
-                          NULL);
+        remote_say_acting(remote);
         remote_step(remote);
     }
 }

@@ -221,22 +221,6 @@ static json_t *hello(const struct remote *remote)
                      remote->session[0] ? remote->session : NULL, "metadata", metadata);
 }
 
-static void say_acting(struct remote *remote)
-{
-    if (remote->marker[0]) {
-        (void)remote_call(remote, json_pack("{s:s, s:s}", "do", "acting", "marker", remote->marker),
-                          NULL);
-    }
-}
-
-static void take_session(struct remote *remote, const char *session)
-{
-    if (remote->session[0] && strcmp(remote->session, session) != 0) {
-        contests_lose_all(remote, BATON_LOSS_EXPIRED);
-    }
-    (void)snprintf(remote->session, sizeof(remote->session), "%s", session);
-}
-
 /* Again from time to time: a listener may have come since. */
 static void report_away(struct remote *remote, int code, const char *why)
 {
@@ -254,6 +238,41 @@ static void report_away(struct remote *remote, int code, const char *why)
     remote->report_at = instant_add(now, REPORT_EVERY);
     (void)error_set(&error, code, "agent at %s: %s", remote->path, why);
     contests_report_error(remote, &error);
+}
+
+/* An agent that does not know the supervisor would take this process's death for the end of all
+ * that acts: then rather none. */
+static void on_acting(struct call *call, int code, const json_t *reply)
+{
+    struct remote *remote = call->owner;
+    struct baton_error error = {0};
+
+    if (reply && (code = remote_code(reply, &error)) != BATON_OK) {
+        report_away(remote, code, error.message);
+        contests_lose_all(remote, BATON_LOSS_EXPIRED);
+        local_close(remote->local);
+    }
+}
+
+void remote_say_acting(struct remote *remote)
+{
+    struct call *call = remote_call(
+        remote, json_pack("{s:s, s:s, s:s}", "do", "acting", "marker", "", "token", remote->token),
+        on_acting);
+
+    if (call) {
+        call->owner = remote;
+    } else {
+        local_close(remote->local);
+    }
+}
+
+static void take_session(struct remote *remote, const char *session)
+{
+    if (remote->session[0] && strcmp(remote->session, session) != 0) {
+        contests_lose_all(remote, BATON_LOSS_EXPIRED);
+    }
+    (void)snprintf(remote->session, sizeof(remote->session), "%s", session);
 }
 
 static void on_greeted(struct call *call, int code, const json_t *reply)
@@ -293,7 +312,9 @@ static void on_greeted(struct call *call, int code, const json_t *reply)
         log_info(remote->logger, "agent-back", LOG_STR("path", remote->path));
     }
     renew(remote);
-    say_acting(remote);
+    if (remote->token[0]) {
+        remote_say_acting(remote);
+    }
     contests_enter(remote);
     feeds_enter(remote);
 }

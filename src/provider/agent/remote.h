@@ -123,7 +123,7 @@ struct remote {
     char node[BATON_NAME_MAX]; /* "": the agent chooses */
     char secret[REMOTE_SECRET_HEX];
     char session[REMOTE_SESSION_MAX]; /* "": none */
-    char marker[VICTIMS_MARKER_MAX];
+    char token[VICTIMS_TOKEN_MAX]; /* of the supervisor of what acts for this process; "": none */
 };
 
 /* ---- agent_provider.c ------------------------------------------------------------------------ */
@@ -136,6 +136,8 @@ void remote_release(struct remote *remote);
 void remote_connect(struct remote *remote);
 /* Sends what is due, and sets the timer for what comes next. After every change. */
 void remote_step(struct remote *remote);
+/* Names the supervisor of what acts for this process, or that there is none. */
+void remote_say_acting(struct remote *remote);
 /* Takes the reference of `message`, and numbers it. NULL: out of memory, or too many wait. */
 struct call *remote_call(struct remote *remote, json_t *message,
                          void (*done)(struct call *call, int code, const json_t *reply));
