@@ -121,6 +121,15 @@ static void two_subscriptions_open_the_camera_once_and_the_last_says_goodbye(voi
     server_end(&server);
 }
 
+static bool is_refused(const void *userdata)
+{
+    const struct viewer *viewer = userdata;
+    struct camera_stats stats;
+
+    camera_stats(viewer->camera, &stats);
+    return strstr(stats.last_error, "refuses name or password") != NULL;
+}
+
 static void a_password_is_given_and_shown_nowhere(void **state)
 {
     struct gallery gallery;
@@ -149,6 +158,7 @@ static void a_password_is_given_and_shown_nowhere(void **state)
         }
     }
     assert_null(strstr(stats.url, "canary"));
+    gallery_run_until(&gallery, is_refused, &wrong);
     process_end(server.pid); /* provokes what is said about it */
     gallery_run_until(&gallery, viewer_is_offline, &right);
     camera_stats(wrong.camera, &stats);
