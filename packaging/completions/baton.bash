@@ -66,8 +66,8 @@ _baton() {
         explain:--preset) words="default lan wan fast" ;;
         explain:--log-level) words="error warning notice info debug" ;;
         demo:--log-level) words="error warning notice info debug" ;;
-        bench:--provider) words="raft redis seed seed-tuned etcd libraft libraft-tuned" ;;
-        bench:--fault) words="kill crash stop resign partition redis-restart" ;;
+        bench:--provider) words="raft agent redis seed seed-tuned etcd libraft libraft-tuned" ;;
+        bench:--fault) words="kill crash container stop resign partition redis-restart" ;;
         bench:--preset) words="default lan wan fast" ;;
         bench:--guardian) words="on off" ;;
         bench:--log-level) words="error warning notice info debug" ;;

@@ -39,12 +39,14 @@ struct tenant {
     char *token;      /* of the supervisor of those that act for it, or NULL: none has to say so */
     struct local_peer peer;
     uv_poll_t death;
+    uv_poll_t container; /* the end of process 1 of its PID namespace */
+    int container_fd;    /* its pidfd; -1: it is in the agent's namespace, or its is not known */
     uv_work_t hunt;
     bool is_watched;    /* `death` is open */
     bool has_survivors; /* of those; written by the thread that kills */
     bool is_dead;       /* it has died */
     bool is_hunted_for; /* and those that act for it are being killed */
-    bool is_gone;       /* their supervisor says that none is left */
+    bool is_gone;       /* their supervisor says that none is left, or their container has ended */
     int holds;          /* of this memory: the handle, the poll, the hunt */
     struct tenant *prev, *next;
     char name[BATON_NAME_MAX];

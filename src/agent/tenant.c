@@ -1,5 +1,6 @@
 /* A process that takes part: its hello, its lease, its end. */
 #include "agent/agent_int.h"
+#include "agent/container.h"
 
 #include "guardian/victims.h"
 
@@ -56,6 +57,9 @@ static void let_go(struct tenant *tenant)
     if (tenant->peer.pidfd >= 0) {
         (void)close(tenant->peer.pidfd);
     }
+    if (tenant->container_fd >= 0) {
+        (void)close(tenant->container_fd);
+    }
     DL_DELETE(agent->tenants, tenant);
     agent->tenant_count--;
     OPENSSL_cleanse(tenant->secret, sizeof(tenant->secret));
@@ -81,6 +85,9 @@ static void unwatch(struct tenant *tenant)
     if (tenant->is_watched) {
         tenant->is_watched = false;
         uv_close((uv_handle_t *)&tenant->death, on_poll_closed);
+    }
+    if (tenant->container_fd >= 0 && !uv_is_closing((uv_handle_t *)&tenant->container)) {
+        uv_close((uv_handle_t *)&tenant->container, on_poll_closed);
     }
 }
 
@@ -226,6 +233,33 @@ static void watch(struct tenant *tenant)
     }
 }
 
+/* Nothing of a container outlives its process 1, a supervisor included. */
+static void on_container_end(uv_poll_t *poll, int status, int events)
+{
+    struct tenant *tenant = poll->data;
+    (void)status;
+    (void)events;
+
+    (void)uv_poll_stop(poll);
+    tenant->is_gone = true;
+    end_if_over(tenant);
+}
+
+static void watch_container(struct tenant *tenant)
+{
+    int fd =
+        tenant->container_fd < 0 && tenant->is_watched ? container_open_init(tenant->peer.pid) : -1;
+
+    if (fd >= 0 && uv_poll_init(tenant->agent->config.loop, &tenant->container, fd) == 0) {
+        tenant->container_fd = fd;
+        tenant->container.data = tenant;
+        tenant->holds++;
+        (void)uv_poll_start(&tenant->container, UV_READABLE, on_container_end);
+    } else if (fd >= 0) {
+        (void)close(fd);
+    }
+}
+
 /* NULL: both are right. */
 static const char *check_acting(const char *marker, const char *token)
 {
@@ -274,6 +308,9 @@ void tenant_acting(struct client *client, const json_t *message)
     tenant->marker = copies[0];
     tenant->token = copies[1];
     tenant->is_gone = false;
+    if (tenant->token) {
+        watch_container(tenant);
+    }
     client_reply(client, request_id(message), NULL);
 }
 
@@ -519,7 +556,7 @@ static int open_tenant(struct client *client, const struct hello *hello, const j
     }
     tenant->agent = agent;
     tenant->peer.uid = client->peer.uid;
-    tenant->peer.pidfd = -1;
+    tenant->peer.pidfd = tenant->container_fd = -1;
     tenant->heard = clock_now();
     tenant->promised = INSTANT_PAST;
     tenant->has_secret = hello->has_secret;

@@ -1,4 +1,5 @@
 /* `baton bench failover`: real processes and real faults; the new leader stamps the time. */
+#include "cli/bench_agent.h"
 #include "cli/bench_elections.h"
 #include "cli/bench_network.h"
 #include "cli/bench_renew.h"
@@ -27,6 +28,7 @@ struct bench {
     const char *fault;
     struct cluster cluster;
     struct bench_server server; /* used with Redis only */
+    struct bench_agent agent;   /* and this one with the agent */
     char server_url[256];
     span silence; /* how long a node does not vote after its start */
 };
@@ -76,7 +78,7 @@ static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
 {
     struct cluster *cluster = &bench->cluster;
     *ret_fault = clock_now();
-    if (strcmp(bench->fault, "kill") == 0) {
+    if (strcmp(bench->fault, "kill") == 0 || strcmp(bench->fault, "container") == 0) {
         cluster_signal(cluster, leader, SIGKILL);
         return 0;
     }
@@ -107,6 +109,7 @@ static int heal(struct bench *bench, unsigned leader, struct baton_error *reterr
 {
     struct cluster *cluster = &bench->cluster;
     bool is_dead = strcmp(bench->fault, "kill") == 0 || strcmp(bench->fault, "crash") == 0 ||
+                   strcmp(bench->fault, "container") == 0 ||
                    (strcmp(bench->fault, "stop") == 0 && cluster->plan.hang);
     if (is_dead) {
         cluster_kill(cluster, leader); /* reaps */
@@ -263,6 +266,7 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
     bool is_redis = strcmp(provider, "redis") == 0;
     bool is_seed = strncmp(provider, "seed", 4) == 0;
     bool is_raft = strcmp(provider, "raft") == 0;
+    bool is_agent = strcmp(provider, "agent") == 0;
     char program[4200];
     struct raft_settings settings;
     struct bench bench = {.fault = options_text(options, "fault"), .silence = SPAN_MS(1500)};
@@ -271,11 +275,12 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
                                 .guardian = options_text(options, "guardian"),
                                 .resident_mb = options_text(options, "resident-mb"),
                                 .hang = options_text(options, "hang"),
+                                .is_contained = strcmp(bench.fault, "container") == 0,
                                 .mode = strchr(provider, '-') ? "tuned" : "default"};
     int code = raft_settings_preset(&settings, plan.preset, reterr);
     if (!code && is_raft) {
         bench.silence = raft_settings_bounds(&settings).restart_silence;
-    } else if (!code && !is_redis) {
+    } else if (!code && !is_redis && !is_agent) {
         code = find_peer(options, program, sizeof(program), reterr);
         plan.program = program;
     }
@@ -287,6 +292,12 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
         name_server(&bench, options, is_redis);
         plan.server = bench.server_url;
     }
+    if (!code && is_agent) {
+        code = plan.hang
+                   ? error_set(reterr, BATON_ENOTSUP, "--hang: not for --provider agent")
+                   : bench_agent_start(&bench.agent, options_duration(options, "lease"), reterr);
+        plan.server = bench.agent.url;
+    }
     code = code ? code : open_network(options, is_raft, plan.nodes, &plan.network, reterr);
     code = code ? code : run_rounds(&bench, &plan, rounds, count, reterr);
     if (!code && plan.network) {
@@ -294,6 +305,7 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
     }
     bench_network_close(plan.network);
     bench_server_kill(&bench.server);
+    bench_agent_kill(&bench.agent);
     return code;
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -216,7 +218,7 @@ static void become_node(const struct cluster *cluster, unsigned node,
 {
     if (!cluster->plan.is_kept) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) {
+        if (getppid() != (cluster->plan.is_contained ? 0 : parent)) {
             _exit(1);
         }
     }
@@ -231,6 +233,12 @@ static void become_node(const struct cluster *cluster, unsigned node,
     _exit(127);
 }
 
+/* As fork(), into a new PID namespace, whose process 1 is the child. */
+static pid_t fork_contained(void)
+{
+    return (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, 0);
+}
+
 int cluster_start(struct cluster *cluster, unsigned node, struct baton_error *reterr)
 {
     struct arguments arguments;
@@ -240,7 +248,9 @@ int cluster_start(struct cluster *cluster, unsigned node, struct baton_error *re
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     pid_t parent = getpid();
     char **environment = make_environment();
-    pid_t pid = log >= 0 && environment ? fork() : -1;
+    pid_t pid = log < 0 || !environment      ? -1
+                : cluster->plan.is_contained ? fork_contained()
+                                             : fork();
     if (pid == 0) {
         become_node(cluster, node, &arguments, environment, log, parent);
     }
@@ -328,6 +338,11 @@ static int remove_one(const char *path, const struct stat *about, int type, stru
     return remove(path);
 }
 
+void cluster_remove(const char *folder)
+{
+    (void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 void cluster_close(struct cluster *cluster, enum cluster_rest rest)
 {
     for (unsigned i = 0; rest != CLUSTER_ALL && i < cluster->plan.nodes; i++) {
@@ -336,7 +351,7 @@ void cluster_close(struct cluster *cluster, enum cluster_rest rest)
     act_close(cluster->act);
     cluster->act = NULL;
     if (rest == CLUSTER_NOTHING) {
-        (void)nftw(cluster->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        cluster_remove(cluster->dir);
     }
 }
 

@@ -30,8 +30,9 @@ struct cluster_plan {
     const char *preset;
     const char *guardian; /* "on" or "off" */
     const char *resident_mb;
-    const char *hang; /* NULL: not set */
-    bool is_kept;     /* the nodes outlive this process */
+    const char *hang;  /* NULL: not set */
+    bool is_kept;      /* the nodes outlive this process */
+    bool is_contained; /* each is process 1 of a PID namespace of its own; takes CAP_SYS_ADMIN */
     /* A program of another system instead of `baton node`, which stamps through the same file:
      * PROGRAM SLOT NODES ACT-FILE DATA MODE ADDRESS... ; signals go to its process group, and
      * SIGUSR1 asks it to hand leadership over. NULL: none. */
@@ -52,6 +53,9 @@ struct cluster {
     char act_path[96];
     struct act *act;
 };
+
+/* Removes a folder with all that is in it. */
+void cluster_remove(const char *folder);
 
 /* Returns "127.0.0.1:PORT" with a port that is free now. */
 int cluster_free_address(char *ret, size_t ret_bytes, struct baton_error *reterr);

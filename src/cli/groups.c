@@ -277,20 +277,23 @@ const struct option_group group_bench = {
     (const struct option_spec[]){
         {.name = "provider",
          .type = OPTION_CHOICE,
-         .value = "raft|redis|seed|seed-tuned|etcd|libraft|libraft-tuned",
-         .choices = "raft|redis|seed|seed-tuned|etcd|libraft|libraft-tuned",
+         .value = "raft|agent|redis|seed|seed-tuned|etcd|libraft|libraft-tuned",
+         .choices = "raft|agent|redis|seed|seed-tuned|etcd|libraft|libraft-tuned",
          .initial = "raft",
          .is_flag_only = true, /* other sources may set a URL that contains a password */
-         .help = "what to measure; seed: SET NX and polling, as a plain program does it on Redis; "
-                 "seed-tuned: the same with a lock of 1 s"},
+         .help = "what to measure; agent: processes that take part through one agent; seed: SET NX "
+                 "and polling, as a plain program does it on Redis; seed-tuned: the same with a "
+                 "lock of 1 s"},
         NUMBER("nodes", 1, 9, "3", NULL, "number of processes"),
-        CHOICE("fault", "kill|crash|stop|resign|partition|redis-restart", "kill", NULL,
-               "the fault: SIGKILL, SIGSEGV or SIGSTOP of the leader, a command to resign, no "
+        CHOICE("fault", "kill|crash|container|stop|resign|partition|redis-restart", "kill", NULL,
+               "the fault: SIGKILL, SIGSEGV or SIGSTOP of the leader, the end of its container (a "
+               "PID namespace whose process 1 is killed; takes root), a command to resign, no "
                "network; or the server is killed and comes back empty"),
         NUMBER("rounds", 1, 100000, "50", NULL, "number of rounds"),
         CHOICE("preset", "default|lan|wan|fast", "default", NULL, "times of the raft provider"),
         CHOICE("guardian", "on|off", "on", NULL, "whether each node has a guardian"),
-        DURATION("lease", "30s", NULL, "lifetime of the lock on Redis"),
+        DURATION("lease", "30s", NULL,
+                 "lifetime of the lock on Redis, or of the lease that the agent gives"),
         DURATION("rtt", "0", NULL,
                  "round trip between the nodes, each of which then has a network namespace of its "
                  "own and trusts the others by a key; needs root or user namespaces; 0: loopback"),

@@ -480,6 +480,28 @@ class Programs(AgentTest):
               any(event["event"] == "leadership-acquired" for event in heir.events), agent.log)
         self.assertGreater(time.clock_gettime_ns(time.CLOCK_BOOTTIME), end_ns)
 
+    def test_run_in_a_container_that_is_killed_is_followed_when_nothing_is_left_of_it(self):
+        """As process 1, and as a child of another one: its supervisor cannot say anything."""
+        space = ["unshare", "--pid", "--fork", "--mount-proc"]
+        if subprocess.run([*space, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("no PID namespace can be made here")
+        for before in ([], ["sh", "-c", '"$@" & wait', "sh"]):
+            agent = self.agent("--client-lease", LONG)
+            note = pathlib.Path(agent.folder, "runs")
+            outside = subprocess.Popen(
+                [*space, *before, BATON, "run", "--election", "e", "--", "sh", "-c",
+                 "setsid env -i sleep 1000 & echo x >%s; exec sleep 1000" % note],
+                env={**clean_environment(), "BATON_AGENT": agent.path},
+                stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(outside.wait)
+            self.addCleanup(outside.kill)
+            until(note.exists, "CMD runs")
+            heir = self.client(agent)
+            self.assertTrue(heir.ask("campaign", election="e")["ok"])
+            first = pathlib.Path("/proc/%d/task/%d/children" % (outside.pid, outside.pid))
+            os.kill(int(first.read_text("ascii").split()[0]), signal.SIGKILL)
+            self.assertIsNotNone(heir.event("leadership-acquired"))
+
     def test_a_foreign_token_ends_nothing(self):
         agent = self.agent("--client-lease", LONG)
         stranger = self.client(agent)
