@@ -88,7 +88,7 @@ static int agent_provider_open(struct provider **ret, const struct provider_conf
     remote->logger = config->logger;
     remote->holds = 1;
     remote->backoff = SPAN_MS(10);
-    remote->connect_at = INSTANT_PAST;
+    remote->connect_at = remote->members_at = INSTANT_PAST;
     (void)uv_timer_init(remote->loop, &remote->timer);
     remote->timer.data = remote;
     remote_step(remote);

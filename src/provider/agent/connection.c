@@ -12,6 +12,7 @@ enum { VERSION = 1, START_FIELD = 19, STAT_BYTES = 1024 };
 #define BACKOFF_MOST  SPAN_MS(500)
 #define REPLY_LIMIT   SPAN_S(30)
 #define REPORT_EVERY  SPAN_S(5)
+#define MEMBERS_EVERY SPAN_MS(500)
 
 /* ---- Callbacks ------------------------------------------------------------------------------- */
 
@@ -465,6 +466,17 @@ static void arm(struct remote *remote, instant at)
     }
 }
 
+/* Returns when they are to be asked for again. */
+static instant ask_members(struct remote *remote, instant now)
+{
+    if (remote->is_ready && !instant_before(now, remote->members_at)) {
+        remote->members_at =
+            contests_ask_members(remote) ? instant_add(now, MEMBERS_EVERY) : INSTANT_PAST;
+    }
+    return remote->is_ready && remote->members_at.ns != INSTANT_PAST.ns ? remote->members_at
+                                                                        : INSTANT_NEVER;
+}
+
 void remote_step(struct remote *remote)
 {
     instant now = clock_now(), next;
@@ -480,9 +492,9 @@ void remote_step(struct remote *remote)
     }
     if (remote->is_ready && remote->renewals == 0 && !instant_before(now, remote->renew_at)) {
         contests_settle(remote);
-        contests_ask_members(remote);
         renew(remote);
     }
+    next = instant_min(next, ask_members(remote, now));
     pump(remote);
     if (remote->is_ready && remote->renewals == 0) {
         next = instant_min(next, remote->renew_at);

@@ -73,7 +73,7 @@ static void ask_members(struct contest *contest)
     }
 }
 
-void contests_ask_members(struct remote *remote)
+bool contests_ask_members(struct remote *remote)
 {
     size_t asked = 0;
 
@@ -83,6 +83,7 @@ void contests_ask_members(struct remote *remote)
             asked++;
         }
     }
+    return asked > 0;
 }
 
 static bool may_lead(const struct baton_member *member)
@@ -113,11 +114,12 @@ int contest_check_heir(struct provider_election *election, const char *to,
     if (to) {
         return heirs_refuse(&heirs, to, reterr);
     }
-    return count > 0 ? BATON_OK
-                     : error_set(reterr, BATON_EBUSY,
-                                 "nobody can take over now: no other process that answers may lead "
-                                 "\"%s\"; this one goes on leading",
-                                 contest->name);
+    return count > 0 || !contest->members
+               ? BATON_OK
+               : error_set(reterr, BATON_EBUSY,
+                           "nobody can take over now: no other process that answers may lead "
+                           "\"%s\"; this one goes on leading",
+                           contest->name);
 }
 
 /* ---- The list of members --------------------------------------------------------------------- */

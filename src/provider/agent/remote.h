@@ -22,7 +22,7 @@ enum {
     REMOTE_SECRET_HEX = 2 * PROVIDER_SECRET_BYTES + 1,
     REMOTE_CALLS_MAX = 65536, /* requests that wait for the agent or its reply */
     REMOTE_SENT_MAX = 1000,   /* of these, sent; the agent allows 1024 */
-    REMOTE_HEIRS_MAX = 8,     /* elections whose members are asked for at each renewal */
+    REMOTE_HEIRS_MAX = 8,     /* elections that are led whose members are asked for regularly */
 };
 
 struct remote;
@@ -111,7 +111,7 @@ struct remote {
     int64_t last_id;
     size_t sent;
     span lifetime, interval, backoff;
-    instant renew_at, connect_at, report_at;
+    instant renew_at, connect_at, report_at, members_at;
     struct call *calls; /* by id, in the order of their making */
     struct contest *contests;
     struct feed *feeds;
@@ -194,8 +194,8 @@ void contests_jeopardize(struct remote *remote);
 void contests_lose_all(struct remote *remote, enum baton_loss loss);
 void contests_stop_all(struct remote *remote);
 void contests_report_error(struct remote *remote, const struct baton_error *error);
-/* Asks for the members of those that are led, for check_heir(). */
-void contests_ask_members(struct remote *remote);
+/* Asks for the members of those that are led, for check_heir(). False: none is led. */
+bool contests_ask_members(struct remote *remote);
 void contests_sweep(struct remote *remote);
 /* An event of an election. */
 void contest_take(struct remote *remote, const char *event, const json_t *message);
