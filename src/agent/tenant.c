@@ -385,6 +385,7 @@ struct hello {
     uint8_t secret[PROVIDER_SECRET_BYTES];
     bool has_secret;
     uint64_t session;
+    const char *token; /* as of `acting`; "": none */
     char own_name[BATON_NAME_MAX];
 };
 
@@ -433,6 +434,11 @@ static const char *read_hello(struct hello *ret, const struct client *client, co
     }
     if (metadata && !json_is_null(metadata) && !json_is_object(metadata)) {
         return "\"metadata\": must be an object";
+    }
+    ret->token = json_string_value(json_object_get(message, "token"));
+    ret->token = ret->token ? ret->token : "";
+    if (check_acting("", ret->token)) {
+        return check_acting("", ret->token);
     }
     if (start > 0 && client->peer.pid > 0 && !client->peer.is_exact &&
         start_of(client->peer.pid) != (uint64_t)start) {
@@ -563,6 +569,12 @@ static int open_tenant(struct client *client, const struct hello *hello, const j
     memcpy(tenant->secret, hello->secret, sizeof(tenant->secret));
     (void)snprintf(tenant->name, sizeof(tenant->name), "%s", hello->name);
     tenant->metadata = json_is_object(metadata) ? json_dumps(metadata, JSON_COMPACT) : NULL;
+    tenant->token = hello->token[0] ? strdup(hello->token) : NULL;
+    if (hello->token[0] && !tenant->token) {
+        free(tenant->metadata);
+        free(tenant);
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
     tenant->holds = 1;
     DL_APPEND(agent->tenants, tenant);
     agent->tenant_count++;
@@ -575,6 +587,9 @@ static int open_tenant(struct client *client, const struct hello *hello, const j
     tenant->peer = client->peer;
     client->peer.pidfd = -1;
     watch(tenant);
+    if (tenant->token) {
+        watch_container(tenant);
+    }
     client->tenant = tenant;
     tenant->client = client;
     return BATON_OK;

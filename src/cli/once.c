@@ -535,6 +535,7 @@ static int run_all(struct once *once, struct baton_error *reterr)
         return code;
     }
     prepare(once);
+    member_set_victims(participant_member(once->participant), &once->supervise.victims);
     code = check_provider(once, reterr);
     code = code ? code
                 : feed_watch(&once->results, participant_member(once->participant), once->key,

@@ -45,6 +45,18 @@ for line in lines:
 """
 
 
+# Names a supervisor in its hello, and leads.
+GREETER = r"""
+import json, socket, sys, time
+agent = socket.socket(socket.AF_UNIX)
+agent.connect(sys.argv[1])
+for number, message in enumerate(({"do": "hello", "version": 1, "name": "greeter",
+                                   "token": sys.argv[2]}, {"do": "campaign", "election": "e"})):
+    agent.sendall(json.dumps({"id": number + 1, **message}).encode() + b"\n")
+time.sleep(1000)
+"""
+
+
 def can_act(pid):
     """Whether it can run an instruction more: its memory is there. A killed process loses that
     before it becomes a zombie."""
@@ -501,6 +513,20 @@ class Programs(AgentTest):
             first = pathlib.Path("/proc/%d/task/%d/children" % (outside.pid, outside.pid))
             os.kill(int(first.read_text("ascii").split()[0]), signal.SIGKILL)
             self.assertIsNotNone(heir.event("leadership-acquired"))
+
+    def test_a_session_that_is_continued_has_its_token_from_the_first_moment(self):
+        agent = self.agent("--client-lease", LONG)
+        token = secrets.token_hex(32)
+        process = subprocess.Popen([sys.executable, "-c", GREETER, agent.path, token])
+        self.addCleanup(process.kill)
+        heir = self.client(agent)
+        heir.ask("campaign", election="e", eligible=False)
+        until(lambda: heir.ask("leader", election="e")["leader"] == "greeter", "the other leads")
+        self.assertTrue(heir.ask("eligible", election="e", eligible=True)["ok"])
+        process.kill()
+        process.wait()
+        self.assertTrue(heir.ask("gone", token=token)["ok"])
+        self.assertIsNotNone(heir.event("leadership-acquired"))
 
     def test_a_foreign_token_ends_nothing(self):
         agent = self.agent("--client-lease", LONG)

@@ -216,10 +216,11 @@ static json_t *hello(const struct remote *remote)
 {
     json_t *metadata = remote->metadata ? json_loads(remote->metadata, 0, NULL) : NULL;
 
-    return json_pack("{s:s, s:i, s:s, s:i, s:I, s:s*, s:s*, s:o*}", "do", "hello", "version",
+    return json_pack("{s:s, s:i, s:s, s:i, s:I, s:s*, s:s*, s:s*, s:o*}", "do", "hello", "version",
                      VERSION, "secret", remote->secret, "pid", (int)getpid(), "start", own_start(),
                      "name", remote->node[0] ? remote->node : NULL, "session",
-                     remote->session[0] ? remote->session : NULL, "metadata", metadata);
+                     remote->session[0] ? remote->session : NULL, "token",
+                     remote->token[0] ? remote->token : NULL, "metadata", metadata);
 }
 
 /* Again from time to time: a listener may have come since. */
