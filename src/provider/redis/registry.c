@@ -237,6 +237,7 @@ static void take_list(struct registration *registration, const redisReply *list)
             entry_free(registration, entry);
         }
     }
+    registration_report_leader(registration);
 }
 
 static void on_members(void *userdata, uint64_t tag, const redisReply *reply, instant sent)

@@ -104,15 +104,20 @@ static void report_role(struct registration *registration, enum baton_role role)
     }
 }
 
+/* Again, if its lock was seen before its entry in the registry: only that has its name. */
 void registration_report_leader(struct registration *registration)
 {
     struct baton_event event = {.type = BATON_EVENT_LEADER, .epoch = registration->holder_epoch};
+    bool is_reported = registration->reported_leader == registration->holder &&
+                       registration->reported_epoch == registration->holder_epoch;
+    bool is_listed = registration->holder == registration->client->self ||
+                     registry_find(registration, text_of(registration->holder)) != NULL;
     char *own = NULL;
 
-    if (registration->reported_leader == registration->holder &&
-        registration->reported_epoch == registration->holder_epoch) {
+    if (is_reported && (!registration->holder || registration->is_leader_listed || !is_listed)) {
         return;
     }
+    registration->is_leader_listed = is_listed;
     text_move(registration->client, &registration->reported_leader,
               registration_text(registration, text_of(registration->holder)));
     registration->reported_epoch = registration->holder_epoch;
@@ -121,7 +126,7 @@ void registration_report_leader(struct registration *registration)
         event.member.metadata = own = strdup(event.member.metadata);
     }
     registration_deliver(registration, &event);
-    if (registration->holder) {
+    if (registration->holder && !is_reported) {
         event.type = BATON_EVENT_ELECTION_COMPLETED;
         registration_deliver(registration, &event);
     }
