@@ -520,6 +520,25 @@ static void members_of_whom_no_notice_tells_are_found(void **state)
     GROUP_AWAIT(comings[0].ghost_left == 1 && comings[1].ghost_left == 1);
 }
 
+static bool leads(const struct member *member, const char *name)
+{
+    struct baton_member leader = {.name = ""};
+
+    return baton_leader(member->election, &leader, NULL, NULL) == BATON_OK &&
+           strcmp(leader.name, name) == 0;
+}
+
+static void a_leader_whose_lock_is_seen_first_gets_its_name(void **state)
+{
+    struct group *group = *state;
+
+    group_open(group, 0, true, true);
+    tell("SET race:master ghost-id NX PX 60000");
+    GROUP_AWAIT(leads(&group->members[0], "ghost-id"));
+    tell("HSET race:processes ghost-id {\"processId\":\"ghost-id\",\"identifier\":\"ghost\"}");
+    GROUP_AWAIT(leads(&group->members[0], "ghost"));
+}
+
 /* A time in the only follower's entry. */
 static bool read_follower(const char *field, char ret[32])
 {
@@ -723,6 +742,7 @@ int main(void)
         CASE(an_election_starts_and_fails_or_completes),
         CASE(members_come_and_go_once_each_also_over_a_change_of_leader),
         CASE(members_of_whom_no_notice_tells_are_found),
+        CASE(a_leader_whose_lock_is_seen_first_gets_its_name),
         CASE(a_follower_is_registered_at_one_time_and_seen_at_many),
         CASE(a_dead_peer_of_the_seed_is_removed_and_a_living_one_stays),
         CASE(a_plain_peer_and_we_exclude_each_other),
