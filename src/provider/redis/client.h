@@ -81,7 +81,7 @@ struct registration {
     struct refusal refusals[REQUEST_KINDS];
     uint64_t reported_epoch; /* of the leader that was reported last */
     struct text *reported_leader;
-    bool is_leader_listed; /* and the registry had an entry of it */
+    bool is_leader_listed;   /* and the registry had an entry of it */
     const struct text *heir; /* the process to which the lock is being passed */
     struct entry *entries;
     struct quorum *quorum; /* NULL: there is but one server */
