@@ -3,12 +3,13 @@
 #   make help     lists what is here, from this file itself
 #
 # JOBS=N bounds what runs at once, PREFIX and DESTDIR place an installation, SECONDS_EACH=N is how
-# long `make fuzz` stays with each target, SEEDS=FROM..TO what `make sim` plays, SECONDS=N how long
-# `make torture` lasts; TORTURE holds its other options. WING=baton or WING=detector builds, tests and
-# installs that wing alone (docs/architecture.md), with what it needs.
+# long `make fuzz` stays with each target, SEEDS=FROM..TO and ASSEMBLIES=FROM..TO what `make sim`
+# plays, SECONDS=N how long `make torture` lasts; TORTURE holds its other options. WING=baton or
+# WING=detector builds, tests and installs that wing alone (docs/architecture.md), with what it needs.
 JOBS         ?= $(shell nproc)
 PREFIX       ?= /usr/local
 SEEDS        ?= 1..1000000
+ASSEMBLIES   ?= 1..50000
 SECONDS_EACH ?= 60
 STAGES       ?= tsan asan plain fuzz lint
 SECONDS      ?= 60
@@ -53,11 +54,13 @@ bench: build ## every figure of the README, measured here and now
 	@scripts/deps $(WITH) check
 	@scripts/bench && bench/detector && build/bin/baton-bench-web
 
-sim: build ## plays a million seeds of each core in the simulator, then every planted bug
+sim: build ## plays a million seeds of each core, 50,000 of the sessions, and every planted bug
 	@build/bin/baton-sim --seeds $(SEEDS) --jobs $(JOBS)
 	@build/bin/baton-sim --mutants
 	@build/bin/baton-sim --lease --seeds $(SEEDS) --jobs $(JOBS)
 	@build/bin/baton-sim --lease --mutants
+	@build/bin/baton-sim --sessions --seeds $(ASSEMBLIES) --jobs $(JOBS)
+	@build/bin/baton-sim --sessions --mutants
 
 chaos: ## two minutes each of nodes by themselves, on Redis, and beside plain ones: killed, stopped, cut off
 	@scripts/deps $(WITH) check

@@ -451,6 +451,24 @@ static const struct game_mutant mutants[] = {
 #undef MUTANT_ROW
 };
 
+static const struct game_clue clues[] = {
+    {"PLEDGE_RUN_TWICE", 6935},
+    {"VOTE_UNGATED", 414},
+    {"LEADER_VOTES_UNDER_LEASE", 452},
+    {"RESIGNATION_ANY_TERM", 923},
+    {"JOINT_LEFT_EARLY", 721},
+    {"SILENCE_OF_TODAY", 1029},
+    {"PROOF_OF_LATER_LIFE", 1702},
+    {"OWN_LEASE_FORGOTTEN", 1029},
+    {"MEMBERS_KEPT_AT_TRUNCATION", 1573},
+    {"SNAPSHOT_WITHOUT_MEMBERS", 2620},
+    {"OLDER_COPY_TAKEN", 5137},
+    {"HANG_CERTIFIED_UNPROVEN", 745},
+    {"FENCE_ANY_EXIT", 700},
+    {"FENCE_FORGOTTEN", 7687},
+    {NULL, 0},
+};
+
 const struct game raft_game = {
     .flag = "",
     .nodes_max = SIM_NODES_MAX,
@@ -465,5 +483,6 @@ const struct game raft_game = {
                     [COUNT_CRASHES] = {"crashes", "crashes"}},
     .mutants = mutants,
     .mutant_count = sizeof(mutants) / sizeof(mutants[0]),
+    .clues = clues,
     .set_mutant = game_set_mutant,
 };

@@ -324,6 +324,18 @@ static const struct game_mutant mutants[] = {
 #undef MODEL_ROW
 };
 
+static const struct game_clue clues[] = {
+    {"ENDLESS_IS_OVER", 424},
+    {"RELEASE_ANY_EPOCH", 651},
+    {"RECORD_HAS_NO_LONGEST", 7599},
+    {"PEER_FOLLOWED_AT_ONCE", 5241},
+    {"RESTORED_AFTER_ANOTHER", 1139},
+    {"UPTIME_AT_ITS_WORD", 998},
+    {"EPOCH_NOT_KEPT", 4991},
+    {"PROCESS_FOR_HISTORY", 1039},
+    {NULL, 0},
+};
+
 const struct game lease_game = {
     .flag = " --lease",
     .nodes_max = CONTENDERS_MAX,
@@ -338,5 +350,6 @@ const struct game lease_game = {
                     [CONTEST_COUNT_LOSSES] = {"losses", "leaderships lost"}},
     .mutants = mutants,
     .mutant_count = sizeof(mutants) / sizeof(mutants[0]),
+    .clues = clues,
     .set_mutant = game_set_mutant,
 };
