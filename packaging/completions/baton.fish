@@ -55,6 +55,7 @@ complete -c baton -n '__fish_seen_subcommand_from agent' -l socket -r -d "the ag
 complete -c baton -n '__fish_seen_subcommand_from agent' -l socket-mode -r -d "permissions of the socket, in octal"
 complete -c baton -n '__fish_seen_subcommand_from agent' -l socket-group -r -d "group of the socket; the process's if not given"
 complete -c baton -n '__fish_seen_subcommand_from agent' -l client-lease -r -d "how long a client may lead after its latest message to the agent"
+complete -c baton -n '__fish_seen_subcommand_from agent' -l allow -r -d "who may take part in an election, pass it on and cordon others in it: users and @groups; of several, the first whose pattern (* ? [a-z]) fits decides; root and the agent's user always may"
 complete -c baton -n '__fish_seen_subcommand_from agent' -l node -r -d "name of this node in the group; the host's name if not given"
 complete -c baton -n '__fish_seen_subcommand_from agent' -l provider -r -d "the provider of the elections; the embedded raft:// at --listen if not given"
 complete -c baton -n '__fish_seen_subcommand_from agent' -l listen -r -d "address at which the peers reach this node"

@@ -16,7 +16,7 @@
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
-#include "net/local.h"
+#include "agent/access.h"
 #include "provider/provider.h"
 
 enum {
@@ -39,6 +39,7 @@ struct agent_config {
     const char *name; /* of the host or node; borrowed as above */
     struct local_place place;
     span client_lease;
+    const struct access *access; /* borrowed as above; NULL: everybody may everything */
 };
 
 /* BATON_ENOTSUP: the provider has one election only; and as local_listen(). */

@@ -1,6 +1,7 @@
 /* Elections: what clients ask for, and the provider's events. */
 #include "agent/agent_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,6 +125,24 @@ static struct part *part_of(struct client *client, const json_t *message)
     return part;
 }
 
+/* False: the client was refused. */
+static bool is_allowed(struct client *client, const json_t *message, const char *election)
+{
+    const struct agent_config *config = &client->agent->config;
+    char text[BATON_NAME_MAX + 96];
+
+    if (access_allows(config->access, election, client->local, &client->peer)) {
+        return true;
+    }
+    (void)snprintf(text, sizeof(text),
+                   "election \"%.*s\": user %u may not: --allow of the agent says who",
+                   BATON_NAME_MAX, election, (unsigned)client->peer.uid);
+    log_warning(config->logger, "not-allowed", LOG_STR("election", election),
+                LOG_I64("uid", client->peer.uid), LOG_I64("pid", client->peer.pid));
+    client_fail(client, request_id(message), BATON_EAUTH, text);
+    return false;
+}
+
 static void answer(struct client *client, const json_t *message, int code,
                    const struct baton_error *error)
 {
@@ -185,7 +204,7 @@ void part_campaign(struct client *client, const json_t *message)
     struct part *part = NULL;
     int code;
 
-    if (!name) {
+    if (!name || !is_allowed(client, message, name)) {
         return;
     }
     HASH_FIND_STR(tenant->parts, name, part);
@@ -449,7 +468,7 @@ void part_pass(struct client *client, const json_t *message)
     const char *name;
 
     if (!refuse_missing(client, message, base->ops->ask_pass != NULL) &&
-        (name = request_text(client, message, "election")) &&
+        (name = request_text(client, message, "election")) && is_allowed(client, message, name) &&
         (pending = client_pend(client, request_id(message)))) {
         fail_pending(pending,
                      base->ops->ask_pass(base, name, to, request_deadline(message), client_done,
@@ -467,7 +486,7 @@ void part_cordon(struct client *client, const json_t *message)
     const char *name, *tenant;
 
     if (!refuse_missing(client, message, base->ops->ask_eligible != NULL) &&
-        (name = request_text(client, message, "election")) &&
+        (name = request_text(client, message, "election")) && is_allowed(client, message, name) &&
         (tenant = request_text(client, message, "process")) &&
         (pending = client_pend(client, request_id(message)))) {
         fail_pending(pending,

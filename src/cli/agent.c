@@ -28,6 +28,7 @@ struct host {
     struct logger *logger;
     struct settings settings;
     struct member *member;
+    struct access *access;
     struct agent *agent;
     char name[BATON_NAME_MAX];
     char path[LOCAL_PATH_MAX];
@@ -163,6 +164,19 @@ static int read_place(struct host *host, struct local_place *ret, struct baton_e
     return BATON_OK;
 }
 
+static int read_access(struct host *host, struct baton_error *reterr)
+{
+    struct option_cursor cursor = {0};
+    int code = BATON_OK;
+
+    while (!code && options_next(host->options, &cursor)) {
+        if (strcmp(cursor.spec->name, "allow") == 0) {
+            code = access_add(&host->access, cursor.text, reterr);
+        }
+    }
+    return code ? error_wrap(reterr, "--allow") : BATON_OK;
+}
+
 /* The folder of the default path may not be there yet; of a given one it must be. */
 static int make_folder(const struct host *host, struct baton_error *reterr)
 {
@@ -198,6 +212,7 @@ static int open_host(struct host *host, struct baton_error *reterr)
     int code = name_host(host, reterr);
 
     code = code ? code : read_place(host, &config.place, reterr);
+    code = code ? code : read_access(host, reterr);
     code = code ? code : make_folder(host, reterr);
     code = code ? code : settings_read(&host->settings, host->options, reterr);
     if (code) {
@@ -212,6 +227,7 @@ static int open_host(struct host *host, struct baton_error *reterr)
         return code;
     }
     config.provider = member_provider(host->member);
+    config.access = host->access;
     return agent_open(&host->agent, &config, reterr);
 }
 
@@ -267,6 +283,7 @@ int agent_main(const struct invocation *invocation)
         (void)uv_run(&host.loop, UV_RUN_DEFAULT);
     }
     agent_free(host.agent);
+    access_free(host.access);
     member_free(host.member);
     settings_fini(&host.settings);
     (void)uv_loop_close(&host.loop);

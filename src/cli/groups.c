@@ -163,6 +163,12 @@ const struct option_group group_agent = {
              "group of the socket; the process's if not given"),
         DURATION("client-lease", "3s", NULL,
                  "how long a client may lead after its latest message to the agent"),
+        {.name = "allow",
+         .type = OPTION_LIST,
+         .value = "ELECTION=WHO,...",
+         .help = "who may take part in an election, pass it on and cordon others in it: users and "
+                 "@groups; of several, the first whose pattern (* ? [a-z]) fits decides; root and "
+                 "the agent's user always may"},
         END,
     }};
 

@@ -245,6 +245,29 @@ int local_peer(const struct local *local, struct local_peer *ret, struct baton_e
     return BATON_OK;
 }
 
+bool local_peer_has_group(const struct local *local, const struct local_peer *peer, gid_t group)
+{
+    socklen_t bytes = 0;
+    gid_t *groups = NULL;
+    bool has = false;
+    int fd;
+
+    if (peer->gid == group) {
+        return true;
+    }
+    fd = stream_fd(local->stream);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &bytes) != 0 && errno == ERANGE) {
+        groups = malloc(bytes);
+    }
+    if (groups && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &bytes) == 0) {
+        for (size_t i = 0; !has && i < bytes / sizeof(*groups); i++) {
+            has = groups[i] == group;
+        }
+    }
+    free(groups);
+    return has;
+}
+
 /* ---- Listening ------------------------------------------------------------------------------- */
 
 static bool is_listened_on(const struct sockaddr_un *address)

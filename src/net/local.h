@@ -74,6 +74,9 @@ int local_send(struct local *local, const json_t *message);
 /* What was sent still goes out, as far as the socket takes it. */
 void local_close(struct local *local);
 int local_peer(const struct local *local, struct local_peer *ret, struct baton_error *reterr);
+/* Whether the process was in the group when it connected, by its own group or a supplementary one.
+ * False as well where the kernel does not say. */
+bool local_peer_has_group(const struct local *local, const struct local_peer *peer, gid_t group);
 
 enum { LOCAL_TEXT_MAX = 256 * 1024 };
 

@@ -393,6 +393,32 @@ class Group(AgentTest):
         self.assertEqual(first.event("leadership-lost")["reason"], "resigned")
         self.assertIsNotNone(first.event("leadership-acquired"))
 
+    def test_who_is_not_allowed_takes_no_part_and_others_do(self):
+        """User 65534 in the groups 65534 and 12345; the rules know one of them."""
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("needs root, for another user")
+        agent = self.member("--socket-mode", "0666", "--allow", "own=65534", "--allow",
+                            "extra=@12345", "--allow", "*=1", "--client-lease", LONG)
+        os.chmod(agent.folder, 0o755)
+        code = ("import json, socket, sys\n"
+                "s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n"
+                "lines = s.makefile('rw')\n"
+                "def ask(**message):\n"
+                "    print(json.dumps({'id': 7, **message}), file=lines, flush=True)\n"
+                "    while (reply := json.loads(lines.readline())).get('id') != 7: pass\n"
+                "    return reply.get('code', 'ok')\n"
+                "print(ask(do='hello', version=1),\n"
+                "      *(ask(do='campaign', election=e) for e in ('own', 'extra', 'other')),\n"
+                "      ask(do='pass', election='other'),\n"
+                "      ask(do='cordon', election='other', process='p', eligible=False))\n")
+        done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--groups",
+                               "12345", sys.executable, "-c", code, agent.path],
+                              stdout=subprocess.PIPE, timeout=DEADLINE_S, check=True,
+                              universal_newlines=True)
+        self.assertEqual(done.stdout, "ok ok ok EAUTH EAUTH EAUTH\n")
+        self.assertIn("not-allowed", agent.log())
+        self.assertGreater(self.client(agent).lead("other"), 0)
+
     def test_a_group_that_is_one_election_is_refused_with_the_way_out(self):
         agent = baton("agent", "--provider", "raft://127.0.0.1:%d?group=" % self.port, "--data",
                       tempfile.gettempdir() + "/none", "--socket", "/tmp/baton-none.sock")
@@ -684,6 +710,11 @@ class Hostile(AgentTest):
         client = self.client(agent)
         self.assertEqual(client.ask("acting", marker="A=b")["code"], "EAUTH")
         self.assertTrue(client.ask("acting", marker="")["ok"])
+
+    def test_a_rule_of_nobody_that_is_known_is_refused(self):
+        done = baton("agent", "--provider", "memory:x", "--allow", "e=no-such-user-anywhere")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("--allow: 'e=no-such-user-anywhere'", done.stderr)
 
     def test_the_socket_has_its_mode_and_a_second_agent_is_refused(self):
         agent = self.agent("--socket-mode", "0600")
