@@ -248,7 +248,7 @@ int local_peer(const struct local *local, struct local_peer *ret, struct baton_e
 bool local_peer_has_group(const struct local *local, const struct local_peer *peer, gid_t group)
 {
     socklen_t bytes = 0;
-    gid_t *groups = NULL;
+    gid_t none, *groups = NULL;
     bool has = false;
     int fd;
 
@@ -256,7 +256,7 @@ bool local_peer_has_group(const struct local *local, const struct local_peer *pe
         return true;
     }
     fd = stream_fd(local->stream);
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &bytes) != 0 && errno == ERANGE) {
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, &none, &bytes) != 0 && errno == ERANGE) {
         groups = malloc(bytes);
     }
     if (groups && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &bytes) == 0) {
