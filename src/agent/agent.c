@@ -88,6 +88,12 @@ static void on_failed(uv_handle_t *handle)
     agent_free(handle->data);
 }
 
+/* The group needs this host's vote, and its programs the state, before the first of them leads. */
+static int begin(struct provider *provider, struct baton_error *reterr)
+{
+    return provider->ops->begin ? provider->ops->begin(provider, reterr) : BATON_OK;
+}
+
 int agent_open(struct agent **ret, const struct agent_config *config, struct baton_error *reterr)
 {
     struct agent *agent;
@@ -108,6 +114,7 @@ int agent_open(struct agent **ret, const struct agent_config *config, struct bat
     agent->sweep.data = agent;
     agent->swept = clock_now();
     code = make_attach_config(agent, reterr);
+    code = code ? code : begin(config->provider, reterr);
     code = code ? code
                 : local_listen(&agent->listener, config->loop, &config->place, on_connection, agent,
                                reterr);

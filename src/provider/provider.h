@@ -141,6 +141,10 @@ struct provider_ops {
      * be used any more; each gets a last BATON_EVENT_STOPPED before `closed`. */
     void (*close)(struct provider *provider, void (*closed)(void *userdata), void *userdata);
 
+    /* Becomes a member of the group before the first election: votes, and has its state. The error
+     * is that of the start: a port that is taken, a directory of another node. NULL function: there
+     * is nothing to begin before. */
+    int (*begin)(struct provider *provider, struct baton_error *reterr);
     int (*campaign)(struct provider_election **ret, struct provider *provider,
                     const struct provider_campaign *campaign, struct baton_error *reterr);
     /* Checks that `to`, an id or a name, is another member that may lead, as far as is known here,

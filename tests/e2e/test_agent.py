@@ -12,38 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
-import unittest
 
+from agents import LEADER, LONG, MIB, Agent, AgentTest, Client
 from harness import (BATON, DEADLINE_S, baton, clean_environment, free_ports, is_alive,
                      main, until)
-
-LONG = "10m"  # nobody waits for that
-MIB = 1 << 20
-
-# Leads the election, and does nothing more: how it ends is the test's business.
-LEADER = r"""
-import json, os, socket, subprocess, sys, time
-path, election, marker = sys.argv[1:4]
-agent = socket.socket(socket.AF_UNIX)
-agent.connect(path)
-lines = agent.makefile("rw")
-def say(number, **message):
-    print(json.dumps({"id": number, **message}), file=lines, flush=True)
-say(1, do="hello", version=1, name="leader")
-if marker:
-    say(2, do="acting", marker=marker)
-say(3, do="campaign", election=election)
-for line in lines:
-    if json.loads(line).get("event") == "leadership-acquired":
-        name, _, value = marker.partition("=")
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"],
-                                 env={**os.environ, **({name: value} if marker else {})},
-                                 start_new_session=True)
-        print(child.pid, flush=True)
-        while True:
-            time.sleep(1000)
-"""
-
 
 # Names a supervisor in its hello, and leads.
 GREETER = r"""
@@ -64,123 +36,6 @@ def can_act(pid):
         return pathlib.Path("/proc/%d/environ" % pid).read_bytes() != b""
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-class Client:
-    """A connection to an agent, line by line."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(DEADLINE_S)
-        self.socket.connect(path)
-        self.lines = self.socket.makefile("rb")
-        self.events = []
-        self.last_id = 0
-
-    def send(self, data):
-        self.socket.sendall(data)
-
-    def read(self):
-        """The next message; None: the agent has closed the connection."""
-        try:
-            line = self.lines.readline()
-        except ConnectionResetError:
-            return None
-        return json.loads(line) if line.endswith(b"\n") else None
-
-    def ask(self, do, **message):
-        """The reply; events that come before it are kept."""
-        self.last_id += 1
-        self.send(json.dumps({"id": self.last_id, "do": do, **message}).encode() + b"\n")
-        while True:
-            reply = self.read()
-            if reply is None or reply.get("id") == self.last_id or "event" not in reply:
-                return reply
-            self.events.append(reply)
-
-    def event(self, name):
-        """The next event of this name, past or to come; those before it are forgotten."""
-        while True:
-            event = self.events.pop(0) if self.events else self.read()
-            if event is None or event.get("event") == name:
-                return event
-
-    def hello(self, **more):
-        return self.ask("hello", version=1, **more)
-
-    def lead(self, election="e"):
-        assert self.ask("campaign", election=election)["ok"]
-        return self.event("leadership-acquired")["epoch"]
-
-    def is_closed(self):
-        while (message := self.read()) is not None:
-            self.events.append(message)
-        return True
-
-    def close(self):
-        self.lines.close()
-        self.socket.close()
-
-
-class Agent:
-    def __init__(self, *flags, folder=None, under=()):
-        self.folder = folder or tempfile.mkdtemp(prefix="baton-agent-", dir="/tmp")
-        self.path = os.path.join(self.folder, "agent.sock")
-        self.flags = flags
-        self.under = under
-        self.start()
-
-    def start(self):
-        with open(os.path.join(self.folder, "log"), "ab") as log:
-            self.process = subprocess.Popen(
-                [*self.under, BATON, "agent", "--node", "host", "--socket", self.path, *self.flags],
-                stdin=subprocess.DEVNULL, stderr=log, env=clean_environment())
-        until(self.listens, self.log)
-
-    def listens(self):
-        with socket.socket(socket.AF_UNIX) as probe:
-            return probe.connect_ex(self.path) == 0
-
-    def log(self):
-        with open(os.path.join(self.folder, "log"), encoding="utf-8") as file:
-            return file.read()
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def close(self):
-        self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-class AgentTest(unittest.TestCase):
-    def agent(self, *flags, provider=("--provider", "memory:agent")):
-        agent = Agent(*provider, *flags)
-        self.addCleanup(agent.close)
-        return agent
-
-    def client(self, agent, **hello):
-        client = Client(agent.path)
-        self.addCleanup(client.close)
-        reply = client.hello(**hello)
-        self.assertTrue(reply["ok"], reply)
-        return client
-
-    def leader(self, agent, election="e", marker=""):
-        """A process that leads; and the child that acts for it."""
-        leader = subprocess.Popen([sys.executable, "-c", LEADER, agent.path, election, marker],
-                                  stdout=subprocess.PIPE)
-        self.addCleanup(leader.stdout.close)
-        self.addCleanup(leader.wait)
-        self.addCleanup(leader.kill)
-        child = int(leader.stdout.readline())
-        self.addCleanup(self.kill_child, child)
-        return leader, child
-
-    def kill_child(self, pid):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
 
 class Deaths(AgentTest):
@@ -333,6 +188,33 @@ class Group(AgentTest):
         done = baton("elections", "--json", "--socket", agent.path)
         self.assertEqual(done.returncode, 0, done.stderr)
         return {one["election"]: one for one in json.loads(done.stdout)}
+
+    def members(self, count):
+        """A group of so many agents."""
+        ports = free_ports(count)
+        agents = []
+        for i, port in enumerate(ports):
+            self.port = port
+            peers = [("--peer", "m%d=127.0.0.1:%d" % (j, other))
+                     for j, other in enumerate(ports) if j != i]
+            agents.append(self.member("--node", "m%d" % i, "--client-lease", LONG,
+                                      *(word for peer in peers for word in peer)))
+        return agents
+
+    def test_agents_without_clients_vote_and_have_state(self):
+        first, second, third = self.members(3)
+        writer, reader = Client(first.path), Client(third.path)
+        self.addCleanup(writer.close)
+        self.addCleanup(reader.close)
+        until(lambda: writer.ask("put", key="k", text="v", timeout_ms=1000)["ok"], second.log)
+        self.assertEqual(reader.ask("get", key="k")["values"][0]["text"], "v")
+
+    def test_an_agent_whose_port_is_taken_says_so_at_its_start(self):
+        agent = self.member()
+        other = baton("agent", "--node", "other", "--data", os.path.join(agent.folder, "other"),
+                      "--listen", "127.0.0.1:%d" % self.port, "--socket", agent.path + "2")
+        self.assertEqual(other.returncode, 74, other.stderr)
+        self.assertIn("127.0.0.1:%d" % self.port, other.stderr)
 
     def test_elections_are_listed(self):
         agent = self.member("--client-lease", LONG)

@@ -462,6 +462,17 @@ void named_stop(struct node *node)
 
 /* ---- The provider's functions ---------------------------------------------------------------- */
 
+int named_take_part(struct provider *provider, struct baton_error *reterr)
+{
+    struct node *node = named_node(provider);
+    int r = named_ensure_begun(node, reterr);
+
+    if (r == BATON_OK) {
+        node_rearm(node, clock_now());
+    }
+    return r;
+}
+
 /* A node that is a witness or a learner leads nothing itself. */
 static int enter(struct named_election *election)
 {
