@@ -10,20 +10,23 @@ _baton_members() {
 _baton() {
     local word=${COMP_WORDS[COMP_CWORD]} words
     case ${COMP_CWORD}:${COMP_WORDS[1]} in
-        1:*) words=" node agent elections run once status members watch pass cordon uncordon join leave explain demo bench help --help --version" ;;
+        1:*) words=" node agent elections run once status members watch pass cordon uncordon join leave state publish subscribe explain demo bench help --help --version" ;;
         *:node) words=" --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
         *:agent) words=" --socket --socket-mode --socket-group --client-lease --allow --node --provider --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --help --config --log-level --log-json" ;;
         *:elections) words=" --socket --timeout --json --help --config --log-level --log-json" ;;
         *:run) words=" --on-loss --watchdog --outlive-lease --stop-timeout --wait-timeout --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
         *:once) words=" --wait-timeout --stop-timeout --keep --keep-failed --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --help --config --log-level --log-json" ;;
-        *:status) words=" --data --http --http-token-file --timeout --json --help --config --log-level --log-json" ;;
-        *:members) words=" --data --http --http-token-file --timeout --json --help --config --log-level --log-json" ;;
-        *:watch) words=" --data --timeout --json --help --config --log-level --log-json" ;;
-        *:pass) words=" --to --data --timeout --json --help --config --log-level --log-json" ;;
-        *:cordon) words=" --data --timeout --json --help --config --log-level --log-json" ;;
-        *:uncordon) words=" --data --timeout --json --help --config --log-level --log-json" ;;
+        *:status) words=" --data --election --socket --http --http-token-file --timeout --json --help --config --log-level --log-json" ;;
+        *:members) words=" --data --election --socket --http --http-token-file --timeout --json --help --config --log-level --log-json" ;;
+        *:watch) words=" --data --election --socket --timeout --json --help --config --log-level --log-json" ;;
+        *:pass) words=" --to --data --election --socket --timeout --json --help --config --log-level --log-json" ;;
+        *:cordon) words=" --data --election --socket --timeout --json --help --config --log-level --log-json" ;;
+        *:uncordon) words=" --data --election --socket --timeout --json --help --config --log-level --log-json" ;;
         *:join) words=" --replace --data --timeout --json --help --config --log-level --log-json" ;;
         *:leave) words=" --data --timeout --json --help --config --log-level --log-json" ;;
+        *:state) words=" --revision --lifetime --socket --timeout --json --help --config --log-level --log-json" ;;
+        *:publish) words=" --socket --timeout --help --config --log-level --log-json" ;;
+        *:subscribe) words=" --count --timeout --socket --json --help --config --log-level --log-json" ;;
         *:explain) words=" --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --json --help --config --log-level --log-json" ;;
         *:demo) words=" --nodes --keep --plain --help --config --log-level --log-json" ;;
         *:bench) words=" --provider --nodes --fault --rounds --preset --guardian --lease --rtt --jitter --loss --hang --resident-mb --json --elections --held --url --seconds --interval --help --config --log-level --log-json" ;;
@@ -63,6 +66,9 @@ _baton() {
         uncordon:--log-level) words="error warning notice info debug" ;;
         join:--log-level) words="error warning notice info debug" ;;
         leave:--log-level) words="error warning notice info debug" ;;
+        state:--log-level) words="error warning notice info debug" ;;
+        publish:--log-level) words="error warning notice info debug" ;;
+        subscribe:--log-level) words="error warning notice info debug" ;;
         explain:--preset) words="default lan wan fast" ;;
         explain:--log-level) words="error warning notice info debug" ;;
         demo:--log-level) words="error warning notice info debug" ;;

@@ -23,8 +23,10 @@ int ask_socket_path(const struct options *options, char *ret, size_t bytes,
 {
     const char *data = settings_data(options);
     if (!data) {
-        return error_set(reterr, BATON_EINVAL,
-                         "--data is missing: name the data directory of a node on this machine");
+        return error_set(
+            reterr, BATON_EINVAL,
+            "--data is missing: name the data directory of a node on this machine; or start "
+            "`baton agent`, which is asked by --election");
     }
     int written = snprintf(ret, bytes, "%s/control.sock", data);
     return written > 0 && (size_t)written < bytes
@@ -35,6 +37,13 @@ int ask_socket_path(const struct options *options, char *ret, size_t bytes,
 long ask_timeout_ms(const struct options *options)
 {
     return (long)((options_duration(options, "timeout").ns + 999999) / 1000000);
+}
+
+long ask_wait_ms(const struct options *options)
+{
+    long timeout_ms = ask_timeout_ms(options);
+
+    return timeout_ms > 10 ? timeout_ms * 9 / 10 : timeout_ms;
 }
 
 /* ---- By HTTP --------------------------------------------------------------------------------- */

@@ -15,6 +15,9 @@ int ask_node(const struct options *options, const json_t *request, json_t **ret_
 /* Returns --timeout in milliseconds; 0 means the default, so the result is never 0. */
 long ask_timeout_ms(const struct options *options);
 
+/* Of that, what the work may take: the rest is for the answer, which says why it took so long. */
+long ask_wait_ms(const struct options *options);
+
 /* Returns the path of the control socket in the data directory. BATON_EINVAL: no directory is
  * given. */
 int ask_socket_path(const struct options *options, char *ret, size_t bytes,

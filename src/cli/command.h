@@ -52,6 +52,9 @@ int status_main(const struct invocation *invocation);
 int members_main(const struct invocation *invocation);
 int watch_main(const struct invocation *invocation);
 int operate_main(const struct invocation *invocation); /* pass, cordon, uncordon, join, leave */
+int state_main(const struct invocation *invocation);
+int publish_main(const struct invocation *invocation);
+int subscribe_main(const struct invocation *invocation);
 int demo_main(const struct invocation *invocation);
 int bench_main(const struct invocation *invocation);
 int help_main(const struct invocation *invocation);

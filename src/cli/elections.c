@@ -1,8 +1,7 @@
 /* `baton elections`: what the group of this host's agent elects. */
-#include "cli/agent_call.h"
+#include "cli/agent_link.h"
 #include "cli/command.h"
 #include "cli/print.h"
-#include "net/local.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,14 +54,9 @@ int elections_main(const struct invocation *invocation)
 {
     const struct options *options = invocation->options;
     struct baton_error error = {0};
-    char path[LOCAL_PATH_MAX];
     json_t *reply;
-    int code;
 
-    local_agent_path(path, options_text(options, "socket"), false);
-    code = agent_call(&reply, path, json_pack("{s:s}", "do", "elections"),
-                      options_duration(options, "timeout"), &error);
-    if (code != BATON_OK) {
+    if (agent_link_call(&reply, options, json_pack("{s:s}", "do", "elections"), &error)) {
         return command_fail(invocation, &error);
     }
     if (options_flag(options, "json")) {

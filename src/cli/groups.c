@@ -152,12 +152,15 @@ const struct option_group group_serve = {
         END,
     }};
 
+#define SOCKET                                                                                     \
+    TEXT("socket", "PATH", NULL, NULL,                                                             \
+         "the agent's Unix socket; if not given, $BATON_AGENT, or else /run/baton/agent.sock, "    \
+         "or for a user $XDG_RUNTIME_DIR/baton/agent.sock")
+
 const struct option_group group_agent = {
     "Agent",
     (const struct option_spec[]){
-        TEXT("socket", "PATH", NULL, NULL,
-             "the agent's Unix socket; if not given, $BATON_AGENT, or else /run/baton/agent.sock, "
-             "or for a user $XDG_RUNTIME_DIR/baton/agent.sock"),
+        SOCKET,
         TEXT("socket-mode", "MODE", "0660", NULL, "permissions of the socket, in octal"),
         TEXT("socket-group", "GROUP", NULL, NULL,
              "group of the socket; the process's if not given"),
@@ -172,13 +175,41 @@ const struct option_group group_agent = {
         END,
     }};
 
+const struct option_group group_socket = {"Agent", (const struct option_spec[]){SOCKET, END}};
+
 const struct option_group group_ask_agent = {
-    "Agent",
+    "Agent", (const struct option_spec[]){
+                 SOCKET,
+                 DURATION("timeout", "10s", NULL, "how long to wait for the answer"),
+                 END,
+             }};
+
+const struct option_group group_of_agent = {
+    "Of the agent of this host",
     (const struct option_spec[]){
-        TEXT("socket", "PATH", NULL, NULL,
-             "the agent's Unix socket; if not given, $BATON_AGENT, or else /run/baton/agent.sock, "
-             "or for a user $XDG_RUNTIME_DIR/baton/agent.sock"),
-        DURATION("timeout", "10s", NULL, "how long to wait for the answer"),
+        {.name = "election",
+         .letter = 'e',
+         .type = OPTION_TEXT,
+         .value = "NAME",
+         .help = "an election of the agent, which is asked in place of a node"},
+        SOCKET,
+        END,
+    }};
+
+const struct option_group group_change = {
+    "Changing a key",
+    (const struct option_spec[]){
+        NUMBER("revision", 0, INT64_MAX, NULL, NULL,
+               "change the key only if it is at this revision; 0: only if it is absent"),
+        DURATION("lifetime", NULL, NULL, "how long the value is kept; for ever if not given"),
+        END,
+    }};
+
+const struct option_group group_subscribe = {
+    "Ending",
+    (const struct option_spec[]){
+        NUMBER("count", 0, INT64_MAX, "0", NULL, "end after so many messages; 0: never"),
+        DURATION("timeout", NULL, NULL, "end after this time; if not given, with the agent"),
         END,
     }};
 
@@ -250,11 +281,11 @@ const struct option_group group_once = {
     }};
 
 const struct option_group group_pass = {
-    "Handing over",
-    (const struct option_spec[]){
-        TEXT("to", "NODE", NULL, NULL, "the node that is to lead; the best placed if not given"),
-        END,
-    }};
+    "Handing over", (const struct option_spec[]){
+                        TEXT("to", "NAME", NULL, NULL,
+                             "the node or process that is to lead; the best placed if not given"),
+                        END,
+                    }};
 
 const struct option_group group_join = {
     "Joining", (const struct option_spec[]){
@@ -263,11 +294,11 @@ const struct option_group group_join = {
                }};
 
 const struct option_group group_watch = {
-    "Watching",
-    (const struct option_spec[]){
-        DURATION("timeout", NULL, NULL, "end after this time; if not given, end with the node"),
-        END,
-    }};
+    "Watching", (const struct option_spec[]){
+                    DURATION("timeout", NULL, NULL,
+                             "end after this time; if not given, with the node or the agent"),
+                    END,
+                }};
 
 const struct option_group group_demo = {
     "Demonstration",

@@ -12,10 +12,14 @@ extern const struct option_group group_timing;    /* preset and what overrides i
 extern const struct option_group group_serve;     /* status on HTTP */
 extern const struct option_group group_agent;     /* the agent's socket */
 extern const struct option_group group_ask_agent; /* where to ask it */
-extern const struct option_group group_client;    /* which node to ask */
-extern const struct option_group group_answer;    /* and how long to wait */
-extern const struct option_group group_ask_http;  /* for queries that a status server answers too */
-extern const struct option_group group_output;    /* json */
+extern const struct option_group group_socket;    /* where it listens */
+extern const struct option_group group_of_agent;  /* of an election of it, in place of a node */
+extern const struct option_group group_change;    /* of a key */
+extern const struct option_group group_subscribe;
+extern const struct option_group group_client;   /* which node to ask */
+extern const struct option_group group_answer;   /* and how long to wait */
+extern const struct option_group group_ask_http; /* for queries that a status server answers too */
+extern const struct option_group group_output;   /* json */
 extern const struct option_group group_run;
 extern const struct option_group group_once;
 extern const struct option_group group_pass;

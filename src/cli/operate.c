@@ -1,5 +1,7 @@
-/* `baton pass`, `cordon`, `uncordon`, `join`, `leave`: commands to one node. */
+/* `baton pass`, `cordon`, `uncordon`, `join`, `leave`: commands to one node, or of an election of
+ * the agent. */
 #include "cli/ask.h"
+#include "cli/by_agent.h"
 #include "cli/print.h"
 
 #include <stdio.h>
@@ -19,10 +21,7 @@ static int fill_request(json_t *request, const struct invocation *invocation,
     const struct options *options = invocation->options;
     int code = put_text(request, "do", invocation->command->name, reterr);
     const char *to = options_find(options, "to") ? options_text(options, "to") : NULL;
-    long timeout_ms = ask_timeout_ms(options);
-    /* the rest of the time is for the answer, which says why it took so long */
-    (void)json_object_set_new(request, "timeout_ms",
-                              json_integer(timeout_ms > 10 ? timeout_ms * 9 / 10 : timeout_ms));
+    (void)json_object_set_new(request, "timeout_ms", json_integer(ask_wait_ms(options)));
     if (!code && to) {
         code = put_text(request, "to", to, reterr);
     }
@@ -35,14 +34,38 @@ static int fill_request(json_t *request, const struct invocation *invocation,
     return code;
 }
 
+static int operate_node(json_t **ret, const struct invocation *invocation,
+                        struct baton_error *reterr)
+{
+    json_t *request = json_object();
+    int code = fill_request(request, invocation, reterr);
+    code = code ? code : ask_node(invocation->options, request, ret, reterr);
+    json_decref(request);
+    return code;
+}
+
+/* A node cordons itself, so that only an agent is told of whom. */
+static int check_arguments(const struct invocation *invocation, struct baton_error *reterr)
+{
+    bool is_needed = invocation->command->arguments_min > 0;
+    return is_needed || invocation->argc == 0
+               ? 0
+               : error_set(reterr, BATON_EINVAL,
+                           "%s: a node is named by --data; a process goes with --election",
+                           invocation->argv[0]);
+}
+
 int operate_main(const struct invocation *invocation)
 {
     struct baton_error error = {0};
     json_t *answer = NULL;
-    json_t *request = json_object();
-    int code = fill_request(request, invocation, &error);
-    code = code ? code : ask_node(invocation->options, request, &answer, &error);
-    json_decref(request);
+    int code;
+    if (by_agent(invocation->options)) {
+        code = by_agent_operate(&answer, invocation, &error);
+    } else {
+        code = check_arguments(invocation, &error);
+        code = code ? code : operate_node(&answer, invocation, &error);
+    }
     if (code) {
         return command_fail(invocation, &error);
     }

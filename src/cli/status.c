@@ -1,6 +1,8 @@
-/* `baton status`, `baton members`, `baton watch`: queries to one node. */
+/* `baton status`, `baton members`, `baton watch`: queries to one node, or of an election of the
+ * agent. */
 #include "base/value.h"
 #include "cli/ask.h"
+#include "cli/by_agent.h"
 #include "cli/print.h"
 #include "net/control.h"
 
@@ -46,54 +48,72 @@ static const char *lease_text(const json_t *status, char ret[VALUE_TEXT_MAX])
     return is_endless ? "no end" : value_format_span((span){(int64_t)left_ns}, ret);
 }
 
+enum { ROWS_MAX = 16, ROW_CELLS = 3 };
+
+struct rows {
+    const char *cells[ROWS_MAX * ROW_CELLS + 1];
+    size_t count;
+};
+
+static void add_row(struct rows *rows, const char *name, const char *text)
+{
+    rows->cells[rows->count++] = name;
+    rows->cells[rows->count++] = text;
+    rows->cells[rows->count++] = NULL;
+}
+
+/* What is absent is not known here, and has no row. */
+static void add_text(struct rows *rows, const char *name, const json_t *json, const char *key)
+{
+    if (json_object_get(json, key)) {
+        add_row(rows, name, text_at(json, key));
+    }
+}
+
+static void add_number(struct rows *rows, const char *name, const json_t *json, const char *key,
+                       char space[VALUE_TEXT_MAX])
+{
+    if (json_object_get(json, key)) {
+        (void)snprintf(space, VALUE_TEXT_MAX, "%.0f", number_at(json, key));
+        add_row(rows, name, space);
+    }
+}
+
 static void print_status(const json_t *status)
 {
     char provider[PROVIDER_TEXT_MAX];
-    char epoch[VALUE_TEXT_MAX];
+    char numbers[4][VALUE_TEXT_MAX];
     char left[VALUE_TEXT_MAX];
     char uptime[VALUE_TEXT_MAX];
     const json_t *leader = json_object_get(status, "leader");
     const json_t *deaths = json_object_get(status, "deaths");
-    (void)snprintf(epoch, sizeof(epoch), "%.0f", number_at(status, "epoch"));
-    const char *cells[] = {
-        "node",
-        text_at(status, "node"),
-        NULL,
-        "election",
-        text_at(status, "election"),
-        NULL,
-        "provider",
-        provider_text(status, provider),
-        NULL,
-        "role",
-        text_at(status, "role"),
-        NULL,
-        "leader",
-        text_at(leader, json_object_get(leader, "name") ? "name" : "id"),
-        NULL,
-        "address",
-        text_at(leader, "address"),
-        NULL,
-        "epoch",
-        epoch,
-        NULL,
-        "lease left",
-        lease_text(status, left),
-        NULL,
-        "cordoned",
-        yes_no(status, "cordoned"),
-        NULL,
-        "up",
-        value_format_span((span){(int64_t)(number_at(status, "uptime_s") * 1e9)}, uptime),
-        NULL,
-        "proved at once",
-        text_at(deaths, "at_once"),
-        NULL,
-        "costs the lease",
-        text_at(deaths, "by_lease"),
-        NULL,
-        NULL};
-    print_table(stdout, cells);
+    struct rows rows = {.count = 0};
+
+    add_row(&rows, "node", text_at(status, "node"));
+    add_text(&rows, "election", status, "election");
+    add_row(&rows, "provider", provider_text(status, provider));
+    add_text(&rows, "role", status, "role");
+    if (leader) {
+        add_row(&rows, "leader", text_at(leader, json_object_get(leader, "name") ? "name" : "id"));
+    }
+    add_text(&rows, "address", leader, "address");
+    add_number(&rows, "epoch", status, "epoch", numbers[0]);
+    if (json_object_get(status, "lease_left_ms")) {
+        add_row(&rows, "lease left", lease_text(status, left));
+    }
+    add_number(&rows, "waiting", status, "waiting", numbers[1]);
+    add_number(&rows, "clients", status, "clients", numbers[2]);
+    add_number(&rows, "processes", status, "processes", numbers[3]);
+    if (json_object_get(status, "cordoned")) {
+        add_row(&rows, "cordoned", yes_no(status, "cordoned"));
+    }
+    if (json_object_get(status, "uptime_s")) {
+        span up = {(int64_t)(number_at(status, "uptime_s") * 1e9)};
+        add_row(&rows, "up", value_format_span(up, uptime));
+    }
+    add_text(&rows, "proved at once", deaths, "at_once");
+    add_text(&rows, "costs the lease", deaths, "by_lease");
+    print_table(stdout, rows.cells);
 }
 
 enum { MEMBER_COLUMNS = 8, NUMBERS_MAX = 24 };
@@ -129,44 +149,51 @@ static void print_members(const json_t *members)
     free(numbers);
 }
 
-static int ask(const struct invocation *invocation, const char *what, json_t **ret_answer)
+static int ask_by_node(json_t **ret, const struct options *options, const char *what,
+                       struct baton_error *reterr)
 {
-    struct baton_error error = {0};
     json_t *request = json_pack("{s:s}", "do", what);
-    int code = ask_node(invocation->options, request, ret_answer, &error);
+    int code = ask_node(options, request, ret, reterr);
     json_decref(request);
-    return code ? command_fail(invocation, &error) : EXIT_OK;
+    return code;
 }
 
 int status_main(const struct invocation *invocation)
 {
+    const struct options *options = invocation->options;
+    struct baton_error error = {0};
     json_t *answer = NULL;
-    int result = ask(invocation, "status", &answer);
-    if (result == EXIT_OK) {
-        if (options_flag(invocation->options, "json")) {
-            print_json(stdout, answer);
-        } else {
-            print_status(answer);
-        }
+    int code = by_agent(options) ? by_agent_status(&answer, options, &error)
+                                 : ask_by_node(&answer, options, "status", &error);
+    if (code) {
+        return command_fail(invocation, &error);
+    }
+    if (options_flag(options, "json")) {
+        print_json(stdout, answer);
+    } else {
+        print_status(answer);
     }
     json_decref(answer);
-    return result;
+    return EXIT_OK;
 }
 
 int members_main(const struct invocation *invocation)
 {
+    const struct options *options = invocation->options;
+    struct baton_error error = {0};
     json_t *answer = NULL;
-    int result = ask(invocation, "members", &answer);
-    if (result == EXIT_OK) {
-        const json_t *members = json_object_get(answer, "members");
-        if (options_flag(invocation->options, "json")) {
-            print_json(stdout, members);
-        } else {
-            print_members(members);
-        }
+    int code = by_agent(options) ? by_agent_members(&answer, options, &error)
+                                 : ask_by_node(&answer, options, "members", &error);
+    if (code) {
+        return command_fail(invocation, &error);
+    }
+    if (options_flag(options, "json")) {
+        print_json(stdout, json_object_get(answer, "members"));
+    } else {
+        print_members(json_object_get(answer, "members"));
     }
     json_decref(answer);
-    return result;
+    return EXIT_OK;
 }
 
 static bool print_event(void *userdata, const json_t *line)
@@ -192,20 +219,27 @@ static bool print_event(void *userdata, const json_t *line)
     return fflush(stdout) == 0; /* false: the reader of the pipe has ended */
 }
 
-int watch_main(const struct invocation *invocation)
+static int watch_node(const struct options *options, struct baton_error *reterr)
 {
-    struct baton_error error = {0};
     char path[4200];
-    const struct options *options = invocation->options;
     json_t *request = json_pack("{s:s}", "do", "watch");
     span timeout = options_duration(options, "timeout"); /* 0, the default, means for ever */
-    int code = ask_socket_path(options, path, sizeof(path), &error);
+    int code = ask_socket_path(options, path, sizeof(path), reterr);
     if (!code) {
-        code = control_follow(path, request, timeout, print_event, (void *)options, &error);
+        code = control_follow(path, request, timeout, print_event, (void *)options, reterr);
     }
+    json_decref(request);
+    return code;
+}
+
+int watch_main(const struct invocation *invocation)
+{
+    const struct options *options = invocation->options;
+    struct baton_error error = {0};
+    int code = by_agent(options) ? by_agent_watch(options, print_event, (void *)options, &error)
+                                 : watch_node(options, &error);
     if (code == BATON_ETIMEDOUT) {
         error_set(&error, code, "--timeout %s: the time is over", options_text(options, "timeout"));
     }
-    json_decref(request);
     return code ? command_fail(invocation, &error) : EXIT_OK;
 }
