@@ -35,6 +35,8 @@ static void write_again(uint32_t cluster, const struct frame *frame, size_t used
     buffer_init(&buffer, FRAME_BYTES_MAX + 64);
     if (frame->type == FRAME_MESSAGE) {
         frame_put_message(&buffer, cluster, &frame->message);
+    } else if (frame->type == FRAME_PART) {
+        frame_put_part(&buffer, cluster, &frame->part);
     } else {
         judge(&frame->greeting);
         frame_put_greeting(&buffer, cluster, &frame->greeting);
@@ -57,7 +59,8 @@ static void take(const uint8_t *data, size_t bytes)
         cluster = reader_u32(&reader);
     }
     used = frame_take(&frame, &scratch, cluster, data, bytes);
-    if (used > 0 && (frame.type == FRAME_MESSAGE || frame.type == FRAME_GREETING)) {
+    if (used > 0 &&
+        (frame.type == FRAME_MESSAGE || frame.type == FRAME_GREETING || frame.type == FRAME_PART)) {
         write_again(cluster, &frame, (size_t)used);
     }
 }

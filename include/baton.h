@@ -318,10 +318,12 @@ BATON_API int baton_dispatch(struct baton *baton);
 /* ---- Channels: publish and subscribe --------------------------------------------------------- */
 
 /* Sends a message to the processes that subscribe at this moment: at most once, with no order
- * between publishers. `channel` has at most 512 bytes, the message 1 MiB: else BATON_ETOOBIG.
- * `data` may be NULL for 0 bytes, and is borrowed during the call. Waits until the provider has
- * accepted the message, for at most 30 s; on the loop's thread it begins and returns 0.
- * BATON_ENOTSUP (raft:), BATON_EUNAVAILABLE, BATON_ETIMEDOUT, BATON_ENOMEM, BATON_ECLOSED. */
+ * between publishers; in a raft: group only to members that are connected to this one and read fast
+ * enough. `channel` has at most 512 bytes, the message 1 MiB: else BATON_ETOOBIG. `data` may be
+ * NULL for 0 bytes, and is borrowed during the call. Waits until the provider has accepted the
+ * message, for at most 30 s; on the loop's thread it begins and returns 0. BATON_ENOTSUP,
+ * BATON_EUNAVAILABLE (raft: also before the first campaign), BATON_ETIMEDOUT, BATON_ENOMEM,
+ * BATON_ECLOSED. */
 BATON_API int baton_publish(struct baton *baton, const char *channel, const void *data,
                             size_t bytes, struct baton_error *reterr);
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { VERSION = 5 };
+enum { VERSION = 6 };
 
 static void put_little(uint8_t *to, uint64_t value, size_t bytes)
 {

@@ -7,7 +7,7 @@
  * TLS.
  *
  *   offset 0   u32 length = 78      bytes of the whole frame
- *          4   u8  version = 4       as in every frame between nodes
+ *          4   u8  version          as in every frame between nodes
  *          5   u8  type = 2
  *          6   u32 cluster          first bytes of SHA-256 of the cluster's name
  *         10   u64 node

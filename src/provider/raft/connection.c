@@ -9,6 +9,7 @@
  * A pending connection, which has not greeted, may send one other frame: a death certificate,
  * which proves itself. It may be plain text even where peers use TLS: the first byte shows which.
  */
+#include "provider/raft/channels.h"
 #include "provider/raft/fencing.h"
 #include "provider/raft/node.h"
 #include "provider/raft/session_host.h"
@@ -68,6 +69,12 @@ static unsigned kind_of(const struct raft_message *message)
 void connection_send_bare(struct connection *connection, enum frame_type type)
 {
     frame_put_bare(&connection->node->output, connection->node->cluster, type);
+    flush(connection);
+}
+
+void connection_send_part(struct connection *connection, const struct part *part)
+{
+    frame_put_part(&connection->node->output, connection->node->cluster, part);
     flush(connection);
 }
 
@@ -187,6 +194,16 @@ static struct connection *best_way_to(const struct node *node, raft_id id)
     return accepted && !is_stuck(accepted) ? accepted : dialed;
 }
 
+/* Preferably not where the core's messages go: those would wait for a lost packet of a message. A
+ * connection that has parcels keeps the next ones in order. */
+struct connection *connection_for_parcels(const struct node *node, raft_id id)
+{
+    struct connection *dialed = dialed_to(node, id);
+    struct connection *accepted = accepted_from(node, id);
+
+    return !accepted || (dialed && dialed->outgoing.count > 0) ? dialed : accepted;
+}
+
 bool connection_is_up(const struct node *node, raft_id id)
 {
     return way_to(node, id) != NULL;
@@ -293,7 +310,7 @@ static void take_message(struct connection *connection, struct raft_message *mes
 }
 
 /* Handles a frame of a peer that has greeted. */
-static void take_known_frame(struct connection *connection, struct frame *frame)
+static int take_known_frame(struct connection *connection, struct frame *frame)
 {
     struct node *node = connection->node;
 
@@ -337,6 +354,8 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
     case FRAME_FENCE:
         fencing_take(node, connection->id, connection->incarnation, frame);
         break;
+    case FRAME_PART:
+        return channels_receive(connection, &frame->part);
     case FRAME_MESSAGE:
         take_message(connection, &frame->message);
         break;
@@ -345,6 +364,7 @@ static void take_known_frame(struct connection *connection, struct frame *frame)
     case FRAME_TURNED_AWAY: /* handled earlier */
         break;
     }
+    return BATON_OK;
 }
 
 static int take_frame(struct connection *connection, struct frame *frame)
@@ -360,8 +380,7 @@ static int take_frame(struct connection *connection, struct frame *frame)
         return meeting_take_greeting(connection, &frame->greeting);
     }
     if (connection->id != RAFT_NOBODY) {
-        take_known_frame(connection, frame);
-        return BATON_OK;
+        return take_known_frame(connection, frame);
     }
     if (frame->type == FRAME_CERTIFICATE) {
         proof_on_certificate(connection->node, frame->whole);
@@ -443,6 +462,12 @@ static void on_data(struct stream *stream, const void *data, size_t bytes, void 
     take_frames(connection);
 }
 
+static void on_drain(struct stream *stream, void *userdata)
+{
+    (void)stream;
+    channels_drained(userdata);
+}
+
 static void on_open(struct stream *stream, void *userdata)
 {
     struct connection *connection = userdata;
@@ -465,6 +490,7 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
 
     connection->is_open = false;
     pending_end(connection);
+    node->counters.messages_dropped += parcels_end(&connection->outgoing);
     if (!link) {
         if (connection->prev) {
             connection->prev->next = connection->next;
@@ -483,6 +509,7 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
         link_ended(connection, stream_was_refused(stream));
     }
     buffer_fini(&connection->input);
+    assembly_fini(&connection->incoming);
     free(connection);
     if (id != RAFT_NOBODY && !node->is_closing) {
         meeting_note_progress(node, id);
@@ -503,6 +530,8 @@ static struct connection *connection_new(struct node *node, struct link *link)
         connection->node = node;
         connection->link = link;
         buffer_init(&connection->input, FRAME_BYTES_MAX + 65536);
+        parcels_init(&connection->outgoing, NODE_PARCELS_BYTES_MAX);
+        assembly_init(&connection->incoming);
     }
     return connection;
 }
@@ -511,7 +540,10 @@ static struct stream_options options_for(struct connection *connection)
 {
     return (struct stream_options){
         .loop = connection->node->loop,
-        .callbacks = {.on_open = on_open, .on_data = on_data, .on_close = on_close},
+        .callbacks = {.on_open = on_open,
+                      .on_data = on_data,
+                      .on_drain = on_drain,
+                      .on_close = on_close},
         .userdata = connection,
         .queue_bytes_max = NODE_QUEUE_BYTES_MAX,
         .is_prompt = true,

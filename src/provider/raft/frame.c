@@ -103,6 +103,14 @@ void frame_put_bare(struct buffer *buffer, uint32_t cluster, enum frame_type typ
     end(buffer, begin(buffer, cluster, (unsigned)type));
 }
 
+void frame_put_part(struct buffer *buffer, uint32_t cluster, const struct part *part)
+{
+    size_t start = begin(buffer, cluster, FRAME_PART);
+
+    part_put(buffer, part);
+    end(buffer, start);
+}
+
 void frame_put_text(struct buffer *buffer, uint32_t cluster, enum frame_type type,
                     uint64_t request_id, const void *text, size_t bytes)
 {
@@ -182,6 +190,9 @@ static int take_payload(struct frame *ret, struct frame_scratch *scratch, unsign
     case FRAME_PINNED:
     case FRAME_CORDONED:
     case FRAME_UNCORDONED:
+        break;
+    case FRAME_PART:
+        reader->failed |= !part_take(&ret->part, reader);
         break;
     case FRAME_REQUEST:
     case FRAME_REPLY:

@@ -3,7 +3,7 @@
  * Every frame, little-endian:
  *
  *   offset 0   u32 length       of the whole frame, 14 to FRAME_BYTES_MAX
- *          4   u8  version = 5
+ *          4   u8  version = 6
  *          5   u8  type         enum frame_type; FRAME_MESSAGE + a raft_message_type
  *          6   u32 cluster      first bytes of SHA-256 of the cluster's name
  *         10   payload
@@ -17,10 +17,11 @@
 #define PROVIDER_RAFT_FRAME_H
 
 #include "base/buffer.h"
+#include "provider/raft/part.h"
 #include "raft/raft.h"
 
 enum {
-    FRAME_VERSION = 5,
+    FRAME_VERSION = 6,
     FRAME_OVERHEAD = 14,
     FRAME_BYTES_MAX = 2 * 1024 * 1024,
     FRAME_ENTRIES_MAX = 65536,
@@ -42,6 +43,7 @@ enum frame_type {
     FRAME_TURNED_AWAY = 11, /* refuses the greeting: enum refusal, and the reason */
     FRAME_RENEWAL = 12,     /* of a session, to the leader of the log */
     FRAME_RENEWED = 13,     /* its reply; see session_host.c */
+    FRAME_PART = 14,        /* of a channel's message; see part.h */
     FRAME_FENCE = 15,       /* signs of life, and the agreement on a fence; see fencing.c */
     FRAME_MESSAGE = 16,
 };
@@ -82,7 +84,8 @@ struct frame {
                                 FENCE */
     size_t text_bytes;
     uint64_t request_id; /* TURNED_AWAY: enum refusal */
-    const void *whole;   /* CERTIFICATE */
+    struct part part;
+    const void *whole; /* CERTIFICATE */
 };
 
 /* Memory for what a message points to; reused for the next frame. */
@@ -99,6 +102,7 @@ uint32_t frame_cluster_of(const char *cluster_name);
 void frame_put_greeting(struct buffer *buffer, uint32_t cluster, const struct greeting *greeting);
 void frame_put_message(struct buffer *buffer, uint32_t cluster, const struct raft_message *message);
 void frame_put_bare(struct buffer *buffer, uint32_t cluster, enum frame_type type);
+void frame_put_part(struct buffer *buffer, uint32_t cluster, const struct part *part);
 void frame_put_text(struct buffer *buffer, uint32_t cluster, enum frame_type type,
                     uint64_t request_id, const void *text, size_t bytes);
 

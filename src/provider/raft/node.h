@@ -19,6 +19,7 @@
 #include "provider/raft/identity.h"
 #include "provider/raft/keys.h"
 #include "provider/raft/options.h"
+#include "provider/raft/parcels.h"
 #include "provider/raft/storage.h"
 
 #include <uthash.h>
@@ -30,7 +31,8 @@ enum {
     NODE_HELLO_BYTES_MAX = 16389,  /* buffered for a waiting handshake: one TLS record */
     NODE_HANDSHAKE_EVERY_MS = 2,   /* between two handshakes: each costs up to some milliseconds */
     NODE_QUEUE_BYTES_MAX = 8 * 1024 * 1024,
-    NODE_REQUESTS_MAX = 256, /* requests of operators under way */
+    NODE_PARCELS_BYTES_MAX = 4 * 1024 * 1024, /* of messages that wait for one connection */
+    NODE_REQUESTS_MAX = 256,                  /* requests of operators under way */
     NODE_RECONNECT_MIN_MS = 20,
     NODE_RECONNECT_MAX_MS = 1000,
     NODE_STATE_FORMAT = 2,                 /* of a snapshot's state: keys and sessions */
@@ -54,6 +56,9 @@ enum {
     X(refused_greeting, "refused_greeting")                                                        \
     X(refused_certificate, "refused_certificate")                                                  \
     X(refused_pending, "refused_pending")                                                          \
+    X(messages_sent, "messages_sent")                                                              \
+    X(messages_received, "messages_received")                                                      \
+    X(messages_dropped, "messages_dropped")                                                        \
     X(connects, "connects")                                                                        \
     X(disconnects, "disconnects")                                                                  \
     X(writes, "writes")                                                                            \
@@ -74,6 +79,7 @@ struct node_state;   /* state.c */
 struct session_host; /* session_host.h */
 struct named;        /* named.h */
 struct ask;          /* asks.h */
+struct channels;     /* channels.h */
 struct fencing;      /* fencing.h */
 struct guardian;
 
@@ -92,6 +98,8 @@ struct acquaintance {
     bool has_greeted;         /* since our start; otherwise known from our data directory */
     bool is_unsaved;          /* `seen` is newer than on disk */
     char settings[IDENTITY_WHY_MAX]; /* describes settings that differ from ours; "" */
+    uint64_t parcel_incarnation;     /* of the sender of `last_parcel` */
+    uint64_t last_parcel;            /* the latest that was taken; an earlier one comes too late */
     uint8_t commitment[32];
     uint8_t flags; /* GREETING_GUARDIAN_ONLY is kept from earlier incarnations */
     /* An earlier incarnation whose death its guardian has not certified yet; 0: none. */
@@ -108,6 +116,8 @@ struct connection {
     raft_id id; /* RAFT_NOBODY: the peer has not greeted */
     uint64_t incarnation;
     struct buffer input;
+    struct parcels outgoing; /* wait for the socket */
+    struct assembly incoming;
     bool is_open;
     bool is_tls;
     bool is_pending;              /* accepted, and has not greeted */
@@ -243,6 +253,9 @@ struct node {
     struct frame_scratch scratch;
     struct buffer output;
 
+    struct channels *channels;
+    uv_idle_t turn; /* active while messages can be sent or delivered */
+
     struct fencing *fencing;   /* NULL: `fence-after` is not set */
     struct guardian *guardian; /* or NULL */
     struct victims victims;    /* killed before this node is certified dead */
@@ -318,6 +331,9 @@ void connection_send_text(struct node *node, raft_id to, enum frame_type type, u
 void connection_send_bytes(struct node *node, raft_id to, enum frame_type type, uint64_t id,
                            const void *data, size_t bytes);
 void connection_send_bare(struct connection *connection, enum frame_type type);
+void connection_send_part(struct connection *connection, const struct part *part);
+/* Where messages of channels go; NULL: the peer is not connected. */
+struct connection *connection_for_parcels(const struct node *node, raft_id id);
 void connection_send_greeting(struct connection *connection, const struct greeting *greeting);
 void connection_turn_away(struct connection *connection, enum refusal refusal, const char *why);
 /* Processes the received bytes that were held back. */

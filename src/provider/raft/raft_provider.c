@@ -3,6 +3,7 @@
 
 #include "provider/heirs.h"
 #include "provider/raft/asks.h"
+#include "provider/raft/channels.h"
 #include "provider/raft/fencing.h"
 #include "provider/raft/named.h"
 #include "provider/raft/node.h"
@@ -43,6 +44,7 @@ static void node_free(struct node *node)
     }
     OPENSSL_cleanse(node->secret, sizeof(node->secret));
     named_free(node->named);
+    channels_free(node->channels);
     free(node->election);
     free(node);
 }
@@ -114,6 +116,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     request_fail_all(node, BATON_ECANCELED);
     asks_end(node);
     state_end(node);
+    channels_end(node);
     node->is_closed = true;
     node->closed = closed;
     node->closed_userdata = userdata;
@@ -129,6 +132,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     close_handle(node, (uv_handle_t *)&node->pending_timer);
     close_handle(node, (uv_handle_t *)&node->handshake_timer);
     close_handle(node, (uv_handle_t *)&node->request_timer);
+    close_handle(node, (uv_handle_t *)&node->turn);
     close_handle(node, (uv_handle_t *)&node->checkpoint); /* this handle always exists */
 }
 
@@ -343,6 +347,9 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     node->timer_fd = -1;
     buffer_init(&node->output, FRAME_BYTES_MAX + 64);
     r = raft_options_parse(&node->options, config, reterr);
+    if (r == BATON_OK && !(node->channels = channels_new())) {
+        r = error_set(reterr, BATON_ENOMEM, "out of memory for a node");
+    }
     if (r == BATON_OK) {
         r = credentials_read(&node->tls, &node->options, reterr);
     }
@@ -358,7 +365,9 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     node->handshake_timer.data = node;
     (void)uv_timer_init(node->loop, &node->request_timer);
     node->request_timer.data = node;
-    node->open_handles += 4;
+    (void)uv_idle_init(node->loop, &node->turn);
+    node->turn.data = node;
+    node->open_handles += 5;
     if (node->options.group[0]) {
         node->base.ops = &named_ops;
         node->eligible = true;
@@ -643,7 +652,7 @@ static int raft_member_remove(struct provider_election *election, const char *id
 const struct provider_ops raft_provider_ops = {
     .scheme = "raft",
     .summary = "peers elect among themselves, with no outside service",
-    .features = PROVIDER_MEMBERS | PROVIDER_OPERATE | PROVIDER_STATE,
+    .features = PROVIDER_MEMBERS | PROVIDER_CHANNELS | PROVIDER_OPERATE | PROVIDER_STATE,
     .settings = raft_provider_settings,
     .open = raft_open,
     .close = raft_close,
@@ -658,6 +667,9 @@ const struct provider_ops raft_provider_ops = {
     .members = raft_members,
     .member_add = raft_member_add,
     .member_remove = raft_member_remove,
+    .publish = channels_publish,
+    .subscribe = channels_subscribe,
+    .unsubscribe = channels_unsubscribe,
     .get = state_get,
     .list = state_list,
     .put = state_put,
@@ -672,7 +684,8 @@ const struct provider_ops raft_provider_ops = {
 static const struct provider_ops named_ops = {
     .scheme = "raft",
     .summary = "peers elect among themselves, with no outside service",
-    .features = PROVIDER_MEMBERS | PROVIDER_OPERATE | PROVIDER_STATE | PROVIDER_MANY_ELECTIONS,
+    .features = PROVIDER_MEMBERS | PROVIDER_CHANNELS | PROVIDER_OPERATE | PROVIDER_STATE |
+                PROVIDER_MANY_ELECTIONS,
     .settings = raft_provider_settings,
     .open = raft_open,
     .close = raft_close,
@@ -689,6 +702,9 @@ static const struct provider_ops named_ops = {
     .members = named_members,
     .member_add = named_member_add,
     .member_remove = named_member_remove,
+    .publish = channels_publish,
+    .subscribe = channels_subscribe,
+    .unsubscribe = channels_unsubscribe,
     .get = state_get,
     .list = state_list,
     .put = state_put,

@@ -1,4 +1,5 @@
 /* Describes a node for operators and dashboards. */
+#include "provider/raft/channels.h"
 #include "provider/raft/fencing.h"
 #include "provider/raft/node.h"
 #include "provider/raft/raft_provider.h"
@@ -88,5 +89,8 @@ json_t *raft_provider_status(struct provider *provider)
 
 void raft_provider_isolate(struct provider *provider, bool on)
 {
-    ((struct node *)provider)->is_isolated = on;
+    struct node *node = (struct node *)provider;
+
+    node->is_isolated = on;
+    channels_resume(node);
 }
