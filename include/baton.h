@@ -246,8 +246,8 @@ BATON_API int baton_members(struct baton_election *election, struct baton_member
 BATON_API void baton_members_free(struct baton_member *members);
 
 /* Replaces this member's metadata, which the others see: a JSON object, or NULL for none. On the
- * loop's thread it does not wait. BATON_EINVAL, BATON_ETOOBIG (redis: above 60 KiB, as in
- * baton_campaign()), BATON_ENOTSUP (raft:), BATON_ENOMEM, BATON_ECLOSED. */
+ * loop's thread it does not wait. BATON_EINVAL, BATON_ETOOBIG (redis: above 60 KiB, raft: above
+ * 4 KiB, as in baton_campaign()), BATON_ENOMEM, BATON_ECLOSED. */
 BATON_API int baton_set_metadata(struct baton_election *election, const char *metadata,
                                  struct baton_error *reterr);
 

@@ -1,4 +1,4 @@
-/* The rules of every provider that has state and channels. */
+/* The rules of state and channels. */
 #include "provider/conformance.h"
 
 #include <stdatomic.h>
@@ -16,9 +16,6 @@ static void values_are_set_compared_and_forgotten(void **state)
     struct baton_value *value;
     uint64_t revision;
 
-    if (!tested->has_state) {
-        skip();
-    }
     group_open_all(group);
     one = group->members[0].baton;
     other = group->members[1].baton;
@@ -51,9 +48,6 @@ static void lists_are_sorted_and_of_the_prefix(void **state)
     struct baton *baton;
     size_t count;
 
-    if (!tested->has_state) {
-        skip();
-    }
     group_open_all(group);
     baton = group->members[0].baton;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -98,9 +92,6 @@ static void watchers_hear_what_is_there_and_each_change(void **state)
     struct baton *one;
     struct baton *other;
 
-    if (!tested->has_state) {
-        skip();
-    }
     group_open_all(group);
     one = group->members[0].baton;
     other = group->members[1].baton;
@@ -149,9 +140,6 @@ static void on_the_loop_s_thread_a_read_is_refused_and_a_write_begins(void **sta
     struct baton_value *value = NULL;
     struct baton *baton;
 
-    if (!tested->has_state) {
-        skip();
-    }
     group_open_all(group);
     baton = group->members[0].baton;
     ASSERT_OK(baton_watch(NULL, baton, "in/", write_inside, &writer, failure));
@@ -197,9 +185,6 @@ static void what_is_too_big_is_refused_whole(void **state)
     size_t bytes = 64u << 20;
     char *data;
 
-    if (!tested->has_state) {
-        skip();
-    }
     group_open_all(group);
     data = calloc(1, bytes);
     assert_non_null(data);
@@ -209,10 +194,8 @@ static void what_is_too_big_is_refused_whole(void **state)
     assert_int_equal(baton_put(group->members[0].baton, "odd", "v", 1, 0, -5, &error),
                      BATON_EINVAL);
     assert_non_null(strstr(error.message, "-5"));
-    if (tested->has_channels) {
-        assert_int_equal(baton_publish(group->members[0].baton, "big", data, bytes, &error),
-                         BATON_ETOOBIG);
-    }
+    assert_int_equal(baton_publish(group->members[0].baton, "big", data, bytes, &error),
+                     BATON_ETOOBIG);
     free(data);
 }
 
@@ -235,9 +218,6 @@ static void a_channel_with_too_long_a_name_is_refused_by_both_sides(void **state
     struct baton_error error;
     char name[600];
 
-    if (!tested->has_channels) {
-        skip();
-    }
     group_open_all(group);
     baton = group->members[0].baton;
     memset(name, 'c', sizeof(name));
@@ -261,9 +241,6 @@ static void messages_reach_all_who_subscribed(void **state)
     struct baton_subscription *handles[GROUP_NODES];
     int before;
 
-    if (!tested->has_channels) {
-        skip();
-    }
     group_open_all(group);
     for (int i = 0; i < GROUP_NODES; i++) {
         ASSERT_OK(baton_subscribe(&handles[i], group->members[i].baton, i < 2 ? "news" : "olds",

@@ -16,11 +16,8 @@ struct tested_provider {
     /* The URL by which member `number` (from 0) takes part. */
     void (*url)(void *group, int number, char *ret, size_t ret_bytes);
     void (*end)(void *group);
-    bool has_state;
-    bool keeps_state; /* when all members end */
-    bool has_channels;
+    bool keeps_state;        /* when all members end */
     bool has_many_elections; /* in one open provider */
-    bool has_metadata;       /* that can change while a member campaigns */
 };
 
 extern const struct tested_provider tested_providers[]; /* ends with a NULL name */

@@ -168,11 +168,11 @@ static void agent_end(void *group)
 }
 
 const struct tested_provider tested_providers[] = {
-    {"memory", memory_begin, memory_url, memory_end, true, false, true, true, true},
-    {"raft", raft_begin, raft_url, raft_end, true, true, true, false, false},
-    {"raft-group", raft_begin, named_url, raft_end, true, true, true, true, true},
-    {"redis", redis_begin, redis_url, redis_end, true, true, true, true, true},
-    {"agent-memory", agent_memory_begin, agent_url, agent_end, true, true, true, true, true},
-    {"agent-group", agent_group_begin, agent_url, agent_end, true, true, true, true, true},
+    {"memory", memory_begin, memory_url, memory_end, false, true},
+    {"raft", raft_begin, raft_url, raft_end, true, false},
+    {"raft-group", raft_begin, named_url, raft_end, true, true},
+    {"redis", redis_begin, redis_url, redis_end, true, true},
+    {"agent-memory", agent_memory_begin, agent_url, agent_end, true, true},
+    {"agent-group", agent_group_begin, agent_url, agent_end, true, true},
     {NULL},
 };

@@ -250,9 +250,6 @@ static void what_a_member_says_of_itself_can_change(void **state)
     struct group *group = *state;
     struct baton_error error;
 
-    if (!tested->has_metadata) {
-        skip();
-    }
     group_open_all(group);
     ASSERT_OK(baton_set_metadata(group->members[1].election, "{\"load\":80}", failure));
     GROUP_AWAIT(sees(group, 0, 1, "\"load\":80"));
@@ -293,33 +290,6 @@ static void wrong_calls_are_refused_with_the_value_that_is_wrong(void **state)
     assert_int_equal(
         baton_campaign(&group->members[0].election, group->members[0].baton, "race", NULL, &error),
         BATON_EEXIST);
-}
-
-static void what_a_provider_lacks_it_says(void **state)
-{
-    struct group *group = *state;
-    struct baton_value *value;
-    struct baton_error error;
-
-    if (tested->has_metadata && tested->has_state && tested->has_channels) {
-        skip();
-    }
-    group_open(group, 0, true, false);
-    if (!tested->has_metadata) {
-        assert_int_equal(baton_set_metadata(group->members[0].election, "{}", &error),
-                         BATON_ENOTSUP);
-        assert_non_null(strstr(error.message, tested->name));
-    }
-    if (!tested->has_state) {
-        assert_int_equal(baton_get(group->members[0].baton, "k", &value, &error), BATON_ENOTSUP);
-        assert_non_null(strstr(error.message, tested->name));
-        assert_int_equal(baton_put(group->members[0].baton, "k", "v", 1, 0, 0, &error),
-                         BATON_ENOTSUP);
-    }
-    if (!tested->has_channels) {
-        assert_int_equal(baton_publish(group->members[0].baton, "c", "m", 1, &error),
-                         BATON_ENOTSUP);
-    }
 }
 
 /* ---- Members --------------------------------------------------------------------------------- */
@@ -422,7 +392,6 @@ int main(int argc, char **argv)
         CASE(waiting_ends_with_the_timeout),
         CASE(leaderships_never_overlap_while_they_are_passed_around),
         CASE(wrong_calls_are_refused_with_the_value_that_is_wrong),
-        CASE(what_a_provider_lacks_it_says),
         CASE(the_list_of_members_has_all_of_them),
         CASE(what_a_member_says_of_itself_can_change),
         CASE(a_forked_child_is_no_leader),

@@ -104,8 +104,7 @@ static void end(void *own)
     process_end(server);
 }
 
-static const struct tested_provider redis = {"redis", begin, url,  end, true,
-                                             true,    true,  true, true};
+static const struct tested_provider redis = {"redis", begin, url, end, true, true};
 
 static int set_up(void **state)
 {

@@ -45,8 +45,7 @@ static void end(void *own)
     server_fini(own);
 }
 
-static const struct tested_provider sovereign = {"sovereign", begin, url,  end, true,
-                                                 true,        true,  true, true};
+static const struct tested_provider sovereign = {"sovereign", begin, url, end, true, true};
 
 static int set_up(void **state)
 {

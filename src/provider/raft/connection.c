@@ -11,6 +11,7 @@
  */
 #include "provider/raft/channels.h"
 #include "provider/raft/fencing.h"
+#include "provider/raft/metadata.h"
 #include "provider/raft/node.h"
 #include "provider/raft/session_host.h"
 
@@ -78,38 +79,12 @@ void connection_send_part(struct connection *connection, const struct part *part
     flush(connection);
 }
 
-static void tell_if_greeted(struct connection *connection, enum frame_type type)
+void connection_send_description(struct connection *connection, uint64_t number, uint8_t flags,
+                                 const char *metadata)
 {
-    if (connection->is_open && connection->has_greeted) {
-        connection_send_bare(connection, type);
-    }
-}
-
-void connection_send_cordon(struct node *node)
-{
-    enum frame_type type = node->eligible ? FRAME_UNCORDONED : FRAME_CORDONED;
-
-    for (struct connection *one = node->accepted; one; one = one->next) {
-        tell_if_greeted(one, type);
-    }
-    for (struct link *link = node->links; link; link = link->next) {
-        if (link->connection) {
-            tell_if_greeted(link->connection, type);
-        }
-        if (link->beside) {
-            tell_if_greeted(link->beside, type);
-        }
-    }
-}
-
-static void note_cordon(const struct connection *connection, bool is_cordoned)
-{
-    struct acquaintance *known = acquaintance_of(connection->node, connection->id);
-
-    if (known && known->incarnation == connection->incarnation) {
-        known->flags =
-            (uint8_t)((known->flags & ~GREETING_CORDONED) | (is_cordoned ? GREETING_CORDONED : 0));
-    }
+    frame_put_description(&connection->node->output, connection->node->cluster, number, flags,
+                          metadata);
+    flush(connection);
 }
 
 void connection_send_greeting(struct connection *connection, const struct greeting *greeting)
@@ -325,9 +300,8 @@ static int take_known_frame(struct connection *connection, struct frame *frame)
         proof_on_pinned(connection);
         meeting_look_again(node);
         break;
-    case FRAME_CORDONED:
-    case FRAME_UNCORDONED:
-        note_cordon(connection, frame->type == FRAME_CORDONED);
+    case FRAME_DESCRIPTION:
+        metadata_receive(connection, frame);
         break;
     case FRAME_REQUEST:
         request_receive(node, connection->id, frame);
@@ -395,6 +369,16 @@ static bool may_be_taken(const struct connection *connection, const struct frame
     return !connection->node->tls || connection->is_tls || frame->type == FRAME_CERTIFICATE;
 }
 
+/* The peer may have accepted our greeting already, and send what it likes: while its own greeting
+ * waits, that waits in the kernel. */
+static void hold_back(struct connection *connection, bool is_held_back)
+{
+    if (connection->is_held_back != is_held_back) {
+        connection->is_held_back = is_held_back;
+        stream_pause(connection->stream, is_held_back);
+    }
+}
+
 static void take_frames(struct connection *connection)
 {
     struct node *node = connection->node;
@@ -421,7 +405,9 @@ static void take_frames(struct connection *connection)
         }
     }
     buffer_consume(&connection->input, used);
-    if (result >= 0 && connection->id == RAFT_NOBODY &&
+    hold_back(connection,
+              result == MEETING_LATER && connection->input.bytes > NODE_PENDING_BYTES_MAX);
+    if (result == 0 && connection->id == RAFT_NOBODY &&
         connection->input.bytes > NODE_PENDING_BYTES_MAX) {
         result = BATON_ETOOBIG; /* no greeting is that long: stops buffering */
     }

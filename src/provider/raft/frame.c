@@ -111,6 +111,17 @@ void frame_put_part(struct buffer *buffer, uint32_t cluster, const struct part *
     end(buffer, start);
 }
 
+void frame_put_description(struct buffer *buffer, uint32_t cluster, uint64_t number, uint8_t flags,
+                           const char *metadata)
+{
+    size_t start = begin(buffer, cluster, FRAME_DESCRIPTION);
+
+    buffer_put_u64(buffer, number);
+    buffer_put_u8(buffer, flags);
+    buffer_put_text(buffer, metadata);
+    end(buffer, start);
+}
+
 void frame_put_text(struct buffer *buffer, uint32_t cluster, enum frame_type type,
                     uint64_t request_id, const void *text, size_t bytes)
 {
@@ -188,8 +199,13 @@ static int take_payload(struct frame *ret, struct frame_scratch *scratch, unsign
         break;
     case FRAME_PIN:
     case FRAME_PINNED:
-    case FRAME_CORDONED:
-    case FRAME_UNCORDONED:
+        break;
+    case FRAME_DESCRIPTION:
+        ret->request_id = reader_u64(reader);
+        ret->flags = reader_u8(reader);
+        ret->text_bytes = reader->bytes;
+        reader->failed |= ret->text_bytes > FRAME_METADATA_MAX;
+        ret->text = reader_take(reader, reader->bytes);
         break;
     case FRAME_PART:
         reader->failed |= !part_take(&ret->part, reader);

@@ -27,6 +27,7 @@ enum {
     FRAME_ENTRIES_MAX = 65536,
     FRAME_TEXT_MAX = 4096,
     FRAME_ORDER_MAX = 256 * 1024,
+    FRAME_METADATA_MAX = 4096, /* as that of a session */
 };
 
 enum frame_type {
@@ -36,10 +37,9 @@ enum frame_type {
     FRAME_PINNED = 4,
     FRAME_REQUEST = 5, /* an operator's request to the leader: JSON */
     FRAME_REPLY = 6,
-    FRAME_ORDER = 7,    /* for the leader's log, see keys.h and sessions/order.h */
-    FRAME_REFUSED = 8,  /* the leader did not accept the order */
-    FRAME_CORDONED = 9, /* since the greeting; for the list of members */
-    FRAME_UNCORDONED = 10,
+    FRAME_ORDER = 7,        /* for the leader's log, see keys.h and sessions/order.h */
+    FRAME_REFUSED = 8,      /* the leader did not accept the order */
+    FRAME_DESCRIPTION = 9,  /* of the sender, for the list of members; see metadata.h */
     FRAME_TURNED_AWAY = 11, /* refuses the greeting: enum refusal, and the reason */
     FRAME_RENEWAL = 12,     /* of a session, to the leader of the log */
     FRAME_RENEWED = 13,     /* its reply; see session_host.c */
@@ -81,9 +81,10 @@ struct frame {
     struct greeting greeting;
     struct raft_message message; /* the caller sets from, to and incarnation */
     const void *text;            /* REQUEST, REPLY, ORDER, REFUSED, TURNED_AWAY, RENEWAL, RENEWED,
-                                FENCE */
+                                FENCE, DESCRIPTION */
     size_t text_bytes;
-    uint64_t request_id; /* TURNED_AWAY: enum refusal */
+    uint64_t request_id; /* TURNED_AWAY: enum refusal; DESCRIPTION: its number */
+    uint8_t flags;       /* DESCRIPTION: enum greeting_flag */
     struct part part;
     const void *whole; /* CERTIFICATE */
 };
@@ -103,6 +104,8 @@ void frame_put_greeting(struct buffer *buffer, uint32_t cluster, const struct gr
 void frame_put_message(struct buffer *buffer, uint32_t cluster, const struct raft_message *message);
 void frame_put_bare(struct buffer *buffer, uint32_t cluster, enum frame_type type);
 void frame_put_part(struct buffer *buffer, uint32_t cluster, const struct part *part);
+void frame_put_description(struct buffer *buffer, uint32_t cluster, uint64_t number, uint8_t flags,
+                           const char *metadata);
 void frame_put_text(struct buffer *buffer, uint32_t cluster, enum frame_type type,
                     uint64_t request_id, const void *text, size_t bytes);
 

@@ -10,6 +10,7 @@
  *               accepted: the earlier process is dead (proof.c), and the greeting is remembered
  */
 #include "provider/raft/fencing.h"
+#include "provider/raft/metadata.h"
 #include "provider/raft/node.h"
 #include "provider/raft/session_host.h"
 
@@ -308,6 +309,7 @@ static bool get_acquainted(struct connection *connection, const struct greeting 
 
     if (known && known->seen.birth != greeting->birth) {
         HASH_DEL(node->acquaintances, known); /* of a directory that the group no longer knows */
+        free(known->metadata);
         free(known);
     }
     if (!proof_on_greeting(connection, greeting)) {
@@ -380,6 +382,7 @@ static int take_in(struct connection *connection, const struct greeting *greetin
         link_hurry(node, greeting->id);
     }
     compare_settings(node, greeting);
+    metadata_send(connection);
     node->is_pinning = true;
     connection_report_peer(node, greeting->id, true);
     return BATON_OK;

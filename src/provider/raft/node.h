@@ -97,9 +97,12 @@ struct acquaintance {
     struct storage_peer seen; /* the latest that it is known to have stored */
     bool has_greeted;         /* since our start; otherwise known from our data directory */
     bool is_unsaved;          /* `seen` is newer than on disk */
-    char settings[IDENTITY_WHY_MAX]; /* describes settings that differ from ours; "" */
-    uint64_t parcel_incarnation;     /* of the sender of `last_parcel` */
-    uint64_t last_parcel;            /* the latest that was taken; an earlier one comes too late */
+    char settings[IDENTITY_WHY_MAX];  /* describes settings that differ from ours; "" */
+    uint64_t description_incarnation; /* of the sender of `description` */
+    uint64_t description;             /* the number of its latest one; 0: none */
+    char *metadata;                   /* in it; NULL: none */
+    uint64_t parcel_incarnation;      /* of the sender of `last_parcel` */
+    uint64_t last_parcel;             /* the latest that was taken; an earlier one comes too late */
     uint8_t commitment[32];
     uint8_t flags; /* GREETING_GUARDIAN_ONLY is kept from earlier incarnations */
     /* An earlier incarnation whose death its guardian has not certified yet; 0: none. */
@@ -125,6 +128,7 @@ struct connection {
     bool waits_for_handshake;     /* pending; its first TLS record waits in `input` */
     instant since;                /* while pending: when it was accepted */
     bool has_greeted;             /* our own greeting was sent */
+    bool is_held_back;            /* nothing is read while its greeting waits */
     bool is_turned_away;          /* either side refused the other's greeting */
     char wrong[IDENTITY_WHY_MAX]; /* why its greeting was refused; "" */
     raft_index peer_commit;       /* from the peer's greeting */
@@ -253,6 +257,8 @@ struct node {
     struct frame_scratch scratch;
     struct buffer output;
 
+    char *metadata;       /* of this member, where the group is one election; NULL: none */
+    uint64_t description; /* number of the latest one that was sent */
     struct channels *channels;
     uv_idle_t turn; /* active while messages can be sent or delivered */
 
@@ -331,6 +337,8 @@ void connection_send_text(struct node *node, raft_id to, enum frame_type type, u
 void connection_send_bytes(struct node *node, raft_id to, enum frame_type type, uint64_t id,
                            const void *data, size_t bytes);
 void connection_send_bare(struct connection *connection, enum frame_type type);
+void connection_send_description(struct connection *connection, uint64_t number, uint8_t flags,
+                                 const char *metadata);
 void connection_send_part(struct connection *connection, const struct part *part);
 /* Where messages of channels go; NULL: the peer is not connected. */
 struct connection *connection_for_parcels(const struct node *node, raft_id id);
@@ -339,8 +347,6 @@ void connection_turn_away(struct connection *connection, enum refusal refusal, c
 /* Processes the received bytes that were held back. */
 void connection_look_again(struct connection *connection);
 void connection_ask(struct connection *connection); /* asks the peer's process for an answer */
-/* Sends our cordon state to all peers, on every connection, since a peer may read either last. */
-void connection_send_cordon(struct node *node);
 void connection_report_peer(struct node *node, raft_id peer, bool is_up);
 bool connection_is_up(const struct node *node, raft_id id);
 

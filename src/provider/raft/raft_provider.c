@@ -5,6 +5,7 @@
 #include "provider/raft/asks.h"
 #include "provider/raft/channels.h"
 #include "provider/raft/fencing.h"
+#include "provider/raft/metadata.h"
 #include "provider/raft/named.h"
 #include "provider/raft/node.h"
 #include "sessions/sessions.h"
@@ -30,6 +31,7 @@ static void node_free(struct node *node)
     HASH_CLEAR(hh, node->acquaintances); /* frees the table; its elements remain a list */
     while (known) {
         struct acquaintance *next = known->hh.next;
+        free(known->metadata);
         free(known);
         known = next;
     }
@@ -45,6 +47,7 @@ static void node_free(struct node *node)
     OPENSSL_cleanse(node->secret, sizeof(node->secret));
     named_free(node->named);
     channels_free(node->channels);
+    free(node->metadata);
     free(node->election);
     free(node);
 }
@@ -406,7 +409,7 @@ static int set_eligible(struct node *node, bool is_wanted)
 
     node->eligible = eligible;
     node->greeting.flags = (uint8_t)(others | (eligible ? 0 : GREETING_CORDONED));
-    connection_send_cordon(node);
+    metadata_send_to_all(node);
     return node_step(node, &input);
 }
 
@@ -432,6 +435,7 @@ static int raft_campaign(struct provider_election **ret, struct provider *provid
     struct node_election *election;
     int r = check_campaign(node, campaign, reterr);
 
+    r = r == BATON_OK ? metadata_set(node, campaign->metadata, reterr) : r;
     if (r != BATON_OK) {
         return r;
     }
@@ -590,12 +594,19 @@ static int raft_set_eligible(struct provider_election *election, bool eligible,
     return set_eligible(node, eligible);
 }
 
+static int raft_set_metadata(struct provider_election *election, const char *metadata,
+                             struct baton_error *reterr)
+{
+    return metadata_set(((struct node_election *)election)->node, metadata, reterr);
+}
+
 static void raft_leave(struct provider_election *election)
 {
     struct node *node = ((struct node_election *)election)->node;
 
     if (!((struct node_election *)election)->is_leaving) {
         node->eligible = false;
+        (void)metadata_set(node, NULL, NULL); /* cannot fail */
         hand_over(node);
         stop_election(node);
         event_deliver(node);
@@ -625,6 +636,7 @@ static int raft_members(struct provider_election *election, provider_members_cb 
     }
     for (size_t i = 0; i < now->count; i++) {
         event_member_of(node, now->members[i].id, &members[i]);
+        members[i].metadata = metadata_of(node, now->members[i].id);
     }
     done(userdata, BATON_OK, members, now->count);
     free(members);
@@ -661,6 +673,7 @@ const struct provider_ops raft_provider_ops = {
     .resign = raft_resign,
     .drained = raft_drained,
     .set_eligible = raft_set_eligible,
+    .set_metadata = raft_set_metadata,
     .leave = raft_leave,
     .leader = raft_leader,
     .status = raft_provider_status,

@@ -1,6 +1,7 @@
 /* Describes a node for operators and dashboards. */
 #include "provider/raft/channels.h"
 #include "provider/raft/fencing.h"
+#include "provider/raft/metadata.h"
 #include "provider/raft/node.h"
 #include "provider/raft/raft_provider.h"
 
@@ -92,5 +93,6 @@ void raft_provider_isolate(struct provider *provider, bool on)
     struct node *node = (struct node *)provider;
 
     node->is_isolated = on;
+    metadata_send_to_all(node);
     channels_resume(node);
 }

@@ -146,13 +146,13 @@ static struct greeting fake_greeting(const char *expected)
     (void)snprintf(ours.expected, sizeof(ours.expected), "%s", expected);
     ours.id = raft_id_of("n1");
     ours.birth = 77;
-    ours.incarnation = 5;
+    ours.incarnation = fake.incarnation;
     ours.term = ours.last_index = ours.commit_index = 0;
     ours.pid = 1;
     ours.pid_namespace = 1;
     ours.flags = 0;
     memset(ours.boot_id, 0, sizeof(ours.boot_id));
-    memset(ours.commitment, 7, sizeof(ours.commitment));
+    memset(ours.commitment, (int)fake.incarnation, sizeof(ours.commitment));
     return ours;
 }
 
@@ -189,6 +189,8 @@ static void fake_take(const struct frame *frame)
 
     if (frame->type == FRAME_GREETING) {
         fake.theirs = frame->greeting;
+    } else if (frame->type == FRAME_DESCRIPTION) {
+        fake.descriptions++;
     } else if (frame->type == FRAME_PART) {
         fake.parts++;
         if (assembly_take(&fake.assembly, &frame->part, &data)) {
@@ -230,6 +232,7 @@ void fake_begin(void)
 
     memset(&fake, 0, sizeof(fake));
     fake.parts_before_heartbeat = -1;
+    fake.incarnation = 5;
     fake.fd = -1;
     buffer_init(&fake.input, 2 * FRAME_BYTES_MAX);
     assembly_init(&fake.assembly);

@@ -48,13 +48,14 @@ json_int_t counter(int number, const char *name);
 
 /* n1 of a group in which n0 is a quorum by itself. */
 struct fake {
-    int listener; /* -1: this test has none */
-    int fd;       /* the connection that n0 dialed */
+    int listener;         /* -1: this test has none */
+    int fd;               /* the connection that n0 dialed */
+    uint64_t incarnation; /* in the next greeting */
     struct greeting theirs;
     struct frame_scratch scratch;
     struct buffer input;
     struct assembly assembly;
-    int parts, heartbeats, messages;
+    int parts, heartbeats, messages, descriptions;
     int parts_before_heartbeat; /* of the first one behind a part; -1: none yet */
     bool is_ended;
 };

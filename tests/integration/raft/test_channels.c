@@ -491,6 +491,31 @@ static void parts_that_make_no_message_are_not_heard(void **state)
     (void)close(fd);
 }
 
+/* The greeting of n1's next process waits until it is known that the one before is gone. */
+static void what_comes_behind_a_greeting_that_waits_is_heard(void **state)
+{
+    uint8_t *data = calloc(1, MIB);
+    int fd;
+    (void)state;
+
+    assert_non_null(data);
+    data[0] = 1;
+    data[2] = 'c';
+    fake_begin();
+    subscribe(0, "c", &readers[0]);
+    fake_greet(fake.fd, "");
+    AWAIT(counter(0, "connects") == 1);
+    fake.incarnation++;
+    fd = fake_dial();
+    for (uint32_t at = 0; at < MIB; at += MIB / 128) {
+        say_raw(fd, 1, MIB, at, data + at, MIB / 128);
+    }
+    AWAIT(readers[0].count == 1);
+    assert_int_equal(counter(0, "refused_length"), 0);
+    (void)close(fd);
+    free(data);
+}
+
 static void parts_with_wrong_bounds_end_the_connection(void **state)
 {
     uint8_t data[64] = {1, 0, 'c', 'x'};
@@ -542,6 +567,7 @@ int main(void)
         CHANNEL_TEST(a_member_that_does_not_read_holds_nobody_up),
         CHANNEL_TEST(messages_take_the_connection_that_the_core_does_not),
         CHANNEL_TEST(parts_that_make_no_message_are_not_heard),
+        CHANNEL_TEST(what_comes_behind_a_greeting_that_waits_is_heard),
         CHANNEL_TEST(parts_with_wrong_bounds_end_the_connection),
     };
 

@@ -208,6 +208,50 @@ static void a_greeting_without_a_birth_is_refused(void **state)
                      BATON_EPROTO);
 }
 
+static void a_description_comes_back(void **state)
+{
+    struct frame frame;
+    (void)state;
+    frame_put_description(&buffer, cluster, 9, GREETING_CORDONED, "{\"a\":1}");
+    assert_int_equal(frame_take(&frame, &scratch, cluster, buffer.data, buffer.bytes),
+                     buffer.bytes);
+    assert_int_equal(frame.type, FRAME_DESCRIPTION);
+    assert_true(frame.request_id == 9 && frame.flags == GREETING_CORDONED);
+    assert_int_equal(frame.text_bytes, 7);
+    assert_memory_equal(frame.text, "{\"a\":1}", 7);
+}
+
+static void a_description_that_is_too_long_is_refused(void **state)
+{
+    char text[FRAME_METADATA_MAX + 2];
+    struct frame frame;
+    (void)state;
+    memset(text, 'x', sizeof(text));
+    text[FRAME_METADATA_MAX + 1] = '\0';
+    frame_put_description(&buffer, cluster, 1, 0, text);
+    assert_int_equal(frame_take(&frame, &scratch, cluster, buffer.data, buffer.bytes),
+                     BATON_EPROTO);
+    buffer_clear(&buffer);
+    frame_put_description(&buffer, cluster, 1, 0, text + 1);
+    assert_int_equal(frame_take(&frame, &scratch, cluster, buffer.data, buffer.bytes),
+                     buffer.bytes);
+}
+
+static void a_part_comes_back(void **state)
+{
+    const struct part part = {
+        .parcel = 3, .parcel_bytes = 100000, .offset = 16320, .data = "abc", .bytes = 3};
+    struct frame frame;
+    (void)state;
+    frame_put_part(&buffer, cluster, &part);
+    assert_int_equal(frame_take(&frame, &scratch, cluster, buffer.data, buffer.bytes),
+                     buffer.bytes);
+    assert_int_equal(frame.type, FRAME_PART);
+    assert_true(frame.part.parcel == 3 && frame.part.offset == 16320);
+    assert_true(frame.part.parcel_bytes == 100000 && frame.part.bytes == 3);
+    assert_memory_equal(frame.part.data, "abc", 3);
+}
+
 static void a_frame_that_is_not_whole_waits_for_more(void **state)
 {
     struct raft_message message = {.type = RAFT_MSG_VOTE, .term = 7};
@@ -293,6 +337,9 @@ int main(void)
         FRAME_TEST(snapshots_come_back),
         FRAME_TEST(a_greeting_comes_back),
         FRAME_TEST(a_greeting_without_a_birth_is_refused),
+        FRAME_TEST(a_description_comes_back),
+        FRAME_TEST(a_description_that_is_too_long_is_refused),
+        FRAME_TEST(a_part_comes_back),
         FRAME_TEST(a_frame_that_is_not_whole_waits_for_more),
         FRAME_TEST(what_is_not_ours_is_refused_by_its_cause),
         FRAME_TEST(a_term_out_of_this_world_is_refused),
