@@ -23,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { DNS_PORT = 53, DATAGRAM_MAX = 1 << 16, FAREWELL_MS = 400 };
+enum { DNS_PORT = 53, DATAGRAM_MAX = 1 << 16, FAREWELL_MS = 400, ORPHANED_MS = 1000 };
 
 /* What baton-camera is shown; the broker does not read it there. */
 struct findings {
@@ -195,14 +195,29 @@ static void pump(bool is_inner_readable)
     }
 }
 
-static void serve(const struct confinement *confinement, int listener)
+/* Landlock keeps a confined process's death signal from those outside of its domain, as the broker
+ * is, and a hostile decoder replaces descriptors: neither shows for certain that it has gone. */
+static int wait_for(struct pollfd *ready, nfds_t count, pid_t parent)
+{
+    int found;
+
+    do {
+        found = poll(ready, count, ORPHANED_MS);
+        if (getppid() != parent) {
+            return 0;
+        }
+    } while (found == 0 || (found < 0 && errno == EINTR));
+    return found;
+}
+
+static void serve(const struct confinement *confinement, int listener, pid_t parent)
 {
     for (;;) {
         struct pollfd ready[] = {{.fd = listener, .events = POLLIN},
                                  {.fd = broker.bell[0], .events = POLLIN},
                                  {.fd = broker.tunnel.inner, .events = POLLIN},
                                  {.fd = broker.tunnel.outer, .events = POLLIN}};
-        if (poll(ready, sizeof(ready) / sizeof(ready[0]), -1) < 0 && errno != EINTR) {
+        if (wait_for(ready, sizeof(ready) / sizeof(ready[0]), parent) <= 0) {
             return;
         }
         if ((ready[0].revents & POLLIN) != 0) {
@@ -223,12 +238,14 @@ static void run(pid_t parent)
         .readable = broker.config->ca_file[0] != '\0' ? broker.config->ca_file : NULL,
         .uses_udp = broker.config->uses_udp && strcmp(broker.url->scheme, "rtsp") == 0,
         .is_broker = true};
+    struct pollfd bell = {.fd = broker.bell[0], .events = POLLIN};
     int listener;
 
     if (confine_process(&confinement, NULL) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
-        prctl(PR_SET_DUMPABLE, 0) == 0 && getppid() == parent && res_ninit(&broker.names) == 0 &&
+        prctl(PR_SET_DUMPABLE, 0) == 0 && res_ninit(&broker.names) == 0 &&
+        wait_for(&bell, 1, parent) > 0 &&
         read(broker.bell[0], &listener, sizeof(listener)) == sizeof(listener)) {
-        serve(&confinement, listener);
+        serve(&confinement, listener, parent);
     }
 }
 
