@@ -187,8 +187,8 @@ class Container:
             self.process = subprocess.Popen(
                 ["nsenter", "--net=/run/netns/" + self.hosts.network.space(self.host),
                  *OF_CONTAINER, *([] if self.has_network() else ["--net"]), sys.executable, "-B",
-                 os.path.join(HERE, "inside.py"), root, json.dumps(spec)], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True)
+                 os.path.join(HERE, "inside.py"), root, json.dumps(spec)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
 
     def has_network(self):
         """A container without ports gets a network of its own, in which there is nothing."""
