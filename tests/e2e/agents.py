@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from harness import BATON, DEADLINE_S, clean_environment, until
+from harness import BATON, DEADLINE_S, clean_environment, free_ports, until
 
 LONG = "10m"  # nobody waits for that
 MIB = 1 << 20
@@ -135,6 +135,24 @@ class AgentTest(unittest.TestCase):
         agent = Agent(*provider, *flags)
         self.addCleanup(agent.close)
         return agent
+
+    def member(self, port, *flags):
+        folder = tempfile.mkdtemp(prefix="baton-agent-", dir="/tmp")
+        agent = Agent("--data", os.path.join(folder, "data"), "--listen",
+                      "127.0.0.1:%d" % port, *flags, folder=folder)
+        self.addCleanup(agent.close)
+        return agent
+
+    def group(self, count):
+        """A group of so many agents."""
+        ports = free_ports(count)
+        agents = []
+        for i, port in enumerate(ports):
+            peers = [("--peer", "m%d=127.0.0.1:%d" % (j, other))
+                     for j, other in enumerate(ports) if j != i]
+            agents.append(self.member(port, "--node", "m%d" % i, "--client-lease", LONG,
+                                      *(word for peer in peers for word in peer)))
+        return agents
 
     def client(self, agent, **hello):
         client = Client(agent.path)

@@ -177,32 +177,13 @@ class Group(AgentTest):
     def setUp(self):
         self.port = free_ports(1)[0]
 
-    def member(self, *flags):
-        folder = tempfile.mkdtemp(prefix="baton-agent-", dir="/tmp")
-        agent = Agent("--data", os.path.join(folder, "data"), "--listen",
-                      "127.0.0.1:%d" % self.port, *flags, folder=folder)
-        self.addCleanup(agent.close)
-        return agent
-
     def elections(self, agent):
         done = baton("elections", "--json", "--socket", agent.path)
         self.assertEqual(done.returncode, 0, done.stderr)
         return {one["election"]: one for one in json.loads(done.stdout)}
 
-    def members(self, count):
-        """A group of so many agents."""
-        ports = free_ports(count)
-        agents = []
-        for i, port in enumerate(ports):
-            self.port = port
-            peers = [("--peer", "m%d=127.0.0.1:%d" % (j, other))
-                     for j, other in enumerate(ports) if j != i]
-            agents.append(self.member("--node", "m%d" % i, "--client-lease", LONG,
-                                      *(word for peer in peers for word in peer)))
-        return agents
-
     def test_agents_without_clients_vote_and_have_state(self):
-        first, second, third = self.members(3)
+        first, second, third = self.group(3)
         writer, reader = Client(first.path), Client(third.path)
         self.addCleanup(writer.close)
         self.addCleanup(reader.close)
@@ -210,14 +191,14 @@ class Group(AgentTest):
         self.assertEqual(reader.ask("get", key="k")["values"][0]["text"], "v")
 
     def test_an_agent_whose_port_is_taken_says_so_at_its_start(self):
-        agent = self.member()
+        agent = self.member(self.port)
         other = baton("agent", "--node", "other", "--data", os.path.join(agent.folder, "other"),
                       "--listen", "127.0.0.1:%d" % self.port, "--socket", agent.path + "2")
         self.assertEqual(other.returncode, 74, other.stderr)
         self.assertIn("127.0.0.1:%d" % self.port, other.stderr)
 
     def test_elections_are_listed(self):
-        agent = self.member("--client-lease", LONG)
+        agent = self.member(self.port, "--client-lease", LONG)
         self.assertEqual(self.elections(agent), {})
         first = self.client(agent, name="one")
         second = self.client(agent, name="two")
@@ -231,7 +212,7 @@ class Group(AgentTest):
 
     def test_leadership_outlives_its_agent(self):
         for end in (signal.SIGKILL, signal.SIGTERM):
-            agent = self.member("--client-lease", LONG, "--lease", "30s",
+            agent = self.member(self.port, "--client-lease", LONG, "--lease", "30s",
                                 "--heartbeat-timeout", "30s")
             secret = secrets.token_hex(32)
             first, other = self.client(agent, secret=secret), self.client(agent)
@@ -248,7 +229,7 @@ class Group(AgentTest):
             agent.kill()
 
     def test_a_pass_asks_the_leader_to_drain_and_waits_for_it(self):
-        agent = self.member("--client-lease", LONG)
+        agent = self.member(self.port, "--client-lease", LONG)
         first, second = self.client(agent, name="one"), self.client(agent, name="two")
         epoch = first.lead()
         self.assertTrue(second.ask("campaign", election="e")["ok"])
@@ -264,7 +245,7 @@ class Group(AgentTest):
         self.assertTrue(operator.read()["ok"])
 
     def test_a_cordoned_process_does_not_lead(self):
-        agent = self.member("--client-lease", LONG)
+        agent = self.member(self.port, "--client-lease", LONG)
         first, second = self.client(agent, name="one"), self.client(agent, name="two")
         first.lead()
         self.assertTrue(second.ask("campaign", election="e")["ok"])
@@ -279,7 +260,7 @@ class Group(AgentTest):
         """User 65534 in the groups 65534 and 12345; the rules know one of them."""
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             self.skipTest("needs root, for another user")
-        agent = self.member("--socket-mode", "0666", "--allow", "own=65534", "--allow",
+        agent = self.member(self.port, "--socket-mode", "0666", "--allow", "own=65534", "--allow",
                             "extra=@12345", "--allow", "*=1", "--client-lease", LONG)
         os.chmod(agent.folder, 0o755)
         code = ("import json, socket, sys\n"

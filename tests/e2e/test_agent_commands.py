@@ -14,11 +14,11 @@ class AgentCommands(AgentTest):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="baton-agent-")
         self.addCleanup(folder.cleanup)
-        self.group = ("--data", folder.name + "/data", "--listen",
+        self.alone = ("--data", folder.name + "/data", "--listen",
                       "127.0.0.1:%d" % free_ports(1)[0])
 
     def agents(self):
-        for provider in (self.group, ("--provider", "memory:agent")):
+        for provider in (self.alone, ("--provider", "memory:agent")):
             yield self.agent("--client-lease", LONG, provider=provider)
 
     def command(self, agent, *words, code=0, text=None):
@@ -82,7 +82,7 @@ class AgentCommands(AgentTest):
                                                        "10ms", code=124))
 
     def test_leadership_is_passed_on_when_the_leader_has_drained(self):
-        agent = self.agent("--client-lease", LONG, provider=self.group)
+        agent = self.agent("--client-lease", LONG, provider=self.alone)
         first, second = self.client(agent, name="one"), self.client(agent, name="two")
         epoch = first.lead()
         self.assertTrue(second.ask("campaign", election="e")["ok"])
@@ -96,7 +96,7 @@ class AgentCommands(AgentTest):
         self.assertGreater(answer["epoch"], epoch)
 
     def test_a_cordoned_process_waits_no_more_until_it_is_uncordoned(self):
-        agent = self.agent("--client-lease", LONG, provider=self.group)
+        agent = self.agent("--client-lease", LONG, provider=self.alone)
         first, second = self.client(agent, name="one"), self.client(agent, name="two")
         first.lead()
         self.assertTrue(second.ask("campaign", election="e")["ok"])
@@ -145,8 +145,17 @@ class AgentCommands(AgentTest):
         self.assertEqual(reader.stdout.read(), "one\none\n")
         self.assertEqual(reader.returncode, 0)
 
+    def test_a_message_reaches_who_subscribes_at_another_agent(self):
+        first, second = self.group(2)
+        reader = self.start(second, "subscribe", "news", "--count", "1")
+        other = self.start(first, "subscribe", "news", "--count", "1", "--json")
+        until(lambda: self.command(first, "publish", "news", "one") == "" and
+              reader.poll() is not None and other.poll() is not None, second.log)
+        self.assertEqual(reader.stdout.read(), "one\n")
+        self.assertEqual(json.loads(other.stdout.read()), {"channel": "news", "text": "one"})
+
     def test_what_is_wrong_is_said_with_the_way_out(self):
-        agent = self.agent(provider=self.group)
+        agent = self.agent(provider=self.alone)
         for words, code, said in (
                 (("status", "--election", "none"), 1, "baton elections"),
                 (("members",), 64, "--election is missing"),
