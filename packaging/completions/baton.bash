@@ -29,7 +29,7 @@ _baton() {
         *:subscribe) words=" --count --timeout --socket --json --help --config --log-level --log-json" ;;
         *:explain) words=" --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --json --help --config --log-level --log-json" ;;
         *:demo) words=" --nodes --keep --plain --help --config --log-level --log-json" ;;
-        *:bench) words=" --provider --nodes --fault --rounds --preset --guardian --lease --rtt --jitter --loss --hang --resident-mb --json --elections --held --url --seconds --interval --help --config --log-level --log-json" ;;
+        *:bench) words=" --provider --nodes --fault --rounds --preset --guardian --lease --rtt --jitter --loss --hang --resident-mb --json --elections --held --url --seconds --interval --clients --bytes --help --config --log-level --log-json" ;;
         *:help) words=" --format --help --config --log-level --log-json" ;;
     esac
     case ${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD - 1]} in

@@ -4,9 +4,11 @@
 #include "cli/bench_network.h"
 #include "cli/bench_renew.h"
 #include "cli/bench_server.h"
+#include "cli/bench_state.h"
 #include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/figures.h"
+#include "cli/interrupt.h"
 #include "cli/print.h"
 #include "raft/raft.h"
 
@@ -32,21 +34,6 @@ struct bench {
     char server_url[256];
     span silence; /* how long a node does not vote after its start */
 };
-
-static volatile sig_atomic_t interrupted; /* the signal, or 0 */
-
-static void on_interrupt(int number)
-{
-    interrupted = number;
-}
-
-/* The first signal ends the round and removes the files; a second one ends the process at once. */
-static void listen_to_signals(void)
-{
-    const struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-}
 
 static void rest(span length)
 {
@@ -198,7 +185,7 @@ static int run_rounds(struct bench *bench, const struct cluster_plan *plan,
         }
         settle(bench, true);
     }
-    for (size_t i = 0; !code && !interrupted && i < count; i++) {
+    for (size_t i = 0; !code && !interrupt_signal() && i < count; i++) {
         code = one_round(bench, &rounds[i], reterr);
     }
     cluster_close(&bench->cluster, CLUSTER_NOTHING);
@@ -398,24 +385,28 @@ int bench_main(const struct invocation *invocation)
     if (strcmp(invocation->argv[0], "elections") == 0) {
         return bench_elections(invocation);
     }
+    if (strcmp(invocation->argv[0], "state") == 0) {
+        return bench_state(invocation);
+    }
     struct bench_round *rounds = calloc(count, sizeof(*rounds));
     struct bench_network_figures network = {0};
     int code;
     if (strcmp(invocation->argv[0], "failover") != 0) {
         code = error_set(&error, BATON_EINVAL,
-                         "'%s': no such benchmark; there are failover, renew and elections",
+                         "'%s': no such benchmark; there are failover, renew, elections "
+                         "and state",
                          invocation->argv[0]);
     } else if (!rounds) {
         code = error_set(&error, BATON_ENOMEM, "out of memory");
     } else {
-        listen_to_signals();
+        interrupt_listen();
         code = run(options, rounds, count, &network, &error);
     }
-    if (!code && !interrupted) {
+    if (!code && !interrupt_signal()) {
         report(options, rounds, count, &network);
     }
     free(rounds);
-    return interrupted ? EXIT_SIGNAL + interrupted
-           : code      ? command_fail(invocation, &error)
-                       : EXIT_OK;
+    return interrupt_signal() ? EXIT_SIGNAL + interrupt_signal()
+           : code             ? command_fail(invocation, &error)
+                              : EXIT_OK;
 }

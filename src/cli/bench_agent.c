@@ -1,6 +1,8 @@
 #include "cli/bench_agent.h"
 
 #include "cli/cluster.h"
+#include "net/line_client.h"
+#include "net/local.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,14 +12,15 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { WAIT_S = 20, LOOK_AGAIN_MS = 5 };
+enum { WAIT_S = 20, LOOK_AGAIN_MS = 5, WORDS_MAX = 24 };
 
-static const char *path_of(const struct bench_agent *agent)
+const char *bench_agent_socket(const struct bench_agent *agent)
 {
     return agent->url + strlen("agent:");
 }
@@ -28,7 +31,7 @@ static bool listens(const struct bench_agent *agent)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool does;
 
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path_of(agent));
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", bench_agent_socket(agent));
     does = fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
     if (fd >= 0) {
         (void)close(fd);
@@ -36,30 +39,67 @@ static bool listens(const struct bench_agent *agent)
     return does;
 }
 
-static _Noreturn void become_agent(const struct bench_agent *agent, const char *listen,
-                                   span client_lease)
+/* The flags that not every agent gets end with NULL. */
+static _Noreturn void become_agent(const struct bench_agent *agent, const char *name,
+                                   const char *listen, char *const *flags)
 {
-    char data[80], lease[32];
+    char data[80];
+    const char *words[WORDS_MAX] = {"baton", "agent",  "--node", name,       "--socket",
+                                    NULL,    "--data", data,     "--listen", listen};
+    size_t count = 10;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)setpgid(0, 0); /* Ctrl-C reaches only the benchmark */
     for (int fd = 0; null >= 0 && fd <= 2; fd++) {
         (void)dup2(null, fd);
     }
     (void)snprintf(data, sizeof(data), "%s/data", agent->folder);
-    (void)snprintf(lease, sizeof(lease), "%lldms", (long long)client_lease.ns / 1000000);
-    (void)execl("/proc/self/exe", "baton", "agent", "--node", "host", "--socket", path_of(agent),
-                "--data", data, "--listen", listen, "--client-lease", lease, (char *)NULL);
+    words[5] = bench_agent_socket(agent);
+    while (*flags && count < WORDS_MAX - 1) {
+        words[count++] = *flags++;
+    }
+    (void)execv("/proc/self/exe", (char *const *)words);
     _exit(127);
+}
+
+static int launch(struct bench_agent *agent, const char *name, const char *listen,
+                  char *const *flags, struct baton_error *reterr)
+{
+    (void)snprintf(agent->url, sizeof(agent->url), "agent:%s/socket", agent->folder);
+    agent->pid = fork();
+    if (agent->pid == 0) {
+        become_agent(agent, name, listen, flags);
+    }
+    if (agent->pid < 0) {
+        agent->pid = 0;
+        return error_set(reterr, BATON_EIO, "the agent cannot be started: %s", strerror(errno));
+    }
+    return BATON_OK;
+}
+
+static int await(const struct bench_agent *agent, struct baton_error *reterr)
+{
+    instant end = instant_add(clock_now(), SPAN_S(WAIT_S));
+    const struct timespec pause = {.tv_nsec = LOOK_AGAIN_MS * 1000000L};
+
+    while (!listens(agent)) {
+        if (!instant_before(clock_now(), end)) {
+            return error_set(reterr, BATON_ETIMEDOUT, "the agent at %s: no answer in %d s",
+                             bench_agent_socket(agent), WAIT_S);
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return BATON_OK;
 }
 
 int bench_agent_start(struct bench_agent *agent, span client_lease, struct baton_error *reterr)
 {
-    instant end = instant_add(clock_now(), SPAN_S(WAIT_S));
-    const struct timespec pause = {.tv_nsec = LOOK_AGAIN_MS * 1000000L};
-    char listen[32];
+    char listen[32], lease[32];
+    char *flags[] = {"--client-lease", lease, NULL};
     int code = cluster_free_address(listen, sizeof(listen), reterr);
 
+    (void)snprintf(lease, sizeof(lease), "%lldms", (long long)client_lease.ns / 1000000);
     (void)snprintf(agent->folder, sizeof(agent->folder), "%s", "/tmp/baton-agent-XXXXXX");
     if (!code && !mkdtemp(agent->folder)) {
         code = error_set(reterr, BATON_EIO, "%s: %s", agent->folder, strerror(errno));
@@ -68,19 +108,8 @@ int bench_agent_start(struct bench_agent *agent, span client_lease, struct baton
         agent->folder[0] = '\0';
         return code;
     }
-    (void)snprintf(agent->url, sizeof(agent->url), "agent:%s/socket", agent->folder);
-    agent->pid = fork();
-    if (agent->pid == 0) {
-        become_agent(agent, listen, client_lease);
-    }
-    while (agent->pid > 0 && !listens(agent)) {
-        if (!instant_before(clock_now(), end)) {
-            return error_set(reterr, BATON_ETIMEDOUT, "the agent at %s: no answer in %d s",
-                             path_of(agent), WAIT_S);
-        }
-        (void)nanosleep(&pause, NULL);
-    }
-    return agent->pid > 0 ? 0 : error_set(reterr, BATON_EIO, "the agent cannot be started");
+    code = launch(agent, "host", listen, flags, reterr);
+    return code ? code : await(agent, reterr);
 }
 
 void bench_agent_kill(struct bench_agent *agent)
@@ -93,5 +122,85 @@ void bench_agent_kill(struct bench_agent *agent)
     if (agent->folder[0]) {
         cluster_remove(agent->folder);
         agent->folder[0] = '\0';
+    }
+}
+
+/* ---- A group --------------------------------------------------------------------------------- */
+
+static int start_member(struct bench_group *group, unsigned number, const char *folder,
+                        struct baton_error *reterr)
+{
+    struct bench_agent *agent = &group->agents[number];
+    char name[8], peers[BENCH_GROUP_AGENTS][48];
+    char *flags[2 * BENCH_GROUP_AGENTS + 1] = {NULL};
+    size_t count = 0;
+
+    for (unsigned i = 0; i < BENCH_GROUP_AGENTS; i++) {
+        if (i != number) {
+            (void)snprintf(peers[i], sizeof(peers[i]), "n%u=%s", i, group->addresses[i]);
+            flags[count++] = "--peer";
+            flags[count++] = peers[i];
+        }
+    }
+    (void)snprintf(name, sizeof(name), "n%u", number);
+    (void)snprintf(agent->folder, sizeof(agent->folder), "%s/n%u", folder, number);
+    if (mkdir(agent->folder, 0700) != 0) {
+        return error_set(reterr, BATON_EIO, "%s: %s", agent->folder, strerror(errno));
+    }
+    return launch(agent, name, group->addresses[number], flags, reterr);
+}
+
+int bench_group_start(struct bench_group *group, const char *folder, struct baton_error *reterr)
+{
+    int code = BATON_OK;
+
+    for (unsigned i = 0; code == BATON_OK && i < BENCH_GROUP_AGENTS; i++) {
+        code = cluster_free_address(group->addresses[i], sizeof(group->addresses[i]), reterr);
+    }
+    for (unsigned i = 0; code == BATON_OK && i < BENCH_GROUP_AGENTS; i++) {
+        code = start_member(group, i, folder, reterr);
+    }
+    for (unsigned i = 0; code == BATON_OK && i < BENCH_GROUP_AGENTS; i++) {
+        code = await(&group->agents[i], reterr);
+    }
+    return code;
+}
+
+static bool leads(const struct bench_agent *agent)
+{
+    static const struct line_server server = {"agent", "it may have crashed"};
+    instant limit = instant_add(clock_now(), SPAN_S(WAIT_S));
+    json_t *request = json_pack("{s:i, s:s}", "id", 1, "do", "status"), *reply = NULL;
+    struct line_client client;
+    const char *role;
+    bool does;
+
+    if (line_client_open(&client, &server, bench_agent_socket(agent), LOCAL_LINE_MAX,
+                         SPAN_S(WAIT_S), NULL) == BATON_OK) {
+        (void)line_client_send(&client, request, NULL); /* a failure shows as no reply */
+        (void)line_client_next(&client, limit, &reply, NULL);
+        line_client_close(&client);
+    }
+    role = json_string_value(json_object_get(json_object_get(reply, "provider_status"), "role"));
+    does = role && strcmp(role, "leader") == 0;
+    json_decref(request);
+    json_decref(reply);
+    return does;
+}
+
+int bench_group_leader(const struct bench_group *group)
+{
+    for (int i = 0; i < BENCH_GROUP_AGENTS; i++) {
+        if (leads(&group->agents[i])) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+void bench_group_kill(struct bench_group *group)
+{
+    for (unsigned i = 0; i < BENCH_GROUP_AGENTS; i++) {
+        bench_agent_kill(&group->agents[i]);
     }
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cli/cluster.h"
 #include "cli/figures.h"
+#include "cli/interrupt.h"
 #include "cli/print.h"
 #include "member/handover.h"
 #include "member/join.h"
@@ -242,21 +243,6 @@ static void kill_process(struct bench_elections *bench, unsigned number)
 
 /* ---- The rounds ------------------------------------------------------------------------------ */
 
-static volatile sig_atomic_t interrupted; /* the signal, or 0 */
-
-static void on_interrupt(int number)
-{
-    interrupted = number;
-}
-
-/* The first signal ends the round and removes the files; a second one ends the process at once. */
-static void listen_to_signals(void)
-{
-    const struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-}
-
 static void rest(span length)
 {
     const struct timespec wait = {.tv_sec = length.ns / 1000000000,
@@ -302,7 +288,7 @@ static int await(const struct bench_elections *bench, bool by_victim, bool in_li
     instant limit = instant_add(clock_now(), SPAN_S(PATIENCE_S));
 
     while (!are_led(bench, by_victim) || (in_line && !are_in_line(bench))) {
-        if (interrupted) {
+        if (interrupt_signal()) {
             return BATON_ECANCELED;
         }
         if (!instant_before(clock_now(), limit)) {
@@ -473,7 +459,7 @@ int bench_elections(const struct invocation *invocation)
                          bench.elections);
     }
     if (!code) {
-        listen_to_signals();
+        interrupt_listen();
         code = prepare(&bench, &error);
         code = code ? code : run(&bench, ms, rounds, &cpu, &error);
         clean(&bench);
@@ -482,7 +468,7 @@ int bench_elections(const struct invocation *invocation)
         report(options, &bench, figures_of(ms, rounds), cpu);
     }
     free(ms);
-    return interrupted ? EXIT_SIGNAL + interrupted
-           : code      ? command_fail(invocation, &error)
-                       : EXIT_OK;
+    return interrupt_signal() ? EXIT_SIGNAL + interrupt_signal()
+           : code             ? command_fail(invocation, &error)
+                              : EXIT_OK;
 }

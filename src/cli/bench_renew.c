@@ -5,6 +5,7 @@
 #include "api/measure.h"
 #include "cli/bench_server.h"
 #include "cli/bench_yardstick.h"
+#include "cli/figures.h"
 #include "cli/print.h"
 #include "provider/redis/redis_provider.h"
 
@@ -31,6 +32,7 @@ struct histogram {
 
 struct bench_renew {
     const struct options *options;
+    span length; /* for how long renewals are counted */
     const char *url;
     unsigned elections;
     struct bench_server server; /* used without --url */
@@ -220,7 +222,6 @@ static void run_for(struct bench_renew *bench, span length, const char *what)
 
 static int measure(struct bench_renew *bench, struct baton_error *reterr)
 {
-    span length = options_duration(bench->options, "seconds");
     double memory;
     instant begun;
     int r = lead(bench, 1, reterr); /* alone: its one-time cost is not counted */
@@ -235,7 +236,7 @@ static int measure(struct bench_renew *bench, struct baton_error *reterr)
     bench->cpu = cpu_seconds();
     begun = clock_now();
     set_counting(bench, true);
-    run_for(bench, length, "renewing");
+    run_for(bench, bench->length, "renewing");
     set_counting(bench, false);
     bench->seconds = (double)instant_since(clock_now(), begun).ns / 1e9;
     bench->cpu = cpu_seconds() - bench->cpu;
@@ -283,7 +284,7 @@ static int ours(struct bench_renew *bench, struct baton_error *reterr)
  * both. */
 static int theirs(struct bench_renew *bench, unsigned half, struct baton_error *reterr)
 {
-    double seconds = (double)options_duration(bench->options, "seconds").ns / 2e9;
+    double seconds = (double)bench->length.ns / 2e9;
 
     if (options_duration(bench->options, "interval").ns > 0 ||
         yardstick_obstacle(&bench->yardstick)) {
@@ -387,8 +388,11 @@ int bench_renew(const struct invocation *invocation)
     bench->elections = (unsigned)options_number(invocation->options, "elections");
     (void)pthread_mutex_init(&bench->lock, NULL);
     bench->elections_of_ours = calloc(bench->elections, sizeof(struct baton_election *));
-    code = bench->elections_of_ours ? run(bench, &error)
-                                    : error_set(&error, BATON_ENOMEM, "out of memory");
+    code = figures_length(invocation->options, &bench->length, &error);
+    if (code == BATON_OK) {
+        code = bench->elections_of_ours ? run(bench, &error)
+                                        : error_set(&error, BATON_ENOMEM, "out of memory");
+    }
     if (code == BATON_OK) {
         report(bench);
     }

@@ -239,8 +239,8 @@ const struct command commands[] = {
      .groups = GROUPS(&group_demo),
      .main = demo_main},
     {.name = "bench",
-     .arguments = "failover|renew|elections",
-     .summary = "measure how fast leadership moves, and what many elections cost",
+     .arguments = "failover|renew|elections|state",
+     .summary = "measure how fast leadership moves, and what many elections and writes cost",
      .text =
          "failover starts real processes, injects a fault into the leader, and measures the "
          "time from the fault to the moment when another process leads and acts, and the gap "
@@ -256,12 +256,20 @@ const struct command commands[] = {
          "the guardian's slot.\n\n"
          "elections lets three processes of one raft: group take part in many elections, kills the "
          "one that leads some of them, and measures the time until others lead all of these; "
-         "and what an election costs in memory, and all of them in processor time.",
+         "and what an election costs in memory, and all of them in processor time.\n\n"
+         "state writes to the keyed state of a group of three agents, and in the same run to three "
+         "etcd servers by etcd's own client, as Debian packages them: writes in a second, the time "
+         "of a write, and the ratio of ours to etcd's. Both are on loopback, store with fsync as "
+         "they do by default, and have their files in TMPDIR, or /var/tmp. Each client has a "
+         "connection and a key of its own; the clients are spread over the nodes, and the first "
+         "one is at the leader's. The clients share the processors with the servers, as etcd's "
+         "do. Without etcd ours is measured alone.",
      .example = "baton bench failover --fault kill --rounds 50 --json\n"
                 "baton bench failover --rtt 0.5ms --jitter 0.2ms --loss 1%\n"
                 "baton bench renew --elections 10000\n"
-                "baton bench elections --elections 10000 --held 3000 --rounds 20",
-     .groups = GROUPS(&group_bench, &group_bench_renew),
+                "baton bench elections --elections 10000 --held 3000 --rounds 20\n"
+                "baton bench state --clients 1,64,512",
+     .groups = GROUPS(&group_bench, &group_bench_renew, &group_bench_state),
      .interspersed = 1,
      .arguments_min = 1,
      .arguments_max = 1,

@@ -1,9 +1,11 @@
 #include "cli/figures.h"
 
+#include "base/value.h"
 #include "cli/print.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int by_size(const void *a, const void *b)
 {
@@ -41,4 +43,19 @@ void figures_print(const json_t *figures, const char *what)
         cells[8 + i] = texts[i];
     }
     print_table(stdout, cells);
+}
+
+int figures_length(const struct options *options, span *ret, struct baton_error *reterr)
+{
+    const char *text = options_text(options, "seconds");
+    bool has_unit = text[strspn(text, "0123456789.")] != '\0';
+    char given[64];
+    int code;
+
+    (void)snprintf(given, sizeof(given), "%s%s", text, has_unit ? "" : "s");
+    code = value_duration(given, ret, reterr);
+    if (code == BATON_OK && ret->ns == 0) {
+        code = error_set(reterr, BATON_EINVAL, "'%s': must be more than 0", text);
+    }
+    return code == BATON_OK ? code : error_wrap(reterr, "--seconds");
 }

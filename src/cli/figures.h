@@ -2,6 +2,9 @@
 #ifndef CLI_FIGURES_H
 #define CLI_FIGURES_H
 
+#include "base/clock.h"
+#include "options/option.h"
+
 #include <jansson.h>
 #include <stddef.h>
 
@@ -10,5 +13,8 @@
 json_t *figures_of(double *ms, size_t count);
 /* As a table with one row. */
 void figures_print(const json_t *figures, const char *what);
+
+/* The option `seconds`: a duration, or a number of seconds. */
+int figures_length(const struct options *options, span *ret, struct baton_error *reterr);
 
 #endif

@@ -351,10 +351,21 @@ const struct option_group group_bench_renew = {
                "for elections: how many of them the process leads that is killed"),
         TEXT("url", "URL", NULL, NULL,
              "the server to measure on, redis:// or unix://; one of its own if not given"),
-        DURATION("seconds", "5s", NULL, "for how long renewals are counted"),
+        TEXT("seconds", "TIME", "5", NULL,
+             "for how long renewals or writes are counted, for each of --clients; without a unit, "
+             "seconds"),
         DURATION("interval", "0", NULL,
                  "how often each lease is renewed; 0: as soon as the previous answer has come, "
                  "which is compared with redis-benchmark"),
+        END,
+    }};
+
+const struct option_group group_bench_state = {
+    "Keyed state",
+    (const struct option_spec[]){
+        TEXT("clients", "N,...", "1,64,512", NULL,
+             "numbers of clients, each of which writes as soon as its previous write is done"),
+        NUMBER("bytes", 1, 65536, "256", NULL, "bytes of a value"),
         END,
     }};
 

@@ -28,6 +28,7 @@ extern const struct option_group group_watch;
 extern const struct option_group group_demo;
 extern const struct option_group group_bench;
 extern const struct option_group group_bench_renew;
+extern const struct option_group group_bench_state;
 extern const struct option_group group_help;
 extern const struct option_group group_measure; /* hidden: for bench and tests */
 

@@ -16,7 +16,7 @@
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
 #endif
 
-enum { BACKLOG = 128 };
+enum { BACKLOG = 4096 }; /* a whole host may connect at once; the kernel has a limit of its own */
 
 struct local {
     struct stream *stream;

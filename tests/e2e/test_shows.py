@@ -1,13 +1,15 @@
 """The demonstration and the benchmark, as people run them."""
+import glob
 import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
-from harness import BATON, baton, clean_environment, main, until
+from harness import BATON, baton, clean_environment, is_alive, main, until
 
 
 class Shows(unittest.TestCase):
@@ -136,6 +138,41 @@ class Shows(unittest.TestCase):
         self.assertGreater(result["renewals_per_s"], 0)
         self.assertLess(result["renewals_per_s"], 2 * 50 / 0.1)
         self.assertIsNone(result["ratio"])
+
+    def test_the_benchmark_of_the_state_measures_ours_alone_without_etcd(self):
+        done = baton("bench", "state", "--clients", "1,4", "--seconds", "0.5", "--json",
+                     env={"PATH": "/nonexistent"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("apt-get install etcd-server", done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual(result["clients"], [1, 4])
+        self.assertEqual(result["etcd_ratio"], [None, None])
+        for i in range(2):
+            self.assertGreater(result["writes_per_s"][i], 0)
+            self.assertGreater(result["p50_ms"][i], 0)
+            self.assertLessEqual(result["p50_ms"][i], result["p99_ms"][i])
+
+    def test_numbers_of_clients_are_checked(self):
+        for given in ("0", "1,,2", "513", "1,2,3,4,5,6,7,8,9", "many"):
+            done = baton("bench", "state", "--clients", given)
+            self.assertEqual(done.returncode, 64)
+            self.assertIn("--clients " + given, done.stderr)
+
+    def test_a_benchmark_of_the_state_that_is_interrupted_leaves_nothing_behind(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = dict(clean_environment(), TMPDIR=folder, PATH="/nonexistent")
+            with subprocess.Popen([BATON, "bench", "state", "--clients", "4", "--seconds", "999"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  env=environment) as bench:
+                until(lambda: glob.glob(folder + "/*/n2/data/raft.db"), "the third agent's files")
+                with open("/proc/%d/task/%d/children" % (bench.pid, bench.pid),
+                          encoding="ascii") as children:
+                    agents = [int(pid) for pid in children.read().split()]
+                bench.send_signal(signal.SIGINT)
+                self.assertEqual(bench.wait(timeout=60), 128 + signal.SIGINT)
+            self.assertEqual(len(agents), 3)
+            self.assertFalse(any(is_alive(pid) for pid in agents))
+            self.assertEqual(os.listdir(folder), [])
 
     def test_a_server_that_is_not_there_is_named(self):
         done = baton("bench", "renew", "--url", "redis://127.0.0.1:1", "--seconds", "100ms")
