@@ -37,8 +37,8 @@ ANYWHERE = {
     "kill wrapper+guardian+supervisor": 1, "kill wrapper+guardian+supervisor+cmd": 1,
     "restart-at-once": 4, "pause-and-restart guardian": 2, "pause-and-restart supervisor": 2,
     "end": 2, "settings": 2,
-    "cut-off": 3, "deaf": 2, "mute": 2, "loss": 2, "disk-stalls": 2, "wall-jumps": 1,
-    "space-torn": 1,
+    "cut-off": 3, "deaf": 2, "mute": 2, "one-way": 3, "loss": 2, "disk-stalls": 2,
+    "wall-jumps": 1, "space-torn": 1,
 }
 RAFT = {**ANYWHERE, "disk-full": 2, "part": 2, "repair": 3, "forget": 1, "restore": 1,
         "join-nobody": 1, "pass": 1}
@@ -48,7 +48,7 @@ OPERATED = {"repair", "forget", "restore", "join-nobody"}
 TUNNELS = {**ANYWHERE, "tunnel-dies": 8, "disk-full": 1}
 KEYS = {"pause wrapper": 3, "freeze": 1, "kill wrapper": 4, "kill guardian": 1, "kill-all": 4,
         "restart-at-once": 3, "end": 2, "settings": 1, "cut-off": 3, "deaf": 3, "mute": 3,
-        "part": 2, "loss": 2, "disk-full": 2, "disk-stalls": 2, "wall-jumps": 1}
+        "one-way": 4, "part": 2, "loss": 2, "disk-full": 2, "disk-stalls": 2, "wall-jumps": 1}
 REDIS = {**ANYWHERE, "server-stops": 2, "server-restarts": 1, "pass": 1}
 
 
@@ -262,6 +262,13 @@ class Nemeses:
 
     def mute(self, name, plan):
         self.cut(plan, self.others(name), [name], False)
+
+    def one_way(self, name, plan):
+        """Packets from one host to one other are dropped, those back to it pass."""
+        pair = [name, plan.dice.choice(self.others(name))]
+        plan.dice.shuffle(pair)
+        self.tell("%s hears nothing from %s" % tuple(pair))
+        self.cut(plan, pair[:1], pair[1:], False)
 
     def part(self, name, plan):
         """It and one more, from the others, or only from one of these: a bridge."""

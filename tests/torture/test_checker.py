@@ -11,12 +11,14 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path += [os.path.join(os.path.dirname(HERE), "e2e")]
+sys.path += [os.path.join(os.path.dirname(HERE), "e2e"),
+             os.path.join(os.path.dirname(HERE), "integration/faults")]
 
 from checker import (Life, Patience, Records, epochs_back,  # noqa: E402  pylint: disable=C0413
                      overlaps)
 from harness import until  # noqa: E402  pylint: disable=wrong-import-position
 from linear import Request, is_sound  # noqa: E402  pylint: disable=wrong-import-position
+from namespaces import Network  # noqa: E402  pylint: disable=wrong-import-position
 from store import Register  # noqa: E402  pylint: disable=wrong-import-position
 
 ACTOR = os.path.join(os.environ.get("TORTURE_PROGRAMS", "build/tests/torture"), "baton_actor")
@@ -129,6 +131,48 @@ class Stuck(unittest.TestCase):
         self.assertFalse(patience.is_over(200, 60, False))
         self.assertFalse(patience.is_over(290, 60, True))
         self.assertTrue(patience.is_over(391, 60, True))
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root, for namespaces")
+class OneWay(unittest.TestCase):
+    """A cut in one direction drops the packets of that direction, and only those."""
+
+    def setUp(self):
+        self.network = Network(["a", "b"])
+        self.addCleanup(self.network.close)
+
+    def run_at(self, name, code):
+        process = subprocess.Popen(
+            ["ip", "netns", "exec", self.network.space(name), sys.executable, "-c",
+             "import socket; s = socket.socket(type=socket.SOCK_DGRAM); " + code],
+            stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def receiver_at(self, name):
+        """Prints the first datagram that it gets."""
+        process = self.run_at(name, "s.bind(('', 7)); s.settimeout(60); "
+                                    "print(flush=True); print(s.recv(9).decode(), flush=True)")
+        process.stdout.readline()
+        return process
+
+    def send(self, name, to, text):
+        self.run_at(name, "s.sendto(b'%s', ('%s', 7))" % (text, self.network.hosts[to])).wait()
+
+    def test_packets_of_the_other_direction_pass(self):
+        here, there = self.receiver_at("a"), self.receiver_at("b")
+        self.send("a", "b", "1")  # the addresses are known to both, from here on
+        self.assertEqual(there.stdout.readline(), "1\n")
+        there = self.receiver_at("b")
+        cut = self.network.deafen(["b"], ["a"])
+        self.send("a", "b", "2")
+        self.send("b", "a", "3")
+        self.assertEqual(here.stdout.readline(), "3\n")
+        self.network.mend(cut)
+        self.send("a", "b", "4")
+        self.assertEqual(there.stdout.readline(), "4\n")
 
 
 class Planted(unittest.TestCase):
