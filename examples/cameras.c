@@ -75,7 +75,7 @@ static void find_own_channel(struct service *service)
 
 /* ---- What the leader does -------------------------------------------------------------------- */
 
-/* Camera number c belongs to member number c modulo their count. */
+/* Camera number c belongs to living member number c modulo their count. */
 static bool assign_to(struct service *service, const struct baton_member *member, size_t place,
                       size_t count, uint64_t epoch)
 {
@@ -106,6 +106,8 @@ static void assign(struct service *service)
     struct baton_member *members;
     struct baton_error error;
     size_t count;
+    size_t living = 0;
+    size_t place = 0;
     uint64_t epoch;
 
     if (!baton_leadership(service->election, &epoch) ||
@@ -115,7 +117,12 @@ static void assign(struct service *service)
     qsort(members, count, sizeof(members[0]), by_id);
     service->is_stale = false;
     for (size_t i = 0; i < count; i++) {
-        service->is_stale |= !assign_to(service, &members[i], i, count, epoch);
+        living += members[i].is_alive; /* a group also lists members that do not answer */
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (members[i].is_alive) {
+            service->is_stale |= !assign_to(service, &members[i], place++, living, epoch);
+        }
     }
     baton_members_free(members);
 }

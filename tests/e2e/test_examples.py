@@ -92,6 +92,29 @@ class Examples(ProgramTest):
         self.assertEqual(services[0].process.returncode, 0)
         until(lambda: sorted(services[1].watched()) == sorted(cameras), "one watches all")
 
+    def test_cameras_are_shared_in_a_group_of_their_own(self):
+        ports = free_ports(3)
+        peers = ",".join("n%d@127.0.0.1:%d" % pair for pair in enumerate(ports))
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        cameras = ["front-door", "car-park", "loading-dock", "roof", "hall"]
+        services = []
+        for number, port in enumerate(ports):
+            data = os.path.join(folder, str(number))
+            os.mkdir(data, 0o700)
+            services.append(Service(
+                os.path.join(BUILD, "bin", "example_cameras"),
+                "raft://127.0.0.1:%d?node=n%d&preset=fast&data=%s&peers=%s" % (
+                    port, number, data, peers), *cameras))
+            self.addCleanup(services[-1].end, signal.SIGKILL)
+
+        def each_watched_once(among):
+            return (sorted(sum((one.watched() for one in among), [])) == sorted(cameras)
+                    and all(one.watched() for one in among))
+        until(lambda: each_watched_once(services), "each camera watched by one")
+        services.pop().end(signal.SIGKILL)
+        until(lambda: each_watched_once(services), "the cameras of the dead are taken over")
+
     def lead_a_group(self):
         """The example leads nodes b and c: it is preferred."""
         three = self.cluster(3, "--election", "example", "--preferred-stable", "100ms")

@@ -74,8 +74,7 @@ static bool give_parts(struct connection *connection)
     struct part part;
 
     for (int i = 0; i < TURN_PARTS; i++) {
-        if (!connection->is_open || connection->node->is_isolated ||
-            stream_has_backlog(connection->stream) ||
+        if (!connection->is_open || stream_has_backlog(connection->stream) ||
             !parcels_next_part(&connection->outgoing, &part)) {
             return false;
         }
@@ -101,7 +100,7 @@ static bool give_parts_to_all(struct node *node)
 
 static void on_turn(uv_idle_t *turn);
 
-void channels_resume(struct node *node)
+static void resume(struct node *node)
 {
     if (!node->is_closing && !uv_is_active((uv_handle_t *)&node->turn)) {
         (void)uv_idle_start(&node->turn, on_turn);
@@ -111,7 +110,7 @@ void channels_resume(struct node *node)
 void channels_drained(struct connection *connection)
 {
     if (give_parts(connection)) {
-        channels_resume(connection->node);
+        resume(connection->node);
     }
 }
 
@@ -179,7 +178,7 @@ static void deliver(struct channels *channels, const struct parcel *parcel)
 static void deliver_soon(struct node *node, struct parcel *parcel)
 {
     if (parcel && parcels_add(&node->channels->deliveries, parcel)) {
-        channels_resume(node);
+        resume(node);
     } else {
         note_dropped(node, node->options.node);
     }

@@ -30,7 +30,5 @@ void channels_unsubscribe(struct provider *provider, const char *channel, void *
 int channels_receive(struct connection *connection, const struct part *part);
 /* The connection's socket has taken all that waited for it. */
 void channels_drained(struct connection *connection);
-/* Messages may go out again that were held back. */
-void channels_resume(struct node *node);
 
 #endif

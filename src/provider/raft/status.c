@@ -1,5 +1,4 @@
 /* Describes a node for operators and dashboards. */
-#include "provider/raft/channels.h"
 #include "provider/raft/fencing.h"
 #include "provider/raft/metadata.h"
 #include "provider/raft/node.h"
@@ -93,6 +92,7 @@ void raft_provider_isolate(struct provider *provider, bool on)
     struct node *node = (struct node *)provider;
 
     node->is_isolated = on;
-    metadata_send_to_all(node);
-    channels_resume(node);
+    if (!on) {
+        metadata_send_to_all(node); /* they may have changed */
+    }
 }

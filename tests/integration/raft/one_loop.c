@@ -142,9 +142,9 @@ static struct greeting fake_greeting(const char *expected)
 {
     struct greeting ours = fake.theirs; /* the group's identity and settings */
 
-    (void)snprintf(ours.name, sizeof(ours.name), "n1");
+    (void)snprintf(ours.name, sizeof(ours.name), "%s", fake.name);
     (void)snprintf(ours.expected, sizeof(ours.expected), "%s", expected);
-    ours.id = raft_id_of("n1");
+    ours.id = raft_id_of(fake.name);
     ours.birth = 77;
     ours.incarnation = fake.incarnation;
     ours.term = ours.last_index = ours.commit_index = 0;
@@ -232,6 +232,7 @@ void fake_begin(void)
 
     memset(&fake, 0, sizeof(fake));
     fake.parts_before_heartbeat = -1;
+    fake.name = "n1";
     fake.incarnation = 5;
     fake.fd = -1;
     buffer_init(&fake.input, 2 * FRAME_BYTES_MAX);

@@ -48,9 +48,10 @@ json_int_t counter(int number, const char *name);
 
 /* n1 of a group in which n0 is a quorum by itself. */
 struct fake {
-    int listener;         /* -1: this test has none */
-    int fd;               /* the connection that n0 dialed */
-    uint64_t incarnation; /* in the next greeting */
+    int listener;     /* -1: this test has none */
+    int fd;           /* the connection that n0 dialed */
+    const char *name; /* this and the next one: in the next greeting */
+    uint64_t incarnation;
     struct greeting theirs;
     struct frame_scratch scratch;
     struct buffer input;

@@ -491,6 +491,27 @@ static void parts_that_make_no_message_are_not_heard(void **state)
     (void)close(fd);
 }
 
+static void who_is_no_member_is_not_heard(void **state)
+{
+    int fd;
+    int stranger;
+    (void)state;
+
+    fake_begin();
+    subscribe(0, "c", &readers[0]);
+    fake.name = "stranger";
+    stranger = fake_dial();
+    say(stranger, 1, "strange", 4);
+    AWAIT(counter(0, "messages_dropped") == 1);
+    fake.name = "n1";
+    fd = fake_dial();
+    say(fd, 1, "good", 4);
+    AWAIT(readers[0].count > 0);
+    assert_string_equal(readers[0].last, "good");
+    (void)close(stranger);
+    (void)close(fd);
+}
+
 /* The greeting of n1's next process waits until it is known that the one before is gone. */
 static void what_comes_behind_a_greeting_that_waits_is_heard(void **state)
 {
@@ -567,6 +588,7 @@ int main(void)
         CHANNEL_TEST(a_member_that_does_not_read_holds_nobody_up),
         CHANNEL_TEST(messages_take_the_connection_that_the_core_does_not),
         CHANNEL_TEST(parts_that_make_no_message_are_not_heard),
+        CHANNEL_TEST(who_is_no_member_is_not_heard),
         CHANNEL_TEST(what_comes_behind_a_greeting_that_waits_is_heard),
         CHANNEL_TEST(parts_with_wrong_bounds_end_the_connection),
     };
