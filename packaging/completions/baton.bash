@@ -73,7 +73,7 @@ _baton() {
         explain:--log-level) words="error warning notice info debug" ;;
         demo:--log-level) words="error warning notice info debug" ;;
         bench:--provider) words="raft agent redis seed seed-tuned etcd libraft libraft-tuned" ;;
-        bench:--fault) words="kill crash container stop resign partition redis-restart" ;;
+        bench:--fault) words="kill crash elector container oom stop resign partition redis-restart" ;;
         bench:--preset) words="default lan wan fast" ;;
         bench:--guardian) words="on off" ;;
         bench:--log-level) words="error warning notice info debug" ;;

@@ -16,7 +16,8 @@ struct slot {
     _Atomic uint64_t epoch;
     _Atomic int64_t acquired_ns;
     _Atomic int64_t lost_ns;
-    char padding[32]; /* a cache line each */
+    _Atomic int64_t alive_ns;
+    char padding[24]; /* a cache line each */
 };
 
 struct act {
@@ -70,6 +71,11 @@ void act_stamp_lost(struct act *act, unsigned slot, instant at)
     ring(act);
 }
 
+void act_stamp_alive(struct act *act, unsigned slot, instant at)
+{
+    atomic_store(&act->slots[slot].alive_ns, at.ns);
+}
+
 struct act_stamp act_read(const struct act *act, unsigned slot)
 {
     const struct slot *from = &act->slots[slot];
@@ -78,6 +84,7 @@ struct act_stamp act_read(const struct act *act, unsigned slot)
         .epoch = atomic_load(&from->epoch),
         .acquired = {atomic_load(&from->acquired_ns)},
         .lost = {atomic_load(&from->lost_ns)},
+        .alive = {atomic_load(&from->alive_ns)},
     };
 }
 

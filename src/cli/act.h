@@ -24,11 +24,15 @@ void act_close(struct act *act); /* NULL allowed */
 void act_stamp_acquired(struct act *act, unsigned slot, uint64_t epoch, instant at);
 void act_stamp_lost(struct act *act, unsigned slot, instant at);
 
+/* The process is alive now. Rings no bell. */
+void act_stamp_alive(struct act *act, unsigned slot, instant at);
+
 struct act_stamp {
     uint64_t count; /* number of leaderships acquired so far */
     uint64_t epoch;
     instant acquired;
     instant lost; /* is before `acquired` while the process leads */
+    instant alive;
 };
 struct act_stamp act_read(const struct act *act, unsigned slot);
 

@@ -1,6 +1,7 @@
 /* `baton bench failover`: real processes and real faults; the new leader stamps the time. */
 #include "cli/bench_agent.h"
 #include "cli/bench_elections.h"
+#include "cli/bench_memory.h"
 #include "cli/bench_network.h"
 #include "cli/bench_renew.h"
 #include "cli/bench_server.h"
@@ -19,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { OOM_LIMIT = 64 << 20 }; /* an idle node takes a tenth of it */
 enum { START_S = 30, FIRST_LEADER_S = 60, FAILOVER_S = 120 };
 
 struct bench_round {
@@ -31,6 +33,7 @@ struct bench {
     struct cluster cluster;
     struct bench_server server; /* used with Redis only */
     struct bench_agent agent;   /* and this one with the agent */
+    struct bench_memory memory; /* with --fault oom */
     char server_url[256];
     span silence; /* how long a node does not vote after its start */
 };
@@ -60,11 +63,36 @@ static void settle(const struct bench *bench, bool has_started)
     rest(has_started ? (span){bench->silence.ns + SPAN_MS(700).ns} : SPAN_MS(300));
 }
 
+static bool is_fault(const struct bench *bench, const char *name)
+{
+    return strcmp(bench->fault, name) == 0;
+}
+
+/* The process ends, and is started anew after the round. */
+static bool is_deadly(const struct bench *bench)
+{
+    return is_fault(bench, "kill") || is_fault(bench, "crash") || is_fault(bench, "container") ||
+           is_fault(bench, "elector") || is_fault(bench, "oom") ||
+           (is_fault(bench, "stop") && bench->cluster.plan.hang);
+}
+
 static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
                    struct baton_error *reterr)
 {
     struct cluster *cluster = &bench->cluster;
+    pid_t elector = is_fault(bench, "elector") ? cluster_elector(cluster, leader) : 0;
     *ret_fault = clock_now();
+    if (elector > 0) {
+        (void)kill(elector, SIGKILL);
+        return 0;
+    }
+    if (is_fault(bench, "elector")) {
+        return error_set(reterr, BATON_EIO, "process 1 of the leader's container has no child");
+    }
+    if (is_fault(bench, "oom")) {
+        cluster_signal(cluster, leader, SIGUSR2);
+        return 0;
+    }
     if (strcmp(bench->fault, "kill") == 0 || strcmp(bench->fault, "container") == 0) {
         cluster_signal(cluster, leader, SIGKILL);
         return 0;
@@ -95,10 +123,7 @@ static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
 static int heal(struct bench *bench, unsigned leader, struct baton_error *reterr)
 {
     struct cluster *cluster = &bench->cluster;
-    bool is_dead = strcmp(bench->fault, "kill") == 0 || strcmp(bench->fault, "crash") == 0 ||
-                   strcmp(bench->fault, "container") == 0 ||
-                   (strcmp(bench->fault, "stop") == 0 && cluster->plan.hang);
-    if (is_dead) {
+    if (is_deadly(bench)) {
         cluster_kill(cluster, leader); /* reaps */
         cluster_forget_hangs(cluster, leader);
         int code = cluster_start(cluster, leader, reterr);
@@ -142,6 +167,9 @@ static int one_round(struct bench *bench, struct bench_round *ret, struct baton_
         return error_set(reterr, BATON_ETIMEDOUT, "no node took over in %d s", FAILOVER_S);
     }
     struct act_stamp stamp = act_read(bench->cluster.act, (unsigned)heir);
+    if (is_fault(bench, "oom")) { /* the last moment at which the leader was seen to live */
+        fault = act_read(bench->cluster.act, (unsigned)old).alive;
+    }
     ret->failover = instant_since(stamp.acquired, fault);
     ret->gap = cluster_gap(&bench->cluster, old, heir, fault);
     return heal(bench, (unsigned)old, reterr);
@@ -159,8 +187,12 @@ static int find_peer(const struct options *options, char *ret, size_t bytes,
     int name_bytes = (int)strcspn(provider, "-");
     (void)snprintf(ret, bytes, "%.*s/baton-bench-%.*s", slash ? (int)(slash - self) : 0, self,
                    name_bytes, provider);
-    if (strcmp(options_text(options, "fault"), "partition") == 0) {
-        return error_set(reterr, BATON_ENOTSUP, "--fault partition: only for --provider raft");
+    static const char *const ours[] = {"partition", "elector", "oom"};
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (strcmp(options_text(options, "fault"), ours[i]) == 0) {
+            return error_set(reterr, BATON_ENOTSUP, "--fault %s: not for --provider %s", ours[i],
+                             provider);
+        }
     }
     return access(ret, X_OK) == 0
                ? 0
@@ -262,7 +294,8 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
                                 .guardian = options_text(options, "guardian"),
                                 .resident_mb = options_text(options, "resident-mb"),
                                 .hang = options_text(options, "hang"),
-                                .is_contained = strcmp(bench.fault, "container") == 0,
+                                .is_contained =
+                                    is_fault(&bench, "container") || is_fault(&bench, "elector"),
                                 .mode = strchr(provider, '-') ? "tuned" : "default"};
     int code = raft_settings_preset(&settings, plan.preset, reterr);
     if (!code && is_raft) {
@@ -285,12 +318,17 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
                    : bench_agent_start(&bench.agent, options_duration(options, "lease"), reterr);
         plan.server = bench.agent.url;
     }
+    if (!code && is_fault(&bench, "oom")) {
+        code = bench_memory_open(&bench.memory, plan.nodes, OOM_LIMIT, reterr);
+        plan.memory = &bench.memory;
+    }
     code = code ? code : open_network(options, is_raft, plan.nodes, &plan.network, reterr);
     code = code ? code : run_rounds(&bench, &plan, rounds, count, reterr);
     if (!code && plan.network) {
         bench_network_figures(plan.network, ret_network);
     }
     bench_network_close(plan.network);
+    bench_memory_close(&bench.memory);
     bench_server_kill(&bench.server);
     bench_agent_kill(&bench.agent);
     return code;

@@ -222,7 +222,8 @@ static void become_node(const struct cluster *cluster, unsigned node,
             _exit(1);
         }
     }
-    if (cluster->plan.network && !bench_network_enter(cluster->plan.network, node)) {
+    if ((cluster->plan.network && !bench_network_enter(cluster->plan.network, node)) ||
+        (cluster->plan.memory && !bench_memory_enter(cluster->plan.memory, node))) {
         _exit(126);
     }
     (void)setpgid(0, 0); /* Ctrl-C reaches only the demonstration, which ends the nodes in order */
@@ -317,6 +318,21 @@ void cluster_signal(struct cluster *cluster, unsigned node, int number)
     if (number == SIGSTOP || number == SIGCONT) {
         cluster->nodes[node].state = number == SIGSTOP ? CLUSTER_STOPPED : CLUSTER_RUNNING;
     }
+}
+
+pid_t cluster_elector(const struct cluster *cluster, unsigned node)
+{
+    int first = cluster->nodes[node].pid, elector = 0;
+    char path[64];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", first, first);
+    file = fopen(path, "re");
+    if (file) {
+        elector = fscanf(file, "%d", &elector) == 1 ? elector : 0;
+        (void)fclose(file);
+    }
+    return elector;
 }
 
 void cluster_kill(struct cluster *cluster, unsigned node)

@@ -8,6 +8,7 @@
 #define CLI_CLUSTER_H
 
 #include "cli/act.h"
+#include "cli/bench_memory.h"
 #include "cli/bench_network.h"
 
 #include <jansson.h>
@@ -44,6 +45,8 @@ struct cluster_plan {
     /* Each node is at a host of its own, and they trust each other by a common key. The network
      * outlives the cluster. NULL: they are on loopback. */
     struct bench_network *network;
+    /* Each node is in a memory cgroup of its own, which outlives the cluster. NULL: none is. */
+    const struct bench_memory *memory;
 };
 
 struct cluster {
@@ -74,6 +77,9 @@ void cluster_kill(struct cluster *cluster, unsigned node); /* and waits for its 
 /* Lets the node's next hang last no longer than its first. */
 void cluster_forget_hangs(const struct cluster *cluster, unsigned node);
 void cluster_signal(struct cluster *cluster, unsigned node, int number);
+/* The process that takes part, where the node is contained: the first child of its process 1. 0: it
+ * has none. */
+pid_t cluster_elector(const struct cluster *cluster, unsigned node);
 
 /* Sends one request to the node's control socket. `ret_answer` may be NULL. */
 int cluster_ask(const struct cluster *cluster, unsigned node, json_t *request_taken, span timeout,

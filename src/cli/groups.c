@@ -322,10 +322,12 @@ const struct option_group group_bench = {
                  "and polling, as a plain program does it on Redis; seed-tuned: the same with a "
                  "lock of 1 s"},
         NUMBER("nodes", 1, 9, "3", NULL, "number of processes"),
-        CHOICE("fault", "kill|crash|container|stop|resign|partition|redis-restart", "kill", NULL,
-               "the fault: SIGKILL, SIGSEGV or SIGSTOP of the leader, the end of its container (a "
-               "PID namespace whose process 1 is killed; takes root), a command to resign, no "
-               "network; or the server is killed and comes back empty"),
+        CHOICE("fault", "kill|crash|elector|container|oom|stop|resign|partition|redis-restart",
+               "kill", NULL,
+               "the fault: SIGKILL or SIGSEGV of the leader, SIGKILL of the process that leads in "
+               "a container (a PID namespace whose process 1 is baton), the end of the container "
+               "by its process 1, the out-of-memory killer (these three take root), SIGSTOP, a "
+               "command to resign, no network; or the server is killed and comes back empty"),
         NUMBER("rounds", 1, 100000, "50", NULL, "number of rounds"),
         CHOICE("preset", "default|lan|wan|fast", "default", NULL, "times of the raft provider"),
         CHOICE("guardian", "on|off", "on", NULL, "whether each node has a guardian"),

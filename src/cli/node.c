@@ -8,8 +8,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { SIGNALS = 3 };
+enum { SIGNALS = 4, DEVOURED_MAX = 256 << 20, MOUTHFUL = 1 << 16 };
 
 struct node {
     uv_loop_t loop;
@@ -59,13 +60,35 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
+/* For `bench failover --fault oom`: takes memory until the out-of-memory killer ends this process,
+ * and stamps each moment at which it still lives. */
+static void on_devour(uv_signal_t *handle, int number)
+{
+    struct node *node = handle->data;
+    (void)number;
+
+    for (size_t bytes = 0; node->act && bytes < DEVOURED_MAX; bytes += MOUTHFUL) {
+        void *memory =
+            mmap(NULL, MOUTHFUL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) {
+            return;
+        }
+        memset(memory, 0x5a, MOUTHFUL);
+        act_stamp_alive(node->act, node->slot, clock_now());
+    }
+}
+
 static void listen_to_signals(struct node *node)
 {
-    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
     for (size_t i = 0; i < SIGNALS; i++) {
         (void)uv_signal_init(&node->loop, &node->signals[i]);
         node->signals[i].data = node;
-        (void)uv_signal_start(&node->signals[i], on_signal, numbers[i]);
+        if (numbers[i] != SIGUSR2) {
+            (void)uv_signal_start(&node->signals[i], on_signal, numbers[i]);
+        } else if (options_flag(node->invocation->options, "test-switches")) {
+            (void)uv_signal_start(&node->signals[i], on_devour, numbers[i]);
+        }
     }
 }
 

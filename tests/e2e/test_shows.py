@@ -91,6 +91,28 @@ class Shows(unittest.TestCase):
                 self.assertGreater(result[key], 0, (fault, key))
             self.assertLessEqual(result["min_ms"], result["max_ms"])
 
+    def test_the_benchmark_kills_in_containers_and_by_the_memory_limit(self):
+        if os.geteuid() != 0:
+            self.skipTest("namespaces and cgroups take root")
+        for words in (("--fault", "elector"), ("--fault", "oom", "--provider", "agent"),
+                      ("--fault", "oom", "--provider", "raft")):
+            done = baton("bench", "failover", *words, "--rounds", "2", "--preset", "fast",
+                         "--json")
+            if "a memory cgroup is needed" in done.stderr:
+                self.skipTest(done.stderr)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            result = json.loads(done.stdout)
+            self.assertEqual(result["rounds"], 2)
+            self.assertGreater(result["min_ms"], 0)
+        self.assertEqual([name for name in os.listdir("/sys/fs/cgroup") +
+                          (os.listdir("/sys/fs/cgroup/memory")
+                           if os.path.isdir("/sys/fs/cgroup/memory") else [])
+                          if name.startswith("baton-bench-")], [])
+
+    def test_the_old_peers_are_not_measured_so(self):
+        done = baton("bench", "failover", "--fault", "oom", "--provider", "seed")
+        self.assertIn("not for --provider seed", done.stderr)
+
     def test_on_redis_too_the_gap_begins_when_the_old_one_stops_leading(self):
         done = baton("bench", "failover", "--provider", "redis", "--fault", "resign",
                      "--lease", "1s", "--rounds", "3", "--json")
