@@ -484,10 +484,20 @@ static json_t *features(const struct agent *agent)
     return list;
 }
 
+/* A promise ends no later than the lease of the provider. */
+static span longest_promise(const struct agent *agent)
+{
+    const struct provider *provider = agent->config.provider;
+    span most = agent->config.client_lease;
+    span lease = provider->ops->lease ? provider->ops->lease(provider) : most;
+
+    return lease.ns < most.ns ? lease : most;
+}
+
 static void greet(struct client *client, int64_t id)
 {
     const struct agent *agent = client->agent;
-    double lease_ms = (double)agent->config.client_lease.ns / 1e6;
+    double lease_ms = (double)longest_promise(agent).ns / 1e6;
 
     client_reply(client, id,
                  json_pack("{s:i, s:s, s:s, s:s, s:f, s:f, s:I, s:o}", "version", VERSION, "agent",

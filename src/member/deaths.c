@@ -36,3 +36,11 @@ struct deaths deaths_here(bool has_guardian, double hang_ms)
                    is_hang_proved ? "" : "a hang; ");
     return ret;
 }
+
+struct deaths deaths_by_agent(void)
+{
+    return (struct deaths){
+        .at_once = "the end of this process, and of its container: the agent is outside",
+        .by_lease = "a hang; the end of the host or network, or of the agent with this process",
+    };
+}

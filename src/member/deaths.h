@@ -14,5 +14,7 @@ struct deaths {
 
 /* `hang_ms`: the setting `hang`; 0: none. */
 struct deaths deaths_here(bool has_guardian, double hang_ms);
+/* Of a process that takes part through the agent of its host. */
+struct deaths deaths_by_agent(void);
 
 #endif

@@ -102,8 +102,10 @@ static const char *role_of(const struct status *status, bool leads)
 /* `more`: the provider's own status. */
 static json_t *deaths_json(const json_t *more)
 {
-    struct deaths deaths = deaths_here(json_is_true(json_object_get(more, "guardian")),
-                                       json_number_value(json_object_get(more, "hang_ms")));
+    struct deaths deaths = json_object_get(more, "agent")
+                               ? deaths_by_agent()
+                               : deaths_here(json_is_true(json_object_get(more, "guardian")),
+                                             json_number_value(json_object_get(more, "hang_ms")));
 
     return json_pack("{s:s,s:s}", "at_once", deaths.at_once, "by_lease", deaths.by_lease);
 }

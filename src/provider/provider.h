@@ -238,6 +238,9 @@ struct provider_ops {
      * URL anew under the process's name. */
     int (*attach)(struct provider **ret, struct provider *provider,
                   const struct provider_process *process, struct baton_error *reterr);
+    /* How long a lease of an attached process lasts from its renewal: who asks for it less often
+     * leads with interruptions. NULL function: without an end. */
+    span (*lease)(const struct provider *provider);
     /* As close(), but the session goes on for its lifetime, and may be resumed: no election reports
      * a loss. The cells are void when it returns. NULL function: provider_detach() closes. */
     void (*detach)(struct provider *handle, void (*closed)(void *userdata), void *userdata);

@@ -190,6 +190,16 @@ class Group(AgentTest):
         until(lambda: writer.ask("put", key="k", text="v", timeout_ms=1000)["ok"], second.log)
         self.assertEqual(reader.ask("get", key="k")["values"][0]["text"], "v")
 
+    def test_a_client_is_told_to_renew_as_often_as_the_groups_lease_needs(self):
+        agent = self.member(self.port, "--preset", "fast")
+        client = Client(agent.path)
+        self.addCleanup(client.close)
+        hello = client.hello()
+        client.lead()
+        left = client.ask("renew")["left_ms"]
+        self.assertTrue(0 < left <= hello["lifetime_ms"] < 1000, (left, hello))
+        self.assertAlmostEqual(hello["renew_ms"] * 6, hello["lifetime_ms"])
+
     def test_an_agent_whose_port_is_taken_says_so_at_its_start(self):
         agent = self.member(self.port)
         other = baton("agent", "--node", "other", "--data", os.path.join(agent.folder, "other"),
@@ -364,6 +374,25 @@ class Programs(AgentTest):
         process.kill()
         self.assertIsNotNone(heir.event("leadership-acquired"))
         self.assertFalse(is_alive(hidden))
+
+    def test_run_goes_on_while_its_agent_is_replaced(self):
+        agent = self.member(free_ports(1)[0], "--client-lease", LONG, "--lease", "30s",
+                            "--heartbeat-timeout", "30s")
+        process, hidden = self.run_hidden(agent)
+        status = json.loads(baton("status", "-e", "e", "--socket", agent.path, "--json").stdout)
+        for end in (signal.SIGTERM, signal.SIGKILL):
+            agent.process.send_signal(end)
+            agent.process.wait(DEADLINE_S)
+            agent.start()
+            until(lambda: json.loads(baton("status", "--socket", agent.path, "--json").stdout)
+                  ["processes"] == 1, agent.log)
+            now = until(lambda: json.loads(baton("status", "-e", "e", "--socket", agent.path,
+                                                 "--json").stdout or "null"), agent.log)
+            self.assertEqual((now["leader"], now["epoch"]), (status["leader"], status["epoch"]))
+        self.assertIsNone(process.poll())
+        self.assertTrue(is_alive(hidden))
+        with open(os.path.join(agent.folder, "pids"), encoding="utf-8") as file:
+            self.assertEqual(file.read().split(), [str(hidden)])
 
     def test_without_the_supervisors_word_the_lease_decides(self):
         agent = self.agent("--client-lease", "2s")

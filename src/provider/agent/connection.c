@@ -392,17 +392,12 @@ static void try_later(struct remote *remote)
 
 static void end_connection(struct remote *remote, int code, const char *reason)
 {
-    bool was_ready = remote->is_ready;
-
     remote->local = NULL;
     remote->is_ready = false;
     remote->has_grants = false;
     remote_enter_callback(remote);
     fail_calls(remote, remote->is_ending);
     feeds_leave(remote);
-    if (was_ready && !remote->is_ending) {
-        contests_jeopardize(remote);
-    }
     if (!remote->is_ending) {
         report_away(remote, code == BATON_ECANCELED || code == BATON_OK ? BATON_EUNAVAILABLE : code,
                     reason && *reason ? reason : "it closed the connection");

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { DOUBTED_SHARE = 3 }; /* of a lease: left when it is reported to be in jeopardy */
+
 static struct contest *contest_of(struct provider_election *election)
 {
     return (struct contest *)election;
@@ -154,6 +156,7 @@ static void act(struct contest *contest)
     uint64_t epoch = contest->epoch;
 
     contest->acts = true;
+    contest->is_doubted = false;
     deliver_role(contest, BATON_ROLE_LEADER);
     if (contest->epoch == epoch && contest->acts) { /* a listener may have resigned */
         deliver(contest,
@@ -167,6 +170,12 @@ static void act(struct contest *contest)
     }
 }
 
+/* So late that an agent which is replaced is back by then, and so early that work can stop. */
+static instant doubt_at(const struct contest *contest)
+{
+    return instant_add(contest->end, SPAN_NS(-contest->remote->lifetime.ns / DOUBTED_SHARE));
+}
+
 void contests_renewed(struct remote *remote, int64_t id, instant end)
 {
     for (struct contest *at = remote->contests; at; at = at->hh.next) {
@@ -174,11 +183,20 @@ void contests_renewed(struct remote *remote, int64_t id, instant end)
             continue;
         }
         at->end = end; /* a promise is never taken back */
+        at->is_doubted = at->is_doubted && !instant_before(clock_now(), doubt_at(at));
         lease_cell_publish(at->cell, at->epoch, end);
         if (!at->acts && instant_before(clock_now(), end)) {
             act(at);
         }
     }
+}
+
+static void doubt(struct contest *contest)
+{
+    contest->is_doubted = true;
+    deliver(contest, (struct baton_event){.type = BATON_EVENT_JEOPARDY,
+                                          .epoch = contest->epoch,
+                                          .lease_left_ns = lease_cell_remaining(contest->cell).ns});
 }
 
 instant contests_expire(struct remote *remote)
@@ -188,22 +206,14 @@ instant contests_expire(struct remote *remote)
     for (struct contest *at = remote->contests; at; at = at->hh.next) {
         if (at->acts && !instant_before(now, at->end)) {
             give_up(at, BATON_LOSS_EXPIRED);
-        } else if (at->acts) {
-            next = instant_min(next, at->end);
+        } else if (at->acts && !at->is_doubted && !instant_before(now, doubt_at(at))) {
+            doubt(at);
+        }
+        if (at->acts) {
+            next = instant_min(next, at->is_doubted ? at->end : doubt_at(at));
         }
     }
     return next;
-}
-
-void contests_jeopardize(struct remote *remote)
-{
-    for (struct contest *at = remote->contests; at; at = at->hh.next) {
-        if (at->acts) {
-            deliver(at, (struct baton_event){.type = BATON_EVENT_JEOPARDY,
-                                             .epoch = at->epoch,
-                                             .lease_left_ns = lease_cell_remaining(at->cell).ns});
-        }
-    }
 }
 
 void contests_lose_all(struct remote *remote, enum baton_loss loss)

@@ -63,6 +63,7 @@ struct contest {
     bool has_left;   /* and the agent has confirmed it: to be freed */
     bool is_refused; /* an error was reported for which it cannot take part */
     bool acts;       /* ACQUIRED was reported */
+    bool is_doubted; /* JEOPARDY was reported, and the lease not renewed since */
     bool is_drained; /* DRAIN was reported */
     bool is_resigning;
     int32_t priority;
@@ -189,7 +190,6 @@ void contests_settle(struct remote *remote);
 void contests_renewed(struct remote *remote, int64_t id, instant end);
 /* Ends those whose lease is over; returns when the next one ends. */
 instant contests_expire(struct remote *remote);
-void contests_jeopardize(struct remote *remote);
 /* The session ended, and all that was held by it. */
 void contests_lose_all(struct remote *remote, enum baton_loss loss);
 void contests_stop_all(struct remote *remote);

@@ -462,6 +462,14 @@ void named_stop(struct node *node)
 
 /* ---- The provider's functions ---------------------------------------------------------------- */
 
+span named_lease(const struct provider *provider)
+{
+    struct lease_settings settings;
+
+    settings_of((const struct node *)provider, &settings);
+    return settings.lease;
+}
+
 int named_take_part(struct provider *provider, struct baton_error *reterr)
 {
     struct node *node = named_node(provider);

@@ -25,6 +25,7 @@ void named_stop(struct node *node);
 /* Of the node, or of a handle. */
 struct node *named_node(struct provider *provider);
 
+span named_lease(const struct provider *provider);
 int named_take_part(struct provider *provider, struct baton_error *reterr);
 /* Functions of the provider, and of a handle. */
 int named_campaign(struct provider_election **ret, struct provider *provider,

@@ -702,6 +702,7 @@ static const struct provider_ops named_ops = {
     .settings = raft_provider_settings,
     .open = raft_open,
     .close = raft_close,
+    .lease = named_lease,
     .begin = named_take_part,
     .campaign = named_campaign,
     .check_heir = named_check_heir,

@@ -442,6 +442,11 @@ static void redis_provider_close(struct provider *provider, void (*closed)(void 
     client_release(client);
 }
 
+static span redis_provider_lease(const struct provider *provider)
+{
+    return ((const struct client *)provider)->settings.lease;
+}
+
 const struct provider_ops redis_provider_ops = {
     .scheme = "redis",
     .others = "rediss unix redis+unix redis+sentinel",
@@ -450,6 +455,7 @@ const struct provider_ops redis_provider_ops = {
     .settings = redis_settings,
     .open = redis_provider_open,
     .close = redis_provider_close,
+    .lease = redis_provider_lease,
     .campaign = registration_campaign,
     .check_heir = registration_check_heir,
     .resign = registration_resign,
