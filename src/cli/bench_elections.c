@@ -40,6 +40,7 @@ struct notes {
     _Atomic bool may_lead_all; /* order: it may lead in all elections */
     _Atomic bool passes;       /* order: the victim's elections go back to the victim */
     _Atomic unsigned lines;    /* in which all processes may lead, as it knows */
+    _Atomic bool leads_log;    /* the victim only */
     _Atomic int64_t bytes;     /* of all its elections */
     _Atomic int64_t cpu_ns;
     struct led led[];
@@ -47,6 +48,7 @@ struct notes {
 
 struct bench_elections {
     unsigned elections, held;
+    unsigned led_log; /* rounds in which the victim led the log, too */
     char dir[64];
     char addresses[PROCESSES][32];
     pid_t pids[PROCESSES];
@@ -161,6 +163,16 @@ static void count_lines(struct participant *own)
     own->notes->lines = lines;
 }
 
+static bool leads_log(const struct participant *own)
+{
+    json_t *status = member_provider_status(own->member);
+    const char *role = json_string_value(json_object_get(status, "role"));
+    bool leads = role && strcmp(role, "leader") == 0;
+
+    json_decref(status);
+    return leads;
+}
+
 static void look(uv_timer_t *timer)
 {
     struct participant *own = timer->data;
@@ -176,6 +188,7 @@ static void look(uv_timer_t *timer)
     if (own->has_entered_all && notes->lines < own->bench->elections) {
         count_lines(own);
     }
+    notes->leads_log = own->number == VICTIM && leads_log(own);
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     notes->cpu_ns = (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
 }
@@ -329,6 +342,7 @@ static int one_round(struct bench_elections *bench, double *ret_ms, struct baton
     instant fault = clock_now(), last = fault;
     int code;
 
+    bench->led_log += bench->notes[VICTIM]->leads_log;
     kill_process(bench, VICTIM);
     for (unsigned i = 0; i < bench->elections; i++) {
         bench->notes[VICTIM]->led[i].epoch = 0;
@@ -430,13 +444,15 @@ static void report(const struct options *options, const struct bench_elections *
 
     (void)json_object_set_new(json, "rounds", json_integer(options_number(options, "rounds")));
     (void)json_object_set_new(json, "elections", json_integer((json_int_t)bench->elections));
+    (void)json_object_set_new(json, "led_log", json_integer((json_int_t)bench->led_log));
     (void)json_object_set_new(json, "held", json_integer((json_int_t)bench->held));
     (void)json_object_set_new(json, "bytes_each", json_real(bytes));
     (void)json_object_set_new(json, "idle_cpu", json_real(cpu));
     if (options_flag(options, "json")) {
         print_json(stdout, json);
     } else {
-        printf("%u elections, of which the killed process led %u\n", bench->elections, bench->held);
+        printf("%u elections, of which the killed process led %u; in %u rounds also the log\n",
+               bench->elections, bench->held, bench->led_log);
         figures_print(json, "fault until all are led");
         printf("%.0f bytes each in a process, %.2f %% of a core\n", bytes, 100 * cpu);
     }
