@@ -81,6 +81,7 @@ struct agent {
     struct client *clients; /* by number */
     struct tenant *tenants;
     size_t tenant_count;
+    uint64_t messages_dropped; /* of channels: their subscriber did not read */
     uint64_t last_number;
     uv_timer_t sweep;
     instant swept;

@@ -38,7 +38,12 @@ static json_t *values_json(const struct provider_value *values, size_t count)
     return list;
 }
 
-enum { FRAME_BYTES = 128 }; /* of a message, beside its values */
+enum {
+    FRAME_BYTES = 128, /* of a message, beside its values */
+    /* A subscriber that is further behind misses messages, and is not closed: one more always fits.
+     */
+    MESSAGE_BACKLOG_MAX = LOCAL_QUEUE_MAX - LOCAL_LINE_MAX - 1,
+};
 
 static void reply_values(struct client *client, int64_t id, int code,
                          const struct provider_value *values, size_t count)
@@ -208,7 +213,13 @@ static void on_change(void *userdata, int code, const struct provider_value *val
 static void on_message(void *userdata, const char *channel, const void *data, size_t bytes)
 {
     const struct feed *feed = userdata;
-    json_t *message = json_pack("{s:s, s:s}", "event", "message", "channel", channel);
+    json_t *message;
+
+    if (local_backlog(feed->client->local) > MESSAGE_BACKLOG_MAX) {
+        feed->client->agent->messages_dropped++;
+        return;
+    }
+    message = json_pack("{s:s, s:s}", "event", "message", "channel", channel);
 
     if (message) {
         local_put_bytes(message, data, bytes);

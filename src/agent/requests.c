@@ -47,10 +47,11 @@ static void report_status(struct client *client, const json_t *message)
 {
     const struct agent *agent = client->agent;
     const struct provider_ops *ops = agent->config.provider->ops;
-    json_t *reply = json_pack("{s:s, s:s, s:I, s:I, s:o*}", "agent", agent->config.name, "provider",
-                              ops->scheme, "clients", (json_int_t)HASH_COUNT(agent->clients),
-                              "processes", (json_int_t)agent->tenant_count, "provider_status",
-                              ops->status ? ops->status(agent->config.provider) : NULL);
+    json_t *reply = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:o*}", "agent", agent->config.name, "provider", ops->scheme,
+        "clients", (json_int_t)HASH_COUNT(agent->clients), "processes",
+        (json_int_t)agent->tenant_count, "messages_dropped", (json_int_t)agent->messages_dropped,
+        "provider_status", ops->status ? ops->status(agent->config.provider) : NULL);
 
     client_reply(client, request_id(message), reply);
 }

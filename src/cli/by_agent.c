@@ -204,6 +204,8 @@ static json_t *begin_status(const json_t *reply, const char *election)
     if (status && !election) {
         (void)json_object_set(status, "clients", json_object_get(reply, "clients"));
         (void)json_object_set(status, "processes", json_object_get(reply, "processes"));
+        (void)json_object_set(status, "messages_dropped",
+                              json_object_get(reply, "messages_dropped"));
     }
     return status;
 }

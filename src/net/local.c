@@ -102,6 +102,11 @@ int local_send(struct local *local, const json_t *message)
     return code;
 }
 
+size_t local_backlog(const struct local *local)
+{
+    return local->is_closing ? 0 : stream_backlog(local->stream);
+}
+
 /* The peer is told what is wrong, and hears no more. */
 static void refuse(struct local *local, int code, const char *text)
 {

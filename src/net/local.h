@@ -71,6 +71,8 @@ int local_connect(struct local **ret, uv_loop_t *loop, const char *path,
 /* BATON_ETOOBIG: it does not read, or the message is too long; BATON_ECLOSED; BATON_ENOMEM. Then
  * the connection is closing. */
 int local_send(struct local *local, const json_t *message);
+/* Bytes that were sent, and that the peer has not made room for. */
+size_t local_backlog(const struct local *local);
 /* What was sent still goes out, as far as the socket takes it. */
 void local_close(struct local *local);
 int local_peer(const struct local *local, struct local_peer *ret, struct baton_error *reterr);

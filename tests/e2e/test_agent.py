@@ -501,11 +501,26 @@ class Data(AgentTest):
     def test_who_does_not_read_is_closed_and_the_others_go_on(self):
         agent = self.agent("--client-lease", LONG)
         deaf, writer = self.client(agent), self.client(agent)
-        self.assertTrue(deaf.ask("subscribe", channel="flood")["ok"])
+        self.assertTrue(deaf.ask("watch", prefix="flood")["ok"])
         for _ in range(16):
-            self.assertTrue(writer.ask("publish", channel="flood", text="x" * MIB)["ok"])
+            self.assertTrue(writer.ask("put", key="flood", text="x" * MIB)["ok"])
         self.assertTrue(deaf.is_closed())
         self.assertTrue(writer.ask("renew")["ok"])
+
+    def test_a_subscriber_that_reads_too_slowly_misses_messages_and_nothing_else(self):
+        agent = self.agent("--client-lease", LONG)
+        slow, writer = self.client(agent), self.client(agent)
+        slow.lead()
+        self.assertTrue(slow.ask("subscribe", channel="flood")["ok"])
+        for _ in range(16):
+            self.assertTrue(writer.ask("publish", channel="flood", text="x" * MIB)["ok"])
+        self.assertGreater(slow.ask("renew")["left_ms"], 0)
+        heard = sum(event["event"] == "message" for event in slow.events)
+        self.assertTrue(0 < heard < 16, heard)
+        self.assertEqual(writer.ask("status")["messages_dropped"], 16 - heard)
+        self.assertTrue(writer.ask("publish", channel="flood", text="last")["ok"])
+        while slow.event("message").get("text") != "last":
+            pass
 
 
 class Hostile(AgentTest):
