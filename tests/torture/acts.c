@@ -30,10 +30,10 @@ struct reply {
     uint64_t is_granted, version;
 };
 
-static struct record self;
-static int records_fd = -1, store_fd = -1;
-static bool is_fenced; /* the store has refused this epoch: nothing is asked of it again */
-static unsigned count;
+static _Thread_local struct record self;
+static _Thread_local int records_fd = -1, store_fd = -1;
+static _Thread_local bool is_fenced; /* the store refused this epoch: it gets no more requests */
+static _Thread_local unsigned count;
 
 int64_t acts_clock(void)
 {

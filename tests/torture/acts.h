@@ -5,7 +5,7 @@
  *   acts_act(acts_clock());             for each act
  *
  * A record is the act. The clock is read right before it, by a system call: it is true even where
- * Baton's is not (clocks.c). One store, one thread; a failure ends the process.
+ * Baton's is not (clocks.c). Each thread acts for itself; a failure ends the process.
  */
 #ifndef TORTURE_ACTS_H
 #define TORTURE_ACTS_H

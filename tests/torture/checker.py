@@ -9,10 +9,14 @@ RECORD = struct.Struct("<QQqI12s")  # struct record of actor.c
 
 
 class Life:
-    def __init__(self, node, epoch, at_ns):
-        self.node, self.epoch = node, epoch
+    def __init__(self, node, epoch, at_ns, election=""):
+        self.node, self.epoch, self.election = node, epoch, election
         self.first_ns = self.last_ns = at_ns
         self.pids = set()
+
+    @property
+    def who(self):
+        return "%s in %s" % (self.node, self.election) if self.election else self.node
 
     def act(self, pid, at_ns):
         self.pids.add(pid)
@@ -21,31 +25,45 @@ class Life:
 
     def __repr__(self):
         return "%s epoch %d [%.3f, %.3f] s, pids %s" % (
-            self.node, self.epoch, self.first_ns / 1e9, self.last_ns / 1e9,
+            self.who, self.epoch, self.first_ns / 1e9, self.last_ns / 1e9,
             " ".join(map(str, sorted(self.pids))))
 
 
 class Records:
-    """The file of records, read on from where it was left."""
+    """The file of records, read on from where it was left. A record's node is HOST, or
+    ELECTION:HOST.PROGRAM where there are several."""
 
-    def __init__(self, path):
+    def __init__(self, path, elections=("",)):
         self.file = open(path, "rb")
         self.rest = b""
         self.lives = {}
-        self.last_ns = 0
+        self.last_of = dict.fromkeys(elections, 0)  # by election: its last act
 
     def read(self):
         data = self.rest + self.file.read()
         whole = len(data) - len(data) % RECORD.size
         self.rest = data[whole:]
         for life, epoch, at_ns, pid, node in RECORD.iter_unpack(data[:whole]):
-            if life not in self.lives:
-                self.lives[life] = Life(node.rstrip(b"\0").decode(), epoch, at_ns)
-            self.lives[life].act(pid, at_ns)
-            self.last_ns = max(self.last_ns, at_ns)
+            one = self.lives.get((life, node))
+            if not one:
+                election, _, program = node.rstrip(b"\0").decode().rpartition(":")
+                one = Life(program.partition(".")[0], epoch, at_ns, election)
+                self.lives[life, node] = one
+            one.act(pid, at_ns)
+            self.last_of[one.election] = max(self.last_of[one.election], at_ns)
+
+    @property
+    def last_ns(self):
+        """Of the election in which nobody has acted for longest."""
+        return min(self.last_of.values())
 
     def in_order(self):
         return sorted(self.lives.values(), key=lambda one: one.first_ns)
+
+    def by_election(self):
+        """Their lives in order."""
+        lives = self.in_order()
+        return [[one for one in lives if one.election == election] for election in self.last_of]
 
     def leader(self, since_ns):
         """The node that acted last, if it has since then."""

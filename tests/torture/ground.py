@@ -90,6 +90,8 @@ class Ground(Cluster):
     """Nodes a, b, c … of which each runs the actor where it leads."""
 
     spare_spaces = ()
+    elections = ("",)
+    turns = 0  # of holders of an election, that were judged
 
     def __init__(self, count, dice, suffixes=None):
         super().__init__(count)
@@ -123,12 +125,13 @@ class Ground(Cluster):
         return os.path.join(self.dir, name)
 
     def open_files(self):
-        for name, mode in (("records", 0o666), ("history", 0o666), ("key", 0o600)):
+        for name, mode in (("records", 0o666), ("history", 0o666), ("locks", 0o666),
+                           ("key", 0o600)):
             with open(self.path(name), "wb") as file:
                 os.fchmod(file.fileno(), mode)
                 if name == "key":
                     file.write(os.urandom(32).hex().encode() + b"\n")
-        self.records = Records(self.path("records"))
+        self.records = Records(self.path("records"), self.elections)
         self.histories = Histories(self.path("history"))
         self.helper(sys.executable, os.path.join(HERE, "store.py"), self.path("store"),
                     self.path("store.log"))
@@ -230,15 +233,20 @@ class Ground(Cluster):
     def start(self, name):
         self.born.append((boot_ns(), name, self.hosts_of[name].kinds))
         self.tell("%s starts as %s" % (name, self.hosts_of[name]))
+        self.processes[name] = self.launch(name, self.words(name))
+
+    def launch(self, name, words):
+        """A process on that host, of its account and with its clocks."""
         clocks = ["%s=%s" % pair for pair in self.clocks(name).items()]
+        with open(self.path(name + ".log"), "ab") as log:
+            return self.spawn(self.on_host(name, *self.as_account(name), "env", *clocks, *words),
+                              stdout=log, stderr=log)
+
+    def words(self, name):
         words = self.words_of_member(name) if self.hosts_of[name].kinds == LIBRARY else [
             os.path.abspath(BATON), "run", *self.arguments(name), "--", program("baton_actor"),
             self.hosts_of[name].kinds]
-        words += [self.path("records"), self.path("store"), *self.further_words()]
-        with open(self.path(name + ".log"), "ab") as log:
-            self.processes[name] = self.spawn(
-                self.on_host(name, *self.as_account(name), "env", *clocks, *words), stdout=log,
-                stderr=log)
+        return [*words, self.path("records"), self.path("store"), *self.further_words()]
 
     def further_words(self):
         """For the programs."""
@@ -271,11 +279,18 @@ class Ground(Cluster):
         return [pid for part, pids in self.processes_of(name).items()
                 if not parts or part in parts for pid in pids]
 
+    def started(self, name):
+        """The processes that the harness started for that host."""
+        return [self.processes[name]] if name in self.processes else []
+
+    def tend(self, name):
+        """Starts again what ended beside the node; the exit codes."""
+        return []
+
     def alive(self, name):
         """On that host, and what is still on its way there: it enters the namespace by itself."""
-        started = self.processes.get(name)
-        return [pid for pid in [*self.pids(name), *([started.pid] if started else [])]
-                if is_alive(pid)]
+        pids = [*self.pids(name), *(process.pid for process in self.started(name))]
+        return [pid for pid in pids if is_alive(pid)]
 
     def end_all(self, name):
         """Nothing is left alive on that host."""
@@ -299,8 +314,8 @@ class Ground(Cluster):
             send(pid, signal.SIGKILL)
 
     def reap(self, name):
-        process = self.processes.get(name)
-        return process.poll() if process else None
+        codes = [process.poll() for process in self.started(name)]
+        return codes[0] if codes else None
 
     def running(self, name):
         process = self.processes.get(name)
@@ -315,6 +330,10 @@ class Ground(Cluster):
         if process.returncode == 64 and b"cannot be handed leadership" not in said:
             raise ValueError("a wrong command: %s" % said.decode())
         return process.returncode, said.decode().strip()
+
+    def unlinear_locks(self):
+        """What was wrong with the histories of elections as locks."""
+        return []
 
     def close(self):
         """Whatever fails, the rest is cleared all the same."""
@@ -398,7 +417,8 @@ def part_of(pid, wrapper):
     if program == "baton":
         with open("/proc/%s/cmdline" % pid, "rb") as file:
             return "supervisor" if file.read().split(b"\0")[1:2] == [b"run"] else "other"
-    return {"baton_actor": "cmd", "ip": "rules", "nft": "rules"}.get(program, "other")
+    return {"baton_actor": "cmd", "torture_member": "cmd", "ip": "rules",
+            "nft": "rules"}.get(program, "other")
 
 
 def send(pid, number):

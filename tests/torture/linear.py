@@ -72,9 +72,9 @@ def entries(requests):
     return head
 
 
-def is_linearizable(requests):
+def is_linearizable(requests, state=ABSENT):
     head = entries(requests)
-    state, done, seen, path = ABSENT, 0, set(), []
+    done, seen, path = 0, set(), []
     entry = head.behind
     while head.behind:
         if entry.end:
@@ -104,6 +104,17 @@ def is_sound(requests):
         one.expected for one in requests if one.kind == "s"}
     seen = [one for one in requests if one.outcome != "?" or one.value in read]
     return is_linearizable(seen) or (len(seen) < len(requests) and is_linearizable(requests))
+
+
+def lost(requests, value):
+    """Whether the present value of a key is none that was asked for, or an acknowledged write began
+    after that of the value had ended."""
+    writes = [one for one in requests if one.kind == "w"]
+    if value == ABSENT:
+        return any(one.outcome == "y" for one in writes)
+    written = next((one for one in writes if one.value == value), None)
+    return not written or written.outcome == "y" and any(
+        one.begin_ns > written.end_ns for one in writes if one.outcome == "y")
 
 
 class Histories:

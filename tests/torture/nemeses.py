@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from ground import boot_ns, send
+from ground import LIBRARY, boot_ns, send
 
 PATIENCE_S = 30  # with a group that is healthy
 LONGEST_S = 5.0  # of a fault: longer than a lease and what comes after it
@@ -49,6 +49,8 @@ TUNNELS = {**ANYWHERE, "tunnel-dies": 8, "disk-full": 1}
 KEYS = {"pause wrapper": 3, "freeze": 1, "kill wrapper": 4, "kill guardian": 1, "kill-all": 4,
         "restart-at-once": 3, "end": 2, "settings": 1, "cut-off": 3, "deaf": 3, "mute": 3,
         "one-way": 4, "part": 2, "loss": 2, "disk-full": 2, "disk-stalls": 2, "wall-jumps": 1}
+AGENTS = {**KEYS, "kill-all": 2, "client-stops": 5, "client-dies": 5, "pause cmd": 1,
+          "kill wrapper+guardian+cmd": 2, "space-torn": 1}
 REDIS = {**ANYWHERE, "server-stops": 2, "server-restarts": 1, "pass": 1}
 
 
@@ -136,7 +138,10 @@ class Nemeses:
         ended = []
         for name in self.ground.names:
             with self.lock:
-                if name in self.busy or self.ground.running(name) or not self.may_start(name):
+                if name in self.busy:
+                    continue
+                ended += [(name, code) for code in self.ground.tend(name)]
+                if self.ground.running(name) or not self.may_start(name):
                     continue
                 ended.append((name, self.ground.reap(name)))
                 self.ground.start(name)
@@ -174,7 +179,8 @@ class Nemeses:
     # ---- processes
 
     def pause(self, name, plan, parts):
-        end_excuse = self.excuse(name) if ALL_OF_OURS <= set(parts) else None
+        is_promised = self.ground.hosts_of[name].kinds == LIBRARY or not ALL_OF_OURS <= set(parts)
+        end_excuse = None if is_promised else self.excuse(name)
         pids = self.pids(name, plan, parts)
         for pid in pids:
             send(pid, signal.SIGSTOP)
@@ -183,6 +189,21 @@ class Nemeses:
             send(pid, signal.SIGCONT)
         if end_excuse:
             end_excuse()
+
+    def client_stops(self, name, plan):
+        self.strike_client(name, plan, signal.SIGSTOP)
+
+    def client_dies(self, name, plan):
+        self.strike_client(name, plan, signal.SIGKILL)
+
+    def strike_client(self, name, plan, number):
+        """One of the programs that lead through the host's agent."""
+        pids = self.pids(name, plan, ["cmd"])[:1]
+        for pid in pids:
+            send(pid, number)
+        self.hold(plan)
+        for pid in pids:
+            send(pid, signal.SIGCONT)
 
     def freeze(self, name, plan):
         """All at once, as a virtual machine is frozen."""

@@ -6,6 +6,7 @@ import sys
 import time
 
 import nemeses
+from agents import AgentsGround
 from checker import Patience, epochs_back, overlaps
 from ground import KeysGround, RaftGround, RedisGround, TunnelGround, boot_ns
 
@@ -19,6 +20,7 @@ GROUNDS = {
     "redis": (lambda dice: RedisGround(3, dice), nemeses.REDIS),
     "raft5": (lambda dice: RaftGround(5, dice, SETTLED_KINDS), nemeses.RAFT),
     "keys": (lambda dice: KeysGround(3, dice), nemeses.KEYS),
+    "agents": (lambda dice: AgentsGround(3, dice), nemeses.AGENTS),
     "tunnels": (lambda dice: TunnelGround(3, dice), nemeses.TUNNELS),
 }
 
@@ -90,6 +92,8 @@ class Run:
             self.calm()
             progress(self)
         self.look_at_histories(nemeses.FOREVER_NS)
+        for what in ground.unlinear_locks():
+            self.violation("unlinear", what, boot_ns(), what)
 
     def storm(self, end):
         while time.monotonic() < end and not self.found["stuck"]:
@@ -122,14 +126,9 @@ class Run:
                 self.violation("crashes", (name, code, boot_ns()), boot_ns(),
                                "%s ended with %s" % (name, code))
         ground.records.read()
-        lives = ground.records.in_order()
-        for kind, pairs in (("overlaps", overlaps(lives)), ("lost_fenced", epochs_back(lives))):
-            for earlier, later in pairs:
-                if kind == "overlaps" and self.nemeses.excused(earlier, later):
-                    self.excused.add(earlier)
-                elif self.violation(kind, earlier.first_ns, later.first_ns, "%s\n    %s" % (
-                        self.story(earlier), self.story(later))):
-                    ground.end_life(earlier)
+        for lives in ground.records.by_election():
+            self.look_at_lives("overlaps", overlaps(lives))
+            self.look_at_lives("lost_fenced", epochs_back(lives))
         self.look_at_store()
         ground.histories.read()
         self.look_at_histories(boot_ns())
@@ -138,6 +137,14 @@ class Run:
             self.violation("stuck", "nobody acts", ground.records.last_ns,
                            "nobody acts, though a quorum has been healthy for %d s"
                            % nemeses.PATIENCE_S)
+
+    def look_at_lives(self, kind, pairs):
+        for earlier, later in pairs:
+            if kind == "overlaps" and self.nemeses.excused(earlier, later):
+                self.excused.add(earlier)
+            elif self.violation(kind, (earlier.election, earlier.first_ns), later.first_ns,
+                                "%s\n    %s" % (self.story(earlier), self.story(later))):
+                self.ground.end_life(earlier)
 
     def story(self, life):
         """What befell its host while it acted, and shortly before."""
@@ -171,9 +178,9 @@ class Run:
     def show_timeline(self, at_ns):
         lines = [(when, what) for when, what in self.events]
         for life in self.ground.records.in_order():
-            lines += [(life.first_ns, "%s begins to act, epoch %d" % (life.node, life.epoch)),
+            lines += [(life.first_ns, "%s begins to act, epoch %d" % (life.who, life.epoch)),
                       (life.last_ns, "%s acts for the last time, epoch %d" % (
-                          life.node, life.epoch))]
+                          life.who, life.epoch))]
         for when, what in sorted(lines):
             if abs(when - at_ns) < AROUND_NS:
                 say("    %+9.3f s  %s" % ((when - at_ns) / 1e9, what))

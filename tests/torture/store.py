@@ -3,11 +3,12 @@
 
     store.py SOCKET LOG
 
-It keeps one value, of which only the version counts. A writer registers its epoch, reads the
-version, and writes upon the version that it has read. A write upon another version than the present
-one was made without knowing the latest update: that update is lost. The store accepts such a write,
-as most stores would, and writes a line of JSON about it into LOG.
+It keeps one value for each election, of which only the version counts. A writer registers its
+epoch, reads the version, and writes upon the version that it has read. A write upon another version
+than the present one was made without knowing the latest update: that update is lost. The store
+accepts such a write, as most stores would, and writes a line of JSON about it into LOG.
 """
+import collections
 import json
 import os
 import selectors
@@ -55,7 +56,7 @@ class Register:
 VERBS = {b"r": "register", b"g": "read", b"p": "write"}
 
 
-def serve(path, register):
+def serve(path, registers):
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(path + ".new")
     listener.listen(64)
@@ -66,19 +67,20 @@ def serve(path, register):
         for key, _ in selector.select():
             if key.fileobj is listener:
                 selector.register(listener.accept()[0], selectors.EVENT_READ)
-            elif not answer(key.fileobj, register):
+            elif not answer(key.fileobj, registers):
                 selector.unregister(key.fileobj)
                 key.fileobj.close()
 
 
-def answer(client, register):
+def answer(client, registers):
     try:
         data = client.recv(REQUEST.size)
         if len(data) != REQUEST.size:
             return False
         verb, node, epoch, version, life = REQUEST.unpack(data)
-        granted, version = register.ask(VERBS[verb], node.rstrip(b"\0").decode(), epoch, version,
-                                        life)
+        node = node.rstrip(b"\0").decode()
+        register = registers[node.rpartition(":")[0]]  # by election
+        granted, version = register.ask(VERBS[verb], node, epoch, version, life)
         client.send(REPLY.pack(granted, version))
     except OSError:
         return False
@@ -90,7 +92,7 @@ def main():
         def violation(**fields):
             log.write(json.dumps(fields) + "\n")
             log.flush()
-        serve(sys.argv[1], Register(violation))
+        serve(sys.argv[1], collections.defaultdict(lambda: Register(violation)))
 
 
 if __name__ == "__main__":

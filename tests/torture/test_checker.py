@@ -17,11 +17,13 @@ sys.path += [os.path.join(os.path.dirname(HERE), "e2e"),
 from checker import (Life, Patience, Records, epochs_back,  # noqa: E402  pylint: disable=C0413
                      overlaps)
 from harness import until  # noqa: E402  pylint: disable=wrong-import-position
-from linear import Request, is_sound  # noqa: E402  pylint: disable=wrong-import-position
+from linear import Request, is_sound, lost  # noqa: E402  pylint: disable=C0413
+from locks import Mark, Marks, story, turns_of  # noqa: E402  pylint: disable=C0413
 from namespaces import Network  # noqa: E402  pylint: disable=wrong-import-position
 from store import Register  # noqa: E402  pylint: disable=wrong-import-position
 
-ACTOR = os.path.join(os.environ.get("TORTURE_PROGRAMS", "build/tests/torture"), "baton_actor")
+PROGRAMS = os.environ.get("TORTURE_PROGRAMS", "build/tests/torture")
+ACTOR, MEMBER = (os.path.join(PROGRAMS, name) for name in ("baton_actor", "torture_member"))
 
 
 def life(node, epoch, first_ns, last_ns):
@@ -118,6 +120,77 @@ class Histories(unittest.TestCase):
         self.assert_unsound(request("s", 1, 0, 9), request("s", 2, 0, 9))
 
 
+class LostWrites(unittest.TestCase):
+    """What a key has after all nodes were killed (killall.py)."""
+
+    def assert_lost(self, is_lost, value, *requests):
+        self.assertEqual(lost(list(requests), value), is_lost, requests)
+
+    def test_an_acknowledged_write_that_is_gone_is_found(self):
+        self.assert_lost(True, 0, request("w", 1, 0, 1))
+        self.assert_lost(True, 1, request("w", 1, 0, 1), request("w", 2, 2, 3))
+
+    def test_a_value_that_nobody_asked_for_is_found(self):
+        self.assert_lost(True, 7, request("w", 1, 0, 1))
+
+    def test_of_two_writes_at_once_either_may_be_the_last(self):
+        self.assert_lost(False, 1, request("w", 1, 0, 2), request("w", 2, 1, 3))
+        self.assert_lost(False, 2, request("w", 1, 0, 2), request("w", 2, 1, 3))
+
+    def test_a_write_that_was_not_acknowledged_may_be_there_or_not(self):
+        unknown = request("w", 2, 2, None, "?")
+        self.assert_lost(False, 1, request("w", 1, 0, 1), unknown)
+        self.assert_lost(False, 2, request("w", 1, 0, 1), unknown)
+        self.assert_lost(False, 0, unknown)
+
+
+class Turns(unittest.TestCase):
+    """The history of an election as a lock: lives of one process each, and what was recorded."""
+
+    def turn(self, pid, epoch, first_ns, last_ns):
+        one = Life("a", epoch, first_ns)
+        one.act(pid, first_ns)
+        one.act(pid, last_ns)
+        return one
+
+    def assert_sound(self, lives, *marks):
+        self.assertIsNone(story(turns_of(lives, marks)))
+
+    def assert_unsound(self, lives, *marks):
+        self.assertIsNotNone(story(turns_of(lives, marks)))
+
+    def test_turns_one_after_the_other_are_right(self):
+        self.assert_sound([self.turn(1, 3, 10, 20), self.turn(2, 5, 21, 30),
+                           self.turn(1, 9, 31, 40)], Mark("d", 1, 3, 20))
+
+    def test_two_holders_are_found(self):
+        self.assert_unsound([self.turn(1, 3, 10, 20), self.turn(2, 5, 15, 30)])
+
+    def test_two_holders_of_one_epoch_are_found(self):
+        self.assert_unsound([self.turn(1, 3, 10, 20), self.turn(2, 3, 21, 30)])
+
+    def test_an_epoch_that_falls_is_found(self):
+        lives = [self.turn(1, 5, 10, 20), self.turn(2, 3, 21, 30)]
+        self.assert_unsound(lives)
+        self.assert_unsound(lives, Mark("c", 2, 0, 5))
+
+    def test_an_act_after_resigning_is_found(self):
+        self.assert_unsound([self.turn(1, 3, 10, 20)], Mark("d", 1, 3, 15))
+
+    def test_a_leader_that_others_were_told_of_leads_from_then_on(self):
+        lives = [self.turn(1, 3, 10, 20), self.turn(2, 5, 25, 30)]
+        self.assert_sound(lives, Mark("o", 2, 5, 21))
+        self.assert_unsound(lives, Mark("o", 2, 5, 19))
+
+    def test_a_leader_that_never_acted_counts(self):
+        self.assert_sound([self.turn(1, 3, 10, 20)], Mark("o", 2, 5, 25))
+        self.assert_unsound([self.turn(1, 3, 10, 20)], Mark("c", 2, 0, 5), Mark("o", 2, 5, 15))
+        self.assert_unsound([self.turn(1, 3, 10, 20)], Mark("c", 2, 0, 21), Mark("o", 2, 2, 25))
+
+    def test_a_process_leads_in_no_election_before_it_takes_part(self):
+        self.assert_unsound([self.turn(1, 3, 10, 20)], Mark("c", 1, 0, 15))
+
+
 class Stuck(unittest.TestCase):
     def test_a_group_without_an_act_is_stuck_once_patience_is_over(self):
         patience = Patience(100)
@@ -183,7 +256,8 @@ class Planted(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.store, self.log, self.path = (os.path.join(directory.name, name)
                                            for name in ("store", "log", "records"))
-        for path in (self.log, self.path):
+        self.locks = os.path.join(directory.name, "locks")
+        for path in (self.log, self.path, self.locks):
             with open(path, "wb"):
                 pass
         self.run_program(sys.executable, os.path.join(HERE, "store.py"), self.store, self.log)
@@ -213,6 +287,33 @@ class Planted(unittest.TestCase):
         until(overlap, "the overlap is found")
         self.assertEqual(len(epochs_back(records.in_order())), 1)
         until(lambda: self.logged() == {"lost update", "epoch of two nodes"}, "the lost updates")
+
+    def test_two_that_lead_elections_through_the_library_are_found_in_each_apart(self):
+        """Each in a group of its own."""
+        records, marks = Records(self.path, ("x", "y")), Marks(self.locks)
+        self.addCleanup(records.close)
+        self.addCleanup(marks.close)
+        self.run_program(MEMBER, "memory:", "x,y", "a.0", self.path, self.store, "", self.locks)
+
+        def acted():
+            records.read()
+            marks.read()
+            return all(records.last_of.values()) and marks.of("x") and marks.of("y")
+        until(acted, "it leads both")
+        for election, lives in zip("xy", records.by_election()):
+            self.assertEqual(overlaps(lives), [])
+            self.assertIsNone(story(turns_of(lives, marks.of(election))))
+        self.run_program(MEMBER, "memory:", "x", "b.0", self.path, self.store, "", self.locks)
+
+        def overlap():
+            records.read()
+            marks.read()
+            return overlaps(records.by_election()[0])
+        until(overlap, "the overlap is found")
+        lives = records.by_election()
+        self.assertIsNotNone(story(turns_of(lives[0], marks.of("x"))))
+        self.assertEqual(overlaps(lives[1]), [])
+        self.assertIsNone(story(turns_of(lives[1], marks.of("y"))))
 
 
 def prove():

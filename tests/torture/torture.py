@@ -37,19 +37,20 @@ class Summary:
         self.seed = seed
         self.begin = time.monotonic()
         self.found, self.counts = collections.Counter(), collections.Counter()
-        self.leaderships = self.requests = self.excused = 0
+        self.leaderships = self.requests = self.turns = self.excused = 0
 
     def add(self, run):
         self.found += run.found
         self.counts += run.nemeses.counts
         self.leaderships += len(run.ground.records.lives)
         self.requests += run.ground.histories.judged
+        self.turns += run.ground.turns
         self.excused += len(run.excused)
 
     def fields(self):
         return {**{kind: self.found[kind] for kind in MUST_BE_NONE}, "excused": self.excused,
                 "seconds": round(time.monotonic() - self.begin), "seed": self.seed,
-                "leaderships": self.leaderships, "requests": self.requests,
+                "leaderships": self.leaderships, "requests": self.requests, "turns": self.turns,
                 "nemeses": dict(sorted(self.counts.items()))}
 
 
