@@ -161,8 +161,10 @@ int settings_read(struct settings *ret, const struct options *options, struct ba
     code = settings_make_data(&ret->data, options, reterr);
     if (!code && ret->config.url == ret->space && !ret->data) {
         code = error_set(reterr, BATON_EINVAL,
-                         "--data is missing: name a directory for the state of this node, or start "
-                         "`baton agent`, which takes part for this process");
+                         "--data is missing: name a directory for the state of this node%s",
+                         options_find(options, "election")
+                             ? ", or start `baton agent`, which takes part for this process"
+                             : "");
     }
     if (!code && options_text(options, "provider") && options_is_set(options, "listen")) {
         code = error_set(reterr, BATON_EINVAL,

@@ -132,13 +132,14 @@ static void print_members(const json_t *members)
         json_array_foreach(members, index, one)
         {
             const char **row = cells + (index + 1) * (MEMBER_COLUMNS + 1);
+            bool has_weight = json_object_get(one, "weight") != NULL; /* a process has none */
             (void)snprintf(numbers[2 * index], NUMBERS_MAX, "%.0f", number_at(one, "weight"));
             (void)snprintf(numbers[2 * index + 1], NUMBERS_MAX, "%.0f", number_at(one, "priority"));
             row[0] = text_at(one, "name");
             row[1] = text_at(one, "address");
             row[2] = text_at(one, "kind");
             row[3] = text_at(one, "role");
-            row[4] = numbers[2 * index];
+            row[4] = has_weight ? numbers[2 * index] : "-";
             row[5] = numbers[2 * index + 1];
             row[6] = yes_no(one, "alive");
             row[7] = yes_no(one, "cordoned");

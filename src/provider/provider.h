@@ -251,7 +251,8 @@ struct provider_ops {
                      struct baton_error *reterr);
     /* Asks the leader to hand over to the process named `to`, or (NULL) to the next in line. `done`
      * comes when another leads. BATON_ENOENT: no such election, or it has no leader; BATON_EINVAL:
-     * `to` does not wait for it; BATON_ETIMEDOUT at the deadline: it may still happen. */
+     * `to` does not wait for it; BATON_EBUSY: nobody does; BATON_ETIMEDOUT at the deadline: it may
+     * still happen. */
     int (*ask_pass)(struct provider *provider, const char *election, const char *to,
                     instant deadline, provider_done_cb done, void *userdata,
                     struct baton_error *reterr);

@@ -88,6 +88,9 @@ class AgentCommands(AgentTest):
         self.assertTrue(second.ask("campaign", election="e")["ok"])
         until(lambda: self.asked(agent, "status", "-e", "e")["waiting"] == 1, agent.log)
         self.assertIn("three", self.command(agent, "pass", "-e", "e", "--to", "three", code=64))
+        self.command(agent, "cordon", "-e", "e", "two")
+        self.assertIn("nobody can take over", self.command(agent, "pass", "-e", "e", code=1))
+        self.command(agent, "uncordon", "-e", "e", "two")
         passing = self.start(agent, "pass", "--election", "e", "--to", "two", "--json")
         self.assertIsNotNone(first.event("drain"))
         self.assertTrue(first.ask("drained", election="e", epoch=epoch)["ok"])
@@ -162,6 +165,7 @@ class AgentCommands(AgentTest):
                 (("watch",), 64, "--election is missing"),
                 (("pass",), 64, "--election is missing"),
                 (("pass", "--election", "none"), 1, "none"),
+                (("agent",), 64, "for the state of this node\n"),
                 (("cordon", "--election", "e"), 64, "baton members --election e"),
                 (("cordon", "--data", "/nowhere", "p"), 64, "--election"),
                 (("status", "--data", "/nowhere"), 69, "is the node running"),

@@ -147,8 +147,9 @@ int ask_pass(struct provider *provider, const char *election, const char *to, in
     heir = line_heir(node, line_of(node, election), to, &heirs);
     if (!heir) {
         return to ? heirs_refuse(&heirs, to, reterr)
-                  : error_set(reterr, BATON_EINVAL,
-                              "election \"%s\": no other process that answers may lead it",
+                  : error_set(reterr, BATON_EBUSY,
+                              "election \"%s\": nobody can take over: no other process that "
+                              "answers may lead it",
                               election);
     }
     ask.epoch = heir->election->epoch;
