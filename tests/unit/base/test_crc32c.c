@@ -3,7 +3,7 @@
 #include "cmocka_all.h"
 
 /* For the static functions. */
-#include "base/crc32c.c"
+#include "base/crc32c.c" /* NOLINT(bugprone-suspicious-include) */
 
 static const struct {
     const char *text;
