@@ -9,6 +9,8 @@ struct keys {
     size_t count;
     size_t capacity;
     size_t bytes;
+    size_t mortal;                            /* keys with a lifetime */
+    const struct keys_value *first_to_expire; /* NULL: not known, or there is none */
 };
 
 enum { ORDER_VERSION = 1, HAS_DATA = 1 };
@@ -139,6 +141,28 @@ static size_t weight_of(const struct keys_value *value)
     return sizeof(*value) + strlen(value->name) + value->bytes;
 }
 
+static void count_in(struct keys *keys, const struct keys_value *value)
+{
+    const struct keys_value *first = keys->first_to_expire;
+
+    keys->bytes += weight_of(value);
+    if (value->lifetime.ns > 0) {
+        keys->mortal++;
+        if (keys->mortal == 1 || (first && instant_before(value->expires, first->expires))) {
+            keys->first_to_expire = value;
+        }
+    }
+}
+
+static void count_out(struct keys *keys, const struct keys_value *value)
+{
+    keys->bytes -= weight_of(value);
+    keys->mortal -= value->lifetime.ns > 0;
+    if (keys->first_to_expire == value) {
+        keys->first_to_expire = NULL;
+    }
+}
+
 static int make_room(struct keys *keys)
 {
     size_t wanted = keys->capacity ? keys->capacity * 2 : 16;
@@ -165,20 +189,20 @@ static int set(struct keys *keys, size_t at, bool found, const struct keys_order
         return BATON_ENOMEM;
     }
     if (found) {
-        keys->bytes -= weight_of(keys->all[at]);
+        count_out(keys, keys->all[at]);
         free(keys->all[at]);
     } else {
         memmove(&keys->all[at + 1], &keys->all[at], (keys->count - at) * sizeof(void *));
         keys->count++;
     }
     keys->all[at] = value;
-    keys->bytes += weight_of(value);
+    count_in(keys, value);
     return BATON_OK;
 }
 
 static void take_out(struct keys *keys, size_t at)
 {
-    keys->bytes -= weight_of(keys->all[at]);
+    count_out(keys, keys->all[at]);
     free(keys->all[at]);
     keys->count--;
     memmove(&keys->all[at], &keys->all[at + 1], (keys->count - at) * sizeof(void *));
@@ -236,16 +260,21 @@ const struct keys_value *keys_next(const struct keys *keys, const char *prefix,
     return keys->all[at];
 }
 
-const struct keys_value *keys_first_to_expire(const struct keys *keys)
+/* Asked after every change, so it is looked for only when the latest answer has gone. */
+const struct keys_value *keys_first_to_expire(struct keys *keys)
 {
-    const struct keys_value *first = NULL;
+    const struct keys_value *first = keys->first_to_expire;
 
+    if (first || keys->mortal == 0) {
+        return first;
+    }
     for (size_t i = 0; i < keys->count; i++) {
         const struct keys_value *value = keys->all[i];
         if (value->lifetime.ns > 0 && (!first || instant_before(value->expires, first->expires))) {
             first = value;
         }
     }
+    keys->first_to_expire = first;
     return first;
 }
 

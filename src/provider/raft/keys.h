@@ -63,7 +63,7 @@ const struct keys_value *keys_find(const struct keys *keys, const char *name);
 const struct keys_value *keys_next(const struct keys *keys, const char *prefix,
                                    const struct keys_value *prev);
 /* The key whose lifetime ends first; NULL: none. */
-const struct keys_value *keys_first_to_expire(const struct keys *keys);
+const struct keys_value *keys_first_to_expire(struct keys *keys);
 
 /* Encodes the whole state, and restores it: all of it or, on failure, nothing. Lifetimes start
  * anew. BATON_ENOTSUP (a format above KEYS_FORMAT), BATON_ECORRUPT, BATON_ENOMEM. */

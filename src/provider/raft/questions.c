@@ -4,8 +4,13 @@
 
 void questions_add(struct questions *questions, struct question *question)
 {
-    question->next = questions->first;
-    questions->first = question;
+    question->next = NULL;
+    if (questions->first) {
+        questions->last->next = question;
+    } else {
+        questions->first = question;
+    }
+    questions->last = question;
     questions->count++;
 }
 
@@ -21,15 +26,18 @@ struct question *questions_find(const struct questions *questions, uint64_t id)
 
 struct question *questions_take_answered(struct questions *questions)
 {
-    for (struct question **at = &questions->first; *at; at = &(*at)->next) {
-        struct question *question = *at;
-        if (question->is_answered) {
-            *at = question->next;
-            questions->count--;
-            return question;
-        }
+    struct question *before = NULL, *question = questions->first;
+
+    while (question && !question->is_answered) {
+        before = question;
+        question = question->next;
     }
-    return NULL;
+    if (question) {
+        *(before ? &before->next : &questions->first) = question->next;
+        questions->last = question->next ? questions->last : before;
+        questions->count--;
+    }
+    return question;
 }
 
 void questions_end(struct questions *questions)

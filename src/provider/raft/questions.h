@@ -30,8 +30,8 @@ struct question {
     uint8_t order[]; /* QUESTION_WRITE */
 };
 
-struct questions { /* {0}: none */
-    struct question *first;
+struct questions {                 /* {0}: none */
+    struct question *first, *last; /* in the order in which they were asked, as replies come */
     size_t count;
 };
 

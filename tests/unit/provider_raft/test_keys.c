@@ -82,6 +82,36 @@ static void the_lifetime_that_ends_first_is_known(void **state)
     keys_free(keys);
 }
 
+static void the_lifetime_that_ends_first_is_known_after_every_change(void **state)
+{
+    struct keys *keys = keys_new();
+    struct keys_value changed;
+    char name[2] = "";
+    struct keys_order wanted = {.revision = UINT64_MAX, .name = name, .name_bytes = 1};
+    unsigned seed = 1;
+    (void)state;
+
+    for (uint64_t i = 1; i <= 2000; i++) {
+        const struct keys_value *value = NULL, *first = NULL;
+        int kind = rand_r(&seed) % 4;              /* NOLINT: the same in every run */
+        name[0] = (char)('a' + rand_r(&seed) % 8); /* NOLINT */
+        wanted.data = kind == 0 ? NULL : "";
+        wanted.lifetime = SPAN_S(kind < 2 ? 0 : 1 + rand_r(&seed) % 50); /* NOLINT */
+        assert_int_equal(keys_carry_out(keys, &wanted, i, (instant){0}, &changed), BATON_OK);
+        while ((value = keys_next(keys, "", value))) {
+            if (value->lifetime.ns > 0 &&
+                (!first || instant_before(value->expires, first->expires))) {
+                first = value;
+            }
+        }
+        assert_true((first == NULL) == (keys_first_to_expire(keys) == NULL));
+        if (first) {
+            assert_int_equal(keys_first_to_expire(keys)->expires.ns, first->expires.ns);
+        }
+    }
+    keys_free(keys);
+}
+
 static void a_snapshot_gives_the_same_keys(void **state)
 {
     struct keys *keys = keys_new();
@@ -180,6 +210,7 @@ int main(void)
         cmocka_unit_test(an_order_holds_at_its_revision_only),
         cmocka_unit_test(a_list_is_sorted_and_has_the_prefix),
         cmocka_unit_test(the_lifetime_that_ends_first_is_known),
+        cmocka_unit_test(the_lifetime_that_ends_first_is_known_after_every_change),
         cmocka_unit_test(a_snapshot_gives_the_same_keys),
         cmocka_unit_test(an_order_survives_its_bytes),
         cmocka_unit_test(the_whole_has_a_bound),
