@@ -40,7 +40,7 @@ struct tenant {
     struct local_peer peer;
     uv_poll_t death;
     uv_poll_t container; /* the end of process 1 of its PID namespace */
-    int container_fd;    /* its pidfd; -1: it is in the agent's namespace, or its is not known */
+    int container_fd;    /* its pidfd, as the process has passed it; -1: it is not known */
     uv_work_t hunt;
     bool is_watched;    /* `death` is open */
     bool has_survivors; /* of those; written by the thread that kills */
@@ -138,6 +138,8 @@ void tenant_renew(struct client *client, const json_t *message);
 void tenant_bye(struct client *client, const json_t *message);
 void tenant_acting(struct client *client, const json_t *message);
 void tenant_gone(struct client *client, const json_t *message);
+/* Takes the pidfd of process 1 of its PID namespace: when that has ended, nothing acts for it. */
+void tenant_take_container(struct tenant *tenant, int pidfd);
 /* Ends its session: it acts no more. */
 void tenant_end(struct tenant *tenant, const char *why);
 /* Ends what the agent has of it; where there are sessions, its session goes on. */

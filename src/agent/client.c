@@ -91,6 +91,19 @@ static void on_message(struct local *local, json_t *message, void *userdata)
 }
 
 /* The process goes on: it may connect again. */
+/* Of process 1 of the client's PID namespace. */
+static void on_pidfd(struct local *local, int pidfd, void *userdata)
+{
+    struct client *client = userdata;
+    (void)local;
+
+    if (client->tenant) {
+        tenant_take_container(client->tenant, pidfd);
+    } else { /* before its hello */
+        (void)close(pidfd);
+    }
+}
+
 static void on_close(struct local *local, int code, const char *reason, void *userdata)
 {
     struct client *client = userdata;
@@ -133,7 +146,7 @@ static bool has_room(const struct client *client)
 
 void client_accept(struct agent *agent)
 {
-    static const struct local_callbacks callbacks = {NULL, on_message, on_close};
+    static const struct local_callbacks callbacks = {NULL, on_message, on_close, on_pidfd};
     struct client *client = calloc(1, sizeof(*client));
     struct baton_error error;
 

@@ -1,6 +1,5 @@
 /* A process that takes part: its hello, its lease, its end. */
 #include "agent/agent_int.h"
-#include "agent/container.h"
 
 #include "guardian/victims.h"
 
@@ -245,19 +244,19 @@ static void on_container_end(uv_poll_t *poll, int status, int events)
     end_if_over(tenant);
 }
 
-static void watch_container(struct tenant *tenant)
+void tenant_take_container(struct tenant *tenant, int pidfd)
 {
-    int fd =
-        tenant->container_fd < 0 && tenant->is_watched ? container_open_init(tenant->peer.pid) : -1;
+    uv_loop_t *loop = tenant->agent->config.loop;
 
-    if (fd >= 0 && uv_poll_init(tenant->agent->config.loop, &tenant->container, fd) == 0) {
-        tenant->container_fd = fd;
-        tenant->container.data = tenant;
-        tenant->holds++;
-        (void)uv_poll_start(&tenant->container, UV_READABLE, on_container_end);
-    } else if (fd >= 0) {
-        (void)close(fd);
+    if (tenant->container_fd >= 0 || !tenant->is_watched ||
+        uv_poll_init(loop, &tenant->container, pidfd) != 0) {
+        (void)close(pidfd);
+        return;
     }
+    tenant->container_fd = pidfd;
+    tenant->container.data = tenant;
+    tenant->holds++;
+    (void)uv_poll_start(&tenant->container, UV_READABLE, on_container_end);
 }
 
 /* NULL: both are right. */
@@ -295,6 +294,11 @@ void tenant_acting(struct client *client, const json_t *message)
                     "as root, or as your user");
         return;
     }
+    if (marker[0] && client->peer.pid <= 0) {
+        client_fail(client, request_id(message), BATON_EAUTH,
+                    "this agent is in another PID namespace, and could not find what acts for you");
+        return;
+    }
     copies[0] = marker[0] ? strdup(marker) : NULL;
     copies[1] = token[0] ? strdup(token) : NULL;
     if ((marker[0] && !copies[0]) || (token[0] && !copies[1])) {
@@ -308,9 +312,6 @@ void tenant_acting(struct client *client, const json_t *message)
     tenant->marker = copies[0];
     tenant->token = copies[1];
     tenant->is_gone = false;
-    if (tenant->token) {
-        watch_container(tenant);
-    }
     client_reply(client, request_id(message), NULL);
 }
 
@@ -460,7 +461,8 @@ static struct tenant *find(struct agent *agent, const struct client *client,
 {
 
     for (struct tenant *tenant = agent->tenants; tenant; tenant = tenant->next) {
-        if (tenant->handle && is_same(tenant, hello) && tenant->peer.pid == client->peer.pid) {
+        if (tenant->handle && is_same(tenant, hello) &&
+            local_peer_is(&tenant->peer, &client->peer)) {
             return tenant;
         }
     }
@@ -597,9 +599,6 @@ static int open_tenant(struct client *client, const struct hello *hello, const j
     tenant->peer = client->peer;
     client->peer.pidfd = -1;
     watch(tenant);
-    if (tenant->token) {
-        watch_container(tenant);
-    }
     client->tenant = tenant;
     tenant->client = client;
     return BATON_OK;

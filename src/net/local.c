@@ -4,17 +4,21 @@
 #include "net/stream.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
 #endif
+
+#define PIDFS 0x50494446 /* its numbers of pidfds are those of the processes: Linux 6.9 */
 
 enum { BACKLOG = 4096 }; /* a whole host may connect at once; the kernel has a limit of its own */
 
@@ -107,6 +111,29 @@ size_t local_backlog(const struct local *local)
     return local->is_closing ? 0 : stream_backlog(local->stream);
 }
 
+/* With a space, which means nothing before a message: a descriptor does not travel alone. */
+bool local_pass_pidfd(struct local *local, int pidfd)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    char byte = ' ';
+    struct iovec data = {&byte, sizeof(byte)};
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = sizeof(control.space)};
+
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(&control.header), &pidfd, sizeof(pidfd));
+    /* With a backlog it would go into the middle of a message. */
+    return !local->is_closing && !stream_has_backlog(local->stream) &&
+           sendmsg(stream_fd(local->stream), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
 /* The peer is told what is wrong, and hears no more. */
 static void refuse(struct local *local, int code, const char *text)
 {
@@ -168,6 +195,36 @@ static void on_open(struct stream *stream, void *userdata)
     }
 }
 
+/* Any other descriptor is closed: only a pidfd can be waited for without surprises. */
+static bool is_pidfd(int fd)
+{
+    char path[64], line[64];
+    bool is_found = false;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+    file = fopen(path, "re");
+    while (file && !is_found && fgets(line, sizeof(line), file)) {
+        is_found = strncmp(line, "Pid:", 4) == 0;
+    }
+    if (file) {
+        (void)fclose(file);
+    }
+    return is_found;
+}
+
+static void on_descriptor(struct stream *stream, int fd, void *userdata)
+{
+    struct local *local = userdata;
+    (void)stream;
+
+    if (local->is_closing || !is_pidfd(fd)) {
+        (void)close(fd);
+    } else {
+        local->callbacks.on_pidfd(local, fd, local->userdata);
+    }
+}
+
 static void on_close(struct stream *stream, int code, const char *reason, void *userdata)
 {
     struct local *local = userdata;
@@ -190,7 +247,8 @@ static struct local *local_new(struct stream_options *ret_options, uv_loop_t *lo
         buffer_init(&local->line, LOCAL_LINE_MAX + (1 << 17));
         *ret_options =
             (struct stream_options){.loop = loop,
-                                    .callbacks = {on_open, on_data, NULL, NULL, on_close},
+                                    .callbacks = {on_open, on_data, NULL, NULL, on_close,
+                                                  callbacks->on_pidfd ? on_descriptor : NULL},
                                     .userdata = local,
                                     .queue_bytes_max = LOCAL_QUEUE_MAX};
     }
@@ -248,6 +306,20 @@ int local_peer(const struct local *local, struct local_peer *ret, struct baton_e
         ret->pidfd = credentials.pid > 0 ? pidfd_open(credentials.pid, 0) : -1;
     }
     return BATON_OK;
+}
+
+bool local_peer_is(const struct local_peer *peer, const struct local_peer *other)
+{
+    struct stat about, of_other;
+    struct statfs system;
+
+    if (peer->pid > 0 || other->pid > 0) {
+        return peer->pid == other->pid;
+    }
+    return peer->pidfd >= 0 && other->pidfd >= 0 && fstatfs(peer->pidfd, &system) == 0 &&
+           system.f_type == PIDFS && fstat(peer->pidfd, &about) == 0 &&
+           fstat(other->pidfd, &of_other) == 0 && about.st_dev == of_other.st_dev &&
+           about.st_ino == of_other.st_ino;
 }
 
 bool local_peer_has_group(const struct local *local, const struct local_peer *peer, gid_t group)

@@ -34,6 +34,8 @@ struct local_callbacks {
     /* code: 0 the peer ended it, BATON_ECANCELED it was closed here, BATON_EPROTO and BATON_ETOOBIG
      * what was sent is wrong, and as struct stream_callbacks has it. */
     void (*on_close)(struct local *local, int code, const char *reason, void *userdata);
+    /* The peer has passed a pidfd, which the callee closes. NULL: descriptors are refused. */
+    void (*on_pidfd)(struct local *local, int pidfd, void *userdata);
 };
 
 /* Who connected, by the kernel's word. The caller closes `pidfd`, -1: none could be had. */
@@ -73,9 +75,14 @@ int local_connect(struct local **ret, uv_loop_t *loop, const char *path,
 int local_send(struct local *local, const json_t *message);
 /* Bytes that were sent, and that the peer has not made room for. */
 size_t local_backlog(const struct local *local);
+/* Passes a pidfd to the peer, between two messages. False: it was not passed. */
+bool local_pass_pidfd(struct local *local, int pidfd);
 /* What was sent still goes out, as far as the socket takes it. */
 void local_close(struct local *local);
 int local_peer(const struct local *local, struct local_peer *ret, struct baton_error *reterr);
+/* Whether both are the same process. False as well where the kernel cannot say, of processes that
+ * are not visible from this PID namespace (before Linux 6.9). */
+bool local_peer_is(const struct local_peer *peer, const struct local_peer *other);
 /* Whether the process was in the group when it connected, by its own group or a supplementary one.
  * False as well where the kernel does not say. */
 bool local_peer_has_group(const struct local *local, const struct local_peer *peer, gid_t group);

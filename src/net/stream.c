@@ -79,7 +79,8 @@ static struct stream *stream_new(const struct stream_options *options, bool is_p
     buffer_init(&stream->clear, options->queue_bytes_max + READ_BYTES);
     buffer_init(&stream->cipher, options->queue_bytes_max + READ_BYTES);
     stream->is_pipe = is_pipe;
-    if ((is_pipe ? uv_pipe_init(options->loop, &stream->socket.pipe, 0)
+    if ((is_pipe ? uv_pipe_init(options->loop, &stream->socket.pipe,
+                                options->callbacks.on_descriptor != NULL)
                  : uv_tcp_init(options->loop, &stream->socket.tcp)) != 0) {
         free(stream);
         return NULL;
@@ -340,10 +341,52 @@ static void give_space(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
     *ret = uv_buf_init(stream->read_space, READ_BYTES);
 }
 
+static void carrier_closed(uv_handle_t *carrier)
+{
+    free(carrier);
+}
+
+/* libuv hands a descriptor on as a handle, whatever it is. -1: that failed. */
+static int take_descriptor(struct stream *stream)
+{
+    uv_pipe_t *carrier = malloc(sizeof(*carrier));
+    uv_os_fd_t fd;
+    int ret = -1;
+
+    if (!carrier || uv_pipe_init(stream->options.loop, carrier, 0) != 0) {
+        free(carrier);
+        return -1;
+    }
+    if (uv_accept(&stream->socket.stream, (uv_stream_t *)carrier) == 0 &&
+        uv_fileno((uv_handle_t *)carrier, &fd) == 0) {
+        ret = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    }
+    uv_close((uv_handle_t *)carrier, carrier_closed);
+    return ret;
+}
+
+static void take_descriptors(struct stream *stream)
+{
+    int count = uv_pipe_pending_count(&stream->socket.pipe);
+
+    for (; count > 0; count--) {
+        int fd = take_descriptor(stream);
+
+        if (fd >= 0 && stream->is_closing) {
+            (void)close(fd);
+        } else if (fd >= 0) {
+            stream->options.callbacks.on_descriptor(stream, fd, stream->options.userdata);
+        }
+    }
+}
+
 static void received(uv_stream_t *handle, ssize_t bytes, const uv_buf_t *buffer)
 {
     struct stream *stream = handle->data;
 
+    if (stream->is_pipe && stream->options.callbacks.on_descriptor) {
+        take_descriptors(stream);
+    }
     if (bytes < 0 && stream->broken != 0) {
         close_with(stream, BATON_EIO, uv_strerror(stream->broken));
     } else if (bytes == UV_EOF) {

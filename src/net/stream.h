@@ -40,6 +40,9 @@ struct stream_callbacks {
     /* code: 0 the peer ended it in order, BATON_ECANCELED it was closed here, BATON_EUNAVAILABLE
      * refused or unreachable, BATON_EIO reset, BATON_EAUTH, BATON_ETOOBIG the queue was full. */
     void (*on_close)(struct stream *stream, int code, const char *reason, void *userdata);
+    /* The peer of a Unix socket has passed a descriptor, which the callee closes: before the
+     * on_data of the bytes that it came with. NULL: descriptors are refused. */
+    void (*on_descriptor)(struct stream *stream, int fd, void *userdata);
 };
 
 struct stream_options {

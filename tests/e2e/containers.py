@@ -111,7 +111,8 @@ class Container:
 
     def __init__(self, hosts, host, pod, container, secrets, **values):
         self.hosts, self.host, self.pod, self.container = hosts, host, pod, container
-        self.name = values.get("name", host)
+        self.name = values.get("name", host)  # of the pod
+        self.label = "%s-%s" % (self.name, container["name"])
         self.values = {"metadata.name": self.name, "spec.nodeName": host,
                        "status.podIP": hosts.addresses[host]}
         self.secrets = secrets
@@ -173,6 +174,8 @@ class Container:
     def prepare(self):
         """What the init container does."""
         for one in self.pod.spec.get("initContainers", []):
+            if one in self.pod.lasting():
+                continue
             program, owner, *paths = one["command"]
             assert program == "chown", one
             where = {mount["mountPath"]: mount["name"] for mount in one["volumeMounts"]}
@@ -181,7 +184,7 @@ class Container:
 
     def start(self, known=()):
         self.prepare()
-        root = self.hosts.folder("root-" + self.name)
+        root = self.hosts.folder("root-" + self.label)
         spec = self.spec(self.words(), dict(known))
         with open(self.log_path(), "ab") as log:
             self.process = subprocess.Popen(
@@ -195,7 +198,7 @@ class Container:
         return bool(self.container.get("ports"))
 
     def log_path(self):
-        return os.path.join(self.hosts.dir, "log-" + self.name)
+        return os.path.join(self.hosts.dir, "log-" + self.label)
 
     def log(self):
         return pathlib.Path(self.log_path()).read_text("utf-8")
@@ -245,6 +248,12 @@ class Container:
         assert done.returncode == 0, "%s of %s: %s" % (name, self.name, done.stdout)
         return done.stdout
 
+    def answers(self, name):
+        try:
+            return self.probe(name)
+        except AssertionError:
+            return None
+
     def kill(self):
         """The whole container, by its process 1, as an engine does."""
         if self.process and self.process.poll() is None:
@@ -254,7 +263,7 @@ class Container:
 
 
 def container_of(pod, name=None):
-    return next(one for one in pod.spec["containers"] if name in (None, one["name"]))
+    return next(one for one in pod.lasting() if name in (None, one["name"]))
 
 
 def pod_of(name):

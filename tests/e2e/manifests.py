@@ -62,6 +62,11 @@ class Pod:
         self.configs = {one["metadata"]["name"]: one["data"]
                         for one in of_kind(documents, "ConfigMap")}
 
+    def lasting(self):
+        """Its containers that stay: those of the program, and sidecars."""
+        return self.spec["containers"] + [one for one in self.spec.get("initContainers", [])
+                                          if one.get("restartPolicy") == "Always"]
+
     def containers(self):
         return self.spec.get("initContainers", []) + self.spec["containers"]
 
@@ -162,7 +167,7 @@ def wrong_security(pod, container):
         yield "capabilities are left"
     if (pod.setting(container, "seccompProfile") or {}).get("type") != "RuntimeDefault":
         yield "no seccomp profile"
-    if container in pod.spec["containers"] and (
+    if container in pod.lasting() and (
             pod.setting(container, "runAsNonRoot") is not True or
             not pod.setting(container, "runAsUser") or own.get("capabilities", {}).get("add")):
         yield "runs as root, or with a capability"
@@ -173,7 +178,7 @@ def wrong_workload(pod):
     labels = pod.template["metadata"]["labels"]
     if spec["selector"]["matchLabels"].items() - labels.items():
         yield "its selector is for other pods"
-    for container in pod.spec["containers"]:
+    for container in pod.lasting():
         given = dict(pod.settings(container))
         stop = seconds(given.get("stop-timeout", "10s"))
         if pod.spec.get("terminationGracePeriodSeconds", 30) <= stop:

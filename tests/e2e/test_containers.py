@@ -138,8 +138,10 @@ class Agents(Contained):
         one.start()
         return one
 
-    def test_a_pod_leads_by_the_agent_of_its_host_and_another_follows_it(self):
-        agents = self.agents()
+    def test_a_pod_leads_by_the_agent_of_its_host_and_is_followed_when_it_is_killed(self):
+        """The agent is of another user, sees no process of the pod, and has no capability. Nobody
+        waits for the lease that it gives."""
+        agents = self.agents("--client-lease=10m")
         first = self.pod("nightly-1", "host-a")
         until(lambda: "leads in epoch" in first.log(), lambda: first.log() + "".join(
             agent.log() for agent in agents.values()))
@@ -151,6 +153,44 @@ class Agents(Contained):
         second = self.pod("nightly-2", "host-b")
         first.kill()
         until(lambda: "leads in epoch" in second.log(), second.log)
+
+
+@unittest.skipUnless(containers.may_contain(), "containers need root, unshare(1) and libseccomp")
+class Sidecar(Contained):
+    """sidecar.yaml: of each pod the container of the agent, and that of the program."""
+
+    def begin(self):
+        pod = pod_of("sidecar.yaml")
+        of_agent, of_program = container_of(pod, "agent"), container_of(pod, "billing")
+        of_agent["args"].append("--client-lease=10m")
+        names = ["%s-%d" % (pod.name, i) for i in range(pod.workload["spec"]["replicas"])]
+        hosts = self.hosts(*names)
+        known = {"%s.%s" % (name, pod.name): name for name in names}
+        secrets = {"cluster.key": fresh_key()}
+        self.agents = [Container(hosts, name, pod, of_agent, secrets) for name in names]
+        for agent in self.agents:
+            agent.start(known)
+        for agent in self.agents:
+            until(lambda agent=agent: agent.answers("startupProbe"), agent.log)
+        programs = [Container(hosts, name, pod, of_program, {}) for name in names]
+        for program in programs:
+            program.start()
+        return programs
+
+    def leader(self, programs):
+        return until(lambda: next((one for one in programs if "leads in epoch" in one.log()), None),
+                     lambda: "".join(one.log() for one in programs + self.agents))
+
+    def test_the_end_of_the_programs_container_is_proved_by_the_agent_beside_it(self):
+        programs = self.begin()
+        first = self.leader(programs)
+        self.assert_bare(first.first(), 65532)
+        first.kill()
+        programs.remove(first)
+        second = self.leader(programs)
+        os.kill(second.elector(), signal.SIGKILL)
+        programs.remove(second)
+        self.leader(programs)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class Manifests(unittest.TestCase):
         user = int(re.search(r"^USER (\d+):\1$", recipe, re.M).group(1))
         for name in names():
             for pod in manifests.pods(manifests.read(name)):
-                for container in pod.spec["containers"]:
+                for container in pod.lasting():
                     self.assertEqual(container["image"], tag)
                     if pod.spec["securityContext"].get("fsGroup"):  # it has files of its own
                         self.assertEqual(pod.setting(container, "runAsUser"), user)

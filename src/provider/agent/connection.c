@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
 enum { VERSION = 1, START_FIELD = 19, STAT_BYTES = 1024 };
@@ -256,8 +257,20 @@ static void on_acting(struct call *call, int code, const json_t *reply)
     }
 }
 
+/* Nothing of this PID namespace outlives its process 1, a supervisor included. */
+static void pass_container(struct remote *remote)
+{
+    int pidfd = pidfd_open(1, 0);
+
+    if (pidfd >= 0) {
+        (void)local_pass_pidfd(remote->local, pidfd);
+        (void)close(pidfd);
+    }
+}
+
 void remote_say_acting(struct remote *remote)
 {
+    pass_container(remote);
     struct call *call = remote_call(
         remote, json_pack("{s:s, s:s, s:s}", "do", "acting", "marker", "", "token", remote->token),
         on_acting);
@@ -419,7 +432,7 @@ static void on_close(struct local *local, int code, const char *reason, void *us
 
 void remote_connect(struct remote *remote)
 {
-    static const struct local_callbacks callbacks = {on_open, on_message, on_close};
+    static const struct local_callbacks callbacks = {on_open, on_message, on_close, NULL};
     struct baton_error error = {0};
     int code;
 
