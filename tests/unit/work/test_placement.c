@@ -1,0 +1,394 @@
+/* The rules of placement, one by one. */
+#include "cmocka_all.h"
+#include "work/placement.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NODES_MAX = 8, ITEMS_MAX = 64 };
+
+struct story {
+    struct placement_node nodes[NODES_MAX];
+    struct placement_item items[ITEMS_MAX];
+    struct placement_problem problem;
+    struct placement_answer answer;
+};
+
+static int begin(void **state)
+{
+    static struct story story;
+
+    story = (struct story){.problem = {.nodes = story.nodes,
+                                       .items = story.items,
+                                       .strategy = PLACEMENT_LEAST_LOADED}};
+    *state = &story;
+    return 0;
+}
+
+static int end(void **state)
+{
+    placement_answer_fini(&((struct story *)*state)->answer);
+    return 0;
+}
+
+/* Healthy, with 10 slots, 1000 MiB and no GPU. */
+static struct placement_node *add_node(struct story *story)
+{
+    struct placement_node *node = &story->nodes[story->problem.node_count++];
+
+    *node = (struct placement_node){.slots = 10, .memory_mib = 1000, .is_healthy = true};
+    return node;
+}
+
+static struct placement_item *add_item(struct story *story, int32_t node)
+{
+    struct placement_item *item = &story->items[story->problem.item_count++];
+
+    *item = (struct placement_item){.weight = 1, .node = node};
+    return item;
+}
+
+static void add_items(struct story *story, size_t count, int32_t node)
+{
+    for (size_t i = 0; i < count; i++) {
+        (void)add_item(story, node);
+    }
+}
+
+static void solve(struct story *story)
+{
+    placement_answer_fini(&story->answer);
+    assert_int_equal(placement_solve(&story->problem, &story->answer), 0);
+}
+
+static int32_t node_of(const struct story *story, size_t item)
+{
+    return story->answer.places[item].node;
+}
+
+static void assert_refused(const struct story *story, size_t item, enum placement_reason reason)
+{
+    assert_int_equal(node_of(story, item), PLACEMENT_NOWHERE);
+    assert_string_equal(placement_reason_text(story->answer.places[item].reason),
+                        placement_reason_text(reason));
+}
+
+static size_t count_on(const struct story *story, int32_t node)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < story->problem.item_count; i++) {
+        count += node_of(story, i) == node;
+    }
+    return count;
+}
+
+/* ---- Which node ------------------------------------------------------------------------------ */
+
+static void round_robin_goes_by_the_order_of_the_nodes(void **state)
+{
+    struct story *story = *state;
+
+    story->problem.strategy = PLACEMENT_ROUND_ROBIN;
+    for (int i = 0; i < 3; i++) {
+        add_node(story)->slots = i == 0 ? 4 : 100;
+    }
+    add_items(story, 7, PLACEMENT_NOWHERE);
+    solve(story);
+    for (size_t i = 0; i < 7; i++) {
+        assert_int_equal(node_of(story, i), i % 3);
+    }
+}
+
+static void least_loaded_counts_weight_for_each_slot(void **state)
+{
+    struct story *story = *state;
+
+    add_node(story)->slots = 5;
+    add_node(story)->slots = 20;
+    add_items(story, 10, PLACEMENT_NOWHERE);
+    solve(story);
+    assert_int_equal(count_on(story, 0), 2);
+    assert_int_equal(count_on(story, 1), 8);
+}
+
+static void least_loaded_counts_the_load_of_others(void **state)
+{
+    struct story *story = *state;
+
+    add_node(story)->cpu_permille = 500;
+    (void)add_node(story);
+    add_items(story, 7, PLACEMENT_NOWHERE);
+    solve(story);
+    assert_int_equal(count_on(story, 0), 1);
+    assert_int_equal(count_on(story, 1), 6);
+}
+
+static void capability_leaves_gpus_to_those_that_need_them(void **state)
+{
+    struct story *story = *state;
+
+    story->problem.strategy = PLACEMENT_CAPABILITY;
+    add_node(story)->gpus = 2;
+    add_node(story)->labels = "zone=a ssd arm";
+    add_node(story)->labels = "zone=a";
+    add_items(story, 12, PLACEMENT_NOWHERE);
+    add_item(story, PLACEMENT_NOWHERE)->gpus = 1;
+    solve(story);
+    assert_int_equal(count_on(story, 2), 10);
+    assert_int_equal(count_on(story, 1), 2);
+    assert_int_equal(node_of(story, 12), 0);
+}
+
+/* ---- Why an item has none -------------------------------------------------------------------- */
+
+static void without_nodes_nothing_is_placed(void **state)
+{
+    struct story *story = *state;
+
+    (void)add_item(story, PLACEMENT_NOWHERE);
+    solve(story);
+    assert_refused(story, 0, PLACEMENT_NO_NODES);
+    add_node(story)->is_healthy = false;
+    add_node(story)->is_cordoned = true;
+    add_node(story)->is_draining = true;
+    solve(story);
+    assert_refused(story, 0, PLACEMENT_NO_NODES);
+}
+
+static void every_label_is_needed(void **state)
+{
+    struct story *story = *state;
+
+    add_node(story)->labels = "gpu";
+    add_node(story)->labels = "  zone=a   gpux ";
+    add_item(story, PLACEMENT_NOWHERE)->needs = "zone=a gpu";
+    add_item(story, PLACEMENT_NOWHERE)->needs = "zone=a";
+    solve(story);
+    assert_refused(story, 0, PLACEMENT_NO_CAPABLE_NODE);
+    assert_int_equal(node_of(story, 1), 1);
+    story->nodes[0].labels = "a gpu zone=a";
+    solve(story);
+    assert_int_equal(node_of(story, 0), 0);
+}
+
+static void memory_and_gpus_must_be_there(void **state)
+{
+    struct story *story = *state;
+
+    add_node(story)->gpus = 1;
+    add_item(story, PLACEMENT_NOWHERE)->memory_mib = 1001;
+    add_item(story, PLACEMENT_NOWHERE)->gpus = 2;
+    add_item(story, PLACEMENT_NOWHERE)->gpus = 1;
+    add_item(story, PLACEMENT_NOWHERE)->gpus = 1;
+    story->problem.overfills = true;
+    solve(story);
+    assert_refused(story, 0, PLACEMENT_NO_CAPABLE_NODE);
+    assert_refused(story, 1, PLACEMENT_NO_CAPABLE_NODE);
+    assert_int_equal(node_of(story, 2), 0);
+    assert_refused(story, 3, PLACEMENT_NO_ROOM);
+}
+
+static void a_full_node_takes_nothing_more(void **state)
+{
+    struct story *story = *state;
+
+    (void)add_node(story);
+    add_items(story, 11, PLACEMENT_NOWHERE);
+    add_item(story, PLACEMENT_NOWHERE)->weight = 11;
+    solve(story);
+    assert_int_equal(count_on(story, 0), 10);
+    assert_refused(story, 10, PLACEMENT_NO_ROOM);
+    assert_refused(story, 11, PLACEMENT_ITEM_TOO_LARGE);
+}
+
+static void a_full_node_takes_more_where_that_is_allowed(void **state)
+{
+    struct story *story = *state;
+
+    story->problem.overfills = true;
+    (void)add_node(story);
+    (void)add_node(story);
+    add_items(story, 22, PLACEMENT_NOWHERE);
+    solve(story);
+    assert_int_equal(count_on(story, 0), 11);
+    assert_int_equal(count_on(story, 1), 11);
+    assert_int_equal(story->answer.places[0].reason, PLACEMENT_OVERFILLS);
+}
+
+/* ---- Nodes that go --------------------------------------------------------------------------- */
+
+static void the_items_of_a_dead_node_move_and_no_others(void **state)
+{
+    struct story *story = *state;
+
+    for (int i = 0; i < 3; i++) {
+        (void)add_node(story);
+        add_items(story, 4, i);
+    }
+    story->items[4].is_pinned = true;
+    story->nodes[1].is_healthy = false;
+    solve(story);
+    assert_int_equal(story->answer.moved, 4);
+    assert_int_equal(count_on(story, 0), 6);
+    assert_int_equal(count_on(story, 2), 6);
+}
+
+static void an_item_whose_node_lost_a_label_moves(void **state)
+{
+    struct story *story = *state;
+
+    (void)add_node(story);
+    add_node(story)->labels = "gpu";
+    add_item(story, 0)->needs = "gpu";
+    solve(story);
+    assert_int_equal(node_of(story, 0), 1);
+    story->nodes[1].labels = NULL;
+    solve(story);
+    assert_refused(story, 0, PLACEMENT_NO_CAPABLE_NODE);
+    assert_int_equal(story->answer.stopped, 1);
+}
+
+static void a_draining_node_gives_away_what_can_move(void **state)
+{
+    struct story *story = *state;
+
+    add_node(story)->is_draining = true;
+    add_node(story)->slots = 2;
+    add_items(story, 4, 0);
+    story->items[0].is_pinned = true;
+    solve(story);
+    assert_int_equal(count_on(story, 0),
+                     2); /* the pinned one, and one for which there is no room */
+    assert_int_equal(node_of(story, 0), 0);
+    assert_int_equal(count_on(story, 1), 2);
+}
+
+static void a_cordoned_node_keeps_what_it_has(void **state)
+{
+    struct story *story = *state;
+
+    add_node(story)->is_cordoned = true;
+    (void)add_node(story);
+    add_items(story, 4, 0);
+    add_items(story, 4, PLACEMENT_NOWHERE);
+    solve(story);
+    assert_int_equal(story->answer.moved, 0);
+    assert_int_equal(count_on(story, 0), 4);
+    assert_int_equal(count_on(story, 1), 4);
+}
+
+/* ---- Groups ---------------------------------------------------------------------------------- */
+
+static void add_group(struct story *story, size_t count, int32_t node)
+{
+    for (size_t i = 0; i < count; i++) {
+        add_item(story, node)->together = "g";
+    }
+}
+
+static void a_group_goes_to_one_node(void **state)
+{
+    struct story *story = *state;
+
+    (void)add_node(story);
+    (void)add_node(story);
+    add_node(story)->labels = "a b";
+    add_group(story, 4, PLACEMENT_NOWHERE);
+    story->items[1].needs = "a";
+    story->items[2].needs = "b";
+    solve(story);
+    assert_int_equal(count_on(story, 2), 4);
+}
+
+static void most_of_a_group_pulls_the_rest(void **state)
+{
+    struct story *story = *state;
+
+    (void)add_node(story);
+    (void)add_node(story);
+    add_items(story, 5, 1);
+    add_group(story, 1, 0);
+    add_group(story, 2, 1);
+    add_group(story, 2, PLACEMENT_NOWHERE);
+    solve(story);
+    assert_int_equal(count_on(story, 1), 10);
+    assert_int_equal(story->answer.moved, 1);
+    assert_int_equal(story->answer.started, 2);
+}
+
+static void a_group_goes_where_all_of_it_has_room(void **state)
+{
+    struct story *story = *state;
+
+    (void)add_node(story);
+    (void)add_node(story);
+    add_items(story, 8, 0);
+    add_group(story, 2, 0);
+    add_group(story, 1, PLACEMENT_NOWHERE);
+    solve(story);
+    assert_int_equal(count_on(story, 1), 3);
+    story->nodes[1].slots = 2;
+    solve(story);
+    assert_int_equal(count_on(story, 0), 10);
+    assert_refused(story, 10, PLACEMENT_NO_ROOM);
+}
+
+static void a_group_may_be_too_large(void **state)
+{
+    struct story *story = *state;
+
+    (void)add_node(story);
+    (void)add_node(story);
+    add_group(story, 11, PLACEMENT_NOWHERE);
+    solve(story);
+    for (size_t i = 0; i < 11; i++) {
+        assert_refused(story, i, PLACEMENT_GROUP_TOO_LARGE);
+    }
+}
+
+static void a_pinned_item_holds_its_group(void **state)
+{
+    struct story *story = *state;
+
+    (void)add_node(story);
+    (void)add_node(story);
+    add_group(story, 1, 0);
+    story->items[0].is_pinned = true;
+    add_group(story, 3, 1);
+    solve(story);
+    assert_int_equal(count_on(story, 0), 4);
+    story->nodes[0].is_cordoned = true;
+    add_group(story, 1, PLACEMENT_NOWHERE);
+    solve(story);
+    assert_int_equal(count_on(story, 0), 1);
+    assert_int_equal(count_on(story, 1), 3); /* they run, and stay */
+    assert_refused(story, 4, PLACEMENT_GROUP_HELD);
+}
+
+int main(void)
+{
+#define STORY(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        STORY(round_robin_goes_by_the_order_of_the_nodes),
+        STORY(least_loaded_counts_weight_for_each_slot),
+        STORY(least_loaded_counts_the_load_of_others),
+        STORY(capability_leaves_gpus_to_those_that_need_them),
+        STORY(without_nodes_nothing_is_placed),
+        STORY(every_label_is_needed),
+        STORY(memory_and_gpus_must_be_there),
+        STORY(a_full_node_takes_nothing_more),
+        STORY(a_full_node_takes_more_where_that_is_allowed),
+        STORY(the_items_of_a_dead_node_move_and_no_others),
+        STORY(an_item_whose_node_lost_a_label_moves),
+        STORY(a_draining_node_gives_away_what_can_move),
+        STORY(a_cordoned_node_keeps_what_it_has),
+        STORY(a_group_goes_to_one_node),
+        STORY(most_of_a_group_pulls_the_rest),
+        STORY(a_group_goes_where_all_of_it_has_room),
+        STORY(a_group_may_be_too_large),
+        STORY(a_pinned_item_holds_its_group),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
