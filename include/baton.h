@@ -355,7 +355,10 @@ BATON_API void baton_unsubscribe(struct baton_subscription *subscription);
  *       baton_values_free(now, 1);
  *   }
  *
- * The revision grows with each change of a key; 0 means that there is no such key.
+ * The revision grows with each change of a key; 0 means that there is no such key. Who keeps a
+ * value up to date writes with the revision of the write before, and need not read:
+ *
+ *   r = baton_put_revision(baton, "progress", text, bytes, at, 0, &at, &error);
  *
  * Guarantees: memory: and raft: are linearizable, and an acknowledged write stays, in raft: as long
  * as a quorum of the disks does. redis: gives the same as long as its server keeps its data. A
@@ -390,6 +393,13 @@ BATON_API void baton_values_free(struct baton_value *values, size_t count);
  * begins and returns 0; a watch reports its result. */
 BATON_API int baton_put(struct baton *baton, const char *key, const void *data, size_t bytes,
                         uint64_t revision, int64_t lifetime_ms, struct baton_error *reterr);
+
+/* The same; *ret_revision is the key's new revision, as baton_get() would report it if nobody else
+ * wrote; 0 after a deletion. NULL: as baton_put(). On the loop's thread BATON_EDEADLK, and nothing
+ * is written. */
+BATON_API int baton_put_revision(struct baton *baton, const char *key, const void *data,
+                                 size_t bytes, uint64_t revision, int64_t lifetime_ms,
+                                 uint64_t *ret_revision, struct baton_error *reterr);
 
 /* On the loop's thread; the value is borrowed during the call. data NULL: deleted or expired. */
 typedef void (*baton_change_fn)(struct baton *baton, const struct baton_value *value,

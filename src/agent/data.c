@@ -139,6 +139,23 @@ void data_list(struct client *client, const json_t *message)
     }
 }
 
+static void on_put(void *userdata, int code, uint64_t revision, const struct baton_error *error)
+{
+    const char *text = error ? error->message : baton_strerror(code);
+    int64_t id;
+    struct client *client = client_settle(userdata, &id);
+
+    if (client && code == BATON_OK) {
+        client_reply(client, id, json_pack("{s:I}", "revision", (json_int_t)revision));
+    } else if (client && code == BATON_ECONFLICT) { /* the only failure whose reply has more */
+        client_send(client, json_pack("{s:I, s:b, s:s, s:s, s:I}", "id", (json_int_t)id, "ok", 0,
+                                      "code", local_code_name(code), "error", text, "revision",
+                                      (json_int_t)revision));
+    } else if (client) {
+        client_fail(client, id, code, text);
+    }
+}
+
 void data_put(struct client *client, const json_t *message)
 {
     struct provider *base = client->agent->config.provider;
@@ -162,7 +179,7 @@ void data_put(struct client *client, const json_t *message)
                                     json_is_integer(revision)
                                         ? (uint64_t)json_integer_value(revision)
                                         : PROVIDER_ANY_REVISION,
-                                    SPAN_NS(lifetime_ms * 1e6), client_done, pending, &error),
+                                    SPAN_NS(lifetime_ms * 1e6), on_put, pending, &error),
                      &error);
     }
     free(bytes.own);

@@ -135,7 +135,8 @@ struct write_call {
     char *name; /* of a key or a channel */
     void *data; /* NULL: delete */
     size_t bytes;
-    uint64_t revision;
+    uint64_t revision; /* at which the key has to be */
+    uint64_t written;  /* its revision after the write */
     span lifetime;
     bool is_message;
 };
@@ -148,16 +149,23 @@ static void drop_write(struct call *base)
     free(call->data);
 }
 
+static void on_put(void *userdata, int code, uint64_t revision, const struct baton_error *error)
+{
+    struct write_call *call = userdata;
+
+    call->written = revision;
+    call_finish(&call->base, code, error);
+}
+
 static void run_write(struct call *base)
 {
     struct write_call *call = (struct write_call *)base;
     struct member *member = base->baton->member;
     struct baton_error error = {0};
-    int code =
-        call->is_message
-            ? store_publish(member, call->name, call->data, call->bytes, call_done, call, &error)
-            : store_put(member, call->name, call->data, call->bytes, call->revision, call->lifetime,
-                        call_done, call, &error);
+    int code = call->is_message ? store_publish(member, call->name, call->data, call->bytes,
+                                                call_done, call, &error)
+                                : store_put(member, call->name, call->data, call->bytes,
+                                            call->revision, call->lifetime, on_put, call, &error);
 
     if (code != BATON_OK) {
         call_finish(base, code, &error);
@@ -186,7 +194,9 @@ static struct write_call *write_new(struct baton *baton, const char *name, const
     return call;
 }
 
-static int perform_write(struct write_call *call, const char *name, struct baton_error *reterr)
+/* ret_revision NULL: it is not wanted. */
+static int perform_write(struct write_call *call, const char *name, uint64_t *ret_revision,
+                         struct baton_error *reterr)
 {
     int code;
 
@@ -194,6 +204,9 @@ static int perform_write(struct write_call *call, const char *name, struct baton
         return error_set(reterr, BATON_ENOMEM, "\"%.60s\": out of memory", name);
     }
     code = perform(&call->base, BATON_TIMEOUT_DEFAULT, BATON_OK, reterr);
+    if (code == BATON_OK && ret_revision) {
+        *ret_revision = call->written;
+    }
     call_unref(&call->base);
     return code;
 }
@@ -201,9 +214,19 @@ static int perform_write(struct write_call *call, const char *name, struct baton
 int baton_put(struct baton *baton, const char *key, const void *data, size_t bytes,
               uint64_t revision, int64_t lifetime_ms, struct baton_error *reterr)
 {
+    return baton_put_revision(baton, key, data, bytes, revision, lifetime_ms, NULL, reterr);
+}
+
+int baton_put_revision(struct baton *baton, const char *key, const void *data, size_t bytes,
+                       uint64_t revision, int64_t lifetime_ms, uint64_t *ret_revision,
+                       struct baton_error *reterr)
+{
     struct write_call *call;
     int code = check_owner(baton, reterr);
 
+    if (code == BATON_OK && ret_revision && on_loop(baton)) {
+        code = perform_refuse(reterr); /* before it begins: the revision could not be returned */
+    }
     if (code == BATON_OK && (lifetime_ms < 0 || lifetime_ms > INT64_MAX / 1000000)) {
         code = error_set(reterr, BATON_EINVAL,
                          "key \"%.60s\": a lifetime of %lld ms: must be 0 (no end) to %lld", key,
@@ -217,7 +240,7 @@ int baton_put(struct baton *baton, const char *key, const void *data, size_t byt
         call->revision = revision;
         call->lifetime = SPAN_MS(lifetime_ms);
     }
-    return perform_write(call, key, reterr);
+    return perform_write(call, key, ret_revision, reterr);
 }
 
 int baton_publish(struct baton *baton, const char *channel, const void *data, size_t bytes,
@@ -233,5 +256,5 @@ int baton_publish(struct baton *baton, const char *channel, const void *data, si
     if (call) {
         call->is_message = true;
     }
-    return perform_write(call, channel, reterr);
+    return perform_write(call, channel, NULL, reterr);
 }

@@ -186,10 +186,12 @@ const struct command commands[] = {
     {.name = "state",
      .arguments = "get|put|delete|list|watch [KEY|PREFIX] [VALUE]",
      .summary = "read and change the keyed state of the group of this host's agent",
-     .text = "get prints the value of a key, as it is. put sets it, to VALUE or to what standard "
-             "input has; delete removes it. list prints the keys that begin with a prefix, and "
-             "watch these and then every change until it is interrupted, or --timeout is over. "
-             "All agents of the group have the same state, and see changes in one order.",
+     .text =
+         "get prints the value of a key, as it is. put sets it, to VALUE or to what standard "
+         "input has; delete removes it; with --json both print the key's new revision. list "
+         "prints the keys that begin with a prefix, and watch these and then every change until "
+         "it is interrupted, or --timeout is over. All agents of the group have the same state, "
+         "and see changes in one order.",
      .example = "baton state put colour green\nbaton state get colour\n"
                 "baton state put --revision 0 job/42 <job.json\nbaton state watch job/ --json",
      .groups = GROUPS(&group_change, &group_ask_agent, &group_output),

@@ -252,6 +252,12 @@ static int change(const struct invocation *invocation, bool deletes, struct bato
         return code;
     }
     code = agent_link_call(&reply, options, request, reterr);
+    if (code == BATON_OK && options_flag(options, "json")) {
+        json_t *after = json_pack("{s:s, s:O}", "key", invocation->argv[1], "revision",
+                                  json_object_get(reply, "revision"));
+        print_json(stdout, after);
+        json_decref(after);
+    }
     json_decref(reply);
     return code;
 }

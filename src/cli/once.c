@@ -147,10 +147,12 @@ static void on_linger(uv_timer_t *timer)
     }
 }
 
-static void on_seen_written(void *userdata, int code, const struct baton_error *error)
+static void on_seen_written(void *userdata, int code, uint64_t revision,
+                            const struct baton_error *error)
 {
     struct once *once = userdata;
     (void)code; /* not stored: the node that ran CMD then lingers for LINGER_MS */
+    (void)revision;
     (void)error;
     leave(once, once->result);
 }
@@ -245,9 +247,11 @@ static void on_change(void *userdata, const struct provider_value *value)
     }
 }
 
-static void on_written(void *userdata, int code, const struct baton_error *error)
+static void on_written(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
     struct once *once = userdata;
+    (void)revision;
+
     once->is_storing = false;
     handover_release(participant_election(once->participant));
     if (code == BATON_ECONFLICT) {

@@ -19,7 +19,7 @@ int store_list(struct member *member, const char *prefix, provider_values_cb don
 }
 
 int store_put(struct member *member, const char *key, const void *data, size_t bytes,
-              uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+              uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
               struct baton_error *reterr)
 {
     struct provider *provider = member_provider(member);

@@ -18,9 +18,9 @@ int store_list(struct member *member, const char *prefix, provider_values_cb don
 
 /* Compare and set: BATON_ECONFLICT unless the key is at `revision` (0: absent;
  * PROVIDER_ANY_REVISION: any). data NULL deletes. After `lifetime` (0: never) the key
- * is gone. */
+ * is gone. `done` gets the key's revision after it, with which the next write need not read. */
 int store_put(struct member *member, const char *key, const void *data, size_t bytes,
-              uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+              uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
               struct baton_error *reterr);
 
 /* A message to all that listen at this moment (feed.h), at most once. */

@@ -116,6 +116,10 @@ struct provider_value {
 };
 typedef void (*provider_values_cb)(void *userdata, int code, const struct provider_value *values,
                                    size_t count);
+/* `revision`: on success the key's new one, 0 after a deletion; after BATON_ECONFLICT the one at
+ * which the key is, which all providers know; else 0. */
+typedef void (*provider_put_cb)(void *userdata, int code, uint64_t revision,
+                                const struct baton_error *error);
 
 #define PROVIDER_ANY_REVISION UINT64_MAX
 
@@ -209,7 +213,7 @@ struct provider_ops {
                 void *userdata, struct baton_error *reterr);
     /* data NULL deletes. BATON_ECONFLICT unless the key is at `revision` (0: absent). */
     int (*put)(struct provider *provider, const char *key, const void *data, size_t bytes,
-               uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+               uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
                struct baton_error *reterr);
     /* Reports the present keys, then changes, in order for each key; of changes that came too fast,
      * only the last; until unwatch. */

@@ -164,7 +164,8 @@ played('members, elections, state and channels', async (agent, connect) => {
   assert.deepEqual((await client.members('report')).map(({ name }) => name), ['web-1']);
   assert.deepEqual((await client.elections()).map(({ leader }) => leader), ['web-1']);
   await client.setMetadata({ port: 81 });
-  await client.put('a/1', Buffer.of(0, 255), { revision: 0 });
+  let revision = await client.put('a/1', Buffer.of(0, 255), { revision: 0 });
+  assert.equal((await client.get('a/1')).revision, revision);
   await assert.rejects(client.put('a/1', 'x', { revision: 0 }), { code: 'ECONFLICT' });
   const said = [];
   const unwatch = await client.watch('a/', (values) => said.push(...values));
@@ -173,7 +174,8 @@ played('members, elections, state and channels', async (agent, connect) => {
   assert.deepEqual(said.map(({ data }) => data), [Buffer.of(0, 255), Buffer.from('text')]);
   unwatch();
   assert.deepEqual((await client.list('a/')).map(({ key }) => key), ['a/1', 'a/2']);
-  await client.put('a/1', null);
+  revision = await client.put('a/1', 'y', { revision });
+  assert.equal(await client.put('a/1', null, { revision }), 0);
   assert.equal(await client.get('a/1'), null);
   const news = [];
   await client.subscribe('news', (data) => news.push(String(data)));

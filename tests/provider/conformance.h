@@ -14,6 +14,7 @@ int conformance_tear_down(void **state);
 
 /* How many tests fail. */
 int conformance_listening(void);
+int conformance_revisions(void);
 int conformance_state(void);
 
 #endif

@@ -401,7 +401,8 @@ int main(int argc, char **argv)
     for (tested = tested_providers; tested->name; tested++) {
         if (argc == 2 && strcmp(argv[1], tested->name) == 0) {
             int failed = cmocka_run_group_tests_name(tested->name, tests, NULL, NULL);
-            return failed + conformance_listening() + conformance_state() > 0;
+            failed += conformance_listening() + conformance_state() + conformance_revisions();
+            return failed > 0;
         }
     }
     fprintf(stderr, "usage: %s PROVIDER, one of the table in providers.c\n", argv[0]);

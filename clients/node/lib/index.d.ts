@@ -98,9 +98,10 @@ export class Client extends EventEmitter {
   setMetadata(metadata: unknown): Promise<void>;
   get(key: string): Promise<Value | null>;
   list(prefix?: string): Promise<Value[]>;
-  /** Writes, or deletes (null), if the key is at `revision` (0: absent; undefined: any). */
+  /** Writes, or deletes (null), if the key is at `revision` (0: absent; undefined: any). Resolves to
+   * the key's new revision, 0 after a deletion. */
   put(key: string, data: string | Uint8Array | null,
-      options?: { revision?: number; lifetimeMs?: number }): Promise<void>;
+      options?: { revision?: number; lifetimeMs?: number }): Promise<number>;
   /** The returned function ends it. */
   watch(prefix: string, onChange: (values: Value[]) => void): Promise<() => void>;
   publish(channel: string, data: string | Uint8Array): Promise<void>;

@@ -234,10 +234,12 @@ export class Client extends EventEmitter {
   }
 
   /** Writes, or deletes (null), if the key is at `revision` (0: absent; undefined: any). The value
-   * goes after lifetimeMs. ECONFLICT: the key is at another revision. */
+   * goes after lifetimeMs. Resolves to the key's new revision, 0 after a deletion. ECONFLICT: the
+   * key is at another revision. */
   async put(key, data, { revision, lifetimeMs } = {}) {
-    await this.#request({ do: 'put', key, revision, lifetime_ms: lifetimeMs,
-                          ...(data === null ? { nothing: true } : payload(data)) });
+    const reply = await this.#request({ do: 'put', key, revision, lifetime_ms: lifetimeMs,
+                                        ...(data === null ? { nothing: true } : payload(data)) });
+    return reply.revision;
   }
 
   /** Calls onChange(values) now and at each change; returns a function that ends it. */

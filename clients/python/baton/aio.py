@@ -195,13 +195,15 @@ class Agent(Generic[F]):
         return core.values_of(await self._request(do="list", prefix=prefix))
 
     async def put(self, key: str, data: bytes | str | None, *, revision: int | None = None,
-                  lifetime: float | None = None) -> None:
+                  lifetime: float | None = None) -> int:
         """Writes, or deletes (None), if the key is at `revision` (0: absent; None: any). The value
-        goes after `lifetime` seconds. BatonError ECONFLICT: the key is at another revision."""
-        await self._request(
+        goes after `lifetime` seconds. Returns the key's new revision, 0 after a deletion.
+        BatonError ECONFLICT: the key is at another revision."""
+        reply = await self._request(
             do="put", key=key, **({"nothing": True} if data is None else core.payload(data)),
             **({} if revision is None else {"revision": revision}),
             **({} if lifetime is None else {"lifetime_ms": int(lifetime * 1000)}))
+        return core.whole(reply, "revision")
 
     async def watch(self, prefix: str, on_change: Callable[[Values], Any]) -> Feed:
         return await self._feed({"do": "watch", "prefix": prefix}, lambda event: self.call_back(

@@ -149,10 +149,11 @@ class Client:
         return self.run(self._agent.list(prefix))
 
     def put(self, key: str, data: bytes | str | None, *, revision: int | None = None,
-            lifetime: float | None = None) -> None:
+            lifetime: float | None = None) -> int:
         """Writes, or deletes (None), if the key is at `revision` (0: absent; None: any). The value
-        goes after `lifetime` seconds. BatonError ECONFLICT: the key is at another revision."""
-        self.run(self._agent.put(key, data, revision=revision, lifetime=lifetime))
+        goes after `lifetime` seconds. Returns the key's new revision, 0 after a deletion.
+        BatonError ECONFLICT: the key is at another revision."""
+        return self.run(self._agent.put(key, data, revision=revision, lifetime=lifetime))
 
     def watch(self, prefix: str, on_change: Callable[[Values], None]) -> Feed:
         return self.run(self._agent.watch(prefix, self._on_thread(on_change)))

@@ -99,35 +99,27 @@ int remote_list(struct provider *provider, const char *prefix, provider_values_c
                       userdata, reterr);
 }
 
-static void on_done(struct call *call, int code, const json_t *reply)
+static int code_of(int code, const json_t *reply, struct baton_error *reterr)
 {
-    struct baton_error error = {0};
-
-    if (reply) {
-        code = remote_code(reply, &error);
-    } else {
-        (void)error_set(&error, code, "the agent went away, or did not reply in time");
-    }
-    call->then.done(call->userdata, code, &error);
+    return reply ? remote_code(reply, reterr)
+                 : error_set(reterr, code, "the agent went away, or did not reply in time");
 }
 
-static int ask(struct remote *remote, json_t *message, provider_done_cb done, void *userdata,
-               struct baton_error *reterr)
+static void on_put(struct call *call, int code, const json_t *reply)
 {
-    struct call *call;
-    int code = remote_ask(&call, remote, message, on_done, userdata, reterr);
+    const json_t *revision = json_object_get(reply, "revision");
+    struct baton_error error = {0};
 
-    if (code == BATON_OK) {
-        call->then.done = done;
-        remote_step(remote);
-    }
-    return code;
+    code = code_of(code, reply, &error);
+    call->then.put(call->userdata, code, (uint64_t)json_integer_value(revision), &error);
 }
 
 int remote_put(struct provider *provider, const char *key, const void *data, size_t bytes,
-               uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+               uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
                struct baton_error *reterr)
 {
+    struct remote *remote = (struct remote *)provider;
+    struct call *call;
     json_t *message;
     int code = limits_check(key, bytes, reterr);
 
@@ -146,12 +138,27 @@ int remote_put(struct provider *provider, const char *key, const void *data, siz
     if (message && lifetime.ns > 0) {
         (void)json_object_set_new(message, "lifetime_ms", json_real((double)lifetime.ns / 1e6));
     }
-    return ask((struct remote *)provider, message, done, userdata, reterr);
+    code = remote_ask(&call, remote, message, on_put, userdata, reterr);
+    if (code == BATON_OK) {
+        call->then.put = done;
+        remote_step(remote);
+    }
+    return code;
+}
+
+static void on_published(struct call *call, int code, const json_t *reply)
+{
+    struct baton_error error = {0};
+
+    code = code_of(code, reply, &error);
+    call->then.done(call->userdata, code, &error);
 }
 
 int remote_publish(struct provider *provider, const char *channel, const void *data, size_t bytes,
                    provider_done_cb done, void *userdata, struct baton_error *reterr)
 {
+    struct remote *remote = (struct remote *)provider;
+    struct call *call;
     json_t *message;
     int code = limits_check(channel, bytes, reterr);
 
@@ -162,7 +169,12 @@ int remote_publish(struct provider *provider, const char *channel, const void *d
     if (message) {
         local_put_bytes(message, data, bytes);
     }
-    return ask((struct remote *)provider, message, done, userdata, reterr);
+    code = remote_ask(&call, remote, message, on_published, userdata, reterr);
+    if (code == BATON_OK) {
+        call->then.done = done;
+        remote_step(remote);
+    }
+    return code;
 }
 
 /* ---- Feeds ----------------------------------------------------------------------------------- */

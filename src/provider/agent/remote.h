@@ -44,6 +44,7 @@ struct call {
         provider_members_cb members;
         provider_elections_cb elections;
         provider_values_cb values;
+        provider_put_cb put;
         uint64_t epoch;
     } then;
     void *userdata;
@@ -207,7 +208,7 @@ int remote_get(struct provider *provider, const char *key, provider_values_cb do
 int remote_list(struct provider *provider, const char *prefix, provider_values_cb done,
                 void *userdata, struct baton_error *reterr);
 int remote_put(struct provider *provider, const char *key, const void *data, size_t bytes,
-               uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+               uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
                struct baton_error *reterr);
 int remote_watch(struct provider *provider, const char *prefix, provider_values_cb on_change,
                  void *userdata, struct baton_error *reterr);

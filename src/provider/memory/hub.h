@@ -171,7 +171,7 @@ int memory_get(struct provider *provider, const char *key, provider_values_cb do
 int memory_list(struct provider *provider, const char *prefix, provider_values_cb done,
                 void *userdata, struct baton_error *reterr);
 int memory_put(struct provider *provider, const char *key, const void *data, size_t bytes,
-               uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+               uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
                struct baton_error *reterr);
 int memory_watch(struct provider *provider, const char *prefix, provider_values_cb on_change,
                  void *userdata, struct baton_error *reterr);

@@ -286,21 +286,27 @@ static int key_set(struct hub *hub, struct key *key, const char *name, const voi
     return BATON_OK;
 }
 
+/* *ret_now: the key's revision after it; not set where the key is absent then. */
 static int put_locked(struct hub *hub, const char *name, const void *data, size_t bytes,
-                      uint64_t revision, span lifetime, struct baton_error *reterr)
+                      uint64_t revision, span lifetime, uint64_t *ret_now,
+                      struct baton_error *reterr)
 {
     struct key *key = key_find(hub, name);
-    uint64_t now = key ? key->revision : 0;
+    uint64_t before = key ? key->revision : 0;
 
-    if (revision != PROVIDER_ANY_REVISION && revision != now) {
+    if (revision != PROVIDER_ANY_REVISION && revision != before) {
+        *ret_now = before;
         return error_set(reterr, BATON_ECONFLICT,
                          "key \"%.60s\": is at revision %llu, not at %llu; read it again", name,
-                         (unsigned long long)now, (unsigned long long)revision);
+                         (unsigned long long)before, (unsigned long long)revision);
     }
     if (data) {
         int code = key_set(hub, key, name, data, bytes, lifetime);
-        return code == BATON_OK ? code
-                                : error_set(reterr, code, "key \"%.60s\": out of memory", name);
+        if (code != BATON_OK) {
+            return error_set(reterr, code, "key \"%.60s\": out of memory", name);
+        }
+        *ret_now = hub->revision;
+        return code;
     }
     if (key) {
         hub->revision++;
@@ -311,20 +317,21 @@ static int put_locked(struct hub *hub, const char *name, const void *data, size_
 }
 
 int memory_put(struct provider *provider, const char *key, const void *data, size_t bytes,
-               uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+               uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
                struct baton_error *reterr)
 {
     struct hub *hub = ((struct memory *)provider)->hub;
     struct baton_error error = {0};
+    uint64_t now = 0;
     int code = limits_check(key, bytes, reterr);
 
     if (code != BATON_OK) {
         return code;
     }
     hub_lock(hub);
-    code = put_locked(hub, key, data, bytes, revision, lifetime, &error);
+    code = put_locked(hub, key, data, bytes, revision, lifetime, &now, &error);
     hub_unlock(hub);
-    done(userdata, code, &error);
+    done(userdata, code, now, &error);
     return BATON_OK;
 }
 

@@ -473,7 +473,7 @@ int state_get(struct provider *provider, const char *key, provider_values_cb don
 int state_list(struct provider *provider, const char *prefix, provider_values_cb done,
                void *userdata, struct baton_error *reterr);
 int state_put(struct provider *provider, const char *key, const void *data, size_t bytes,
-              uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+              uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
               struct baton_error *reterr);
 int state_watch(struct provider *provider, const char *prefix, provider_values_cb on_change,
                 void *userdata, struct baton_error *reterr);

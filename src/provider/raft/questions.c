@@ -64,8 +64,8 @@ void question_finish(struct question *question, int code)
 
     (void)error_set(&error, code, "%s",
                     question->error.message[0] ? question->error.message : baton_strerror(code));
-    if (question->on_done) {
-        question->on_done(question->userdata, code, &error);
+    if (question->on_put) {
+        question->on_put(question->userdata, code, question->revision, &error);
     } else {
         question->on_values(question->userdata, code, NULL, 0);
     }

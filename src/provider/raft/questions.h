@@ -18,11 +18,12 @@ struct question {
     enum question_kind kind;
     instant deadline;
     provider_values_cb on_values;
-    provider_done_cb on_done;
+    provider_put_cb on_put;
     void *userdata;
     raft_index index; /* of a read: reply once this index is applied; 0: unknown */
     bool is_answered;
     int code;
+    uint64_t revision; /* at which the key of a write is then; 0: absent, or not known */
     struct baton_error error;
     bool is_sent; /* a leader received the order */
     size_t bytes; /* of `order` */

@@ -222,6 +222,24 @@ static void rearm(struct node_state *state)
 
 /* ---- What the log brings --------------------------------------------------------------------- */
 
+static void answer_write(struct question *question, int code, const struct keys_order *order,
+                         const struct keys_value *changed)
+{
+    if (question->is_answered) {
+        return; /* its time was over */
+    }
+    if (code == BATON_ECONFLICT) {
+        question->revision = changed->revision;
+        (void)error_set(&question->error, code,
+                        "key \"%.60s\": is at revision %llu, not at %llu; read it again",
+                        question->name, (unsigned long long)changed->revision,
+                        (unsigned long long)order->revision);
+    } else if (code == BATON_OK && order->data) {
+        question->revision = changed->revision;
+    }
+    question_answer(question, code);
+}
+
 /* False: out of memory. The keys then differ from the group's, and no order is carried out any
  * more.
  */
@@ -244,14 +262,9 @@ static bool carry_out_key(struct node_state *state, const struct raft_entry *ent
         watches_note(&state->watches, name, &changed);
     }
     question = order.node == node->id ? questions_find(&state->questions, order.request) : NULL;
-    if (question && code == BATON_ECONFLICT) {
-        (void)error_set(&question->error, code,
-                        "key \"%.60s\": is at revision %llu, not at %llu; read it again", name,
-                        (unsigned long long)changed.revision, (unsigned long long)order.revision);
-    }
-    if (question &&
-        code != BATON_ENOMEM) { /* the group carries it out: the deadline reports "may" */
-        question_answer(question, code);
+    /* Out of memory: the group carries it out, and the question's deadline says "may". */
+    if (question && code != BATON_ENOMEM) {
+        answer_write(question, code, &order, &changed);
     }
     return code != BATON_ENOMEM;
 }
@@ -616,7 +629,7 @@ int state_list(struct provider *provider, const char *prefix, provider_values_cb
 }
 
 int state_put(struct provider *provider, const char *key, const void *data, size_t bytes,
-              uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+              uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
               struct baton_error *reterr)
 {
     struct node *node = (struct node *)provider;
@@ -640,7 +653,7 @@ int state_put(struct provider *provider, const char *key, const void *data, size
     }
     if (question) {
         question->kind = QUESTION_WRITE;
-        question->on_done = done;
+        question->on_put = done;
         question->userdata = userdata;
         question->bytes = encoded.bytes;
         (void)snprintf(question->name, sizeof(question->name), "%s", key);

@@ -280,7 +280,8 @@ static const char members[] =
 
 /* ---- State ----------------------------------------------------------------------------------- */
 
-/* The message of a change: revision, length of the name, 1 for a value or 0, name, value. */
+/* The message of a change: revision, length of the name, 1 for a value or 0, name, value. The reply
+ * has the revision at which the key is then: 0 after its deletion. */
 static const char put[] =
     "local at = tonumber(redis.call('HGET', KEYS[1], 'r')) or 0\n"
     "if ARGV[4] ~= 'any' and tonumber(ARGV[4]) ~= at then return {0, at} end\n"
@@ -298,7 +299,7 @@ static const char put[] =
     "redis.call('PUBLISH', KEYS[4], revision .. ' ' .. #ARGV[1] .. ' ' .. ARGV[3] .. ' ' .. "
     "ARGV[1]\n"
     "           .. ARGV[2])\n"
-    "return {1, revision}\n";
+    "return {1, ARGV[3] == '0' and 0 or revision}\n";
 
 /* Skips values that are too large to be ours. */
 #define FITTING                                                                                    \

@@ -23,7 +23,7 @@ struct known {
 struct asked {
     struct client *client;
     provider_values_cb on_values;
-    provider_done_cb on_done;
+    provider_put_cb on_put;
     void *userdata;
     char *name;
 };
@@ -225,12 +225,12 @@ static void on_put(void *userdata, uint64_t tag, const redisReply *reply, instan
         (void)error_set(&error, code, "key \"%.60s\": is at revision %llu; read it again",
                         asked->name, (unsigned long long)revision);
     }
-    asked->on_done(asked->userdata, code, &error);
+    asked->on_put(asked->userdata, code, revision, &error);
     asked_free(asked);
 }
 
 int redis_state_put(struct provider *provider, const char *key, const void *data, size_t bytes,
-                    uint64_t revision, span lifetime, provider_done_cb done, void *userdata,
+                    uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
                     struct baton_error *reterr)
 {
     struct client *client = (struct client *)provider;
@@ -257,7 +257,7 @@ int redis_state_put(struct provider *provider, const char *key, const void *data
     if (!asked) {
         return error_set(reterr, BATON_ENOMEM, "key \"%.60s\": out of memory", key);
     }
-    asked->on_done = done;
+    asked->on_put = done;
     const char *arguments[] = {
         full, keys[0], keys[1], keys[2], key, data ? data : "", data ? "1" : "0", at, lifetime_ms};
     const size_t lengths[] = {strlen(full),

@@ -84,10 +84,11 @@ static void end(struct life *life)
     lease_cell_free(life->cell);
 }
 
-static void on_put(void *userdata, int code, const struct baton_error *error)
+static void on_put(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
     (void)userdata; /* answered at the end at the latest, when its outcome is not known */
     (void)code;
+    (void)revision;
     (void)error;
 }
 

@@ -84,8 +84,9 @@ static json_int_t status_of(const struct life *life, const char *group, const ch
     return value;
 }
 
-static void on_put(void *userdata, int code, const struct baton_error *error)
+static void on_put(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
+    (void)revision;
     (void)error;
     assert_int_equal(code, BATON_OK);
     ((struct life *)userdata)->done++;
